@@ -1,0 +1,3 @@
+//! The conformance suite: cases as data, adapters that put an implementation to them, verdicts and reports.
+
+pub mod op;

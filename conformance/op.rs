@@ -1,0 +1,64 @@
+//! Operations: what a case asks of an implementation, and what comes back.
+
+use crate::rule::{Finding, Findings, Violation};
+use serde_json::Value;
+
+/// An operation of the built-in implementation. Each chapter lists its own in `conformance/<chapter>/ops.rs` as
+/// `pub const OPS: &[Op]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Op {
+    /// `<chapter>.decode`, `<chapter>.encode`, or another name that the chapter documents.
+    pub name: &'static str,
+    /// One sentence: arguments and result.
+    pub help: &'static str,
+    /// Does it. `args` is the JSON object of the request; binary is base64 under `data`.
+    pub run: fn(args: &Value) -> Result<Answer, Refusal>,
+}
+
+/// A result: the value in the chapter's JSON form, and the oddities that were tolerated on the way.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// The chapter's JSON form; for `encode`, base64 of the bytes.
+    pub value: Value,
+    /// Tolerated oddities.
+    pub findings: Vec<Finding>,
+}
+
+impl Answer {
+    /// An answer with what was found on the way.
+    pub fn new(value: Value, findings: Findings) -> Answer {
+        Answer {
+            value,
+            findings: findings.into_iter().collect(),
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    /// The input breaks a rule.
+    Rejected(Violation),
+    /// The implementation does not do this; says why.
+    Unsupported(String),
+}
+
+impl From<Violation> for Refusal {
+    fn from(broken: Violation) -> Refusal {
+        Refusal::Rejected(broken)
+    }
+}
+
+/// The bytes under `data` of a request, from base64.
+pub fn data(args: &Value) -> Result<Vec<u8>, Refusal> {
+    use base64::prelude::{BASE64_STANDARD, Engine as _};
+    let text = args.get("data").and_then(Value::as_str);
+    text.and_then(|text| BASE64_STANDARD.decode(text).ok())
+        .ok_or_else(|| Refusal::Unsupported("the request has no base64 under `data`".into()))
+}
+
+/// Base64 of `bytes` as a JSON string.
+pub fn base64(bytes: &[u8]) -> Value {
+    use base64::prelude::{BASE64_STANDARD, Engine as _};
+    Value::String(BASE64_STANDARD.encode(bytes))
+}

@@ -1,0 +1,35 @@
+//! The TVM runtime, specified.
+//!
+//! Every documented format and interface of TVM is one *chapter*, and a chapter has the same name in every
+//! room of this project: `spec/blob.md` states the rules, [`blob`] implements them, `conformance/blob/` holds the
+//! cases, `golden/blob/` real bytes, `fuzz/fuzz_targets/blob.rs` the fuzzer and `tests/blob.rs` the properties.
+//!
+//! **Formats** turn bytes into values and back. They do no I/O, hold no globals, never panic, and never allocate
+//! more than their input justifies. A chapter may use only the chapters above it:
+//!
+//! * [`wire`]: integers, strings, vectors; the cursor that every reader is made of
+//!
+//! Around them: [`rule`] (what a rule, a violation and a finding are) and [`release`] (which TVM release).
+
+#![deny(missing_docs)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod release;
+pub mod rule;
+
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
+pub mod wire;
+
+#[cfg(feature = "suite")]
+#[path = "../conformance/mod.rs"]
+pub mod conformance;

@@ -1,0 +1,3 @@
+//! The command line of tvmspec. It only dispatches; every subcommand is a file in `src/cli/`.
+
+fn main() {}

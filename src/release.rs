@@ -1,0 +1,227 @@
+//! TVM releases, and the ranges of them in which a rule or a layout holds.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A TVM release `0.minor`, from [`Release::FIRST`] to [`Release::LAST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Release(u8);
+
+impl Release {
+    /// The oldest release that the specification covers: 0.2.
+    pub const FIRST: Release = Release(2);
+    /// The newest release that the specification covers: 0.27.
+    pub const LAST: Release = Release(27);
+
+    /// Release `0.minor`; `None` outside 0.2 to 0.27.
+    pub const fn new(minor: u8) -> Option<Release> {
+        if minor >= Release::FIRST.0 && minor <= Release::LAST.0 {
+            Some(Release(minor))
+        } else {
+            None
+        }
+    }
+
+    /// Release `0.minor` for the constants of this crate.
+    ///
+    /// # Panics
+    ///
+    /// When `minor` is not in 2 to 27; in a constant that is a compile error.
+    pub const fn of(minor: u8) -> Release {
+        match Release::new(minor) {
+            Some(release) => release,
+            None => panic!("TVM releases run from 0.2 to 0.27"),
+        }
+    }
+
+    /// The part after `0.`.
+    pub const fn minor(self) -> u8 {
+        self.0
+    }
+
+    /// All releases, oldest first.
+    pub fn all() -> impl Iterator<Item = Release> {
+        (Release::FIRST.0..=Release::LAST.0).map(Release)
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0.{}", self.0)
+    }
+}
+
+impl FromStr for Release {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a TVM release: 0.2 to 0.27 are covered");
+        let mut parts = text.trim_start_matches('v').split('.');
+        if parts.next() != Some("0") {
+            return Err(wrong());
+        }
+        let minor = parts
+            .next()
+            .and_then(|minor| minor.parse().ok())
+            .ok_or_else(wrong)?;
+        Release::new(minor).ok_or_else(wrong)
+    }
+}
+
+/// The releases from `since` to `until`, both included. Written `0.7..0.20`, `0.22..` or `..0.6`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Releases {
+    /// The first release in the range.
+    pub since: Release,
+    /// The last release in the range.
+    pub until: Release,
+}
+
+impl Releases {
+    /// Every release that the specification covers.
+    pub const ALL: Releases = Releases {
+        since: Release::FIRST,
+        until: Release::LAST,
+    };
+
+    /// `since` and everything after it.
+    pub const fn from(since: u8) -> Releases {
+        Releases {
+            since: Release::of(since),
+            until: Release::LAST,
+        }
+    }
+
+    /// `since` to `until`, both included.
+    pub const fn between(since: u8, until: u8) -> Releases {
+        Releases {
+            since: Release::of(since),
+            until: Release::of(until),
+        }
+    }
+
+    /// Whether the range holds `release`.
+    pub fn contains(self, release: Release) -> bool {
+        self.since <= release && release <= self.until
+    }
+}
+
+impl fmt::Display for Releases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.since > Release::FIRST {
+            write!(f, "{}", self.since)?;
+        }
+        f.write_str("..")?;
+        if self.until < Release::LAST {
+            write!(f, "{}", self.until)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Releases {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((since, until)) = text.split_once("..") else {
+            let release = text.parse()?;
+            return Ok(Releases {
+                since: release,
+                until: release,
+            });
+        };
+        let since = if since.is_empty() {
+            Release::FIRST
+        } else {
+            since.parse()?
+        };
+        let until = if until.is_empty() {
+            Release::LAST
+        } else {
+            until.parse()?
+        };
+        if since > until {
+            Err(format!("`{text}` runs backwards"))
+        } else {
+            Ok(Releases { since, until })
+        }
+    }
+}
+
+/// The layouts of the library binary, each named by the release that introduced it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layout {
+    /// 0.2 to 0.6: count and payloads; the root is not an entry, there is no tree.
+    V0_2,
+    /// 0.7 to 0.20: count, payloads, `_lib`, and a last entry `_import_tree`.
+    V0_7,
+    /// 0.21: the bytes of 0.7 under another symbol, with function information of another form.
+    V0_21,
+    /// 0.22 on: the tree first, then kinds and payloads with their lengths.
+    V0_22,
+}
+
+impl Layout {
+    /// Every layout, oldest first.
+    pub const ALL: [Layout; 4] = [Layout::V0_2, Layout::V0_7, Layout::V0_21, Layout::V0_22];
+
+    /// The name: `0.2`, `0.7`, `0.21` or `0.22`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Layout::V0_2 => "0.2",
+            Layout::V0_7 => "0.7",
+            Layout::V0_21 => "0.21",
+            Layout::V0_22 => "0.22",
+        }
+    }
+
+    /// The releases that write it.
+    pub const fn releases(self) -> Releases {
+        match self {
+            Layout::V0_2 => Releases::between(2, 6),
+            Layout::V0_7 => Releases::between(7, 20),
+            Layout::V0_21 => Releases::between(21, 21),
+            Layout::V0_22 => Releases::from(22),
+        }
+    }
+
+    /// The layout that `release` writes.
+    pub const fn of(release: Release) -> Layout {
+        match release.minor() {
+            ..=6 => Layout::V0_2,
+            7..=20 => Layout::V0_7,
+            21 => Layout::V0_21,
+            22.. => Layout::V0_22,
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Layout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);
+        known.ok_or_else(|| format!("`{text}` is not a layout: there are 0.2, 0.7, 0.21 and 0.22"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_read_as_they_print() {
+        for text in ["..", "0.7..", "..0.6", "0.7..0.20"] {
+            assert_eq!(text.parse::<Releases>().unwrap().to_string(), text);
+        }
+        assert_eq!("v0.8.0".parse::<Release>().unwrap(), Release::of(8));
+        assert!("1.0".parse::<Release>().is_err());
+        assert!("0.9..0.7".parse::<Releases>().is_err());
+    }
+}

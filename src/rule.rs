@@ -1,0 +1,390 @@
+//! What a rule is, and what is said when one is broken.
+//!
+//! A [`Rule`] is the id of a heading in `spec/<chapter>.md`. Code enforces it through [`Rule::require`] (or, where
+//! reading cannot go on, [`Rule::broken`]); both are the only makers of a [`Violation`], so no rule can be enforced
+//! without a name, and none without being switchable in the rule-off check of the suite.
+
+use std::fmt;
+
+/// How strongly a rule binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Breaking it is a violation.
+    Must,
+    /// Breaking it is a finding.
+    Should,
+    /// A permission.
+    May,
+    /// Released implementations disagree; the text says how, and which side this crate takes.
+    Disputed,
+}
+
+/// The id of a numbered rule, such as `BLOB-07`. Its text is in `spec/`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Rule(&'static str);
+
+impl Rule {
+    /// Names a rule; chapters do this through their rule table.
+    pub const fn new(id: &'static str) -> Rule {
+        Rule(id)
+    }
+
+    /// The id as the specification writes it: `BLOB-07`.
+    pub const fn id(self) -> &'static str {
+        self.0
+    }
+
+    /// Holds the rule: when `kept` is false, a violation of kind [`Kind::Malformed`] at byte `offset`.
+    pub fn require(
+        self,
+        kept: bool,
+        offset: u64,
+        message: impl FnOnce() -> String,
+    ) -> Result<(), Violation> {
+        self.require_as(Kind::Malformed, kept, offset, message)
+    }
+
+    /// [`Rule::require`] with another kind.
+    pub fn require_as(
+        self,
+        kind: Kind,
+        kept: bool,
+        offset: u64,
+        message: impl FnOnce() -> String,
+    ) -> Result<(), Violation> {
+        if kept || self.is_off() {
+            Ok(())
+        } else {
+            Err(self.broken(kind, offset, message()))
+        }
+    }
+
+    /// The violation for a place where reading cannot go on.
+    #[cold]
+    pub fn broken(self, kind: Kind, offset: u64, message: impl Into<String>) -> Violation {
+        self.violation(kind, Some(offset), message.into())
+    }
+
+    /// A violation by a value, which has no byte offset: what cannot be written, called or run.
+    #[cold]
+    pub fn refused(self, kind: Kind, message: impl Into<String>) -> Violation {
+        self.violation(kind, None, message.into())
+    }
+
+    fn violation(self, kind: Kind, offset: Option<u64>, message: String) -> Violation {
+        let kind = if self.is_off() { Kind::RuleOff } else { kind };
+        Violation(Box::new(Inner {
+            rule: self,
+            offset,
+            kind,
+            message,
+            field: String::new(),
+        }))
+    }
+
+    /// Whether the rule-off check has switched this rule off on this thread. Always false outside this crate's tests.
+    #[inline]
+    pub(crate) fn is_off(self) -> bool {
+        #[cfg(test)]
+        return off::OFF.get() == Some(self);
+        #[cfg(not(test))]
+        false
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// The test-only switch behind the rule-off check.
+#[cfg(test)]
+pub(crate) mod off {
+    use super::Rule;
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static OFF: Cell<Option<Rule>> = const { Cell::new(None) };
+    }
+
+    /// Runs `body` with `rule` unenforced on this thread.
+    pub(crate) fn with<T>(rule: Rule, body: impl FnOnce() -> T) -> T {
+        struct Reset;
+        impl Drop for Reset {
+            fn drop(&mut self) {
+                OFF.set(None);
+            }
+        }
+        OFF.set(Some(rule));
+        let _reset = Reset;
+        body()
+    }
+}
+
+/// Declares the rules of a chapter: a constant for each, and `RULES` with all of them in order.
+macro_rules! rules {
+    ($($name:ident $id:literal)*) => {
+        $(
+            #[doc = concat!("Rule ", $id, "; its text is in `spec/`.")]
+            pub const $name: $crate::rule::Rule = $crate::rule::Rule::new($id);
+        )*
+        /// Every rule that this chapter enforces, in order.
+        pub const RULES: &[$crate::rule::Rule] = &[$($name),*];
+    };
+}
+pub(crate) use rules;
+
+/// What is wrong, in a word that cases can compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The input ends before the value does, or a count or length promises more than there is.
+    Truncated,
+    /// Bytes follow where none may.
+    Trailing,
+    /// The bytes are there but say something that the rule forbids.
+    Malformed,
+    /// Well-formed, but of a form that cannot be handled or expressed here.
+    Unsupported,
+    /// Beyond a named limit of this implementation.
+    Limit,
+    /// A module kind, type key, opcode or tag without a meaning.
+    UnknownKind,
+    /// Something required is absent.
+    Missing,
+    /// Something is there twice that may be there once.
+    Duplicate,
+    /// A cycle where there must be none.
+    Cycle,
+    /// A value has the wrong type, or an argument is wrong.
+    Type,
+    /// What the rule-off check sees in place of a violation that it switched off.
+    #[doc(hidden)]
+    RuleOff,
+}
+
+impl Kind {
+    /// Every kind that a case can name.
+    pub const ALL: &[Kind] = &[
+        Kind::Truncated,
+        Kind::Trailing,
+        Kind::Malformed,
+        Kind::Unsupported,
+        Kind::Limit,
+        Kind::UnknownKind,
+        Kind::Missing,
+        Kind::Duplicate,
+        Kind::Cycle,
+        Kind::Type,
+    ];
+
+    /// The word that cases, JSON and reports use: `truncated`, `unknown-kind`, ...
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Truncated => "truncated",
+            Kind::Trailing => "trailing",
+            Kind::Malformed => "malformed",
+            Kind::Unsupported => "unsupported",
+            Kind::Limit => "limit",
+            Kind::UnknownKind => "unknown-kind",
+            Kind::Missing => "missing",
+            Kind::Duplicate => "duplicate",
+            Kind::Cycle => "cycle",
+            Kind::Type => "type",
+            Kind::RuleOff => "rule-off",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A broken rule: which one, at which byte, and how. One word wide.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Violation(Box<Inner>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Inner {
+    rule: Rule,
+    offset: Option<u64>,
+    kind: Kind,
+    message: String,
+    field: String,
+}
+
+impl Violation {
+    /// The rule that was broken.
+    pub fn rule(&self) -> Rule {
+        self.0.rule
+    }
+
+    /// Byte offset from the start of the input of the field that breaks the rule; `None` for a value that was never bytes.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// The class of the violation.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// What is wrong, for people. Free to improve: do not compare it.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The path of the field, such as `module[1].kind`; empty where there is none.
+    pub fn field(&self) -> &str {
+        &self.0.field
+    }
+
+    /// The same violation, said of the field `path`.
+    #[must_use]
+    pub fn in_field(mut self, path: impl Into<String>) -> Violation {
+        self.0.field = path.into();
+        self
+    }
+
+    /// The same violation with its offset counted from `base` bytes earlier.
+    #[must_use]
+    pub fn shifted(mut self, base: u64) -> Violation {
+        self.0.offset = self.0.offset.map(|offset| offset.saturating_add(base));
+        self
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.rule, self.0.message)?;
+        match (self.0.offset, self.0.field.as_str()) {
+            (Some(offset), "") => write!(f, " (at byte {offset:#x})"),
+            (Some(offset), field) => write!(f, " (at byte {offset:#x}, {field})"),
+            (None, "") => Ok(()),
+            (None, field) => write!(f, " ({field})"),
+        }
+    }
+}
+
+impl fmt::Debug for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}] {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// A tolerated oddity: the input is readable, but a rule that is not a MUST is broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule that was not kept.
+    pub rule: Rule,
+    /// Byte offset from the start of the input.
+    pub offset: u64,
+    /// What is odd, for people.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {} (at byte {:#x})",
+            self.rule, self.message, self.offset
+        )
+    }
+}
+
+/// Whether an oddity is noted or rejected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// Oddities become findings.
+    #[default]
+    Lenient,
+    /// The first oddity becomes a violation.
+    Strict,
+}
+
+/// The oddities met while reading one input, in the order met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    list: Vec<Finding>,
+    strictness: Strictness,
+}
+
+impl Findings {
+    /// Collects under `strictness`.
+    pub fn new(strictness: Strictness) -> Findings {
+        Findings {
+            list: Vec::new(),
+            strictness,
+        }
+    }
+
+    /// Notes that `rule` is not kept at `offset`; under [`Strictness::Strict`] that is a violation.
+    pub fn note(
+        &mut self,
+        rule: Rule,
+        kind: Kind,
+        offset: u64,
+        message: impl Into<String>,
+    ) -> Result<(), Violation> {
+        if rule.is_off() {
+            return Ok(());
+        }
+        let message = message.into();
+        if self.strictness == Strictness::Strict {
+            return Err(rule.broken(kind, offset, message));
+        }
+        self.list.push(Finding {
+            rule,
+            offset,
+            message,
+        });
+        Ok(())
+    }
+
+    /// [`Findings::note`] unless `kept`.
+    pub fn expect(
+        &mut self,
+        rule: Rule,
+        kind: Kind,
+        kept: bool,
+        offset: u64,
+        message: impl FnOnce() -> String,
+    ) -> Result<(), Violation> {
+        if kept {
+            Ok(())
+        } else {
+            self.note(rule, kind, offset, message())
+        }
+    }
+
+    /// What was found.
+    pub fn as_slice(&self) -> &[Finding] {
+        &self.list
+    }
+
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+impl IntoIterator for Findings {
+    type Item = Finding;
+    type IntoIter = std::vec::IntoIter<Finding>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}

@@ -1,0 +1,46 @@
+//! Integers, strings, vectors: what every format of TVM is made of.
+//!
+//! | value | bytes | rule |
+//! |---|---|---|
+//! | integer, float | its size, little endian | WIRE-02 |
+//! | bool | one byte, 0 or 1 | WIRE-03 |
+//! | string, bytes | u64 length, then that many bytes | WIRE-04, WIRE-05 |
+//! | vector | u64 count, then the elements | WIRE-06 |
+//! | map | u64 count, then key and value alternately | WIRE-07 |
+//!
+//! Reading is done by a [`Cursor`], which never leaves its window, knows the absolute offset and the name of the field
+//! it reads, and can keep a [`Trace`] of every field for `dump`. Writing is done by a [`Writer`].
+//!
+//! Any input is safe: no panic, and no allocation beyond a small factor of the bytes that are left.
+
+mod cursor;
+mod trace;
+mod words;
+mod writer;
+
+pub use cursor::Cursor;
+pub use trace::{Span, Trace};
+pub use words::Words;
+pub use writer::Writer;
+
+crate::rule::rules! {
+    WIRE_01 "WIRE-01"
+    WIRE_02 "WIRE-02"
+    WIRE_03 "WIRE-03"
+    WIRE_04 "WIRE-04"
+    WIRE_05 "WIRE-05"
+    WIRE_06 "WIRE-06"
+    WIRE_07 "WIRE-07"
+    WIRE_08 "WIRE-08"
+}
+
+/// Text of bytes that need not be UTF-8, for messages: printable ASCII as it is, the rest escaped, long text shortened.
+pub fn show(bytes: &[u8]) -> String {
+    const LONGEST: usize = 48;
+    let shown = bytes.get(..LONGEST).unwrap_or(bytes).escape_ascii();
+    if bytes.len() > LONGEST {
+        format!("{shown}...")
+    } else {
+        shown.to_string()
+    }
+}

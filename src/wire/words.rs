@@ -1,0 +1,53 @@
+//! A borrowed vector of u64.
+
+/// A vector of u64 that is still bytes: elements are decoded when asked for, and know their offset.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Words<'a> {
+    bytes: &'a [u8],
+    start: u64,
+}
+
+impl<'a> Words<'a> {
+    pub(super) fn new(bytes: &'a [u8], start: u64) -> Words<'a> {
+        Words { bytes, start }
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / 8
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Element `index`.
+    pub fn get(&self, index: usize) -> Option<u64> {
+        let start = index.checked_mul(8)?;
+        let word = self.bytes.get(start..start.checked_add(8)?)?;
+        word.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    /// The last element.
+    pub fn last(&self) -> Option<u64> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// Absolute offset of element `index`.
+    pub fn offset_of(&self, index: usize) -> u64 {
+        self.start.saturating_add((index as u64).saturating_mul(8))
+    }
+
+    /// The elements in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + 'a {
+        self.bytes
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
+    }
+
+    /// The elements, decoded.
+    pub fn to_vec(&self) -> Vec<u64> {
+        self.iter().collect()
+    }
+}
