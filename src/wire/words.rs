@@ -1,15 +1,20 @@
-//! A borrowed vector of u64.
+//! A vector of u64 that borrows where it can.
+
+use std::borrow::Cow;
 
 /// A vector of u64 that is still bytes: elements are decoded when asked for, and know their offset.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words<'a> {
-    bytes: &'a [u8],
+    bytes: Cow<'a, [u8]>,
     start: u64,
 }
 
 impl<'a> Words<'a> {
     pub(super) fn new(bytes: &'a [u8], start: u64) -> Words<'a> {
-        Words { bytes, start }
+        Words {
+            bytes: Cow::Borrowed(bytes),
+            start,
+        }
     }
 
     /// How many elements there are.
@@ -34,13 +39,13 @@ impl<'a> Words<'a> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Absolute offset of element `index`.
+    /// Absolute offset of element `index`; counted from 0 for words that were never in a file.
     pub fn offset_of(&self, index: usize) -> u64 {
         self.start.saturating_add((index as u64).saturating_mul(8))
     }
 
     /// The elements in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + 'a {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + '_ {
         self.bytes
             .chunks_exact(8)
             .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
@@ -49,5 +54,21 @@ impl<'a> Words<'a> {
     /// The elements, decoded.
     pub fn to_vec(&self) -> Vec<u64> {
         self.iter().collect()
+    }
+
+    /// The elements as they are in a file: 8 bytes each, little endian.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Words that were never in a file.
+impl From<&[u64]> for Words<'_> {
+    fn from(words: &[u64]) -> Self {
+        let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        Words {
+            bytes: Cow::Owned(bytes),
+            start: 0,
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The other direction: values to bytes.
 
+use super::Words;
+
 /// Appends values in wire form to a growing buffer. Writing cannot fail.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
@@ -97,7 +99,8 @@ impl Writer {
     }
 
     /// A vector of u64.
-    pub fn words(&mut self, words: &[u64]) {
-        self.vector(words, |out, word| out.u64(*word));
+    pub fn words(&mut self, words: &Words<'_>) {
+        self.count(words.len());
+        self.raw(words.as_bytes());
     }
 }
