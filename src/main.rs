@@ -1,3 +1,7 @@
 //! The command line of tvmspec. It only dispatches; every subcommand is a file in `src/cli/`.
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,79 @@
+//! The command line: one file per subcommand, each with its `Args` and a `run(Args) -> Result<Exit, Error>`.
+//!
+//! Exit codes: 0 good, 1 violations or failed cases, 2 usage or I/O. A closed pipe ends the program quietly.
+
+mod completions;
+
+use clap::{Parser, Subcommand};
+use std::fmt::Display;
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+/// The TVM runtime, specified: read, judge and rewrite TVM libraries, and hold any implementation to the rules.
+#[derive(Parser)]
+#[command(name = "tvmspec", version, max_term_width = 100, arg_required_else_help = true)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write a completion script for a shell
+    Completions(completions::Args),
+}
+
+/// What a subcommand came to, where it could do its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Exit code 0.
+    Good,
+    /// Exit code 1: violations, or failed cases.
+    Bad,
+}
+
+/// Why a subcommand could not do its work: usage or I/O, exit code 2.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// For people: what is wrong, where, and what to do.
+    Message(String),
+    /// Whoever reads our output has enough; nothing is said.
+    ClosedPipe,
+}
+
+impl Error {
+    /// An error that says `message`.
+    pub(crate) fn new(message: impl Display) -> Error {
+        Error::Message(message.to_string())
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Error::ClosedPipe,
+            _ => Error::new(error),
+        }
+    }
+}
+
+impl From<String> for Error {
+    fn from(message: String) -> Error {
+        Error::Message(message)
+    }
+}
+
+/// Parses the command line, runs the subcommand and turns its outcome into the exit code.
+pub(crate) fn main() -> ExitCode {
+    let outcome = match Line::parse().command {
+        Command::Completions(args) => completions::run(args),
+    };
+    match outcome {
+        Ok(Exit::Good) | Err(Error::ClosedPipe) => ExitCode::SUCCESS,
+        Ok(Exit::Bad) => ExitCode::from(1),
+        Err(Error::Message(message)) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
