@@ -11,7 +11,12 @@ use std::process::ExitCode;
 
 /// The TVM runtime, specified: read, judge and rewrite TVM libraries, and hold any implementation to the rules.
 #[derive(Parser)]
-#[command(name = "tvmspec", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "tvmspec",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 struct Line {
     #[command(subcommand)]
     command: Command,
