@@ -8,6 +8,7 @@
 //! more than their input justifies. A chapter may use only the chapters above it:
 //!
 //! * [`wire`]: integers, strings, vectors; the cursor that every reader is made of
+//! * [`tensor`]: data types, devices, the tensor record, the parameter file
 //!
 //! Around them: [`rule`] (what a rule, a violation and a finding are) and [`release`] (which TVM release).
 
@@ -16,6 +17,19 @@
 
 pub mod release;
 pub mod rule;
+
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
+pub mod tensor;
 
 #[forbid(unsafe_code)]
 #[deny(

@@ -1,0 +1,82 @@
+//! Element types: the four bytes that say what an element of a tensor is.
+//!
+//! | field | bytes | rule |
+//! |---|---|---|
+//! | `code` | u8 | TEN-01, TEN-02 |
+//! | `bits` | u8 | TEN-01 |
+//! | `lanes` | u16 | TEN-01 |
+
+use super::TEN_01;
+use crate::rule::Violation;
+use crate::wire::{Cursor, Writer};
+
+/// An element type as DLPack and TVM store it: what it is, how wide one lane is, and how many lanes an element has.
+///
+/// Any four bytes are a `Dtype`; whether a release has a meaning for them is for the rules of whoever uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dtype {
+    /// The kind of number: [`Dtype::INT`], [`Dtype::FLOAT`], ... What codes from 5 to 17 mean depends on the release.
+    pub code: u8,
+    /// Bits of one lane.
+    pub bits: u8,
+    /// Lanes of one element. From 0.16 on, 65536 - n says n times the vector length of the machine.
+    pub lanes: u16,
+}
+
+impl Dtype {
+    /// Signed integer.
+    pub const INT: u8 = 0;
+    /// Unsigned integer; with one bit it is the bool of every release up to 0.21.
+    pub const UINT: u8 = 1;
+    /// IEEE 754 float.
+    pub const FLOAT: u8 = 2;
+    /// Opaque pointer; with no bits and no lanes it is `void`.
+    pub const HANDLE: u8 = 3;
+    /// bfloat16.
+    pub const BFLOAT: u8 = 4;
+    /// Complex number; no release has a text for it.
+    pub const COMPLEX: u8 = 5;
+    /// Bool of one byte, in the newest releases.
+    pub const BOOL: u8 = 6;
+    /// The highest code that a release gives a meaning.
+    pub const LAST: u8 = 17;
+    /// The first code of custom types, whose names live in a registry.
+    pub const CUSTOM: u8 = 129;
+
+    /// Bytes of a dtype in every binary format.
+    pub const SIZE: usize = 4;
+
+    /// One lane of `code` with `bits`.
+    pub const fn scalar(code: u8, bits: u8) -> Dtype {
+        Dtype {
+            code,
+            bits,
+            lanes: 1,
+        }
+    }
+
+    /// The dtype of no value.
+    pub const VOID: Dtype = Dtype {
+        code: Dtype::HANDLE,
+        bits: 0,
+        lanes: 0,
+    };
+
+    /// Reads the four bytes (TEN-01).
+    pub fn read(cursor: &mut Cursor<'_>) -> Result<Dtype, Violation> {
+        cursor.within("dtype", None, |cursor| {
+            Ok(Dtype {
+                code: cursor.u8("code", TEN_01)?,
+                bits: cursor.u8("bits", TEN_01)?,
+                lanes: cursor.u16("lanes", TEN_01)?,
+            })
+        })
+    }
+
+    /// Writes the four bytes.
+    pub fn write(&self, out: &mut Writer) {
+        out.u8(self.code);
+        out.u8(self.bits);
+        out.u16(self.lanes);
+    }
+}

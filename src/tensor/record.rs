@@ -1,0 +1,396 @@
+//! The tensor record: how every release stores one tensor, in files and inside payloads.
+//!
+//! | field | bytes | rule |
+//! |---|---|---|
+//! | `magic` | u64, 0xDD5E40F096B4A13F | TEN-20 |
+//! | `reserved` | u64, 0 | TEN-21, TEN-22 |
+//! | `device` | i32 type 1, i32 id 0 | TEN-10, TEN-23, TEN-24 |
+//! | `ndim` | i32 | TEN-21, TEN-25 |
+//! | `dtype` | u8 code, u8 bits, u16 lanes | TEN-01, TEN-28, TEN-33, TEN-34 |
+//! | `shape` | ndim times i64 | TEN-21, TEN-26, TEN-27 |
+//! | `data_byte_size` | i64 | TEN-21, TEN-29, TEN-30, TEN-31 |
+//! | `data` | that many bytes | TEN-32 |
+
+use super::{
+    Device, Dtype, TEN_20, TEN_21, TEN_22, TEN_23, TEN_24, TEN_25, TEN_26, TEN_27, TEN_28, TEN_29,
+    TEN_30, TEN_31, TEN_32, TEN_33, TEN_34,
+};
+use crate::release::Release;
+use crate::rule::{Findings, Kind, Rule, Violation};
+use crate::wire::{Cursor, Writer};
+use std::fmt;
+use std::str::FromStr;
+
+/// How a family of releases counts the bytes of a tensor. The bytes do not say which family wrote them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sizing {
+    /// 0.2 and 0.3: elements times `bits * lanes`, rounded up to bytes (TEN-29).
+    V0_2,
+    /// 0.4 to 0.6: elements times `bits`, rounded *down* to bytes; lanes do not count (TEN-30).
+    V0_4,
+    /// 0.7 on: elements times `bits`, rounded up to bytes; lanes do not count (TEN-31).
+    V0_7,
+}
+
+impl Sizing {
+    /// Every family, oldest first.
+    pub const ALL: [Sizing; 3] = [Sizing::V0_2, Sizing::V0_4, Sizing::V0_7];
+
+    /// The first release of the family: `0.2`, `0.4` or `0.7`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Sizing::V0_2 => "0.2",
+            Sizing::V0_4 => "0.4",
+            Sizing::V0_7 => "0.7",
+        }
+    }
+
+    /// How `release` counts.
+    pub const fn of(release: Release) -> Sizing {
+        match release.minor() {
+            ..=3 => Sizing::V0_2,
+            4..=6 => Sizing::V0_4,
+            7.. => Sizing::V0_7,
+        }
+    }
+
+    /// The rule that states the count.
+    pub const fn rule(self) -> Rule {
+        match self {
+            Sizing::V0_2 => TEN_29,
+            Sizing::V0_4 => TEN_30,
+            Sizing::V0_7 => TEN_31,
+        }
+    }
+
+    /// Bytes of one element in a record.
+    pub fn element_bytes(self, dtype: Dtype) -> u64 {
+        let (bits, lanes) = (u64::from(dtype.bits), u64::from(dtype.lanes));
+        match self {
+            Sizing::V0_2 => bits.saturating_mul(lanes).div_ceil(8),
+            Sizing::V0_4 => bits / 8,
+            Sizing::V0_7 => bits.div_ceil(8),
+        }
+    }
+
+    /// Bytes of a whole tensor; `None` when the count does not fit into an i64 (TEN-27), or a dimension is negative.
+    pub fn data_bytes(self, dtype: Dtype, shape: &[i64]) -> Option<u64> {
+        let mut total = self.element_bytes(dtype);
+        let empty = shape.contains(&0);
+        for &dim in shape {
+            let dim = u64::try_from(dim).ok()?;
+            // Released readers multiply from the left and can wrap on the way to a zero.
+            total = if empty { 0 } else { total.checked_mul(dim)? };
+        }
+        (i64::try_from(total).is_ok()).then_some(total)
+    }
+}
+
+impl fmt::Display for Sizing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Reads a release (`0.8`) and answers with the family that it belongs to.
+impl FromStr for Sizing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Sizing::of)
+    }
+}
+
+/// One stored tensor. Its data are the file's own bytes: row-major, little endian, nothing is copied.
+///
+/// The fields agree with each other; that is why there is no way to change them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorRecord<'a> {
+    reserved: u64,
+    device: Device,
+    dtype: Dtype,
+    shape: Vec<i64>,
+    data: &'a [u8],
+}
+
+impl<'a> TensorRecord<'a> {
+    /// The first eight bytes of every record, as a little-endian integer.
+    pub const MAGIC: u64 = 0xDD5E_40F0_96B4_A13F;
+
+    /// Bytes of the smallest record: a scalar without data.
+    pub const SMALLEST: usize = 40;
+
+    /// A record on the CPU for `data`, which is as many bytes as `sizing` counts for the shape.
+    pub fn new(
+        dtype: Dtype,
+        shape: &[i64],
+        data: &'a [u8],
+        sizing: Sizing,
+    ) -> Result<TensorRecord<'a>, Violation> {
+        let negative = shape.iter().find(|dim| **dim < 0);
+        if let Some(dim) = negative {
+            return Err(TEN_26.refused(Kind::Malformed, format!("dimension {dim} is negative")));
+        }
+        if i32::try_from(shape.len()).is_err() {
+            return Err(TEN_25.refused(Kind::Limit, "more dimensions than an i32 counts"));
+        }
+        if dtype.bits == 0 || dtype.lanes == 0 {
+            return Err(TEN_28.refused(
+                Kind::Type,
+                format!("{} bits in {} lanes hold nothing", dtype.bits, dtype.lanes),
+            ));
+        }
+        let Some(bytes) = sizing.data_bytes(dtype, shape) else {
+            let message = format!("a tensor of shape {shape:?} has no size that fits into an i64");
+            return Err(TEN_27.refused(Kind::Limit, message));
+        };
+        if bytes != data.len() as u64 {
+            let message = format!(
+                "shape {shape:?} takes {bytes} bytes, there are {}",
+                data.len()
+            );
+            return Err(sizing.rule().refused(Kind::Malformed, message));
+        }
+        Ok(TensorRecord {
+            reserved: 0,
+            device: Device::CPU,
+            dtype,
+            shape: shape.to_vec(),
+            data,
+        })
+    }
+
+    /// Reads one record and holds it to every rule, sizes counted as `sizing` says.
+    pub fn read(
+        cursor: &mut Cursor<'a>,
+        sizing: Sizing,
+        findings: &mut Findings,
+    ) -> Result<TensorRecord<'a>, Violation> {
+        let start = cursor.offset();
+        let magic = cursor.u64("magic", TEN_20)?;
+        let is_record = magic == TensorRecord::MAGIC;
+        held(cursor, "magic", |_| {
+            TEN_20.require(is_record, start, || {
+                format!(
+                    "{magic:#018x} does not start a tensor, {:#018x} does",
+                    TensorRecord::MAGIC
+                )
+            })
+        })?;
+        let at = cursor.offset();
+        let reserved = cursor.u64("reserved", TEN_21)?;
+        findings.expect(TEN_22, Kind::Malformed, reserved == 0, at, || {
+            format!("the reserved word of a tensor is {reserved:#x}, not 0")
+        })?;
+        let device = read_device(cursor, sizing, findings)?;
+        let ndim = read_ndim(cursor)?;
+        let dtype = read_dtype(cursor, sizing, findings)?;
+        let (shape, shape_at) = read_shape(cursor, ndim)?;
+        let data = read_data(cursor, sizing, dtype, &shape, shape_at)?;
+        Ok(TensorRecord {
+            reserved,
+            device,
+            dtype,
+            shape,
+            data,
+        })
+    }
+
+    /// Writes the record: the bytes that were read, or that a release of its sizing writes.
+    pub fn write(&self, out: &mut Writer) {
+        out.u64(TensorRecord::MAGIC);
+        out.u64(self.reserved);
+        self.device.write(out);
+        out.i32(i32::try_from(self.shape.len()).unwrap_or(i32::MAX));
+        self.dtype.write(out);
+        for &dim in &self.shape {
+            out.i64(dim);
+        }
+        out.u64(self.data.len() as u64);
+        out.raw(self.data);
+    }
+
+    /// The same record with another word where releases write 0. Only for writing back what was read.
+    #[must_use]
+    pub fn with_reserved(mut self, reserved: u64) -> TensorRecord<'a> {
+        self.reserved = reserved;
+        self
+    }
+
+    /// The same record with another device. Only for writing back what was read: releases write the CPU, index 0.
+    #[must_use]
+    pub fn with_device(mut self, device: Device) -> TensorRecord<'a> {
+        self.device = device;
+        self
+    }
+
+    /// The word that no release gives a meaning.
+    pub fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Where the tensor says it lives.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The dimensions, outermost first; none for a scalar.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// The elements: row-major, little endian.
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+}
+
+fn read_device(
+    cursor: &mut Cursor<'_>,
+    sizing: Sizing,
+    findings: &mut Findings,
+) -> Result<Device, Violation> {
+    let at = cursor.offset();
+    let device = Device::read(cursor)?;
+    // 0.2 and 0.3 neither wrote nor checked anything but what the tensor happened to have.
+    let is_cpu = device.kind == Device::CPU_KIND || sizing == Sizing::V0_2;
+    held(cursor, "device.type", |_| {
+        TEN_23.require(is_cpu, at, || {
+            format!(
+                "a stored tensor is on the CPU, this one says device type {}",
+                device.kind
+            )
+        })
+    })?;
+    findings.expect(
+        TEN_24,
+        Kind::Malformed,
+        device.id == 0,
+        at.saturating_add(4),
+        || {
+            format!(
+                "a stored tensor is on device 0, this one says {}",
+                device.id
+            )
+        },
+    )?;
+    Ok(device)
+}
+
+fn read_ndim(cursor: &mut Cursor<'_>) -> Result<u64, Violation> {
+    let at = cursor.offset();
+    let ndim = cursor.i32("ndim", TEN_21)?;
+    held(cursor, "ndim", |cursor| {
+        TEN_25.require(ndim >= 0, at, || format!("{ndim} dimensions"))?;
+        let ndim = u64::try_from(ndim).unwrap_or(0);
+        // The dtype stands between the count and the dimensions.
+        let room = (cursor.remaining() as u64).saturating_sub(Dtype::SIZE as u64) / 8;
+        TEN_25.require_as(Kind::Truncated, ndim <= room, at, || {
+            format!(
+                "{ndim} dimensions of 8 bytes do not fit into the {} bytes that follow",
+                cursor.remaining()
+            )
+        })?;
+        Ok(ndim)
+    })
+}
+
+fn read_dtype(
+    cursor: &mut Cursor<'_>,
+    sizing: Sizing,
+    findings: &mut Findings,
+) -> Result<Dtype, Violation> {
+    let at = cursor.offset();
+    let dtype = Dtype::read(cursor)?;
+    held(cursor, "dtype", |_| {
+        TEN_28.require(dtype.bits != 0 && dtype.lanes != 0, at, || {
+            format!("{} bits in {} lanes hold nothing", dtype.bits, dtype.lanes)
+        })
+    })?;
+    findings.expect(
+        TEN_33,
+        Kind::UnknownKind,
+        dtype.code <= Dtype::LAST || dtype.code >= Dtype::CUSTOM,
+        at,
+        || format!("no release has an element type of code {}", dtype.code),
+    )?;
+    findings.expect(
+        TEN_34,
+        Kind::Malformed,
+        dtype.lanes <= 1 || sizing == Sizing::V0_2,
+        at.saturating_add(2),
+        || {
+            format!(
+                "elements have {} lanes, but only one is stored",
+                dtype.lanes
+            )
+        },
+    )?;
+    Ok(dtype)
+}
+
+/// The dimensions, and the offset of the first.
+fn read_shape(cursor: &mut Cursor<'_>, ndim: u64) -> Result<(Vec<i64>, u64), Violation> {
+    let start = cursor.offset();
+    let justified = cursor.remaining() / 8;
+    let mut shape = Vec::with_capacity(usize::try_from(ndim).unwrap_or(0).min(justified));
+    for index in 0..ndim {
+        let at = cursor.offset();
+        let dim = cursor.within("shape", index, |cursor| {
+            let dim = cursor.i64("shape", TEN_21)?;
+            held(cursor, "shape", |_| {
+                TEN_26.require(dim >= 0, at, || {
+                    format!("dimension {index} is {dim}; a stored shape is concrete")
+                })
+            })?;
+            Ok(dim)
+        })?;
+        shape.push(dim);
+    }
+    Ok((shape, start))
+}
+
+fn read_data<'a>(
+    cursor: &mut Cursor<'a>,
+    sizing: Sizing,
+    dtype: Dtype,
+    shape: &[i64],
+    shape_at: u64,
+) -> Result<&'a [u8], Violation> {
+    let size_at = cursor.offset();
+    let size = cursor.i64("data_byte_size", TEN_21)?;
+    let counted = sizing.data_bytes(dtype, shape);
+    held(cursor, "shape", |_| {
+        TEN_27.require_as(Kind::Limit, counted.is_some(), shape_at, || {
+            format!("a tensor of shape {shape:?} has no size that fits into an i64")
+        })
+    })?;
+    let size = held(cursor, "data_byte_size", |_| {
+        let says = u64::try_from(size).ok();
+        let rule = sizing.rule();
+        // Without a count there is nothing to compare with; that is TEN-27's business.
+        let agrees = counted.is_none() || counted == says;
+        rule.require(agrees, size_at, || {
+            format!(
+                "the data are {size} bytes, but shape {shape:?} takes {} as {sizing} counts",
+                counted.unwrap_or(0)
+            )
+        })?;
+        Ok(says.unwrap_or(0))
+    })?;
+    cursor.take(size, "data", TEN_32)
+}
+
+/// Runs `check`, whose violations are about `field` here.
+fn held<'a, T>(
+    cursor: &Cursor<'a>,
+    field: &str,
+    check: impl FnOnce(&Cursor<'a>) -> Result<T, Violation>,
+) -> Result<T, Violation> {
+    check(cursor).map_err(|broken| cursor.blame(field, broken))
+}
