@@ -1,3 +1,8 @@
 //! The conformance suite: cases as data, adapters that put an implementation to them, verdicts and reports.
 
 pub mod op;
+
+/// The chapter `blob`.
+pub mod blob {
+    pub mod containers;
+}

@@ -9,6 +9,7 @@
 //!
 //! * [`wire`]: integers, strings, vectors; the cursor that every reader is made of
 //! * [`tensor`]: data types, devices, the tensor record, the parameter file
+//! * [`blob`]: the library binary and the files around it
 //!
 //! Around them: [`rule`] (what a rule, a violation and a finding are) and [`release`] (which TVM release).
 
@@ -43,6 +44,19 @@ pub mod tensor;
     clippy::panic
 )]
 pub mod wire;
+
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
+pub mod blob;
 
 #[cfg(feature = "suite")]
 #[path = "../conformance/mod.rs"]

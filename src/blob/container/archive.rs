@@ -1,0 +1,87 @@
+//! Files that hold object files as they are: static archives and Mach-O for several machines.
+
+use super::rules::BLOB_56;
+use super::{Place, Walk};
+use crate::rule::{Kind, Violation};
+use object::read::archive::ArchiveFile;
+use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
+
+impl<'a> Walk<'a> {
+    /// Every member of a static archive.
+    pub(super) fn archive(&mut self, bytes: &'a [u8], place: &Place) -> Result<(), Violation> {
+        let damaged = |error: object::read::Error| {
+            place.blame(BLOB_56.broken(
+                Kind::Truncated,
+                0,
+                format!("the archive is damaged: {error}"),
+            ))
+        };
+        let archive = ArchiveFile::parse(bytes).map_err(damaged)?;
+        if archive.is_thin() {
+            let message = "a thin archive names its members and does not hold them; give the members themselves";
+            return Err(place.blame(BLOB_56.broken(Kind::Unsupported, 0, message)));
+        }
+        for member in archive.members() {
+            let member = member.map_err(damaged)?;
+            let name = String::from_utf8_lossy(member.name()).into_owned();
+            self.member(bytes, &name, member.file_range(), place)?;
+        }
+        Ok(())
+    }
+
+    /// Every machine of a fat Mach-O file.
+    pub(super) fn fat(&mut self, bytes: &'a [u8], place: &Place) -> Result<(), Violation> {
+        let damaged = |error: object::read::Error| {
+            place.blame(BLOB_56.broken(
+                Kind::Truncated,
+                0,
+                format!("the list of machines is damaged: {error}"),
+            ))
+        };
+        if bytes.get(3) == Some(&0xbf) {
+            let fat = MachOFatFile64::parse(bytes).map_err(damaged)?;
+            self.machines(bytes, fat.arches(), place)
+        } else {
+            let fat = MachOFatFile32::parse(bytes).map_err(damaged)?;
+            self.machines(bytes, fat.arches(), place)
+        }
+    }
+
+    fn machines<F: FatArch>(
+        &mut self,
+        bytes: &'a [u8],
+        arches: &[F],
+        place: &Place,
+    ) -> Result<(), Violation> {
+        for arch in arches {
+            let name = format!("{:?}", arch.architecture()).to_ascii_lowercase();
+            self.member(bytes, &name, arch.file_range(), place)?;
+        }
+        Ok(())
+    }
+
+    /// Visits the `size` bytes at `start` (BLOB-56).
+    pub(super) fn member(
+        &mut self,
+        bytes: &'a [u8],
+        name: &str,
+        (start, size): (u64, u64),
+        place: &Place,
+    ) -> Result<(), Violation> {
+        let end = start.saturating_add(size);
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        let content = range.and_then(|(start, end)| bytes.get(start..end));
+        BLOB_56
+            .require_as(Kind::Truncated, content.is_some(), start, || {
+                let rest = (bytes.len() as u64).saturating_sub(start);
+                format!("member `{name}` claims {size} bytes, {rest} follow")
+            })
+            .map_err(|broken| place.blame(broken))?;
+        let content = content
+            .or_else(|| bytes.get(usize::try_from(start).ok()?..))
+            .unwrap_or_default();
+        let inner = place.inner(name, place.file_offset(start));
+        self.visit(content, inner)?;
+        Ok(())
+    }
+}

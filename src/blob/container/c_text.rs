@@ -1,0 +1,160 @@
+//! C text: the blob as an array of numbers (BLOB-58).
+
+use super::form::find;
+use super::rules::BLOB_58;
+use super::symbols::{self, Raw};
+use super::{Blob, Part, Size};
+use crate::rule::{Kind, Violation};
+use crate::wire::show;
+use std::borrow::Cow;
+
+/// Reads every byte array whose name is that of a blob, and what the text defines besides.
+pub(super) fn read(text: &[u8], part: &mut Part<'_>) -> Result<(), Violation> {
+    let mut at = 0;
+    while let Some((name, length, body)) = next_array(text, &mut at) {
+        let Some((prefix, layout)) = symbols::blob(name) else {
+            continue;
+        };
+        let bytes = numbers(text, body, &mut at).map_err(|broken| broken.in_field(name))?;
+        let found = bytes.len() as u64;
+        BLOB_58
+            .require(
+                length.is_none_or(|length| length == found),
+                body as u64,
+                || {
+                    let length = length.unwrap_or_default();
+                    format!("`{name}` is declared with {length} bytes and lists {found}")
+                },
+            )
+            .map_err(|broken| broken.in_field(name))?;
+        part.blobs.push(Blob {
+            symbol: name.to_owned(),
+            prefix: prefix.to_owned(),
+            layout: Some(layout),
+            address: None,
+            offset: None,
+            size: Size::Known(found),
+            bytes: Cow::Owned(bytes),
+        });
+    }
+    part.symbols = symbols::classify(definitions(text).map(|(name, is_function)| Raw {
+        name,
+        address: 0,
+        size: 0,
+        defined: true,
+        text: is_function,
+    }));
+    // A text has no addresses.
+    part.symbols
+        .iter_mut()
+        .for_each(|symbol| symbol.address = None);
+    Ok(())
+}
+
+/// The next `char NAME[LENGTH] = {` from `at` on: name, length if given, where the numbers start. Moves `at` behind it.
+fn next_array<'t>(text: &'t [u8], at: &mut usize) -> Option<(&'t str, Option<u64>, usize)> {
+    const TYPE: &[u8] = b"char ";
+    loop {
+        let found = find(text.get(*at..)?, TYPE)?;
+        let start = at.saturating_add(found).saturating_add(TYPE.len());
+        *at = start;
+        if let Some(array) = array(text, start) {
+            return Some(array);
+        }
+    }
+}
+
+fn array(text: &[u8], start: usize) -> Option<(&str, Option<u64>, usize)> {
+    let rest = text.get(start..)?;
+    let (name, rest) = identifier(rest.trim_ascii_start())?;
+    let rest = rest.trim_ascii_start().strip_prefix(b"[")?;
+    let close = rest
+        .get(..64)
+        .unwrap_or(rest)
+        .iter()
+        .position(|byte| *byte == b']')?;
+    let length = std::str::from_utf8(rest.get(..close)?).ok()?.trim();
+    let length = match length {
+        "" => None,
+        digits => Some(digits.parse().ok()?),
+    };
+    let rest = rest.get(close.checked_add(1)?..)?.trim_ascii_start();
+    let rest = rest
+        .strip_prefix(b"=")?
+        .trim_ascii_start()
+        .strip_prefix(b"{")?;
+    Some((name, length, text.len().saturating_sub(rest.len())))
+}
+
+fn identifier(text: &[u8]) -> Option<(&str, &[u8])> {
+    let end = text
+        .iter()
+        .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')?;
+    let (name, rest) = text.split_at_checked(end)?;
+    Some((
+        std::str::from_utf8(name)
+            .ok()
+            .filter(|name| !name.is_empty())?,
+        rest,
+    ))
+}
+
+/// The numbers from `start` to the closing brace. Both forms are read: `0x3b,0x3` and `0x3b,0x03,`.
+fn numbers(text: &[u8], start: usize, at: &mut usize) -> Result<Vec<u8>, Violation> {
+    let body = text.get(start..).unwrap_or_default();
+    let end = body.iter().position(|byte| *byte == b'}').ok_or_else(|| {
+        BLOB_58.broken(
+            Kind::Truncated,
+            text.len() as u64,
+            "the text ends inside the array",
+        )
+    })?;
+    let body = body.get(..end).unwrap_or_default();
+    *at = start.saturating_add(end);
+    // Each number takes two characters at least.
+    let mut bytes = Vec::with_capacity(body.len() / 4);
+    let mut position = start;
+    for item in body.split(|byte| *byte == b',') {
+        let number = item.trim_ascii();
+        // Only behind the last comma may nothing stand.
+        let last = position.saturating_add(item.len()) >= *at;
+        if !(number.is_empty() && last) {
+            let byte = byte(number);
+            BLOB_58.require(byte.is_some(), position as u64, || {
+                format!("`{}` is not a byte: 0x0 to 0xff, or 0 to 255", show(number))
+            })?;
+            bytes.push(byte.unwrap_or_default());
+        }
+        position = position.saturating_add(item.len()).saturating_add(1);
+    }
+    Ok(bytes)
+}
+
+fn byte(number: &[u8]) -> Option<u8> {
+    let text = std::str::from_utf8(number).ok()?;
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u8::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+    .filter(|_| !text.starts_with('+') && !text.contains("x+"))
+}
+
+/// The context and the functions that the C code of a host defines, and whether each is a function.
+fn definitions(text: &[u8]) -> impl Iterator<Item = (&str, bool)> + Clone {
+    let marks: [(&[u8], bool); 3] = [
+        (b"TVM_DLL int32_t ", true),
+        (b"TVM_DLL int ", true),
+        (b"void* ", false),
+    ];
+    text.split(|byte| *byte == b'\n').filter_map(move |line| {
+        let (rest, is_function) = marks
+            .iter()
+            .find_map(|(mark, is_function)| Some((line.strip_prefix(*mark)?, *is_function)))?;
+        let (name, rest) = identifier(rest)?;
+        let defines = match is_function {
+            true => rest.trim_ascii_end().ends_with(b"{"),
+            false => rest.trim_ascii_start().starts_with(b"="),
+        };
+        defines.then_some((name, is_function))
+    })
+}

@@ -1,0 +1,326 @@
+//! Which form a file has, from its first bytes.
+
+use std::fmt;
+
+/// The form of a file. [`Form::of`] is total: what is nothing else is [`Form::Unknown`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Form {
+    /// ELF shared object, or a position-independent executable.
+    ElfShared,
+    /// ELF executable at fixed addresses.
+    ElfExecutable,
+    /// ELF relocatable object file.
+    ElfObject,
+    /// Mach-O dynamic library or bundle.
+    MachOShared,
+    /// Mach-O executable.
+    MachOExecutable,
+    /// Mach-O object file.
+    MachOObject,
+    /// Several Mach-O files for several machines.
+    MachOFat,
+    /// PE dynamic library.
+    PeShared,
+    /// PE executable.
+    PeExecutable,
+    /// COFF object file.
+    CoffObject,
+    /// Static archive: `.a`, `.lib`.
+    Archive,
+    /// Tar archive.
+    Tar,
+    /// Tar archive under gzip: what `export_library` calls `.tar`.
+    GzipTar,
+    /// C or C++ source: `devc.c`, or the code of a C host.
+    CText,
+    /// A library binary on its own.
+    RawBlob,
+    /// Parameter file: a list of named tensors.
+    Params,
+    /// One tensor.
+    Tensor,
+    /// Graph JSON of the graph executor.
+    GraphJson,
+    /// JSON graph of objects as `save_json` wrote it up to 0.20.
+    ObjectJson,
+    /// JSON graph of objects as tvm-ffi writes it.
+    FfiJson,
+    /// Relax VM executable: `.vmexec` and the files of 0.16 to 0.21.
+    RelaxVm,
+    /// Relay VM code.
+    RelayVm,
+    /// StackVM module.
+    StackVm,
+    /// None of these.
+    Unknown,
+}
+
+impl Form {
+    /// The form of a file with this content. Looks at the first kilobytes, and at the last ones of JSON.
+    ///
+    /// Forms with a magic come first; a raw blob has none and is told by its header, which counts the bytes that
+    /// follow, or by the shape of its first fields.
+    pub fn of(bytes: &[u8]) -> Form {
+        magic(bytes)
+            .or_else(|| raw_blob(bytes).then_some(Form::RawBlob))
+            .or_else(|| coff(bytes).then_some(Form::CoffObject))
+            .or_else(|| stack_vm(bytes).then_some(Form::StackVm))
+            .or_else(|| text(bytes))
+            .unwrap_or(Form::Unknown)
+    }
+
+    /// The name: `elf-shared`, `c-text`, ...
+    pub const fn name(self) -> &'static str {
+        match self {
+            Form::ElfShared => "elf-shared",
+            Form::ElfExecutable => "elf-executable",
+            Form::ElfObject => "elf-object",
+            Form::MachOShared => "macho-shared",
+            Form::MachOExecutable => "macho-executable",
+            Form::MachOObject => "macho-object",
+            Form::MachOFat => "macho-fat",
+            Form::PeShared => "pe-shared",
+            Form::PeExecutable => "pe-executable",
+            Form::CoffObject => "coff-object",
+            Form::Archive => "archive",
+            Form::Tar => "tar",
+            Form::GzipTar => "gzip-tar",
+            Form::CText => "c-text",
+            Form::RawBlob => "raw-blob",
+            Form::Params => "params",
+            Form::Tensor => "tensor",
+            Form::GraphJson => "graph-json",
+            Form::ObjectJson => "object-json",
+            Form::FfiJson => "ffi-json",
+            Form::RelaxVm => "relax-vm",
+            Form::RelayVm => "relay-vm",
+            Form::StackVm => "stackvm",
+            Form::Unknown => "unknown",
+        }
+    }
+
+    /// Whether it holds other files.
+    pub const fn is_archive(self) -> bool {
+        matches!(
+            self,
+            Form::Archive | Form::Tar | Form::GzipTar | Form::MachOFat
+        )
+    }
+
+    /// Whether it has sections and symbols.
+    pub const fn is_object(self) -> bool {
+        matches!(
+            self,
+            Form::ElfShared
+                | Form::ElfExecutable
+                | Form::ElfObject
+                | Form::MachOShared
+                | Form::MachOExecutable
+                | Form::MachOObject
+                | Form::PeShared
+                | Form::PeExecutable
+                | Form::CoffObject
+        )
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+const PARAMS: u64 = 0xF7E5_8D4F_0504_9CB7;
+const TENSOR: u64 = 0xDD5E_40F0_96B4_A13F;
+const VM: [u64; 2] = [0xD225_DE2F_4214_151D, 0xD225_DE2F_4214_151E];
+
+fn magic(bytes: &[u8]) -> Option<Form> {
+    if bytes.starts_with(b"\x7fELF") {
+        return Some(elf_type(bytes));
+    }
+    if bytes.starts_with(b"!<arch>\n") || bytes.starts_with(b"!<thin>\n") {
+        return Some(Form::Archive);
+    }
+    if bytes.starts_with(&[0x1f, 0x8b, 8]) {
+        return super::tar::is_gzip_tar(bytes).then_some(Form::GzipTar);
+    }
+    if super::tar::is_tar(bytes) {
+        return Some(Form::Tar);
+    }
+    if let Some(form) = mach_o(bytes).or_else(|| pe(bytes)) {
+        return Some(form);
+    }
+    match word(bytes, 0)? {
+        PARAMS => Some(Form::Params),
+        TENSOR => Some(Form::Tensor),
+        first if VM.contains(&first) => Some(vm(bytes, 8)),
+        // The files of older releases carry the length of the code in front.
+        _ if VM.contains(&word(bytes, 8)?) => Some(vm(bytes, 16)),
+        _ => None,
+    }
+}
+
+/// The word at `e_type`; refined by the reader, which knows the byte order for sure.
+fn elf_type(bytes: &[u8]) -> Form {
+    let little = bytes.get(5) != Some(&2);
+    let kind = bytes
+        .get(16..18)
+        .and_then(|two| <[u8; 2]>::try_from(two).ok());
+    let kind = kind.map(|two| {
+        if little {
+            u16::from_le_bytes(two)
+        } else {
+            u16::from_be_bytes(two)
+        }
+    });
+    match kind {
+        Some(1) => Form::ElfObject,
+        Some(2) => Form::ElfExecutable,
+        _ => Form::ElfShared,
+    }
+}
+
+fn mach_o(bytes: &[u8]) -> Option<Form> {
+    let first: [u8; 4] = *bytes.first_chunk()?;
+    let kind: [u8; 4] = bytes.get(12..16)?.try_into().ok()?;
+    let kind = match first {
+        [0xfe, 0xed, 0xfa, 0xce | 0xcf] => u32::from_be_bytes(kind),
+        [0xce | 0xcf, 0xfa, 0xed, 0xfe] => u32::from_le_bytes(kind),
+        // A Java class starts the same; its next word is a version of 45 and more, here it counts the machines.
+        [0xca, 0xfe, 0xba, 0xbe | 0xbf] => {
+            let count: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
+            return (u32::from_be_bytes(count) < 40).then_some(Form::MachOFat);
+        }
+        _ => return None,
+    };
+    Some(match kind {
+        1 => Form::MachOObject,
+        2 => Form::MachOExecutable,
+        _ => Form::MachOShared,
+    })
+}
+
+fn pe(bytes: &[u8]) -> Option<Form> {
+    if !bytes.starts_with(b"MZ") {
+        return None;
+    }
+    let at: [u8; 4] = bytes.get(0x3c..0x40)?.try_into().ok()?;
+    let at = usize::try_from(u32::from_le_bytes(at)).ok()?;
+    let header = bytes.get(at..at.checked_add(24)?)?;
+    if !header.starts_with(b"PE\0\0") {
+        return None;
+    }
+    const IMAGE_FILE_DLL: u8 = 0x20;
+    let dll = header
+        .get(23)
+        .is_some_and(|flags| flags & IMAGE_FILE_DLL != 0);
+    Some(if dll {
+        Form::PeShared
+    } else {
+        Form::PeExecutable
+    })
+}
+
+/// COFF has only a machine number of two bytes; the rest of the header must be plausible as well.
+fn coff(bytes: &[u8]) -> bool {
+    const MACHINES: [u16; 5] = [0x8664, 0x014c, 0xaa64, 0xa641, 0x01c4];
+    let half = |at: usize| {
+        let two: [u8; 2] = bytes.get(at..at.saturating_add(2))?.try_into().ok()?;
+        Some(u16::from_le_bytes(two))
+    };
+    let bigobj = bytes.starts_with(&[0, 0, 0xff, 0xff, 2, 0]);
+    let plain = half(0).is_some_and(|machine| MACHINES.contains(&machine))
+        && half(2).is_some_and(|sections| (1..=0xfeff).contains(&sections))
+        && half(16) == Some(0);
+    bigobj || plain
+}
+
+fn vm(bytes: &[u8], version: usize) -> Form {
+    let text = version.saturating_add(8);
+    let relax = word(bytes, version) == Some(4)
+        && bytes
+            .get(text..)
+            .is_some_and(|rest| rest.starts_with(b"0.14"));
+    if relax { Form::RelaxVm } else { Form::RelayVm }
+}
+
+fn raw_blob(bytes: &[u8]) -> bool {
+    let (Some(nbytes), Some(second)) = (word(bytes, 0), word(bytes, 8)) else {
+        return false;
+    };
+    if nbytes == (bytes.len() as u64).saturating_sub(8) {
+        return true;
+    }
+    // The header may be wrong and the file still be a blob: then it is for the blob's reader to say what is wrong.
+    // Layout 0.22 goes on with a vector that starts with 0, the others with a count and the name of a module kind.
+    match word(bytes, 16) {
+        Some(0) => (1..=nbytes).contains(&second) && nbytes < 1 << 48,
+        Some(length) => second > 0 && second < 1 << 32 && named(bytes, 24, length, 64),
+        None => false,
+    }
+}
+
+fn stack_vm(bytes: &[u8]) -> bool {
+    let (Some(functions), Some(length)) = (word(bytes, 0), word(bytes, 8)) else {
+        return false;
+    };
+    (1..1 << 16).contains(&functions) && named(bytes, 16, length, 1024)
+}
+
+/// Whether a name of `length` printable bytes, `longest` at most, stands at `start`.
+fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
+    let end = usize::try_from(length.min(longest))
+        .unwrap_or(0)
+        .saturating_add(start);
+    (1..=longest).contains(&length)
+        && bytes
+            .get(start..end)
+            .is_some_and(|name| name.iter().all(u8::is_ascii_graphic))
+}
+
+fn text(bytes: &[u8]) -> Option<Form> {
+    const WINDOW: usize = 1 << 16;
+    let head = bytes.get(..WINDOW).unwrap_or(bytes);
+    let tail = bytes.get(bytes.len().saturating_sub(WINDOW)..)?;
+    if head.is_empty() || head.contains(&0) {
+        return None;
+    }
+    let has = |what: &str| {
+        [head, tail]
+            .iter()
+            .any(|part| find(part, what.as_bytes()).is_some())
+    };
+    if head.trim_ascii_start().starts_with(b"{") {
+        return if has("\"arg_nodes\"") {
+            Some(Form::GraphJson)
+        } else if has("\"root_index\"") {
+            Some(Form::FfiJson)
+        } else if has("\"type_key\"") && has("\"root\"") {
+            Some(Form::ObjectJson)
+        } else {
+            None
+        };
+    }
+    let code = [
+        "#include",
+        "#ifdef",
+        "#define",
+        "extern ",
+        "const unsigned char",
+        "const char",
+    ];
+    code.iter().any(|code| has(code)).then_some(Form::CText)
+}
+
+/// Where `needle` starts in `haystack`.
+pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack
+        .windows(needle.len())
+        .position(|window| window == needle)
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    let eight = bytes.get(at..at.checked_add(8)?)?;
+    eight.try_into().ok().map(u64::from_le_bytes)
+}

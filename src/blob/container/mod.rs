@@ -1,0 +1,316 @@
+//! What a library binary comes wrapped in: shared objects, object files, archives, C text. Nothing is executed.
+//!
+//! [`open`] says what a file is ([`Form`]) and finds every blob in it with the symbols that a TVM loader would look
+//! for. It touches headers and symbol tables only: of a library of 1 GB that is mapped, a few pages are read. Blobs
+//! borrow the file; only what was compressed (gzip) or spelled out (C text) is owned.
+//!
+//! | file | what is found | rule |
+//! |---|---|---|
+//! | ELF, Mach-O, PE, COFF | symbol, address, bytes of each blob; functions, context, slots | BLOB-50 .. BLOB-55, BLOB-62 .. BLOB-65 |
+//! | `.a`, `.tar`, gzip of a tar | the same of every member, by name | BLOB-56, BLOB-57 |
+//! | C text | the byte array | BLOB-58 |
+//! | raw blob | all of it; its layout is a matter of its bytes | |
+
+mod archive;
+mod c_text;
+mod form;
+mod object;
+pub mod rules;
+mod symbols;
+mod tar;
+
+pub use form::Form;
+pub use symbols::{Role, Symbol};
+pub use tar::MAX_INFLATION;
+
+use crate::release::{Layout, Releases};
+use crate::rule::{Findings, Kind, Strictness, Violation};
+use rules::{BLOB_53, BLOB_54, BLOB_57};
+use std::borrow::Cow;
+
+/// How deep archives may lie in archives (BLOB-57). TVM writes one level.
+pub const MAX_DEPTH: u8 = 4;
+
+/// A file that was looked into.
+#[derive(Clone, Debug)]
+pub struct File<'a> {
+    /// What the file itself is.
+    pub form: Form,
+    /// The file itself, or, of an archive, its members in order, those of inner archives included.
+    pub parts: Vec<Part<'a>>,
+    /// Oddities that were tolerated.
+    pub findings: Findings,
+}
+
+impl<'a> File<'a> {
+    /// Every blob, with the part that holds it.
+    pub fn blobs(&self) -> impl Iterator<Item = (&Part<'a>, &Blob<'a>)> {
+        self.parts
+            .iter()
+            .flat_map(|part| part.blobs.iter().map(move |blob| (part, blob)))
+    }
+}
+
+/// One file, or one member of an archive.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// Path of the member, outermost archive first, parts joined by `/`; empty for the file itself.
+    pub member: String,
+    /// What it is.
+    pub form: Form,
+    /// What it was compiled for; object files only.
+    pub machine: Option<Machine>,
+    /// The blobs in it.
+    pub blobs: Vec<Blob<'a>>,
+    /// The symbols that matter to TVM, in the order of the symbol table.
+    pub symbols: Vec<Symbol>,
+}
+
+/// The machine that an object file is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// `x86_64`, `aarch64`, `arm`, ...
+    pub architecture: String,
+    /// 32 or 64.
+    pub bits: u8,
+    /// Whether integers of the object file are little endian. Those of the blob always are.
+    pub little_endian: bool,
+}
+
+/// A library binary that was found, header included.
+#[derive(Clone, Debug)]
+pub struct Blob<'a> {
+    /// The symbol; empty for a raw blob.
+    pub symbol: String,
+    /// What stands before the name that TVM knows: the prefix of a system library.
+    pub prefix: String,
+    /// The layout that the symbol promises (BLOB-50); `None` for a raw blob. Layouts 0.2 and 0.7 share a symbol, which is
+    /// reported as 0.7: only the bytes tell them apart.
+    pub layout: Option<Layout>,
+    /// The symbol's value: an address in an image, an offset into its section in an object file.
+    pub address: Option<u64>,
+    /// Where the bytes start in the opened file; `None` where they are not in it as they are (gzip, C text).
+    pub offset: Option<u64>,
+    /// Where the size comes from.
+    pub size: Size,
+    /// Header and body.
+    pub bytes: Cow<'a, [u8]>,
+}
+
+/// How the extent of a blob is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// The container says it: ELF symbol size, file size, array length.
+    Known(u64),
+    /// The blob's own header says it; the container bounds it by `room` bytes at most (Mach-O, COFF, PE).
+    Derived {
+        /// Bytes up to the next symbol or the end of the section.
+        room: u64,
+    },
+}
+
+impl Part<'_> {
+    /// The part with nothing borrowed.
+    pub fn into_owned(self) -> Part<'static> {
+        Part {
+            member: self.member,
+            form: self.form,
+            machine: self.machine,
+            blobs: self.blobs.into_iter().map(Blob::into_owned).collect(),
+            symbols: self.symbols,
+        }
+    }
+
+    /// The names of the packed functions that this part exports (BLOB-62, BLOB-63).
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        self.symbols.iter().filter_map(|symbol| match &symbol.role {
+            Role::Function(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The prefix of a system library: that of its blob or context symbol.
+    pub fn prefix(&self) -> Option<&str> {
+        let of_blobs = self.blobs.iter().map(|blob| blob.prefix.as_str());
+        let of_symbols = self.symbols.iter().map(|symbol| symbol.prefix.as_str());
+        of_blobs.chain(of_symbols).find(|prefix| !prefix.is_empty())
+    }
+
+    /// The releases whose symbols these are, as far as they tell; `None` where nothing speaks of TVM.
+    ///
+    /// A library without a blob still gives itself away by the functions and slots that it exports.
+    pub fn releases(&self) -> Option<Releases> {
+        symbols::releases(
+            self.blobs.iter().filter_map(|blob| blob.layout),
+            &self.symbols,
+        )
+    }
+}
+
+impl Blob<'_> {
+    fn into_owned(self) -> Blob<'static> {
+        Blob {
+            symbol: self.symbol,
+            prefix: self.prefix,
+            layout: self.layout,
+            address: self.address,
+            offset: self.offset,
+            size: self.size,
+            bytes: Cow::Owned(self.bytes.into_owned()),
+        }
+    }
+}
+
+/// Looks into `bytes`, the content of a file of any form. Breaks BLOB-52, BLOB-53, BLOB-55 .. BLOB-58.
+///
+/// A file that is of no known form is not an error: its form is [`Form::Unknown`] and it has no blob.
+pub fn open(bytes: &[u8]) -> Result<File<'_>, Violation> {
+    open_with(bytes, Strictness::Lenient)
+}
+
+/// [`open`]; under [`Strictness::Strict`] a tolerated oddity (BLOB-54) is a violation.
+pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Violation> {
+    let mut walk = Walk {
+        parts: Vec::new(),
+        findings: Findings::new(strictness),
+    };
+    let form = walk.visit(
+        bytes,
+        Place {
+            member: String::new(),
+            base: Some(0),
+            depth: 0,
+        },
+    )?;
+    Ok(File {
+        form,
+        parts: walk.parts,
+        findings: walk.findings,
+    })
+}
+
+/// What has been found so far.
+struct Walk<'a> {
+    parts: Vec<Part<'a>>,
+    findings: Findings,
+}
+
+/// Where the bytes at hand lie.
+#[derive(Clone, Debug)]
+struct Place {
+    member: String,
+    /// Offset of the first byte in the opened file; `None` behind a decompressor.
+    base: Option<u64>,
+    depth: u8,
+}
+
+impl Place {
+    /// A member of the archive at this place.
+    fn inner(&self, name: &str, base: Option<u64>) -> Place {
+        let member = match self.member.as_str() {
+            "" => name.to_owned(),
+            outer => format!("{outer}/{name}"),
+        };
+        Place {
+            member,
+            base,
+            depth: self.depth.saturating_add(1),
+        }
+    }
+
+    /// Offset in the opened file of offset `inside` of these bytes.
+    fn file_offset(&self, inside: u64) -> Option<u64> {
+        self.base.map(|base| base.saturating_add(inside))
+    }
+
+    /// A violation said in these bytes, as one of the opened file; behind a decompressor it stays relative to the
+    /// member, which it names.
+    fn blame(&self, broken: Violation) -> Violation {
+        let broken = broken.shifted(self.base.unwrap_or(0));
+        if broken.field().is_empty() && !self.member.is_empty() {
+            broken.in_field(self.member.clone())
+        } else {
+            broken
+        }
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn visit(&mut self, bytes: &'a [u8], place: Place) -> Result<Form, Violation> {
+        let form = Form::of(bytes);
+        if form.is_archive() && place.depth >= MAX_DEPTH {
+            let message = format!("archives lie more than {MAX_DEPTH} deep in archives");
+            return Err(place.blame(BLOB_57.broken(Kind::Limit, 0, message)));
+        }
+        match form {
+            Form::Archive => self.archive(bytes, &place)?,
+            Form::MachOFat => self.fat(bytes, &place)?,
+            Form::Tar => self.tar(bytes, &place)?,
+            Form::GzipTar => self.gzip_tar(bytes, &place)?,
+            form => {
+                let part = self
+                    .leaf(bytes, form, &place)
+                    .map_err(|broken| place.blame(broken))?;
+                let form = part.form;
+                self.parts.push(part);
+                return Ok(form);
+            }
+        }
+        Ok(form)
+    }
+
+    fn leaf(&mut self, bytes: &'a [u8], form: Form, place: &Place) -> Result<Part<'a>, Violation> {
+        let mut part = Part {
+            member: place.member.clone(),
+            form,
+            machine: None,
+            blobs: Vec::new(),
+            symbols: Vec::new(),
+        };
+        match form {
+            Form::CText => c_text::read(bytes, &mut part)?,
+            Form::RawBlob => part.blobs.push(Blob {
+                symbol: String::new(),
+                prefix: String::new(),
+                layout: None,
+                address: None,
+                offset: place.file_offset(0),
+                size: Size::Known(bytes.len() as u64),
+                bytes: Cow::Borrowed(bytes),
+            }),
+            form if form.is_object() => object::read(bytes, place, &mut part, &mut self.findings)?,
+            _ => {}
+        }
+        Ok(part)
+    }
+}
+
+/// Bounds a blob by its own header (BLOB-53, BLOB-54): `room` is what the container grants from `offset` on, `known`
+/// whether that is the blob's size or merely a bound.
+fn bounded<'a>(
+    room: &'a [u8],
+    known: bool,
+    offset: u64,
+    findings: &mut Findings,
+) -> Result<(&'a [u8], Size), Violation> {
+    let granted = room.len() as u64;
+    let header = room.first_chunk().map(|header| u64::from_le_bytes(*header));
+    BLOB_53.require_as(Kind::Truncated, header.is_some(), offset, || {
+        format!("the blob has {granted} bytes, its header alone takes 8")
+    })?;
+    let needed = header.unwrap_or_default().saturating_add(8);
+    BLOB_53.require_as(Kind::Truncated, needed <= granted, offset, || {
+        format!("the header asks for {needed} bytes, the symbol has {granted}")
+    })?;
+    let fits = usize::try_from(needed)
+        .ok()
+        .and_then(|needed| room.get(..needed));
+    let bytes = fits.unwrap_or(room);
+    if !known {
+        return Ok((bytes, Size::Derived { room: granted }));
+    }
+    findings.expect(BLOB_54, Kind::Trailing, needed >= granted, offset, || {
+        format!("the symbol has {granted} bytes, the blob ends after {needed}")
+    })?;
+    Ok((bytes, Size::Known(granted)))
+}

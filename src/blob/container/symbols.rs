@@ -1,0 +1,223 @@
+//! What a symbol means to TVM, by its name.
+
+use super::rules::{BLOB_50, BLOB_51, BLOB_62, BLOB_63, BLOB_64, BLOB_65};
+use crate::release::{Layout, Releases};
+
+/// A symbol that matters to TVM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// The name, without the underscore that Mach-O puts in front.
+    pub name: String,
+    /// The system-library prefix in front of the name that TVM knows; empty otherwise.
+    pub prefix: String,
+    /// What it is for.
+    pub role: Role,
+    /// Its value; `None` where it is undefined.
+    pub address: Option<u64>,
+    /// Its size as the symbol table has it; 0 where it has none.
+    pub size: u64,
+}
+
+/// What a symbol is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// The blob (BLOB-50).
+    Blob(Layout),
+    /// The slot in which the loader leaves the module (BLOB-65).
+    Context(Layout),
+    /// `__tvm_main__`, which names the entry function (BLOB-64).
+    Entry,
+    /// An exported packed function, under the name by which it is looked up (BLOB-62, BLOB-63).
+    Function(String),
+    /// The metadata of a function, from tvm-ffi 0.1.4 on.
+    Metadata(String),
+    /// The documentation of a function, from tvm-ffi 0.1.4 on.
+    Doc(String),
+    /// Embedded device code that the library loader does not read.
+    Cubin(String),
+    /// A slot in which the loader leaves the address of a runtime function (BLOB-65).
+    Slot(String),
+    /// A parameter linked into the library, 0.8 to 0.20.
+    LinkedParam,
+    /// A runtime function that must be there when the file is loaded or a function called.
+    Needs(String),
+}
+
+/// A symbol as the object file has it.
+pub(super) struct Raw<'a> {
+    pub(super) name: &'a str,
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) defined: bool,
+    pub(super) text: bool,
+}
+
+/// The symbols whose names mean something to TVM. Whether a plain function is a packed function depends on the
+/// release, so on what else is there.
+pub(super) fn classify<'a>(raw: impl Iterator<Item = Raw<'a>> + Clone) -> Vec<Symbol> {
+    let prefixed = raw
+        .clone()
+        .any(|symbol| symbol.defined && symbol.text && symbol.name.starts_with(FFI));
+    raw.filter_map(|raw| {
+        let (prefix, role) = role(&raw, prefixed)?;
+        Some(Symbol {
+            name: raw.name.to_owned(),
+            prefix: prefix.to_owned(),
+            role,
+            address: raw.defined.then_some(raw.address),
+            size: raw.size,
+        })
+    })
+    .collect()
+}
+
+/// The prefix and the layout of a blob's symbol (BLOB-50, BLOB-51).
+pub(super) fn blob(name: &str) -> Option<(&str, Layout)> {
+    if BLOB_50.is_off() {
+        return None;
+    }
+    let (prefix, layout) = suffixed(name, &BLOBS)?;
+    (prefix.is_empty() || !BLOB_51.is_off()).then_some((prefix, layout))
+}
+
+/// The blob's symbol for a layout, without a prefix.
+pub(in crate::blob) const fn blob_symbol(layout: Layout) -> &'static str {
+    match layout {
+        Layout::V0_2 | Layout::V0_7 => "__tvm_dev_mblob",
+        Layout::V0_21 => "__tvm_ffi_library_bin",
+        Layout::V0_22 => "__tvm_ffi__library_bin",
+    }
+}
+
+/// The releases that all of these symbols speak of.
+pub(super) fn releases(
+    layouts: impl Iterator<Item = Layout>,
+    symbols: &[Symbol],
+) -> Option<Releases> {
+    let of_layout = |layout: Layout| match layout {
+        // One symbol for both; the bytes tell.
+        Layout::V0_2 | Layout::V0_7 => Releases::between(2, 20),
+        newer => newer.releases(),
+    };
+    let of_symbol = |symbol: &Symbol| match &symbol.role {
+        Role::Blob(layout) | Role::Context(layout) => Some(of_layout(*layout)),
+        Role::Function(_) if symbol.name.starts_with(FFI) => Some(Releases::from(22)),
+        Role::Function(_) => Some(Releases::between(2, 21)),
+        Role::Metadata(_) | Role::Doc(_) | Role::Cubin(_) => Some(Releases::from(22)),
+        Role::Entry => Some(Releases::between(2, 21)),
+        Role::LinkedParam => Some(Releases::between(8, 20)),
+        Role::Slot(api) | Role::Needs(api) => of_api(api),
+    };
+    layouts
+        .map(of_layout)
+        .chain(symbols.iter().filter_map(of_symbol))
+        .reduce(|all, one| Releases {
+            since: all.since.max(one.since),
+            until: all.until.min(one.until),
+        })
+}
+
+const FFI: &str = "__tvm_ffi_";
+
+const BLOBS: [(&str, Layout); 3] = [
+    (blob_symbol(Layout::V0_22), Layout::V0_22),
+    (blob_symbol(Layout::V0_21), Layout::V0_21),
+    (blob_symbol(Layout::V0_7), Layout::V0_7),
+];
+
+const CONTEXTS: [(&str, Layout); 3] = [
+    ("__tvm_ffi__library_ctx", Layout::V0_22),
+    ("__tvm_ffi_library_ctx", Layout::V0_21),
+    ("__tvm_module_ctx", Layout::V0_7),
+];
+
+/// The runtime functions that a loader hands to a library through slots, and since when.
+const SLOTS: [(&str, Releases); 10] = [
+    ("TVMFuncCall", Releases::between(2, 20)),
+    ("TVMAPISetLastError", Releases::between(2, 20)),
+    ("TVMBackendGetFuncFromEnv", Releases::between(2, 25)),
+    ("TVMBackendAllocWorkspace", Releases::ALL),
+    ("TVMBackendFreeWorkspace", Releases::ALL),
+    ("TVMBackendParallelLaunch", Releases::ALL),
+    ("TVMBackendParallelBarrier", Releases::ALL),
+    ("TVMFFIFunctionCall", Releases::from(21)),
+    ("TVMFFIErrorSetRaisedFromCStr", Releases::from(21)),
+    ("TVMFFIEnvModLookupFromImports", Releases::from(22)),
+];
+
+fn of_api(api: &str) -> Option<Releases> {
+    let known = SLOTS.iter().find(|(name, _)| *name == api);
+    match known {
+        Some((_, releases)) => Some(*releases),
+        None if api.starts_with("TVMFFIEnv") || api == "TVMFFIHandleInitOnce" => {
+            Some(Releases::from(22))
+        }
+        None if api.starts_with("TVMFFI") => Some(Releases::from(21)),
+        None => None,
+    }
+}
+
+fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role)> {
+    let name = raw.name;
+    if !raw.defined {
+        let needed = name.starts_with("TVM") && name.len() > 3;
+        return needed.then(|| ("", Role::Needs(name.to_owned())));
+    }
+    if let Some((prefix, layout)) = blob(name) {
+        return Some((prefix, Role::Blob(layout)));
+    }
+    if let Some((prefix, layout)) = suffixed(name, &CONTEXTS) {
+        return (!BLOB_65.is_off()).then_some((prefix, Role::Context(layout)));
+    }
+    if name == "__tvm_main__" {
+        return (!BLOB_64.is_off()).then_some(("", Role::Entry));
+    }
+    if name.starts_with("__tvm_param__") {
+        return Some(("", Role::LinkedParam));
+    }
+    let of = |tag: &str| name.strip_prefix(tag).map(str::to_owned);
+    if let Some(of) = of("__tvm_ffi__metadata_") {
+        return Some(("", Role::Metadata(of)));
+    }
+    if let Some(of) = of("__tvm_ffi__doc_") {
+        return Some(("", Role::Doc(of)));
+    }
+    if let Some(of) = of("__tvm_ffi__cubin_") {
+        return Some(("", Role::Cubin(of)));
+    }
+    if !raw.text {
+        let api = name.strip_prefix("__")?;
+        let slot = SLOTS.iter().any(|(known, _)| *known == api) || api.starts_with("TVM");
+        return (slot && !BLOB_65.is_off()).then(|| ("", Role::Slot(api.to_owned())));
+    }
+    if let Some(of) = of(FFI) {
+        return (!BLOB_62.is_off()).then_some(("", Role::Function(of)));
+    }
+    let plain = !prefixed && !BLOB_63.is_off() && !is_helper(name);
+    plain.then(|| ("", Role::Function(name.to_owned())))
+}
+
+/// Functions that the compiler, the linker or a runtime put into a file (BLOB-63): none of them is packed.
+fn is_helper(name: &str) -> bool {
+    const NAMES: [&str; 6] = [
+        "_init",
+        "_fini",
+        "_start",
+        "main",
+        "get_c_metadata",
+        "DllMain",
+    ];
+    name.starts_with("__")
+        || name.starts_with("_Z")
+        || name.starts_with("_GLOBAL_")
+        || name.starts_with("TVM")
+        || name.starts_with("DW.ref.")
+        || NAMES.contains(&name)
+}
+
+fn suffixed<'a>(name: &'a str, known: &[(&str, Layout)]) -> Option<(&'a str, Layout)> {
+    known
+        .iter()
+        .find_map(|(suffix, layout)| Some((name.strip_suffix(suffix)?, *layout)))
+}
