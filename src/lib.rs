@@ -11,6 +11,10 @@
 //! * [`tensor`]: data types, devices, the tensor record, the parameter file
 //! * [`blob`]: the library binary and the files around it
 //!
+//! **Runtime** chapters behave. `unsafe` only where a C boundary, a loader or a driver is touched:
+//!
+//! * [`module`]: the contract of modules, loading compiled libraries of every release
+//!
 //! Around them: [`rule`] (what a rule, a violation and a finding are) and [`release`] (which TVM release).
 
 #![deny(missing_docs)]
@@ -57,6 +61,12 @@ pub mod wire;
     clippy::panic
 )]
 pub mod blob;
+#[cfg(feature = "runtime")]
+pub mod module;
+
+#[cfg(feature = "runtime")]
+#[allow(non_snake_case)]
+pub mod capi;
 
 #[cfg(feature = "suite")]
 #[path = "../conformance/mod.rs"]

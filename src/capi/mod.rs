@@ -1,0 +1,3 @@
+//! The exported C symbols. No logic of their own.
+
+pub mod backend;

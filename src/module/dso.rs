@@ -1,0 +1,337 @@
+//! An opened shared library: its symbols, and how far each may be read.
+//!
+//! A library can lie about the size of its data, and a loader that believes it reads its neighbours. So every access to
+//! data goes through [`Dso::bytes`], which knows two bounds that the blob's own header has no say in: the size that the
+//! symbol table gives the symbol, and the end of the mapped segment.
+
+use super::{MOD_01, MOD_18};
+use crate::rule::{Kind, Violation};
+use std::ffi::{CString, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+/// Where symbols come from: an opened library, the system library's table, or the memory of a test.
+pub trait Symbols: Send + Sync {
+    /// The address of an exported symbol.
+    fn address(&self, name: &str) -> Option<NonNull<c_void>>;
+
+    /// The bytes of the data symbol `name`: no more than belong to it, as far as that can be known.
+    fn bytes(&self, name: &str) -> Result<Option<&[u8]>, Violation>;
+
+    /// Whether `bytes` from `address` on may be written, for slots that a loader fills.
+    fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool;
+
+    /// Names that the library exports or needs, where they can be listed: exported first, `true` for needed.
+    fn list(&self) -> Vec<(String, bool)>;
+
+    /// For messages: the path, or what stands in its place.
+    fn describe(&self) -> String;
+}
+
+/// A shared library that this process has opened. It stays mapped until this is dropped.
+#[derive(Debug)]
+pub struct Dso {
+    library: libloading::Library,
+    path: PathBuf,
+}
+
+impl Dso {
+    /// Opens `path` with its symbols bound on first use and visible to nobody else.
+    ///
+    /// Runs the library's initializers: a library is code, and only `inspect` is safe on one that is not trusted.
+    pub fn open(path: &Path) -> Result<Dso, Violation> {
+        // SAFETY: opening runs the initializers of the library, which the caller asked for by loading it.
+        let library = unsafe { open(path) };
+        let library = library.map_err(|error| {
+            let text = error_chain(&error);
+            MOD_01.refused(
+                Kind::Missing,
+                format!("cannot open {}: {text}", path.display()),
+            )
+        })?;
+        Ok(Dso {
+            library,
+            path: path.to_owned(),
+        })
+    }
+
+    /// The path that it was opened with.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Symbols for Dso {
+    fn address(&self, name: &str) -> Option<NonNull<c_void>> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: the symbol is only taken as an address here; what it is, is for the caller to know.
+        let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
+        // SAFETY: the address is not kept beyond the library: callers hold `self`.
+        NonNull::new(unsafe { symbol.ok()?.try_as_raw_ptr() }?)
+    }
+
+    fn bytes(&self, name: &str) -> Result<Option<&[u8]>, Violation> {
+        let Some(address) = self.address(name) else {
+            return Ok(None);
+        };
+        let mapped = room_behind(address);
+        let symbol = symbol_size(address).filter(|size| *size > 0);
+        let known = [symbol, mapped].into_iter().flatten().min();
+        let room = known.or_else(|| size_in_file(&self.path, name));
+        let room = room.ok_or_else(|| {
+            let text = format!("cannot tell where `{name}` of {} ends", self.path.display());
+            MOD_18.refused(Kind::Unsupported, text)
+        })?;
+        // SAFETY: the segment that holds `start` is mapped and readable for at least `room` bytes, as long as `self` is.
+        let bytes = unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), room) };
+        Ok(Some(bytes))
+    }
+
+    fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool {
+        can_write(address, bytes)
+    }
+
+    fn list(&self) -> Vec<(String, bool)> {
+        list_in_file(&self.path).unwrap_or_default()
+    }
+
+    fn describe(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+#[cfg(unix)]
+unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
+    // A bare name would be searched for along the system's library path.
+    let path = if path.components().count() == 1 {
+        Path::new(".").join(path)
+    } else {
+        path.to_owned()
+    };
+    // SAFETY: passed on to the caller.
+    unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }.map(Into::into)
+}
+
+#[cfg(not(unix))]
+unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    // SAFETY: passed on to the caller.
+    unsafe { libloading::Library::new(path) }
+}
+
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+/// Readable bytes from `address` to the end of the segment that it lies in, where that can be known.
+pub(super) fn room_behind(address: NonNull<c_void>) -> Option<usize> {
+    let start = address.as_ptr() as usize;
+    Some(segment(start)?.end - start)
+}
+
+/// Whether `bytes` from `address` on may be written. Where segments cannot be asked for, a slot is taken at its word, as
+/// every release does.
+pub(super) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
+    let start = address.as_ptr() as usize;
+    match segment(start) {
+        Some(segment) => segment.writable && segment.end - start >= bytes,
+        None => !cfg!(target_os = "linux"),
+    }
+}
+
+/// A mapped segment of a library.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    end: usize,
+    writable: bool,
+}
+
+/// The segment of a loaded library that holds `address` and can be read; asked of the dynamic linker, not of the file.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+fn segment(address: usize) -> Option<Segment> {
+    use std::ffi::{c_char, c_int};
+
+    #[repr(C)]
+    struct ProgramHeader {
+        kind: u32,
+        flags: u32,
+        offset: u64,
+        address: u64,
+        physical: u64,
+        file_size: u64,
+        memory_size: u64,
+        alignment: u64,
+    }
+    #[repr(C)]
+    struct Object {
+        base: u64,
+        name: *const c_char,
+        headers: *const ProgramHeader,
+        count: u16,
+    }
+    unsafe extern "C" {
+        fn dl_iterate_phdr(
+            callback: unsafe extern "C" fn(*mut Object, usize, *mut c_void) -> c_int,
+            data: *mut c_void,
+        ) -> c_int;
+    }
+    const LOAD: u32 = 1;
+    const WRITE: u32 = 2;
+    const READ: u32 = 4;
+
+    struct Search {
+        address: u64,
+        found: Option<Segment>,
+    }
+
+    unsafe extern "C" fn visit(object: *mut Object, _size: usize, data: *mut c_void) -> c_int {
+        // SAFETY: the dynamic linker passes a live object, and `data` is the `Search` below.
+        let (object, search) = unsafe { (&*object, &mut *data.cast::<Search>()) };
+        if object.headers.is_null() {
+            return 0;
+        }
+        // SAFETY: the linker vouches for `count` headers.
+        let headers = unsafe { std::slice::from_raw_parts(object.headers, object.count.into()) };
+        for header in headers.iter().filter(|header| header.kind == LOAD) {
+            let start = object.base.wrapping_add(header.address);
+            let end = start.wrapping_add(header.memory_size);
+            if header.flags & READ != 0 && start <= search.address && search.address < end {
+                search.found = Some(Segment {
+                    end: end as usize,
+                    writable: header.flags & WRITE != 0,
+                });
+                return 1;
+            }
+        }
+        0
+    }
+
+    let mut search = Search {
+        address: address as u64,
+        found: None,
+    };
+    // SAFETY: `visit` has the signature that the linker calls, and `search` outlives the call.
+    unsafe { dl_iterate_phdr(visit, (&raw mut search).cast()) };
+    search.found
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+fn segment(_address: usize) -> Option<Segment> {
+    None
+}
+
+/// The size that the symbol table gives the symbol at `address`.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+fn symbol_size(address: NonNull<c_void>) -> Option<usize> {
+    use std::ffi::{c_char, c_int};
+
+    #[repr(C)]
+    struct Info {
+        file: *const c_char,
+        base: *mut c_void,
+        name: *const c_char,
+        symbol: *mut c_void,
+    }
+    #[repr(C)]
+    struct Symbol {
+        name: u32,
+        info: u8,
+        other: u8,
+        section: u16,
+        value: u64,
+        size: u64,
+    }
+    unsafe extern "C" {
+        fn dladdr1(
+            address: *const c_void,
+            info: *mut Info,
+            extra: *mut *mut c_void,
+            flags: c_int,
+        ) -> c_int;
+    }
+    const SYMBOL_ENTRY: c_int = 1;
+
+    let mut info = Info {
+        file: std::ptr::null(),
+        base: std::ptr::null_mut(),
+        name: std::ptr::null(),
+        symbol: std::ptr::null_mut(),
+    };
+    let mut entry: *mut c_void = std::ptr::null_mut();
+    // SAFETY: both out-pointers are valid; the linker only writes them.
+    let found = unsafe {
+        dladdr1(
+            address.as_ptr(),
+            &raw mut info,
+            &raw mut entry,
+            SYMBOL_ENTRY,
+        )
+    };
+    if found == 0 || entry.is_null() || info.symbol != address.as_ptr() {
+        return None;
+    }
+    // SAFETY: the entry lies in the symbol table of a library that is open.
+    let size = unsafe { (*entry.cast::<Symbol>()).size };
+    usize::try_from(size).ok()
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+fn symbol_size(_address: NonNull<c_void>) -> Option<usize> {
+    None
+}
+
+/// Bytes from the symbol to its own end, or to the end of its section where the format keeps no sizes.
+fn size_in_file(path: &Path, name: &str) -> Option<usize> {
+    use object::{Object, ObjectSection, ObjectSymbol};
+    let file = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*file).ok()?;
+    let decorated = format!("_{name}");
+    let symbol = file
+        .dynamic_symbols()
+        .chain(file.symbols())
+        .find(|symbol| {
+            symbol
+                .name()
+                .is_ok_and(|text| text == name || text == decorated)
+        })?;
+    if symbol.size() > 0 {
+        return usize::try_from(symbol.size()).ok();
+    }
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let end = section.address().checked_add(section.size())?;
+    usize::try_from(end.checked_sub(symbol.address())?).ok()
+}
+
+fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
+    use object::{BinaryFormat, Object, ObjectSymbol};
+    let file = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*file).ok()?;
+    let decorated = file.format() == BinaryFormat::MachO;
+    let symbols = match file.format() {
+        BinaryFormat::Elf => file.dynamic_symbols(),
+        _ => file.symbols(),
+    };
+    let mut list: Vec<(String, bool)> = symbols
+        .filter(|symbol| symbol.is_global() || symbol.is_undefined())
+        .filter_map(|symbol| {
+            let name = symbol.name().ok()?;
+            let name = if decorated {
+                name.strip_prefix('_')?
+            } else {
+                name
+            };
+            (!name.is_empty()).then(|| (name.to_owned(), symbol.is_undefined()))
+        })
+        .collect();
+    list.sort_by_key(|(_, needed)| *needed);
+    Some(list)
+}

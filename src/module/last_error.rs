@@ -1,0 +1,59 @@
+//! The text of the last failure on this thread, where compiled code of both eras puts it.
+//!
+//! Up to 0.20 a function that fails calls `TVMAPISetLastError` with a text and returns -1, and whoever called it asks
+//! `TVMGetLastError`. From 0.21 on it raises an error object. The text lives here so that code in between, which serves
+//! both eras (parallel launch, workspace), can report to whichever is asking.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+
+thread_local! {
+    static LAST: RefCell<Slot> = const { RefCell::new(Slot { text: None, fresh: false }) };
+}
+
+struct Slot {
+    text: Option<CString>,
+    fresh: bool,
+}
+
+/// Keeps `text` as the last failure of this thread. A NUL inside ends it, as it does for every C reader.
+pub fn set(text: &str) {
+    let upto = text.split('\0').next().unwrap_or_default();
+    let text = CString::new(upto).unwrap_or_default();
+    LAST.with_borrow_mut(|slot| {
+        *slot = Slot {
+            text: Some(text),
+            fresh: true,
+        }
+    });
+}
+
+/// The failure that was set since the last `take`, which stays readable through [`pointer`].
+pub fn take() -> Option<String> {
+    LAST.with_borrow_mut(|slot| {
+        let fresh = std::mem::replace(&mut slot.fresh, false);
+        let text = slot.text.as_deref().filter(|_| fresh)?;
+        Some(text.to_string_lossy().into_owned())
+    })
+}
+
+/// The last failure as C reads it: never null, valid until the next [`set`] on this thread.
+pub fn pointer() -> *const c_char {
+    const NONE: &CStr = c"";
+    LAST.with_borrow(|slot| slot.text.as_deref().unwrap_or(NONE).as_ptr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_taken_once_and_stays_readable() {
+        set("first\0hidden");
+        assert_eq!(take().as_deref(), Some("first"));
+        assert_eq!(take(), None);
+        // SAFETY: `pointer` is never null and ends with a NUL.
+        let text = unsafe { CStr::from_ptr(pointer()) };
+        assert_eq!(text.to_str(), Ok("first"));
+    }
+}

@@ -1,0 +1,195 @@
+//! The names that a library and its loader meet under, release by release.
+
+use super::{MOD_01, MOD_02, MOD_03, MOD_04, MOD_05, Symbols};
+use crate::release::Layout;
+
+/// How compiled functions of a library are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Convention {
+    /// 0.2 to 0.20: values of 8 bytes and an array of type codes. The three parameters of 0.2 to 0.6 are the first three of
+    /// the six of 0.7; a function that takes three ignores the rest.
+    Legacy,
+    /// 0.21 on: cells of 16 bytes.
+    Ffi,
+}
+
+/// What `__tvm_main__` and its successor are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Data: the name of the function that is meant, ended by a NUL. A C host exports a function of this name instead.
+    NameOf(&'static str),
+    /// Nothing special: the function `main` under the prefix of all functions.
+    Prefixed,
+}
+
+/// The names of one dialect of libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The data symbol with the embedded modules (MOD-01).
+    pub blob: &'static str,
+    /// The pointer that is set to the module that the library's own lookups start from (MOD-06).
+    pub context: &'static str,
+    /// What stands before the name of an exported function (MOD-02).
+    pub prefix: &'static str,
+    /// What `main` means (MOD-04).
+    pub entry: Entry,
+    /// How functions are called (MOD-03).
+    pub convention: Convention,
+    /// What stands before a kind in the global registry for the function that reads its payload (MOD-11).
+    pub loader: &'static str,
+}
+
+impl Names {
+    /// The names in libraries of `layout`.
+    pub const fn of(layout: Layout) -> Names {
+        const LEGACY: Names = Names {
+            blob: "__tvm_dev_mblob",
+            context: "__tvm_module_ctx",
+            prefix: "",
+            entry: Entry::NameOf("__tvm_main__"),
+            convention: Convention::Legacy,
+            loader: "runtime.module.loadbinary_",
+        };
+        match layout {
+            Layout::V0_2 => Names {
+                loader: "module.loadbinary_",
+                ..LEGACY
+            },
+            Layout::V0_7 => LEGACY,
+            Layout::V0_21 => Names {
+                blob: "__tvm_ffi_library_bin",
+                context: "__tvm_ffi_library_ctx",
+                convention: Convention::Ffi,
+                ..LEGACY
+            },
+            Layout::V0_22 => Names {
+                blob: "__tvm_ffi__library_bin",
+                context: "__tvm_ffi__library_ctx",
+                prefix: "__tvm_ffi_",
+                entry: Entry::Prefixed,
+                convention: Convention::Ffi,
+                loader: "ffi.Module.load_from_bytes.",
+            },
+        }
+    }
+}
+
+/// Slots of 0.2 to 0.20: data symbols of 8 bytes that the loader sets to the function of the name without the `__`.
+pub const SLOTS_LEGACY: &[&str] = &[
+    "__TVMFuncCall",
+    "__TVMAPISetLastError",
+    "__TVMBackendGetFuncFromEnv",
+    "__TVMBackendAllocWorkspace",
+    "__TVMBackendFreeWorkspace",
+    "__TVMBackendParallelLaunch",
+    "__TVMBackendParallelBarrier",
+];
+
+/// Slots of 0.21 to 0.25.
+pub const SLOTS_0_21: &[&str] = &[
+    "__TVMFFIFunctionCall",
+    "__TVMFFIErrorSetRaisedFromCStr",
+    "__TVMBackendGetFuncFromEnv",
+    "__TVMBackendAllocWorkspace",
+    "__TVMBackendFreeWorkspace",
+    "__TVMBackendParallelLaunch",
+    "__TVMBackendParallelBarrier",
+];
+
+/// Slots of 0.26 on. From 0.22 on more can be added at run time.
+pub const SLOTS_0_26: &[&str] = &[
+    "__TVMFFIFunctionCall",
+    "__TVMFFIErrorSetRaisedFromCStr",
+    "__TVMFFIEnvModLookupFromImports",
+    "__TVMFFIHandleInitOnce",
+    "__TVMBackendAllocWorkspace",
+    "__TVMBackendFreeWorkspace",
+    "__TVMBackendParallelLaunch",
+    "__TVMBackendParallelBarrier",
+];
+
+/// The slots that a loader of `release` fills (MOD-05).
+pub const fn slots(release: crate::release::Release) -> &'static [&'static str] {
+    match release.minor() {
+        ..=20 => SLOTS_LEGACY,
+        21..=25 => SLOTS_0_21,
+        26.. => SLOTS_0_26,
+    }
+}
+
+/// Every slot of every release, once. A slot means the same function wherever it occurs, so one loader fills them all.
+pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
+    let rest = SLOTS_0_26
+        .iter()
+        .filter(|name| !SLOTS_LEGACY.contains(name));
+    let all = SLOTS_LEGACY.iter().chain(rest).copied();
+    all.filter(|_| !MOD_05.is_off())
+}
+
+/// The dialect of a library, told by its symbols alone (MOD-01, MOD-03).
+///
+/// 0.2 and 0.7 share their names and are told apart by the blob; without a blob there is nothing to tell apart.
+pub fn dialect(symbols: &dyn Symbols) -> Layout {
+    let has = |name: &str| symbols.address(name).is_some();
+    let by_blob = Layout::ALL
+        .into_iter()
+        .rev()
+        .find(|layout| has(Names::of(*layout).blob) && !MOD_01.is_off());
+    if let Some(layout) = by_blob {
+        // 0.2 and 0.7 have one name; `rev` finds 0.7, which is what a blob is read as first.
+        return layout;
+    }
+    if MOD_03.is_off() {
+        return Layout::V0_7;
+    }
+    if has("__tvm_ffi_main") || has("__tvm_ffi__library_ctx") {
+        return Layout::V0_22;
+    }
+    if has("__tvm_ffi_library_ctx") {
+        return Layout::V0_21;
+    }
+    if ["__tvm_module_ctx", "__TVMFuncCall", "__TVMAPISetLastError"]
+        .into_iter()
+        .any(has)
+    {
+        return Layout::V0_7;
+    }
+    // What is left: C hosts that call the interface directly, and libraries that call nothing. Their lists tell.
+    let list = symbols.list();
+    let exports = |prefix: &str| {
+        list.iter()
+            .any(|(name, needed)| !needed && name.starts_with(prefix))
+    };
+    let needs = |prefix: &str| {
+        list.iter()
+            .any(|(name, needed)| *needed && name.starts_with(prefix))
+    };
+    if exports("__tvm_ffi_") {
+        Layout::V0_22
+    } else if needs("TVMFFI") || exports("__TVMFFI") {
+        Layout::V0_21
+    } else {
+        Layout::V0_7
+    }
+}
+
+/// The symbol of the function `name` in a library of this dialect (MOD-02).
+pub fn function_symbol(names: &Names, name: &str) -> String {
+    if MOD_02.is_off() {
+        return name.to_owned();
+    }
+    format!("{}{name}", names.prefix)
+}
+
+/// The name that the data symbol of the entry point holds (MOD-04): ASCII up to a NUL, within the symbol.
+pub(super) fn entry_name(symbols: &dyn Symbols, entry: &str) -> Option<String> {
+    if MOD_04.is_off() {
+        return None;
+    }
+    let bytes = symbols.bytes(entry).ok()??;
+    let length = bytes.iter().position(|byte| *byte == 0)?;
+    let name = bytes.get(..length).filter(|name| !name.is_empty())?;
+    // A C host exports a function under this name. Machine code is not a name.
+    let is_name = name.iter().all(|byte| byte.is_ascii_graphic());
+    is_name.then(|| String::from_utf8_lossy(name).into_owned())
+}

@@ -1,0 +1,487 @@
+//! Parallel launch and barrier: what compiled code means by `parallel`.
+//!
+//! Every launching thread owns its workers, as in every release: two threads that launch at once do not wait for each
+//! other. Worker `i` runs task `i`; the launching thread runs task 0, unless `TVM_EXCLUDE_WORKER0=0` says that it only
+//! waits (MOD-20). A worker spins for a while before it sleeps, because a model launches many short jobs in a row.
+
+use super::last_error;
+use super::{MOD_20, MOD_21};
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+
+/// What a task sees of its group: `TVMParallelGroupEnv` of every release.
+#[repr(C)]
+#[derive(Debug)]
+pub struct GroupEnv {
+    /// Counters of the barrier, one 64-byte line per task. Only [`barrier`] looks inside.
+    pub sync_handle: *mut c_void,
+    /// How many tasks the group has.
+    pub num_task: i32,
+}
+
+/// A task: its number, its group, and the data given to the launch. Returns 0, or anything else for failure.
+pub type Task = unsafe extern "C" fn(c_int, *mut GroupEnv, *mut c_void) -> c_int;
+
+/// One counter per task, each alone on its cache line; the barrier steps over them in strides of 64 bytes.
+#[repr(C, align(64))]
+struct Counter(AtomicI32);
+
+/// How many tasks may run at once when nobody asked for a number.
+///
+/// [`configure`] wins over `TVM_NUM_THREADS`, that over `OMP_NUM_THREADS`, and without any of them it is the number of
+/// processors, halved on x86-64, where two of them share a core. Never below 1.
+pub fn max_concurrency() -> usize {
+    let asked = CONFIGURED.load(Ordering::Relaxed);
+    if asked > 0 {
+        return asked;
+    }
+    let from_environment = ["TVM_NUM_THREADS", "OMP_NUM_THREADS"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok());
+    let number = match from_environment {
+        Some(text) => leading_number(&text),
+        None if cfg!(target_arch = "x86_64") => processors() / 2,
+        None => processors(),
+    };
+    number.max(1)
+}
+
+/// Asks for `threads` at once; 0 goes back to the environment. Pools that exist keep their workers and use as many as asked.
+pub fn configure(threads: usize) {
+    CONFIGURED.store(threads, Ordering::Relaxed);
+}
+
+/// How many tasks a launch with 0 runs: [`max_concurrency`], capped by the processors there are.
+pub fn workers() -> usize {
+    max_concurrency().min(processors())
+}
+
+/// Runs `task` for every task number from 0 to `num_task`, 0 meaning [`workers`], and waits for all of them (MOD-20).
+///
+/// Errors: a launch from within a task; more tasks than workers; and the tasks that failed, each as `Task <i> error: ...`.
+/// With a concurrency of 1 the task runs once, as number 0 of 1, whatever `num_task` says.
+///
+/// # Safety
+///
+/// `task` must be callable with `data` from several threads at once, and `data` must live until this returns.
+pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(), String> {
+    let concurrency = max_concurrency();
+    if concurrency == 1 && !MOD_20.is_off() {
+        return Job::new(task, data, 1).run_alone();
+    }
+    if IN_TASK.get() {
+        return Err(
+            "Cannot launch parallel job inside worker, consider fuse then parallel".to_owned(),
+        );
+    }
+    let workers = concurrency.min(processors()).max(1);
+    if num_task > workers {
+        return Err(format!(
+            "Request parallel sync task larger than number of threads used  workers={workers} request={num_task}"
+        ));
+    }
+    let count = if num_task == 0 { workers } else { num_task };
+    let job = Job::new(task, data, count);
+    if count == 1 {
+        return job.run_alone();
+    }
+    POOL.with(|pool| pool.borrow_mut().run(&job))
+}
+
+/// Waits until every task of the group has come here as often as this one (MOD-21).
+///
+/// # Safety
+///
+/// `group` must be what the launch handed to the task, and `task` the task's own number.
+pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
+    // SAFETY: the caller vouches for `group`.
+    let group = unsafe { &*group };
+    let count = usize::try_from(group.num_task).unwrap_or(0);
+    if count <= 1 || MOD_21.is_off() {
+        return;
+    }
+    // SAFETY: the launch put `num_task` counters behind `sync_handle`, and they live until every task is done.
+    let counters =
+        unsafe { std::slice::from_raw_parts(group.sync_handle.cast::<Counter>(), count) };
+    let before = counters[task].0.fetch_add(1, Ordering::Release);
+    for (other, counter) in counters.iter().enumerate() {
+        let mut spins = 0_u32;
+        while other != task && counter.0.load(Ordering::Relaxed) <= before {
+            spins = spins.wrapping_add(1);
+            if spins.is_multiple_of(1024) {
+                thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+    fence(Ordering::Acquire);
+}
+
+static CONFIGURED: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { workers: Vec::new() }) };
+    static IN_TASK: Cell<bool> = const { Cell::new(false) };
+}
+
+fn processors() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// What C's `atoi` makes of it: the digits in front, 0 without any.
+fn leading_number(text: &str) -> usize {
+    let digits: String = text
+        .trim_start()
+        .trim_start_matches('+')
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
+    digits.parse().unwrap_or(0)
+}
+
+/// One launch. Lives on the launching thread's stack until `open` is 0.
+struct Job {
+    task: Task,
+    data: *mut c_void,
+    counters: Vec<Counter>,
+    open: AtomicUsize,
+    owner: Thread,
+    failures: Mutex<Vec<(usize, String)>>,
+}
+
+// SAFETY: workers only call `task` with `data`, which `launch` requires to be fit for several threads.
+unsafe impl Sync for Job {}
+
+impl Job {
+    fn new(task: Task, data: *mut c_void, count: usize) -> Job {
+        Job {
+            task,
+            data,
+            counters: (0..count).map(|_| Counter(AtomicI32::new(0))).collect(),
+            open: AtomicUsize::new(count),
+            owner: thread::current(),
+            failures: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Runs task `index` on this thread.
+    fn run_task(&self, index: usize) {
+        let mut group = GroupEnv {
+            sync_handle: self.counters.as_ptr().cast_mut().cast(),
+            num_task: i32::try_from(self.counters.len()).unwrap_or(i32::MAX),
+        };
+        let outer = IN_TASK.replace(true);
+        // SAFETY: `launch` was given a task that can be called with this data; the group lives until it returns.
+        let code = unsafe { (self.task)(index as c_int, &raw mut group, self.data) };
+        IN_TASK.set(outer);
+        if code != 0 {
+            let text =
+                last_error::take().unwrap_or_else(|| format!("returned {code} without a message"));
+            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            failures.push((index, text));
+        }
+    }
+
+    fn run_alone(self) -> Result<(), String> {
+        let outer = IN_TASK.get();
+        self.run_task(0);
+        IN_TASK.set(outer);
+        self.outcome()
+    }
+
+    fn outcome(&self) -> Result<(), String> {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if failures.is_empty() {
+            return Ok(());
+        }
+        failures.sort();
+        let lines: Vec<String> = failures
+            .iter()
+            .map(|(index, text)| format!("Task {index} error: {text}"))
+            .collect();
+        Err(lines.join("\n"))
+    }
+}
+
+/// The workers of one launching thread. Grows to what a launch needs, and ends with the thread.
+struct Pool {
+    workers: Vec<Worker>,
+}
+
+impl Pool {
+    fn run(&mut self, job: &Job) -> Result<(), String> {
+        let count = job.counters.len();
+        let caller_works = std::env::var("TVM_EXCLUDE_WORKER0").map_or(true, |text| text != "0");
+        let first = usize::from(caller_works);
+        while self.workers.len() < count {
+            self.workers.push(Worker::start()?);
+        }
+        for (index, worker) in self.workers.iter().enumerate().take(count).skip(first) {
+            worker.slot.give(Order { job, index });
+        }
+        if caller_works {
+            job.run_task(0);
+            job.open.fetch_sub(1, Ordering::AcqRel);
+        }
+        let mut spins = 0_usize;
+        while job.open.load(Ordering::Acquire) > 0 {
+            spins += 1;
+            if spins < spin_count() {
+                std::hint::spin_loop();
+            } else {
+                thread::park();
+            }
+        }
+        job.outcome()
+    }
+}
+
+/// Rounds that a thread spins before it sleeps.
+fn spin_count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| {
+        let text = std::env::var("TVM_THREAD_POOL_SPIN_COUNT").ok();
+        text.map_or(300_000, |text| leading_number(&text))
+    })
+}
+
+struct Worker {
+    slot: Arc<Slot>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start() -> Result<Worker, String> {
+        let slot = Arc::new(Slot::default());
+        let own = Arc::clone(&slot);
+        let handle = thread::Builder::new()
+            .name("tvm-worker".to_owned())
+            .spawn(move || own.serve())
+            .map_err(|error| format!("cannot start a worker thread: {error}"))?;
+        Ok(Worker {
+            slot,
+            handle: Some(handle),
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.slot.stop.store(true, Ordering::SeqCst);
+        self.slot.wake();
+        if let Some(handle) = self.handle.take() {
+            // A worker that panicked has already said so on stderr.
+            let _ = handle.join();
+        }
+    }
+}
+
+/// What a worker is asked to do.
+struct Order<'a> {
+    job: &'a Job,
+    index: usize,
+}
+
+/// The one-place queue between a launching thread and a worker.
+#[derive(Default)]
+struct Slot {
+    job: AtomicPtr<Job>,
+    index: AtomicUsize,
+    stop: AtomicBool,
+    asleep: AtomicBool,
+    lock: Mutex<()>,
+    bell: Condvar,
+}
+
+impl Slot {
+    fn give(&self, order: Order<'_>) {
+        self.index.store(order.index, Ordering::Relaxed);
+        self.job
+            .store(ptr::from_ref(order.job).cast_mut(), Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        let _held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bell.notify_one();
+    }
+
+    fn serve(&self) {
+        while let Some(job) = self.wait() {
+            self.job.store(ptr::null_mut(), Ordering::Release);
+            // SAFETY: the launching thread keeps the job alive until `open` is 0, which needs the line below.
+            let job = unsafe { &*job };
+            let owner = job.owner.clone();
+            job.run_task(self.index.load(Ordering::Relaxed));
+            // The job may be gone from here on.
+            if job.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+                owner.unpark();
+            }
+        }
+    }
+
+    fn wait(&self) -> Option<*const Job> {
+        for _ in 0..spin_count() {
+            if let Some(answer) = self.peek() {
+                return answer;
+            }
+            std::hint::spin_loop();
+        }
+        let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.asleep.store(true, Ordering::SeqCst);
+        loop {
+            if let Some(answer) = self.peek() {
+                self.asleep.store(false, Ordering::SeqCst);
+                return answer;
+            }
+            held = self.bell.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// `None`: nothing yet. `Some(None)`: the end.
+    fn peek(&self) -> Option<Option<*const Job>> {
+        let job = self.job.load(Ordering::SeqCst);
+        if !job.is_null() {
+            return Some(Some(job));
+        }
+        self.stop.load(Ordering::SeqCst).then_some(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    /// The configured number is global: tests that set it take turns.
+    static TURN: Mutex<()> = Mutex::new(());
+
+    struct Seen {
+        calls: [AtomicU32; 64],
+        groups: AtomicU32,
+        phase: AtomicU32,
+        broken: AtomicBool,
+    }
+
+    fn seen() -> Seen {
+        Seen {
+            calls: [const { AtomicU32::new(0) }; 64],
+            groups: AtomicU32::new(0),
+            phase: AtomicU32::new(0),
+            broken: AtomicBool::new(false),
+        }
+    }
+
+    unsafe extern "C" fn count(task: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
+        // SAFETY: the tests below pass a `Seen` that outlives the launch.
+        let (seen, group) = unsafe { (&*data.cast::<Seen>(), &*group) };
+        seen.calls[task as usize].fetch_add(1, Ordering::Relaxed);
+        seen.groups
+            .fetch_max(group.num_task as u32, Ordering::Relaxed);
+        0
+    }
+
+    unsafe extern "C" fn steps(task: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
+        // SAFETY: as above.
+        let (seen, tasks) = unsafe { (&*data.cast::<Seen>(), (*group).num_task as u32) };
+        for round in 1..=50_u32 {
+            seen.phase.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: own number, own group.
+            unsafe { barrier(task as usize, group) };
+            if seen.phase.load(Ordering::Relaxed) < round * tasks {
+                seen.broken.store(true, Ordering::Relaxed);
+            }
+            // SAFETY: as above.
+            unsafe { barrier(task as usize, group) };
+        }
+        0
+    }
+
+    unsafe extern "C" fn fail_one(task: c_int, _: *mut GroupEnv, _: *mut c_void) -> c_int {
+        if task == 1 {
+            last_error::set("boom");
+            return -1;
+        }
+        0
+    }
+
+    unsafe extern "C" fn nest(_: c_int, _: *mut GroupEnv, data: *mut c_void) -> c_int {
+        // SAFETY: `count` fits the data.
+        match unsafe { launch(count, data, 2) } {
+            Ok(()) => 0,
+            Err(text) => {
+                last_error::set(&text);
+                -1
+            }
+        }
+    }
+
+    fn run(task: Task, seen: &Seen, count: usize) -> Result<(), String> {
+        // SAFETY: every task above is fit for several threads, and `seen` outlives the call.
+        unsafe { launch(task, ptr::from_ref(seen).cast_mut().cast(), count) }
+    }
+
+    #[test]
+    fn every_task_runs_once_and_sees_the_same_group() {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        configure(processors().max(2));
+        let all = workers();
+        for asked in [0, all] {
+            let seen = seen();
+            run(count, &seen, asked).unwrap();
+            for call in &seen.calls[..all] {
+                assert_eq!(call.load(Ordering::Relaxed), 1);
+            }
+            assert_eq!(seen.groups.load(Ordering::Relaxed) as usize, all);
+        }
+        configure(0);
+    }
+
+    #[test]
+    fn nobody_passes_a_barrier_before_all_have_come() {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        configure(processors().max(2));
+        let seen = seen();
+        run(steps, &seen, 0).unwrap();
+        assert!(!seen.broken.load(Ordering::Relaxed));
+        configure(0);
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        configure(processors().max(2));
+        let seen = seen();
+        let text = run(count, &seen, workers() + 1).unwrap_err();
+        assert!(
+            text.starts_with("Request parallel sync task larger"),
+            "{text}"
+        );
+        if workers() > 1 {
+            let text = run(fail_one, &seen, 2).unwrap_err();
+            assert_eq!(text, "Task 1 error: boom");
+            let text = run(nest, &seen, 2).unwrap_err();
+            assert!(text.contains("inside worker"), "{text}");
+        }
+        configure(1);
+        run(count, &seen, 7).unwrap();
+        assert_eq!(seen.calls[0].load(Ordering::Relaxed), 1);
+        assert_eq!(seen.groups.load(Ordering::Relaxed), 1);
+        configure(0);
+    }
+
+    #[test]
+    fn numbers_in_the_environment_read_as_c_reads_them() {
+        assert_eq!(leading_number("4 threads"), 4);
+        assert_eq!(leading_number(" 12"), 12);
+        assert_eq!(leading_number("many"), 0);
+    }
+}

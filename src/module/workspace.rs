@@ -1,0 +1,164 @@
+//! Workspace of compiled code: temporary memory that a function takes and gives back while it runs.
+//!
+//! Compiled code asks through `TVMBackendAllocWorkspace` for anything that does not fit on its stack. Memory of a device
+//! is the business of its DeviceAPI, so a [`Source`] can be provided; until then host memory is served here.
+
+use super::MOD_23;
+use std::alloc::{self, Layout};
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::RwLock;
+
+/// Alignment in bytes of every workspace of a host: what vector loads of compiled code rely on.
+pub const ALIGNMENT: usize = 64;
+
+/// One request, as compiled code makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// DLPack device type.
+    pub device_type: i32,
+    /// Number of the device within its type.
+    pub device_id: i32,
+    /// Bytes. 0 is a request like any other and gets memory.
+    pub bytes: u64,
+    /// What will be stored: DLPack type code and bits. A hint, one lane.
+    pub hint: (i32, i32),
+}
+
+/// Who serves workspace. The device chapter provides one that asks the DeviceAPI of the device.
+pub trait Source: Send + Sync {
+    /// Memory for `request`, aligned to [`ALIGNMENT`], or why there is none.
+    fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String>;
+
+    /// Takes back what [`Source::alloc`] gave on the same thread.
+    ///
+    /// # Safety
+    ///
+    /// `memory` must come from `alloc` of the same device on the same thread and not have been given back.
+    unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String>;
+}
+
+static SOURCE: RwLock<&'static dyn Source> = RwLock::new(&HostOnly);
+
+/// From now on `source` serves workspace.
+pub fn provide(source: &'static dyn Source) {
+    if let Ok(mut slot) = SOURCE.write() {
+        *slot = source;
+    }
+}
+
+/// Memory for `request` (MOD-23).
+pub fn alloc(request: Request) -> Result<NonNull<c_void>, String> {
+    current().alloc(request)
+}
+
+/// Gives `memory` back.
+///
+/// # Safety
+///
+/// As [`Source::free`].
+pub unsafe fn free(device: (i32, i32), memory: *mut c_void) -> Result<(), String> {
+    let memory = NonNull::new(memory).ok_or("a null workspace cannot be given back")?;
+    // SAFETY: the caller vouches for it.
+    unsafe { current().free(device, memory) }
+}
+
+fn current() -> &'static dyn Source {
+    SOURCE.read().map_or(&HostOnly, |source| *source)
+}
+
+/// Host memory with its size written in front of it.
+struct HostOnly;
+
+impl Source for HostOnly {
+    fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String> {
+        only_host(request.device_type)?;
+        let layout = layout(request.bytes)?;
+        // SAFETY: the layout is never of size 0: it holds at least the line in front.
+        let start = unsafe { alloc::alloc(layout) };
+        if start.is_null() {
+            return Err(format!(
+                "out of memory: {} bytes of workspace",
+                request.bytes
+            ));
+        }
+        // SAFETY: the line in front is `ALIGNMENT` bytes of this allocation, aligned for a u64.
+        unsafe { ptr::write(start.cast::<u64>(), request.bytes) };
+        // SAFETY: the allocation is at least one line long.
+        let memory = unsafe { start.add(line()) };
+        NonNull::new(memory.cast()).ok_or_else(|| "out of memory".to_owned())
+    }
+
+    unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String> {
+        only_host(device.0)?;
+        // SAFETY: `alloc` put one line with the size in front of what it returned.
+        let start = unsafe { memory.as_ptr().cast::<u8>().sub(line()) };
+        // SAFETY: as above.
+        let bytes = unsafe { ptr::read(start.cast::<u64>()) };
+        // SAFETY: same size and alignment as when it was allocated.
+        unsafe { alloc::dealloc(start, layout(bytes)?) };
+        Ok(())
+    }
+}
+
+/// The bytes in front of the memory; with MOD-23 switched off, too few for the alignment.
+fn line() -> usize {
+    if MOD_23.is_off() { 8 } else { ALIGNMENT }
+}
+
+fn layout(bytes: u64) -> Result<Layout, String> {
+    let size = usize::try_from(bytes)
+        .ok()
+        .and_then(|bytes| bytes.checked_add(ALIGNMENT));
+    size.and_then(|size| Layout::from_size_align(size, ALIGNMENT).ok())
+        .ok_or_else(|| format!("a workspace of {bytes} bytes cannot exist on this host"))
+}
+
+fn only_host(device_type: i32) -> Result<(), String> {
+    if device_type == 1 {
+        Ok(())
+    } else {
+        Err(format!(
+            "no DeviceAPI serves workspace for device type {device_type}: only the host (1) is served without one"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(bytes: u64) -> Request {
+        Request {
+            device_type: 1,
+            device_id: 0,
+            bytes,
+            hint: (2, 32),
+        }
+    }
+
+    #[test]
+    fn host_workspace_is_aligned_and_never_null() {
+        for bytes in [0, 1, 63, 64, 4096, 1 << 20] {
+            let memory = HostOnly.alloc(host(bytes)).unwrap();
+            assert_eq!(memory.as_ptr() as usize % ALIGNMENT, 0);
+            // SAFETY: just allocated, for the same device.
+            unsafe { HostOnly.free((1, 0), memory) }.unwrap();
+        }
+        assert!(HostOnly.alloc(host(u64::MAX)).is_err());
+    }
+
+    #[test]
+    fn another_device_needs_its_own_source() {
+        let request = Request {
+            device_type: 2,
+            ..host(64)
+        };
+        assert!(
+            HostOnly
+                .alloc(request)
+                .unwrap_err()
+                .contains("device type 2")
+        );
+    }
+}
