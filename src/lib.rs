@@ -9,6 +9,7 @@
 //!
 //! * [`wire`]: integers, strings, vectors; the cursor that every reader is made of
 //! * [`tensor`]: data types, devices, the tensor record, the parameter file
+//! * [`import_tree`]: which module imports which, and the order in which they are stored
 //! * [`blob`]: the library binary and the files around it
 //!
 //! **Runtime** chapters behave. `unsafe` only where a C boundary, a loader or a driver is touched:
@@ -22,6 +23,19 @@
 
 pub mod release;
 pub mod rule;
+
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
+pub mod import_tree;
 
 #[forbid(unsafe_code)]
 #[deny(

@@ -1,0 +1,72 @@
+//! The JSON forms of this chapter; `spec/import_tree.md` fixes them, `spec/schema/import_tree.json` is their schema.
+
+use super::{ImportTree, ModuleGraph, ModuleNode, Order};
+use crate::rule::{Findings, Violation};
+use serde_json::{Value, json};
+
+/// `{"indptr": [...], "indices": [...]}`.
+pub fn from_tree(tree: &ImportTree<'_>) -> Value {
+    json!({
+        "indptr": tree.indptr().to_vec(),
+        "indices": tree.indices().to_vec(),
+    })
+}
+
+/// The tree of `{"indptr": [...], "indices": [...]}`, held to every rule. The outer error says that the JSON is not of
+/// this form.
+pub fn to_tree(
+    value: &Value,
+    findings: &mut Findings,
+) -> Result<Result<ImportTree<'static>, Violation>, String> {
+    let indptr = words(value, "indptr")?;
+    let indices = words(value, "indices")?;
+    Ok(ImportTree::new(&indptr, &indices, findings))
+}
+
+/// The graph of `{"modules": [{"dso": true, "imports": [1, 2]}, ...]}`; `kind` may stand beside `dso`.
+pub fn to_graph(value: &Value) -> Result<ModuleGraph, String> {
+    let modules = value
+        .get("modules")
+        .and_then(Value::as_array)
+        .ok_or("a module graph has an array `modules`")?;
+    let node = |node: &Value| {
+        let imports = words(node, "imports")?.into_iter();
+        Ok(ModuleNode {
+            kind: node
+                .get("kind")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+            dso: node
+                .get("dso")
+                .and_then(Value::as_bool)
+                .ok_or("a module has a bool `dso`")?,
+            imports: imports
+                .map(|child| usize::try_from(child).unwrap_or(usize::MAX))
+                .collect(),
+        })
+    };
+    let modules = modules.iter().map(node).collect::<Result<_, String>>()?;
+    Ok(ModuleGraph { modules })
+}
+
+/// `{"order": [[0], [1, 2], ...], "indptr": [...], "indices": [...]}`.
+pub fn from_order(order: &Order) -> Value {
+    json!({
+        "order": order.groups,
+        "indptr": order.indptr,
+        "indices": order.indices,
+    })
+}
+
+fn words(value: &Value, name: &str) -> Result<Vec<u64>, String> {
+    let list = value
+        .get(name)
+        .and_then(Value::as_array)
+        .ok_or_else(|| format!("there is no array `{name}`"))?;
+    let word = |word: &Value| {
+        word.as_u64()
+            .ok_or_else(|| format!("`{name}` holds {word}, which is not a u64"))
+    };
+    list.iter().map(word).collect()
+}

@@ -1,0 +1,211 @@
+//! The import tree: which module imports which, in compressed sparse rows (CSR), and the order that modules stand in.
+//!
+//! | field | bytes | rule |
+//! |---|---|---|
+//! | `indptr` | vector of u64, modules + 1 | TREE-01 .. TREE-06, TREE-13 |
+//! | `indices` | vector of u64 | TREE-01, TREE-07 .. TREE-12 |
+//!
+//! [`order`] is the other half: from a graph of modules to groups, order and rows, as each release does it.
+
+pub mod json;
+mod order;
+mod walk;
+
+pub use order::{Algorithm, ModuleGraph, ModuleNode, Order, order};
+
+use crate::rule::{Findings, Kind, Violation};
+use crate::wire::{Cursor, Words, Writer};
+
+crate::rule::rules! {
+    TREE_01 "TREE-01"
+    TREE_02 "TREE-02"
+    TREE_03 "TREE-03"
+    TREE_04 "TREE-04"
+    TREE_05 "TREE-05"
+    TREE_06 "TREE-06"
+    TREE_07 "TREE-07"
+    TREE_08 "TREE-08"
+    TREE_09 "TREE-09"
+    TREE_10 "TREE-10"
+    TREE_11 "TREE-11"
+    TREE_12 "TREE-12"
+    TREE_13 "TREE-13"
+    TREE_20 "TREE-20"
+    TREE_21 "TREE-21"
+    TREE_22 "TREE-22"
+    TREE_23 "TREE-23"
+    TREE_24 "TREE-24"
+    TREE_25 "TREE-25"
+    TREE_26 "TREE-26"
+    TREE_27 "TREE-27"
+    TREE_28 "TREE-28"
+}
+
+/// Row `i` lists the modules that module `i` imports. Borrows the file's bytes; nothing is copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportTree<'a> {
+    indptr: Words<'a>,
+    indices: Words<'a>,
+}
+
+impl<'a> ImportTree<'a> {
+    /// The longest chain of imports that is not remarked upon (TREE-12): released loaders recurse along it.
+    pub const DEPTH: usize = 16_384;
+
+    /// A tree that was never in a file, held to every rule. Offsets of violations count as if `indptr` began at byte 0.
+    pub fn new(
+        indptr: &[u64],
+        indices: &[u64],
+        findings: &mut Findings,
+    ) -> Result<ImportTree<'static>, Violation> {
+        let tree = ImportTree {
+            indptr: indptr.into(),
+            indices: indices.into(),
+        };
+        tree.check(findings)?;
+        Ok(tree)
+    }
+
+    /// Reads both vectors and holds them to every rule of this chapter but TREE-13, for which see
+    /// [`ImportTree::check_modules`].
+    pub fn read(
+        cursor: &mut Cursor<'a>,
+        findings: &mut Findings,
+    ) -> Result<ImportTree<'a>, Violation> {
+        let indptr = cursor.words("indptr", TREE_01)?;
+        let indices = cursor.words("indices", TREE_01)?;
+        let tree = ImportTree { indptr, indices };
+        tree.check(findings).map_err(|broken| {
+            let field = tree.field_at(broken.offset().unwrap_or(0));
+            cursor.blame(&field, broken)
+        })?;
+        Ok(tree)
+    }
+
+    /// Writes both vectors.
+    pub fn write(&self, out: &mut Writer) {
+        out.count(self.indptr.len());
+        out.raw(self.indptr.as_bytes());
+        out.count(self.indices.len());
+        out.raw(self.indices.as_bytes());
+    }
+
+    /// How many modules the tree speaks of.
+    pub fn modules(&self) -> usize {
+        self.indptr.len().saturating_sub(1)
+    }
+
+    /// The modules that module `parent` imports, in order; none for a module that is not there.
+    pub fn children(&self, parent: usize) -> impl Iterator<Item = u64> + '_ {
+        self.row(parent)
+            .filter_map(|position| self.indices.get(position))
+    }
+
+    /// Where each row starts, and where the last one ends.
+    pub fn indptr(&self) -> &Words<'a> {
+        &self.indptr
+    }
+
+    /// The rows, one behind the other.
+    pub fn indices(&self) -> &Words<'a> {
+        &self.indices
+    }
+
+    /// Holds the tree to the number of modules that stand beside it (TREE-13).
+    ///
+    /// Only the layouts 0.7 and 0.21 can break this: from 0.22 on the number of modules *is* the number of rows.
+    pub fn check_modules(&self, modules: usize) -> Result<(), Violation> {
+        let at = self.indptr.offset_of(0).saturating_sub(8);
+        TREE_13
+            .require(self.modules() == modules, at, || {
+                format!("the tree has {} rows for {modules} modules", self.modules())
+            })
+            .map_err(|broken| broken.in_field("indptr"))
+    }
+
+    fn check(&self, findings: &mut Findings) -> Result<(), Violation> {
+        self.check_rows(findings)?;
+        self.check_children(findings)?;
+        walk::check_shape(self, findings)
+    }
+
+    fn check_rows(&self, findings: &mut Findings) -> Result<(), Violation> {
+        let indices = self.indices.len() as u64;
+        let count_at = self.indptr.offset_of(0).saturating_sub(8);
+        TREE_02.require(self.modules() > 0, count_at, || {
+            let words = self.indptr.len();
+            format!("indptr has {words} words, which is no module; the smallest tree has two words")
+        })?;
+        let mut start = self.indptr.get(0).unwrap_or(0);
+        for (row, end) in self.indptr.iter().skip(1).enumerate() {
+            let at = self.indptr.offset_of(row.saturating_add(1));
+            TREE_03.require(start <= end, at, || {
+                format!("row {row} ends at {end}, before its start {start}")
+            })?;
+            TREE_04.require(end <= indices, at, || {
+                format!("row {row} ends at {end}, but there are only {indices} indices")
+            })?;
+            start = end;
+        }
+        let first = self.indptr.get(0).unwrap_or(0);
+        let first_at = self.indptr.offset_of(0);
+        findings.expect(TREE_05, Kind::Malformed, first == 0, first_at, || {
+            format!("the first row starts at {first}, so {first} indices belong to no module")
+        })?;
+        let last = self.indptr.last().unwrap_or(0);
+        let last_at = self.indptr.offset_of(self.modules());
+        findings.expect(TREE_06, Kind::Malformed, last >= indices, last_at, || {
+            format!("the last row ends at {last}, but there are {indices} indices")
+        })
+    }
+
+    fn check_children(&self, findings: &mut Findings) -> Result<(), Violation> {
+        let modules = self.modules();
+        // Which parent named a module last: finds a repetition in a row in one look, however long the row.
+        let mut named_by = vec![usize::MAX; modules];
+        for parent in 0..modules {
+            for position in self.row(parent) {
+                let child = self.indices.get(position).unwrap_or(0);
+                let at = self.indices.offset_of(position);
+                let slot = usize::try_from(child)
+                    .ok()
+                    .and_then(|child| named_by.get_mut(child));
+                TREE_07.require(slot.is_some(), at, || {
+                    format!("module {parent} imports module {child}, but there are only {modules}")
+                })?;
+                TREE_08.require_as(Kind::Cycle, child != parent as u64, at, || {
+                    format!("module {parent} imports itself")
+                })?;
+                let Some(slot) = slot else { continue };
+                findings.expect(TREE_10, Kind::Duplicate, *slot != parent, at, || {
+                    format!("module {parent} imports module {child} twice")
+                })?;
+                *slot = parent;
+            }
+        }
+        Ok(())
+    }
+
+    /// The positions in `indices` of the row of `parent`; never outside `indices`, whatever the rows say.
+    fn row(&self, parent: usize) -> std::ops::Range<usize> {
+        let bound = |index| {
+            let word = self.indptr.get(index).unwrap_or(0);
+            usize::try_from(word)
+                .unwrap_or(usize::MAX)
+                .min(self.indices.len())
+        };
+        bound(parent)..bound(parent.saturating_add(1))
+    }
+
+    /// The element that stands at `offset`: `indptr[2]`.
+    fn field_at(&self, offset: u64) -> String {
+        for (name, words) in [("indptr", &self.indptr), ("indices", &self.indices)] {
+            let start = words.offset_of(0);
+            let index = offset.saturating_sub(start) / 8;
+            if offset >= start && index < words.len() as u64 {
+                return format!("{name}[{index}]");
+            }
+        }
+        "indptr".into()
+    }
+}

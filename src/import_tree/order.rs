@@ -1,0 +1,377 @@
+//! From a graph of modules to the order in which a library stores them.
+//!
+//! [`order`] with [`Algorithm::V0_8`] is the export of every release from 0.8 on, [`Algorithm::V0_7`] that of 0.7.
+//! [`Algorithm::Topological`] is this crate's own: it stores every graph that can be stored at all, in an order that every
+//! loader accepts, and agrees with 0.8 wherever 0.8 does not refuse.
+
+use super::{
+    TREE_02, TREE_20, TREE_21, TREE_22, TREE_23, TREE_24, TREE_25, TREE_26, TREE_27, TREE_28,
+};
+use crate::release::Release;
+use crate::rule::{Kind, Violation};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::str::FromStr;
+
+/// Modules and their imports; the first one is the root. Only what the root reaches is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModuleGraph {
+    /// The modules; imports name them by position.
+    pub modules: Vec<ModuleNode>,
+}
+
+/// One module of a [`ModuleGraph`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModuleNode {
+    /// Its kind, for messages; may be empty.
+    pub kind: String,
+    /// Whether its code goes into the library itself, so that the module is stored as `_lib`.
+    pub dso: bool,
+    /// The modules that it imports, in order.
+    pub imports: Vec<usize>,
+}
+
+/// Which release's order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// 0.7: one walk, nothing is merged (TREE-26).
+    V0_7,
+    /// 0.8 on: host modules are merged into one (TREE-20 to TREE-25).
+    #[default]
+    V0_8,
+    /// Merged as in 0.8, every parent before its children (TREE-27).
+    Topological,
+}
+
+impl Algorithm {
+    /// The word for it: `0.7`, `0.8` or `topological`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Algorithm::V0_7 => "0.7",
+            Algorithm::V0_8 => "0.8",
+            Algorithm::Topological => "topological",
+        }
+    }
+
+    /// What `release` does; `None` before 0.7, which stored no tree.
+    pub const fn of(release: Release) -> Option<Algorithm> {
+        match release.minor() {
+            ..=6 => None,
+            7 => Some(Algorithm::V0_7),
+            8.. => Some(Algorithm::V0_8),
+        }
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Algorithm::V0_7, Algorithm::V0_8, Algorithm::Topological];
+        let known = all.into_iter().find(|algorithm| algorithm.name() == text);
+        known.ok_or_else(|| {
+            format!("`{text}` is not a module order: there are 0.7, 0.8 and topological")
+        })
+    }
+}
+
+/// The stored form of a graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// The modules of each stored entry. One with several is the merged `_lib`.
+    pub groups: Vec<Vec<usize>>,
+    /// Row starts of the import tree: one word more than there are groups.
+    pub indptr: Vec<u64>,
+    /// Rows of the import tree, by group.
+    pub indices: Vec<u64>,
+}
+
+/// Orders `graph` and makes its import tree. Costs about modules plus edges; no recursion.
+pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violation> {
+    graph.check()?;
+    match algorithm {
+        Algorithm::V0_7 => Ok(plain(graph)),
+        Algorithm::V0_8 => {
+            let groups = merged_groups(graph);
+            let rows = rows(graph, &groups);
+            check_descent(graph, &groups, &rows)?;
+            Ok(Order::of(groups, rows))
+        }
+        Algorithm::Topological => topological(graph),
+    }
+}
+
+impl ModuleGraph {
+    fn check(&self) -> Result<(), Violation> {
+        if self.modules.is_empty() && !TREE_02.is_off() {
+            return Err(TREE_02.refused(Kind::Malformed, "there is no module to store"));
+        }
+        let modules = self.modules.len();
+        for (parent, node) in self.modules.iter().enumerate() {
+            if let Some(child) = node.imports.iter().find(|child| **child >= modules)
+                && !TREE_28.is_off()
+            {
+                let message =
+                    format!("module {parent} imports module {child}, but there are only {modules}");
+                return Err(TREE_28.refused(Kind::Malformed, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn imports(&self, module: usize) -> &[usize] {
+        self.modules
+            .get(module)
+            .map_or(&[], |node| node.imports.as_slice())
+    }
+
+    fn is_dso(&self, module: usize) -> bool {
+        self.modules.get(module).is_some_and(|node| node.dso)
+    }
+
+    fn name_of(&self, group: &[usize]) -> String {
+        let first = group.first().copied().unwrap_or(0);
+        match self.modules.get(first) {
+            Some(node) if !node.kind.is_empty() => format!("{} (module {first})", node.kind),
+            _ => format!("module {first}"),
+        }
+    }
+}
+
+impl Order {
+    fn of(groups: Vec<Vec<usize>>, rows: Vec<Vec<usize>>) -> Order {
+        let mut indptr = vec![0];
+        let mut indices = Vec::new();
+        for row in rows {
+            indices.extend(row.into_iter().map(|child| child as u64));
+            indptr.push(indices.len() as u64);
+        }
+        Order {
+            groups,
+            indptr,
+            indices,
+        }
+    }
+}
+
+/// The walk of every release: a stack, and a module is seen when it is put there, not when it is taken (TREE-21).
+struct Stack {
+    seen: Vec<bool>,
+    stack: Vec<usize>,
+}
+
+impl Stack {
+    fn new(graph: &ModuleGraph) -> Stack {
+        let mut stack = Stack {
+            seen: vec![false; graph.modules.len()],
+            stack: Vec::new(),
+        };
+        stack.push(0);
+        stack
+    }
+
+    fn push(&mut self, module: usize) {
+        if let Some(seen) = self.seen.get_mut(module)
+            && !*seen
+        {
+            *seen = true;
+            self.stack.push(module);
+        }
+    }
+
+    fn push_imports(&mut self, graph: &ModuleGraph, module: usize) {
+        let imports = graph.imports(module);
+        if TREE_21.is_off() {
+            imports.iter().rev().for_each(|child| self.push(*child));
+        } else {
+            imports.iter().for_each(|child| self.push(*child));
+        }
+    }
+}
+
+/// 0.7 (TREE-26): every module is a group, children stand as imported, nothing is checked.
+fn plain(graph: &ModuleGraph) -> Order {
+    let mut walk = Stack::new(graph);
+    let mut groups = Vec::new();
+    while let Some(module) = walk.stack.pop() {
+        groups.push(vec![module]);
+        walk.push_imports(graph, module);
+    }
+    let index = index_of(graph, &groups);
+    let rows = groups.iter().flatten().map(|module| {
+        let mut row: Vec<usize> = graph
+            .imports(*module)
+            .iter()
+            .filter_map(|child| index.get(*child).copied())
+            .collect();
+        if TREE_26.is_off() {
+            row.sort_unstable();
+            row.dedup();
+        }
+        row
+    });
+    let rows = rows.collect();
+    Order::of(groups, rows)
+}
+
+/// 0.8 on (TREE-20, TREE-22): device modules above the first host modules, then all host modules as one group, then
+/// the device modules below them.
+fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
+    let merges = |module| graph.is_dso(module) && !TREE_20.is_off();
+    let mut walk = Stack::new(graph);
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut boundary = Vec::new();
+    while let Some(module) = walk.stack.pop() {
+        if merges(module) {
+            boundary.push(module);
+            if !TREE_22.is_off() {
+                continue;
+            }
+        } else {
+            groups.push(vec![module]);
+        }
+        walk.push_imports(graph, module);
+    }
+    if boundary.is_empty() {
+        return groups;
+    }
+    if TREE_22.is_off() {
+        groups.push(boundary);
+        return groups;
+    }
+    let place = groups.len();
+    groups.push(Vec::new());
+    let mut library = Vec::new();
+    walk.stack = boundary;
+    while let Some(module) = walk.stack.pop() {
+        if merges(module) {
+            library.push(module);
+        } else {
+            groups.push(vec![module]);
+        }
+        walk.push_imports(graph, module);
+    }
+    if let Some(group) = groups.get_mut(place) {
+        *group = library;
+    }
+    groups
+}
+
+/// The group of each module; `usize::MAX` for modules that the root does not reach.
+fn index_of(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<usize> {
+    let mut index = vec![usize::MAX; graph.modules.len()];
+    for (place, group) in groups.iter().enumerate() {
+        for module in group {
+            if let Some(slot) = index.get_mut(*module) {
+                *slot = place;
+            }
+        }
+    }
+    index
+}
+
+/// The children of each group: ascending, each once, never the group itself (TREE-23).
+fn rows(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let index = index_of(graph, groups);
+    let row = |(parent, group): (usize, &Vec<usize>)| {
+        let imports = group.iter().flat_map(|module| graph.imports(*module));
+        let children = imports.filter_map(|child| index.get(*child).copied());
+        let mut row: Vec<usize> = children.filter(|child| *child != parent).collect();
+        if !TREE_23.is_off() {
+            row.sort_unstable();
+            row.dedup();
+        }
+        row
+    };
+    groups.iter().enumerate().map(row).collect()
+}
+
+/// Refuses what the releases refuse: a group whose first child does not stand behind it (TREE-24, TREE-25).
+fn check_descent(
+    graph: &ModuleGraph,
+    groups: &[Vec<usize>],
+    rows: &[Vec<usize>],
+) -> Result<(), Violation> {
+    let backward = rows.iter().enumerate().find_map(|(parent, row)| {
+        let child = row.first().copied().filter(|child| *child <= parent)?;
+        Some((parent, child))
+    });
+    let Some((parent, child)) = backward else {
+        return Ok(());
+    };
+    let kind_of = |place: usize| graph.name_of(groups.get(place).map_or(&[], Vec::as_slice));
+    let (parent, child) = (kind_of(parent), kind_of(child));
+    if parents_first(rows).is_none() {
+        return refuse(
+            TREE_24,
+            format!(
+                "the host modules cannot be merged: parent {parent} and child {child} would import each other"
+            ),
+        );
+    }
+    refuse(
+        TREE_25,
+        format!(
+            "parent {parent} is reached after its child {child}; there is no cycle, but releases refuse this order of imports. Import the child later, or write with the order `topological`"
+        ),
+    )
+}
+
+fn refuse(rule: crate::rule::Rule, message: String) -> Result<(), Violation> {
+    if rule.is_off() {
+        return Ok(());
+    }
+    Err(rule.refused(Kind::Cycle, message))
+}
+
+/// The groups of 0.8 in an order where every parent stands before its children (TREE-27).
+fn topological(graph: &ModuleGraph) -> Result<Order, Violation> {
+    let groups = merged_groups(graph);
+    let children = rows(graph, &groups);
+    let Some(order) = parents_first(&children) else {
+        refuse(
+            TREE_24,
+            "the host modules cannot be merged: two groups would import each other".into(),
+        )?;
+        return Ok(Order::of(groups, children));
+    };
+    if TREE_27.is_off() {
+        return Ok(Order::of(groups, children));
+    }
+    let mut groups = groups;
+    let ordered = order
+        .into_iter()
+        .filter_map(|place| groups.get_mut(place).map(std::mem::take))
+        .collect::<Vec<_>>();
+    let rows = rows(graph, &ordered);
+    Ok(Order::of(ordered, rows))
+}
+
+/// Repeatedly takes, of the groups whose parents are all taken, the one that comes first; `None` if there is a cycle.
+fn parents_first(rows: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let mut waiting_for = vec![0_usize; rows.len()];
+    for child in rows.iter().flatten() {
+        if let Some(parents) = waiting_for.get_mut(*child) {
+            *parents = parents.saturating_add(1);
+        }
+    }
+    let ready = waiting_for.iter().enumerate();
+    let mut ready: BinaryHeap<Reverse<usize>> = ready
+        .filter(|(_, parents)| **parents == 0)
+        .map(|(place, _)| Reverse(place))
+        .collect();
+    let mut order = Vec::with_capacity(rows.len());
+    while let Some(Reverse(place)) = ready.pop() {
+        order.push(place);
+        for child in rows.get(place).into_iter().flatten() {
+            let Some(parents) = waiting_for.get_mut(*child) else {
+                continue;
+            };
+            *parents = parents.saturating_sub(1);
+            if *parents == 0 {
+                ready.push(Reverse(*child));
+            }
+        }
+    }
+    (order.len() == rows.len()).then_some(order)
+}
