@@ -16,6 +16,12 @@
 //!
 //! * [`module`]: the contract of modules, loading compiled libraries of every release
 //!
+//! **Runtime** chapters behave; they are there with the feature `runtime`:
+//!
+//! * `value`: the tagged value, the object header, strings, types, conversions
+//! * `function`: the calling convention, errors, typed functions, the registry
+//! * `object`: containers, reflection, comparison, the JSON graph
+//!
 //! Around them: [`rule`] (what a rule, a violation and a finding are) and [`release`] (which TVM release).
 
 #![deny(missing_docs)]
@@ -85,3 +91,10 @@ pub mod capi;
 #[cfg(feature = "suite")]
 #[path = "../conformance/mod.rs"]
 pub mod conformance;
+
+#[cfg(feature = "runtime")]
+pub mod function;
+#[cfg(feature = "runtime")]
+pub mod object;
+#[cfg(feature = "runtime")]
+pub mod value;

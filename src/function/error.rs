@@ -1,0 +1,277 @@
+//! Errors: kind, message, backtrace, in an object that crosses the boundary.
+//!
+//! | bytes   | field                                             | rule   |
+//! |---------|---------------------------------------------------|--------|
+//! | 24..40  | kind                                              | FUN-04 |
+//! | 40..56  | message                                           | FUN-04 |
+//! | 56..72  | backtrace, most recent call first                 | FUN-04 |
+//! | 72..80  | `update_backtrace(error, bytes, mode)`, never null | FUN-05 |
+//! | 80..88  | error that caused this one, or null               | FUN-04 |
+//! | 88..96  | extra context object, or null                     | FUN-04 |
+
+use crate::rule::{Kind, Violation};
+use crate::value::header::{Header, ObjectRef, Ref, dec_ref, static_object};
+use crate::value::{Any, AnyView, Argument, ByteArray, Schema, index};
+use std::cell::Cell;
+use std::sync::{Mutex, PoisonError};
+
+/// The public part of an error (`TVMFFIErrorCell`, 72 bytes).
+#[repr(C)]
+pub struct ErrorCell {
+    /// `ValueError`, `TypeError`, ...
+    pub kind: ByteArray,
+    /// What happened.
+    pub message: ByteArray,
+    /// Lines `  File "<file>", line <n>, in <function>`, most recent call first.
+    pub backtrace: ByteArray,
+    /// Replaces (mode 0) or extends (mode 1) the backtrace.
+    pub update_backtrace: Option<unsafe extern "C-unwind" fn(*mut Header, *const ByteArray, i32)>,
+    /// The error that caused this one.
+    pub cause_chain: *mut Header,
+    /// Anything else that travels along.
+    pub extra_context: *mut Header,
+}
+
+const _: () = assert!(size_of::<ErrorCell>() == 72);
+
+/// An error object. Ours keeps the texts behind the public part.
+#[repr(C)]
+pub struct ErrorObj {
+    header: Header,
+    /// The public part.
+    pub cell: ErrorCell,
+}
+
+const _: () = assert!(size_of::<ErrorObj>() == 96);
+
+static_object!(ErrorObj, index::ERROR);
+
+// SAFETY: the texts only change through `update_backtrace`, which the ABI leaves to the holder of the error.
+unsafe impl Send for ErrorObj {}
+// SAFETY: as above.
+unsafe impl Sync for ErrorObj {}
+
+#[repr(C)]
+struct OwnError {
+    public: ErrorObj,
+    kind: Box<[u8]>,
+    message: Box<[u8]>,
+    backtrace: Mutex<Vec<u8>>,
+}
+
+// SAFETY: `#[repr(C)]` with the header first; only made here.
+unsafe impl crate::value::Object for OwnError {
+    fn type_index() -> i32 {
+        index::ERROR
+    }
+
+    fn matches(_: i32) -> bool {
+        // Another library's error has the public part only.
+        false
+    }
+}
+
+impl Drop for OwnError {
+    fn drop(&mut self) {
+        // SAFETY: the cell owns one reference of each, if not null.
+        unsafe {
+            dec_ref(self.public.cell.cause_chain);
+            dec_ref(self.public.cell.extra_context);
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn update_backtrace(
+    error: *mut Header,
+    text: *const ByteArray,
+    mode: i32,
+) {
+    let error = error.cast::<OwnError>();
+    // SAFETY: this function is only ever set in errors made here, and called with the error itself.
+    unsafe {
+        let own = &raw mut (*error).backtrace;
+        let mut backtrace = (*own).lock().unwrap_or_else(PoisonError::into_inner);
+        if mode == 0 {
+            backtrace.clear();
+        }
+        if let Some(text) = text.as_ref() {
+            backtrace.extend_from_slice(text.as_slice());
+        }
+        (*error).public.cell.backtrace = ByteArray::of(&backtrace);
+    }
+}
+
+/// An error that travels: what a call gives instead of a result.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Error(Ref<ErrorObj>);
+
+impl Error {
+    /// An error of `kind` (`ValueError`, `TypeError`, `RuntimeError`, ...) with no backtrace.
+    #[cold]
+    pub fn new(kind: &str, message: impl AsRef<[u8]>) -> Error {
+        Error::with_parts(kind.as_bytes(), message.as_ref(), b"", None, None)
+    }
+
+    /// An error with all its parts.
+    #[cold]
+    pub fn with_parts(
+        kind: &[u8],
+        message: &[u8],
+        backtrace: &[u8],
+        cause: Option<ObjectRef>,
+        context: Option<ObjectRef>,
+    ) -> Error {
+        let (kind, message): (Box<[u8]>, Box<[u8]>) = (kind.into(), message.into());
+        let backtrace = backtrace.to_vec();
+        let take =
+            |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), ObjectRef::into_raw);
+        let own = Ref::new(OwnError {
+            public: ErrorObj {
+                header: Header::new(index::ERROR, crate::value::heap::delete_plain),
+                cell: ErrorCell {
+                    kind: ByteArray::of(&kind),
+                    message: ByteArray::of(&message),
+                    backtrace: ByteArray::of(&backtrace),
+                    update_backtrace: Some(update_backtrace),
+                    cause_chain: take(cause),
+                    extra_context: take(context),
+                },
+            },
+            kind,
+            message,
+            backtrace: Mutex::new(backtrace),
+        });
+        // SAFETY: an `OwnError` starts with an `ErrorObj`, and the reference moves.
+        Error(unsafe { Ref::from_raw(own.into_object().into_raw()) })
+    }
+
+    /// The same error, caused by `cause`.
+    #[must_use]
+    pub fn caused_by(self, cause: Error) -> Error {
+        Error::with_parts(
+            self.kind().as_bytes(),
+            self.message().as_bytes(),
+            self.backtrace().as_bytes(),
+            Some(cause.into_object()),
+            None,
+        )
+    }
+
+    fn text(part: &ByteArray) -> &str {
+        // SAFETY: the parts of an error live while it does.
+        std::str::from_utf8(unsafe { part.as_slice() }).unwrap_or("(not UTF-8)")
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> &str {
+        Error::text(&self.0.cell.kind)
+    }
+
+    /// The message.
+    pub fn message(&self) -> &str {
+        Error::text(&self.0.cell.message)
+    }
+
+    /// The backtrace, most recent call first; often empty.
+    pub fn backtrace(&self) -> &str {
+        Error::text(&self.0.cell.backtrace)
+    }
+
+    /// The error behind this one.
+    pub fn cause(&self) -> Option<Error> {
+        let cause = self.0.cell.cause_chain;
+        if cause.is_null() {
+            return None;
+        }
+        // SAFETY: a non-null cause is a live error that this one owns a reference of.
+        unsafe { ObjectRef::retain(cause) }
+            .downcast()
+            .ok()
+            .map(Error)
+    }
+
+    /// Adds a line to the backtrace.
+    pub fn add_frame(&self, file: &str, line: u32, function: &str) {
+        if let Some(update) = self.0.cell.update_backtrace {
+            let text = format!("  File \"{file}\", line {line}, in {function}\n");
+            let bytes = ByteArray::of(text.as_bytes());
+            // SAFETY: the function belongs to this error.
+            unsafe { update(self.0.as_object().as_ptr(), &bytes, 1) }
+        }
+    }
+
+    /// The object.
+    pub fn into_object(self) -> ObjectRef {
+        self.0.into_object()
+    }
+
+    /// The object, borrowed.
+    pub const fn as_object(&self) -> &ObjectRef {
+        self.0.as_object()
+    }
+
+    /// The error that `object` is, or `object` back.
+    pub fn from_object(object: ObjectRef) -> Result<Error, ObjectRef> {
+        object.downcast().map(Error)
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.kind(), self.message())
+    }
+}
+
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Violation> for Error {
+    #[cold]
+    fn from(broken: Violation) -> Error {
+        let kind = match broken.kind() {
+            Kind::Type => "TypeError",
+            Kind::Truncated | Kind::Trailing | Kind::Malformed | Kind::Cycle => "ValueError",
+            _ => "RuntimeError",
+        };
+        Error::new(kind, broken.message())
+    }
+}
+
+impl From<Error> for Any {
+    fn from(error: Error) -> Any {
+        error.into_object().into()
+    }
+}
+
+impl Argument for Error {
+    const RULE: crate::rule::Rule = crate::value::VAL_10;
+
+    fn schema() -> Schema {
+        Schema::plain("ffi.Error")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<Error> {
+        Ref::try_from_view(view).map(Error)
+    }
+}
+
+thread_local! {
+    static RAISED: Cell<Option<Error>> = const { Cell::new(None) };
+}
+
+/// Leaves `error` for the caller of this thread to take (FUN-06). What was there is dropped.
+pub fn set_raised(error: Error) {
+    // During the end of a thread there is nobody left to take it.
+    let _ = RAISED.try_with(|slot| slot.set(Some(error)));
+}
+
+/// Takes the error that was left on this thread.
+pub fn take_raised() -> Option<Error> {
+    RAISED.try_with(Cell::take).ok().flatten()
+}

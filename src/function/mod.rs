@@ -1,0 +1,331 @@
+//! Functions: the calling convention, errors across it, typed functions, and the registry of names.
+//!
+//! | bytes   | field                                                     | rule   |
+//! |---------|-----------------------------------------------------------|--------|
+//! | 24..32  | `safe_call(self, args, count, result) -> 0, -1 or -2`     | FUN-01 |
+//! | 32..40  | the same with exceptions, for C++ alone; null from here   | FUN-03 |
+//! | 40..    | what the function captured                                |        |
+
+mod error;
+pub mod registry;
+mod typed;
+
+pub use error::{Error, ErrorCell, ErrorObj, set_raised, take_raised};
+pub use typed::{Outcome, Typed, TypedFn, signature_json};
+
+use crate::value::header::{Header, ObjectRef, Ref, static_object};
+use crate::value::{Any, AnyView, Argument, Object, RawAny, Schema, VAL_10, index};
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+crate::rule::rules! {
+    FUN_01 "FUN-01" FUN_02 "FUN-02" FUN_03 "FUN-03" FUN_04 "FUN-04" FUN_05 "FUN-05" FUN_06 "FUN-06" FUN_07 "FUN-07"
+    FUN_08 "FUN-08" FUN_09 "FUN-09" FUN_10 "FUN-10" FUN_11 "FUN-11" FUN_12 "FUN-12"
+}
+
+/// The convention of a call over the C ABI: 0 and a result, or -1 and a raised error, or -2 and an error that the
+/// frontend holds.
+pub type SafeCall = unsafe extern "C-unwind" fn(
+    this: *mut c_void,
+    args: *const RawAny,
+    count: i32,
+    result: *mut RawAny,
+) -> i32;
+
+/// The public part of a function object.
+#[repr(C)]
+pub struct FunctionObj {
+    header: Header,
+    /// How to call it.
+    pub safe_call: SafeCall,
+    /// How C++ may call it; null here.
+    pub cpp_call: *mut c_void,
+}
+
+const _: () = assert!(size_of::<FunctionObj>() == 40);
+
+static_object!(FunctionObj, index::FUNCTION);
+
+// SAFETY: the two pointers never change after the object is made.
+unsafe impl Send for FunctionObj {}
+// SAFETY: as above.
+unsafe impl Sync for FunctionObj {}
+
+/// A function of any origin: a Rust closure, a compiled kernel, a callback of another language.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Function(Ref<FunctionObj>);
+
+/// The result of a call.
+pub type Result<T = Any> = std::result::Result<T, Error>;
+
+#[repr(C)]
+struct Closure<F: 'static> {
+    public: FunctionObj,
+    body: F,
+}
+
+// SAFETY: `#[repr(C)]` with the header first; only reached through its own `safe_call`.
+unsafe impl<F: 'static> Object for Closure<F> {
+    fn type_index() -> i32 {
+        index::FUNCTION
+    }
+
+    fn matches(_: i32) -> bool {
+        false
+    }
+}
+
+impl Function {
+    /// Makes a function of a closure over borrowed arguments. A panic in it becomes an error (FUN-07).
+    pub fn from_packed<F>(body: F) -> Function
+    where
+        F: Fn(&[AnyView<'_>]) -> Result + Send + Sync + 'static,
+    {
+        let object = Ref::new(Closure {
+            public: FunctionObj {
+                header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
+                safe_call: call_closure::<F>,
+                cpp_call: std::ptr::null_mut(),
+            },
+            body,
+        });
+        // SAFETY: a closure starts with the public part, and the reference moves.
+        Function(unsafe { Ref::from_raw(object.into_object().into_raw()) })
+    }
+
+    /// Makes a function of a Rust function or closure with up to eight typed parameters:
+    ///
+    /// ```
+    /// # use tvmspec::function::Function;
+    /// let add = Function::from_typed(|a: i64, b: f64| a as f64 + b);
+    /// let sum = add.call(&[1i64.into(), 0.5.into()]).unwrap();
+    /// assert_eq!(f64::try_from(&sum).unwrap(), 1.5);
+    /// ```
+    pub fn from_typed<P, F: TypedFn<P>>(body: F) -> Function
+    where
+        P: 'static,
+    {
+        Function::named(None, body)
+    }
+
+    /// [`Function::from_typed`] with the name that its error messages use.
+    pub fn named<P: 'static, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
+        Function::from_packed(move |args| body.invoke(name, args))
+    }
+
+    /// Wraps a C function, its context, and what ends the context.
+    ///
+    /// # Safety
+    /// `call` follows the convention for `context` until `finish` was called.
+    pub unsafe fn from_c(
+        context: *mut c_void,
+        call: SafeCall,
+        finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
+    ) -> Function {
+        let object = Ref::new(External {
+            public: FunctionObj {
+                header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
+                safe_call: call_external,
+                cpp_call: std::ptr::null_mut(),
+            },
+            context,
+            call,
+            finish,
+        });
+        // SAFETY: an external function starts with the public part, and the reference moves.
+        Function(unsafe { Ref::from_raw(object.into_object().into_raw()) })
+    }
+
+    /// Calls with borrowed arguments.
+    #[inline]
+    pub fn call(&self, args: &[AnyView<'_>]) -> Result {
+        let mut result = RawAny::NONE;
+        // SAFETY: the object is a live function; arguments and result follow the convention.
+        let code = unsafe {
+            (self.0.safe_call)(
+                self.0.as_ptr().cast(),
+                args.as_ptr().cast(),
+                args.len() as i32,
+                &mut result,
+            )
+        };
+        if code == 0 {
+            // SAFETY: on success the callee left an owned value.
+            return Ok(unsafe { Any::from_raw(result) });
+        }
+        Err(raised(code))
+    }
+
+    /// Calls with owned arguments, such as a tuple turned into an array: `f.call_with([1i64.into(), "x".into()])`.
+    pub fn call_with<const N: usize>(&self, args: [Any; N]) -> Result {
+        let views: [AnyView<'_>; N] = std::array::from_fn(|at| args[at].view());
+        self.call(&views)
+    }
+
+    /// The object.
+    #[inline]
+    pub fn into_object(self) -> ObjectRef {
+        self.0.into_object()
+    }
+
+    /// The object, borrowed.
+    #[inline]
+    pub const fn as_object(&self) -> &ObjectRef {
+        self.0.as_object()
+    }
+
+    /// The function that `object` is, or `object` back.
+    #[inline]
+    pub fn from_object(object: ObjectRef) -> std::result::Result<Function, ObjectRef> {
+        object.downcast().map(Function)
+    }
+}
+
+/// The error behind a return code of a call.
+#[cold]
+pub fn raised(code: i32) -> Error {
+    if code == -2 {
+        return Error::new(
+            "EnvErrorAlreadySet",
+            "the frontend holds the error of this call",
+        );
+    }
+    take_raised().unwrap_or_else(|| {
+        Error::new(
+            "RuntimeError",
+            format!("a call failed with code {code} and left no error"),
+        )
+    })
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Function({:p})", self.0.as_ptr())
+    }
+}
+
+unsafe extern "C-unwind" fn call_closure<F>(
+    this: *mut c_void,
+    args: *const RawAny,
+    count: i32,
+    result: *mut RawAny,
+) -> i32
+where
+    F: Fn(&[AnyView<'_>]) -> Result + Send + Sync + 'static,
+{
+    guard(result, || {
+        // SAFETY: `this` is the object that carries this very function pointer; arguments live for the call.
+        let (closure, args) = unsafe {
+            let count = usize::try_from(count).unwrap_or(0);
+            (&*this.cast::<Closure<F>>(), AnyView::slice(args, count))
+        };
+        (closure.body)(args)
+    })
+}
+
+/// Runs `body` at the C boundary: its value goes to `result`, its error or panic to this thread's slot (FUN-07).
+#[inline]
+pub(crate) fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => {
+            if !result.is_null() {
+                // SAFETY: the caller gave a place for the result.
+                unsafe { result.write(value.into_raw()) }
+            }
+            0
+        }
+        Ok(Err(error)) => fail(error),
+        Err(panic) => fail(from_panic(&*panic)),
+    }
+}
+
+#[cold]
+fn fail(error: Error) -> i32 {
+    let code = if error.kind() == "EnvErrorAlreadySet" {
+        -2
+    } else {
+        -1
+    };
+    if code == -1 {
+        set_raised(error);
+    }
+    code
+}
+
+/// The error that stands for a caught panic.
+#[cold]
+pub fn from_panic(panic: &(dyn std::any::Any + Send)) -> Error {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without a text");
+    Error::new("InternalError", format!("panicked: {text}"))
+}
+
+#[repr(C)]
+struct External {
+    public: FunctionObj,
+    context: *mut c_void,
+    call: SafeCall,
+    finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
+}
+
+// SAFETY: `#[repr(C)]` with the header first; only reached through its own `safe_call`.
+unsafe impl Object for External {
+    fn type_index() -> i32 {
+        index::FUNCTION
+    }
+
+    fn matches(_: i32) -> bool {
+        false
+    }
+}
+
+impl Drop for External {
+    fn drop(&mut self) {
+        if let Some(finish) = self.finish {
+            // SAFETY: called once, when nobody can call the function any more.
+            unsafe { finish(self.context) }
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn call_external(
+    this: *mut c_void,
+    args: *const RawAny,
+    count: i32,
+    result: *mut RawAny,
+) -> i32 {
+    // SAFETY: `this` is the object that carries this function pointer; the rest is passed on.
+    unsafe {
+        let this = &*this.cast::<External>();
+        (this.call)(this.context, args, count, result)
+    }
+}
+
+impl From<Function> for Any {
+    fn from(function: Function) -> Any {
+        function.into_object().into()
+    }
+}
+
+impl<'a> From<&'a Function> for AnyView<'a> {
+    fn from(function: &'a Function) -> AnyView<'a> {
+        AnyView::from(function.as_object())
+    }
+}
+
+impl Argument for Function {
+    const RULE: crate::rule::Rule = VAL_10;
+
+    fn schema() -> Schema {
+        Schema::plain("ffi.Function")
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<Function> {
+        Ref::try_from_view(view).map(Function)
+    }
+}

@@ -1,0 +1,311 @@
+//! The global registry: functions by name.
+//!
+//! Looking up takes no lock and never waits for a writer (FUN-10). Readers announce themselves in a counter while they
+//! take a reference; a writer that replaced or removed a function keeps the old one until it has seen that counter at
+//! zero, so a reader never counts up an object that is gone.
+
+use super::{Error, FUN_10, FUN_11, Function, Result, Typed, TypedFn, signature_json};
+use crate::rule::Kind;
+use crate::value::header::{Header, ObjectRef};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+struct Entry {
+    hash: u64,
+    name: &'static [u8],
+    /// The function; null once removed.
+    function: AtomicPtr<Header>,
+}
+
+struct Index {
+    slots: Box<[AtomicPtr<Entry>]>,
+}
+
+/// What the writer keeps beside the index.
+#[derive(Default)]
+struct Ledger {
+    /// Names in the order of the last registration of each; an overridden name moves to the end.
+    names: Vec<&'static [u8]>,
+    details: Vec<(&'static [u8], Details)>,
+    used: usize,
+    retired: Vec<ObjectRef>,
+}
+
+/// What is known of a global function besides itself.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    /// Documentation.
+    pub doc: String,
+    /// JSON metadata.
+    pub metadata: String,
+    /// Flag bits of a method.
+    pub flags: i64,
+}
+
+static INDEX: AtomicPtr<Index> = AtomicPtr::new(std::ptr::null_mut());
+static READERS: AtomicUsize = AtomicUsize::new(0);
+static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
+    names: Vec::new(),
+    details: Vec::new(),
+    used: 0,
+    retired: Vec::new(),
+});
+
+#[inline]
+fn hash(name: &[u8]) -> u64 {
+    const MUL: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut state = name.len() as u64 ^ MUL;
+    let mut words = name.chunks_exact(8);
+    for word in words.by_ref() {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(word);
+        state = (state ^ u64::from_le_bytes(bytes)).wrapping_mul(MUL);
+        state ^= state >> 29;
+    }
+    let mut last = 0u64;
+    for &byte in words.remainder() {
+        last = last << 8 | u64::from(byte);
+    }
+    state = (state ^ last).wrapping_mul(MUL);
+    state ^ (state >> 32)
+}
+
+impl Index {
+    fn with_slots(count: usize) -> Index {
+        Index {
+            slots: (0..count)
+                .map(|_| AtomicPtr::new(std::ptr::null_mut()))
+                .collect(),
+        }
+    }
+
+    /// The entry of `name`, or the empty slot where it would go.
+    #[inline]
+    fn find(&self, hash: u64, name: &[u8]) -> std::result::Result<&'static Entry, usize> {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            // SAFETY: entries are published complete and never freed.
+            match unsafe { self.slots[at].load(Ordering::Acquire).as_ref() } {
+                None => return Err(at),
+                Some(entry) if entry.hash == hash && entry.name == name => return Ok(entry),
+                Some(_) => at = (at + 1) & mask,
+            }
+        }
+    }
+}
+
+/// The function registered under `name`.
+#[inline]
+pub fn lookup(name: &str) -> Option<Function> {
+    lookup_bytes(name.as_bytes())
+}
+
+/// [`lookup`] for a name as bytes.
+#[inline]
+pub fn lookup_bytes(name: &[u8]) -> Option<Function> {
+    // SAFETY: an index is published complete and never freed.
+    let index = unsafe { INDEX.load(Ordering::Acquire).as_ref()? };
+    let entry = index.find(hash(name), name).ok()?;
+    READERS.fetch_add(1, Ordering::SeqCst);
+    let object = entry.function.load(Ordering::SeqCst);
+    let function = if object.is_null() {
+        None
+    } else {
+        // SAFETY: whoever takes this object out of the entry drops it only after seeing no reader, and we are one.
+        let object = unsafe { ObjectRef::retain(object) };
+        // SAFETY: only functions are entered.
+        Some(unsafe { std::mem::transmute::<ObjectRef, Function>(object) })
+    };
+    READERS.fetch_sub(1, Ordering::Release);
+    function
+}
+
+fn ledger() -> MutexGuard<'static, Ledger> {
+    LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Registers `function` under `name`. A name that is taken is refused unless `override_existing` (FUN-11).
+pub fn register(name: &str, function: Function, override_existing: bool) -> Result<()> {
+    register_with(
+        name.as_bytes(),
+        function,
+        override_existing,
+        Details {
+            // Plain registration counts as a static method.
+            flags: crate::value::types::flag::STATIC_METHOD,
+            ..Details::default()
+        },
+    )
+}
+
+/// Registers a typed Rust function under `name`, with the metadata of its types.
+pub fn register_typed<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) -> Result<()> {
+    let typed: Typed = F::signature();
+    let details = Details {
+        metadata: signature_json(&typed),
+        flags: crate::value::types::flag::STATIC_METHOD,
+        ..Details::default()
+    };
+    register_with(
+        name.as_bytes(),
+        Function::named(Some(name), body),
+        false,
+        details,
+    )
+}
+
+/// [`register`] with documentation and metadata.
+pub fn register_with(
+    name: &[u8],
+    function: Function,
+    override_existing: bool,
+    details: Details,
+) -> Result<()> {
+    let retired;
+    {
+        let mut ledger = ledger();
+        let hash = hash(name);
+        let index = grown(&mut ledger);
+        match index.find(hash, name) {
+            Ok(entry) => {
+                let taken = !entry.function.load(Ordering::Acquire).is_null();
+                if taken && !override_existing && !FUN_11.is_off() {
+                    return Err(already_registered(name));
+                }
+                let old = entry
+                    .function
+                    .swap(function.into_object().into_raw(), Ordering::SeqCst);
+                ledger.names.retain(|known| *known != entry.name);
+                ledger.names.push(entry.name);
+                ledger.details.retain(|(known, _)| *known != entry.name);
+                ledger.details.push((entry.name, details));
+                // SAFETY: the entry owned a reference of what was in it.
+                ledger
+                    .retired
+                    .extend(unsafe { ObjectRef::from_nullable(old) });
+            }
+            Err(at) => {
+                let name = crate::value::types::leak_bytes(name);
+                let entry = Box::leak(Box::new(Entry {
+                    hash,
+                    name,
+                    function: AtomicPtr::new(function.into_object().into_raw()),
+                }));
+                index.slots[at].store(entry, Ordering::Release);
+                ledger.used += 1;
+                ledger.names.push(name);
+                ledger.details.push((name, details));
+            }
+        }
+        retired = reclaim(&mut ledger);
+    }
+    // Dropped outside the lock: a destructor may come back here.
+    drop(retired);
+    Ok(())
+}
+
+#[cold]
+fn already_registered(name: &[u8]) -> Error {
+    FUN_11
+        .refused(
+            Kind::Duplicate,
+            format!(
+                "Global Function `{}` is already registered",
+                String::from_utf8_lossy(name)
+            ),
+        )
+        .into()
+}
+
+/// The index with room for one more. A replaced index stays: a reader may be in it.
+fn grown(ledger: &mut Ledger) -> &'static Index {
+    // SAFETY: an index is never freed.
+    let current = unsafe { INDEX.load(Ordering::Acquire).as_ref() };
+    if let Some(index) = current
+        && (ledger.used + 1) * 2 <= index.slots.len()
+    {
+        return index;
+    }
+    let fresh = Index::with_slots(current.map_or(512, |index| index.slots.len() * 2));
+    for slot in current.map_or(&[][..], |index| &index.slots) {
+        let entry = slot.load(Ordering::Acquire);
+        // SAFETY: entries are never freed.
+        if let Some(known) = unsafe { entry.as_ref() }
+            && let Err(at) = fresh.find(known.hash, known.name)
+        {
+            fresh.slots[at].store(entry, Ordering::Relaxed);
+        }
+    }
+    let fresh = Box::leak(Box::new(fresh));
+    INDEX.store(fresh, Ordering::Release);
+    fresh
+}
+
+/// What no reader can be looking at any more.
+fn reclaim(ledger: &mut Ledger) -> Vec<ObjectRef> {
+    if ledger.retired.is_empty() {
+        return Vec::new();
+    }
+    for _ in 0..1000 {
+        if READERS.load(Ordering::SeqCst) == 0 {
+            return std::mem::take(&mut ledger.retired);
+        }
+        std::hint::spin_loop();
+    }
+    Vec::new()
+}
+
+/// Removes `name`; false when it was not there.
+pub fn remove(name: &str) -> bool {
+    let retired;
+    {
+        let mut ledger = ledger();
+        let entry = match grown(&mut ledger).find(hash(name.as_bytes()), name.as_bytes()) {
+            Ok(entry) => entry,
+            Err(_) => return false,
+        };
+        let old = entry.function.swap(std::ptr::null_mut(), Ordering::SeqCst);
+        if old.is_null() {
+            return false;
+        }
+        ledger.names.retain(|known| *known != entry.name);
+        ledger.details.retain(|(known, _)| *known != entry.name);
+        // SAFETY: the entry owned this reference.
+        ledger.retired.push(unsafe { ObjectRef::from_raw(old) });
+        retired = reclaim(&mut ledger);
+    }
+    drop(retired);
+    true
+}
+
+/// All names, in the order of their (last) registration.
+pub fn names() -> Vec<&'static str> {
+    ledger()
+        .names
+        .iter()
+        .map(|name| std::str::from_utf8(name).unwrap_or("(a name that is not UTF-8)"))
+        .collect()
+}
+
+/// Documentation and metadata of `name`.
+pub fn details(name: &str) -> Option<Details> {
+    let ledger = ledger();
+    let found = ledger
+        .details
+        .iter()
+        .find(|(known, _)| *known == name.as_bytes());
+    found.map(|(_, details)| details.clone())
+}
+
+/// [`lookup`], or an error that names what is missing (FUN-10).
+pub fn require(name: &str) -> Result<Function> {
+    lookup(name).ok_or_else(|| {
+        FUN_10
+            .refused(
+                Kind::Missing,
+                format!("Cannot find global function `{name}`"),
+            )
+            .into()
+    })
+}

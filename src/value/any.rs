@@ -1,0 +1,475 @@
+//! The tagged value: 16 bytes, owned ([`Any`]) or borrowed ([`AnyView`]).
+//!
+//! | bytes  | field                                                   | rule            |
+//! |--------|---------------------------------------------------------|-----------------|
+//! | 0..4   | type index, i32                                         | VAL-01          |
+//! | 4..8   | length of a small string, zero for everything else      | VAL-02, VAL-03  |
+//! | 8..16  | payload: integer, float, pointer, dtype, device, bytes  | VAL-02          |
+
+use super::dlpack::{DLDataType, DLDevice, DLTensor};
+use super::header::{Header, ObjectRef, dec_ref, inc_ref};
+use super::index;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+
+/// The eight payload bytes, read as what the type index says.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub union Payload {
+    /// Integers and bools.
+    pub int: i64,
+    /// Floats.
+    pub float: f64,
+    /// Opaque pointers, C strings, DLTensors, objects.
+    pub ptr: *mut c_void,
+    /// All eight bytes as one word; what equality and hashing look at.
+    pub bits: u64,
+    /// A data type; the upper four bytes are zero.
+    pub dtype: DLDataType,
+    /// A device.
+    pub device: DLDevice,
+    /// The characters of a small string, unused ones zero.
+    pub bytes: [u8; 8],
+}
+
+/// A value cell as the C ABI passes it (`TVMFFIAny`), with no say about who owns it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawAny {
+    /// The tag, see [`index`].
+    pub type_index: i32,
+    /// Length of a small string; zero otherwise.
+    pub aux: u32,
+    /// The value.
+    pub payload: Payload,
+}
+
+const _: () = assert!(size_of::<RawAny>() == 16 && align_of::<RawAny>() == 8);
+const _: () = assert!(std::mem::offset_of!(RawAny, payload) == 8);
+
+// SAFETY: a cell is plain data; what it points to is either a counted object, whose count is atomic and whose
+// shared state is only reached through its own synchronisation, or memory that the maker of the view vouches for.
+unsafe impl Send for RawAny {}
+// SAFETY: as above.
+unsafe impl Sync for RawAny {}
+
+impl RawAny {
+    /// None.
+    pub const NONE: RawAny = RawAny::of(index::NONE, Payload { bits: 0 });
+
+    /// A cell with tag `type_index` and auxiliary word zero.
+    pub const fn of(type_index: i32, payload: Payload) -> RawAny {
+        RawAny {
+            type_index,
+            aux: 0,
+            payload,
+        }
+    }
+
+    /// The payload as one word.
+    #[inline]
+    pub const fn bits(&self) -> u64 {
+        // SAFETY: every member of the union is eight plain bytes, and constructors fill all of them.
+        unsafe { self.payload.bits }
+    }
+
+    /// The payload as an integer.
+    #[inline]
+    pub const fn int(&self) -> i64 {
+        // SAFETY: as in `bits`.
+        unsafe { self.payload.int }
+    }
+
+    /// The payload as a float.
+    #[inline]
+    pub const fn float(&self) -> f64 {
+        // SAFETY: as in `bits`.
+        unsafe { self.payload.float }
+    }
+
+    /// The payload as a pointer.
+    #[inline]
+    pub const fn ptr(&self) -> *mut c_void {
+        // SAFETY: as in `bits`; a pointer made of integer bits is never followed, since the tag says what it is.
+        unsafe { self.payload.ptr }
+    }
+
+    /// The payload as a data type.
+    #[inline]
+    pub const fn dtype(&self) -> DLDataType {
+        // SAFETY: as in `bits`.
+        unsafe { self.payload.dtype }
+    }
+
+    /// The payload as a device.
+    #[inline]
+    pub const fn device(&self) -> DLDevice {
+        // SAFETY: as in `bits`.
+        unsafe { self.payload.device }
+    }
+
+    /// Whether the payload is a counted object.
+    #[inline]
+    pub const fn is_object(&self) -> bool {
+        self.type_index >= index::OBJECT_BEGIN
+    }
+
+    const fn from_int(value: i64) -> RawAny {
+        RawAny::of(index::INT, Payload { int: value })
+    }
+
+    const fn from_bool(value: bool) -> RawAny {
+        RawAny::of(index::BOOL, Payload { int: value as i64 })
+    }
+
+    const fn from_float(value: f64) -> RawAny {
+        RawAny::of(index::FLOAT, Payload { float: value })
+    }
+
+    const fn from_handle(value: *mut c_void) -> RawAny {
+        if value.is_null() {
+            RawAny::NONE
+        } else {
+            RawAny::of(index::OPAQUE, Payload { ptr: value })
+        }
+    }
+
+    fn from_dtype(value: DLDataType) -> RawAny {
+        let mut payload = Payload { bits: 0 };
+        payload.dtype = value;
+        RawAny::of(index::DATA_TYPE, payload)
+    }
+
+    const fn from_device(value: DLDevice) -> RawAny {
+        RawAny::of(index::DEVICE, Payload { device: value })
+    }
+}
+
+/// An owned value: whoever holds it holds one reference of the object in it, if it is one.
+#[repr(transparent)]
+pub struct Any(RawAny);
+
+impl Any {
+    /// None, the absent value.
+    #[inline]
+    pub const fn none() -> Any {
+        Any(RawAny::NONE)
+    }
+
+    /// Takes over the reference that `raw` carries.
+    ///
+    /// # Safety
+    /// `raw` is an owned cell: its tag is not one of the view-only tags, and an object in it is counted once for it.
+    #[inline]
+    pub const unsafe fn from_raw(raw: RawAny) -> Any {
+        Any(raw)
+    }
+
+    /// Gives the cell and its reference away.
+    #[inline]
+    pub const fn into_raw(self) -> RawAny {
+        let raw = self.0;
+        std::mem::forget(self);
+        raw
+    }
+
+    /// The cell, still owned by `self`.
+    #[inline]
+    pub const fn as_raw(&self) -> &RawAny {
+        &self.0
+    }
+
+    /// A borrowed view of the value.
+    #[inline]
+    pub const fn view(&self) -> AnyView<'_> {
+        AnyView(self.0, PhantomData)
+    }
+
+    /// The tag.
+    #[inline]
+    pub const fn type_index(&self) -> i32 {
+        self.0.type_index
+    }
+
+    /// Whether this is None.
+    #[inline]
+    pub const fn is_none(&self) -> bool {
+        self.0.type_index == index::NONE
+    }
+
+    /// Takes the value and leaves None.
+    #[inline]
+    pub const fn take(&mut self) -> Any {
+        std::mem::replace(self, Any::none())
+    }
+
+    /// The object in the value, if it is one, without a new reference.
+    #[inline]
+    pub const fn as_object(&self) -> Option<&ObjectRef> {
+        if !self.0.is_object() {
+            return None;
+        }
+        // SAFETY: `ObjectRef` is one non-null pointer, and an object payload is exactly that; the borrow keeps it alive.
+        Some(unsafe { &*(&raw const self.0.payload).cast::<ObjectRef>() })
+    }
+
+    /// The object in the value, or the value back.
+    #[inline]
+    pub fn into_object(self) -> Result<ObjectRef, Any> {
+        if !self.0.is_object() {
+            return Err(self);
+        }
+        let raw = self.into_raw();
+        // SAFETY: the reference of the cell moves into the `ObjectRef`.
+        Ok(unsafe { ObjectRef::from_raw(raw.ptr().cast()) })
+    }
+}
+
+impl Drop for Any {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.is_object() {
+            // SAFETY: an owned object cell holds one reference.
+            unsafe { dec_ref(self.0.ptr().cast::<Header>()) }
+        }
+    }
+}
+
+impl Clone for Any {
+    #[inline]
+    fn clone(&self) -> Any {
+        if self.0.is_object() {
+            // SAFETY: the object is alive while `self` is.
+            unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
+        }
+        Any(self.0)
+    }
+}
+
+impl Default for Any {
+    fn default() -> Any {
+        Any::none()
+    }
+}
+
+/// A borrowed value: an argument of a call. Copying it counts nothing.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct AnyView<'a>(RawAny, PhantomData<&'a ()>);
+
+impl<'a> AnyView<'a> {
+    /// None.
+    #[inline]
+    pub const fn none() -> AnyView<'a> {
+        AnyView(RawAny::NONE, PhantomData)
+    }
+
+    /// Views a cell.
+    ///
+    /// # Safety
+    /// What the cell points to stays alive and unmoved for `'a`.
+    #[inline]
+    pub const unsafe fn from_raw(raw: RawAny) -> AnyView<'a> {
+        AnyView(raw, PhantomData)
+    }
+
+    /// Views `count` cells as they arrive over the C ABI.
+    ///
+    /// # Safety
+    /// `cells` points to `count` cells whose contents live for `'a`; it may be null when `count` is zero.
+    #[inline]
+    pub unsafe fn slice(cells: *const RawAny, count: usize) -> &'a [AnyView<'a>] {
+        if count == 0 || cells.is_null() {
+            return &[];
+        }
+        // SAFETY: the caller vouches for the cells; `AnyView` is a transparent wrapper of `RawAny`.
+        unsafe { std::slice::from_raw_parts(cells.cast(), count) }
+    }
+
+    /// The cell.
+    #[inline]
+    pub const fn as_raw(&self) -> &RawAny {
+        &self.0
+    }
+
+    /// The tag.
+    #[inline]
+    pub const fn type_index(&self) -> i32 {
+        self.0.type_index
+    }
+
+    /// Whether this is None.
+    #[inline]
+    pub const fn is_none(&self) -> bool {
+        self.0.type_index == index::NONE
+    }
+
+    /// A borrowed C pointer; null is None (VAL-08).
+    #[inline]
+    pub const fn handle(value: *mut c_void) -> AnyView<'a> {
+        AnyView(RawAny::from_handle(value), PhantomData)
+    }
+
+    /// A borrowed tensor description.
+    #[inline]
+    pub const fn dltensor(value: &'a DLTensor) -> AnyView<'a> {
+        let ptr = (&raw const *value).cast_mut().cast();
+        AnyView(
+            RawAny::of(index::DLTENSOR_PTR, Payload { ptr }),
+            PhantomData,
+        )
+    }
+
+    /// A C string, borrowed (`const char*`).
+    #[inline]
+    pub const fn c_str(value: &'a std::ffi::CStr) -> AnyView<'a> {
+        let ptr = value.as_ptr().cast_mut().cast();
+        AnyView(RawAny::of(index::RAW_STR, Payload { ptr }), PhantomData)
+    }
+
+    /// The object in the view, if it is one, without a new reference.
+    #[inline]
+    pub const fn as_object(&self) -> Option<&ObjectRef> {
+        if !self.0.is_object() {
+            return None;
+        }
+        // SAFETY: as in `Any::as_object`.
+        Some(unsafe { &*(&raw const self.0.payload).cast::<ObjectRef>() })
+    }
+
+    /// An owned copy (VAL-09): C strings and byte arrays become owned strings and bytes, an r-value reference gives its
+    /// object up, everything else is copied or counted.
+    pub fn to_owned(self) -> Any {
+        match self.0.type_index {
+            index::RAW_STR => {
+                // SAFETY: the maker of the view vouches for a NUL-terminated string.
+                let text = unsafe { std::ffi::CStr::from_ptr(self.0.ptr().cast()) };
+                super::string::Str::new(text.to_bytes()).into()
+            }
+            index::BYTE_ARRAY => {
+                // SAFETY: the maker of the view vouches for a byte array.
+                let array = unsafe { &*self.0.ptr().cast::<super::string::ByteArray>() };
+                // SAFETY: and for what it points to.
+                super::string::Bytes::new(unsafe { array.as_slice() }).into()
+            }
+            index::RVALUE_REF => {
+                let slot = self.0.ptr().cast::<*mut Header>();
+                if slot.is_null() {
+                    return Any::none();
+                }
+                // SAFETY: an r-value reference is the address of an owned, possibly null, object slot; the callee may
+                // take what is there by nulling it.
+                let object = unsafe { slot.replace(std::ptr::null_mut()) };
+                // SAFETY: the reference of the slot is now ours.
+                unsafe { ObjectRef::from_nullable(object) }.map_or_else(Any::none, Any::from)
+            }
+            index if index >= index::OBJECT_BEGIN => {
+                // SAFETY: the object is alive for the view's life.
+                unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
+                Any(self.0)
+            }
+            _ => Any(self.0),
+        }
+    }
+}
+
+impl<'a> From<&'a Any> for AnyView<'a> {
+    #[inline]
+    fn from(value: &'a Any) -> AnyView<'a> {
+        value.view()
+    }
+}
+
+impl From<AnyView<'_>> for Any {
+    #[inline]
+    fn from(view: AnyView<'_>) -> Any {
+        view.to_owned()
+    }
+}
+
+macro_rules! plain {
+    ($($type:ty, |$value:ident| $cell:expr;)*) => {$(
+        impl From<$type> for Any {
+            #[inline]
+            fn from($value: $type) -> Any {
+                Any($cell)
+            }
+        }
+
+        impl From<$type> for AnyView<'_> {
+            #[inline]
+            fn from($value: $type) -> Self {
+                AnyView($cell, PhantomData)
+            }
+        }
+    )*};
+}
+
+plain! {
+    i64, |v| RawAny::from_int(v);
+    i32, |v| RawAny::from_int(v.into());
+    i16, |v| RawAny::from_int(v.into());
+    i8, |v| RawAny::from_int(v.into());
+    u32, |v| RawAny::from_int(v.into());
+    u16, |v| RawAny::from_int(v.into());
+    u8, |v| RawAny::from_int(v.into());
+    usize, |v| RawAny::from_int(v as i64);
+    u64, |v| RawAny::from_int(v as i64);
+    bool, |v| RawAny::from_bool(v);
+    f64, |v| RawAny::from_float(v);
+    f32, |v| RawAny::from_float(v.into());
+    DLDataType, |v| RawAny::from_dtype(v);
+    DLDevice, |v| RawAny::from_device(v);
+    *mut c_void, |v| RawAny::from_handle(v);
+    (), |_v| RawAny::NONE;
+}
+
+impl From<ObjectRef> for Any {
+    #[inline]
+    fn from(object: ObjectRef) -> Any {
+        let ptr = object.into_raw();
+        // SAFETY: `ptr` is a live object; its reference moves into the cell.
+        let type_index = unsafe { (*ptr).type_index };
+        Any(RawAny::of(type_index, Payload { ptr: ptr.cast() }))
+    }
+}
+
+impl<'a> From<&'a ObjectRef> for AnyView<'a> {
+    #[inline]
+    fn from(object: &'a ObjectRef) -> AnyView<'a> {
+        let ptr = object.as_ptr();
+        AnyView(
+            RawAny::of(object.type_index(), Payload { ptr: ptr.cast() }),
+            PhantomData,
+        )
+    }
+}
+
+impl<T: Into<Any>> From<Option<T>> for Any {
+    #[inline]
+    fn from(value: Option<T>) -> Any {
+        value.map_or_else(Any::none, Into::into)
+    }
+}
+
+impl std::fmt::Debug for AnyView<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let raw = self.as_raw();
+        match raw.type_index {
+            index::NONE => f.write_str("None"),
+            index::INT => write!(f, "{}", raw.int()),
+            index::BOOL => write!(f, "{}", raw.int() != 0),
+            index::FLOAT => write!(f, "{:?}", raw.float()),
+            other => match super::str_bytes(self) {
+                Some(text) => write!(f, "\"{}\"", text.escape_ascii()),
+                None => write!(f, "<{}>", super::types::key_of(other)),
+            },
+        }
+    }
+}
+
+impl std::fmt::Debug for Any {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(&self.view(), f)
+    }
+}

@@ -1,0 +1,431 @@
+//! What converts to what: the arguments that a typed function accepts.
+//!
+//! | target  | accepts                             | rule   |
+//! |---------|-------------------------------------|--------|
+//! | int     | int, bool                           | VAL-07 |
+//! | bool    | bool, int                           | VAL-07 |
+//! | float   | float, int, bool                    | VAL-07 |
+//! | pointer | opaque pointer, None                | VAL-08 |
+//! | string  | C string, small and heap string     | VAL-12 |
+//! | bytes   | byte array, small and heap bytes    | VAL-12 |
+//! | dtype   | dtype, text                         | VAL-13 |
+//! | device  | device, text                        | VAL-13 |
+//! | object  | instances, derived types included   | VAL-10 |
+//! | option  | None, or what the member accepts    | VAL-11 |
+
+use super::dlpack::{DLDataType, DLDevice, DLTensor};
+use super::header::{Object, ObjectRef, Ref};
+use super::string::{Bytes, Str, bytes_bytes, str_bytes};
+use super::{Any, AnyView, VAL_07, VAL_08, VAL_10, VAL_11, VAL_12, VAL_13, index, types};
+use crate::rule::{Kind, Rule, Violation};
+use std::ffi::c_void;
+
+/// How a type is named: `text` in messages and `schema` in the JSON of function metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// The name: `int`, `ffi.String`, `Optional`, ...
+    pub name: &'static str,
+    /// Arguments of a generic type.
+    pub args: Vec<Schema>,
+}
+
+impl Schema {
+    /// A type without arguments.
+    pub const fn plain(name: &'static str) -> Schema {
+        Schema {
+            name,
+            args: Vec::new(),
+        }
+    }
+
+    /// A generic type.
+    pub fn of(name: &'static str, args: Vec<Schema>) -> Schema {
+        Schema { name, args }
+    }
+
+    /// As messages write it: `Optional<int>`, `Array<Any>`.
+    pub fn text(&self) -> String {
+        let name = match self.name {
+            "ffi.String" => "str",
+            "ffi.Bytes" => "bytes",
+            name if self.args.is_empty() => name,
+            name => name.strip_prefix("ffi.").unwrap_or(name),
+        };
+        if self.args.is_empty() {
+            return name.to_owned();
+        }
+        let args: Vec<String> = self.args.iter().map(Schema::text).collect();
+        format!("{name}<{}>", args.join(", "))
+    }
+
+    /// As JSON: `{"type":"Optional","args":[{"type":"int"}]}`.
+    pub fn json(&self) -> String {
+        if self.args.is_empty() {
+            return format!("{{\"type\":\"{}\"}}", self.name);
+        }
+        let args: Vec<String> = self.args.iter().map(Schema::json).collect();
+        format!(
+            "{{\"type\":\"{}\",\"args\":[{}]}}",
+            self.name,
+            args.join(",")
+        )
+    }
+}
+
+/// A Rust type that a value converts to. Typed functions take these as parameters.
+pub trait Argument: Sized {
+    /// Its name in messages and metadata.
+    fn schema() -> Schema;
+
+    /// The rule that refuses what does not convert.
+    const RULE: Rule;
+
+    /// Converts, or `None`.
+    fn try_from_view(view: AnyView<'_>) -> Option<Self>;
+
+    /// Converts an owned value; types that can move out of it do.
+    fn try_from_any(value: Any) -> Option<Self> {
+        Self::try_from_view(value.view())
+    }
+
+    /// How messages name a value that did not convert; containers say which element.
+    fn describe(view: AnyView<'_>) -> String {
+        describe(view)
+    }
+
+    /// Whether a missing trailing argument counts as `None`. Never; here for completeness of the signature text.
+    #[doc(hidden)]
+    const ANY: bool = false;
+}
+
+/// The name of a value's type as messages write it.
+fn describe(view: AnyView<'_>) -> String {
+    match view.type_index() {
+        index::SMALL_STR | index::STR => "str".to_owned(),
+        index::SMALL_BYTES | index::BYTES => "bytes".to_owned(),
+        other => types::key_of(other).to_owned(),
+    }
+}
+
+/// The violation for a value that does not convert to `T`.
+#[cold]
+pub fn mismatch<T: Argument>(view: AnyView<'_>) -> Violation {
+    T::RULE.refused(
+        Kind::Type,
+        format!(
+            "Cannot convert from type `{}` to `{}`",
+            T::describe(view),
+            T::schema().text()
+        ),
+    )
+}
+
+/// Converts a value, or says which rule refuses it.
+pub fn cast<T: Argument>(view: AnyView<'_>) -> Result<T, Violation> {
+    T::try_from_view(view).ok_or_else(|| mismatch::<T>(view))
+}
+
+macro_rules! integers {
+    ($($type:ty)*) => {$(
+        impl Argument for $type {
+            const RULE: Rule = VAL_07;
+
+            fn schema() -> Schema {
+                Schema::plain("int")
+            }
+
+            #[inline]
+            fn try_from_view(view: AnyView<'_>) -> Option<$type> {
+                match view.type_index() {
+                    index::INT | index::BOOL => Some(view.as_raw().int() as $type),
+                    index::FLOAT if VAL_07.is_off() => Some(view.as_raw().float() as $type),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+integers! { i64 u64 i32 u32 i16 u16 i8 u8 usize isize }
+
+impl Argument for bool {
+    const RULE: Rule = VAL_07;
+
+    fn schema() -> Schema {
+        Schema::plain("bool")
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<bool> {
+        match view.type_index() {
+            index::INT | index::BOOL => Some(view.as_raw().int() != 0),
+            _ => None,
+        }
+    }
+}
+
+impl Argument for f64 {
+    const RULE: Rule = VAL_07;
+
+    fn schema() -> Schema {
+        Schema::plain("float")
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<f64> {
+        match view.type_index() {
+            index::FLOAT => Some(view.as_raw().float()),
+            index::INT | index::BOOL => Some(view.as_raw().int() as f64),
+            _ => None,
+        }
+    }
+}
+
+impl Argument for f32 {
+    const RULE: Rule = VAL_07;
+
+    fn schema() -> Schema {
+        Schema::plain("float")
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<f32> {
+        f64::try_from_view(view).map(|value| value as f32)
+    }
+}
+
+impl Argument for *mut c_void {
+    const RULE: Rule = VAL_08;
+
+    fn schema() -> Schema {
+        Schema::plain("void*")
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<*mut c_void> {
+        match view.type_index() {
+            index::OPAQUE => Some(view.as_raw().ptr()),
+            index::NONE if !VAL_08.is_off() => Some(std::ptr::null_mut()),
+            _ => None,
+        }
+    }
+}
+
+impl Argument for *mut DLTensor {
+    const RULE: Rule = VAL_10;
+
+    fn schema() -> Schema {
+        Schema::plain("DLTensor*")
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<*mut DLTensor> {
+        match view.type_index() {
+            index::DLTENSOR_PTR => Some(view.as_raw().ptr().cast()),
+            // A tensor object is its header followed by the description.
+            index::TENSOR => {
+                let object = view.as_raw().ptr().cast::<u8>();
+                Some(object.wrapping_add(size_of::<super::Header>()).cast())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Argument for () {
+    const RULE: Rule = VAL_11;
+
+    fn schema() -> Schema {
+        Schema::plain("None")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<()> {
+        view.is_none().then_some(())
+    }
+}
+
+impl Argument for Any {
+    const RULE: Rule = VAL_11;
+
+    fn schema() -> Schema {
+        Schema::plain("Any")
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<Any> {
+        Some(view.to_owned())
+    }
+
+    #[inline]
+    fn try_from_any(value: Any) -> Option<Any> {
+        Some(value)
+    }
+
+    const ANY: bool = true;
+}
+
+impl Argument for Str {
+    const RULE: Rule = VAL_12;
+
+    fn schema() -> Schema {
+        Schema::plain("ffi.String")
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<Str> {
+        match view.type_index() {
+            index::SMALL_STR | index::STR | index::RAW_STR => Str::from_any(view.to_owned()).ok(),
+            index::SMALL_BYTES | index::BYTES if VAL_12.is_off() => {
+                bytes_bytes(&view).map(Str::new)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Argument for String {
+    const RULE: Rule = VAL_12;
+
+    fn schema() -> Schema {
+        Schema::plain("ffi.String")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<String> {
+        str_bytes(&view).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+impl Argument for Bytes {
+    const RULE: Rule = VAL_12;
+
+    fn schema() -> Schema {
+        Schema::plain("ffi.Bytes")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<Bytes> {
+        match view.type_index() {
+            index::SMALL_BYTES | index::BYTES | index::BYTE_ARRAY => {
+                Bytes::from_any(view.to_owned()).ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Argument for Vec<u8> {
+    const RULE: Rule = VAL_12;
+
+    fn schema() -> Schema {
+        Schema::plain("ffi.Bytes")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<Vec<u8>> {
+        bytes_bytes(&view).map(<[u8]>::to_vec)
+    }
+}
+
+impl Argument for DLDataType {
+    const RULE: Rule = VAL_13;
+
+    fn schema() -> Schema {
+        Schema::plain("DataType")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<DLDataType> {
+        if view.type_index() == index::DATA_TYPE {
+            return Some(view.as_raw().dtype());
+        }
+        let text = str_bytes(&view)?;
+        super::dtype_from_text(std::str::from_utf8(text).ok()?).ok()
+    }
+}
+
+impl Argument for DLDevice {
+    const RULE: Rule = VAL_13;
+
+    fn schema() -> Schema {
+        Schema::plain("Device")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<DLDevice> {
+        if view.type_index() == index::DEVICE {
+            return Some(view.as_raw().device());
+        }
+        let text = str_bytes(&view)?;
+        super::device_from_text(std::str::from_utf8(text).ok()?).ok()
+    }
+}
+
+impl Argument for ObjectRef {
+    const RULE: Rule = VAL_10;
+
+    fn schema() -> Schema {
+        Schema::plain("ffi.Object")
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<ObjectRef> {
+        if view.type_index() == index::RVALUE_REF {
+            return view.to_owned().into_object().ok();
+        }
+        view.as_object().cloned()
+    }
+}
+
+impl<T: Object> Argument for Ref<T> {
+    const RULE: Rule = VAL_10;
+
+    fn schema() -> Schema {
+        Schema::plain(types::key_of(T::type_index()))
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<Ref<T>> {
+        if !T::matches(view.type_index()) && !VAL_10.is_off() {
+            return None;
+        }
+        view.as_object()?.clone().downcast::<T>().ok()
+    }
+}
+
+impl<T: Argument> Argument for Option<T> {
+    const RULE: Rule = VAL_11;
+
+    fn schema() -> Schema {
+        Schema::of("Optional", vec![T::schema()])
+    }
+
+    #[inline]
+    fn try_from_view(view: AnyView<'_>) -> Option<Option<T>> {
+        if view.is_none() && !VAL_11.is_off() {
+            return Some(None);
+        }
+        T::try_from_view(view).map(Some)
+    }
+
+    fn describe(view: AnyView<'_>) -> String {
+        T::describe(view)
+    }
+}
+
+macro_rules! try_from {
+    ($($type:ty)*) => {$(
+        impl TryFrom<AnyView<'_>> for $type {
+            type Error = Violation;
+
+            fn try_from(view: AnyView<'_>) -> Result<$type, Violation> {
+                cast(view)
+            }
+        }
+
+        impl TryFrom<&Any> for $type {
+            type Error = Violation;
+
+            fn try_from(value: &Any) -> Result<$type, Violation> {
+                cast(value.view())
+            }
+        }
+    )*};
+}
+
+try_from! { i64 u64 i32 u32 bool f64 f32 String Str Bytes DLDataType DLDevice ObjectRef *mut c_void }

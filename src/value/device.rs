@@ -1,0 +1,68 @@
+//! Devices as text: `cpu`, `cuda:1` (VAL-13).
+
+use super::VAL_13;
+use super::dlpack::DLDevice;
+use crate::rule::{Kind, Violation};
+
+/// Names that text may use, and the device type of each. The first of a type is the one that is printed.
+const NAMES: [(&str, i32); 28] = [
+    ("cpu", 1),
+    ("cuda", 2),
+    ("cuda_host", 3),
+    ("opencl", 4),
+    ("vulkan", 7),
+    ("metal", 8),
+    ("vpi", 9),
+    ("rocm", 10),
+    ("rocm_host", 11),
+    ("ext_dev", 12),
+    ("cuda_managed", 13),
+    ("oneapi", 14),
+    ("webgpu", 15),
+    ("hexagon", 16),
+    ("maia", 17),
+    ("trn", 18),
+    ("llvm", 1),
+    ("nvptx", 2),
+    ("cl", 4),
+    ("sdaccel", 4),
+    ("c", 1),
+    ("stackvm", 1),
+    ("hybrid", 1),
+    ("composite", 1),
+    ("test", 1),
+    ("ext", 12),
+    ("gpu", 2),
+    ("mtl", 8),
+];
+
+/// The device that `text` names; the number is 0 unless it says so.
+pub fn device_from_text(text: &str) -> Result<DLDevice, Violation> {
+    parse(text).ok_or_else(|| {
+        VAL_13.refused(
+            Kind::Malformed,
+            format!("unknown device `{text}`; write a name, or name:number, such as cuda:1"),
+        )
+    })
+}
+
+fn parse(text: &str) -> Option<DLDevice> {
+    let (name, number) = match text.split_once(':') {
+        Some((name, number)) => (name, number.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let &(_, device_type) = NAMES.iter().find(|(known, _)| *known == name)?;
+    (number >= 0).then_some(DLDevice {
+        device_type,
+        device_id: number,
+    })
+}
+
+/// `cuda:0` for a known type, `5:0` otherwise.
+pub fn device_to_text(device: DLDevice) -> String {
+    let name = NAMES.iter().find(|(_, known)| *known == device.device_type);
+    match name {
+        Some((name, _)) => format!("{name}:{}", device.device_id),
+        None => format!("{}:{}", device.device_type, device.device_id),
+    }
+}

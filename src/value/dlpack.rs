@@ -1,0 +1,198 @@
+//! The DLPack structs, laid out as DLPack 1.x lays them out.
+
+use std::ffi::c_void;
+
+/// A data type: code, bits, lanes. 4 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct DLDataType {
+    /// Type code: 0 int, 1 uint, 2 float, 3 handle, 4 bfloat, 5 complex, 6 bool, 7.. the small floats.
+    pub code: u8,
+    /// Bits of one lane.
+    pub bits: u8,
+    /// Lanes; read as i16, a negative count is that of a scalable vector.
+    pub lanes: u16,
+}
+
+/// A device: type and number. 8 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct DLDevice {
+    /// Device type: 1 cpu, 2 cuda, 4 opencl, 7 vulkan, 8 metal, 10 rocm, ...
+    pub device_type: i32,
+    /// Number among the devices of that type.
+    pub device_id: i32,
+}
+
+impl DLDevice {
+    /// The first CPU.
+    pub const CPU: DLDevice = DLDevice {
+        device_type: 1,
+        device_id: 0,
+    };
+}
+
+/// A description of a tensor that somebody else owns. 48 bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct DLTensor {
+    /// Address of the data (for some devices a handle); the first element is `byte_offset` further.
+    pub data: *mut c_void,
+    /// Where the data is.
+    pub device: DLDevice,
+    /// Number of dimensions.
+    pub ndim: i32,
+    /// Type of the elements.
+    pub dtype: DLDataType,
+    /// `ndim` extents; may be null when `ndim` is 0.
+    pub shape: *mut i64,
+    /// `ndim` strides in elements; null means compact, row-major.
+    pub strides: *mut i64,
+    /// Bytes from `data` to the first element.
+    pub byte_offset: u64,
+}
+
+/// An owned tensor as DLPack before 1.0 exchanges it. 64 bytes.
+#[repr(C)]
+pub struct DLManagedTensor {
+    /// The description.
+    pub dl_tensor: DLTensor,
+    /// Of the producer.
+    pub manager_ctx: *mut c_void,
+    /// Gives the tensor back to the producer; may be null.
+    pub deleter: Option<unsafe extern "C-unwind" fn(*mut DLManagedTensor)>,
+}
+
+/// Version of an exchanged tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct DLPackVersion {
+    /// Readers refuse other majors.
+    pub major: u32,
+    /// Readers accept any minor.
+    pub minor: u32,
+}
+
+/// An owned tensor as DLPack 1.x exchanges it. 80 bytes.
+#[repr(C)]
+pub struct DLManagedTensorVersioned {
+    /// Version of the producer.
+    pub version: DLPackVersion,
+    /// Of the producer.
+    pub manager_ctx: *mut c_void,
+    /// Gives the tensor back to the producer; may be null.
+    pub deleter: Option<unsafe extern "C-unwind" fn(*mut DLManagedTensorVersioned)>,
+    /// Bit 0 read-only, bit 1 copied, bit 2 sub-byte types padded to bytes.
+    pub flags: u64,
+    /// The description.
+    pub dl_tensor: DLTensor,
+}
+
+const _: () = assert!(size_of::<DLDataType>() == 4 && size_of::<DLDevice>() == 8);
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(size_of::<DLTensor>() == 48 && offset_of!(DLTensor, ndim) == 16);
+    assert!(offset_of!(DLTensor, dtype) == 20 && offset_of!(DLTensor, byte_offset) == 40);
+    assert!(size_of::<DLManagedTensor>() == 64 && offset_of!(DLManagedTensor, deleter) == 56);
+    assert!(size_of::<DLManagedTensorVersioned>() == 80);
+    assert!(offset_of!(DLManagedTensorVersioned, dl_tensor) == 32);
+};
+
+// SAFETY: a description is plain data; whoever reads through its pointers vouches for them.
+unsafe impl Send for DLTensor {}
+// SAFETY: as above.
+unsafe impl Sync for DLTensor {}
+
+impl DLTensor {
+    /// The extents.
+    ///
+    /// # Safety
+    /// `shape` points to `ndim` extents, or `ndim` is not positive.
+    pub unsafe fn shape(&self) -> &[i64] {
+        // SAFETY: says the caller.
+        unsafe { self.list(self.shape) }
+    }
+
+    /// The strides, or `None` for a compact tensor.
+    ///
+    /// # Safety
+    /// `strides` is null or points to `ndim` strides.
+    pub unsafe fn strides(&self) -> Option<&[i64]> {
+        // SAFETY: says the caller.
+        (!self.strides.is_null()).then(|| unsafe { self.list(self.strides) })
+    }
+
+    unsafe fn list(&self, ptr: *const i64) -> &[i64] {
+        match usize::try_from(self.ndim) {
+            Ok(count) if count > 0 && !ptr.is_null() => {
+                // SAFETY: says the caller of `shape` or `strides`.
+                unsafe { std::slice::from_raw_parts(ptr, count) }
+            }
+            _ => &[],
+        }
+    }
+
+    /// Number of elements; negative extents count as zero.
+    ///
+    /// # Safety
+    /// As [`DLTensor::shape`].
+    pub unsafe fn elements(&self) -> u64 {
+        // SAFETY: says the caller.
+        let shape = unsafe { self.shape() };
+        shape.iter().fold(1u64, |product, &extent| {
+            product.saturating_mul(u64::try_from(extent).unwrap_or(0))
+        })
+    }
+
+    /// Bytes of the elements, sub-byte types packed.
+    ///
+    /// # Safety
+    /// As [`DLTensor::shape`].
+    pub unsafe fn bytes(&self) -> u64 {
+        // SAFETY: says the caller.
+        let elements = unsafe { self.elements() };
+        self.dtype.bytes_of(elements)
+    }
+
+    /// Whether the elements lie compactly in row-major order. Extents of 1 and empty tensors are free.
+    ///
+    /// # Safety
+    /// As [`DLTensor::shape`] and [`DLTensor::strides`].
+    pub unsafe fn is_contiguous(&self) -> bool {
+        // SAFETY: says the caller.
+        let (shape, strides) = unsafe { (self.shape(), self.strides()) };
+        let Some(strides) = strides else { return true };
+        if shape.contains(&0) {
+            return true;
+        }
+        let mut expected = 1i64;
+        for (&extent, &stride) in shape.iter().zip(strides).rev() {
+            if extent == 1 {
+                continue;
+            }
+            if stride != expected {
+                return false;
+            }
+            expected = expected.wrapping_mul(extent);
+        }
+        true
+    }
+}
+
+impl DLDataType {
+    /// A type of one lane.
+    pub const fn scalar(code: u8, bits: u8) -> DLDataType {
+        DLDataType {
+            code,
+            bits,
+            lanes: 1,
+        }
+    }
+
+    /// Bytes that `elements` of this type fill, packed: sub-byte types share bytes.
+    pub fn bytes_of(self, elements: u64) -> u64 {
+        let bits = u64::from(self.bits).saturating_mul(u64::from(self.lanes));
+        elements.saturating_mul(bits).div_ceil(8)
+    }
+}

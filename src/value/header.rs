@@ -1,0 +1,424 @@
+//! The object header and what counts references.
+//!
+//! | bytes   | field                                                        | rule   |
+//! |---------|--------------------------------------------------------------|--------|
+//! | 0..8    | strong count in the low 32 bits, weak count in the high 32   | VAL-04 |
+//! | 8..12   | type index, i32                                              | VAL-04 |
+//! | 12..16  | padding, zero                                                | VAL-04 |
+//! | 16..24  | deleter: `fn(object, flags)`; may be null                    | VAL-05 |
+
+use super::index;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// What ends an object: `flags` holds [`DELETE_STRONG`], [`DELETE_WEAK`] or both.
+pub type Deleter = unsafe extern "C-unwind" fn(object: *mut Header, flags: i32);
+
+/// Deleter flag: the last strong reference went, so run the destructor.
+pub const DELETE_STRONG: i32 = 1;
+/// Deleter flag: the last weak reference went, so free the memory.
+pub const DELETE_WEAK: i32 = 2;
+
+const WEAK_ONE: u64 = 1 << 32;
+/// A fresh object: one strong reference, and the weak one that all strong ones share.
+pub const FRESH: u64 = WEAK_ONE | 1;
+
+/// The first 24 bytes of every object (`TVMFFIObject`).
+#[repr(C)]
+pub struct Header {
+    /// Strong count below, weak count above bit 32.
+    pub combined: AtomicU64,
+    /// Index of the object's type.
+    pub type_index: i32,
+    /// Zero.
+    pub padding: u32,
+    /// Ends the object.
+    pub deleter: Option<Deleter>,
+}
+
+const _: () = assert!(size_of::<Header>() == 24);
+const _: () = assert!(std::mem::offset_of!(Header, type_index) == 8);
+const _: () = assert!(std::mem::offset_of!(Header, deleter) == 16);
+
+impl Header {
+    /// The header of a fresh object.
+    pub const fn new(type_index: i32, deleter: Deleter) -> Header {
+        Header {
+            combined: AtomicU64::new(FRESH),
+            type_index,
+            padding: 0,
+            deleter: Some(deleter),
+        }
+    }
+
+    /// How many strong references there are.
+    pub fn strong_count(&self) -> u32 {
+        self.combined.load(Ordering::Relaxed) as u32
+    }
+
+    /// How many weak references there are, the one shared by all strong ones included.
+    pub fn weak_count(&self) -> u32 {
+        (self.combined.load(Ordering::Relaxed) >> 32) as u32
+    }
+}
+
+/// Adds a strong reference. Null is allowed and does nothing.
+///
+/// # Safety
+/// A non-null `object` is alive.
+#[inline]
+pub unsafe fn inc_ref(object: *mut Header) {
+    if let Some(object) = NonNull::new(object) {
+        // SAFETY: alive, says the caller. Relaxed is enough: whoever has a reference already synchronised to get it.
+        unsafe { object.as_ref() }
+            .combined
+            .fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Drops a strong reference and ends the object when it was the last (VAL-05). Null does nothing.
+///
+/// # Safety
+/// A non-null `object` is alive and the caller owns one reference, which is gone afterwards.
+#[inline]
+pub unsafe fn dec_ref(object: *mut Header) {
+    if object.is_null() {
+        return;
+    }
+    // SAFETY: alive until this reference is dropped.
+    let before = unsafe { &(*object).combined }.fetch_sub(1, Ordering::Release);
+    if before as u32 == 1 {
+        // SAFETY: the strong count is now zero and we hold the implicit weak reference.
+        unsafe { last_strong(object, before) }
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn last_strong(object: *mut Header, before: u64) {
+    fence(Ordering::Acquire);
+    // SAFETY: memory stays until the implicit weak reference is dropped below.
+    let deleter = unsafe { (*object).deleter };
+    if before == FRESH {
+        if let Some(delete) = deleter {
+            // SAFETY: nobody else refers to the object, strongly or weakly.
+            unsafe { delete(object, DELETE_STRONG | DELETE_WEAK) }
+        }
+        return;
+    }
+    if let Some(delete) = deleter {
+        // SAFETY: no strong reference is left; weak ones only look at the counts.
+        unsafe { delete(object, DELETE_STRONG) }
+    }
+    // SAFETY: drops the weak reference that the strong ones shared.
+    unsafe { dec_weak(object) }
+}
+
+/// Drops a weak reference and frees the memory when it was the last.
+///
+/// # Safety
+/// The caller owns one weak reference, which is gone afterwards.
+pub unsafe fn dec_weak(object: *mut Header) {
+    // SAFETY: the memory is there while a weak reference is.
+    let before = unsafe { &(*object).combined }.fetch_sub(WEAK_ONE, Ordering::Release);
+    if before >> 32 != 1 {
+        return;
+    }
+    fence(Ordering::Acquire);
+    // SAFETY: nobody else can see the object any more.
+    if let Some(delete) = unsafe { (*object).deleter } {
+        // SAFETY: as above.
+        unsafe { delete(object, DELETE_WEAK) }
+    }
+}
+
+/// Turns a weak reference into a strong one, unless the object has ended; the weak one stays.
+///
+/// # Safety
+/// The caller owns a weak reference of `object`.
+pub unsafe fn upgrade(object: *mut Header) -> Option<ObjectRef> {
+    // SAFETY: the memory is there while a weak reference is.
+    let counts = unsafe { &(*object).combined };
+    let mut seen = counts.load(Ordering::Relaxed);
+    while seen as u32 != 0 {
+        match counts.compare_exchange_weak(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed) {
+            // SAFETY: the strong reference just added is ours.
+            Ok(_) => return Some(unsafe { ObjectRef::from_raw(object) }),
+            Err(now) => seen = now,
+        }
+    }
+    None
+}
+
+/// Adds a weak reference.
+///
+/// # Safety
+/// `object` is alive, or the caller holds a weak reference.
+pub unsafe fn inc_weak(object: *mut Header) {
+    // SAFETY: says the caller.
+    unsafe { &(*object).combined }.fetch_add(WEAK_ONE, Ordering::Relaxed);
+}
+
+/// A counted reference of any object. One non-null pointer wide.
+#[repr(transparent)]
+pub struct ObjectRef(NonNull<Header>);
+
+// SAFETY: counts are atomic. Objects that are not thread-safe inside are documented as such by their types, as in every
+// other implementation of this ABI.
+unsafe impl Send for ObjectRef {}
+// SAFETY: as above.
+unsafe impl Sync for ObjectRef {}
+
+impl ObjectRef {
+    /// Takes over a reference.
+    ///
+    /// # Safety
+    /// `object` is non-null and alive, and one of its references belongs to the caller.
+    #[inline]
+    pub const unsafe fn from_raw(object: *mut Header) -> ObjectRef {
+        // SAFETY: non-null, says the caller.
+        ObjectRef(unsafe { NonNull::new_unchecked(object) })
+    }
+
+    /// Takes over a reference unless `object` is null.
+    ///
+    /// # Safety
+    /// As [`ObjectRef::from_raw`] if not null.
+    #[inline]
+    pub unsafe fn from_nullable(object: *mut Header) -> Option<ObjectRef> {
+        NonNull::new(object).map(ObjectRef)
+    }
+
+    /// Counts a new reference of a borrowed object.
+    ///
+    /// # Safety
+    /// `object` is non-null and alive.
+    #[inline]
+    pub unsafe fn retain(object: *mut Header) -> ObjectRef {
+        // SAFETY: alive, says the caller; the new reference is ours.
+        unsafe {
+            inc_ref(object);
+            ObjectRef::from_raw(object)
+        }
+    }
+
+    /// Gives the reference away.
+    #[inline]
+    pub const fn into_raw(self) -> *mut Header {
+        let ptr = self.0.as_ptr();
+        std::mem::forget(self);
+        ptr
+    }
+
+    /// The address of the header; the reference stays here.
+    #[inline]
+    pub const fn as_ptr(&self) -> *mut Header {
+        self.0.as_ptr()
+    }
+
+    /// The header.
+    #[inline]
+    pub const fn header(&self) -> &Header {
+        // SAFETY: alive while `self` is.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Index of the object's own type.
+    #[inline]
+    pub const fn type_index(&self) -> i32 {
+        self.header().type_index
+    }
+
+    /// Whether this is the only strong reference, so that the holder may change the object in place.
+    #[inline]
+    pub fn is_unique(&self) -> bool {
+        self.header().combined.load(Ordering::Acquire) as u32 == 1
+    }
+
+    /// Whether the object is an instance of `T` or of a type derived from it.
+    #[inline]
+    pub fn is<T: Object>(&self) -> bool {
+        T::matches(self.type_index())
+    }
+
+    /// A typed reference, or `self` back.
+    #[inline]
+    pub fn downcast<T: Object>(self) -> Result<Ref<T>, ObjectRef> {
+        if self.is::<T>() {
+            Ok(Ref(self, PhantomData))
+        } else {
+            Err(self)
+        }
+    }
+
+    /// The object as a `T`, borrowed.
+    #[inline]
+    pub fn get<T: Object>(&self) -> Option<&T> {
+        // SAFETY: the type index says that the object starts with a `T`.
+        self.is::<T>()
+            .then(|| unsafe { &*self.as_ptr().cast::<T>() })
+    }
+}
+
+impl Clone for ObjectRef {
+    #[inline]
+    fn clone(&self) -> ObjectRef {
+        // SAFETY: alive while `self` is.
+        unsafe { ObjectRef::retain(self.as_ptr()) }
+    }
+}
+
+impl Drop for ObjectRef {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: `self` owns one reference.
+        unsafe { dec_ref(self.0.as_ptr()) }
+    }
+}
+
+/// A Rust type that is an object: `#[repr(C)]` with [`Header`] as its first field.
+///
+/// # Safety
+/// The layout is as said, and every object whose type index [`Object::matches`] really starts with this type.
+pub unsafe trait Object: Sized + 'static {
+    /// The index under which new objects of this type are made.
+    fn type_index() -> i32;
+
+    /// Whether an object with `type_index` is an instance, derived types included.
+    #[inline]
+    fn matches(type_index: i32) -> bool {
+        type_index == Self::type_index()
+            || super::types::is_instance(type_index, Self::type_index())
+    }
+}
+
+/// A counted reference of an object known to be a `T`.
+#[repr(transparent)]
+pub struct Ref<T: Object>(ObjectRef, PhantomData<T>);
+
+impl<T: Object> Ref<T> {
+    /// Puts `value` on the heap. Its header is overwritten with that of a fresh `T`.
+    pub fn new(value: T) -> Ref<T> {
+        let object = Box::into_raw(Box::new(value)).cast::<Header>();
+        // SAFETY: `T` starts with a header that we now fill; the box is freed by `delete_boxed` of the same type.
+        unsafe {
+            object.write(Header::new(T::type_index(), delete_boxed::<T>));
+            Ref(ObjectRef::from_raw(object), PhantomData)
+        }
+    }
+
+    /// Takes over a reference.
+    ///
+    /// # Safety
+    /// As [`ObjectRef::from_raw`], and the object starts with a `T`.
+    #[inline]
+    pub const unsafe fn from_raw(object: *mut Header) -> Ref<T> {
+        // SAFETY: says the caller.
+        Ref(unsafe { ObjectRef::from_raw(object) }, PhantomData)
+    }
+
+    /// The untyped reference.
+    #[inline]
+    pub fn into_object(self) -> ObjectRef {
+        self.0
+    }
+
+    /// The untyped reference, borrowed.
+    #[inline]
+    pub const fn as_object(&self) -> &ObjectRef {
+        &self.0
+    }
+
+    /// The address of the object.
+    #[inline]
+    pub const fn as_ptr(&self) -> *mut T {
+        self.0.as_ptr().cast()
+    }
+}
+
+/// Deleter of objects made by [`Ref::new`].
+unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: i32) {
+    if flags & DELETE_STRONG != 0 {
+        // SAFETY: called once when the last strong reference went.
+        unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
+    }
+    if flags & DELETE_WEAK != 0 {
+        // SAFETY: called once when nothing refers to the memory; the contents were dropped before.
+        drop(unsafe { Box::from_raw(object.cast::<std::mem::ManuallyDrop<T>>()) });
+    }
+}
+
+impl<T: Object> std::ops::Deref for Ref<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: a `Ref<T>` only exists for an object that starts with a `T`.
+        unsafe { &*self.as_ptr() }
+    }
+}
+
+impl<T: Object> Clone for Ref<T> {
+    #[inline]
+    fn clone(&self) -> Ref<T> {
+        Ref(self.0.clone(), PhantomData)
+    }
+}
+
+impl<T: Object> From<Ref<T>> for ObjectRef {
+    #[inline]
+    fn from(object: Ref<T>) -> ObjectRef {
+        object.0
+    }
+}
+
+impl<T: Object> From<Ref<T>> for super::Any {
+    #[inline]
+    fn from(object: Ref<T>) -> super::Any {
+        object.0.into()
+    }
+}
+
+/// Declares the Rust view of an object type with a fixed index.
+macro_rules! static_object {
+    ($type:ty, $index:expr) => {
+        // SAFETY: `#[repr(C)]` with the header first, and fixed indices of this family are final or share the layout.
+        unsafe impl $crate::value::Object for $type {
+            #[inline]
+            fn type_index() -> i32 {
+                $index
+            }
+
+            #[inline]
+            fn matches(type_index: i32) -> bool {
+                type_index == $index
+            }
+        }
+    };
+}
+pub(crate) use static_object;
+
+/// The root of all objects: only the header.
+#[repr(C)]
+pub struct BareObject(Header);
+
+// SAFETY: every object starts with a header.
+unsafe impl Object for BareObject {
+    fn type_index() -> i32 {
+        index::OBJECT
+    }
+
+    fn matches(type_index: i32) -> bool {
+        type_index >= index::OBJECT_BEGIN
+    }
+}
+
+impl BareObject {
+    /// A bare object, useful as a sentinel that is only equal to itself.
+    #[allow(clippy::new_ret_no_self)]
+    pub fn new() -> ObjectRef {
+        unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
+        Ref::new(BareObject(Header::new(index::OBJECT, nothing))).into_object()
+    }
+}

@@ -1,0 +1,50 @@
+//! Memory of objects with a tail: the C allocator, so that libraries that share our objects can grow and free them.
+
+use std::ffi::c_void;
+
+unsafe extern "C" {
+    fn malloc(size: usize) -> *mut c_void;
+    #[allow(dead_code)]
+    fn calloc(count: usize, size: usize) -> *mut c_void;
+    fn free(ptr: *mut c_void);
+}
+
+/// `size` bytes, aligned for any object. Ends the process when there are none, as every Rust allocation does.
+pub(crate) fn allocate(size: usize) -> *mut u8 {
+    // SAFETY: `malloc` takes any size.
+    checked(unsafe { malloc(size.max(1)) }.cast(), size)
+}
+
+/// [`allocate`] with all bytes zero.
+#[allow(dead_code)]
+pub(crate) fn allocate_zeroed(size: usize) -> *mut u8 {
+    // SAFETY: `calloc` takes any size.
+    checked(unsafe { calloc(1, size.max(1)) }.cast(), size)
+}
+
+fn checked(ptr: *mut u8, size: usize) -> *mut u8 {
+    if ptr.is_null() {
+        std::alloc::handle_alloc_error(
+            std::alloc::Layout::from_size_align(size, 16)
+                .unwrap_or(std::alloc::Layout::new::<u8>()),
+        )
+    }
+    ptr
+}
+
+/// Frees what [`allocate`] gave. Null is allowed.
+///
+/// # Safety
+/// `ptr` came from [`allocate`] or from C's `malloc`, and nobody uses it any more.
+pub(crate) unsafe fn release(ptr: *mut u8) {
+    // SAFETY: says the caller.
+    unsafe { free(ptr.cast()) }
+}
+
+/// Deleter of objects that own nothing but their memory.
+pub(crate) unsafe extern "C-unwind" fn delete_plain(object: *mut super::Header, flags: i32) {
+    if flags & super::header::DELETE_WEAK != 0 {
+        // SAFETY: objects with this deleter are made with `allocate`, and nobody refers to it any more.
+        unsafe { release(object.cast()) }
+    }
+}

@@ -1,0 +1,217 @@
+//! The value model of 0.2 to 0.20: eight bytes and a type code beside them.
+//!
+//! Pure conversions only. What needs an object of the old ABI (a tensor handle, a module handle) stays a pointer here;
+//! the chapter `module` and the C interface say what it points to.
+
+use super::dlpack::{DLDataType, DLDevice, DLTensor};
+use super::{Any, AnyView, RawAny, VAL_19, VAL_20, index, str_bytes};
+use crate::release::Release;
+use crate::rule::{Kind, Violation};
+use std::ffi::{CStr, c_char, c_void};
+
+/// Eight bytes (`TVMValue`), read as what the type code beside it says.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub union TVMValue {
+    /// Integers, and bools from 0.18 on.
+    pub v_int64: i64,
+    /// Floats.
+    pub v_float64: f64,
+    /// Every pointer.
+    pub v_handle: *mut c_void,
+    /// C strings.
+    pub v_str: *const c_char,
+    /// Data types; the upper four bytes say nothing.
+    pub v_type: DLDataType,
+    /// Devices.
+    pub v_device: DLDevice,
+}
+
+const _: () = assert!(size_of::<TVMValue>() == 8);
+
+impl TVMValue {
+    /// All bytes zero.
+    pub const ZERO: TVMValue = TVMValue { v_int64: 0 };
+}
+
+/// The type codes (`TVMArgTypeCode`).
+pub mod code {
+    /// Signed integer.
+    pub const INT: i32 = 0;
+    /// Never produced.
+    pub const UINT: i32 = 1;
+    /// Float.
+    pub const FLOAT: i32 = 2;
+    /// Opaque pointer.
+    pub const HANDLE: i32 = 3;
+    /// Null; the value bytes may be anything.
+    pub const NULL: i32 = 4;
+    /// Data type.
+    pub const DATA_TYPE: i32 = 5;
+    /// Device (context up to 0.7).
+    pub const DEVICE: i32 = 6;
+    /// Borrowed tensor description.
+    pub const DLTENSOR: i32 = 7;
+    /// Object (node up to 0.5).
+    pub const OBJECT: i32 = 8;
+    /// Module.
+    pub const MODULE: i32 = 9;
+    /// Function.
+    pub const FUNCTION: i32 = 10;
+    /// C string.
+    pub const STR: i32 = 11;
+    /// Byte array.
+    pub const BYTES: i32 = 12;
+    /// Owned tensor, as the address of its description.
+    pub const NDARRAY: i32 = 13;
+    /// Address of an object slot that the callee may empty (from 0.7).
+    pub const RVALUE: i32 = 14;
+    /// Bool (from 0.18); before, the first extension type.
+    pub const BOOL: i32 = 15;
+}
+
+/// The printed name of a type code, as messages of `release` use it.
+pub fn code_name(code: i32, release: Release) -> String {
+    let early = release < Release::of(7);
+    let name = match code {
+        code::INT => "int",
+        code::UINT => "uint",
+        code::FLOAT => "float",
+        code::HANDLE => "handle",
+        code::NULL => "NULL",
+        code::DATA_TYPE if early => "TVMType",
+        code::DATA_TYPE => "DLDataType",
+        code::DEVICE if release < Release::of(8) => "TVMContext",
+        code::DEVICE => "DLDevice",
+        code::DLTENSOR => "ArrayHandle",
+        code::OBJECT if release < Release::of(6) => "NodeHandle",
+        code::OBJECT if early => "ObjectCell",
+        code::OBJECT => "Object",
+        code::MODULE => "ModuleHandle",
+        code::FUNCTION => "FunctionHandle",
+        code::STR => "str",
+        code::BYTES => "bytes",
+        code::NDARRAY => "NDArrayContainer",
+        code::RVALUE if !early => "ObjectRValueRefArg",
+        code::BOOL if release >= Release::of(18) => "bool",
+        _ => return format!("unknown type_code={code}"),
+    };
+    name.to_owned()
+}
+
+/// An argument of the old convention as a view of the new one.
+///
+/// Codes 8, 9, 10, 13 and 14 are pointers into the old object world and are refused here (VAL-19).
+///
+/// # Safety
+/// `value` is what `code` says, and what it points to lives for `'a`.
+pub unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'a>, Violation> {
+    // SAFETY: the caller says that the member that `code` names is the one that was written.
+    unsafe {
+        Ok(match code {
+            code::INT => AnyView::from(value.v_int64),
+            code::FLOAT => AnyView::from(value.v_float64),
+            code::BOOL => AnyView::from(value.v_int64 != 0),
+            code::HANDLE => AnyView::handle(value.v_handle),
+            // VAL-20: a null result leaves the value bytes unwritten in 0.8, so they are not looked at.
+            code::NULL if !VAL_20.is_off() => AnyView::none(),
+            code::NULL => AnyView::handle(value.v_handle),
+            code::DATA_TYPE => AnyView::from(value.v_type),
+            code::DEVICE => AnyView::from(value.v_device),
+            code::DLTENSOR => match value.v_handle.cast::<DLTensor>().as_ref() {
+                Some(tensor) => AnyView::dltensor(tensor),
+                None => AnyView::none(),
+            },
+            code::STR => AnyView::c_str(CStr::from_ptr(value.v_str)),
+            code::BYTES => AnyView::from_raw(RawAny::of(
+                index::BYTE_ARRAY,
+                super::Payload {
+                    ptr: value.v_handle,
+                },
+            )),
+            other => {
+                return Err(VAL_19.refused(
+                    Kind::UnknownKind,
+                    format!("type code {other} has no value outside its own object world"),
+                ));
+            }
+        })
+    }
+}
+
+/// A value of the new convention as an argument of the old one, for a callee of `release`.
+///
+/// Strings must end in NUL: heap strings and small strings of this crate do. Objects are refused (VAL-19). The result
+/// borrows from `view`.
+pub fn argument_of(view: &AnyView<'_>, release: Release) -> Result<(TVMValue, i32), Violation> {
+    let raw = view.as_raw();
+    Ok(match raw.type_index {
+        index::NONE => (TVMValue::ZERO, code::NULL),
+        index::INT => (TVMValue { v_int64: raw.int() }, code::INT),
+        index::BOOL => {
+            let code = if release >= Release::of(18) {
+                code::BOOL
+            } else {
+                code::INT
+            };
+            (TVMValue { v_int64: raw.int() }, code)
+        }
+        index::FLOAT => (
+            TVMValue {
+                v_float64: raw.float(),
+            },
+            code::FLOAT,
+        ),
+        index::OPAQUE => (
+            TVMValue {
+                v_handle: raw.ptr(),
+            },
+            code::HANDLE,
+        ),
+        index::DATA_TYPE => (TVMValue { v_int64: raw.int() }, code::DATA_TYPE),
+        index::DEVICE => (TVMValue { v_int64: raw.int() }, code::DEVICE),
+        index::DLTENSOR_PTR => (
+            TVMValue {
+                v_handle: raw.ptr(),
+            },
+            code::DLTENSOR,
+        ),
+        index::TENSOR => (
+            TVMValue {
+                v_handle: raw
+                    .ptr()
+                    .cast::<u8>()
+                    .wrapping_add(size_of::<super::Header>())
+                    .cast(),
+            },
+            code::DLTENSOR,
+        ),
+        index::RAW_STR | index::STR | index::SMALL_STR => {
+            let bytes = str_bytes(view).unwrap_or_default();
+            (
+                TVMValue {
+                    v_str: bytes.as_ptr().cast(),
+                },
+                code::STR,
+            )
+        }
+        other => {
+            return Err(VAL_19.refused(
+                Kind::Unsupported,
+                format!(
+                    "a value of type `{}` has no type code before 0.21",
+                    super::types::key_of(other)
+                ),
+            ));
+        }
+    })
+}
+
+/// A result of the old convention as an owned value; the rules of [`view_of`] hold.
+///
+/// # Safety
+/// As [`view_of`].
+pub unsafe fn result_of(value: TVMValue, code: i32) -> Result<Any, Violation> {
+    // SAFETY: says the caller.
+    unsafe { view_of(value, code) }.map(AnyView::to_owned)
+}

@@ -1,0 +1,32 @@
+//! Values: the tagged cell, the object header, strings, types, and what converts to what.
+//!
+//! One model inside: the 16-byte cell and the 24-byte header of the tvm-ffi ABI, bit for bit. The ABI of 0.2 to 0.20
+//! (8-byte value and type code) is converted at the boundary, see [`legacy`].
+
+mod any;
+mod convert;
+mod device;
+pub mod dlpack;
+mod dtype;
+pub mod header;
+pub(crate) mod heap;
+pub mod index;
+pub mod legacy;
+mod string;
+pub mod types;
+
+pub use any::{Any, AnyView, Payload, RawAny};
+pub use convert::{Argument, Schema, cast, mismatch};
+pub use device::{device_from_text, device_to_text};
+pub use dlpack::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
+pub use dtype::{dtype_from_text, dtype_to_text};
+pub use header::{Header, Object, ObjectRef, Ref};
+#[allow(unused_imports)]
+pub(crate) use string::make_heap;
+pub use string::{ByteArray, Bytes, BytesObj, SMALL_MAX, Str, bytes_bytes, str_bytes};
+
+crate::rule::rules! {
+    VAL_01 "VAL-01" VAL_02 "VAL-02" VAL_03 "VAL-03" VAL_04 "VAL-04" VAL_05 "VAL-05" VAL_06 "VAL-06" VAL_07 "VAL-07"
+    VAL_08 "VAL-08" VAL_09 "VAL-09" VAL_10 "VAL-10" VAL_11 "VAL-11" VAL_12 "VAL-12" VAL_13 "VAL-13" VAL_14 "VAL-14"
+    VAL_15 "VAL-15" VAL_16 "VAL-16" VAL_17 "VAL-17" VAL_18 "VAL-18" VAL_19 "VAL-19" VAL_20 "VAL-20"
+}

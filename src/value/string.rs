@@ -1,0 +1,259 @@
+//! Strings and bytes: up to 7 bytes inside the cell, longer ones in an object with the characters behind it.
+//!
+//! | heap bytes | field                    | rule   |
+//! |------------|--------------------------|--------|
+//! | 0..24      | header, type 65 or 66    | VAL-04 |
+//! | 24..32     | address of the data      | VAL-06 |
+//! | 32..40     | length in bytes          | VAL-06 |
+//! | 40..       | data, then one NUL       | VAL-06 |
+
+use super::heap::{allocate, delete_plain};
+use super::{Any, AnyView, Header, Payload, RawAny, index};
+
+/// Longest string that fits into the cell.
+pub const SMALL_MAX: usize = 7;
+
+/// Borrowed bytes as the C ABI passes them (`TVMFFIByteArray`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct ByteArray {
+    /// First byte; may be null when `size` is 0.
+    pub data: *const u8,
+    /// Number of bytes.
+    pub size: usize,
+}
+
+// SAFETY: plain data; whoever reads through it vouches for the memory.
+unsafe impl Send for ByteArray {}
+// SAFETY: as above.
+unsafe impl Sync for ByteArray {}
+
+impl ByteArray {
+    /// Describes `bytes` without tying their lifetime.
+    pub const fn of(bytes: &[u8]) -> ByteArray {
+        ByteArray {
+            data: bytes.as_ptr(),
+            size: bytes.len(),
+        }
+    }
+
+    /// No bytes.
+    pub const EMPTY: ByteArray = ByteArray {
+        data: c"".as_ptr().cast(),
+        size: 0,
+    };
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// `data` points to `size` bytes that live for `'a`, or `size` is 0.
+    pub const unsafe fn as_slice<'a>(&self) -> &'a [u8] {
+        if self.data.is_null() {
+            return &[];
+        }
+        // SAFETY: says the caller.
+        unsafe { std::slice::from_raw_parts(self.data, self.size) }
+    }
+}
+
+/// The fixed part of a heap string or heap bytes.
+#[repr(C)]
+pub struct BytesObj {
+    header: Header,
+    /// The data; usually right behind the object.
+    pub cell: ByteArray,
+}
+
+const _: () = assert!(size_of::<BytesObj>() == 40);
+const _: () = assert!(std::mem::offset_of!(BytesObj, cell) == 24);
+
+/// Makes an owned cell: small when it fits, heap otherwise.
+fn make(bytes: &[u8], small: i32, heap: i32) -> Any {
+    if bytes.len() > SMALL_MAX {
+        return make_heap(bytes, heap);
+    }
+    let mut payload = [0u8; 8];
+    payload[..bytes.len()].copy_from_slice(bytes);
+    let raw = RawAny {
+        type_index: small,
+        aux: bytes.len() as u32,
+        payload: Payload { bytes: payload },
+    };
+    // SAFETY: a small string refers to nothing.
+    unsafe { Any::from_raw(raw) }
+}
+
+/// Makes a heap string or bytes whatever the length.
+pub(crate) fn make_heap(bytes: &[u8], type_index: i32) -> Any {
+    let head = size_of::<BytesObj>();
+    let object = allocate(head + bytes.len() + 1);
+    // SAFETY: the block holds the head, the bytes and the NUL; `delete_plain` frees it.
+    unsafe {
+        let data = object.add(head);
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
+        data.add(bytes.len()).write(0);
+        object.cast::<BytesObj>().write(BytesObj {
+            header: Header::new(type_index, delete_plain),
+            cell: ByteArray {
+                data,
+                size: bytes.len(),
+            },
+        });
+        let ptr = object.cast();
+        Any::from_raw(RawAny::of(type_index, Payload { ptr }))
+    }
+}
+
+/// The bytes of a cell that is a string (`small` and `heap` for strings) or bytes.
+fn bytes_of(raw: &RawAny, small: i32, heap: i32) -> Option<&[u8]> {
+    if raw.type_index == small {
+        let length = (raw.aux as usize).min(SMALL_MAX);
+        // SAFETY: the payload of a small string is its characters, inside the cell that `raw` borrows.
+        return Some(unsafe { &raw.payload.bytes[..length] });
+    }
+    if raw.type_index == heap {
+        // SAFETY: a heap string starts with `BytesObj` and lives while the cell does.
+        return Some(unsafe { (*raw.ptr().cast::<BytesObj>()).cell.as_slice() });
+    }
+    None
+}
+
+/// The characters of a string value: small, heap or borrowed C string. Bytes are no string (VAL-12).
+pub fn str_bytes<'a>(view: &'a AnyView<'_>) -> Option<&'a [u8]> {
+    let raw = view.as_raw();
+    if raw.type_index == index::RAW_STR {
+        // SAFETY: the maker of the view vouches for a NUL-terminated string.
+        return Some(unsafe { std::ffi::CStr::from_ptr(raw.ptr().cast()) }.to_bytes());
+    }
+    bytes_of(raw, index::SMALL_STR, index::STR)
+}
+
+/// The contents of a bytes value: small, heap or borrowed byte array.
+pub fn bytes_bytes<'a>(view: &'a AnyView<'_>) -> Option<&'a [u8]> {
+    let raw = view.as_raw();
+    if raw.type_index == index::BYTE_ARRAY {
+        // SAFETY: the maker of the view vouches for the array.
+        return Some(unsafe { (*raw.ptr().cast::<ByteArray>()).as_slice() });
+    }
+    bytes_of(raw, index::SMALL_BYTES, index::BYTES)
+}
+
+macro_rules! owned_bytes {
+    ($name:ident, $small:path, $heap:path, $doc:literal) => {
+        #[doc = $doc]
+        #[derive(Clone)]
+        #[repr(transparent)]
+        pub struct $name(Any);
+
+        impl $name {
+            /// Copies `bytes`.
+            #[inline]
+            pub fn new(bytes: impl AsRef<[u8]>) -> $name {
+                $name(make(bytes.as_ref(), $small, $heap))
+            }
+
+            /// The bytes.
+            #[inline]
+            pub fn as_bytes(&self) -> &[u8] {
+                bytes_of(self.0.as_raw(), $small, $heap).unwrap_or_default()
+            }
+
+            /// The cell.
+            #[inline]
+            pub const fn as_any(&self) -> &Any {
+                &self.0
+            }
+
+            /// The value as this type, or back.
+            #[inline]
+            pub fn from_any(value: Any) -> Result<$name, Any> {
+                match value.type_index() {
+                    $small | $heap => Ok($name(value)),
+                    _ => Err(value),
+                }
+            }
+        }
+
+        impl From<$name> for Any {
+            #[inline]
+            fn from(value: $name) -> Any {
+                value.0
+            }
+        }
+
+        impl<'a> From<&'a $name> for AnyView<'a> {
+            #[inline]
+            fn from(value: &'a $name) -> AnyView<'a> {
+                value.0.view()
+            }
+        }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &$name) -> bool {
+                self.as_bytes() == other.as_bytes()
+            }
+        }
+
+        impl Eq for $name {}
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "\"{}\"", self.as_bytes().escape_ascii())
+            }
+        }
+    };
+}
+
+owned_bytes!(
+    Str,
+    index::SMALL_STR,
+    index::STR,
+    "An owned string. UTF-8 by convention; the ABI does not check."
+);
+owned_bytes!(
+    Bytes,
+    index::SMALL_BYTES,
+    index::BYTES,
+    "Owned bytes, any content."
+);
+
+impl Str {
+    /// The text, with what is not UTF-8 replaced.
+    pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.as_bytes())
+    }
+}
+
+impl std::fmt::Display for Str {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}
+
+impl From<&str> for Str {
+    #[inline]
+    fn from(text: &str) -> Str {
+        Str::new(text)
+    }
+}
+
+impl From<String> for Str {
+    #[inline]
+    fn from(text: String) -> Str {
+        Str::new(text)
+    }
+}
+
+impl From<&str> for Any {
+    #[inline]
+    fn from(text: &str) -> Any {
+        Str::new(text).into()
+    }
+}
+
+impl From<String> for Any {
+    #[inline]
+    fn from(text: String) -> Any {
+        Str::new(text).into()
+    }
+}

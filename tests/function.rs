@@ -1,0 +1,104 @@
+//! Functions and the registry, from outside.
+#![cfg(feature = "runtime")]
+
+use tvmspec::function::{Error, Function, registry};
+use tvmspec::value::{Any, AnyView, Str};
+
+#[test]
+fn a_typed_function_converts_and_checks() {
+    let add = Function::named(Some("add"), |a: i64, b: f64| a as f64 + b);
+    let sum = add.call(&[2i64.into(), 0.5.into()]).unwrap();
+    assert_eq!(f64::try_from(&sum).unwrap(), 2.5);
+
+    let few = add.call(&[2i64.into()]).unwrap_err();
+    assert_eq!(few.kind(), "TypeError");
+    assert_eq!(
+        few.message(),
+        "Mismatched number of arguments when calling: `add(0: int, 1: float) -> float`. Expected 2 but got 1 arguments"
+    );
+    let text = Any::from("x");
+    let wrong = add.call(&[1i64.into(), text.view()]).unwrap_err();
+    assert_eq!(
+        wrong.message(),
+        "Mismatched type on argument #1 when calling: `add(0: int, 1: float) -> float`. Expected `float` but got `str`"
+    );
+}
+
+#[test]
+fn errors_keep_kind_message_and_cause() {
+    let fails = Function::from_packed(|_| {
+        Err(Error::new("ValueError", "no").caused_by(Error::new("KeyError", "k")))
+    });
+    let error = fails.call(&[]).unwrap_err();
+    assert_eq!((error.kind(), error.message()), ("ValueError", "no"));
+    assert_eq!(error.cause().unwrap().kind(), "KeyError");
+    error.add_frame("a.rs", 3, "f");
+    assert_eq!(error.backtrace(), "  File \"a.rs\", line 3, in f\n");
+}
+
+#[test]
+fn a_panic_becomes_an_error() {
+    let panics = Function::from_packed(|_| panic!("as planned"));
+    let error = panics.call(&[]).unwrap_err();
+    assert_eq!(error.kind(), "InternalError");
+    assert!(error.message().contains("as planned"));
+}
+
+#[test]
+fn functions_travel_as_arguments_and_results() {
+    let apply = Function::from_typed(|f: Function, x: i64| f.call(&[x.into()]));
+    let make = Function::from_typed(|by: i64| Function::from_typed(move |x: i64| x + by));
+    let add3 = make.call(&[3i64.into()]).unwrap();
+    let answer = apply.call(&[add3.view(), 4i64.into()]).unwrap();
+    assert_eq!(i64::try_from(&answer).unwrap(), 7);
+}
+
+#[test]
+fn names_register_once_unless_overridden() {
+    let one = || Function::from_typed(|| 1i64);
+    registry::register("test.names", one(), false).unwrap();
+    let again = registry::register("test.names", one(), false).unwrap_err();
+    assert!(again.message().contains("already registered"));
+    let old = registry::lookup("test.names").unwrap();
+    registry::register("test.names", Function::from_typed(|| 2i64), true).unwrap();
+    assert_eq!(i64::try_from(&old.call(&[]).unwrap()).unwrap(), 1);
+    let new = registry::lookup("test.names").unwrap();
+    assert_eq!(i64::try_from(&new.call(&[]).unwrap()).unwrap(), 2);
+    assert!(registry::names().contains(&"test.names"));
+    assert!(registry::remove("test.names"));
+    assert!(!registry::remove("test.names"));
+    assert!(registry::lookup("test.names").is_none());
+}
+
+#[test]
+fn readers_and_a_writer_at_once() {
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..2000 {
+                    if let Some(found) = registry::lookup("test.race") {
+                        assert_eq!(i64::try_from(&found.call(&[]).unwrap()).unwrap(), 5);
+                    }
+                }
+            });
+        }
+        for _ in 0..500 {
+            registry::register("test.race", Function::from_typed(|| 5i64), true).unwrap();
+            registry::remove("test.race");
+        }
+    });
+}
+
+#[test]
+fn small_and_heap_strings() {
+    for text in ["", "a", "1234567", "12345678", "a longer one, on the heap"] {
+        let value = Str::new(text);
+        assert_eq!(value.as_bytes(), text.as_bytes());
+        assert_eq!(
+            value.as_any().type_index(),
+            if text.len() < 8 { 11 } else { 65 }
+        );
+        let view: AnyView<'_> = (&value).into();
+        assert_eq!(String::try_from(view).unwrap(), text);
+    }
+}
