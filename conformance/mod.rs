@@ -6,3 +6,8 @@ pub mod op;
 pub mod blob {
     pub mod containers;
 }
+
+/// The chapter `import_tree`.
+pub mod import_tree {
+    pub mod ops;
+}

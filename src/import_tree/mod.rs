@@ -72,8 +72,11 @@ impl<'a> ImportTree<'a> {
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<ImportTree<'a>, Violation> {
-        let indptr = cursor.words("indptr", TREE_01)?;
-        let indices = cursor.words("indices", TREE_01)?;
+        let mut indptr = cursor.words("indptr", TREE_01)?;
+        let mut indices = cursor.words("indices", TREE_01)?;
+        if TREE_01.is_off() {
+            std::mem::swap(&mut indptr, &mut indices);
+        }
         let tree = ImportTree { indptr, indices };
         tree.check(findings).map_err(|broken| {
             let field = tree.field_at(broken.offset().unwrap_or(0));
@@ -84,10 +87,8 @@ impl<'a> ImportTree<'a> {
 
     /// Writes both vectors.
     pub fn write(&self, out: &mut Writer) {
-        out.count(self.indptr.len());
-        out.raw(self.indptr.as_bytes());
-        out.count(self.indices.len());
-        out.raw(self.indices.as_bytes());
+        out.words(&self.indptr);
+        out.words(&self.indices);
     }
 
     /// How many modules the tree speaks of.

@@ -1,0 +1,58 @@
+//! The operations of the chapter `import_tree`.
+
+use crate::conformance::op::{Answer, Op, Refusal, base64, data};
+use crate::import_tree::{Algorithm, ImportTree, json, order};
+use crate::rule::Findings;
+use crate::wire::{Cursor, Writer};
+use serde_json::Value;
+
+/// Every operation of this chapter.
+pub const OPS: &[Op] = &[
+    Op {
+        name: "import_tree.decode",
+        help: "`data`: both vectors; `modules`: how many modules stand beside them, if known; gives {indptr, indices}",
+        run: decode,
+    },
+    Op {
+        name: "import_tree.encode",
+        help: "`value`: {indptr, indices}; gives the bytes",
+        run: encode,
+    },
+    Op {
+        name: "import_tree.order",
+        help: "`value`: {modules: [{dso, imports, kind?}]}, `algorithm`: 0.7, 0.8 or topological; gives {order, indptr, indices}",
+        run: ordered,
+    },
+];
+
+fn decode(args: &Value) -> Result<Answer, Refusal> {
+    let bytes = data(args)?;
+    let mut findings = Findings::default();
+    let mut cursor = Cursor::new(&bytes);
+    let tree = ImportTree::read(&mut cursor, &mut findings)?;
+    cursor.finish("the import tree", &mut findings)?;
+    if let Some(modules) = args.get("modules").and_then(Value::as_u64) {
+        tree.check_modules(usize::try_from(modules).unwrap_or(usize::MAX))?;
+    }
+    Ok(Answer::new(json::from_tree(&tree), findings))
+}
+
+fn encode(args: &Value) -> Result<Answer, Refusal> {
+    let mut findings = Findings::default();
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let tree = json::to_tree(value, &mut findings).map_err(Refusal::Unsupported)??;
+    let mut out = Writer::new();
+    tree.write(&mut out);
+    Ok(Answer::new(base64(&out.into_bytes()), findings))
+}
+
+fn ordered(args: &Value) -> Result<Answer, Refusal> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let graph = json::to_graph(value).map_err(Refusal::Unsupported)?;
+    let algorithm = match args.get("algorithm").and_then(Value::as_str) {
+        Some(name) => name.parse().map_err(Refusal::Unsupported)?,
+        None => Algorithm::default(),
+    };
+    let ordered = order(&graph, algorithm)?;
+    Ok(Answer::new(json::from_order(&ordered), Findings::default()))
+}

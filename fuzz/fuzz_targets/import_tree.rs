@@ -1,0 +1,68 @@
+//! Import trees from outside, and orders of graphs: no panic, what reads writes back, what is ordered reads.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
+use tvmspec::rule::{Findings, Strictness};
+use tvmspec::wire::{Cursor, Writer};
+
+#[derive(Arbitrary, Debug)]
+enum Input<'a> {
+    Bytes(&'a [u8]),
+    Words(Vec<u8>, Vec<u8>),
+    Graph(Vec<(bool, Vec<u8>)>),
+}
+
+fuzz_target!(|input: Input<'_>| {
+    match input {
+        Input::Bytes(bytes) => read(bytes),
+        Input::Words(indptr, indices) => {
+            let wide = |words: Vec<u8>| words.into_iter().map(u64::from).collect::<Vec<_>>();
+            let mut findings = Findings::default();
+            if let Ok(tree) = ImportTree::new(&wide(indptr), &wide(indices), &mut findings) {
+                let mut out = Writer::new();
+                tree.write(&mut out);
+                read(&out.into_bytes());
+            }
+        }
+        Input::Graph(nodes) => arrange(nodes),
+    }
+});
+
+fn read(bytes: &[u8]) {
+    let mut findings = Findings::default();
+    let mut cursor = Cursor::new(bytes);
+    let Ok(tree) = ImportTree::read(&mut cursor, &mut findings) else {
+        return;
+    };
+    let length = bytes.len() - cursor.remaining();
+    let mut out = Writer::new();
+    tree.write(&mut out);
+    assert!(out.into_bytes() == bytes[..length], "write(read(b)) = b");
+    for cut in 0..length.min(256) {
+        let cut = ImportTree::read(&mut Cursor::new(&bytes[..cut]), &mut findings);
+        assert!(cut.is_err(), "a strict prefix is truncated");
+    }
+    assert!(tree.children(0).all(|child| child < tree.modules() as u64));
+}
+
+fn arrange(nodes: Vec<(bool, Vec<u8>)>) {
+    let count = nodes.len();
+    let node = |(dso, imports): (bool, Vec<u8>)| ModuleNode {
+        kind: String::new(),
+        dso,
+        imports: imports.into_iter().map(|child| usize::from(child) % count).collect(),
+    };
+    let graph = ModuleGraph { modules: nodes.into_iter().map(node).collect() };
+    let mut strict = Findings::new(Strictness::Strict);
+    let release = order(&graph, Algorithm::V0_8);
+    let topological = order(&graph, Algorithm::Topological);
+    for ordered in [&release, &topological].into_iter().flatten() {
+        ImportTree::new(&ordered.indptr, &ordered.indices, &mut strict).expect("what is ordered is a tree");
+    }
+    if let Ok(release) = release {
+        assert!(topological.ok() == Some(release), "topological agrees with the release");
+    }
+    let _ = order(&graph, Algorithm::V0_7);
+}

@@ -1,0 +1,348 @@
+//! The import tree: order against a naive model, real writers replayed, hostile trees.
+
+use proptest::prelude::*;
+use serde_json::Value;
+use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, Order, order};
+use tvmspec::rule::{Findings, Kind, Strictness};
+use tvmspec::wire::{Cursor, Words, Writer};
+
+/// Written from the rules alone: slow and obvious.
+mod naive {
+    use super::{Algorithm, ModuleGraph, Order};
+
+    pub(super) enum Refused {
+        Cycle,
+        NoCycle,
+    }
+
+    pub(super) fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Refused> {
+        let entries = match algorithm {
+            Algorithm::V0_7 => walk(graph, &mut vec![0], vec![0], &|_| false).0,
+            Algorithm::V0_8 | Algorithm::Topological => merged(graph),
+        };
+        let entries = match algorithm {
+            Algorithm::Topological => topological(graph, entries)?,
+            _ => entries,
+        };
+        let rows: Vec<Vec<usize>> = (0..entries.len())
+            .map(|entry| row(graph, &entries, entry, algorithm))
+            .collect();
+        if algorithm == Algorithm::V0_8
+            && (0..rows.len()).any(|entry| rows[entry].iter().any(|child| *child < entry))
+        {
+            return Err(match topological(graph, entries) {
+                Ok(_) => Refused::NoCycle,
+                Err(refused) => refused,
+            });
+        }
+        let mut indptr = vec![0];
+        for row in &rows {
+            indptr.push(indptr.last().unwrap() + row.len() as u64);
+        }
+        let indices = rows
+            .concat()
+            .into_iter()
+            .map(|child| child as u64)
+            .collect();
+        Ok(Order {
+            groups: entries,
+            indptr,
+            indices,
+        })
+    }
+
+    /// TREE-21: entries in the order of the walk, and the modules that were put aside.
+    fn walk(
+        graph: &ModuleGraph,
+        seen: &mut Vec<usize>,
+        mut stack: Vec<usize>,
+        aside: &dyn Fn(usize) -> bool,
+    ) -> (Vec<Vec<usize>>, Vec<usize>) {
+        let (mut entries, mut put_aside) = (Vec::new(), Vec::new());
+        while let Some(module) = stack.pop() {
+            if aside(module) {
+                put_aside.push(module);
+                continue;
+            }
+            entries.push(vec![module]);
+            for child in &graph.modules[module].imports {
+                if !seen.contains(child) {
+                    seen.push(*child);
+                    stack.push(*child);
+                }
+            }
+        }
+        (entries, put_aside)
+    }
+
+    /// TREE-20, TREE-22.
+    fn merged(graph: &ModuleGraph) -> Vec<Vec<usize>> {
+        let dso = |module: usize| graph.modules[module].dso;
+        let mut seen = vec![0];
+        let (mut entries, aside) = walk(graph, &mut seen, vec![0], &dso);
+        if aside.is_empty() {
+            return entries;
+        }
+        let (second, _) = walk(graph, &mut seen, aside, &|_| false);
+        let (host, device): (Vec<_>, Vec<_>) = second.concat().into_iter().partition(|m| dso(*m));
+        entries.push(host);
+        entries.extend(device.into_iter().map(|module| vec![module]));
+        entries
+    }
+
+    /// TREE-23, and the rows of TREE-26.
+    fn row(
+        graph: &ModuleGraph,
+        entries: &[Vec<usize>],
+        entry: usize,
+        algorithm: Algorithm,
+    ) -> Vec<usize> {
+        let number = |module: &usize| {
+            entries
+                .iter()
+                .position(|entry| entry.contains(module))
+                .unwrap()
+        };
+        let imports = entries[entry]
+            .iter()
+            .flat_map(|module| &graph.modules[*module].imports);
+        let children = imports.map(number);
+        if algorithm == Algorithm::V0_7 {
+            return children.collect();
+        }
+        let children: Vec<usize> = children.collect();
+        (0..entries.len())
+            .filter(|child| *child != entry && children.contains(child))
+            .collect()
+    }
+
+    /// TREE-27.
+    fn topological(
+        graph: &ModuleGraph,
+        entries: Vec<Vec<usize>>,
+    ) -> Result<Vec<Vec<usize>>, Refused> {
+        let rows: Vec<_> = (0..entries.len())
+            .map(|entry| row(graph, &entries, entry, Algorithm::V0_8))
+            .collect();
+        let mut taken: Vec<usize> = Vec::new();
+        while taken.len() < entries.len() {
+            let next = (0..entries.len()).find(|entry| {
+                let importers = (0..entries.len()).filter(|parent| rows[*parent].contains(entry));
+                !taken.contains(entry)
+                    && importers.into_iter().all(|parent| taken.contains(&parent))
+            });
+            taken.push(next.ok_or(Refused::Cycle)?);
+        }
+        Ok(taken
+            .into_iter()
+            .map(|entry| entries[entry].clone())
+            .collect())
+    }
+}
+
+/// Graphs of up to `largest` modules. Most edges lead to larger numbers, so that many graphs have no cycle, some do.
+fn module_graphs(largest: usize) -> impl Strategy<Value = ModuleGraph> {
+    let host = prop_oneof![Just(0.0), Just(0.3), Just(0.7), Just(1.0)];
+    (1..largest, host, 0.0..0.4_f64, any::<bool>()).prop_flat_map(
+        |(count, host, density, cyclic)| {
+            let node = move |index: usize| {
+                let first = if cyclic { 0 } else { index + 1 };
+                let each = (first..count).map(|child| {
+                    (prop::bool::weighted(density), any::<u32>())
+                        .prop_map(move |(edge, rank)| (edge, rank, child))
+                });
+                (
+                    prop::bool::weighted(host),
+                    each.collect::<Vec<_>>(),
+                    prop::bool::weighted(0.2),
+                )
+                    .prop_map(|(dso, mut edges, again)| {
+                        edges.retain(|(edge, ..)| *edge);
+                        edges.sort_by_key(|(_, rank, _)| *rank);
+                        let mut imports: Vec<usize> =
+                            edges.into_iter().map(|(_, _, child)| child).collect();
+                        if again {
+                            imports.extend(imports.first().copied());
+                        }
+                        ModuleNode {
+                            kind: String::new(),
+                            dso,
+                            imports,
+                        }
+                    })
+            };
+            (0..count)
+                .map(node)
+                .collect::<Vec<_>>()
+                .prop_map(|modules| ModuleGraph { modules })
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn order_equals_the_naive_model(graph in module_graphs(14)) {
+        for algorithm in [Algorithm::V0_7, Algorithm::V0_8, Algorithm::Topological] {
+            match (order(&graph, algorithm), naive::order(&graph, algorithm)) {
+                (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours, theirs),
+                (Err(ours), Err(naive::Refused::Cycle)) => prop_assert_eq!(ours.rule().id(), "TREE-24"),
+                (Err(ours), Err(naive::Refused::NoCycle)) => prop_assert_eq!(ours.rule().id(), "TREE-25"),
+                (ours, theirs) => prop_assert!(false, "{:?} but the model {}", ours, theirs.is_ok()),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_ordered_is_a_tree_without_findings(graph in module_graphs(14)) {
+        let mut strict = Findings::new(Strictness::Strict);
+        for algorithm in [Algorithm::V0_8, Algorithm::Topological] {
+            if let Ok(order) = order(&graph, algorithm) {
+                let tree = ImportTree::new(&order.indptr, &order.indices, &mut strict);
+                prop_assert_eq!(tree.map(|tree| tree.modules()).ok(), Some(order.groups.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn topological_is_the_release_where_the_release_does_not_refuse(graph in module_graphs(14)) {
+        if let Ok(release) = order(&graph, Algorithm::V0_8) {
+            prop_assert_eq!(order(&graph, Algorithm::Topological).unwrap(), release);
+        }
+    }
+
+    #[test]
+    fn bytes_come_back(indptr in prop::collection::vec(0..6_u64, 0..6), indices in prop::collection::vec(0..6_u64, 0..6)) {
+        let mut out = Writer::new();
+        out.words(&Words::from(&indptr[..]));
+        out.words(&Words::from(&indices[..]));
+        let bytes = out.into_bytes();
+        let mut findings = Findings::default();
+        if let Ok(tree) = ImportTree::read(&mut Cursor::new(&bytes), &mut findings) {
+            let mut out = Writer::new();
+            tree.write(&mut out);
+            prop_assert_eq!(out.into_bytes(), bytes.clone());
+            for cut in 0..bytes.len() {
+                let cut = ImportTree::read(&mut Cursor::new(&bytes[..cut]), &mut findings);
+                prop_assert_eq!(cut.unwrap_err().kind(), Kind::Truncated);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_real_writer_agrees() {
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/golden/import_tree/orders.json"
+    ));
+    let lines: Vec<Value> = serde_json::from_str(&text.unwrap()).unwrap();
+    let numbers = |value: &Value| -> Vec<u64> {
+        value
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|word| word.as_u64().unwrap())
+            .collect()
+    };
+    let (mut stored, mut refused) = (0, 0);
+    for line in &lines {
+        let dso = line["dso"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|dso| dso.as_bool().unwrap());
+        let imports = line["imports"].as_array().unwrap().iter();
+        let modules = dso.zip(imports).map(|(dso, imports)| ModuleNode {
+            kind: if dso { "c" } else { "const_loader" }.into(),
+            dso,
+            imports: numbers(imports)
+                .into_iter()
+                .map(|child| child as usize)
+                .collect(),
+        });
+        let graph = ModuleGraph {
+            modules: modules.collect(),
+        };
+        let ours = order(&graph, Algorithm::V0_8);
+        if let Some(kinds) = line["refused"].as_array() {
+            let violation = ours.expect_err("the real writer refuses this").to_string();
+            assert!(
+                kinds
+                    .iter()
+                    .all(|kind| violation.contains(kind.as_str().unwrap())),
+                "{violation}"
+            );
+            refused += 1;
+            continue;
+        }
+        let ours = ours.unwrap_or_else(|violation| panic!("{violation}: {line}"));
+        let entries: Vec<Option<u64>> = ours
+            .groups
+            .iter()
+            .map(|group| (!graph.modules[group[0]].dso).then_some(group[0] as u64))
+            .collect();
+        assert_eq!(serde_json::json!(entries), line["entries"], "{line}");
+        assert_eq!(ours.indptr, numbers(&line["indptr"]), "{line}");
+        assert_eq!(ours.indices, numbers(&line["indices"]), "{line}");
+        stored += 1;
+    }
+    assert!(
+        stored > 200 && refused > 50,
+        "{stored} stored, {refused} refused"
+    );
+}
+
+#[test]
+fn a_chain_of_200_000_modules_reads_and_orders() {
+    let count = 200_000;
+    let chain = |index| ModuleNode {
+        imports: (index + 1 < count)
+            .then_some(index + 1)
+            .into_iter()
+            .collect(),
+        ..ModuleNode::default()
+    };
+    let graph = ModuleGraph {
+        modules: (0..count).map(chain).collect(),
+    };
+    let order = order(&graph, Algorithm::V0_8).unwrap();
+    let mut findings = Findings::default();
+    let tree = ImportTree::new(&order.indptr, &order.indices, &mut findings).unwrap();
+    assert_eq!(tree.modules(), count);
+    let found: Vec<&str> = findings
+        .as_slice()
+        .iter()
+        .map(|finding| finding.rule.id())
+        .collect();
+    assert_eq!(found, ["TREE-12"]);
+}
+
+#[test]
+fn a_cycle_names_the_modules_and_the_byte() {
+    let mut out = Writer::new();
+    out.words(&Words::from(&[0, 1, 2, 3][..]));
+    out.words(&Words::from(&[1, 2, 1][..]));
+    let bytes = out.into_bytes();
+    let broken = ImportTree::read(&mut Cursor::new(&bytes), &mut Findings::default()).unwrap_err();
+    assert_eq!(
+        broken.to_string(),
+        "TREE-09: modules import each other: 1 -> 2 -> 1 (at byte 0x40, indices[2])"
+    );
+}
+
+#[test]
+fn a_refused_diamond_says_what_to_do() {
+    let node = |imports: &[usize]| ModuleNode {
+        imports: imports.to_vec(),
+        kind: "opencl".into(),
+        dso: false,
+    };
+    let graph = ModuleGraph {
+        modules: vec![node(&[1, 2, 3]), node(&[3]), node(&[]), node(&[])],
+    };
+    let refused = order(&graph, Algorithm::V0_8).unwrap_err();
+    assert_eq!(refused.rule().id(), "TREE-25");
+    assert!(refused.message().contains("topological"), "{refused}");
+}
