@@ -18,6 +18,7 @@ use super::{
 use crate::release::Release;
 use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::wire::{Cursor, Writer};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -101,7 +102,7 @@ impl FromStr for Sizing {
     }
 }
 
-/// One stored tensor. Its data are the file's own bytes: row-major, little endian, nothing is copied.
+/// One stored tensor. Its data are row-major and little endian; those of a read record are the file's own bytes.
 ///
 /// The fields agree with each other; that is why there is no way to change them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +111,7 @@ pub struct TensorRecord<'a> {
     device: Device,
     dtype: Dtype,
     shape: Vec<i64>,
-    data: &'a [u8],
+    data: Cow<'a, [u8]>,
 }
 
 impl<'a> TensorRecord<'a> {
@@ -124,9 +125,10 @@ impl<'a> TensorRecord<'a> {
     pub fn new(
         dtype: Dtype,
         shape: &[i64],
-        data: &'a [u8],
+        data: impl Into<Cow<'a, [u8]>>,
         sizing: Sizing,
     ) -> Result<TensorRecord<'a>, Violation> {
+        let data = data.into();
         let negative = shape.iter().find(|dim| **dim < 0);
         if let Some(dim) = negative {
             return Err(TEN_26.refused(Kind::Malformed, format!("dimension {dim} is negative")));
@@ -192,7 +194,7 @@ impl<'a> TensorRecord<'a> {
             device,
             dtype,
             shape,
-            data,
+            data: Cow::Borrowed(data),
         })
     }
 
@@ -207,7 +209,7 @@ impl<'a> TensorRecord<'a> {
             out.i64(dim);
         }
         out.u64(self.data.len() as u64);
-        out.raw(self.data);
+        out.raw(&self.data);
     }
 
     /// The same record with another word where releases write 0. Only for writing back what was read.
@@ -245,8 +247,8 @@ impl<'a> TensorRecord<'a> {
     }
 
     /// The elements: row-major, little endian.
-    pub fn data(&self) -> &'a [u8] {
-        self.data
+    pub fn data(&self) -> &[u8] {
+        &self.data
     }
 }
 
