@@ -15,6 +15,7 @@
 //! **Runtime** chapters behave. `unsafe` only where a C boundary, a loader or a driver is touched:
 //!
 //! * [`module`]: the contract of modules, loading compiled libraries of every release
+//! * `device`: memory, copies, streams, workspace, kernels: one contract for every kind of device
 //!
 //! **Runtime** chapters behave; they are there with the feature `runtime`:
 //!
@@ -87,6 +88,8 @@ pub mod module;
 #[cfg(feature = "runtime")]
 #[allow(non_snake_case)]
 pub mod capi;
+#[cfg(feature = "runtime")]
+pub mod device;
 
 #[cfg(feature = "suite")]
 #[path = "../conformance/mod.rs"]

@@ -1,0 +1,65 @@
+//! Behaviour: what bytes cannot show, driven through an interface.
+
+use crate::rule::Rule;
+use std::fmt;
+
+/// A rule of behaviour, as a program that drives a subject.
+pub struct Behaviour<P: ?Sized> {
+    /// `chapter/what-it-demands`, as cases are named.
+    pub id: &'static str,
+    /// The rules that it holds the subject to.
+    pub rules: &'static [Rule],
+    /// What goes wrong for a user where it is broken.
+    pub why: &'static str,
+    /// Drives the subject.
+    pub run: fn(&P) -> Outcome,
+}
+
+/// How a behaviour went.
+pub type Outcome = Result<(), Failure>;
+
+/// Why a behaviour did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The subject breaks the rule; says how.
+    Broken(String),
+    /// The subject does not have what the behaviour is about; says what. Not a pass.
+    Skipped(String),
+}
+
+impl Failure {
+    /// The subject breaks the rule.
+    pub fn broken<T>(how: impl Into<String>) -> Result<T, Failure> {
+        Err(Failure::Broken(how.into()))
+    }
+
+    /// The behaviour does not apply.
+    pub fn skipped<T>(why: impl Into<String>) -> Result<T, Failure> {
+        Err(Failure::Skipped(why.into()))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Broken(how) => f.write_str(how),
+            Failure::Skipped(why) => write!(f, "skipped, because {why}"),
+        }
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::Broken(error.to_string())
+    }
+}
+
+/// Broken unless `kept`.
+pub fn demand(kept: bool, otherwise: impl FnOnce() -> String) -> Outcome {
+    if kept { Ok(()) } else { Failure::broken(otherwise()) }
+}
+
+/// Broken unless `actual` is `expected`; `what` names it.
+pub fn expect<T: PartialEq + fmt::Debug>(actual: T, expected: T, what: &str) -> Outcome {
+    demand(actual == expected, || format!("{what}: expected {expected:?}, got {actual:?}"))
+}

@@ -1,0 +1,110 @@
+//! The device contract: every rule of the chapter as a program that drives a [`DeviceApi`].
+//!
+//! ```
+//! use tvmspec::device::simulated::Simulated;
+//!
+//! let my_device = Simulated::new(1);
+//! let report = tvmspec::conformance::device::contract(&my_device);
+//! assert!(report.holds(), "{report}");
+//! ```
+
+pub mod behaviour;
+pub mod ops;
+pub mod own;
+mod pool;
+pub mod probe;
+pub mod recorder;
+pub mod script;
+
+use crate::conformance::behaviour::{Behaviour, Failure, Outcome};
+use crate::device::{Device, DeviceApi};
+use probe::Probe;
+use std::fmt;
+
+/// Drives `api` as external device 0 through every behaviour and the random walk.
+pub fn contract(api: &dyn DeviceApi) -> Report {
+    contract_on(api, Device::ext_dev(0))
+}
+
+/// [`contract`] on a device of another type or index.
+pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Report {
+    let probe = Probe::new(api, device);
+    let mut results: Vec<Entry> = behaviour::CASES
+        .iter()
+        .map(|case| Entry {
+            id: case.id,
+            why: case.why,
+            rules: case.rules.iter().map(|rule| rule.id()).collect(),
+            outcome: guarded(case, &probe),
+        })
+        .collect();
+    let walk = script::walk(api, device, &script::Walk::default());
+    results.push(Entry {
+        id: "device/random-walk",
+        why: "what no single case shows: an order of calls in which the device and a plain model of it part ways",
+        rules: walk.as_ref().err().map(|found| found.rules()).unwrap_or_default(),
+        outcome: walk.map_err(|found| Failure::Broken(found.to_string())),
+    });
+    Report { device, results }
+}
+
+/// Runs a behaviour; a panic of the device is the behaviour's failure and nobody else's.
+fn guarded(case: &Behaviour<Probe<'_>>, probe: &Probe<'_>) -> Outcome {
+    let run = std::panic::AssertUnwindSafe(|| (case.run)(probe));
+    std::panic::catch_unwind(run).unwrap_or_else(|_| Failure::broken("the device panicked"))
+}
+
+/// What came of a contract.
+pub struct Report {
+    /// The device that was driven.
+    pub device: Device,
+    /// One entry per behaviour, the random walk last.
+    pub results: Vec<Entry>,
+}
+
+/// How one behaviour went.
+pub struct Entry {
+    /// Name of the behaviour.
+    pub id: &'static str,
+    /// What goes wrong for a user where it is broken.
+    pub why: &'static str,
+    /// Ids of its rules.
+    pub rules: Vec<&'static str>,
+    /// How it went.
+    pub outcome: Outcome,
+}
+
+impl Report {
+    /// Whether nothing is broken. What was skipped is not broken.
+    pub fn holds(&self) -> bool {
+        self.broken().next().is_none()
+    }
+
+    /// What is broken.
+    pub fn broken(&self) -> impl Iterator<Item = &Entry> {
+        self.results.iter().filter(|result| matches!(result.outcome, Err(Failure::Broken(_))))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |wanted: fn(&Outcome) -> bool| self.results.iter().filter(|result| wanted(&result.outcome)).count();
+        for result in &self.results {
+            match &result.outcome {
+                Ok(()) => {}
+                Err(Failure::Skipped(why)) => writeln!(f, "skip {}: {why}", result.id)?,
+                Err(Failure::Broken(how)) => {
+                    writeln!(f, "fail {} ({}): {how}", result.id, result.rules.join(", "))?;
+                    writeln!(f, "     {}", result.why)?;
+                }
+            }
+        }
+        write!(
+            f,
+            "{} pass, {} fail, {} skipped",
+            count(Result::is_ok),
+            count(|outcome| matches!(outcome, Err(Failure::Broken(_)))),
+            count(|outcome| matches!(outcome, Err(Failure::Skipped(_)))),
+        )
+    }
+}

@@ -1,0 +1,187 @@
+//! A device in the hands of a behaviour: memory that is given back, host buffers that outlive every defect.
+
+use crate::conformance::behaviour::Failure;
+use crate::device::{Copy, Device, DeviceApi, Dtype, Error, Space, Stream};
+use std::sync::Mutex;
+
+/// The device under test.
+#[derive(Clone, Copy)]
+pub struct Probe<'a> {
+    /// Its API.
+    pub api: &'a dyn DeviceApi,
+    /// Which one.
+    pub device: Device,
+}
+
+impl<'a> Probe<'a> {
+    /// `device` through `api`.
+    pub fn new(api: &'a dyn DeviceApi, device: Device) -> Probe<'a> {
+        Probe { api, device }
+    }
+
+    /// Memory that is given back when dropped.
+    pub fn space(&self, nbytes: usize) -> Result<Held<'a>, Error> {
+        let space = self.api.alloc(self.device, nbytes, 64, Dtype::UINT8)?;
+        Ok(Held { probe: *self, space, nbytes, workspace: false })
+    }
+
+    /// Workspace that is given back when dropped.
+    pub fn workspace(&self, nbytes: usize) -> Result<Held<'a>, Error> {
+        let space = self.api.alloc_workspace(self.device, nbytes, Dtype::UINT8)?;
+        Ok(Held { probe: *self, space, nbytes, workspace: true })
+    }
+
+    /// Waits for `stream`.
+    pub fn sync(&self, stream: Stream) -> Result<(), Error> {
+        self.api.sync(self.device, stream)
+    }
+
+    /// Runs `body` with a stream of its own, which is given back.
+    pub fn with_stream(&self, body: impl FnOnce(Stream) -> Result<(), Failure>) -> Result<(), Failure> {
+        let stream = self.api.create_stream(self.device)?;
+        let outcome = body(stream);
+        self.sync(stream)?;
+        // SAFETY: made above, and `body` is done with it.
+        unsafe { self.api.free_stream(self.device, stream)? };
+        outcome
+    }
+}
+
+/// Memory of the device under test.
+pub struct Held<'a> {
+    probe: Probe<'a>,
+    /// Its handle.
+    pub space: Space,
+    /// How many bytes were asked for.
+    pub nbytes: usize,
+    workspace: bool,
+}
+
+impl Held<'_> {
+    /// Queues bytes from the host to `offset`.
+    pub fn write(&self, offset: usize, bytes: &[u8], stream: Stream) -> Result<(), Error> {
+        let staging = Staging::of(bytes);
+        let copy = Copy {
+            from: staging.space(),
+            from_offset: 0,
+            to: self.space,
+            to_offset: offset,
+            nbytes: bytes.len(),
+            from_device: Device::CPU,
+            to_device: self.probe.device,
+            hint: Dtype::UINT8,
+        };
+        // SAFETY: staging lives for ever and is not written again; behaviours stay inside their spaces.
+        unsafe { self.probe.api.copy(&copy, stream) }
+    }
+
+    /// Queues bytes from `offset` to the host; look after a sync.
+    pub fn read_later(&self, offset: usize, nbytes: usize, stream: Stream) -> Result<Staging, Error> {
+        let staging = Staging::of(&vec![0x5A; nbytes]);
+        let copy = Copy {
+            from: self.space,
+            from_offset: offset,
+            to: staging.space(),
+            to_offset: 0,
+            nbytes,
+            from_device: self.probe.device,
+            to_device: Device::CPU,
+            hint: Dtype::UINT8,
+        };
+        // SAFETY: staging lives for ever; behaviours stay inside their spaces.
+        unsafe { self.probe.api.copy(&copy, stream)? };
+        Ok(staging)
+    }
+
+    /// The bytes from `offset`, after a sync of `stream`.
+    pub fn read(&self, offset: usize, nbytes: usize, stream: Stream) -> Result<Vec<u8>, Error> {
+        let staging = self.read_later(offset, nbytes, stream)?;
+        self.probe.sync(stream)?;
+        Ok(staging.bytes())
+    }
+
+    /// Queues a copy from here into `to`.
+    pub fn copy_to(
+        &self,
+        from_offset: usize,
+        to: &Held<'_>,
+        to_offset: usize,
+        nbytes: usize,
+        stream: Stream,
+    ) -> Result<(), Error> {
+        let copy = Copy {
+            from: self.space,
+            from_offset,
+            to: to.space,
+            to_offset,
+            nbytes,
+            from_device: self.probe.device,
+            to_device: to.probe.device,
+            hint: Dtype::UINT8,
+        };
+        // SAFETY: behaviours stay inside their spaces.
+        unsafe { self.probe.api.copy(&copy, stream) }
+    }
+
+    /// Gives the memory back now and says how that went.
+    pub fn free(self) -> Result<(), Error> {
+        let held = std::mem::ManuallyDrop::new(self);
+        held.give_back()
+    }
+
+    fn give_back(&self) -> Result<(), Error> {
+        let Probe { api, device } = self.probe;
+        // SAFETY: `space` came from this API and this object is its only owner.
+        unsafe {
+            if self.workspace { api.free_workspace(device, self.space) } else { api.free(device, self.space) }
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // A failure to free shows where a behaviour frees for itself.
+        let _ = self.give_back();
+    }
+}
+
+/// Host memory for copies. It is never given back: a device with a defect may touch it at any later time.
+#[derive(Clone, Copy)]
+pub struct Staging {
+    data: Space,
+    nbytes: usize,
+}
+
+/// Keeps staging reachable, for leak checkers.
+static STAGING: Mutex<Vec<Box<[u8]>>> = Mutex::new(Vec::new());
+
+impl Staging {
+    /// A copy of `bytes`.
+    pub fn of(bytes: &[u8]) -> Staging {
+        let mut data: Box<[u8]> = bytes.into();
+        let staging = Staging {
+            data: Space(data.as_mut_ptr().cast()),
+            nbytes: data.len(),
+        };
+        let mut all = STAGING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        all.push(data);
+        staging
+    }
+
+    /// The handle that a copy takes.
+    pub fn space(self) -> Space {
+        self.data
+    }
+
+    /// What it holds now.
+    pub fn bytes(self) -> Vec<u8> {
+        let data = self.data.0.cast::<u8>();
+        // SAFETY: the memory lives for ever; a device may write to it behind our back, so every byte is read by itself.
+        (0..self.nbytes).map(|at| unsafe { data.add(at).read_volatile() }).collect()
+    }
+}
+
+/// Bytes that differ from place to place and from seed to seed.
+pub fn pattern(seed: usize, nbytes: usize) -> Vec<u8> {
+    (0..nbytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ seed.wrapping_mul(89)) as u8).collect()
+}

@@ -1,0 +1,269 @@
+//! The contract.
+
+use crate::device::error::refuse;
+use crate::device::{
+    ALIGNMENT, Attribute, DEV_13, DEV_14, DEV_15, DEV_16, DEV_17, DEV_18, DEV_21, DEV_24, Dtype, Device, Result,
+    TensorRef, Value, WORKSPACE_ALIGNMENT, stream,
+};
+use crate::rule::Kind;
+use std::ffi::c_void;
+
+/// A piece of memory on some device: a handle that only the device that gave it can read.
+///
+/// On the CPU it is an address. On OpenCL and Vulkan it is an object; adding to it means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Space(pub *mut c_void);
+
+// SAFETY: a handle is a number to everyone but its device, and devices are `Sync`.
+unsafe impl Send for Space {}
+// SAFETY: as above.
+unsafe impl Sync for Space {}
+
+impl Space {
+    /// No memory.
+    pub const NULL: Space = Space(std::ptr::null_mut());
+
+    /// The address of host memory as a handle of the CPU device.
+    pub fn host<T>(data: *const T) -> Space {
+        Space(data.cast_mut().cast())
+    }
+
+    /// Whether this is no memory.
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The handle as a number.
+    pub fn address(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A queue of work on a device. Work of one stream runs in order; the default stream is null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Stream(pub *mut c_void);
+
+// SAFETY: a handle is a number to everyone but its device, and devices are `Sync`.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// The stream that always exists.
+    pub const DEFAULT: Stream = Stream(std::ptr::null_mut());
+}
+
+impl Default for Stream {
+    fn default() -> Stream {
+        Stream::DEFAULT
+    }
+}
+
+/// A copy of bytes between two spaces, one of them on the device that is asked (DEV-18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Source.
+    pub from: Space,
+    /// Bytes to skip in the source.
+    pub from_offset: usize,
+    /// Destination.
+    pub to: Space,
+    /// Bytes to skip in the destination.
+    pub to_offset: usize,
+    /// How many bytes.
+    pub nbytes: usize,
+    /// Where the source is.
+    pub from_device: Device,
+    /// Where the destination is.
+    pub to_device: Device,
+    /// Element type, for devices that order bytes by it.
+    pub hint: Dtype,
+}
+
+/// A kind of device: its memory, its copies, its streams.
+///
+/// One object serves all devices of its type; `device.id` says which. Every method may be called from any
+/// thread at any time. Copies (and kernels) may return before they are done; what was queued on a stream is done when
+/// [`DeviceApi::sync`] of that stream returns.
+///
+/// Six methods have no default; the rest behaves as the specification says unless a device knows better.
+pub trait DeviceApi: Send + Sync {
+    /// Makes `device` the current one of this thread: kernels that this thread launches later run there (DEV-55).
+    fn set_device(&self, device: Device) -> Result<()>;
+
+    /// Answers a question about `device`; [`Value::None`] for a question that this device does not know (DEV-08).
+    fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value>;
+
+    /// `nbytes` of memory on `device`, at least aligned to `alignment` where addresses mean something (DEV-12).
+    ///
+    /// Spaces that are alive never overlap (DEV-41). `hint` is the element type.
+    fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space>;
+
+    /// Gives memory back. Work that is already queued may still use it; nobody else gets it before that is done (DEV-46).
+    ///
+    /// # Safety
+    ///
+    /// `space` came from `alloc` of this device, was not freed yet, and nobody uses it afterwards.
+    unsafe fn free(&self, device: Device, space: Space) -> Result<()>;
+
+    /// Queues a copy on `stream`, or does it (DEV-18, DEV-36 to DEV-40). The default refuses.
+    ///
+    /// # Safety
+    ///
+    /// Both spaces hold the named bytes. A host side stays valid and, on the way to the device, unchanged until the stream
+    /// was synced.
+    unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
+        let _ = (copy, stream);
+        refuse(DEV_18, Kind::Unsupported, "Device does not support CopyDataFromTo.")
+    }
+
+    /// Returns when everything queued on `stream` before is done (DEV-36).
+    fn sync(&self, device: Device, stream: Stream) -> Result<()>;
+
+    /// Bytes that a tensor takes in memory of `scope` (DEV-13, DEV-15).
+    fn data_size(&self, tensor: &TensorRef<'_>, scope: Option<&str>) -> Result<usize> {
+        flat_scope(scope, "Device does not support physical mem computation with specified memory scope")?;
+        flat_size(tensor.shape, tensor.dtype)
+    }
+
+    /// A named property of a device, for code generators; null unless the device has properties (DEV-08).
+    fn target_property(&self, device: Device, name: &str) -> Result<Value> {
+        let _ = (device, name);
+        Ok(Value::None)
+    }
+
+    /// Memory for a tensor in `scope`. Only the flat scopes (none, empty, `global`) are known to the default (DEV-13);
+    /// it asks [`DeviceApi::alloc`] for the bytes of the tensor (DEV-15) at the alignment of its elements, 64 at least
+    /// (DEV-14).
+    fn alloc_scoped(&self, device: Device, shape: &[i64], dtype: Dtype, scope: Option<&str>) -> Result<Space> {
+        flat_scope(scope, "Device does not support allocate data space with specified memory scope")?;
+        let element = usize::from(dtype.bits) / 8 * usize::from(dtype.lanes);
+        let alignment = if DEV_14.is_off() { ALIGNMENT } else { element.max(ALIGNMENT) };
+        self.alloc(device, flat_size(shape, dtype)?, alignment, dtype)
+    }
+
+    /// Copies a tensor: equal sizes in bytes (DEV-16), both in one piece (DEV-17), then [`DeviceApi::copy`] with both
+    /// offsets, both devices and the source's element type (DEV-18).
+    ///
+    /// # Safety
+    ///
+    /// As for [`DeviceApi::copy`]; both tensors describe memory that is there.
+    unsafe fn copy_tensor(&self, from: &TensorRef<'_>, to: &TensorRef<'_>, stream: Stream) -> Result<()> {
+        let nbytes = flat_size(from.shape, from.dtype)?;
+        let room = flat_size(to.shape, to.dtype)?;
+        let contiguous = || {
+            DEV_17.require_as(Kind::Unsupported, from.is_contiguous() && to.is_contiguous(), 0, || {
+                "CopyDataFromTo only support contiguous array for now".into()
+            })
+        };
+        if DEV_16.is_off() {
+            contiguous()?;
+        }
+        if nbytes != room {
+            return refuse(
+                DEV_16,
+                Kind::Type,
+                format!("the size in bytes must match: {nbytes} from, {room} to"),
+            );
+        }
+        contiguous()?;
+        let byte_offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+        let copy = Copy {
+            from: from.data,
+            from_offset: if DEV_18.is_off() { 0 } else { byte_offset(from.byte_offset) },
+            to: to.data,
+            to_offset: byte_offset(to.byte_offset),
+            nbytes,
+            from_device: from.device,
+            to_device: to.device,
+            hint: from.dtype,
+        };
+        // SAFETY: the caller vouches for both tensors, and the bytes are exactly theirs.
+        unsafe { self.copy(&copy, stream) }
+    }
+
+    /// A new stream. The default has none and gives the default stream (DEV-21); up to 0.7 it failed.
+    fn create_stream(&self, device: Device) -> Result<Stream> {
+        no_streams(device)?;
+        Ok(Stream::DEFAULT)
+    }
+
+    /// Gives a stream back.
+    ///
+    /// # Safety
+    ///
+    /// `stream` came from `create_stream` of this device and nobody uses it afterwards.
+    unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
+        let _ = stream;
+        no_streams(device)
+    }
+
+    /// Work queued on `after` from now on waits for what is queued on `before` now (DEV-38). Device ids may differ,
+    /// types may not.
+    fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
+        let _ = (before, after);
+        no_streams(device)
+    }
+
+    /// Sets this thread's stream for `device` (DEV-22).
+    fn set_stream(&self, device: Device, stream: Stream) -> Result<()> {
+        stream::set(device, stream);
+        Ok(())
+    }
+
+    /// This thread's stream for `device`.
+    fn current_stream(&self, device: Device) -> Stream {
+        stream::current(device)
+    }
+
+    /// Temporary memory: small, short-lived, of this thread alone, given back in about reverse order.
+    /// The default is plain memory of byte elements at the alignment of workspace (DEV-24).
+    fn alloc_workspace(&self, device: Device, nbytes: usize, hint: Dtype) -> Result<Space> {
+        let alignment = if DEV_24.is_off() { 1 } else { WORKSPACE_ALIGNMENT };
+        self.alloc(device, nbytes, alignment, hint)
+    }
+
+    /// Gives workspace back, on the thread that took it.
+    ///
+    /// # Safety
+    ///
+    /// `space` came from `alloc_workspace` of this device on this thread, and nobody uses it afterwards.
+    unsafe fn free_workspace(&self, device: Device, space: Space) -> Result<()> {
+        // SAFETY: the default took it from `alloc`; the caller vouches for the rest.
+        unsafe { self.free(device, space) }
+    }
+
+    /// Whether workspace comes from a pool with the reuse order of DEV-25 to DEV-35. Our addition: upstream has no
+    /// such question, and the contract needs to know what to expect.
+    fn pools_workspace(&self) -> bool {
+        false
+    }
+
+    /// Whether host code may add to a [`Space`] of this device.
+    fn supports_pointer_arithmetic(&self) -> bool {
+        false
+    }
+}
+
+/// Whether `scope` is one of the flat ones (DEV-13).
+fn flat_scope(scope: Option<&str>, refusal: &str) -> Result<()> {
+    let scope = scope.unwrap_or_default();
+    DEV_13.require_as(Kind::Unsupported, matches!(scope, "" | "global"), 0, || format!("{refusal}: {scope}"))?;
+    Ok(())
+}
+
+fn flat_size(shape: &[i64], dtype: Dtype) -> Result<usize> {
+    let Some(nbytes) = super::byte_size(shape, dtype, crate::release::Release::LAST) else {
+        return refuse(DEV_15, Kind::Limit, format!("a tensor of shape {shape:?} has no size in bytes"));
+    };
+    Ok(nbytes)
+}
+
+fn no_streams(device: Device) -> Result<()> {
+    if DEV_21.is_off() {
+        return refuse(DEV_21, Kind::Unsupported, format!("device {} does not support streams", device.kind));
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! What a device can be asked, and the numbers that the releases gave the questions.
+
+use crate::device::{DEV_09, Result};
+use crate::release::{Release, Releases};
+use std::fmt;
+
+/// A question to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Attribute {
+    /// 1 if the device is there, else 0. The only one that a missing backend answers.
+    Exist,
+    /// Threads of a block (items of a work group) at most.
+    MaxThreadsPerBlock,
+    /// Threads that run in lockstep.
+    WarpSize,
+    /// Bytes of shared (local) memory per block.
+    MaxSharedMemoryPerBlock,
+    /// Text `major.minor` (`major.minor.patch` on Vulkan).
+    ComputeVersion,
+    /// Text.
+    DeviceName,
+    /// kHz.
+    MaxClockRate,
+    /// Multiprocessors or compute units.
+    MultiProcessorCount,
+    /// Text: a JSON list of three integers.
+    MaxThreadDimensions,
+    /// 32-bit registers of a block.
+    MaxRegistersPerBlock,
+    /// AMD's architecture: a number up to 0.13, a name later.
+    GcnArch,
+    /// Version of the API that the runtime was built for.
+    ApiVersion,
+    /// Text.
+    DriverVersion,
+    /// Bytes.
+    L2CacheSizeBytes,
+    /// Bytes.
+    TotalGlobalMemory,
+    /// Bytes free right now.
+    AvailableGlobalMemory,
+    /// Alignment of the rows of an image, in pixels.
+    ImagePitchAlignment,
+}
+
+impl Attribute {
+    /// Every attribute, by the numbers of 0.20 and later.
+    pub const ALL: [Attribute; 17] = [
+        Attribute::Exist,
+        Attribute::MaxThreadsPerBlock,
+        Attribute::WarpSize,
+        Attribute::MaxSharedMemoryPerBlock,
+        Attribute::ComputeVersion,
+        Attribute::DeviceName,
+        Attribute::MaxClockRate,
+        Attribute::MultiProcessorCount,
+        Attribute::MaxThreadDimensions,
+        Attribute::MaxRegistersPerBlock,
+        Attribute::GcnArch,
+        Attribute::ApiVersion,
+        Attribute::DriverVersion,
+        Attribute::L2CacheSizeBytes,
+        Attribute::TotalGlobalMemory,
+        Attribute::AvailableGlobalMemory,
+        Attribute::ImagePitchAlignment,
+    ];
+
+    /// The number in the newest release (DEV-09).
+    pub fn number(self) -> i32 {
+        Attribute::ALL
+            .iter()
+            .position(|&other| other == self)
+            .map_or(-1, |at| at as i32)
+    }
+
+    /// The number in `release`; `None` where that release does not know the attribute (DEV-09).
+    pub fn number_in(self, release: Release) -> Option<i32> {
+        if DEV_09.is_off() {
+            return Some(self.number());
+        }
+        let (since, renumbered) = match self {
+            Attribute::ComputeVersion => (2, Some((2, 3))),
+            Attribute::GcnArch => (6, Some((6, 9))),
+            Attribute::Exist | Attribute::MaxThreadsPerBlock | Attribute::WarpSize => (2, None),
+            Attribute::MaxSharedMemoryPerBlock
+            | Attribute::DeviceName
+            | Attribute::MaxClockRate
+            | Attribute::MultiProcessorCount
+            | Attribute::MaxThreadDimensions => (3, None),
+            Attribute::MaxRegistersPerBlock | Attribute::ApiVersion => (7, None),
+            Attribute::DriverVersion => (8, None),
+            Attribute::L2CacheSizeBytes => (14, None),
+            Attribute::TotalGlobalMemory => (16, None),
+            Attribute::AvailableGlobalMemory => (17, None),
+            Attribute::ImagePitchAlignment => (20, None),
+        };
+        if !Releases::from(since).contains(release) {
+            return None;
+        }
+        match renumbered {
+            Some((until, number)) if release.minor() <= until => Some(number),
+            _ => Some(self.number()),
+        }
+    }
+
+    /// The attribute that `release` calls `number`.
+    pub fn from_number(number: i32, release: Release) -> Option<Attribute> {
+        Attribute::ALL
+            .into_iter()
+            .find(|attribute| attribute.number_in(release) == Some(number))
+    }
+
+    /// The name that Python gives it: `max_threads_per_block`, ...
+    pub fn name(self) -> &'static str {
+        match self {
+            Attribute::Exist => "exist",
+            Attribute::MaxThreadsPerBlock => "max_threads_per_block",
+            Attribute::WarpSize => "warp_size",
+            Attribute::MaxSharedMemoryPerBlock => "max_shared_memory_per_block",
+            Attribute::ComputeVersion => "compute_version",
+            Attribute::DeviceName => "device_name",
+            Attribute::MaxClockRate => "max_clock_rate",
+            Attribute::MultiProcessorCount => "multi_processor_count",
+            Attribute::MaxThreadDimensions => "max_thread_dimensions",
+            Attribute::MaxRegistersPerBlock => "max_registers_per_block",
+            Attribute::GcnArch => "gcn_arch",
+            Attribute::ApiVersion => "api_version",
+            Attribute::DriverVersion => "driver_version",
+            Attribute::L2CacheSizeBytes => "l2_cache_size_bytes",
+            Attribute::TotalGlobalMemory => "total_global_memory",
+            Attribute::AvailableGlobalMemory => "available_global_memory",
+            Attribute::ImagePitchAlignment => "image_pitch_alignment",
+        }
+    }
+}
+
+/// What a device answers: nothing, a number or a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Value {
+    /// The device does not know the question (DEV-08).
+    #[default]
+    None,
+    /// A number.
+    Int(i64),
+    /// A text.
+    Text(String),
+}
+
+impl Value {
+    /// An answer from a number that fits.
+    pub fn int(number: impl TryInto<i64>) -> Result<Value> {
+        Ok(number.try_into().map_or(Value::None, Value::Int))
+    }
+
+    /// An answer from a text.
+    pub fn text(text: impl Into<String>) -> Result<Value> {
+        Ok(Value::Text(text.into()))
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::None => f.write_str("-"),
+            Value::Int(number) => number.fmt(f),
+            Value::Text(text) => text.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The host as a device: aligned memory, immediate copies, no streams.
+
+use crate::device::pool::{SpaceSource, WorkspacePools};
+use crate::device::{Attribute, Copy, DEV_12, DEV_39, DEV_46, Dtype, Device, DeviceApi, Error, Result, Space, Stream, Value};
+use std::ffi::c_void;
+use std::sync::{Arc, OnceLock};
+
+/// The CPU device. There is one; [`cpu`] gives it.
+pub struct Cpu {
+    pools: WorkspacePools,
+}
+
+/// The CPU device of this process.
+pub fn cpu() -> &'static Cpu {
+    static CPU: OnceLock<Cpu> = OnceLock::new();
+    CPU.get_or_init(|| Cpu {
+        pools: WorkspacePools::new(Arc::new(Heap)),
+    })
+}
+
+impl DeviceApi for Cpu {
+    fn set_device(&self, _: Device) -> Result<()> {
+        Ok(())
+    }
+
+    fn attribute(&self, _: Device, attribute: Attribute) -> Result<Value> {
+        match attribute {
+            Attribute::Exist => Ok(Value::Int(1)),
+            Attribute::TotalGlobalMemory => Ok(Value::Int(total_memory().unwrap_or(-1))),
+            _ if crate::device::DEV_08.is_off() => Ok(Value::Int(0)),
+            _ => Ok(Value::None),
+        }
+    }
+
+    fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
+        Heap.alloc(device, nbytes, alignment, hint)
+    }
+
+    unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
+        // SAFETY: the caller vouches for the space.
+        unsafe { Heap.free(device, space) }
+    }
+
+    unsafe fn copy(&self, copy: &Copy, _: Stream) -> Result<()> {
+        let nbytes = if DEV_39.is_off() { copy.nbytes + 1 } else { copy.nbytes };
+        if nbytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller vouches that both spaces hold these bytes; `copy` allows them to overlap.
+        unsafe {
+            let from = copy.from.0.cast::<u8>().add(copy.from_offset);
+            let to = copy.to.0.cast::<u8>().add(copy.to_offset);
+            if crate::device::DEV_40.is_off() {
+                smear(from, to, nbytes);
+            } else {
+                std::ptr::copy(from, to, nbytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self, _: Device, _: Stream) -> Result<()> {
+        Ok(())
+    }
+
+    fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> Result<Space> {
+        self.pools.alloc(device, nbytes)
+    }
+
+    unsafe fn free_workspace(&self, device: Device, space: Space) -> Result<()> {
+        self.pools.free(device, space)
+    }
+
+    fn pools_workspace(&self) -> bool {
+        true
+    }
+
+    fn supports_pointer_arithmetic(&self) -> bool {
+        true
+    }
+}
+
+/// Byte by byte from the front: what a careless copy does to ranges that overlap. Only the rule-off check calls it.
+///
+/// # Safety
+///
+/// Both ranges are valid for `nbytes`.
+unsafe fn smear(from: *const u8, to: *mut u8, nbytes: usize) {
+    for at in 0..nbytes {
+        // SAFETY: inside both ranges.
+        unsafe { to.add(at).write_volatile(from.add(at).read_volatile()) };
+    }
+}
+
+/// Aligned memory of the process.
+struct Heap;
+
+impl SpaceSource for Heap {
+    fn alloc(&self, _: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
+        let alignment = if DEV_12.is_off() { size_of::<usize>() } else { alignment.max(size_of::<usize>()) };
+        let failed = || Error::OutOfMemory {
+            nbytes,
+            by: format!("the heap, alignment {alignment}"),
+        };
+        if !alignment.is_power_of_two() {
+            return Err(failed());
+        }
+        // A space of no bytes is still a space of its own.
+        let data = aligned::alloc(nbytes.max(1), alignment).ok_or_else(failed)?;
+        Ok(Space(data))
+    }
+
+    unsafe fn free(&self, _: Device, space: Space) -> Result<()> {
+        if DEV_46.is_off() {
+            return Ok(());
+        }
+        // SAFETY: the caller got it from `alloc`, which got it from `aligned::alloc`.
+        unsafe { aligned::free(space.0) };
+        Ok(())
+    }
+}
+
+/// The platform's aligned allocation: unlike `std::alloc` it frees without being told the size.
+#[cfg(unix)]
+mod aligned {
+    use super::c_void;
+
+    unsafe extern "C" {
+        fn posix_memalign(out: *mut *mut c_void, alignment: usize, nbytes: usize) -> i32;
+        #[link_name = "free"]
+        fn libc_free(data: *mut c_void);
+    }
+
+    pub(super) fn alloc(nbytes: usize, alignment: usize) -> Option<*mut c_void> {
+        let mut data = std::ptr::null_mut();
+        // SAFETY: `data` is a place for the result; the alignment is a power of two and a multiple of a pointer.
+        let failed = unsafe { posix_memalign(&raw mut data, alignment, nbytes) };
+        (failed == 0 && !data.is_null()).then_some(data)
+    }
+
+    /// # Safety
+    ///
+    /// `data` came from `alloc` and was not freed.
+    pub(super) unsafe fn free(data: *mut c_void) {
+        // SAFETY: the caller's promise.
+        unsafe { libc_free(data) };
+    }
+}
+
+#[cfg(windows)]
+mod aligned {
+    use super::c_void;
+
+    unsafe extern "C" {
+        fn _aligned_malloc(nbytes: usize, alignment: usize) -> *mut c_void;
+        fn _aligned_free(data: *mut c_void);
+    }
+
+    pub(super) fn alloc(nbytes: usize, alignment: usize) -> Option<*mut c_void> {
+        // SAFETY: the alignment is a power of two.
+        let data = unsafe { _aligned_malloc(nbytes, alignment) };
+        (!data.is_null()).then_some(data)
+    }
+
+    /// # Safety
+    ///
+    /// `data` came from `alloc` and was not freed.
+    pub(super) unsafe fn free(data: *mut c_void) {
+        // SAFETY: the caller's promise.
+        unsafe { _aligned_free(data) };
+    }
+}
+
+/// Bytes of memory of this machine, where it can be asked.
+fn total_memory() -> Option<i64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+    let kibibytes: i64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    kibibytes.checked_mul(1024)
+}

@@ -1,0 +1,147 @@
+//! Device types: their numbers, and the names that they had in each release.
+//!
+//! A number alone means nothing: 11 was OpenGL and is the pinned memory of ROCm, 14 was Hexagon and is oneAPI.
+
+use crate::device::error::refuse;
+use crate::device::{DEV_01, DEV_06, DEV_57, DEV_58, Device, Dtype, Result};
+use crate::release::Release;
+use crate::rule::Kind;
+
+/// Types from here on are remote: session `kind / 128 - 1` and the type there `kind % 128` (DEV-57).
+pub const REMOTE: i32 = 128;
+/// No type of this process reaches this number.
+pub const END: i32 = 36;
+
+/// One name of one number, and the releases in which it is so.
+struct Name(i32, &'static str, u8, u8);
+
+/// The names by which the manager asks the registry (DEV-01). Last release 27 means: to this day.
+const NAMES: &[Name] = &[
+    Name(1, "cpu", 2, 27),
+    Name(2, "gpu", 2, 7),
+    Name(2, "cuda", 8, 27),
+    Name(3, "cpu_pinned", 7, 7),
+    Name(3, "cuda_host", 8, 27),
+    Name(4, "opencl", 2, 27),
+    Name(5, "aocl", 4, 10),
+    Name(6, "sdaccel", 4, 10),
+    Name(7, "vulkan", 3, 27),
+    Name(8, "metal", 2, 27),
+    Name(9, "vpi", 2, 27),
+    Name(10, "rocm", 2, 27),
+    Name(11, "opengl", 2, 6),
+    Name(11, "rocm_host", 11, 27),
+    Name(12, "ext_dev", 2, 27),
+    Name(13, "micro_dev", 6, 7),
+    Name(13, "cuda_managed", 11, 27),
+    Name(14, "hexagon", 7, 10),
+    Name(14, "oneapi", 11, 27),
+    Name(15, "webgpu", 7, 27),
+    Name(16, "hexagon", 11, 27),
+    Name(18, "trn", 25, 27),
+    Name(32, "aocl", 11, 19),
+    Name(33, "sdaccel", 11, 19),
+    Name(34, "opengl", 11, 19),
+    Name(35, "microdev", 11, 19),
+];
+
+/// The name of device type `kind` in `release`, which the registry knows as `device_api.<name>` (DEV-01, DEV-06).
+pub fn name_in(kind: i32, release: Release) -> Result<&'static str> {
+    let at = release.minor();
+    let of_kind = |name: &&Name| name.0 == kind && name.2 <= at && at <= name.3;
+    match NAMES.iter().find(of_kind) {
+        Some(_) if DEV_01.is_off() => Ok("cpu"),
+        Some(name) => Ok(name.1),
+        None if DEV_06.is_off() => Ok("unknown"),
+        None => refuse(DEV_06, Kind::UnknownKind, format!("unknown type = {kind}: no device of {release} has this number")),
+    }
+}
+
+/// The number of `name` in `release`.
+pub fn number_in(name: &str, release: Release) -> Option<i32> {
+    let at = release.minor();
+    NAMES.iter().find(|row| row.1 == name && row.2 <= at && at <= row.3).map(|row| row.0)
+}
+
+impl Device {
+    /// Device `id` of type `kind`.
+    pub const fn new(kind: i32, id: i32) -> Device {
+        Device { kind, id }
+    }
+
+    /// CUDA device `id`.
+    pub const fn cuda(id: i32) -> Device {
+        Device::new(2, id)
+    }
+
+    /// OpenCL device `id`.
+    pub const fn opencl(id: i32) -> Device {
+        Device::new(4, id)
+    }
+
+    /// Vulkan device `id`.
+    pub const fn vulkan(id: i32) -> Device {
+        Device::new(7, id)
+    }
+
+    /// External device `id`: the type that needs no number of its own.
+    pub const fn ext_dev(id: i32) -> Device {
+        Device::new(12, id)
+    }
+
+    /// Whether this is memory of the host, pinned or not, that any device may copy with (DEV-20).
+    pub fn is_host(self) -> bool {
+        matches!(self.kind, 1 | 3 | 11)
+    }
+
+    /// The RPC session of a remote device (DEV-57).
+    pub fn session(self) -> Option<i32> {
+        if DEV_57.is_off() {
+            return None;
+        }
+        (self.kind >= REMOTE).then_some(self.kind / REMOTE - 1)
+    }
+
+    /// The same device as session `session` knows it; refuses a device that is remote already (DEV-57).
+    pub fn in_session(self, session: i32) -> Result<Device> {
+        if let Some(there) = self.session() {
+            return refuse(DEV_57, Kind::Type, format!("the device is of session {there} already"));
+        }
+        if !(0..32).contains(&session) {
+            return refuse(DEV_57, Kind::Limit, format!("session {session}: there are 0 to 31"));
+        }
+        Ok(Device::new(self.kind | (REMOTE * (session + 1)), self.id))
+    }
+
+    /// The device as its own process knows it.
+    pub fn without_session(self) -> Device {
+        Device::new(self.kind % REMOTE, self.id)
+    }
+
+    /// `name:id`, up to 0.13 `name(id)`; a remote one after `remote[session]-` (DEV-58).
+    pub fn text_in(self, release: Release) -> Result<String> {
+        let bare = self.without_session();
+        let name = name_in(bare.kind, release)?;
+        let parentheses = release.minor() <= 13 && !DEV_58.is_off();
+        let text = if parentheses { format!("{name}({})", self.id) } else { format!("{name}:{}", self.id) };
+        Ok(match self.session() {
+            None => text,
+            // Up to 0.7 the number in the text was one more, and session 0 of type 0 was not seen as remote.
+            Some(session) if release.minor() <= 7 => format!("remote[{}]-{text}", session + 1),
+            Some(session) => format!("remote[{session}]-{text}"),
+        })
+    }
+
+    /// A device from `name` or `name:id`, by the names of the newest release.
+    pub fn parse(text: &str) -> Option<Device> {
+        let (name, id) = text.split_once(':').unwrap_or((text, "0"));
+        Some(Device::new(number_in(name, Release::LAST)?, id.parse().ok()?))
+    }
+}
+
+impl Dtype {
+    /// Bytes, and what every workspace block is made of.
+    pub const UINT8: Dtype = Dtype::scalar(Dtype::UINT, 8);
+    /// 32-bit float.
+    pub const FLOAT32: Dtype = Dtype::scalar(Dtype::FLOAT, 32);
+}

@@ -1,0 +1,245 @@
+//! The workspace pool: temporary memory without a device call, in the steady state.
+//!
+//! Operators take and give back scratch memory on every call, nearly always in the same pattern. The pool keeps what it got
+//! in whole pages and hands it out again. Its order is part of the contract: compiled programs have come to rely
+//! on which block returns, in that their peak memory does.
+//!
+//! A pool belongs to one thread and one device. [`WorkspacePools`] holds them all for a device API.
+
+use crate::device::error::refuse;
+use crate::device::{
+    DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_30, DEV_31, DEV_32, DEV_33, DEV_35, Dtype, Device, Result, Space,
+    WORKSPACE_ALIGNMENT,
+};
+use crate::rule::Kind;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Bytes of a page: every block is a multiple of it (DEV-25).
+pub const PAGE: usize = 4096;
+
+/// Where a pool gets blocks from, and gives them back to.
+pub trait SpaceSource: Send + Sync {
+    /// As [`DeviceApi::alloc`](crate::device::DeviceApi::alloc).
+    fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space>;
+
+    /// As [`DeviceApi::free`](crate::device::DeviceApi::free).
+    ///
+    /// # Safety
+    ///
+    /// `space` came from `alloc`, was not freed, and nobody uses it afterwards.
+    unsafe fn free(&self, device: Device, space: Space) -> Result<()>;
+}
+
+/// The pool of one thread and one device.
+#[derive(Debug, Default)]
+pub struct Pool {
+    /// Blocks that can be handed out, ascending by size but for the rule of the second block (DEV-30).
+    free: Vec<Block>,
+    /// Blocks in use, in the order handed out.
+    taken: Vec<Block>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    space: Space,
+    nbytes: usize,
+}
+
+impl Pool {
+    /// A block of at least `nbytes`: a free one by the rules DEV-26 to DEV-29, else a new one.
+    pub fn alloc(&mut self, source: &dyn SpaceSource, device: Device, nbytes: usize) -> Result<Space> {
+        let nbytes = pages(nbytes)?;
+        let kept = match self.choose(nbytes) {
+            Choice::Fresh => None,
+            Choice::Take(at) => Some(self.free.remove(at)),
+            Choice::Replace(at) => {
+                let small = self.free.remove(at);
+                // SAFETY: the block is the pool's own and nobody has it.
+                unsafe { source.free(device, small.space)? };
+                None
+            }
+        };
+        let block = match kept {
+            Some(block) => block,
+            None => Block {
+                space: source.alloc(device, nbytes, WORKSPACE_ALIGNMENT, Dtype::UINT8)?,
+                nbytes,
+            },
+        };
+        self.taken.push(block);
+        Ok(block.space)
+    }
+
+    /// Takes a block back. Blocks may come back in any order (DEV-32); one that was never handed out is refused (DEV-31).
+    pub fn free(&mut self, space: Space) -> Result<()> {
+        let at = if DEV_32.is_off() {
+            self.taken.last().filter(|last| last.space == space).map(|_| self.taken.len() - 1)
+        } else {
+            self.taken.iter().rposition(|block| block.space == space)
+        };
+        let Some(at) = at else {
+            if DEV_31.is_off() {
+                return Ok(());
+            }
+            return refuse(DEV_31, Kind::Missing, "trying to free things that has not been allocated");
+        };
+        let block = self.taken.remove(at);
+        let place = self.place(block.nbytes);
+        self.free.insert(place, block);
+        Ok(())
+    }
+
+    /// Gives every free block back to the device.
+    pub fn release(&mut self, source: &dyn SpaceSource, device: Device) {
+        for block in self.free.drain(..) {
+            // SAFETY: the block is the pool's own and nobody has it. A device that fails here is gone already.
+            let _ = unsafe { source.free(device, block.space) };
+        }
+    }
+
+    fn choose(&self, nbytes: usize) -> Choice {
+        if DEV_26.is_off() {
+            return Choice::Fresh;
+        }
+        match self.free.as_slice() {
+            [] => Choice::Fresh,
+            [only] if only.nbytes >= nbytes => Choice::Take(0),
+            [_] if DEV_27.is_off() => Choice::Fresh,
+            [_] => Choice::Replace(0),
+            [.., largest] if largest.nbytes >= nbytes => {
+                let fits = |block: &Block| block.nbytes >= nbytes;
+                let last = self.free.len() - 1;
+                if DEV_28.is_off() {
+                    return Choice::Take(last);
+                }
+                Choice::Take(self.free.iter().position(fits).unwrap_or(last))
+            }
+            _ if DEV_29.is_off() => Choice::Replace(0),
+            _ => Choice::Replace(self.free.len() - 1),
+        }
+    }
+
+    /// Where a block that comes back goes (DEV-30): at the end if it is strictly the largest; before a single other one,
+    /// even of the same size; else behind the last that is not larger.
+    fn place(&self, nbytes: usize) -> usize {
+        match self.free.as_slice() {
+            [] => 0,
+            [.., last] if nbytes > last.nbytes => self.free.len(),
+            [_] if !DEV_30.is_off() => 0,
+            blocks => blocks
+                .iter()
+                .rposition(|block| block.nbytes <= nbytes)
+                .map_or(0, |at| at + 1),
+        }
+    }
+}
+
+enum Choice {
+    Fresh,
+    Take(usize),
+    Replace(usize),
+}
+
+/// `nbytes` in whole pages, one at least (DEV-25, DEV-35).
+fn pages(nbytes: usize) -> Result<usize> {
+    if DEV_25.is_off() {
+        return Ok(nbytes.max(1));
+    }
+    if DEV_35.is_off() && nbytes == 0 {
+        return refuse(DEV_35, Kind::Limit, "no workspace of no bytes");
+    }
+    match nbytes.max(1).checked_next_multiple_of(PAGE) {
+        Some(rounded) => Ok(rounded),
+        None => refuse(DEV_25, Kind::Limit, format!("a workspace of {nbytes} bytes cannot be rounded to pages")),
+    }
+}
+
+/// The pools of a device API: one per thread and device id (DEV-33). When a thread ends, its free blocks go back.
+pub struct WorkspacePools {
+    id: u64,
+    source: Arc<dyn SpaceSource>,
+}
+
+thread_local! {
+    static POOLS: RefCell<HashMap<(u64, i32), OwnedPool>> = RefCell::default();
+}
+
+/// A pool that gives its free blocks back when its thread ends.
+struct OwnedPool {
+    pool: Pool,
+    device: Device,
+    source: Weak<dyn SpaceSource>,
+}
+
+impl Drop for OwnedPool {
+    fn drop(&mut self) {
+        if let Some(source) = self.source.upgrade() {
+            self.pool.release(&*source, self.device);
+        }
+    }
+}
+
+impl WorkspacePools {
+    /// Pools that are filled from `source`.
+    pub fn new(source: Arc<dyn SpaceSource>) -> WorkspacePools {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        WorkspacePools {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            source,
+        }
+    }
+
+    /// Workspace on `device` for this thread.
+    pub fn alloc(&self, device: Device, nbytes: usize) -> Result<Space> {
+        POOLS.with_borrow_mut(|pools| {
+            let owned = pools.entry(self.key(device)).or_insert_with(|| OwnedPool {
+                pool: Pool::default(),
+                device,
+                source: Arc::downgrade(&self.source),
+            });
+            owned.pool.alloc(&*self.source, device, nbytes)
+        })
+    }
+
+    /// Takes workspace of `device` back, on the thread that took it.
+    pub fn free(&self, device: Device, space: Space) -> Result<()> {
+        POOLS.with_borrow_mut(|pools| match pools.get_mut(&self.key(device)) {
+            Some(owned) => owned.pool.free(space),
+            None if DEV_31.is_off() => Ok(()),
+            None => refuse(
+                DEV_31,
+                Kind::Missing,
+                "trying to free things that has not been allocated: this thread never took workspace of this device",
+            ),
+        })
+    }
+
+    /// Gives this thread's free blocks of every device back now.
+    pub fn release(&self) {
+        POOLS.with_borrow_mut(|pools| {
+            for ((id, _), owned) in pools.iter_mut() {
+                if *id == self.id {
+                    owned.pool.release(&*self.source, owned.device);
+                }
+            }
+        });
+    }
+
+    fn key(&self, device: Device) -> (u64, i32) {
+        (self.id, if DEV_33.is_off() { 0 } else { device.id })
+    }
+}
+
+impl Drop for WorkspacePools {
+    fn drop(&mut self) {
+        // Blocks of other threads go when those threads end: they hold the source weakly.
+        let _ = POOLS.try_with(|pools| {
+            if let Ok(mut pools) = pools.try_borrow_mut() {
+                pools.retain(|(id, _), _| *id != self.id);
+            }
+        });
+    }
+}

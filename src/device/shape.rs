@@ -1,0 +1,80 @@
+//! The little geometry that the contract needs: bytes of a tensor, and whether it lies in one piece.
+
+use crate::device::{DEV_15, DEV_17, Device, Dtype, Space};
+use crate::release::Release;
+
+/// A tensor that somebody else owns, on any device.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorRef<'a> {
+    /// The handle of its memory.
+    pub data: Space,
+    /// Where the memory is.
+    pub device: Device,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extent per axis.
+    pub shape: &'a [i64],
+    /// Distance per axis, in elements; `None` means row-major and in one piece.
+    pub strides: Option<&'a [i64]>,
+    /// Bytes from the start of `data` to the first element.
+    pub byte_offset: u64,
+}
+
+impl TensorRef<'_> {
+    /// Bytes of the elements, by the rule of the newest release.
+    pub fn nbytes(&self) -> Option<usize> {
+        byte_size(self.shape, self.dtype, Release::LAST)
+    }
+
+    /// Whether the elements lie in one piece, by the rule of the newest release.
+    pub fn is_contiguous(&self) -> bool {
+        is_contiguous(self.shape, self.strides, Release::LAST)
+    }
+}
+
+/// Bytes of a tensor in `release`; `None` for a negative extent or more than a `usize` holds (DEV-15).
+///
+/// Up to 0.20 every element is rounded up to bytes, from 0.21 on the whole: three `int4` take 3 bytes, then 2.
+/// 0.21 alone still gives each one-bit `uint` a byte.
+pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize> {
+    let mut elements: u128 = 1;
+    for &extent in shape {
+        elements = elements.checked_mul(u128::try_from(extent).ok()?)?;
+    }
+    let bits = u128::from(dtype.bits) * u128::from(dtype.lanes);
+    let byte_per_bool = release.minor() == 21 && dtype.code == 1 && dtype.bits == 1 && dtype.lanes == 1;
+    let per_element = release.minor() <= 20 || byte_per_bool || DEV_15.is_off();
+    let bytes = if per_element {
+        elements.checked_mul(bits.div_ceil(8))?
+    } else {
+        elements.checked_mul(bits)?.div_ceil(8)
+    };
+    usize::try_from(bytes).ok()
+}
+
+/// Whether elements lie in one piece and row-major order, as `release` sees it (DEV-17).
+///
+/// Up to 0.20 every stride counts; from 0.21 on a tensor without elements is contiguous and axes of extent 1 are skipped.
+pub fn is_contiguous(shape: &[i64], strides: Option<&[i64]>, release: Release) -> bool {
+    let Some(strides) = strides else {
+        return true;
+    };
+    if strides.len() != shape.len() {
+        return false;
+    }
+    let exempt = release.minor() >= 21 && !DEV_17.is_off();
+    if exempt && shape.contains(&0) {
+        return true;
+    }
+    let mut expected: i64 = 1;
+    for (&extent, &stride) in shape.iter().zip(strides).rev() {
+        if exempt && extent == 1 {
+            continue;
+        }
+        if stride != expected {
+            return false;
+        }
+        expected = expected.wrapping_mul(extent);
+    }
+    true
+}

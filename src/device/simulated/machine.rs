@@ -1,0 +1,442 @@
+//! Memory and queues of the simulated device.
+
+use super::{Bug, injected};
+use crate::device::error::refuse;
+use crate::device::{Copy, DEV_12, DEV_31, DEV_37, DEV_40, DEV_41, DEV_42, DEV_46, Dtype, Device, Error, Result, Space, Stream};
+use crate::rule::Kind;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::c_void;
+
+/// What a fresh space holds.
+const FRESH: u8 = 0xCD;
+/// What a freed space holds.
+const FREED: u8 = 0xDD;
+/// What the host sees at the destination of a copy that has not run.
+const PENDING: u8 = 0xA5;
+
+/// A call that reached the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Device id, bytes, alignment, element type.
+    Alloc(i32, usize, usize, Dtype),
+    /// Device id and space.
+    Free(i32, Space),
+    /// The copy and its stream.
+    Copy(Copy, Stream),
+    /// Device id and stream.
+    Launch(i32, Stream),
+    /// Device id and stream.
+    Sync(i32, Stream),
+    /// Device id, the stream waited for, the stream that waits.
+    SyncStreams(i32, Stream, Stream),
+    /// Device id.
+    SetDevice(i32),
+    /// Device id and the new stream.
+    CreateStream(i32, Stream),
+    /// Device id and stream.
+    FreeStream(i32, Stream),
+}
+
+/// Something that a caller did wrong, though the device may have got away with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hazard {
+    /// A copy or kernel names memory that was freed or never there.
+    UseAfterFree(Space),
+    /// A space was freed that was not there.
+    FreedTwice(Space),
+    /// A copy reaches past the end of a space.
+    OutOfBounds(Space),
+    /// Source and destination of a copy overlap.
+    Overlap(Space),
+    /// Two streams touch the same space, one writes, and nothing orders them.
+    Unordered(Space),
+    /// The host changed the source of a copy before the copy ran: a sync is missing.
+    SourceChanged(Space),
+    /// Workspace came back that was not taken, or came back twice.
+    WorkspaceNotTaken(Space),
+    /// At the end: work that nobody waited for.
+    NeverSynced(Stream),
+    /// At the end: memory that nobody freed.
+    NeverFreed(Space),
+}
+
+/// The memory of the device: spaces at addresses that mean nothing to the host.
+#[derive(Default)]
+pub struct Memory {
+    blocks: BTreeMap<usize, Block>,
+    next: usize,
+}
+
+struct Block {
+    bytes: Vec<u8>,
+    alive: bool,
+}
+
+impl Memory {
+    /// The bytes of the space that `space` points into, and where in it.
+    pub fn bytes(&mut self, space: Space) -> Option<&mut [u8]> {
+        let (base, block) = self.blocks.range_mut(..=space.address()).next_back()?;
+        block.bytes.get_mut(space.address() - base..)
+    }
+
+    /// Bytes in use.
+    pub(super) fn bytes_in_use(&self) -> usize {
+        self.blocks.values().filter(|block| block.alive).map(|block| block.bytes.len()).sum()
+    }
+
+    fn alive(&self, space: Space) -> Option<&Block> {
+        self.blocks.get(&space.address()).filter(|block| block.alive)
+    }
+
+    /// The newest freed block of this size is used again, as real allocators do.
+    fn alloc(&mut self, nbytes: usize, alignment: usize) -> Space {
+        let fits = |(_, block): &(&usize, &mut Block)| !block.alive && block.bytes.len() == nbytes;
+        if let Some((&base, block)) = self.blocks.iter_mut().rev().find(fits) {
+            // An address that is free but not aligned enough stays free.
+            if base.is_multiple_of(alignment) {
+                block.alive = true;
+                block.bytes.fill(FRESH);
+                return space(base);
+            }
+        }
+        let base = self.next.max(1 << 44).next_multiple_of(alignment);
+        // A gap, so that running over the end of one space never looks like the next one.
+        self.next = base + nbytes + 64;
+        let bytes = vec![FRESH; nbytes];
+        self.blocks.insert(base, Block { bytes, alive: true });
+        space(base)
+    }
+}
+
+fn space(address: usize) -> Space {
+    Space(std::ptr::without_provenance_mut::<c_void>(address))
+}
+
+/// A piece of queued work.
+pub(super) enum Work {
+    Copy(Copy, Snapshot),
+    Kernel(Box<dyn FnOnce(&mut Memory) + Send>),
+    Record(u64),
+    Wait(u64),
+}
+
+/// What a host source held when the copy was asked for.
+pub(super) struct Snapshot(Option<Vec<u8>>);
+
+type Queue = (i32, usize);
+
+pub(super) struct Machine {
+    pub(super) memory: Memory,
+    pub(super) calls: Vec<Call>,
+    pub(super) hazards: Vec<Hazard>,
+    pub(super) fail_alloc: Option<usize>,
+    pub(super) fail_copy: Option<usize>,
+    /// Workspace that [`Bug::WorkspaceTwice`] will hand out again.
+    pub(super) handed_out: Vec<Space>,
+    queues: BTreeMap<Queue, VecDeque<Work>>,
+    recorded: BTreeSet<u64>,
+    next_event: u64,
+    next_stream: usize,
+    clock: u64,
+    bug: Option<Bug>,
+}
+
+impl Machine {
+    pub(super) fn new(seed: u64, bug: Option<Bug>) -> Machine {
+        Machine {
+            memory: Memory::default(),
+            calls: Vec::new(),
+            hazards: Vec::new(),
+            fail_alloc: None,
+            fail_copy: None,
+            handed_out: Vec::new(),
+            queues: BTreeMap::new(),
+            recorded: BTreeSet::new(),
+            next_event: 0,
+            next_stream: 0x5100,
+            clock: seed | 1,
+            bug,
+        }
+    }
+
+    pub(super) fn log(&mut self, call: Call) {
+        self.calls.push(call);
+    }
+
+    pub(super) fn alloc(&mut self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
+        self.log(Call::Alloc(device.id, nbytes, alignment, hint));
+        if count_down(&mut self.fail_alloc) {
+            return Err(injected(nbytes));
+        }
+        let alignment = if DEV_12.is_off() { 1 } else { alignment.max(1) };
+        Ok(self.memory.alloc(nbytes.max(1), alignment))
+    }
+
+    pub(super) fn free(&mut self, device: Device, space: Space) -> Result<()> {
+        self.log(Call::Free(device.id, space));
+        if self.memory.alive(space).is_none() {
+            self.hazards.push(Hazard::FreedTwice(space));
+            return refuse(DEV_31, Kind::Missing, format!("{space:?} is not allocated"));
+        }
+        // Queued work may still use the space: it runs first (DEV-46).
+        let forgets = self.bug == Some(Bug::FreeForgetsTheQueue) || DEV_46.is_off();
+        if !forgets {
+            self.drain_all();
+        }
+        if let Some(block) = self.memory.blocks.get_mut(&space.address()) {
+            block.bytes.fill(FREED);
+            block.alive = false;
+        }
+        Ok(())
+    }
+
+    pub(super) fn copy(&mut self, copy: Copy, stream: Stream) -> Result<()> {
+        self.log(Call::Copy(copy, stream));
+        if count_down(&mut self.fail_copy) {
+            return Err(Error::driver("simulated", "copy", -1, "injected failure"));
+        }
+        if copy.nbytes == 0 {
+            return Ok(());
+        }
+        let from_host = copy.from_device.kind == Device::CPU.kind;
+        let to_host = copy.to_device.kind == Device::CPU.kind;
+        if !from_host {
+            self.check_range(copy.from, copy.from_offset, copy.nbytes)?;
+        }
+        if !to_host {
+            self.check_range(copy.to, copy.to_offset, copy.nbytes)?;
+        }
+        if !from_host && !to_host && overlaps(&copy) {
+            self.hazards.push(Hazard::Overlap(copy.from));
+        }
+        let id = if from_host { copy.to_device.id } else { copy.from_device.id };
+        self.check_order(&copy, (id, stream.0 as usize));
+        let snapshot = Snapshot(from_host.then(|| {
+            // SAFETY: the caller vouches for the source.
+            unsafe { host_bytes(copy.from, copy.from_offset, copy.nbytes) }.to_vec()
+        }));
+        if to_host {
+            // SAFETY: the caller vouches for the destination and does not look before a sync.
+            unsafe { std::ptr::write_bytes(copy.to.0.cast::<u8>().add(copy.to_offset), PENDING, copy.nbytes) };
+        }
+        self.push(id, stream, Work::Copy(copy, snapshot))
+    }
+
+    pub(super) fn push(&mut self, id: i32, stream: Stream, work: Work) -> Result<()> {
+        let queue = (id, stream.0 as usize);
+        if queue.1 != 0 && !self.queues.contains_key(&queue) {
+            return refuse(DEV_42, Kind::Missing, format!("{stream:?} is not a stream of device {id}"));
+        }
+        self.queues.entry(queue).or_default().push_back(work);
+        self.tick();
+        Ok(())
+    }
+
+    pub(super) fn create_stream(&mut self, id: i32) -> Stream {
+        self.next_stream += 1;
+        let stream = Stream(std::ptr::without_provenance_mut(self.next_stream));
+        self.queues.insert((id, self.next_stream), VecDeque::new());
+        self.log(Call::CreateStream(id, stream));
+        stream
+    }
+
+    pub(super) fn free_stream(&mut self, id: i32, stream: Stream) -> Result<()> {
+        self.log(Call::FreeStream(id, stream));
+        self.drain(id, stream)?;
+        self.queues.remove(&(id, stream.0 as usize));
+        Ok(())
+    }
+
+    /// Work queued on `after` from now on waits for everything on `before`.
+    pub(super) fn order(&mut self, id: i32, before: Stream, after: Stream) -> Result<()> {
+        self.next_event += 1;
+        let event = self.next_event;
+        self.push(id, before, Work::Record(event))?;
+        self.push(id, after, Work::Wait(event))
+    }
+
+    /// Runs everything on a stream, and on others as far as it waits for them.
+    pub(super) fn drain(&mut self, id: i32, stream: Stream) -> Result<()> {
+        let queue = (id, stream.0 as usize);
+        while self.queues.get(&queue).is_some_and(|work| !work.is_empty()) {
+            if !self.step(queue) && !self.step_any() {
+                return Err(Error::driver("simulated", "sync", -2, "streams wait for each other"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn leftovers(&self) -> Vec<Hazard> {
+        let queued = self.queues.iter().filter(|(_, work)| !work.is_empty());
+        let never_synced =
+            queued.map(|((_, stream), _)| Hazard::NeverSynced(Stream(std::ptr::without_provenance_mut(*stream))));
+        let alive = self.memory.blocks.iter().filter(|(_, block)| block.alive);
+        never_synced.chain(alive.map(|(base, _)| Hazard::NeverFreed(space(*base)))).collect()
+    }
+
+    fn drain_all(&mut self) {
+        while self.step_any() {}
+    }
+
+    fn step_any(&mut self) -> bool {
+        let queues: Vec<Queue> = self.queues.keys().copied().collect();
+        queues.into_iter().any(|queue| self.step(queue))
+    }
+
+    /// Now and then something runs by itself.
+    fn tick(&mut self) {
+        self.clock ^= self.clock << 13;
+        self.clock ^= self.clock >> 7;
+        self.clock ^= self.clock << 17;
+        if self.clock.is_multiple_of(8) {
+            let queues: Vec<Queue> = self.queues.keys().copied().collect();
+            let pick = (self.clock >> 8) as usize % queues.len().max(1);
+            if let Some(queue) = queues.get(pick) {
+                self.step(*queue);
+            }
+        }
+    }
+
+    /// Runs one piece of work of a queue; false if there is none or it must wait.
+    fn step(&mut self, queue: Queue) -> bool {
+        let backwards = self.bug == Some(Bug::StreamRunsBackwards) || DEV_37.is_off();
+        let Some(pending) = self.queues.get_mut(&queue) else {
+            return false;
+        };
+        let next = if backwards { pending.back() } else { pending.front() };
+        match next {
+            None => return false,
+            Some(Work::Wait(event)) if !self.recorded.contains(event) && !backwards => return false,
+            Some(_) => {}
+        }
+        let work = if backwards { pending.pop_back() } else { pending.pop_front() };
+        match work {
+            Some(Work::Copy(copy, snapshot)) => self.run_copy(&copy, snapshot),
+            Some(Work::Kernel(kernel)) => kernel(&mut self.memory),
+            Some(Work::Record(event)) => drop(self.recorded.insert(event)),
+            Some(Work::Wait(_)) | None => {}
+        }
+        true
+    }
+
+    fn run_copy(&mut self, copy: &Copy, snapshot: Snapshot) {
+        let from_host = copy.from_device.kind == Device::CPU.kind;
+        let to_host = copy.to_device.kind == Device::CPU.kind;
+        let smears = self.bug == Some(Bug::OverlapSmears) || DEV_40.is_off();
+        if !from_host && !to_host && smears && overlaps(copy) {
+            return self.smear(copy);
+        }
+        let bytes = if from_host {
+            // SAFETY: the caller of `copy` keeps the source valid until a sync, and this is before.
+            let now = unsafe { host_bytes(copy.from, copy.from_offset, copy.nbytes) }.to_vec();
+            if snapshot.0.is_some_and(|then| then != now) {
+                self.hazards.push(Hazard::SourceChanged(copy.from));
+            }
+            now
+        } else {
+            let from = space(copy.from.address() + copy.from_offset);
+            let bytes = self.memory.bytes(from).unwrap_or_default();
+            let nbytes = copy.nbytes.min(bytes.len());
+            bytes.get(..nbytes).unwrap_or_default().to_vec()
+        };
+        if to_host {
+            let to = copy.to.0.cast::<u8>();
+            // SAFETY: the caller of `copy` keeps the destination valid until a sync, and this is before.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(copy.to_offset), bytes.len()) };
+        } else {
+            let to = self.memory.bytes(space(copy.to.address() + copy.to_offset)).unwrap_or_default();
+            for (to, from) in to.iter_mut().zip(bytes) {
+                *to = from;
+            }
+        }
+    }
+
+    fn smear(&mut self, copy: &Copy) {
+        let Some(bytes) = self.memory.bytes(copy.from) else {
+            return;
+        };
+        for at in 0..copy.nbytes {
+            let byte = bytes.get(copy.from_offset + at).copied().unwrap_or(FREED);
+            if let Some(to) = bytes.get_mut(copy.to_offset + at) {
+                *to = byte;
+            }
+        }
+    }
+
+    fn check_range(&mut self, space: Space, offset: usize, nbytes: usize) -> Result<()> {
+        let Some(block) = self.memory.alive(space) else {
+            self.hazards.push(Hazard::UseAfterFree(space));
+            return refuse(DEV_41, Kind::Missing, format!("{space:?} is not allocated"));
+        };
+        if offset.checked_add(nbytes).is_none_or(|end| end > block.bytes.len()) {
+            self.hazards.push(Hazard::OutOfBounds(space));
+            return refuse(
+                DEV_41,
+                Kind::Limit,
+                format!("bytes {offset} to {offset}+{nbytes} of a space of {}", block.bytes.len()),
+            );
+        }
+        Ok(())
+    }
+
+    /// Notes work of another stream that touches the same space, with a write on either side and nothing between.
+    fn check_order(&mut self, copy: &Copy, own: Queue) {
+        let mut unordered = Vec::new();
+        for (queue, pending) in &self.queues {
+            let waits = self.queues.get(&own).into_iter().flatten().filter_map(|work| match work {
+                Work::Wait(event) => Some(*event),
+                _ => None,
+            });
+            let waited: BTreeSet<u64> = waits.collect();
+            let mut work: Vec<&Work> = pending.iter().collect();
+            if *queue == own {
+                continue;
+            }
+            // What lies before an event that this queue waits for is ordered.
+            if let Some(at) = work.iter().rposition(|work| matches!(work, Work::Record(event) if waited.contains(event))) {
+                work.drain(..=at);
+            }
+            for other in work {
+                if let Work::Copy(other, _) = other {
+                    for space in [copy.from, copy.to] {
+                        let both = space == other.from || space == other.to;
+                        let written = space == copy.to || space == other.to;
+                        if both && written {
+                            unordered.push(Hazard::Unordered(space));
+                        }
+                    }
+                }
+            }
+        }
+        self.hazards.extend(unordered);
+    }
+}
+
+/// # Safety
+///
+/// The host memory is valid for these bytes.
+unsafe fn host_bytes<'a>(space: Space, offset: usize, nbytes: usize) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(space.0.cast::<u8>().add(offset), nbytes) }
+}
+
+fn overlaps(copy: &Copy) -> bool {
+    copy.from == copy.to
+        && copy.from_offset < copy.to_offset + copy.nbytes
+        && copy.to_offset < copy.from_offset + copy.nbytes
+}
+
+/// Counts an injected failure down; true when it is due.
+fn count_down(left: &mut Option<usize>) -> bool {
+    match left {
+        None => false,
+        Some(0) => {
+            *left = None;
+            true
+        }
+        Some(more) => {
+            *more -= 1;
+            false
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! An asynchronous device without hardware, for the tests of everybody who programs against [`DeviceApi`].
+//!
+//! It is slower to do things than any real one: a copy or kernel runs when it must, or when a seeded clock says so,
+//! never when it is asked for. Its memory is not host memory, a fresh space holds `0xCD`, a freed one `0xDD`, and the
+//! destination of a copy to the host holds `0xA5` until the copy has run. Every call is logged. What the caller does wrong is noted as
+//! a [`Hazard`]; what the device shall do wrong can be planted as a [`Bug`] or injected as a failure.
+//!
+//! ```
+//! use tvmspec::device::simulated::Simulated;
+//! use tvmspec::device::{Copy, Dtype, Device, DeviceApi, Space, Stream};
+//!
+//! # fn main() -> tvmspec::device::Result<()> {
+//! let device = Device::ext_dev(0);
+//! let simulated = Simulated::new(7);
+//! let space = simulated.alloc(device, 4, 64, Dtype::UINT8)?;
+//! let (input, mut output) = ([1u8, 2, 3, 4], [0u8; 4]);
+//! let to = Copy { from: Space::host(&input), from_offset: 0, to: space, to_offset: 0, nbytes: 4,
+//!     from_device: Device::CPU, to_device: device, hint: Dtype::UINT8 };
+//! let back = Copy { from: space, to: Space::host(&mut output), from_device: device, to_device: Device::CPU, ..to };
+//! // SAFETY: both buffers outlive the sync.
+//! unsafe {
+//!     simulated.copy(&to, Stream::DEFAULT)?;
+//!     simulated.copy(&back, Stream::DEFAULT)?;
+//! }
+//! assert_ne!(output, input); // not there yet: nobody synced
+//! simulated.sync(device, Stream::DEFAULT)?;
+//! assert_eq!(output, input);
+//! # Ok(())
+//! # }
+//! ```
+
+mod machine;
+
+pub use machine::{Call, Hazard, Memory};
+
+use crate::device::error::refuse;
+use crate::device::pool::{SpaceSource, WorkspacePools};
+use crate::device::stream::{current_device, set_current_device};
+use crate::device::{
+    Attribute, Copy, DEV_08, DEV_36, DEV_38, DEV_39, DEV_41, DEV_42, DEV_55, Dtype, Device, DeviceApi, Error, Result,
+    Space, Stream, Value,
+};
+use crate::rule::Kind;
+use machine::{Machine, Work};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A defect that can be planted, to see whether a test would notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// `sync` returns at once (breaks DEV-36).
+    SyncReturnsEarly,
+    /// `free` hands memory out again while queued work still uses it (breaks DEV-46).
+    FreeForgetsTheQueue,
+    /// A copy between overlapping ranges goes byte by byte from the front (breaks DEV-40).
+    OverlapSmears,
+    /// A stream runs its newest work first (breaks DEV-37).
+    StreamRunsBackwards,
+    /// A second workspace is the first one again (breaks DEV-41).
+    WorkspaceTwice,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Bug; 5] = [
+        Bug::SyncReturnsEarly,
+        Bug::FreeForgetsTheQueue,
+        Bug::OverlapSmears,
+        Bug::StreamRunsBackwards,
+        Bug::WorkspaceTwice,
+    ];
+}
+
+/// The simulated device. Two devices by default, ids 0 and 1, of whatever type it is asked for.
+pub struct Simulated {
+    shared: Arc<Shared>,
+    pools: WorkspacePools,
+    devices: i32,
+}
+
+struct Shared {
+    machine: Mutex<Machine>,
+    bug: Option<Bug>,
+}
+
+impl Simulated {
+    /// A device whose clock is seeded with `seed`: equal seeds and calls run work at equal times.
+    pub fn new(seed: u64) -> Simulated {
+        Simulated::build(seed, None)
+    }
+
+    /// A device with a planted defect.
+    pub fn with_bug(seed: u64, bug: Bug) -> Simulated {
+        Simulated::build(seed, Some(bug))
+    }
+
+    fn build(seed: u64, bug: Option<Bug>) -> Simulated {
+        let shared = Arc::new(Shared {
+            machine: Mutex::new(Machine::new(seed, bug)),
+            bug,
+        });
+        Simulated {
+            pools: WorkspacePools::new(shared.clone()),
+            shared,
+            devices: 2,
+        }
+    }
+
+    /// Lets the allocation after the next `after` ones fail.
+    pub fn fail_alloc(&self, after: usize) {
+        self.machine().fail_alloc = Some(after);
+    }
+
+    /// Lets the copy after the next `after` ones fail.
+    pub fn fail_copy(&self, after: usize) {
+        self.machine().fail_copy = Some(after);
+    }
+
+    /// Queues `kernel` on this thread's current device (DEV-55). It runs late, with the device's memory.
+    pub fn launch(&self, stream: Stream, kernel: impl FnOnce(&mut Memory, i32) + Send + 'static) -> Result<()> {
+        let id = if DEV_55.is_off() { 0 } else { current_device(Device::ext_dev(0).kind) };
+        let mut machine = self.machine();
+        machine.log(Call::Launch(id, stream));
+        machine.push(id, stream, Work::Kernel(Box::new(move |memory| kernel(memory, id))))
+    }
+
+    /// Every call so far, in order.
+    pub fn calls(&self) -> Vec<Call> {
+        self.machine().calls.clone()
+    }
+
+    /// What callers did wrong so far.
+    pub fn hazards(&self) -> Vec<Hazard> {
+        self.machine().hazards.clone()
+    }
+
+    /// [`Simulated::hazards`] plus what is wrong at the end: work that nobody waited for, and memory that nobody freed.
+    pub fn finish(&self) -> Vec<Hazard> {
+        let machine = self.machine();
+        let mut hazards = machine.hazards.clone();
+        hazards.extend(machine.leftovers());
+        hazards
+    }
+
+    /// Bytes of memory in use.
+    pub fn bytes_in_use(&self) -> usize {
+        self.machine().memory.bytes_in_use()
+    }
+
+    fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.shared.machine()
+    }
+
+    fn here(&self, device: Device) -> Result<i32> {
+        let id = device.id;
+        if (0..self.devices).contains(&id) || DEV_42.is_off() {
+            return Ok(id);
+        }
+        refuse(DEV_42, Kind::Missing, format!("Invalid device id {id}: {} are here", self.devices))
+    }
+}
+
+impl Shared {
+    fn machine(&self) -> MutexGuard<'_, Machine> {
+        // A kernel that panicked leaves the machine as consistent as a device reset does.
+        self.machine.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl SpaceSource for Shared {
+    fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
+        self.machine().alloc(device, nbytes, alignment, hint)
+    }
+
+    unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
+        self.machine().free(device, space)
+    }
+}
+
+impl DeviceApi for Simulated {
+    fn set_device(&self, device: Device) -> Result<()> {
+        let id = self.here(device)?;
+        set_current_device(Device::ext_dev(id));
+        self.machine().log(Call::SetDevice(id));
+        Ok(())
+    }
+
+    fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
+        if attribute == Attribute::Exist {
+            return Value::int(self.here(device).is_ok());
+        }
+        self.here(device)?;
+        match attribute {
+            Attribute::MaxThreadsPerBlock => Value::int(256),
+            Attribute::WarpSize => Value::int(1),
+            Attribute::ComputeVersion => Value::text("1.0"),
+            Attribute::DeviceName => Value::text("simulated"),
+            Attribute::MaxThreadDimensions => Value::text("[256, 256, 64]"),
+            Attribute::MultiProcessorCount => Value::int(1),
+            _ if DEV_08.is_off() => Value::int(0),
+            _ => Ok(Value::None),
+        }
+    }
+
+    fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
+        self.here(device)?;
+        self.shared.alloc(device, nbytes, alignment, hint)
+    }
+
+    unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
+        // SAFETY: the machine checks the space itself.
+        unsafe { self.shared.free(device, space) }
+    }
+
+    unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
+        let mut copy = *copy;
+        if DEV_39.is_off() {
+            copy.nbytes = copy.nbytes.saturating_sub(1);
+        }
+        self.machine().copy(copy, stream)
+    }
+
+    fn sync(&self, device: Device, stream: Stream) -> Result<()> {
+        let id = self.here(device)?;
+        let early = self.shared.bug == Some(Bug::SyncReturnsEarly) || DEV_36.is_off();
+        let mut machine = self.machine();
+        machine.log(Call::Sync(id, stream));
+        if early { Ok(()) } else { machine.drain(id, stream) }
+    }
+
+    fn create_stream(&self, device: Device) -> Result<Stream> {
+        let id = self.here(device)?;
+        Ok(self.machine().create_stream(id))
+    }
+
+    unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
+        let id = self.here(device)?;
+        self.machine().free_stream(id, stream)
+    }
+
+    fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
+        let id = self.here(device)?;
+        let mut machine = self.machine();
+        machine.log(Call::SyncStreams(id, before, after));
+        if DEV_38.is_off() {
+            return Ok(());
+        }
+        machine.order(id, before, after)
+    }
+
+    fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> Result<Space> {
+        self.here(device)?;
+        if self.shared.bug == Some(Bug::WorkspaceTwice) || DEV_41.is_off() {
+            let mut machine = self.machine();
+            if let Some(space) = machine.handed_out.pop() {
+                return Ok(space);
+            }
+            drop(machine);
+            let space = self.pools.alloc(device, nbytes)?;
+            self.machine().handed_out.push(space);
+            return Ok(space);
+        }
+        self.pools.alloc(device, nbytes)
+    }
+
+    unsafe fn free_workspace(&self, device: Device, space: Space) -> Result<()> {
+        let twice = self.shared.bug == Some(Bug::WorkspaceTwice) || DEV_41.is_off();
+        match self.pools.free(device, space) {
+            Err(_) if twice => Ok(()),
+            freed => {
+                if freed.is_err() {
+                    self.machine().hazards.push(Hazard::WorkspaceNotTaken(space));
+                }
+                self.machine().handed_out.retain(|other| *other != space);
+                freed
+            }
+        }
+    }
+
+    fn pools_workspace(&self) -> bool {
+        true
+    }
+}
+
+/// The failure that was asked for with [`Simulated::fail_alloc`].
+fn injected(nbytes: usize) -> Error {
+    Error::OutOfMemory {
+        nbytes,
+        by: "injected failure".into(),
+    }
+}
