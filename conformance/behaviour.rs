@@ -4,15 +4,15 @@ use crate::rule::Rule;
 use std::fmt;
 
 /// A rule of behaviour, as a program that drives a subject.
-pub struct Behaviour<P: ?Sized> {
+pub struct Behaviour<R> {
     /// `chapter/what-it-demands`, as cases are named.
     pub id: &'static str,
     /// The rules that it holds the subject to.
     pub rules: &'static [Rule],
     /// What goes wrong for a user where it is broken.
     pub why: &'static str,
-    /// Drives the subject.
-    pub run: fn(&P) -> Outcome,
+    /// Drives the subject: a `fn` from whatever the chapter probes with to [`Outcome`].
+    pub run: R,
 }
 
 /// How a behaviour went.

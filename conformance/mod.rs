@@ -1,5 +1,7 @@
 //! The conformance suite: cases as data, adapters that put an implementation to them, verdicts and reports.
 
+pub mod behaviour;
+pub mod device;
 pub mod op;
 
 /// The chapter `blob`.

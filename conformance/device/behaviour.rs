@@ -8,8 +8,11 @@ use crate::device::{
     TensorRef, Value,
 };
 
+/// Drives one device.
+pub type OnDevice = fn(&Probe<'_>) -> Outcome;
+
 /// Every behaviour that a [`DeviceApi`](crate::device::DeviceApi) is held to.
-pub const CASES: &[Behaviour<Probe<'_>>] = &[
+pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/attributes-have-their-types",
         rules: &[DEV_08],

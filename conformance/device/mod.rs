@@ -49,7 +49,7 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Report {
 }
 
 /// Runs a behaviour; a panic of the device is the behaviour's failure and nobody else's.
-fn guarded(case: &Behaviour<Probe<'_>>, probe: &Probe<'_>) -> Outcome {
+fn guarded(case: &Behaviour<behaviour::OnDevice>, probe: &Probe<'_>) -> Outcome {
     let run = std::panic::AssertUnwindSafe(|| (case.run)(probe));
     std::panic::catch_unwind(run).unwrap_or_else(|_| Failure::broken("the device panicked"))
 }

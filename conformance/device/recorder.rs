@@ -27,6 +27,11 @@ impl Recorder {
         std::mem::take(&mut *self.lock())
     }
 
+    /// What was asked so far, kept.
+    pub fn peek(&self) -> Vec<String> {
+        self.lock().clone()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
         self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

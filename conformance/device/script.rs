@@ -164,10 +164,20 @@ impl fmt::Display for Minimal {
 
 /// Runs random scripts until one differs, and shrinks it.
 pub fn walk(api: &dyn DeviceApi, device: Device, walk: &Walk) -> Result<(), Minimal> {
+    walk_with(&|script| differs(api, device, script), walk)
+}
+
+/// [`walk`] with a new device for every script: what one broken script leaves behind does not disturb the next, so that
+/// shrinking gets further.
+pub fn walk_fresh<D: DeviceApi>(make: impl Fn() -> D, device: Device, walk: &Walk) -> Result<(), Minimal> {
+    walk_with(&|script| differs(&make(), device, script), walk)
+}
+
+fn walk_with(differs: &dyn Fn(&[Step]) -> Option<String>, walk: &Walk) -> Result<(), Minimal> {
     for index in 0..walk.scripts {
         let script = generate(walk.seed.wrapping_add(index as u64), walk.steps);
-        if let Some(difference) = differs(api, device, &script) {
-            return Err(shrink(api, device, script, difference));
+        if let Some(difference) = differs(&script) {
+            return Err(shrink(differs, script, difference));
         }
     }
     Ok(())
@@ -447,11 +457,11 @@ fn compare(actual: &[u8], expected: &[Option<u8>]) -> Result<(), String> {
 }
 
 /// The smallest script that still differs: steps away, then numbers down, until nothing helps.
-fn shrink(api: &dyn DeviceApi, device: Device, script: Vec<Step>, difference: String) -> Minimal {
+fn shrink(differs: &dyn Fn(&[Step]) -> Option<String>, script: Vec<Step>, difference: String) -> Minimal {
     let before = script.len();
     let mut best = (script, difference);
     // A device with a clock of its own may need more than one try to fail again.
-    let fails = |script: &[Step]| (0..3).find_map(|_| differs(api, device, script));
+    let fails = |script: &[Step]| (0..3).find_map(|_| differs(script));
     loop {
         let size_before = weight(&best.0);
         let mut chunk = best.0.len().div_ceil(2);

@@ -37,7 +37,7 @@ use crate::device::error::refuse;
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::{current_device, set_current_device};
 use crate::device::{
-    Attribute, Copy, DEV_08, DEV_36, DEV_38, DEV_39, DEV_41, DEV_42, DEV_55, Dtype, Device, DeviceApi, Error, Result,
+    Attribute, Copy, DEV_08, DEV_10, DEV_11, DEV_36, DEV_38, DEV_39, DEV_41, DEV_42, DEV_55, Dtype, Device, DeviceApi, Error, Result,
     Space, Stream, Value,
 };
 use crate::rule::Kind;
@@ -192,7 +192,9 @@ impl DeviceApi for Simulated {
         match attribute {
             Attribute::MaxThreadsPerBlock => Value::int(256),
             Attribute::WarpSize => Value::int(1),
+            Attribute::ComputeVersion if DEV_11.is_off() => Value::text("one"),
             Attribute::ComputeVersion => Value::text("1.0"),
+            Attribute::MaxThreadDimensions if DEV_10.is_off() => Value::text("256x256x64"),
             Attribute::DeviceName => Value::text("simulated"),
             Attribute::MaxThreadDimensions => Value::text("[256, 256, 64]"),
             Attribute::MultiProcessorCount => Value::int(1),

@@ -1,0 +1,178 @@
+//! The operations of the chapter `device`.
+
+use super::probe::Probe;
+use super::{behaviour, own, script};
+use crate::conformance::behaviour::{Failure, Outcome};
+use crate::conformance::op::{Answer, Op, Refusal};
+use crate::device::simulated::Simulated;
+use crate::device::{Attribute, Device, DeviceApi, Dtype, byte_size, cpu, is_contiguous, kind};
+use crate::release::Release;
+use serde_json::{Value, json};
+
+/// What the built-in implementation does.
+pub const OPS: &[Op] = &[
+    Op {
+        name: "device.behaviour",
+        help: "`value`: the id of a behaviour, such as `device/sync-waits`; `on`: `cpu` or `simulated`, both without it. {\"holds\":true}, or false and why",
+        run: run_behaviour,
+    },
+    Op {
+        name: "device.pool",
+        help: "`value`: a script of [\"alloc\",name,bytes] and [\"free\",name]; the calls that reach the device, and which block each alloc got",
+        run: super::pool::run,
+    },
+    Op {
+        name: "device.name",
+        help: "`value`: a device type; `release`: the text of that release's name of it",
+        run: name,
+    },
+    Op {
+        name: "device.text",
+        help: "`value`: [type, id]; `release`: the device as that release prints it",
+        run: text,
+    },
+    Op {
+        name: "device.session",
+        help: "`value`: [type, session]; the type as the caller of that RPC session knows it",
+        run: session,
+    },
+    Op {
+        name: "device.attribute",
+        help: "`value`: the name of an attribute; `release`: its number there, or null",
+        run: attribute,
+    },
+    Op {
+        name: "device.size",
+        help: "`value`: {shape, dtype: [code, bits, lanes]}; `release`: bytes of the tensor",
+        run: size,
+    },
+    Op {
+        name: "device.contiguous",
+        help: "`value`: {shape, strides}; `release`: whether the tensor lies in one piece",
+        run: contiguous,
+    },
+];
+
+/// Finds a behaviour and runs it on every built-in device that it is for.
+fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
+    let id = args.get("value").and_then(Value::as_str).unwrap_or_default();
+    let on = args.get("on").and_then(Value::as_str);
+    if let Some(case) = own::CASES.iter().find(|case| case.id == id) {
+        return answer((case.run)());
+    }
+    let run = |api: &dyn DeviceApi, device| -> Option<Outcome> {
+        if id == "device/random-walk" {
+            let far = script::Walk { scripts: 20, ..script::Walk::default() };
+            return Some(script::walk(api, device, &far).map_err(|found| Failure::Broken(found.to_string())));
+        }
+        let case = behaviour::CASES.iter().find(|case| case.id == id)?;
+        Some((case.run)(&Probe::new(api, device)))
+    };
+    let simulated = Simulated::new(3);
+    let devices: [(&str, &dyn DeviceApi, Device); 2] =
+        [("cpu", cpu::cpu(), Device::CPU), ("simulated", &simulated, Device::ext_dev(0))];
+    let mut skipped = None;
+    let mut held = false;
+    for (name, api, device) in devices.into_iter().filter(|(name, ..)| on.is_none_or(|on| on == *name)) {
+        match run(api, device) {
+            None => return Err(Refusal::Unsupported(format!("there is no behaviour `{id}`"))),
+            Some(Ok(())) => held = true,
+            Some(Err(Failure::Broken(how))) => return answer(Failure::broken(format!("{name}: {how}"))),
+            Some(Err(Failure::Skipped(why))) => skipped = Some(format!("{name}: {why}")),
+        }
+    }
+    match skipped {
+        Some(why) if !held => Err(Refusal::Unsupported(why)),
+        _ => answer(Ok(())),
+    }
+}
+
+/// The answer of `device.behaviour` for how it went.
+pub fn answer(outcome: Outcome) -> Result<Answer, Refusal> {
+    let value = match outcome {
+        Ok(()) => json!({"holds": true}),
+        Err(Failure::Broken(how)) => json!({"holds": false, "because": how}),
+        Err(Failure::Skipped(why)) => return Err(Refusal::Unsupported(why)),
+    };
+    Ok(Answer { value, findings: Vec::new() })
+}
+
+fn name(args: &Value) -> Result<Answer, Refusal> {
+    let number = integer(args.get("value"))?;
+    refused_or(kind::name_in(number as i32, release(args)?))
+}
+
+fn text(args: &Value) -> Result<Answer, Refusal> {
+    refused_or(pair(args)?.text_in(release(args)?))
+}
+
+fn session(args: &Value) -> Result<Answer, Refusal> {
+    let Device { kind, id } = pair(args)?;
+    refused_or(Device::new(kind, 0).in_session(id).map(|device| device.kind))
+}
+
+fn attribute(args: &Value) -> Result<Answer, Refusal> {
+    let wanted = args.get("value").and_then(Value::as_str).unwrap_or_default();
+    let found = Attribute::ALL.into_iter().find(|attribute| attribute.name() == wanted);
+    let attribute = found.ok_or_else(|| Refusal::Unsupported(format!("there is no attribute `{wanted}`")))?;
+    Ok(value(json!(attribute.number_in(release(args)?))))
+}
+
+fn size(args: &Value) -> Result<Answer, Refusal> {
+    let of = args.get("value").unwrap_or(&Value::Null);
+    let dtype = integers(of.get("dtype"))?;
+    let &[code, bits, lanes] = dtype.as_slice() else {
+        return Err(Refusal::Unsupported("`dtype` is [code, bits, lanes]".into()));
+    };
+    let dtype = Dtype { code: code as u8, bits: bits as u8, lanes: lanes as u16 };
+    Ok(value(json!(byte_size(&integers(of.get("shape"))?, dtype, release(args)?))))
+}
+
+fn contiguous(args: &Value) -> Result<Answer, Refusal> {
+    let of = args.get("value").unwrap_or(&Value::Null);
+    let shape = integers(of.get("shape"))?;
+    let strides = match of.get("strides") {
+        None | Some(Value::Null) => None,
+        strides => Some(integers(strides)?),
+    };
+    Ok(value(json!(is_contiguous(&shape, strides.as_deref(), release(args)?))))
+}
+
+pub(super) fn value(value: Value) -> Answer {
+    Answer { value, findings: Vec::new() }
+}
+
+/// An answer, the rule that was broken, or a failure that is neither.
+pub(super) fn refused_or<T: Into<Value>>(result: crate::device::Result<T>) -> Result<Answer, Refusal> {
+    match result {
+        Ok(answer) => Ok(value(answer.into())),
+        Err(crate::device::Error::Refused(broken)) => Err(Refusal::Rejected(broken)),
+        Err(other) => Err(Refusal::Unsupported(other.to_string())),
+    }
+}
+
+pub(super) fn release(args: &Value) -> Result<Release, Refusal> {
+    match args.get("release").and_then(Value::as_str) {
+        None => Ok(Release::LAST),
+        Some(text) => text.parse().map_err(Refusal::Unsupported),
+    }
+}
+
+fn integer(value: Option<&Value>) -> Result<i64, Refusal> {
+    value
+        .and_then(Value::as_i64)
+        .ok_or_else(|| Refusal::Unsupported("an integer is missing".into()))
+}
+
+pub(super) fn integers(list: Option<&Value>) -> Result<Vec<i64>, Refusal> {
+    let list = list.and_then(Value::as_array).map(Vec::as_slice);
+    let list = list.ok_or_else(|| Refusal::Unsupported("a list of integers is missing".into()))?;
+    list.iter().map(|item| integer(Some(item))).collect()
+}
+
+fn pair(args: &Value) -> Result<Device, Refusal> {
+    match integers(args.get("value"))?.as_slice() {
+        &[kind, id] => Ok(Device::new(kind as i32, id as i32)),
+        _ => Err(Refusal::Unsupported("`value` is a pair of integers".into())),
+    }
+}

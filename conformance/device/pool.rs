@@ -1,0 +1,69 @@
+//! `device.pool`: a workspace pool as a script and a log.
+
+use super::ops::{refused_or, value};
+use crate::conformance::op::{Answer, Refusal};
+use crate::device::pool::{Pool, SpaceSource};
+use crate::device::{Device, Dtype, Result as DeviceResult, Space};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// Counts blocks instead of allocating them: block n is the handle n.
+#[derive(Default)]
+struct Counter {
+    calls: Mutex<Vec<Value>>,
+    next: Mutex<usize>,
+}
+
+impl SpaceSource for Counter {
+    fn alloc(&self, _: Device, nbytes: usize, alignment: usize, _: Dtype) -> DeviceResult<Space> {
+        let mut next = lock(&self.next);
+        *next += 1;
+        lock(&self.calls).push(json!(["alloc", *next, nbytes, alignment]));
+        Ok(Space(std::ptr::without_provenance_mut(*next)))
+    }
+
+    unsafe fn free(&self, _: Device, space: Space) -> DeviceResult<()> {
+        lock(&self.calls).push(json!(["free", space.address()]));
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Runs the script; `{"calls":[...],"blocks":[...]}`.
+pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
+    let wrong = || Refusal::Unsupported("`value` is a list of [\"alloc\",name,bytes] and [\"free\",name]".into());
+    let script = args.get("value").and_then(Value::as_array).ok_or_else(wrong)?;
+    let source = Counter::default();
+    let mut pool = Pool::default();
+    let mut blocks = Vec::new();
+    let mut named: HashMap<&str, Space> = HashMap::new();
+    for step in script {
+        let name = step.get(1).and_then(Value::as_str).ok_or_else(wrong)?;
+        match step.get(0).and_then(Value::as_str) {
+            Some("alloc") => {
+                let nbytes = step.get(2).and_then(Value::as_u64).ok_or_else(wrong)?;
+                match pool.alloc(&source, Device::ext_dev(0), nbytes as usize) {
+                    Ok(space) => {
+                        named.insert(name, space);
+                        blocks.push(space.address());
+                    }
+                    Err(error) => return refused_or::<Value>(Err(error)),
+                }
+            }
+            Some("free") => {
+                // A name that was never given is a stranger's pointer.
+                let space = named.get(name).copied().unwrap_or(Space::NULL);
+                if let Err(error) = pool.free(space) {
+                    return refused_or::<Value>(Err(error));
+                }
+            }
+            _ => return Err(wrong()),
+        }
+    }
+    let calls = lock(&source.calls).clone();
+    Ok(value(json!({"calls": calls, "blocks": blocks})))
+}

@@ -1,0 +1,57 @@
+//! Devices: the contract on every backend that is here, planted bugs, and the pool against a model of it.
+#![cfg(feature = "suite")]
+
+use tvmspec::conformance::behaviour::Failure;
+use tvmspec::conformance::device::{contract, contract_on, own, script};
+use tvmspec::device::simulated::{Bug, Simulated};
+use tvmspec::device::{Device, cpu};
+
+#[test]
+fn the_cpu_keeps_the_contract() {
+    let report = contract_on(cpu::cpu(), Device::CPU);
+    println!("{report}");
+    assert!(report.holds(), "{report}");
+}
+
+#[test]
+fn the_simulated_device_keeps_the_contract() {
+    for seed in [1, 2, 3] {
+        let simulated = Simulated::new(seed);
+        let report = contract(&simulated);
+        println!("{report}");
+        assert!(report.holds(), "seed {seed}: {report}");
+    }
+}
+
+#[test]
+fn the_chapters_own_half_holds() {
+    for case in own::CASES {
+        match (case.run)() {
+            Ok(()) => {}
+            Err(Failure::Skipped(why)) => println!("{}: skipped, because {why}", case.id),
+            Err(Failure::Broken(how)) => panic!("{}: {how}", case.id),
+        }
+    }
+}
+
+#[test]
+fn every_planted_bug_is_found_by_the_behaviours() {
+    for bug in Bug::ALL {
+        let report = contract(&Simulated::with_bug(1, bug));
+        let behaviours: Vec<&str> =
+            report.broken().map(|result| result.id).filter(|id| *id != "device/random-walk").collect();
+        println!("{bug:?}: {}", behaviours.join(", "));
+        assert!(!behaviours.is_empty(), "{bug:?} was not noticed:\n{report}");
+    }
+}
+
+#[test]
+fn every_planted_bug_is_found_by_the_walk_and_shrunk() {
+    for bug in Bug::ALL {
+        let far = script::Walk { scripts: 400, ..script::Walk::default() };
+        let make = || Simulated::with_bug(1, bug);
+        let found = script::walk_fresh(make, Device::ext_dev(0), &far).expect_err("a planted bug");
+        println!("{bug:?}: {found}");
+        assert!(found.script.len() <= 7, "{bug:?} was not shrunk far enough: {found}");
+    }
+}
