@@ -56,10 +56,16 @@ impl<E: std::error::Error> From<E> for Failure {
 
 /// Broken unless `kept`.
 pub fn demand(kept: bool, otherwise: impl FnOnce() -> String) -> Outcome {
-    if kept { Ok(()) } else { Failure::broken(otherwise()) }
+    if kept {
+        Ok(())
+    } else {
+        Failure::broken(otherwise())
+    }
 }
 
 /// Broken unless `actual` is `expected`; `what` names it.
 pub fn expect<T: PartialEq + fmt::Debug>(actual: T, expected: T, what: &str) -> Outcome {
-    demand(actual == expected, || format!("{what}: expected {expected:?}, got {actual:?}"))
+    demand(actual == expected, || {
+        format!("{what}: expected {expected:?}, got {actual:?}")
+    })
 }

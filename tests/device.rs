@@ -38,8 +38,11 @@ fn the_chapters_own_half_holds() {
 fn every_planted_bug_is_found_by_the_behaviours() {
     for bug in Bug::ALL {
         let report = contract(&Simulated::with_bug(1, bug));
-        let behaviours: Vec<&str> =
-            report.broken().map(|result| result.id).filter(|id| *id != "device/random-walk").collect();
+        let behaviours: Vec<&str> = report
+            .broken()
+            .map(|result| result.id)
+            .filter(|id| *id != "device/random-walk")
+            .collect();
         println!("{bug:?}: {}", behaviours.join(", "));
         assert!(!behaviours.is_empty(), "{bug:?} was not noticed:\n{report}");
     }
@@ -48,10 +51,16 @@ fn every_planted_bug_is_found_by_the_behaviours() {
 #[test]
 fn every_planted_bug_is_found_by_the_walk_and_shrunk() {
     for bug in Bug::ALL {
-        let far = script::Walk { scripts: 400, ..script::Walk::default() };
+        let far = script::Walk {
+            scripts: 400,
+            ..script::Walk::default()
+        };
         let make = || Simulated::with_bug(1, bug);
         let found = script::walk_fresh(make, Device::ext_dev(0), &far).expect_err("a planted bug");
         println!("{bug:?}: {found}");
-        assert!(found.script.len() <= 7, "{bug:?} was not shrunk far enough: {found}");
+        assert!(
+            found.script.len() <= 7,
+            "{bug:?} was not shrunk far enough: {found}"
+        );
     }
 }

@@ -3,9 +3,9 @@
 use super::probe::{Probe, pattern};
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
 use crate::device::{
-    Attribute, DEV_08, DEV_10, DEV_11, DEV_12, DEV_13, DEV_16, DEV_17, DEV_18, DEV_22, DEV_23, DEV_26, DEV_30, DEV_31,
-    DEV_32, DEV_33, DEV_35, DEV_36, DEV_37, DEV_38, DEV_39, DEV_40, DEV_41, DEV_42, DEV_46, Device, Dtype, Space, Stream,
-    TensorRef, Value,
+    Attribute, DEV_08, DEV_10, DEV_11, DEV_12, DEV_13, DEV_16, DEV_17, DEV_18, DEV_22, DEV_23,
+    DEV_26, DEV_30, DEV_31, DEV_32, DEV_33, DEV_35, DEV_36, DEV_37, DEV_38, DEV_39, DEV_40, DEV_41,
+    DEV_42, DEV_46, Device, Dtype, Space, Stream, TensorRef, Value,
 };
 
 /// Drives one device.
@@ -188,7 +188,10 @@ fn attributes_have_their_types(probe: &Probe<'_>) -> Outcome {
             Attribute::ComputeVersion
             | Attribute::DeviceName
             | Attribute::MaxThreadDimensions
-            | Attribute::DriverVersion => matches!(&answer, Value::None) || matches!(&answer, Value::Text(text) if !text.is_empty()),
+            | Attribute::DriverVersion => {
+                matches!(&answer, Value::None)
+                    || matches!(&answer, Value::Text(text) if !text.is_empty())
+            }
             // A number up to 0.13, a name later.
             Attribute::GcnArch => !matches!(answer, Value::Int(0)),
             // -1 is unknown.
@@ -201,33 +204,50 @@ fn attributes_have_their_types(probe: &Probe<'_>) -> Outcome {
 }
 
 fn thread_dimensions_are_a_list(probe: &Probe<'_>) -> Outcome {
-    let Value::Text(text) = probe.api.attribute(probe.device, Attribute::MaxThreadDimensions)? else {
+    let Value::Text(text) = probe
+        .api
+        .attribute(probe.device, Attribute::MaxThreadDimensions)?
+    else {
         return Failure::skipped("the device does not know its thread dimensions");
     };
     let axes = serde_json::from_str::<[u64; 3]>(&text);
-    demand(axes.is_ok_and(|axes| !axes.contains(&0)), || format!("`{text}` is no JSON list of three sizes"))
+    demand(axes.is_ok_and(|axes| !axes.contains(&0)), || {
+        format!("`{text}` is no JSON list of three sizes")
+    })
 }
 
 fn compute_version_is_numbers(probe: &Probe<'_>) -> Outcome {
-    let Value::Text(text) = probe.api.attribute(probe.device, Attribute::ComputeVersion)? else {
+    let Value::Text(text) = probe
+        .api
+        .attribute(probe.device, Attribute::ComputeVersion)?
+    else {
         return Failure::skipped("the device has no compute version");
     };
     let parts: Vec<&str> = text.split('.').collect();
     let numbers = parts.iter().all(|part| part.parse::<u32>().is_ok());
-    demand(numbers && (2..=3).contains(&parts.len()), || format!("`{text}` is not major.minor or major.minor.patch"))
+    demand(numbers && (2..=3).contains(&parts.len()), || {
+        format!("`{text}` is not major.minor or major.minor.patch")
+    })
 }
 
 fn memory_is_aligned(probe: &Probe<'_>) -> Outcome {
     if !probe.api.supports_pointer_arithmetic() {
-        return Failure::skipped("handles of this device are not addresses that the host may look at");
+        return Failure::skipped(
+            "handles of this device are not addresses that the host may look at",
+        );
     }
     for alignment in [64, 128, 256] {
         let mut held = Vec::new();
         for nbytes in [1, 24, 40, 100, 4096, 24, 72] {
-            let space = probe.api.alloc(probe.device, nbytes, alignment, Dtype::UINT8)?;
+            let space = probe
+                .api
+                .alloc(probe.device, nbytes, alignment, Dtype::UINT8)?;
             held.push(space);
             demand(space.address().is_multiple_of(alignment), || {
-                format!("{nbytes} bytes at {:#x}, asked for alignment {alignment}", space.address())
+                format!(
+                    "{nbytes} bytes at {:#x}, asked for alignment {alignment}",
+                    space.address()
+                )
             })?;
         }
         for space in held {
@@ -251,19 +271,28 @@ fn flat_scopes_are_flat(probe: &Probe<'_>) -> Outcome {
 }
 
 fn unknown_scope_is_refused(probe: &Probe<'_>) -> Outcome {
-    let given = probe.api.alloc_scoped(probe.device, &[4], Dtype::FLOAT32, Some("no.such.scope"));
+    let given = probe
+        .api
+        .alloc_scoped(probe.device, &[4], Dtype::FLOAT32, Some("no.such.scope"));
     if let Ok(space) = given {
         // SAFETY: allocated above, freed once.
         unsafe { probe.api.free(probe.device, space)? };
         return Failure::broken("memory was given for scope `no.such.scope`");
     }
     let tensor = tensor(probe, Space::NULL, &[4], None, 0);
-    demand(probe.api.data_size(&tensor, Some("no.such.scope")).is_err(), || {
-        "a size was given for scope `no.such.scope`".into()
-    })
+    demand(
+        probe.api.data_size(&tensor, Some("no.such.scope")).is_err(),
+        || "a size was given for scope `no.such.scope`".into(),
+    )
 }
 
-fn tensor<'a>(probe: &Probe<'_>, data: Space, shape: &'a [i64], strides: Option<&'a [i64]>, byte_offset: u64) -> TensorRef<'a> {
+fn tensor<'a>(
+    probe: &Probe<'_>,
+    data: Space,
+    shape: &'a [i64],
+    strides: Option<&'a [i64]>,
+    byte_offset: u64,
+) -> TensorRef<'a> {
     TensorRef {
         data,
         device: probe.device,
@@ -283,7 +312,9 @@ fn tensor_sizes_must_match(probe: &Probe<'_>) -> Outcome {
     let Err(error) = (unsafe { probe.api.copy_tensor(&from, &to, STREAM) }) else {
         return Failure::broken("8 bytes were copied to a tensor of 9");
     };
-    demand(error.rule().is_none_or(|rule| rule == DEV_16), || format!("refused, but not for the sizes: {error}"))
+    demand(error.rule().is_none_or(|rule| rule == DEV_16), || {
+        format!("refused, but not for the sizes: {error}")
+    })
 }
 
 fn strided_tensor_is_refused(probe: &Probe<'_>) -> Outcome {
@@ -292,9 +323,12 @@ fn strided_tensor_is_refused(probe: &Probe<'_>) -> Outcome {
     let strided = tensor(probe, to.space, &[2, 4], Some(&[1, 2]), 0);
     // SAFETY: both spaces hold the tensors.
     let refused = unsafe {
-        probe.api.copy_tensor(&flat, &strided, STREAM).is_err() && probe.api.copy_tensor(&strided, &flat, STREAM).is_err()
+        probe.api.copy_tensor(&flat, &strided, STREAM).is_err()
+            && probe.api.copy_tensor(&strided, &flat, STREAM).is_err()
     };
-    demand(refused, || "a strided tensor was copied as if it lay in one piece".into())
+    demand(refused, || {
+        "a strided tensor was copied as if it lay in one piece".into()
+    })
 }
 
 fn extent_one_axes_do_not_count(probe: &Probe<'_>) -> Outcome {
@@ -332,7 +366,9 @@ fn stream_of_thread(probe: &Probe<'_>) -> Outcome {
         let there = std::thread::scope(|scope| scope.spawn(|| api.current_stream(device)).join());
         let replaced = crate::device::stream::set(device, before);
         expect(here, stream, "the stream of the thread that set it")?;
-        demand(there.is_ok_and(|there| there == STREAM), || "another thread sees the stream".into())?;
+        demand(there.is_ok_and(|there| there == STREAM), || {
+            "another thread sees the stream".into()
+        })?;
         expect(replaced, stream, "the stream that was replaced")
     })
 }
@@ -364,16 +400,25 @@ fn workspace_order(probe: &Probe<'_>) -> Outcome {
         // A thread of its own has a pool of its own.
         let order = std::thread::scope(|scope| scope.spawn(|| order_of_reuse(probe, back)).join());
         let order = order.map_err(|_| Failure::Broken("the device panicked".into()))??;
-        expect(order.as_str(), again, &format!("blocks after {back} came back"))?;
+        expect(
+            order.as_str(),
+            again,
+            &format!("blocks after {back} came back"),
+        )?;
     }
     Ok(())
 }
 
 fn order_of_reuse(probe: &Probe<'_>, back: &str) -> Result<String, Failure> {
-    let mut blocks: Vec<_> = (0..back.len()).map(|_| probe.workspace(4096).map(Some)).collect::<Result<_, _>>()?;
+    let mut blocks: Vec<_> = (0..back.len())
+        .map(|_| probe.workspace(4096).map(Some))
+        .collect::<Result<_, _>>()?;
     let spaces: Vec<Space> = blocks.iter().flatten().map(|held| held.space).collect();
     for letter in back.bytes() {
-        if let Some(held) = blocks.get_mut(usize::from(letter - b'A')).and_then(Option::take) {
+        if let Some(held) = blocks
+            .get_mut(usize::from(letter - b'A'))
+            .and_then(Option::take)
+        {
             held.free()?;
         }
     }
@@ -395,11 +440,17 @@ fn foreign_workspace_is_refused(probe: &Probe<'_>) -> Outcome {
     // SAFETY: refusing is all that a pool may do with a space that it does not know, and that is what this is about.
     let refused = unsafe { probe.api.free_workspace(probe.device, foreign.space) };
     drop(held);
-    demand(refused.is_err(), || "the pool took memory that it had not given".into())
+    demand(refused.is_err(), || {
+        "the pool took memory that it had not given".into()
+    })
 }
 
 fn workspace_comes_back_in_any_order(probe: &Probe<'_>) -> Outcome {
-    let [first, second, third] = [probe.workspace(100)?, probe.workspace(100)?, probe.workspace(100)?];
+    let [first, second, third] = [
+        probe.workspace(100)?,
+        probe.workspace(100)?,
+        probe.workspace(100)?,
+    ];
     second.free()?;
     first.free()?;
     third.free()?;
@@ -409,19 +460,25 @@ fn workspace_comes_back_in_any_order(probe: &Probe<'_>) -> Outcome {
 fn workspace_is_per_device(probe: &Probe<'_>) -> Outcome {
     pooled(probe)?;
     let other = Device::new(probe.device.kind, probe.device.id + 1);
-    if probe.device.kind != Device::CPU.kind && probe.api.attribute(other, Attribute::Exist)? != Value::Int(1) {
+    if probe.device.kind != Device::CPU.kind
+        && probe.api.attribute(other, Attribute::Exist)? != Value::Int(1)
+    {
         return Failure::skipped("there is one device of this type");
     }
     let first = probe.workspace(4096)?;
     let space = first.space;
     first.free()?;
     let there = Probe::new(probe.api, other).workspace(4096)?;
-    demand(there.space != space, || "memory of one device was handed out for another".into())
+    demand(there.space != space, || {
+        "memory of one device was handed out for another".into()
+    })
 }
 
 fn empty_workspace_is_something(probe: &Probe<'_>) -> Outcome {
     let [first, second] = [probe.workspace(0)?, probe.workspace(0)?];
-    demand(!first.space.is_null() && !second.space.is_null(), || "a workspace of no bytes is null".into())
+    demand(!first.space.is_null() && !second.space.is_null(), || {
+        "a workspace of no bytes is null".into()
+    })
 }
 
 fn sync_waits(probe: &Probe<'_>) -> Outcome {
@@ -438,10 +495,18 @@ fn sync_waits(probe: &Probe<'_>) -> Outcome {
 
 /// Compares buffers and names the first difference only.
 fn same(actual: &[u8], expected: &[u8], what: &str) -> Outcome {
-    let differs = actual.iter().zip(expected).position(|(actual, expected)| actual != expected);
+    let differs = actual
+        .iter()
+        .zip(expected)
+        .position(|(actual, expected)| actual != expected);
     match differs {
         None => expect(actual.len(), expected.len(), what),
-        Some(at) => Failure::broken(format!("{what}: byte {at} of {} is {:#04x}, not {:#04x}", expected.len(), actual[at], expected[at])),
+        Some(at) => Failure::broken(format!(
+            "{what}: byte {at} of {} is {:#04x}, not {:#04x}",
+            expected.len(),
+            actual[at],
+            expected[at]
+        )),
     }
 }
 
@@ -452,7 +517,11 @@ fn stream_runs_in_order(probe: &Probe<'_>) -> Outcome {
             space.write(0, &pattern(round, 256), stream)?;
             space.copy_to(0, &other, 0, 256, stream)?;
         }
-        same(&other.read(0, 256, stream)?, &pattern(9, 256), "the last of ten writes")
+        same(
+            &other.read(0, 256, stream)?,
+            &pattern(9, 256),
+            "the last of ten writes",
+        )
     })
 }
 
@@ -465,7 +534,11 @@ fn streams_wait_for_each_other(probe: &Probe<'_>) -> Outcome {
                 space.write(0, &bytes, first)?;
                 probe.api.sync_streams(probe.device, first, second)?;
                 space.copy_to(0, &other, 0, 1 << 14, second)?;
-                same(&other.read(0, 1 << 14, second)?, &bytes, "what the second stream copied")?;
+                same(
+                    &other.read(0, 1 << 14, second)?,
+                    &bytes,
+                    "what the second stream copied",
+                )?;
                 probe.sync(first)?;
             }
             Ok(())
@@ -476,19 +549,42 @@ fn streams_wait_for_each_other(probe: &Probe<'_>) -> Outcome {
 fn copy_moves_exactly_its_bytes(probe: &Probe<'_>) -> Outcome {
     let [from, to] = [probe.space(300)?, probe.space(300)?];
     from.write(0, &pattern(3, 300), STREAM)?;
-    for (from_offset, to_offset, nbytes) in [(0, 0, 1), (1, 3, 5), (17, 64, 33), (4, 0, 299 - 4), (0, 150, 150)] {
+    for (from_offset, to_offset, nbytes) in [
+        (0, 0, 1),
+        (1, 3, 5),
+        (17, 64, 33),
+        (4, 0, 299 - 4),
+        (0, 150, 150),
+    ] {
         to.write(0, &[9; 300], STREAM)?;
         from.copy_to(from_offset, &to, to_offset, nbytes, STREAM)?;
         let mut expected = vec![9; 300];
-        expected.splice(to_offset..to_offset + nbytes, pattern(3, 300)[from_offset..from_offset + nbytes].iter().copied());
-        same(&to.read(0, 300, STREAM)?, &expected, &format!("{nbytes} bytes from {from_offset} to {to_offset}"))?;
+        expected.splice(
+            to_offset..to_offset + nbytes,
+            pattern(3, 300)[from_offset..from_offset + nbytes]
+                .iter()
+                .copied(),
+        );
+        same(
+            &to.read(0, 300, STREAM)?,
+            &expected,
+            &format!("{nbytes} bytes from {from_offset} to {to_offset}"),
+        )?;
     }
     to.write(5, &[1, 2, 3], STREAM)?;
-    same(&to.read(4, 3, STREAM)?, &[from_pattern(&to, 4)?, 1, 2], "a write at an odd offset")
+    same(
+        &to.read(4, 3, STREAM)?,
+        &[from_pattern(&to, 4)?, 1, 2],
+        "a write at an odd offset",
+    )
 }
 
 fn from_pattern(space: &super::probe::Held<'_>, at: usize) -> Result<u8, Failure> {
-    Ok(space.read(at, 1, STREAM)?.first().copied().unwrap_or_default())
+    Ok(space
+        .read(at, 1, STREAM)?
+        .first()
+        .copied()
+        .unwrap_or_default())
 }
 
 fn empty_copy_is_nothing(probe: &Probe<'_>) -> Outcome {
@@ -496,7 +592,11 @@ fn empty_copy_is_nothing(probe: &Probe<'_>) -> Outcome {
     to.write(0, &pattern(4, 8), STREAM)?;
     from.copy_to(0, &to, 0, 0, STREAM)?;
     to.write(3, &[], STREAM)?;
-    same(&to.read(0, 8, STREAM)?, &pattern(4, 8), "after copies of no bytes")
+    same(
+        &to.read(0, 8, STREAM)?,
+        &pattern(4, 8),
+        "after copies of no bytes",
+    )
 }
 
 fn overlapping_copy(probe: &Probe<'_>) -> Outcome {
@@ -504,10 +604,17 @@ fn overlapping_copy(probe: &Probe<'_>) -> Outcome {
         let space = probe.space(128)?;
         let mut expected = pattern(5, 128);
         space.write(0, &expected, STREAM)?;
-        if space.copy_to(from_offset, &space, to_offset, 96, STREAM).is_ok() {
+        if space
+            .copy_to(from_offset, &space, to_offset, 96, STREAM)
+            .is_ok()
+        {
             expected.copy_within(from_offset..from_offset + 96, to_offset);
         }
-        same(&space.read(0, 128, STREAM)?, &expected, &format!("96 bytes from {from_offset} to {to_offset} of one space"))?;
+        same(
+            &space.read(0, 128, STREAM)?,
+            &expected,
+            &format!("96 bytes from {from_offset} to {to_offset} of one space"),
+        )?;
     }
     Ok(())
 }
@@ -522,14 +629,20 @@ fn workspaces_are_distinct(probe: &Probe<'_>) -> Outcome {
     distinct(sizes.into_iter().map(|nbytes| probe.workspace(nbytes)))
 }
 
-fn distinct<'a>(spaces: impl Iterator<Item = Result<super::probe::Held<'a>, crate::device::Error>>) -> Outcome {
+fn distinct<'a>(
+    spaces: impl Iterator<Item = Result<super::probe::Held<'a>, crate::device::Error>>,
+) -> Outcome {
     let spaces: Vec<_> = spaces.collect::<Result<_, _>>()?;
     for (seed, space) in spaces.iter().enumerate() {
         space.write(0, &pattern(seed + 30, space.nbytes), STREAM)?;
     }
     for (seed, space) in spaces.iter().enumerate() {
         let bytes = space.read(0, space.nbytes, STREAM)?;
-        same(&bytes, &pattern(seed + 30, space.nbytes), &format!("space {seed} of {}", spaces.len()))?;
+        same(
+            &bytes,
+            &pattern(seed + 30, space.nbytes),
+            &format!("space {seed} of {}", spaces.len()),
+        )?;
     }
     Ok(())
 }
@@ -540,8 +653,14 @@ fn set_device(probe: &Probe<'_>) -> Outcome {
         return Ok(());
     }
     let nowhere = Device::new(probe.device.kind, 1000);
-    demand(probe.api.set_device(nowhere).is_err(), || "device 1000 was made current".into())?;
-    expect(probe.api.attribute(nowhere, Attribute::Exist)?, Value::Int(0), "exist of device 1000")
+    demand(probe.api.set_device(nowhere).is_err(), || {
+        "device 1000 was made current".into()
+    })?;
+    expect(
+        probe.api.attribute(nowhere, Attribute::Exist)?,
+        Value::Int(0),
+        "exist of device 1000",
+    )
 }
 
 fn free_waits_for_queued_work(probe: &Probe<'_>) -> Outcome {
@@ -555,8 +674,16 @@ fn free_waits_for_queued_work(probe: &Probe<'_>) -> Outcome {
         // The next owner of that memory writes to it at once.
         let next = probe.space(512)?;
         next.write(0, &[0xEE; 512], STREAM)?;
-        same(&target.read(0, 512, STREAM)?, &pattern(round + 40, 512), "the copy from freed memory")?;
-        same(&next.read(0, 512, STREAM)?, &[0xEE; 512], "the next owner's memory")?;
+        same(
+            &target.read(0, 512, STREAM)?,
+            &pattern(round + 40, 512),
+            "the copy from freed memory",
+        )?;
+        same(
+            &next.read(0, 512, STREAM)?,
+            &[0xEE; 512],
+            "the next owner's memory",
+        )?;
     }
     Ok(())
 }

@@ -82,13 +82,20 @@ impl Report {
 
     /// What is broken.
     pub fn broken(&self) -> impl Iterator<Item = &Entry> {
-        self.results.iter().filter(|result| matches!(result.outcome, Err(Failure::Broken(_))))
+        self.results
+            .iter()
+            .filter(|result| matches!(result.outcome, Err(Failure::Broken(_))))
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |wanted: fn(&Outcome) -> bool| self.results.iter().filter(|result| wanted(&result.outcome)).count();
+        let count = |wanted: fn(&Outcome) -> bool| {
+            self.results
+                .iter()
+                .filter(|result| wanted(&result.outcome))
+                .count()
+        };
         for result in &self.results {
             match &result.outcome {
                 Ok(()) => {}

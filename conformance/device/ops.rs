@@ -55,29 +55,48 @@ pub const OPS: &[Op] = &[
 
 /// Finds a behaviour and runs it on every built-in device that it is for.
 fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
-    let id = args.get("value").and_then(Value::as_str).unwrap_or_default();
+    let id = args
+        .get("value")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let on = args.get("on").and_then(Value::as_str);
     if let Some(case) = own::CASES.iter().find(|case| case.id == id) {
         return answer((case.run)());
     }
     let run = |api: &dyn DeviceApi, device| -> Option<Outcome> {
         if id == "device/random-walk" {
-            let far = script::Walk { scripts: 20, ..script::Walk::default() };
-            return Some(script::walk(api, device, &far).map_err(|found| Failure::Broken(found.to_string())));
+            let far = script::Walk {
+                scripts: 20,
+                ..script::Walk::default()
+            };
+            return Some(
+                script::walk(api, device, &far).map_err(|found| Failure::Broken(found.to_string())),
+            );
         }
         let case = behaviour::CASES.iter().find(|case| case.id == id)?;
         Some((case.run)(&Probe::new(api, device)))
     };
     let simulated = Simulated::new(3);
-    let devices: [(&str, &dyn DeviceApi, Device); 2] =
-        [("cpu", cpu::cpu(), Device::CPU), ("simulated", &simulated, Device::ext_dev(0))];
+    let devices: [(&str, &dyn DeviceApi, Device); 2] = [
+        ("cpu", cpu::cpu(), Device::CPU),
+        ("simulated", &simulated, Device::ext_dev(0)),
+    ];
     let mut skipped = None;
     let mut held = false;
-    for (name, api, device) in devices.into_iter().filter(|(name, ..)| on.is_none_or(|on| on == *name)) {
+    for (name, api, device) in devices
+        .into_iter()
+        .filter(|(name, ..)| on.is_none_or(|on| on == *name))
+    {
         match run(api, device) {
-            None => return Err(Refusal::Unsupported(format!("there is no behaviour `{id}`"))),
+            None => {
+                return Err(Refusal::Unsupported(format!(
+                    "there is no behaviour `{id}`"
+                )));
+            }
             Some(Ok(())) => held = true,
-            Some(Err(Failure::Broken(how))) => return answer(Failure::broken(format!("{name}: {how}"))),
+            Some(Err(Failure::Broken(how))) => {
+                return answer(Failure::broken(format!("{name}: {how}")));
+            }
             Some(Err(Failure::Skipped(why))) => skipped = Some(format!("{name}: {why}")),
         }
     }
@@ -94,7 +113,10 @@ pub fn answer(outcome: Outcome) -> Result<Answer, Refusal> {
         Err(Failure::Broken(how)) => json!({"holds": false, "because": how}),
         Err(Failure::Skipped(why)) => return Err(Refusal::Unsupported(why)),
     };
-    Ok(Answer { value, findings: Vec::new() })
+    Ok(Answer {
+        value,
+        findings: Vec::new(),
+    })
 }
 
 fn name(args: &Value) -> Result<Answer, Refusal> {
@@ -108,13 +130,23 @@ fn text(args: &Value) -> Result<Answer, Refusal> {
 
 fn session(args: &Value) -> Result<Answer, Refusal> {
     let Device { kind, id } = pair(args)?;
-    refused_or(Device::new(kind, 0).in_session(id).map(|device| device.kind))
+    refused_or(
+        Device::new(kind, 0)
+            .in_session(id)
+            .map(|device| device.kind),
+    )
 }
 
 fn attribute(args: &Value) -> Result<Answer, Refusal> {
-    let wanted = args.get("value").and_then(Value::as_str).unwrap_or_default();
-    let found = Attribute::ALL.into_iter().find(|attribute| attribute.name() == wanted);
-    let attribute = found.ok_or_else(|| Refusal::Unsupported(format!("there is no attribute `{wanted}`")))?;
+    let wanted = args
+        .get("value")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let found = Attribute::ALL
+        .into_iter()
+        .find(|attribute| attribute.name() == wanted);
+    let attribute =
+        found.ok_or_else(|| Refusal::Unsupported(format!("there is no attribute `{wanted}`")))?;
     Ok(value(json!(attribute.number_in(release(args)?))))
 }
 
@@ -122,10 +154,20 @@ fn size(args: &Value) -> Result<Answer, Refusal> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let dtype = integers(of.get("dtype"))?;
     let &[code, bits, lanes] = dtype.as_slice() else {
-        return Err(Refusal::Unsupported("`dtype` is [code, bits, lanes]".into()));
+        return Err(Refusal::Unsupported(
+            "`dtype` is [code, bits, lanes]".into(),
+        ));
     };
-    let dtype = Dtype { code: code as u8, bits: bits as u8, lanes: lanes as u16 };
-    Ok(value(json!(byte_size(&integers(of.get("shape"))?, dtype, release(args)?))))
+    let dtype = Dtype {
+        code: code as u8,
+        bits: bits as u8,
+        lanes: lanes as u16,
+    };
+    Ok(value(json!(byte_size(
+        &integers(of.get("shape"))?,
+        dtype,
+        release(args)?
+    ))))
 }
 
 fn contiguous(args: &Value) -> Result<Answer, Refusal> {
@@ -135,15 +177,24 @@ fn contiguous(args: &Value) -> Result<Answer, Refusal> {
         None | Some(Value::Null) => None,
         strides => Some(integers(strides)?),
     };
-    Ok(value(json!(is_contiguous(&shape, strides.as_deref(), release(args)?))))
+    Ok(value(json!(is_contiguous(
+        &shape,
+        strides.as_deref(),
+        release(args)?
+    ))))
 }
 
 pub(super) fn value(value: Value) -> Answer {
-    Answer { value, findings: Vec::new() }
+    Answer {
+        value,
+        findings: Vec::new(),
+    }
 }
 
 /// An answer, the rule that was broken, or a failure that is neither.
-pub(super) fn refused_or<T: Into<Value>>(result: crate::device::Result<T>) -> Result<Answer, Refusal> {
+pub(super) fn refused_or<T: Into<Value>>(
+    result: crate::device::Result<T>,
+) -> Result<Answer, Refusal> {
     match result {
         Ok(answer) => Ok(value(answer.into())),
         Err(crate::device::Error::Refused(broken)) => Err(Refusal::Rejected(broken)),

@@ -4,8 +4,8 @@ use super::recorder::Recorder;
 use crate::conformance::behaviour::{Behaviour, Outcome, demand, expect};
 use crate::device::pool::WorkspacePools;
 use crate::device::{
-    Copy, DEV_13, DEV_14, DEV_15, DEV_18, DEV_21, DEV_24, DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_31, DEV_33, Device,
-    DeviceApi, Dtype, Space, Stream, TensorRef,
+    Copy, DEV_13, DEV_14, DEV_15, DEV_18, DEV_21, DEV_24, DEV_25, DEV_26, DEV_27, DEV_28, DEV_29,
+    DEV_31, DEV_33, Device, DeviceApi, Dtype, Space, Stream, TensorRef,
 };
 use std::sync::Arc;
 
@@ -90,19 +90,52 @@ const DEVICE: Device = Device::ext_dev(0);
 fn scoped_memory() -> Outcome {
     let recorder = Recorder::new();
     let asked: [(&[i64], Dtype, &str); 5] = [
-        (&[3], Dtype::scalar(Dtype::INT, 4), "alloc 2 align 64 hint 0:4x1 on 0"),
-        (&[3, 5], Dtype::FLOAT32, "alloc 60 align 64 hint 2:32x1 on 0"),
-        (&[7], Dtype { code: Dtype::FLOAT, bits: 32, lanes: 3 }, "alloc 84 align 64 hint 2:32x3 on 0"),
-        (&[2], Dtype { code: Dtype::FLOAT, bits: 64, lanes: 16 }, "alloc 256 align 128 hint 2:64x16 on 0"),
+        (
+            &[3],
+            Dtype::scalar(Dtype::INT, 4),
+            "alloc 2 align 64 hint 0:4x1 on 0",
+        ),
+        (
+            &[3, 5],
+            Dtype::FLOAT32,
+            "alloc 60 align 64 hint 2:32x1 on 0",
+        ),
+        (
+            &[7],
+            Dtype {
+                code: Dtype::FLOAT,
+                bits: 32,
+                lanes: 3,
+            },
+            "alloc 84 align 64 hint 2:32x3 on 0",
+        ),
+        (
+            &[2],
+            Dtype {
+                code: Dtype::FLOAT,
+                bits: 64,
+                lanes: 16,
+            },
+            "alloc 256 align 128 hint 2:64x16 on 0",
+        ),
         (&[0, 9], Dtype::UINT8, "alloc 0 align 64 hint 1:8x1 on 0"),
     ];
     for (shape, dtype, call) in asked {
         let space = recorder.alloc_scoped(DEVICE, shape, dtype, Some("global"))?;
         // SAFETY: allocated above.
         unsafe { DeviceApi::free(&recorder, DEVICE, space)? };
-        expect(recorder.take_log(), vec![call.to_owned(), "free on 0".into()], &format!("{shape:?} of {dtype:?}"))?;
+        expect(
+            recorder.take_log(),
+            vec![call.to_owned(), "free on 0".into()],
+            &format!("{shape:?} of {dtype:?}"),
+        )?;
     }
-    demand(recorder.alloc_scoped(DEVICE, &[4, -1], Dtype::UINT8, None).is_err(), || "memory for a negative extent".into())
+    demand(
+        recorder
+            .alloc_scoped(DEVICE, &[4, -1], Dtype::UINT8, None)
+            .is_err(),
+        || "memory for a negative extent".into(),
+    )
 }
 
 fn tensor_copy() -> Outcome {
@@ -117,10 +150,19 @@ fn tensor_copy() -> Outcome {
         strides: None,
         byte_offset: 8,
     };
-    let target = TensorRef { data: Space::host(&to), device: Device::ext_dev(2), byte_offset: 16, ..source };
+    let target = TensorRef {
+        data: Space::host(&to),
+        device: Device::ext_dev(2),
+        byte_offset: 16,
+        ..source
+    };
     // SAFETY: both arrays hold 24 bytes after their offsets.
     unsafe { recorder.copy_tensor(&source, &target, Stream::DEFAULT)? };
-    expect(recorder.take_log(), vec!["copy 24 from +8 on 12:1 to +16 on 12:2 hint 2:32x1".to_owned()], "the call")
+    expect(
+        recorder.take_log(),
+        vec!["copy 24 from +8 on 12:1 to +16 on 12:2 hint 2:32x1".to_owned()],
+        "the call",
+    )
 }
 
 fn default_copy() -> Outcome {
@@ -138,7 +180,11 @@ fn default_copy() -> Outcome {
     // SAFETY: the default looks at nothing.
     let refused = unsafe { recorder.copy(&copy, Stream::DEFAULT) };
     demand(
-        refused.as_ref().is_err_and(|error| error.to_string().contains("Device does not support CopyDataFromTo.")),
+        refused.as_ref().is_err_and(|error| {
+            error
+                .to_string()
+                .contains("Device does not support CopyDataFromTo.")
+        }),
         || format!("the default copy gives {refused:?}"),
     )
 }
@@ -158,7 +204,14 @@ fn plain_workspace() -> Outcome {
     let space = recorder.alloc_workspace(DEVICE, 5000, Dtype::FLOAT32)?;
     // SAFETY: allocated above.
     unsafe { recorder.free_workspace(DEVICE, space)? };
-    expect(recorder.take_log(), vec!["alloc 5000 align 64 hint 2:32x1 on 0".to_owned(), "free on 0".into()], "calls")
+    expect(
+        recorder.take_log(),
+        vec![
+            "alloc 5000 align 64 hint 2:32x1 on 0".to_owned(),
+            "free on 0".into(),
+        ],
+        "calls",
+    )
 }
 
 /// A fresh pool over a fresh recorder.
@@ -170,13 +223,19 @@ struct Fixture {
 impl Fixture {
     fn new() -> Fixture {
         let recorder = Arc::new(Recorder::new());
-        Fixture { pools: WorkspacePools::new(recorder.clone()), recorder }
+        Fixture {
+            pools: WorkspacePools::new(recorder.clone()),
+            recorder,
+        }
     }
 
     /// Takes blocks of `sizes`, gives them back in order, and forgets the calls so far.
     fn with_free(sizes: &[usize]) -> Result<Fixture, crate::device::Error> {
         let fixture = Fixture::new();
-        let blocks: Vec<Space> = sizes.iter().map(|nbytes| fixture.pools.alloc(DEVICE, *nbytes)).collect::<Result<_, _>>()?;
+        let blocks: Vec<Space> = sizes
+            .iter()
+            .map(|nbytes| fixture.pools.alloc(DEVICE, *nbytes))
+            .collect::<Result<_, _>>()?;
         for block in blocks {
             fixture.pools.free(DEVICE, block)?;
         }
@@ -196,10 +255,22 @@ fn block(nbytes: usize) -> String {
 
 fn whole_pages() -> Outcome {
     let fixture = Fixture::new();
-    for (nbytes, pages) in [(0, 4096), (1, 4096), (4096, 4096), (4097, 8192), (12288, 12288)] {
-        expect(fixture.calls_of(nbytes)?, vec![block(pages)], &format!("calls for {nbytes} bytes"))?;
+    for (nbytes, pages) in [
+        (0, 4096),
+        (1, 4096),
+        (4096, 4096),
+        (4097, 8192),
+        (12288, 12288),
+    ] {
+        expect(
+            fixture.calls_of(nbytes)?,
+            vec![block(pages)],
+            &format!("calls for {nbytes} bytes"),
+        )?;
     }
-    demand(fixture.pools.alloc(DEVICE, usize::MAX).is_err(), || "a workspace of all memory".into())
+    demand(fixture.pools.alloc(DEVICE, usize::MAX).is_err(), || {
+        "a workspace of all memory".into()
+    })
 }
 
 fn reuses() -> Outcome {
@@ -210,12 +281,20 @@ fn reuses() -> Outcome {
             fixture.pools.free(DEVICE, block?)?;
         }
     }
-    expect(fixture.recorder.take_log(), Vec::<String>::new(), "device calls of three more cycles")
+    expect(
+        fixture.recorder.take_log(),
+        Vec::<String>::new(),
+        "device calls of three more cycles",
+    )
 }
 
 fn replaces_single() -> Outcome {
     let fixture = Fixture::with_free(&[4096])?;
-    expect(fixture.calls_of(4097)?, vec!["free on 0".to_owned(), block(8192)], "calls")
+    expect(
+        fixture.calls_of(4097)?,
+        vec!["free on 0".to_owned(), block(8192)],
+        "calls",
+    )
 }
 
 fn smallest_fit() -> Outcome {
@@ -228,20 +307,30 @@ fn smallest_fit() -> Outcome {
 
 fn replaces_largest() -> Outcome {
     let fixture = Fixture::with_free(&[4096, 8192])?;
-    expect(fixture.calls_of(16384)?, vec!["free on 0".to_owned(), block(16384)], "calls")?;
+    expect(
+        fixture.calls_of(16384)?,
+        vec!["free on 0".to_owned(), block(16384)],
+        "calls",
+    )?;
     // The smaller one stayed.
     expect(fixture.calls_of(4096)?, vec![], "calls for 4096 bytes")
 }
 
 fn refuses_foreign() -> Outcome {
     let fixture = Fixture::new();
-    demand(fixture.pools.free(DEVICE, Space::NULL).is_err(), || "null was taken back by a pool that gave nothing".into())?;
+    demand(fixture.pools.free(DEVICE, Space::NULL).is_err(), || {
+        "null was taken back by a pool that gave nothing".into()
+    })?;
     let given = fixture.pools.alloc(DEVICE, 64)?;
     for foreign in [Space::NULL, Space::host(&0u8)] {
-        demand(fixture.pools.free(DEVICE, foreign).is_err(), || format!("{foreign:?} was taken back"))?;
+        demand(fixture.pools.free(DEVICE, foreign).is_err(), || {
+            format!("{foreign:?} was taken back")
+        })?;
     }
     fixture.pools.free(DEVICE, given)?;
-    demand(fixture.pools.free(DEVICE, given).is_err(), || "a block was taken back twice".into())
+    demand(fixture.pools.free(DEVICE, given).is_err(), || {
+        "a block was taken back twice".into()
+    })
 }
 
 fn thread_end() -> Outcome {
@@ -255,10 +344,18 @@ fn thread_end() -> Outcome {
         });
         thread.join()
     });
-    demand(there.is_ok_and(|there| there.is_ok_and(|there| there != here)), || "two threads share a block".into())?;
+    demand(
+        there.is_ok_and(|there| there.is_ok_and(|there| there != here)),
+        || "two threads share a block".into(),
+    )?;
     // A scope ends before its threads have run their destructors; a thread of its own is joined after them.
     for _ in 0..200 {
-        if fixture.recorder.peek().iter().any(|call| call == "free on 0") {
+        if fixture
+            .recorder
+            .peek()
+            .iter()
+            .any(|call| call == "free on 0")
+        {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -269,5 +366,9 @@ fn thread_end() -> Outcome {
     fixture.pools.free(DEVICE, here)?;
     fixture.pools.alloc(Device::ext_dev(1), 64)?;
     let expected = vec!["alloc 4096 align 64 hint 1:8x1 on 1".to_owned()];
-    expect(fixture.recorder.take_log(), expected, "calls for another device")
+    expect(
+        fixture.recorder.take_log(),
+        expected,
+        "calls for another device",
+    )
 }

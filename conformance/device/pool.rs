@@ -30,13 +30,22 @@ impl SpaceSource for Counter {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Runs the script; `{"calls":[...],"blocks":[...]}`.
 pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
-    let wrong = || Refusal::Unsupported("`value` is a list of [\"alloc\",name,bytes] and [\"free\",name]".into());
-    let script = args.get("value").and_then(Value::as_array).ok_or_else(wrong)?;
+    let wrong = || {
+        Refusal::Unsupported(
+            "`value` is a list of [\"alloc\",name,bytes] and [\"free\",name]".into(),
+        )
+    };
+    let script = args
+        .get("value")
+        .and_then(Value::as_array)
+        .ok_or_else(wrong)?;
     let source = Counter::default();
     let mut pool = Pool::default();
     let mut blocks = Vec::new();

@@ -22,13 +22,25 @@ impl<'a> Probe<'a> {
     /// Memory that is given back when dropped.
     pub fn space(&self, nbytes: usize) -> Result<Held<'a>, Error> {
         let space = self.api.alloc(self.device, nbytes, 64, Dtype::UINT8)?;
-        Ok(Held { probe: *self, space, nbytes, workspace: false })
+        Ok(Held {
+            probe: *self,
+            space,
+            nbytes,
+            workspace: false,
+        })
     }
 
     /// Workspace that is given back when dropped.
     pub fn workspace(&self, nbytes: usize) -> Result<Held<'a>, Error> {
-        let space = self.api.alloc_workspace(self.device, nbytes, Dtype::UINT8)?;
-        Ok(Held { probe: *self, space, nbytes, workspace: true })
+        let space = self
+            .api
+            .alloc_workspace(self.device, nbytes, Dtype::UINT8)?;
+        Ok(Held {
+            probe: *self,
+            space,
+            nbytes,
+            workspace: true,
+        })
     }
 
     /// Waits for `stream`.
@@ -37,7 +49,10 @@ impl<'a> Probe<'a> {
     }
 
     /// Runs `body` with a stream of its own, which is given back.
-    pub fn with_stream(&self, body: impl FnOnce(Stream) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub fn with_stream(
+        &self,
+        body: impl FnOnce(Stream) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let stream = self.api.create_stream(self.device)?;
         let outcome = body(stream);
         self.sync(stream)?;
@@ -76,7 +91,12 @@ impl Held<'_> {
     }
 
     /// Queues bytes from `offset` to the host; look after a sync.
-    pub fn read_later(&self, offset: usize, nbytes: usize, stream: Stream) -> Result<Staging, Error> {
+    pub fn read_later(
+        &self,
+        offset: usize,
+        nbytes: usize,
+        stream: Stream,
+    ) -> Result<Staging, Error> {
         let staging = Staging::of(&vec![0x5A; nbytes]);
         let copy = Copy {
             from: self.space,
@@ -133,7 +153,11 @@ impl Held<'_> {
         let Probe { api, device } = self.probe;
         // SAFETY: `space` came from this API and this object is its only owner.
         unsafe {
-            if self.workspace { api.free_workspace(device, self.space) } else { api.free(device, self.space) }
+            if self.workspace {
+                api.free_workspace(device, self.space)
+            } else {
+                api.free(device, self.space)
+            }
         }
     }
 }
@@ -163,7 +187,9 @@ impl Staging {
             data: Space(data.as_mut_ptr().cast()),
             nbytes: data.len(),
         };
-        let mut all = STAGING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut all = STAGING
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         all.push(data);
         staging
     }
@@ -177,11 +203,15 @@ impl Staging {
     pub fn bytes(self) -> Vec<u8> {
         let data = self.data.0.cast::<u8>();
         // SAFETY: the memory lives for ever; a device may write to it behind our back, so every byte is read by itself.
-        (0..self.nbytes).map(|at| unsafe { data.add(at).read_volatile() }).collect()
+        (0..self.nbytes)
+            .map(|at| unsafe { data.add(at).read_volatile() })
+            .collect()
     }
 }
 
 /// Bytes that differ from place to place and from seed to seed.
 pub fn pattern(seed: usize, nbytes: usize) -> Vec<u8> {
-    (0..nbytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ seed.wrapping_mul(89)) as u8).collect()
+    (0..nbytes)
+        .map(|at| (at.wrapping_mul(31) ^ (at >> 8) ^ seed.wrapping_mul(89)) as u8)
+        .collect()
 }

@@ -19,7 +19,10 @@ impl Recorder {
 
     /// A device that can copy.
     pub fn that_copies() -> Recorder {
-        Recorder { copies: true, ..Recorder::default() }
+        Recorder {
+            copies: true,
+            ..Recorder::default()
+        }
     }
 
     /// What was asked since the last time, and nothing more.
@@ -33,7 +36,9 @@ impl Recorder {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.log
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn note(&self, call: String) {
@@ -44,7 +49,10 @@ impl Recorder {
 impl SpaceSource for Recorder {
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
         let Dtype { code, bits, lanes } = hint;
-        self.note(format!("alloc {nbytes} align {alignment} hint {code}:{bits}x{lanes} on {}", device.id));
+        self.note(format!(
+            "alloc {nbytes} align {alignment} hint {code}:{bits}x{lanes} on {}",
+            device.id
+        ));
         cpu::cpu().alloc(Device::CPU, nbytes, alignment, hint)
     }
 
@@ -63,7 +71,11 @@ impl DeviceApi for Recorder {
 
     fn attribute(&self, _: Device, attribute: Attribute) -> Result<Value> {
         self.note(format!("attribute {}", attribute.number()));
-        Ok(if attribute == Attribute::Exist { Value::Int(1) } else { Value::None })
+        Ok(if attribute == Attribute::Exist {
+            Value::Int(1)
+        } else {
+            Value::None
+        })
     }
 
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {

@@ -83,16 +83,50 @@ pub enum Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Step::Alloc { slot, nbytes, workspace: false } => write!(f, "s{slot} = alloc {nbytes}"),
-            Step::Alloc { slot, nbytes, workspace: true } => write!(f, "s{slot} = workspace {nbytes}"),
+            Step::Alloc {
+                slot,
+                nbytes,
+                workspace: false,
+            } => write!(f, "s{slot} = alloc {nbytes}"),
+            Step::Alloc {
+                slot,
+                nbytes,
+                workspace: true,
+            } => write!(f, "s{slot} = workspace {nbytes}"),
             Step::Free { slot } => write!(f, "free s{slot}"),
-            Step::Write { slot, offset, nbytes, seed, stream } => {
-                write!(f, "s{slot}[{offset}..{}] = pattern {seed} on stream {stream}", offset + nbytes)
+            Step::Write {
+                slot,
+                offset,
+                nbytes,
+                seed,
+                stream,
+            } => {
+                write!(
+                    f,
+                    "s{slot}[{offset}..{}] = pattern {seed} on stream {stream}",
+                    offset + nbytes
+                )
             }
-            Step::Read { slot, offset, nbytes, stream } => {
-                write!(f, "read s{slot}[{offset}..{}] on stream {stream}", offset + nbytes)
+            Step::Read {
+                slot,
+                offset,
+                nbytes,
+                stream,
+            } => {
+                write!(
+                    f,
+                    "read s{slot}[{offset}..{}] on stream {stream}",
+                    offset + nbytes
+                )
             }
-            Step::Copy { from, from_offset, to, to_offset, nbytes, stream } => write!(
+            Step::Copy {
+                from,
+                from_offset,
+                to,
+                to_offset,
+                nbytes,
+                stream,
+            } => write!(
                 f,
                 "s{to}[{to_offset}..{}] = s{from}[{from_offset}..{}] on stream {stream}",
                 to_offset + nbytes,
@@ -117,7 +151,11 @@ pub struct Walk {
 
 impl Default for Walk {
     fn default() -> Walk {
-        Walk { seed: 1, scripts: 60, steps: 40 }
+        Walk {
+            seed: 1,
+            scripts: 60,
+            steps: 40,
+        }
     }
 }
 
@@ -154,7 +192,12 @@ impl Minimal {
 impl fmt::Display for Minimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "device and model differ: {}", self.difference)?;
-        write!(f, "     smallest script ({} steps, shrunk from {}):", self.script.len(), self.before)?;
+        write!(
+            f,
+            "     smallest script ({} steps, shrunk from {}):",
+            self.script.len(),
+            self.before
+        )?;
         for step in &self.script {
             write!(f, "\n       {step}")?;
         }
@@ -169,7 +212,11 @@ pub fn walk(api: &dyn DeviceApi, device: Device, walk: &Walk) -> Result<(), Mini
 
 /// [`walk`] with a new device for every script: what one broken script leaves behind does not disturb the next, so that
 /// shrinking gets further.
-pub fn walk_fresh<D: DeviceApi>(make: impl Fn() -> D, device: Device, walk: &Walk) -> Result<(), Minimal> {
+pub fn walk_fresh<D: DeviceApi>(
+    make: impl Fn() -> D,
+    device: Device,
+    walk: &Walk,
+) -> Result<(), Minimal> {
     walk_with(&|script| differs(&make(), device, script), walk)
 }
 
@@ -214,7 +261,11 @@ fn generate(seed: u64, steps: usize) -> Vec<Step> {
         let stream = [0, 0, 1, 2][dice.below(4)];
         if size == 0 {
             sizes[slot] = SIZES[dice.below(SIZES.len())];
-            script.push(Step::Alloc { slot: name, nbytes: sizes[slot], workspace: dice.below(3) == 0 });
+            script.push(Step::Alloc {
+                slot: name,
+                nbytes: sizes[slot],
+                workspace: dice.below(3) == 0,
+            });
             continue;
         }
         let offset = dice.below(size);
@@ -224,8 +275,19 @@ fn generate(seed: u64, steps: usize) -> Vec<Step> {
                 sizes[slot] = 0;
                 Step::Free { slot: name }
             }
-            1..=4 => Step::Write { slot: name, offset, nbytes, seed: dice.below(250) as u8, stream },
-            5 | 6 => Step::Read { slot: name, offset, nbytes, stream },
+            1..=4 => Step::Write {
+                slot: name,
+                offset,
+                nbytes,
+                seed: dice.below(250) as u8,
+                stream,
+            },
+            5 | 6 => Step::Read {
+                slot: name,
+                offset,
+                nbytes,
+                stream,
+            },
             7 | 8 => {
                 let to = dice.below(usize::from(SLOTS));
                 let room = sizes[to];
@@ -234,10 +296,20 @@ fn generate(seed: u64, steps: usize) -> Vec<Step> {
                 }
                 let to_offset = dice.below(room);
                 let nbytes = nbytes.min(room - to_offset);
-                Step::Copy { from: name, from_offset: offset, to: to as u8, to_offset, nbytes, stream }
+                Step::Copy {
+                    from: name,
+                    from_offset: offset,
+                    to: to as u8,
+                    to_offset,
+                    nbytes,
+                    stream,
+                }
             }
             9 => Step::Sync { stream },
-            _ => Step::Order { before: stream, after: dice.below(usize::from(STREAMS)) as u8 },
+            _ => Step::Order {
+                before: stream,
+                after: dice.below(usize::from(STREAMS)) as u8,
+            },
         });
     }
     script
@@ -256,7 +328,9 @@ struct Slot<'a> {
 impl Slot<'_> {
     /// Whether work on `stream` is ordered behind everything that still runs here.
     fn is_ordered(&self, stream: u8) -> bool {
-        self.busy.iter().all(|(other, ordered)| *other == stream || ordered & (1 << stream) != 0)
+        self.busy
+            .iter()
+            .all(|(other, ordered)| *other == stream || ordered & (1 << stream) != 0)
     }
 
     fn touch(&mut self, stream: u8) {
@@ -296,39 +370,60 @@ impl<'a> Runner<'a> {
         for _ in 1..STREAMS {
             streams.push(probe.api.create_stream(probe.device)?);
         }
-        Ok(Runner { probe, streams, slots: BTreeMap::new(), reads: Vec::new() })
+        Ok(Runner {
+            probe,
+            streams,
+            slots: BTreeMap::new(),
+            reads: Vec::new(),
+        })
     }
 
     fn run(&mut self, script: &[Step]) -> Result<(), String> {
         for (index, step) in script.iter().enumerate() {
-            self.step(index, step).map_err(|error| format!("step {} (`{step}`): {error}", index + 1))?;
+            self.step(index, step)
+                .map_err(|error| format!("step {} (`{step}`): {error}", index + 1))?;
         }
         for stream in 0..STREAMS {
-            self.sync(stream).map_err(|error| format!("at the end: {error}"))?;
+            self.sync(stream)
+                .map_err(|error| format!("at the end: {error}"))?;
         }
         let slots: Vec<u8> = self.slots.keys().copied().collect();
         for name in slots {
             let Some(slot) = self.slots.get(&name) else {
                 continue;
             };
-            let bytes = slot.held.read(0, slot.bytes.len(), Stream::DEFAULT).map_err(|error| error.to_string())?;
+            let bytes = slot
+                .held
+                .read(0, slot.bytes.len(), Stream::DEFAULT)
+                .map_err(|error| error.to_string())?;
             compare(&bytes, &slot.bytes).map_err(|error| format!("at the end s{name}: {error}"))?;
         }
         Ok(())
     }
 
     fn stream(&self, index: u8) -> Stream {
-        self.streams.get(usize::from(index)).copied().unwrap_or_default()
+        self.streams
+            .get(usize::from(index))
+            .copied()
+            .unwrap_or_default()
     }
 
     fn step(&mut self, index: usize, step: &Step) -> Result<(), String> {
         let failed = |error: Error| error.to_string();
         match *step {
-            Step::Alloc { slot, nbytes, workspace } => {
+            Step::Alloc {
+                slot,
+                nbytes,
+                workspace,
+            } => {
                 if self.slots.contains_key(&slot) {
                     return Ok(());
                 }
-                let held = if workspace { self.probe.workspace(nbytes) } else { self.probe.space(nbytes) };
+                let held = if workspace {
+                    self.probe.workspace(nbytes)
+                } else {
+                    self.probe.space(nbytes)
+                };
                 let slot_state = Slot {
                     held: held.map_err(failed)?,
                     workspace,
@@ -339,16 +434,30 @@ impl<'a> Runner<'a> {
             }
             Step::Free { slot } => {
                 // Workspace is handed out again without waiting, in the order of one stream: it must be idle.
-                if self.slots.get(&slot).is_some_and(|slot| slot.workspace && !slot.busy.is_empty()) {
+                if self
+                    .slots
+                    .get(&slot)
+                    .is_some_and(|slot| slot.workspace && !slot.busy.is_empty())
+                {
                     return Ok(());
                 }
                 if let Some(slot) = self.slots.remove(&slot) {
                     slot.held.free().map_err(failed)?;
                 }
             }
-            Step::Write { slot, offset, nbytes, seed, stream } => {
+            Step::Write {
+                slot,
+                offset,
+                nbytes,
+                seed,
+                stream,
+            } => {
                 let queue = self.stream(stream);
-                let Some(slot) = self.slots.get_mut(&slot).filter(|slot| slot.is_ordered(stream)) else {
+                let Some(slot) = self
+                    .slots
+                    .get_mut(&slot)
+                    .filter(|slot| slot.is_ordered(stream))
+                else {
                     return Ok(());
                 };
                 let Some(target) = slot.bytes.get_mut(offset..offset + nbytes) else {
@@ -361,26 +470,53 @@ impl<'a> Runner<'a> {
                 slot.held.write(offset, &bytes, queue).map_err(failed)?;
                 slot.touch(stream);
             }
-            Step::Read { slot, offset, nbytes, stream } => {
+            Step::Read {
+                slot,
+                offset,
+                nbytes,
+                stream,
+            } => {
                 let queue = self.stream(stream);
-                let Some(slot) = self.slots.get_mut(&slot).filter(|slot| slot.is_ordered(stream)) else {
+                let Some(slot) = self
+                    .slots
+                    .get_mut(&slot)
+                    .filter(|slot| slot.is_ordered(stream))
+                else {
                     return Ok(());
                 };
                 let Some(expected) = slot.bytes.get(offset..offset + nbytes) else {
                     return Ok(());
                 };
                 let expected = expected.to_vec();
-                let staging = slot.held.read_later(offset, nbytes, queue).map_err(failed)?;
+                let staging = slot
+                    .held
+                    .read_later(offset, nbytes, queue)
+                    .map_err(failed)?;
                 slot.touch(stream);
-                self.reads.push(Pending { stream, step: index + 1, staging, expected });
+                self.reads.push(Pending {
+                    stream,
+                    step: index + 1,
+                    staging,
+                    expected,
+                });
             }
-            Step::Copy { from, from_offset, to, to_offset, nbytes, stream } => {
+            Step::Copy {
+                from,
+                from_offset,
+                to,
+                to_offset,
+                nbytes,
+                stream,
+            } => {
                 return self.copy((from, from_offset), (to, to_offset), nbytes, stream);
             }
             Step::Sync { stream } => return self.sync(stream),
             Step::Order { before, after } => {
                 let (first, second) = (self.stream(before), self.stream(after));
-                self.probe.api.sync_streams(self.probe.device, first, second).map_err(failed)?;
+                self.probe
+                    .api
+                    .sync_streams(self.probe.device, first, second)
+                    .map_err(failed)?;
                 for slot in self.slots.values_mut() {
                     for (stream, ordered) in &mut slot.busy {
                         if *stream == before || *ordered & (1 << before) != 0 {
@@ -393,18 +529,29 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn copy(&mut self, from: (u8, usize), to: (u8, usize), nbytes: usize, stream: u8) -> Result<(), String> {
+    fn copy(
+        &mut self,
+        from: (u8, usize),
+        to: (u8, usize),
+        nbytes: usize,
+        stream: u8,
+    ) -> Result<(), String> {
         let queue = self.stream(stream);
         let (Some(source), Some(target)) = (self.slots.get(&from.0), self.slots.get(&to.0)) else {
             return Ok(());
         };
-        let fits = |slot: &Slot<'_>, offset: usize| offset + nbytes <= slot.bytes.len() && slot.is_ordered(stream);
+        let fits = |slot: &Slot<'_>, offset: usize| {
+            offset + nbytes <= slot.bytes.len() && slot.is_ordered(stream)
+        };
         if !fits(source, from.1) || !fits(target, to.1) {
             return Ok(());
         }
         let bytes = source.bytes[from.1..from.1 + nbytes].to_vec();
         let overlaps = from.0 == to.0 && from.1 < to.1 + nbytes && to.1 < from.1 + nbytes;
-        match source.held.copy_to(from.1, &target.held, to.1, nbytes, queue) {
+        match source
+            .held
+            .copy_to(from.1, &target.held, to.1, nbytes, queue)
+        {
             Ok(()) => {}
             // A device may refuse what overlaps (DEV-40); then nothing has changed.
             Err(_) if overlaps => return Ok(()),
@@ -421,15 +568,24 @@ impl<'a> Runner<'a> {
     }
 
     fn sync(&mut self, stream: u8) -> Result<(), String> {
-        self.probe.sync(self.stream(stream)).map_err(|error| error.to_string())?;
+        self.probe
+            .sync(self.stream(stream))
+            .map_err(|error| error.to_string())?;
         for slot in self.slots.values_mut() {
-            slot.busy.retain(|busy, ordered| *busy != stream && *ordered & (1 << stream) == 0);
+            slot.busy
+                .retain(|busy, ordered| *busy != stream && *ordered & (1 << stream) == 0);
         }
-        let (done, waiting) = std::mem::take(&mut self.reads).into_iter().partition(|read| read.stream == stream);
+        let (done, waiting) = std::mem::take(&mut self.reads)
+            .into_iter()
+            .partition(|read| read.stream == stream);
         self.reads = waiting;
         for read in Vec::<Pending>::from_iter(done) {
-            compare(&read.staging.bytes(), &read.expected)
-                .map_err(|error| format!("after sync of stream {stream}, what step {} read: {error}", read.step))?;
+            compare(&read.staging.bytes(), &read.expected).map_err(|error| {
+                format!(
+                    "after sync of stream {stream}, what step {} read: {error}",
+                    read.step
+                )
+            })?;
         }
         Ok(())
     }
@@ -450,14 +606,20 @@ impl<'a> Runner<'a> {
 fn compare(actual: &[u8], expected: &[Option<u8>]) -> Result<(), String> {
     for (at, (actual, expected)) in actual.iter().zip(expected).enumerate() {
         if let Some(expected) = expected.filter(|expected| expected != actual) {
-            return Err(format!("byte {at} is {actual:#04x}, the model has {expected:#04x}"));
+            return Err(format!(
+                "byte {at} is {actual:#04x}, the model has {expected:#04x}"
+            ));
         }
     }
     Ok(())
 }
 
 /// The smallest script that still differs: steps away, then numbers down, until nothing helps.
-fn shrink(differs: &dyn Fn(&[Step]) -> Option<String>, script: Vec<Step>, difference: String) -> Minimal {
+fn shrink(
+    differs: &dyn Fn(&[Step]) -> Option<String>,
+    script: Vec<Step>,
+    difference: String,
+) -> Minimal {
     let before = script.len();
     let mut best = (script, difference);
     // A device with a clock of its own may need more than one try to fail again.
@@ -489,7 +651,11 @@ fn shrink(differs: &dyn Fn(&[Step]) -> Option<String>, script: Vec<Step>, differ
             }
         }
         if weight(&best.0) >= size_before {
-            return Minimal { script: best.0, difference: best.1, before };
+            return Minimal {
+                script: best.0,
+                difference: best.1,
+                before,
+            };
         }
     }
 }
@@ -497,14 +663,39 @@ fn shrink(differs: &dyn Fn(&[Step]) -> Option<String>, script: Vec<Step>, differ
 /// What shrinking makes smaller: steps first, then the numbers in them.
 fn weight(script: &[Step]) -> (usize, usize) {
     let numbers = |step: &Step| match *step {
-        Step::Alloc { slot, nbytes, workspace } => usize::from(slot) + nbytes + usize::from(workspace),
+        Step::Alloc {
+            slot,
+            nbytes,
+            workspace,
+        } => usize::from(slot) + nbytes + usize::from(workspace),
         Step::Free { slot } => usize::from(slot),
-        Step::Write { slot, offset, nbytes, seed, stream } => {
-            usize::from(slot) + offset + nbytes + usize::from(seed) + usize::from(stream)
-        }
-        Step::Read { slot, offset, nbytes, stream } => usize::from(slot) + offset + nbytes + usize::from(stream),
-        Step::Copy { from, from_offset, to, to_offset, nbytes, stream } => {
-            usize::from(from) + from_offset + usize::from(to) + to_offset + nbytes + usize::from(stream)
+        Step::Write {
+            slot,
+            offset,
+            nbytes,
+            seed,
+            stream,
+        } => usize::from(slot) + offset + nbytes + usize::from(seed) + usize::from(stream),
+        Step::Read {
+            slot,
+            offset,
+            nbytes,
+            stream,
+        } => usize::from(slot) + offset + nbytes + usize::from(stream),
+        Step::Copy {
+            from,
+            from_offset,
+            to,
+            to_offset,
+            nbytes,
+            stream,
+        } => {
+            usize::from(from)
+                + from_offset
+                + usize::from(to)
+                + to_offset
+                + nbytes
+                + usize::from(stream)
         }
         Step::Sync { stream } => usize::from(stream),
         Step::Order { before, after } => usize::from(before) + usize::from(after),
@@ -514,34 +705,119 @@ fn weight(script: &[Step]) -> (usize, usize) {
 
 /// The same step with smaller numbers, boldest first.
 fn smaller(step: &Step) -> Vec<Step> {
-    let towards = |n: usize, least: usize| [least, n / 2, n.saturating_sub(1)].into_iter().filter(move |m| *m >= least && *m < n);
+    let towards = |n: usize, least: usize| {
+        [least, n / 2, n.saturating_sub(1)]
+            .into_iter()
+            .filter(move |m| *m >= least && *m < n)
+    };
     let mut list = Vec::new();
     match step.clone() {
-        Step::Alloc { slot, nbytes, workspace } => {
-            list.extend(towards(nbytes, 1).map(|nbytes| Step::Alloc { slot, nbytes, workspace }));
+        Step::Alloc {
+            slot,
+            nbytes,
+            workspace,
+        } => {
+            list.extend(towards(nbytes, 1).map(|nbytes| Step::Alloc {
+                slot,
+                nbytes,
+                workspace,
+            }));
             if workspace {
-                list.push(Step::Alloc { slot, nbytes, workspace: false });
+                list.push(Step::Alloc {
+                    slot,
+                    nbytes,
+                    workspace: false,
+                });
             }
         }
-        Step::Write { slot, offset, nbytes, seed, stream } => {
-            list.extend(towards(offset, 0).map(|offset| Step::Write { slot, offset, nbytes, seed, stream }));
-            list.extend(towards(nbytes, 1).map(|nbytes| Step::Write { slot, offset, nbytes, seed, stream }));
-            list.extend(towards(usize::from(stream), 0).map(|stream| Step::Write { slot, offset, nbytes, seed, stream: stream as u8 }));
-            list.extend(towards(usize::from(seed), 1).map(|seed| Step::Write { slot, offset, nbytes, seed: seed as u8, stream }));
+        Step::Write {
+            slot,
+            offset,
+            nbytes,
+            seed,
+            stream,
+        } => {
+            list.extend(towards(offset, 0).map(|offset| Step::Write {
+                slot,
+                offset,
+                nbytes,
+                seed,
+                stream,
+            }));
+            list.extend(towards(nbytes, 1).map(|nbytes| Step::Write {
+                slot,
+                offset,
+                nbytes,
+                seed,
+                stream,
+            }));
+            list.extend(towards(usize::from(stream), 0).map(|stream| Step::Write {
+                slot,
+                offset,
+                nbytes,
+                seed,
+                stream: stream as u8,
+            }));
+            list.extend(towards(usize::from(seed), 1).map(|seed| Step::Write {
+                slot,
+                offset,
+                nbytes,
+                seed: seed as u8,
+                stream,
+            }));
         }
-        Step::Read { slot, offset, nbytes, stream } => {
-            list.extend(towards(offset, 0).map(|offset| Step::Read { slot, offset, nbytes, stream }));
-            list.extend(towards(nbytes, 1).map(|nbytes| Step::Read { slot, offset, nbytes, stream }));
-            list.extend(towards(usize::from(stream), 0).map(|stream| Step::Read { slot, offset, nbytes, stream: stream as u8 }));
+        Step::Read {
+            slot,
+            offset,
+            nbytes,
+            stream,
+        } => {
+            list.extend(towards(offset, 0).map(|offset| Step::Read {
+                slot,
+                offset,
+                nbytes,
+                stream,
+            }));
+            list.extend(towards(nbytes, 1).map(|nbytes| Step::Read {
+                slot,
+                offset,
+                nbytes,
+                stream,
+            }));
+            list.extend(towards(usize::from(stream), 0).map(|stream| Step::Read {
+                slot,
+                offset,
+                nbytes,
+                stream: stream as u8,
+            }));
         }
-        Step::Copy { from, from_offset, to, to_offset, nbytes, stream } => {
-            let with = |from_offset, to_offset, nbytes, stream| Step::Copy { from, from_offset, to, to_offset, nbytes, stream };
+        Step::Copy {
+            from,
+            from_offset,
+            to,
+            to_offset,
+            nbytes,
+            stream,
+        } => {
+            let with = |from_offset, to_offset, nbytes, stream| Step::Copy {
+                from,
+                from_offset,
+                to,
+                to_offset,
+                nbytes,
+                stream,
+            };
             list.extend(towards(from_offset, 0).map(|n| with(n, to_offset, nbytes, stream)));
             list.extend(towards(to_offset, 0).map(|n| with(from_offset, n, nbytes, stream)));
             list.extend(towards(nbytes, 1).map(|n| with(from_offset, to_offset, n, stream)));
-            list.extend(towards(usize::from(stream), 0).map(|n| with(from_offset, to_offset, nbytes, n as u8)));
+            list.extend(
+                towards(usize::from(stream), 0)
+                    .map(|n| with(from_offset, to_offset, nbytes, n as u8)),
+            );
         }
-        Step::Sync { stream } => list.extend(towards(usize::from(stream), 0).map(|n| Step::Sync { stream: n as u8 })),
+        Step::Sync { stream } => {
+            list.extend(towards(usize::from(stream), 0).map(|n| Step::Sync { stream: n as u8 }))
+        }
         Step::Order { .. } | Step::Free { .. } => {}
     }
     list

@@ -2,8 +2,8 @@
 
 use crate::device::error::refuse;
 use crate::device::{
-    ALIGNMENT, Attribute, DEV_13, DEV_14, DEV_15, DEV_16, DEV_17, DEV_18, DEV_21, DEV_24, Dtype, Device, Result,
-    TensorRef, Value, WORKSPACE_ALIGNMENT, stream,
+    ALIGNMENT, Attribute, DEV_13, DEV_14, DEV_15, DEV_16, DEV_17, DEV_18, DEV_21, DEV_24, Device,
+    Dtype, Result, TensorRef, Value, WORKSPACE_ALIGNMENT, stream,
 };
 use crate::rule::Kind;
 use std::ffi::c_void;
@@ -116,7 +116,11 @@ pub trait DeviceApi: Send + Sync {
     /// was synced.
     unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
         let _ = (copy, stream);
-        refuse(DEV_18, Kind::Unsupported, "Device does not support CopyDataFromTo.")
+        refuse(
+            DEV_18,
+            Kind::Unsupported,
+            "Device does not support CopyDataFromTo.",
+        )
     }
 
     /// Returns when everything queued on `stream` before is done (DEV-36).
@@ -124,7 +128,10 @@ pub trait DeviceApi: Send + Sync {
 
     /// Bytes that a tensor takes in memory of `scope` (DEV-13, DEV-15).
     fn data_size(&self, tensor: &TensorRef<'_>, scope: Option<&str>) -> Result<usize> {
-        flat_scope(scope, "Device does not support physical mem computation with specified memory scope")?;
+        flat_scope(
+            scope,
+            "Device does not support physical mem computation with specified memory scope",
+        )?;
         flat_size(tensor.shape, tensor.dtype)
     }
 
@@ -137,10 +144,23 @@ pub trait DeviceApi: Send + Sync {
     /// Memory for a tensor in `scope`. Only the flat scopes (none, empty, `global`) are known to the default (DEV-13);
     /// it asks [`DeviceApi::alloc`] for the bytes of the tensor (DEV-15) at the alignment of its elements, 64 at least
     /// (DEV-14).
-    fn alloc_scoped(&self, device: Device, shape: &[i64], dtype: Dtype, scope: Option<&str>) -> Result<Space> {
-        flat_scope(scope, "Device does not support allocate data space with specified memory scope")?;
+    fn alloc_scoped(
+        &self,
+        device: Device,
+        shape: &[i64],
+        dtype: Dtype,
+        scope: Option<&str>,
+    ) -> Result<Space> {
+        flat_scope(
+            scope,
+            "Device does not support allocate data space with specified memory scope",
+        )?;
         let element = usize::from(dtype.bits) / 8 * usize::from(dtype.lanes);
-        let alignment = if DEV_14.is_off() { ALIGNMENT } else { element.max(ALIGNMENT) };
+        let alignment = if DEV_14.is_off() {
+            ALIGNMENT
+        } else {
+            element.max(ALIGNMENT)
+        };
         self.alloc(device, flat_size(shape, dtype)?, alignment, dtype)
     }
 
@@ -150,13 +170,21 @@ pub trait DeviceApi: Send + Sync {
     /// # Safety
     ///
     /// As for [`DeviceApi::copy`]; both tensors describe memory that is there.
-    unsafe fn copy_tensor(&self, from: &TensorRef<'_>, to: &TensorRef<'_>, stream: Stream) -> Result<()> {
+    unsafe fn copy_tensor(
+        &self,
+        from: &TensorRef<'_>,
+        to: &TensorRef<'_>,
+        stream: Stream,
+    ) -> Result<()> {
         let nbytes = flat_size(from.shape, from.dtype)?;
         let room = flat_size(to.shape, to.dtype)?;
         let contiguous = || {
-            DEV_17.require_as(Kind::Unsupported, from.is_contiguous() && to.is_contiguous(), 0, || {
-                "CopyDataFromTo only support contiguous array for now".into()
-            })
+            DEV_17.require_as(
+                Kind::Unsupported,
+                from.is_contiguous() && to.is_contiguous(),
+                0,
+                || "CopyDataFromTo only support contiguous array for now".into(),
+            )
         };
         if DEV_16.is_off() {
             contiguous()?;
@@ -172,7 +200,11 @@ pub trait DeviceApi: Send + Sync {
         let byte_offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let copy = Copy {
             from: from.data,
-            from_offset: if DEV_18.is_off() { 0 } else { byte_offset(from.byte_offset) },
+            from_offset: if DEV_18.is_off() {
+                0
+            } else {
+                byte_offset(from.byte_offset)
+            },
             to: to.data,
             to_offset: byte_offset(to.byte_offset),
             nbytes,
@@ -221,7 +253,11 @@ pub trait DeviceApi: Send + Sync {
     /// Temporary memory: small, short-lived, of this thread alone, given back in about reverse order.
     /// The default is plain memory of byte elements at the alignment of workspace (DEV-24).
     fn alloc_workspace(&self, device: Device, nbytes: usize, hint: Dtype) -> Result<Space> {
-        let alignment = if DEV_24.is_off() { 1 } else { WORKSPACE_ALIGNMENT };
+        let alignment = if DEV_24.is_off() {
+            1
+        } else {
+            WORKSPACE_ALIGNMENT
+        };
         self.alloc(device, nbytes, alignment, hint)
     }
 
@@ -250,20 +286,30 @@ pub trait DeviceApi: Send + Sync {
 /// Whether `scope` is one of the flat ones (DEV-13).
 fn flat_scope(scope: Option<&str>, refusal: &str) -> Result<()> {
     let scope = scope.unwrap_or_default();
-    DEV_13.require_as(Kind::Unsupported, matches!(scope, "" | "global"), 0, || format!("{refusal}: {scope}"))?;
+    DEV_13.require_as(Kind::Unsupported, matches!(scope, "" | "global"), 0, || {
+        format!("{refusal}: {scope}")
+    })?;
     Ok(())
 }
 
 fn flat_size(shape: &[i64], dtype: Dtype) -> Result<usize> {
     let Some(nbytes) = super::byte_size(shape, dtype, crate::release::Release::LAST) else {
-        return refuse(DEV_15, Kind::Limit, format!("a tensor of shape {shape:?} has no size in bytes"));
+        return refuse(
+            DEV_15,
+            Kind::Limit,
+            format!("a tensor of shape {shape:?} has no size in bytes"),
+        );
     };
     Ok(nbytes)
 }
 
 fn no_streams(device: Device) -> Result<()> {
     if DEV_21.is_off() {
-        return refuse(DEV_21, Kind::Unsupported, format!("device {} does not support streams", device.kind));
+        return refuse(
+            DEV_21,
+            Kind::Unsupported,
+            format!("device {} does not support streams", device.kind),
+        );
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! The host as a device: aligned memory, immediate copies, no streams.
 
 use crate::device::pool::{SpaceSource, WorkspacePools};
-use crate::device::{Attribute, Copy, DEV_12, DEV_39, DEV_46, Dtype, Device, DeviceApi, Error, Result, Space, Stream, Value};
+use crate::device::{
+    Attribute, Copy, DEV_12, DEV_39, DEV_46, Device, DeviceApi, Dtype, Error, Result, Space,
+    Stream, Value,
+};
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
@@ -42,7 +45,11 @@ impl DeviceApi for Cpu {
     }
 
     unsafe fn copy(&self, copy: &Copy, _: Stream) -> Result<()> {
-        let nbytes = if DEV_39.is_off() { copy.nbytes + 1 } else { copy.nbytes };
+        let nbytes = if DEV_39.is_off() {
+            copy.nbytes + 1
+        } else {
+            copy.nbytes
+        };
         if nbytes == 0 {
             return Ok(());
         }
@@ -97,7 +104,11 @@ struct Heap;
 
 impl SpaceSource for Heap {
     fn alloc(&self, _: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
-        let alignment = if DEV_12.is_off() { size_of::<usize>() } else { alignment.max(size_of::<usize>()) };
+        let alignment = if DEV_12.is_off() {
+            size_of::<usize>()
+        } else {
+            alignment.max(size_of::<usize>())
+        };
         let failed = || Error::OutOfMemory {
             nbytes,
             by: format!("the heap, alignment {alignment}"),

@@ -53,14 +53,21 @@ pub fn name_in(kind: i32, release: Release) -> Result<&'static str> {
         Some(_) if DEV_01.is_off() => Ok("cpu"),
         Some(name) => Ok(name.1),
         None if DEV_06.is_off() => Ok("unknown"),
-        None => refuse(DEV_06, Kind::UnknownKind, format!("unknown type = {kind}: no device of {release} has this number")),
+        None => refuse(
+            DEV_06,
+            Kind::UnknownKind,
+            format!("unknown type = {kind}: no device of {release} has this number"),
+        ),
     }
 }
 
 /// The number of `name` in `release`.
 pub fn number_in(name: &str, release: Release) -> Option<i32> {
     let at = release.minor();
-    NAMES.iter().find(|row| row.1 == name && row.2 <= at && at <= row.3).map(|row| row.0)
+    NAMES
+        .iter()
+        .find(|row| row.1 == name && row.2 <= at && at <= row.3)
+        .map(|row| row.0)
 }
 
 impl Device {
@@ -105,10 +112,18 @@ impl Device {
     /// The same device as session `session` knows it; refuses a device that is remote already (DEV-57).
     pub fn in_session(self, session: i32) -> Result<Device> {
         if let Some(there) = self.session() {
-            return refuse(DEV_57, Kind::Type, format!("the device is of session {there} already"));
+            return refuse(
+                DEV_57,
+                Kind::Type,
+                format!("the device is of session {there} already"),
+            );
         }
         if !(0..32).contains(&session) {
-            return refuse(DEV_57, Kind::Limit, format!("session {session}: there are 0 to 31"));
+            return refuse(
+                DEV_57,
+                Kind::Limit,
+                format!("session {session}: there are 0 to 31"),
+            );
         }
         Ok(Device::new(self.kind | (REMOTE * (session + 1)), self.id))
     }
@@ -123,7 +138,11 @@ impl Device {
         let bare = self.without_session();
         let name = name_in(bare.kind, release)?;
         let parentheses = release.minor() <= 13 && !DEV_58.is_off();
-        let text = if parentheses { format!("{name}({})", self.id) } else { format!("{name}:{}", self.id) };
+        let text = if parentheses {
+            format!("{name}({})", self.id)
+        } else {
+            format!("{name}:{}", self.id)
+        };
         Ok(match self.session() {
             None => text,
             // Up to 0.7 the number in the text was one more, and session 0 of type 0 was not seen as remote.
@@ -135,7 +154,10 @@ impl Device {
     /// A device from `name` or `name:id`, by the names of the newest release.
     pub fn parse(text: &str) -> Option<Device> {
         let (name, id) = text.split_once(':').unwrap_or((text, "0"));
-        Some(Device::new(number_in(name, Release::LAST)?, id.parse().ok()?))
+        Some(Device::new(
+            number_in(name, Release::LAST)?,
+            id.parse().ok()?,
+        ))
     }
 }
 

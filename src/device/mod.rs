@@ -26,10 +26,10 @@ mod shape;
 pub mod simulated;
 pub mod stream;
 
+pub use crate::tensor::{Device, Dtype};
 pub use api::{Copy, DeviceApi, Space, Stream};
 pub use attribute::{Attribute, Value};
 pub use error::Error;
-pub use crate::tensor::{Device, Dtype};
 pub use shape::{TensorRef, byte_size, is_contiguous};
 
 /// What every fallible call of a device gives.

@@ -8,8 +8,8 @@
 
 use crate::device::error::refuse;
 use crate::device::{
-    DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_30, DEV_31, DEV_32, DEV_33, DEV_35, Dtype, Device, Result, Space,
-    WORKSPACE_ALIGNMENT,
+    DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_30, DEV_31, DEV_32, DEV_33, DEV_35, Device, Dtype,
+    Result, Space, WORKSPACE_ALIGNMENT,
 };
 use crate::rule::Kind;
 use std::cell::RefCell;
@@ -50,7 +50,12 @@ struct Block {
 
 impl Pool {
     /// A block of at least `nbytes`: a free one by the rules DEV-26 to DEV-29, else a new one.
-    pub fn alloc(&mut self, source: &dyn SpaceSource, device: Device, nbytes: usize) -> Result<Space> {
+    pub fn alloc(
+        &mut self,
+        source: &dyn SpaceSource,
+        device: Device,
+        nbytes: usize,
+    ) -> Result<Space> {
         let nbytes = pages(nbytes)?;
         let kept = match self.choose(nbytes) {
             Choice::Fresh => None,
@@ -76,7 +81,10 @@ impl Pool {
     /// Takes a block back. Blocks may come back in any order (DEV-32); one that was never handed out is refused (DEV-31).
     pub fn free(&mut self, space: Space) -> Result<()> {
         let at = if DEV_32.is_off() {
-            self.taken.last().filter(|last| last.space == space).map(|_| self.taken.len() - 1)
+            self.taken
+                .last()
+                .filter(|last| last.space == space)
+                .map(|_| self.taken.len() - 1)
         } else {
             self.taken.iter().rposition(|block| block.space == space)
         };
@@ -84,7 +92,11 @@ impl Pool {
             if DEV_31.is_off() {
                 return Ok(());
             }
-            return refuse(DEV_31, Kind::Missing, "trying to free things that has not been allocated");
+            return refuse(
+                DEV_31,
+                Kind::Missing,
+                "trying to free things that has not been allocated",
+            );
         };
         let block = self.taken.remove(at);
         let place = self.place(block.nbytes);
@@ -153,7 +165,11 @@ fn pages(nbytes: usize) -> Result<usize> {
     }
     match nbytes.max(1).checked_next_multiple_of(PAGE) {
         Some(rounded) => Ok(rounded),
-        None => refuse(DEV_25, Kind::Limit, format!("a workspace of {nbytes} bytes cannot be rounded to pages")),
+        None => refuse(
+            DEV_25,
+            Kind::Limit,
+            format!("a workspace of {nbytes} bytes cannot be rounded to pages"),
+        ),
     }
 }
 

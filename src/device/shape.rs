@@ -42,7 +42,8 @@ pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize>
         elements = elements.checked_mul(u128::try_from(extent).ok()?)?;
     }
     let bits = u128::from(dtype.bits) * u128::from(dtype.lanes);
-    let byte_per_bool = release.minor() == 21 && dtype.code == 1 && dtype.bits == 1 && dtype.lanes == 1;
+    let byte_per_bool =
+        release.minor() == 21 && dtype.code == 1 && dtype.bits == 1 && dtype.lanes == 1;
     let per_element = release.minor() <= 20 || byte_per_bool || DEV_15.is_off();
     let bytes = if per_element {
         elements.checked_mul(bits.div_ceil(8))?

@@ -2,7 +2,10 @@
 
 use super::{Bug, injected};
 use crate::device::error::refuse;
-use crate::device::{Copy, DEV_12, DEV_31, DEV_37, DEV_40, DEV_41, DEV_42, DEV_46, Dtype, Device, Error, Result, Space, Stream};
+use crate::device::{
+    Copy, DEV_12, DEV_31, DEV_37, DEV_40, DEV_41, DEV_42, DEV_46, Device, Dtype, Error, Result,
+    Space, Stream,
+};
 use crate::rule::Kind;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::c_void;
@@ -81,11 +84,17 @@ impl Memory {
 
     /// Bytes in use.
     pub(super) fn bytes_in_use(&self) -> usize {
-        self.blocks.values().filter(|block| block.alive).map(|block| block.bytes.len()).sum()
+        self.blocks
+            .values()
+            .filter(|block| block.alive)
+            .map(|block| block.bytes.len())
+            .sum()
     }
 
     fn alive(&self, space: Space) -> Option<&Block> {
-        self.blocks.get(&space.address()).filter(|block| block.alive)
+        self.blocks
+            .get(&space.address())
+            .filter(|block| block.alive)
     }
 
     /// The newest freed block of this size is used again, as real allocators do.
@@ -163,7 +172,13 @@ impl Machine {
         self.calls.push(call);
     }
 
-    pub(super) fn alloc(&mut self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
+    pub(super) fn alloc(
+        &mut self,
+        device: Device,
+        nbytes: usize,
+        alignment: usize,
+        hint: Dtype,
+    ) -> Result<Space> {
         self.log(Call::Alloc(device.id, nbytes, alignment, hint));
         if count_down(&mut self.fail_alloc) {
             return Err(injected(nbytes));
@@ -209,7 +224,11 @@ impl Machine {
         if !from_host && !to_host && overlaps(&copy) {
             self.hazards.push(Hazard::Overlap(copy.from));
         }
-        let id = if from_host { copy.to_device.id } else { copy.from_device.id };
+        let id = if from_host {
+            copy.to_device.id
+        } else {
+            copy.from_device.id
+        };
         self.check_order(&copy, (id, stream.0 as usize));
         let snapshot = Snapshot(from_host.then(|| {
             // SAFETY: the caller vouches for the source.
@@ -217,7 +236,13 @@ impl Machine {
         }));
         if to_host {
             // SAFETY: the caller vouches for the destination and does not look before a sync.
-            unsafe { std::ptr::write_bytes(copy.to.0.cast::<u8>().add(copy.to_offset), PENDING, copy.nbytes) };
+            unsafe {
+                std::ptr::write_bytes(
+                    copy.to.0.cast::<u8>().add(copy.to_offset),
+                    PENDING,
+                    copy.nbytes,
+                )
+            };
         }
         self.push(id, stream, Work::Copy(copy, snapshot))
     }
@@ -225,7 +250,11 @@ impl Machine {
     pub(super) fn push(&mut self, id: i32, stream: Stream, work: Work) -> Result<()> {
         let queue = (id, stream.0 as usize);
         if queue.1 != 0 && !self.queues.contains_key(&queue) {
-            return refuse(DEV_42, Kind::Missing, format!("{stream:?} is not a stream of device {id}"));
+            return refuse(
+                DEV_42,
+                Kind::Missing,
+                format!("{stream:?} is not a stream of device {id}"),
+            );
         }
         self.queues.entry(queue).or_default().push_back(work);
         self.tick();
@@ -260,7 +289,12 @@ impl Machine {
         let queue = (id, stream.0 as usize);
         while self.queues.get(&queue).is_some_and(|work| !work.is_empty()) {
             if !self.step(queue) && !self.step_any() {
-                return Err(Error::driver("simulated", "sync", -2, "streams wait for each other"));
+                return Err(Error::driver(
+                    "simulated",
+                    "sync",
+                    -2,
+                    "streams wait for each other",
+                ));
             }
         }
         Ok(())
@@ -268,10 +302,13 @@ impl Machine {
 
     pub(super) fn leftovers(&self) -> Vec<Hazard> {
         let queued = self.queues.iter().filter(|(_, work)| !work.is_empty());
-        let never_synced =
-            queued.map(|((_, stream), _)| Hazard::NeverSynced(Stream(std::ptr::without_provenance_mut(*stream))));
+        let never_synced = queued.map(|((_, stream), _)| {
+            Hazard::NeverSynced(Stream(std::ptr::without_provenance_mut(*stream)))
+        });
         let alive = self.memory.blocks.iter().filter(|(_, block)| block.alive);
-        never_synced.chain(alive.map(|(base, _)| Hazard::NeverFreed(space(*base)))).collect()
+        never_synced
+            .chain(alive.map(|(base, _)| Hazard::NeverFreed(space(*base))))
+            .collect()
     }
 
     fn drain_all(&mut self) {
@@ -303,13 +340,23 @@ impl Machine {
         let Some(pending) = self.queues.get_mut(&queue) else {
             return false;
         };
-        let next = if backwards { pending.back() } else { pending.front() };
+        let next = if backwards {
+            pending.back()
+        } else {
+            pending.front()
+        };
         match next {
             None => return false,
-            Some(Work::Wait(event)) if !self.recorded.contains(event) && !backwards => return false,
+            Some(Work::Wait(event)) if !self.recorded.contains(event) && !backwards => {
+                return false;
+            }
             Some(_) => {}
         }
-        let work = if backwards { pending.pop_back() } else { pending.pop_front() };
+        let work = if backwards {
+            pending.pop_back()
+        } else {
+            pending.pop_front()
+        };
         match work {
             Some(Work::Copy(copy, snapshot)) => self.run_copy(&copy, snapshot),
             Some(Work::Kernel(kernel)) => kernel(&mut self.memory),
@@ -342,9 +389,14 @@ impl Machine {
         if to_host {
             let to = copy.to.0.cast::<u8>();
             // SAFETY: the caller of `copy` keeps the destination valid until a sync, and this is before.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(copy.to_offset), bytes.len()) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(copy.to_offset), bytes.len())
+            };
         } else {
-            let to = self.memory.bytes(space(copy.to.address() + copy.to_offset)).unwrap_or_default();
+            let to = self
+                .memory
+                .bytes(space(copy.to.address() + copy.to_offset))
+                .unwrap_or_default();
             for (to, from) in to.iter_mut().zip(bytes) {
                 *to = from;
             }
@@ -368,12 +420,18 @@ impl Machine {
             self.hazards.push(Hazard::UseAfterFree(space));
             return refuse(DEV_41, Kind::Missing, format!("{space:?} is not allocated"));
         };
-        if offset.checked_add(nbytes).is_none_or(|end| end > block.bytes.len()) {
+        if offset
+            .checked_add(nbytes)
+            .is_none_or(|end| end > block.bytes.len())
+        {
             self.hazards.push(Hazard::OutOfBounds(space));
             return refuse(
                 DEV_41,
                 Kind::Limit,
-                format!("bytes {offset} to {offset}+{nbytes} of a space of {}", block.bytes.len()),
+                format!(
+                    "bytes {offset} to {offset}+{nbytes} of a space of {}",
+                    block.bytes.len()
+                ),
             );
         }
         Ok(())
@@ -383,17 +441,25 @@ impl Machine {
     fn check_order(&mut self, copy: &Copy, own: Queue) {
         let mut unordered = Vec::new();
         for (queue, pending) in &self.queues {
-            let waits = self.queues.get(&own).into_iter().flatten().filter_map(|work| match work {
-                Work::Wait(event) => Some(*event),
-                _ => None,
-            });
+            let waits = self
+                .queues
+                .get(&own)
+                .into_iter()
+                .flatten()
+                .filter_map(|work| match work {
+                    Work::Wait(event) => Some(*event),
+                    _ => None,
+                });
             let waited: BTreeSet<u64> = waits.collect();
             let mut work: Vec<&Work> = pending.iter().collect();
             if *queue == own {
                 continue;
             }
             // What lies before an event that this queue waits for is ordered.
-            if let Some(at) = work.iter().rposition(|work| matches!(work, Work::Record(event) if waited.contains(event))) {
+            if let Some(at) = work
+                .iter()
+                .rposition(|work| matches!(work, Work::Record(event) if waited.contains(event)))
+            {
                 work.drain(..=at);
             }
             for other in work {

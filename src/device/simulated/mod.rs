@@ -37,8 +37,8 @@ use crate::device::error::refuse;
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::{current_device, set_current_device};
 use crate::device::{
-    Attribute, Copy, DEV_08, DEV_10, DEV_11, DEV_36, DEV_38, DEV_39, DEV_41, DEV_42, DEV_55, Dtype, Device, DeviceApi, Error, Result,
-    Space, Stream, Value,
+    Attribute, Copy, DEV_08, DEV_10, DEV_11, DEV_36, DEV_38, DEV_39, DEV_41, DEV_42, DEV_55,
+    Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
 };
 use crate::rule::Kind;
 use machine::{Machine, Work};
@@ -116,11 +116,23 @@ impl Simulated {
     }
 
     /// Queues `kernel` on this thread's current device (DEV-55). It runs late, with the device's memory.
-    pub fn launch(&self, stream: Stream, kernel: impl FnOnce(&mut Memory, i32) + Send + 'static) -> Result<()> {
-        let id = if DEV_55.is_off() { 0 } else { current_device(Device::ext_dev(0).kind) };
+    pub fn launch(
+        &self,
+        stream: Stream,
+        kernel: impl FnOnce(&mut Memory, i32) + Send + 'static,
+    ) -> Result<()> {
+        let id = if DEV_55.is_off() {
+            0
+        } else {
+            current_device(Device::ext_dev(0).kind)
+        };
         let mut machine = self.machine();
         machine.log(Call::Launch(id, stream));
-        machine.push(id, stream, Work::Kernel(Box::new(move |memory| kernel(memory, id))))
+        machine.push(
+            id,
+            stream,
+            Work::Kernel(Box::new(move |memory| kernel(memory, id))),
+        )
     }
 
     /// Every call so far, in order.
@@ -155,14 +167,20 @@ impl Simulated {
         if (0..self.devices).contains(&id) || DEV_42.is_off() {
             return Ok(id);
         }
-        refuse(DEV_42, Kind::Missing, format!("Invalid device id {id}: {} are here", self.devices))
+        refuse(
+            DEV_42,
+            Kind::Missing,
+            format!("Invalid device id {id}: {} are here", self.devices),
+        )
     }
 }
 
 impl Shared {
     fn machine(&self) -> MutexGuard<'_, Machine> {
         // A kernel that panicked leaves the machine as consistent as a device reset does.
-        self.machine.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.machine
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -226,7 +244,11 @@ impl DeviceApi for Simulated {
         let early = self.shared.bug == Some(Bug::SyncReturnsEarly) || DEV_36.is_off();
         let mut machine = self.machine();
         machine.log(Call::Sync(id, stream));
-        if early { Ok(()) } else { machine.drain(id, stream) }
+        if early {
+            Ok(())
+        } else {
+            machine.drain(id, stream)
+        }
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
@@ -270,7 +292,9 @@ impl DeviceApi for Simulated {
             Err(_) if twice => Ok(()),
             freed => {
                 if freed.is_err() {
-                    self.machine().hazards.push(Hazard::WorkspaceNotTaken(space));
+                    self.machine()
+                        .hazards
+                        .push(Hazard::WorkspaceNotTaken(space));
                 }
                 self.machine().handed_out.retain(|other| *other != space);
                 freed
