@@ -1,7 +1,10 @@
 //! Operations on the files around the library binary.
 
 use crate::blob::container::{self, Blob, Part, Role};
-use crate::conformance::op::{Answer, Op, Refusal, data};
+use crate::blob::pack::{self, Naming};
+use crate::conformance::op::{Answer, Op, Refusal, base64, data};
+use crate::release::Release;
+use crate::rule::Findings;
 use serde_json::{Value, json};
 
 /// Finding blobs and symbols.
@@ -15,6 +18,11 @@ pub const OPS: &[Op] = &[
         name: "blob.symbols",
         help: "data: a file of any form. Of every part that has any: the symbols that matter to TVM, by role, sorted.",
         run: symbols,
+    },
+    Op {
+        name: "blob.pack_c",
+        help: "data: a blob; release: 0.8; system_lib: false; prefix: \"\". The C text as that release writes it.",
+        run: pack_c,
     },
 ];
 
@@ -68,4 +76,17 @@ fn roles(part: &Part<'_>) -> Value {
         "needs": of(|role, _| match role { Role::Needs(api) => Some(api.clone()), _ => None }),
         "releases": part.releases().map(|releases| releases.to_string()),
     })
+}
+
+fn pack_c(args: &Value) -> Result<Answer, Refusal> {
+    let data = data(args)?;
+    let text = |key: &str| args.get(key).and_then(Value::as_str).unwrap_or_default();
+    let release: Release = text("release").parse().map_err(Refusal::Unsupported)?;
+    let system_lib = args
+        .get("system_lib")
+        .and_then(Value::as_bool)
+        .unwrap_or_default();
+    let naming = Naming::of(release, system_lib, text("prefix"))?;
+    let packed = pack::c_text(&data, &naming);
+    Ok(Answer::new(base64(packed.as_bytes()), Findings::default()))
 }

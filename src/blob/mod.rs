@@ -1,3 +1,4 @@
 //! The library binary: what TVM embeds into a compiled library, and the files around it.
 
 pub mod container;
+pub mod pack;

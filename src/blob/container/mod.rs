@@ -20,6 +20,7 @@ mod symbols;
 mod tar;
 
 pub use form::Form;
+pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
 pub use tar::MAX_INFLATION;
 

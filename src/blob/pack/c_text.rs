@@ -1,0 +1,63 @@
+//! The C text of a blob, byte for byte as the release writes it.
+
+use super::Naming;
+use crate::blob::container::rules::{BLOB_59, BLOB_60};
+use crate::release::Release;
+
+/// Values in a row; the header counts.
+const ROW: usize = 20;
+
+/// The C text that defines `blob` (header included) as the release of `naming` writes it (BLOB-59, BLOB-60).
+///
+/// A system library is C++: it registers itself in the initialiser of a variable.
+pub fn c_text(blob: &[u8], naming: &Naming) -> String {
+    let symbol = naming.symbol();
+    let element = if naming.release() < Release::of(4) {
+        "char"
+    } else {
+        "unsigned char"
+    };
+    let mut text = String::with_capacity(blob.len().saturating_mul(5).saturating_add(1024));
+    text.push_str("#ifdef _WIN32\n#define TVM_EXPORT __declspec(dllexport)\n#else\n#define TVM_EXPORT\n#endif\n");
+    text.push_str("#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    text.push_str(&format!("TVM_EXPORT extern const {element} {symbol}[];\n"));
+    text.push_str(&format!("const {element} {symbol}[{}] = {{", blob.len()));
+    numbers(&mut text, blob, naming.release());
+    text.push_str("\n};\n");
+    if let Some(register) = naming.register()
+        && !BLOB_60.is_off()
+    {
+        text.push_str(&format!("extern int {register}(const char*, void*);\n"));
+        text.push_str(&format!(
+            "static int {symbol}_reg_ = {register}(\"{symbol}\", (void*){symbol});\n"
+        ));
+    }
+    text.push_str("#ifdef __cplusplus\n}\n#endif\n");
+    text
+}
+
+fn numbers(text: &mut String, blob: &[u8], release: Release) {
+    // Until 0.13 shortest numbers with commas between them, from 0.14 on two digits with a comma behind each.
+    let padded = (release >= Release::of(14)) != BLOB_59.is_off();
+    let last = blob.len().saturating_sub(1);
+    if !padded && blob.is_empty() {
+        text.push_str("\n  ");
+    }
+    for (row, bytes) in blob.chunks(ROW).enumerate() {
+        text.push_str("\n  ");
+        for (column, byte) in bytes.iter().enumerate() {
+            text.push_str("0x");
+            if padded || *byte > 0xf {
+                text.push(digit(byte >> 4));
+            }
+            text.push(digit(byte & 0xf));
+            if padded || row.saturating_mul(ROW).saturating_add(column) < last {
+                text.push(',');
+            }
+        }
+    }
+}
+
+fn digit(value: u8) -> char {
+    char::from_digit(u32::from(value), 16).unwrap_or('0')
+}

@@ -1,0 +1,103 @@
+//! Putting a library binary into something that a linker or a loader takes.
+//!
+//! | to | by | rule |
+//! |---|---|---|
+//! | C text, as `export_library` writes it without LLVM | [`c_text()`] | BLOB-59, BLOB-60 |
+//! | an object file: ELF, Mach-O, COFF | [`object()`] | BLOB-66, BLOB-67 |
+//! | a shared library, through the C compiler of the system | [`shared()`] (feature `runtime`) | |
+//!
+//! The bytes are taken as they are: that they are a blob of the release whose symbol they get is up to the caller.
+
+mod c_text;
+mod object;
+#[cfg(feature = "runtime")]
+mod shared;
+mod target;
+
+pub use self::c_text::c_text;
+pub use self::object::object;
+#[cfg(feature = "runtime")]
+pub use self::shared::{Shared, shared};
+pub use self::target::{Arch, Format, Target};
+
+use super::container::blob_symbol;
+use super::container::rules::BLOB_61;
+use crate::release::{Layout, Release};
+use crate::rule::{Kind, Violation};
+
+/// What a packed blob is called, and whether it announces itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    symbol: String,
+    register: Option<&'static str>,
+    release: Release,
+}
+
+impl Naming {
+    /// A blob that a loader finds by its symbol, as in a shared library.
+    pub fn library(release: Release) -> Naming {
+        Naming {
+            symbol: blob_symbol(Layout::of(release)).to_owned(),
+            register: None,
+            release,
+        }
+    }
+
+    /// A blob that registers itself with the runtime that it is linked with: the system library. From 0.13 on it may
+    /// have a prefix, so that several fit into one program (BLOB-61).
+    pub fn system(release: Release, prefix: &str) -> Result<Naming, Violation> {
+        if !prefix.is_empty() && release < Release::of(13) && !BLOB_61.is_off() {
+            let message =
+                format!("{release} knows no prefixes of system libraries; 0.13 and later do");
+            return Err(BLOB_61.refused(Kind::Unsupported, message));
+        }
+        let identifier = prefix
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && !prefix.starts_with(|first: char| first.is_ascii_digit());
+        if !identifier {
+            let message = format!(
+                "`{prefix}` cannot stand in front of a C name: letters, digits and `_` can"
+            );
+            return Err(BLOB_61.refused(Kind::Type, message));
+        }
+        Ok(Naming {
+            symbol: format!("{prefix}{}", blob_symbol(Layout::of(release))),
+            register: Some(if release < Release::of(22) {
+                "TVMBackendRegisterSystemLibSymbol"
+            } else {
+                "TVMFFIEnvModRegisterSystemLibSymbol"
+            }),
+            release,
+        })
+    }
+
+    /// [`Naming::library`], or [`Naming::system`] with `prefix`; a prefix without a system library breaks BLOB-61.
+    pub fn of(release: Release, system_lib: bool, prefix: &str) -> Result<Naming, Violation> {
+        if system_lib {
+            return Naming::system(release, prefix);
+        }
+        if !prefix.is_empty() && !BLOB_61.is_off() {
+            let message = format!(
+                "the prefix `{prefix}` is for system libraries: no loader looks for it elsewhere"
+            );
+            return Err(BLOB_61.refused(Kind::Type, message));
+        }
+        Ok(Naming::library(release))
+    }
+
+    /// The symbol.
+    pub fn symbol(&self) -> &str {
+        &self.symbol
+    }
+
+    /// The runtime function that a system library calls to announce its symbols.
+    pub fn register(&self) -> Option<&'static str> {
+        self.register
+    }
+
+    /// The release whose loader is meant to find it.
+    pub fn release(&self) -> Release {
+        self.release
+    }
+}

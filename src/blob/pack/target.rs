@@ -1,0 +1,166 @@
+//! What an object file is made for.
+
+use crate::blob::container::rules::BLOB_66;
+use crate::rule::{Kind, Violation};
+use std::fmt;
+
+/// A format of object files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Linux, BSD, Android, bare metal.
+    Elf,
+    /// macOS and iOS.
+    MachO,
+    /// Windows.
+    Coff,
+}
+
+/// A machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Arch {
+    /// 64 bits, little endian.
+    X86_64,
+    /// 32 bits, little endian.
+    I386,
+    /// 64 bits; little endian unless said otherwise.
+    Aarch64,
+    /// 32 bits; little endian unless said otherwise.
+    Arm,
+    /// 64 bits, little endian, with double-precision floats in registers.
+    Riscv64,
+    /// 32 bits, little endian, with double-precision floats in registers.
+    Riscv32,
+    /// 64 bits; either byte order.
+    PowerPc64,
+    /// 64 bits, big endian.
+    S390x,
+}
+
+impl Arch {
+    /// 32 or 64.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Arch::I386 | Arch::Arm | Arch::Riscv32 => 32,
+            _ => 64,
+        }
+    }
+
+    /// The name that LLVM uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "x86_64",
+            Arch::I386 => "i386",
+            Arch::Aarch64 => "aarch64",
+            Arch::Arm => "arm",
+            Arch::Riscv64 => "riscv64",
+            Arch::Riscv32 => "riscv32",
+            Arch::PowerPc64 => "powerpc64",
+            Arch::S390x => "s390x",
+        }
+    }
+}
+
+/// Format, machine and byte order of an object file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// The format.
+    pub format: Format,
+    /// The machine.
+    pub arch: Arch,
+    /// Whether integers of the object file are little endian; the blob is not affected.
+    pub little_endian: bool,
+}
+
+impl Target {
+    /// `arch` in `format`, in its usual byte order.
+    pub const fn new(format: Format, arch: Arch) -> Target {
+        Target {
+            format,
+            arch,
+            little_endian: !matches!(arch, Arch::S390x | Arch::PowerPc64),
+        }
+    }
+
+    /// The machine that this code runs on; `None` where object files for it cannot be written.
+    pub const fn host() -> Option<Target> {
+        let format = if cfg!(target_vendor = "apple") {
+            Format::MachO
+        } else if cfg!(windows) {
+            Format::Coff
+        } else {
+            Format::Elf
+        };
+        let arch = if cfg!(target_arch = "x86_64") {
+            Arch::X86_64
+        } else if cfg!(target_arch = "aarch64") {
+            Arch::Aarch64
+        } else if cfg!(target_arch = "x86") {
+            Arch::I386
+        } else if cfg!(target_arch = "arm") {
+            Arch::Arm
+        } else if cfg!(target_arch = "riscv64") {
+            Arch::Riscv64
+        } else if cfg!(target_arch = "powerpc64") {
+            Arch::PowerPc64
+        } else if cfg!(target_arch = "s390x") {
+            Arch::S390x
+        } else {
+            return None;
+        };
+        Some(Target {
+            format,
+            arch,
+            little_endian: cfg!(target_endian = "little"),
+        })
+    }
+
+    /// The target of an LLVM triple such as `aarch64-apple-darwin`, `x86_64-pc-windows-msvc`, `armv7a-linux-gnueabihf`.
+    pub fn from_triple(triple: &str) -> Result<Target, Violation> {
+        let machine = triple.split('-').next().unwrap_or_default();
+        let (arch, little_endian) = match machine {
+            "x86_64" | "amd64" => (Arch::X86_64, true),
+            "i386" | "i486" | "i586" | "i686" => (Arch::I386, true),
+            "aarch64" | "arm64" | "arm64e" => (Arch::Aarch64, true),
+            "aarch64_be" => (Arch::Aarch64, false),
+            "riscv64" | "riscv64gc" => (Arch::Riscv64, true),
+            "riscv32" | "riscv32gc" => (Arch::Riscv32, true),
+            "powerpc64le" | "ppc64le" => (Arch::PowerPc64, true),
+            "powerpc64" | "ppc64" => (Arch::PowerPc64, false),
+            "s390x" => (Arch::S390x, false),
+            "armeb" => (Arch::Arm, false),
+            arm if arm.starts_with("arm") || arm.starts_with("thumb") => (Arch::Arm, true),
+            _ => {
+                let message = format!(
+                    "no object file can be written for the machine `{machine}`; write C text and compile it there"
+                );
+                return Err(BLOB_66.refused(Kind::Unsupported, message));
+            }
+        };
+        let has = |what: &str| triple.contains(what);
+        let format = if has("apple") || has("darwin") || has("macos") || has("-ios") {
+            Format::MachO
+        } else if has("windows") || has("mingw") || has("cygwin") {
+            Format::Coff
+        } else {
+            Format::Elf
+        };
+        Ok(Target {
+            format,
+            arch,
+            little_endian,
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let format = match self.format {
+            Format::Elf => "ELF",
+            Format::MachO => "Mach-O",
+            Format::Coff => "COFF",
+        };
+        let order = if self.little_endian { "little" } else { "big" };
+        write!(f, "{format} for {}, {order} endian", self.arch.name())
+    }
+}
