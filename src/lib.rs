@@ -99,5 +99,7 @@ pub mod conformance;
 pub mod function;
 #[cfg(feature = "runtime")]
 pub mod object;
+#[cfg(feature = "suite")]
+pub mod spec;
 #[cfg(feature = "runtime")]
 pub mod value;

@@ -2,7 +2,9 @@
 //!
 //! Exit codes: 0 good, 1 violations or failed cases, 2 usage or I/O. A closed pipe ends the program quietly.
 
+mod check;
 mod completions;
+mod testee;
 
 use clap::{Parser, Subcommand};
 use std::fmt::Display;
@@ -24,8 +26,15 @@ struct Line {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
+    Check(check::Args),
     /// Write a completion script for a shell
     Completions(completions::Args),
+    /// Answer the exec protocol on stdin and stdout, for our own implementation
+    Testee(testee::Args),
+    /// Serve an implementation to `check`, which starts this itself
+    #[command(hide = true)]
+    Worker(testee::WorkerArgs),
 }
 
 /// What a subcommand came to, where it could do its work.
@@ -71,7 +80,10 @@ impl From<String> for Error {
 /// Parses the command line, runs the subcommand and turns its outcome into the exit code.
 pub(crate) fn main() -> ExitCode {
     let outcome = match Line::parse().command {
+        Command::Check(args) => check::run(args),
         Command::Completions(args) => completions::run(args),
+        Command::Testee(args) => testee::run(args),
+        Command::Worker(args) => testee::run_worker(args),
     };
     match outcome {
         Ok(Exit::Good) | Err(Error::ClosedPipe) => ExitCode::SUCCESS,

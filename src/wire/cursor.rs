@@ -1,6 +1,8 @@
 //! The reader that all format code is made of.
 
-use super::{Trace, WIRE_01, WIRE_02, WIRE_03, WIRE_04, WIRE_05, WIRE_06, WIRE_08, Words, show};
+use super::{
+    Trace, WIRE_01, WIRE_02, WIRE_03, WIRE_04, WIRE_05, WIRE_06, WIRE_07, WIRE_08, Words, show,
+};
 use crate::rule::{Findings, Kind, Rule, Violation};
 use std::fmt::{self, Display};
 
@@ -192,9 +194,13 @@ impl<'a> Cursor<'a> {
     ///
     /// After it, reserving `count` elements is justified by the input.
     pub fn count(&mut self, smallest: usize, field: &str) -> Result<usize, Violation> {
+        self.counted(smallest, field, WIRE_06)
+    }
+
+    fn counted(&mut self, smallest: usize, field: &str, rule: Rule) -> Result<usize, Violation> {
         let before = self.clone();
         let start = self.offset();
-        let count = self.length(field, WIRE_06)?;
+        let count = self.length(field, rule)?;
         let room = self.remaining().checked_div(smallest).unwrap_or(usize::MAX) as u64;
         WIRE_06
             .require_as(Kind::Truncated, count <= room, start, || {
@@ -216,9 +222,31 @@ impl<'a> Cursor<'a> {
         &mut self,
         smallest: usize,
         field: &'static str,
-        mut read: impl FnMut(&mut Cursor<'a>) -> Result<T, Violation>,
+        read: impl FnMut(&mut Cursor<'a>) -> Result<T, Violation>,
     ) -> Result<Vec<T>, Violation> {
         let count = self.count(smallest, field)?;
+        self.elements(count, field, read)
+    }
+
+    /// A map: a count, then key and value of each entry through `read`, in the order of the bytes (WIRE-07).
+    ///
+    /// `smallest` is the least size of a key and a value together.
+    pub fn map<T>(
+        &mut self,
+        smallest: usize,
+        field: &'static str,
+        read: impl FnMut(&mut Cursor<'a>) -> Result<T, Violation>,
+    ) -> Result<Vec<T>, Violation> {
+        let count = self.counted(smallest, field, WIRE_07)?;
+        self.elements(count, field, read)
+    }
+
+    fn elements<T>(
+        &mut self,
+        count: usize,
+        field: &'static str,
+        mut read: impl FnMut(&mut Cursor<'a>) -> Result<T, Violation>,
+    ) -> Result<Vec<T>, Violation> {
         let mut elements = Vec::with_capacity(count.min(self.remaining()));
         for index in 0..count {
             elements.push(self.within(field, index as u64, &mut read)?);
@@ -305,7 +333,11 @@ impl<'a> Cursor<'a> {
         let trace = self.trace.take();
         let length = self.u64(field, rule);
         self.trace = trace;
-        let unit = if rule == WIRE_06 { "elements" } else { "bytes" };
+        let unit = match rule {
+            WIRE_06 => "elements",
+            WIRE_07 => "entries",
+            _ => "bytes",
+        };
         length.inspect(|length| self.record(start, field, rule, || format!(": {length} {unit}")))
     }
 

@@ -14,6 +14,7 @@
 //! Any input is safe: no panic, and no allocation beyond a small factor of the bytes that are left.
 
 mod cursor;
+pub mod json;
 mod trace;
 mod words;
 mod writer;

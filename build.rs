@@ -1,0 +1,82 @@
+//! Puts the specification, the cases and the golden files inside the library, for feature `suite` only.
+//!
+//! Three tables of `include_str!` and `include_bytes!`, sorted by name, in `$OUT_DIR/embedded.rs`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if env::var_os("CARGO_FEATURE_SUITE").is_none() {
+        return;
+    }
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    for room in ["spec", "conformance", "golden"] {
+        println!("cargo::rerun-if-changed={}", root.join(room).display());
+    }
+
+    let spec = files(&root, "spec", |name| {
+        !name.contains('/') && name.ends_with(".md")
+    });
+    let cases = files(&root, "conformance", |name| name.ends_with("/cases.json"));
+    // Dumps, scripts and explanations stand beside the bytes; the suite needs only the bytes.
+    let golden = files(&root, "golden", |name| {
+        ![".bin.txt", ".dump", ".md", ".py", ".sh"]
+            .iter()
+            .any(|end| name.ends_with(end))
+    });
+
+    let mut code = String::new();
+    table(&mut code, &root, "SPEC", "str", "spec", &spec);
+    table(&mut code, &root, "CASES", "str", "conformance", &cases);
+    table(&mut code, &root, "GOLDEN", "[u8]", "golden", &golden);
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    fs::write(out.join("embedded.rs"), code).expect("OUT_DIR is writable");
+}
+
+fn files(root: &Path, room: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let base = root.join(room);
+    let mut names = Vec::new();
+    let mut folders = vec![base.clone()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let name = path
+                .strip_prefix(&base)
+                .expect("below the room")
+                .to_string_lossy()
+                .replace('\\', "/");
+            if name
+                .split('/')
+                .any(|part| part.starts_with('.') || part == "__pycache__")
+            {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else if wanted(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+fn table(code: &mut String, root: &Path, name: &str, kind: &str, room: &str, files: &[String]) {
+    let include = if kind == "str" {
+        "include_str"
+    } else {
+        "include_bytes"
+    };
+    writeln!(code, "pub(crate) static {name}: &[(&str, &{kind})] = &[").expect("strings grow");
+    for file in files {
+        let path = root.join(room).join(file);
+        writeln!(code, "    ({file:?}, {include}!({path:?})),").expect("strings grow");
+    }
+    writeln!(code, "];").expect("strings grow");
+}

@@ -1,0 +1,67 @@
+//! Our own implementation, in this process.
+
+use super::{Identity, Rejection, Reply, Testee};
+use crate::conformance::CHAPTERS;
+use crate::conformance::op::{Answer, Op, Refusal};
+use crate::release::Release;
+use serde_json::Value;
+
+/// The built-in implementation: the operations of every chapter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Builtin;
+
+impl Builtin {
+    /// The operation with this name.
+    pub fn op(name: &str) -> Option<&'static Op> {
+        CHAPTERS
+            .iter()
+            .flat_map(|chapter| chapter.ops())
+            .find(|op| op.name == name)
+    }
+}
+
+impl Testee for Builtin {
+    fn identity(&self) -> Identity {
+        Identity {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            releases: Release::all().map(|release| release.to_string()).collect(),
+            ops: CHAPTERS
+                .iter()
+                .flat_map(|chapter| chapter.ops())
+                .map(|op| op.name.to_owned())
+                .collect(),
+        }
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        match Builtin::op(op) {
+            Some(op) => (op.run)(args).into(),
+            None => Reply::Unsupported(format!("there is no operation `{op}`")),
+        }
+    }
+}
+
+impl From<Result<Answer, Refusal>> for Reply {
+    fn from(result: Result<Answer, Refusal>) -> Reply {
+        match result {
+            Ok(answer) => Reply::Ok {
+                value: answer.value,
+                findings: Some(
+                    answer
+                        .findings
+                        .iter()
+                        .map(|finding| finding.rule.id().to_owned())
+                        .collect(),
+                ),
+            },
+            Err(Refusal::Rejected(broken)) => Reply::Reject(Rejection {
+                kind: Some(broken.kind().name().to_owned()),
+                message: broken.to_string(),
+                offset: broken.offset(),
+                rule: Some(broken.rule().id().to_owned()),
+            }),
+            Err(Refusal::Unsupported(why)) => Reply::Unsupported(why),
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! A testee in another process, over its standard streams.
+//!
+//! Three threads stand between us and the process: one writes, one reads, one keeps the tail of stderr. So neither a
+//! testee that does not read nor one that does not answer can hold us for longer than the timeout.
+
+use super::{Adapter, Identity, Limits, Reply, protocol};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest line that is read from a testee.
+const LONGEST_LINE: u64 = 256 << 20;
+/// How much of stderr is kept.
+const STDERR_TAIL: usize = 2000;
+
+/// An adapter to a command that speaks the exec protocol.
+#[derive(Debug)]
+pub struct Exec {
+    words: Vec<OsString>,
+    limits: Limits,
+    process: Option<Process>,
+    suite: String,
+    starts: u64,
+    /// Since the last start; kept when the process is lost, so that the runner can ask after a loss.
+    requests: u64,
+}
+
+impl Exec {
+    /// A command line, split at spaces; single and double quotes keep spaces together.
+    ///
+    /// # Errors
+    ///
+    /// When it is empty or a quote is not closed.
+    pub fn command(line: &str, limits: Limits) -> Result<Exec, String> {
+        let words = split(line)?;
+        if words.is_empty() {
+            return Err("exec: needs a command, such as exec:\"python3 testee.py\"".to_owned());
+        }
+        Ok(Exec::new(
+            words.into_iter().map(OsString::from).collect(),
+            limits,
+        ))
+    }
+
+    /// The command with its arguments.
+    pub fn new(words: Vec<OsString>, limits: Limits) -> Exec {
+        Exec {
+            words,
+            limits,
+            process: None,
+            suite: String::new(),
+            starts: 0,
+            requests: 0,
+        }
+    }
+
+    fn start(&mut self) -> Result<Identity, String> {
+        let process = Process::spawn(&self.words, self.limits.memory)?;
+        self.starts += 1;
+        self.requests = 0;
+        let process = self.process.insert(process);
+        process.send(protocol::hello(&self.suite));
+        let answer = process.receive(self.limits.timeout);
+        let identity = match answer {
+            Ok(line) => protocol::parse_hello(&line),
+            Err(reply) => Err(format!("no answer to hello: {reply:?}")),
+        };
+        identity.inspect_err(|_| self.process = None)
+    }
+}
+
+impl Adapter for Exec {
+    fn hello(&mut self, suite: &str) -> Result<Identity, String> {
+        suite.clone_into(&mut self.suite);
+        self.start()
+    }
+
+    fn call(&mut self, op: &str, args: &Value) -> Reply {
+        if self.process.is_none()
+            && let Err(error) = self.start()
+        {
+            return Reply::Crash(format!("cannot be started again: {error}"));
+        }
+        let Some(process) = &mut self.process else {
+            return Reply::Crash("is not running".to_owned());
+        };
+        self.requests += 1;
+        let id = self.requests;
+        process.send(protocol::request(id, op, args));
+        let reply = match process.receive(self.limits.timeout) {
+            Ok(line) => protocol::parse_reply(id, &line),
+            Err(reply) => reply,
+        };
+        // After anything but an answer nobody knows what state it is in.
+        if !matches!(
+            reply,
+            Reply::Ok { .. } | Reply::Reject(_) | Reply::Unsupported(_)
+        ) {
+            self.process = None;
+        }
+        reply
+    }
+
+    fn since_restart(&self) -> Option<u64> {
+        (self.starts > 1).then_some(self.requests)
+    }
+
+    fn restart(&mut self) {
+        self.process = None;
+    }
+}
+
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    to: Sender<String>,
+    from: Receiver<Option<Vec<u8>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Process {
+    fn spawn(words: &[OsString], memory: Option<u64>) -> Result<Process, String> {
+        let mut child = command(words, memory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", words[0].to_string_lossy()))?;
+        let (to, outgoing) = channel();
+        // Bounded, so that a testee that floods us fills its pipe and not our memory.
+        let (incoming, from) = sync_channel(4);
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let tail = Arc::clone(&stderr);
+        let stdin = child.stdin.take().ok_or("no stdin")?;
+        let stdout = child.stdout.take().ok_or("no stdout")?;
+        let errors = child.stderr.take().ok_or("no stderr")?;
+        thread::spawn(move || write_lines(stdin, outgoing));
+        thread::spawn(move || read_lines(stdout, |line| incoming.send(line).is_ok()));
+        thread::spawn(move || keep_tail(errors, &tail));
+        Ok(Process {
+            child,
+            to,
+            from,
+            stderr,
+        })
+    }
+
+    fn send(&self, line: String) {
+        // The writer may be gone because the testee is; the missing answer says so.
+        let _ = self.to.send(line);
+    }
+
+    /// The next line, or why there is none.
+    fn receive(&mut self, timeout: Duration) -> Result<Vec<u8>, Reply> {
+        match self.from.recv_timeout(timeout) {
+            Ok(Some(line)) => Ok(line),
+            Err(RecvTimeoutError::Timeout) => Err(Reply::Hang(format!(
+                "no answer in {} s",
+                timeout.as_secs_f64()
+            ))),
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => Err(self.death()),
+        }
+    }
+
+    /// How it ended, after its stdout did.
+    fn death(&mut self) -> Reply {
+        let deadline = Instant::now() + Duration::from_secs(2);
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break Some(status),
+                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(2)),
+                _ => break None,
+            }
+        };
+        // stderr may still be on its way.
+        thread::sleep(Duration::from_millis(5));
+        let said = self
+            .stderr
+            .lock()
+            .map(|tail| tail.clone())
+            .unwrap_or_default();
+        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        let how = match status {
+            Some(status) => describe(status),
+            None => "closed its stdout".to_owned(),
+        };
+        let out_of_memory = [
+            "memory allocation of",
+            "MemoryError",
+            "bad_alloc",
+            "out of memory",
+        ];
+        if killed(status) || out_of_memory.iter().any(|sign| said.contains(sign)) {
+            return Reply::OutOfMemory(join(how, &said));
+        }
+        Reply::Crash(join(how, &said))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only when it is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(words: &[OsString], memory: Option<u64>) -> Command {
+    let mut words = words.iter();
+    if let Some(mebibytes) = memory.filter(|_| cfg!(unix)) {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!(
+            "ulimit -v {}; exec \"$@\"",
+            mebibytes.saturating_mul(1024)
+        ));
+        command.arg("sh").args(words);
+        return command;
+    }
+    let mut command = Command::new(words.next().cloned().unwrap_or_default());
+    command.args(words);
+    command
+}
+
+fn write_lines(mut stdin: ChildStdin, lines: Receiver<String>) {
+    for mut line in lines {
+        line.push('\n');
+        if stdin
+            .write_all(line.as_bytes())
+            .and_then(|()| stdin.flush())
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// Hands on every line, and `None` when the stream ends.
+fn read_lines(stdout: ChildStdout, hand_on: impl Fn(Option<Vec<u8>>) -> bool) {
+    let mut stdout = BufReader::new(stdout);
+    loop {
+        let mut line = Vec::new();
+        let read = stdout
+            .by_ref()
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line);
+        let ended = !matches!(read, Ok(1..));
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        if !hand_on((!ended).then_some(line)) || ended {
+            return;
+        }
+    }
+}
+
+fn keep_tail(mut stderr: ChildStderr, tail: &Mutex<Vec<u8>>) {
+    let mut block = [0; 4096];
+    while let Ok(length @ 1..) = stderr.read(&mut block) {
+        let Ok(mut tail) = tail.lock() else {
+            return;
+        };
+        tail.extend_from_slice(&block[..length]);
+        let surplus = tail.len().saturating_sub(STDERR_TAIL);
+        tail.drain(..surplus);
+    }
+}
+
+#[cfg(unix)]
+fn describe(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt as _;
+    let name = match status.signal() {
+        Some(4) => "SIGILL",
+        Some(6) => "SIGABRT",
+        Some(7 | 10) => "SIGBUS",
+        Some(8) => "SIGFPE",
+        Some(9) => "SIGKILL",
+        Some(11) => "SIGSEGV",
+        Some(15) => "SIGTERM",
+        _ => return format!("ended before it answered ({status})"),
+    };
+    format!("ended before it answered ({name})")
+}
+
+#[cfg(not(unix))]
+fn describe(status: ExitStatus) -> String {
+    format!("ended before it answered ({status})")
+}
+
+/// Nobody but the system's out-of-memory killer sends SIGKILL to a testee that we have not given up.
+fn killed(status: Option<ExitStatus>) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt as _;
+        status.and_then(|status| status.signal()) == Some(9)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = status;
+        false
+    }
+}
+
+fn join(how: String, said: &str) -> String {
+    if said.is_empty() {
+        how
+    } else {
+        format!("{how}; stderr: {said}")
+    }
+}
+
+fn split(line: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for letter in line.chars() {
+        match (letter, quote) {
+            ('\'' | '"', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (letter, Some(open)) if letter == open => quote = None,
+            (letter, None) if letter.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    match quote {
+        Some(quote) => Err(format!("the quote {quote} in `{line}` is not closed")),
+        None => Ok(words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn quotes_keep_words_together() {
+        let words = split("python3 'my testee.py' --flag=\"a b\" ''").unwrap();
+        assert_eq!(words, ["python3", "my testee.py", "--flag=a b", ""]);
+        assert!(split("'open").is_err());
+    }
+}

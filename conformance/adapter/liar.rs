@@ -1,0 +1,98 @@
+//! Testees that lie. The suite is worth something only if it fails each of them.
+
+use super::{Identity, Rejection, Reply, Testee};
+use serde_json::{Value, json};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A way to be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liar {
+    /// Accepts everything, and knows nothing of the content.
+    AcceptAll,
+    /// Rejects everything, without saying why.
+    RejectAll,
+    /// Always gives the same value.
+    Constant,
+    /// Gives back what it was given.
+    Echo,
+    /// Ends without an answer.
+    Crash,
+    /// Never answers.
+    Hang,
+    /// Answers with something that is not JSON.
+    Garbage,
+}
+
+impl Liar {
+    /// Every liar.
+    pub const ALL: [Liar; 7] = [
+        Liar::AcceptAll,
+        Liar::RejectAll,
+        Liar::Constant,
+        Liar::Echo,
+        Liar::Crash,
+        Liar::Hang,
+        Liar::Garbage,
+    ];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Liar::AcceptAll => "accept-all",
+            Liar::RejectAll => "reject-all",
+            Liar::Constant => "constant",
+            Liar::Echo => "echo",
+            Liar::Crash => "crash",
+            Liar::Hang => "hang",
+            Liar::Garbage => "garbage",
+        }
+    }
+}
+
+impl FromStr for Liar {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Liar, String> {
+        let names = Liar::ALL.map(Liar::name).join(", ");
+        Liar::ALL
+            .into_iter()
+            .find(|liar| liar.name() == name)
+            .ok_or_else(|| format!("`{name}` is not a liar: there are {names}"))
+    }
+}
+
+impl Testee for Liar {
+    fn identity(&self) -> Identity {
+        Identity {
+            name: format!("liar:{}", self.name()),
+            version: "0".to_owned(),
+            ..Identity::default()
+        }
+    }
+
+    fn answer(&mut self, _op: &str, args: &Value) -> Reply {
+        let ok = |value| Reply::Ok {
+            value,
+            findings: None,
+        };
+        match self {
+            Liar::AcceptAll => ok(Value::Null),
+            Liar::RejectAll => Reply::Reject(Rejection {
+                message: "no".to_owned(),
+                ..Rejection::default()
+            }),
+            Liar::Constant => ok(json!({"layout": "0.22", "modules": [{"kind": "_lib"}]})),
+            Liar::Echo => ok(args
+                .get("data")
+                .or_else(|| args.get("value"))
+                .unwrap_or(args)
+                .clone()),
+            Liar::Crash => std::process::abort(),
+            Liar::Hang => loop {
+                std::thread::sleep(Duration::from_secs(3600));
+            },
+            Liar::Garbage => Reply::ProtocolError("<html>502 Bad Gateway</html>".to_owned()),
+        }
+    }
+}

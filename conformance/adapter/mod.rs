@@ -1,0 +1,187 @@
+//! How an implementation is reached.
+//!
+//! A [`Testee`] answers operations; it is what an implementer writes. An [`Adapter`] carries requests to a testee and
+//! survives it: in this process ([`InProcess`]), or in another that speaks the exec protocol ([`exec::Exec`]). Native
+//! libraries, which may crash, are testees of a worker: our own binary, started again as `tvmspec worker SPEC`.
+
+pub mod builtin;
+pub mod exec;
+pub mod liar;
+pub mod protocol;
+
+use serde_json::Value;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// Who answers, and what it can.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Name of the implementation.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The TVM releases that it stands for, such as `0.8`; empty for all.
+    pub releases: Vec<String>,
+    /// The operations that it knows; empty for "ask me".
+    pub ops: Vec<String>,
+}
+
+/// What came back for one request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// A value, and the rules of tolerated oddities if the testee tells.
+    Ok {
+        /// In the chapter's JSON form.
+        value: Value,
+        /// Rule ids of findings; `None` where the testee does not report any.
+        findings: Option<Vec<String>>,
+    },
+    /// The input was refused.
+    Reject(Rejection),
+    /// The testee does not do this; says why.
+    Unsupported(String),
+    /// The case cannot be put here; says why. Only adapters say this, not testees.
+    Skipped(String),
+    /// The process ended, or code panicked; says how.
+    Crash(String),
+    /// No answer in time; says how long.
+    Hang(String),
+    /// The process ran out of memory; says how we know.
+    OutOfMemory(String),
+    /// An answer that is not one; says what is wrong with it.
+    ProtocolError(String),
+}
+
+/// A refusal. Everything but the message is optional: what is told is compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rejection {
+    /// A kind of [`crate::rule::Kind`], by name.
+    pub kind: Option<String>,
+    /// For people.
+    pub message: String,
+    /// Byte offset from the start of the input.
+    pub offset: Option<u64>,
+    /// Id of the rule that is broken.
+    pub rule: Option<String>,
+}
+
+/// An implementation that answers operations.
+pub trait Testee {
+    /// Who it is.
+    fn identity(&self) -> Identity;
+
+    /// Does `op` with `args`; binary is base64 under `data`, a value under `value`.
+    fn answer(&mut self, op: &str, args: &Value) -> Reply;
+}
+
+/// A way to a testee, which outlives it.
+pub trait Adapter {
+    /// Says hello, naming the suite by its hash.
+    ///
+    /// # Errors
+    ///
+    /// When there is nobody to judge: the command is not there, or does not speak the protocol.
+    fn hello(&mut self, suite: &str) -> Result<Identity, String>;
+
+    /// Puts one request. Never fails: what goes wrong is a [`Reply`] too.
+    fn call(&mut self, op: &str, args: &Value) -> Reply;
+
+    /// Whether the testee was started anew after it was lost, and how many requests it has had since its start.
+    fn since_restart(&self) -> Option<u64> {
+        None
+    }
+
+    /// Ends the testee; the next call starts it anew. In process there is nothing to do.
+    fn restart(&mut self) {}
+}
+
+/// What limits a testee in another process.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How long one request may take.
+    pub timeout: Duration,
+    /// Address space in MiB, where the system can limit it.
+    pub memory: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            timeout: Duration::from_secs(10),
+            memory: None,
+        }
+    }
+}
+
+/// The adapters, for help texts.
+pub const HELP: &str = "builtin | exec:COMMAND | liar:NAME";
+
+/// Opens `spec`, such as `builtin` or `exec:python3 testee.py`.
+///
+/// # Errors
+///
+/// Says which adapters there are.
+pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, String> {
+    let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    match scheme {
+        "builtin" => Ok(Box::new(InProcess(builtin::Builtin))),
+        "exec" => Ok(Box::new(exec::Exec::command(rest, limits)?)),
+        // What may crash or hang does so in a process of its own.
+        _ => {
+            worker_exists(spec)?;
+            let program = std::env::current_exe().map_err(|error| error.to_string())?;
+            let words = [program.into_os_string(), "worker".into(), spec.into()];
+            Ok(Box::new(exec::Exec::new(words.into(), limits)))
+        }
+    }
+}
+
+/// The testee that `tvmspec worker SPEC` serves.
+///
+/// # Errors
+///
+/// Says which there are, or why this one cannot be opened.
+pub fn worker(spec: &str) -> Result<Box<dyn Testee>, String> {
+    worker_exists(spec)?;
+    let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    match scheme {
+        "builtin" => Ok(Box::new(builtin::Builtin)),
+        _ => Ok(Box::new(rest.parse::<liar::Liar>()?)),
+    }
+}
+
+/// Checks the spelling before a process is started, so that a typing error is a usage error.
+fn worker_exists(spec: &str) -> Result<(), String> {
+    let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    match scheme {
+        "builtin" => Ok(()),
+        "liar" => rest.parse::<liar::Liar>().map(drop),
+        _ => Err(format!("there is no adapter `{scheme}`: {HELP}")),
+    }
+}
+
+/// A testee in this process. A panic is a crash of that one case; a hang or an abort is not survived.
+#[derive(Debug)]
+pub struct InProcess<T>(
+    /// The testee.
+    pub T,
+);
+
+impl<T: Testee> Adapter for InProcess<T> {
+    fn hello(&mut self, _suite: &str) -> Result<Identity, String> {
+        Ok(self.0.identity())
+    }
+
+    fn call(&mut self, op: &str, args: &Value) -> Reply {
+        catch_unwind(AssertUnwindSafe(|| self.0.answer(op, args)))
+            .unwrap_or_else(|panic| Reply::Crash(format!("panic: {}", panic_text(&*panic))))
+    }
+}
+
+/// What a panic said.
+pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("without a message")
+}

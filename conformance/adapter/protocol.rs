@@ -1,0 +1,254 @@
+//! The exec protocol: one JSON object per line, a request each way.
+//!
+//! ```text
+//! -> {"id":0,"op":"hello","suite":"<hash>"}
+//! <- {"id":0,"ok":{"name":"..","version":"..","releases":["0.8"],"ops":["blob.decode"]}}
+//! -> {"id":1,"op":"blob.decode","args":{"data":"<base64>"}}
+//! <- {"id":1,"ok":<value>,"findings":["WIRE-08"]}
+//! <- {"id":1,"reject":{"kind":"truncated","message":"..","offset":24,"rule":"WIRE-01"}}
+//! <- {"id":1,"unsupported":"why"}
+//! ```
+
+use super::{Identity, Rejection, Reply, Testee};
+use serde_json::{Map, Value, json};
+use std::io::{self, BufRead, Write};
+
+/// One screen that teaches the protocol: `tvmspec check --help-exec`.
+pub const TEACH: &str = r#"HOW TO BE JUDGED: --impl "exec:COMMAND"
+
+Write a program that reads one JSON object per line on stdin and answers each with one line on stdout, flushed.
+It stays alive for the whole run, and ends when stdin does. What it writes to stderr is shown when it crashes.
+
+  <- {"id":0,"op":"hello","suite":"<hash of the suite>"}
+  -> {"id":0,"ok":{"name":"my-runtime","version":"1.2","releases":["0.8","0.9"],"ops":["blob.decode"]}}
+  <- {"id":1,"op":"blob.decode","args":{"data":"<base64>"}}
+  -> {"id":1,"ok":{"layout":"0.22","modules":[{"kind":"_lib"}],"import_tree":{"indptr":[0,0],"indices":[]}}}
+
+Each answer carries the id of its request and one of
+  "ok": VALUE                the value in the JSON form that spec/<chapter>.md fixes; for encode, base64 of the bytes.
+                             Beside it, if you can tell: "findings":["WIRE-08"], the rules of oddities you tolerated
+  "reject": {"message":".."} the input breaks a rule. Optional, and compared when given: "kind" (truncated, trailing,
+                             malformed, unsupported, limit, unknown-kind, missing, duplicate, cycle, type),
+                             "offset" (byte of the field at fault) and "rule" (its id)
+  "unsupported": "why"       you do not do this operation, layout or kind; neither good nor bad
+
+Leave "releases" or "ops" out to be asked everything. Object keys may come in any order; an unknown op is "unsupported".
+
+Verdicts: pass, fail, unsupported, skipped; crash (you ended), hang (no answer in --timeout seconds), out-of-memory,
+protocol-error (not JSON, a wrong id, none of the three). You are started again after each of the last four, and only
+that one case pays. A crash is not a rejection.
+
+Try it by hand:   echo '{"id":1,"op":"wire.decode","args":{"type":"u32","data":"AQAAAA=="}}' | tvmspec testee
+Two samples:      conformance/testee/python/testee.py (no dependency), conformance/testee/c/testee.c
+One case:         tvmspec check --impl "exec:COMMAND" --case wire/u32
+Every operation:  tvmspec check --ops
+"#;
+
+/// Answers requests from `input` on `output` until `input` ends.
+///
+/// # Errors
+///
+/// Only those of the two streams; a request that cannot be understood is answered with what is wrong.
+pub fn serve(
+    testee: &mut dyn Testee,
+    input: &mut dyn BufRead,
+    output: &mut dyn Write,
+) -> io::Result<()> {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if input.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        if !line.trim().is_empty() {
+            output.write_all(answer(testee, &line).as_bytes())?;
+            output.write_all(b"\n")?;
+            output.flush()?;
+        }
+    }
+}
+
+fn answer(testee: &mut dyn Testee, line: &str) -> String {
+    let request: Value = match serde_json::from_str(line) {
+        Ok(request) => request,
+        Err(error) => return json!({"id": null, "error": error.to_string()}).to_string(),
+    };
+    let id = request.get("id").cloned().unwrap_or_default();
+    let op = request
+        .get("op")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if op == "hello" {
+        return json!({"id": id, "ok": identity_to_json(&testee.identity())}).to_string();
+    }
+    let none = Value::Object(Map::new());
+    let reply = testee.answer(op, request.get("args").unwrap_or(&none));
+    reply_to_line(id, reply)
+}
+
+/// The request line, without its line break.
+pub fn request(id: u64, op: &str, args: &Value) -> String {
+    json!({"id": id, "op": op, "args": args}).to_string()
+}
+
+/// The first request.
+pub fn hello(suite: &str) -> String {
+    json!({"id": 0, "op": "hello", "suite": suite}).to_string()
+}
+
+fn reply_to_line(id: Value, reply: Reply) -> String {
+    let mut line = Map::new();
+    line.insert("id".to_owned(), id);
+    match reply {
+        Reply::Ok { value, findings } => {
+            line.insert("ok".to_owned(), value);
+            if let Some(findings) = findings {
+                line.insert("findings".to_owned(), json!(findings));
+            }
+        }
+        Reply::Reject(rejection) => {
+            let mut reject = Map::new();
+            if let Some(kind) = rejection.kind {
+                reject.insert("kind".to_owned(), kind.into());
+            }
+            reject.insert("message".to_owned(), rejection.message.into());
+            if let Some(offset) = rejection.offset {
+                reject.insert("offset".to_owned(), offset.into());
+            }
+            if let Some(rule) = rejection.rule {
+                reject.insert("rule".to_owned(), rule.into());
+            }
+            line.insert("reject".to_owned(), reject.into());
+        }
+        Reply::Unsupported(why) | Reply::Skipped(why) => {
+            line.insert("unsupported".to_owned(), why.into());
+        }
+        // Only a liar says these of itself: the text goes out as it is.
+        Reply::Crash(text)
+        | Reply::Hang(text)
+        | Reply::OutOfMemory(text)
+        | Reply::ProtocolError(text) => return text,
+    }
+    Value::Object(line).to_string()
+}
+
+/// Reads the answer to request `id`.
+pub fn parse_reply(id: u64, line: &[u8]) -> Reply {
+    match parsed(id, line) {
+        Ok(reply) => reply,
+        Err(wrong) => Reply::ProtocolError(format!(
+            "{wrong}; the line was `{}`",
+            crate::wire::show(line)
+        )),
+    }
+}
+
+/// Reads the answer to `hello`.
+///
+/// # Errors
+///
+/// Says what is wrong with the line.
+pub fn parse_hello(line: &[u8]) -> Result<Identity, String> {
+    match parse_reply(0, line) {
+        Reply::Ok { value, .. } => identity_of_json(&value),
+        Reply::ProtocolError(wrong) => Err(wrong),
+        other => Err(format!("hello was answered with {other:?}")),
+    }
+}
+
+fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
+    let line: Value =
+        serde_json::from_slice(line).map_err(|error| format!("not JSON ({error})"))?;
+    let Value::Object(mut line) = line else {
+        return Err("not a JSON object".to_owned());
+    };
+    if line.get("id").and_then(Value::as_u64) != Some(id) {
+        return Err(format!("the id is not {id}"));
+    }
+    let answers = ["ok", "reject", "unsupported"];
+    if answers
+        .iter()
+        .filter(|key| line.contains_key(**key))
+        .count()
+        != 1
+    {
+        return Err("there is not exactly one of ok, reject, unsupported".to_owned());
+    }
+    if let Some(value) = line.remove("ok") {
+        let findings = line.get("findings").map(findings_of_json).transpose()?;
+        return Ok(Reply::Ok { value, findings });
+    }
+    if let Some(reject) = line.get("reject") {
+        return Ok(Reply::Reject(rejection_of_json(reject)?));
+    }
+    let why = line.get("unsupported").and_then(Value::as_str);
+    Ok(Reply::Unsupported(
+        why.unwrap_or("no reason given").to_owned(),
+    ))
+}
+
+/// Rule ids, alone or as `{"rule": id}`.
+fn findings_of_json(findings: &Value) -> Result<Vec<String>, String> {
+    let wrong = || "findings is not a list of rule ids".to_owned();
+    let list = findings.as_array().ok_or_else(wrong)?;
+    list.iter()
+        .map(|finding| finding.get("rule").unwrap_or(finding))
+        .map(|rule| rule.as_str().map(str::to_owned).ok_or_else(wrong))
+        .collect()
+}
+
+fn rejection_of_json(reject: &Value) -> Result<Rejection, String> {
+    let text = |key: &str| match reject.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("reject.{key} is not a string")),
+    };
+    if !reject.is_object() {
+        return Err("reject is not an object".to_owned());
+    }
+    let offset = match reject.get("offset") {
+        None | Some(Value::Null) => None,
+        Some(offset) => Some(
+            offset
+                .as_u64()
+                .ok_or("reject.offset is not a byte offset")?,
+        ),
+    };
+    Ok(Rejection {
+        kind: text("kind")?,
+        message: text("message")?.unwrap_or_default(),
+        offset,
+        rule: text("rule")?,
+    })
+}
+
+fn identity_to_json(identity: &Identity) -> Value {
+    json!({
+        "name": identity.name,
+        "version": identity.version,
+        "releases": identity.releases,
+        "ops": identity.ops,
+    })
+}
+
+fn identity_of_json(value: &Value) -> Result<Identity, String> {
+    let text = |key: &str| {
+        let text = value.get(key).and_then(Value::as_str);
+        text.map(str::to_owned)
+            .ok_or_else(|| format!("hello was answered without `{key}`"))
+    };
+    let list = |key: &str| {
+        let list = value.get(key).and_then(Value::as_array);
+        list.into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
+    };
+    Ok(Identity {
+        name: text("name")?,
+        version: text("version")?,
+        releases: list("releases"),
+        ops: list("ops"),
+    })
+}

@@ -1,0 +1,540 @@
+//! Cases as data: `conformance/<chapter>/cases.json`, read and checked.
+
+use crate::conformance::op;
+use crate::release::Releases;
+use crate::rule::Kind;
+use crate::spec;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+/// One case: what is asked, what must come back, and why that matters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// A name such as `blob/opencl-root`; never a number, never reused. A derived case adds `#encode`.
+    pub id: String,
+    /// The chapter whose file holds it.
+    pub chapter: String,
+    /// Ids of the rules that it shows.
+    pub rules: Vec<String>,
+    /// The releases in which it holds.
+    pub releases: Releases,
+    /// The operation: `<chapter>.decode` and so on.
+    pub op: String,
+    /// For a reject case, the accepted case that it was made of by breaking one rule.
+    pub parent: Option<String>,
+    /// What arrives under `data` or `value`.
+    pub input: Input,
+    /// The other arguments.
+    pub args: Map<String, Value>,
+    /// What must come back.
+    pub expect: Expect,
+    /// Rules of the oddities that are to be tolerated and told.
+    pub findings: Vec<String>,
+    /// Whether an accepted decode is run backwards too.
+    pub encode: bool,
+    /// What goes wrong for a user if this is broken.
+    pub why: String,
+    /// Where the input is from, in words.
+    pub origin: String,
+}
+
+/// Where the input of a case is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A file below `golden/`.
+    File(String),
+    /// Bytes in the case itself.
+    Hex(Vec<u8>),
+    /// A value, for operations that do not start from bytes.
+    Value(Value),
+}
+
+/// What must come back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expect {
+    /// This value.
+    Accept(Value),
+    /// A rejection of this kind, at this byte where the case says so.
+    Reject(Kind, Option<u64>),
+    /// Any answer: released implementations disagree. A crash is not an answer.
+    Either,
+}
+
+impl Case {
+    /// The arguments of the request.
+    pub fn request(&self) -> Value {
+        let mut args = self.args.clone();
+        match &self.input {
+            Input::Value(value) => args.insert("value".to_owned(), value.clone()),
+            Input::File(_) | Input::Hex(_) => args.insert(
+                "data".to_owned(),
+                op::base64(self.bytes().unwrap_or_default()),
+            ),
+        };
+        Value::Object(args)
+    }
+
+    /// The input as bytes, where it is bytes.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match &self.input {
+            Input::File(name) => golden(name),
+            Input::Hex(bytes) => Some(bytes),
+            Input::Value(_) => None,
+        }
+    }
+
+    /// The case backwards: the accepted value must be written as the same bytes.
+    pub fn backwards(&self) -> Option<Case> {
+        let (Expect::Accept(value), Some(bytes), true) = (&self.expect, self.bytes(), self.encode)
+        else {
+            return None;
+        };
+        Some(Case {
+            id: format!("{}#encode", self.id),
+            op: format!("{}.encode", self.op.strip_suffix(".decode")?),
+            input: Input::Value(value.clone()),
+            expect: Expect::Accept(op::base64(bytes)),
+            findings: Vec::new(),
+            ..self.clone()
+        })
+    }
+}
+
+/// The bytes of a file below `golden/`, by its name with forward slashes.
+pub fn golden(name: &str) -> Option<&'static [u8]> {
+    let index = spec::GOLDEN
+        .binary_search_by_key(&name, |(file, _)| file)
+        .ok()?;
+    spec::GOLDEN.get(index).map(|(_, bytes)| *bytes)
+}
+
+/// Every case, derived ones included, and the hash that names them.
+#[derive(Debug)]
+pub struct Suite {
+    /// In the order of the chapters and of their files; a derived case follows its origin.
+    pub cases: Vec<Case>,
+    /// SHA-256 over every case file and every golden file, in hex.
+    pub hash: String,
+}
+
+impl Suite {
+    /// The suite that is built into this library.
+    ///
+    /// # Panics
+    ///
+    /// When a case file is broken; a test of this crate keeps that from being released.
+    pub fn embedded() -> &'static Suite {
+        static SUITE: OnceLock<Suite> = OnceLock::new();
+        SUITE.get_or_init(|| match Suite::load(spec::CASES) {
+            Ok(suite) => suite,
+            Err(problems) => panic!("the cases are broken:\n{}", problems.join("\n")),
+        })
+    }
+
+    /// Reads case files, given as `<chapter>/cases.json` and text.
+    ///
+    /// # Errors
+    ///
+    /// Every problem of every case, so that they can be mended in one go.
+    pub fn load(files: &[(&str, &str)]) -> Result<Suite, Vec<String>> {
+        let mut files = files.to_vec();
+        files.sort_by_key(|(file, _)| place(chapter_of(file)));
+        let (mut cases, mut problems) = (Vec::new(), Vec::new());
+        for (file, text) in &files {
+            match serde_json::from_str::<Vec<Value>>(text) {
+                Ok(list) => {
+                    for (index, entry) in list.iter().enumerate() {
+                        match read(chapter_of(file), entry) {
+                            Ok(case) => cases.push(case),
+                            Err(problem) => {
+                                let id = entry.get("id").and_then(Value::as_str);
+                                let name = id.map_or(format!("case {index}"), str::to_owned);
+                                problems.push(format!("{file}: {name}: {problem}"));
+                            }
+                        }
+                    }
+                }
+                Err(error) => problems.push(format!("{file}: {error}")),
+            }
+        }
+        problems.extend(relations(&cases));
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let cases = cases
+            .into_iter()
+            .flat_map(|case| {
+                let backwards = case.backwards();
+                [case].into_iter().chain(backwards)
+            })
+            .collect();
+        Ok(Suite {
+            cases,
+            hash: hash(&files),
+        })
+    }
+
+    /// The case with this id.
+    pub fn case(&self, id: &str) -> Option<&Case> {
+        self.cases.iter().find(|case| case.id == id)
+    }
+}
+
+fn chapter_of(file: &str) -> &str {
+    file.split('/').next().unwrap_or_default()
+}
+
+/// Chapters in dependency order, unknown ones behind them.
+fn place(chapter: &str) -> usize {
+    let known = crate::conformance::CHAPTERS;
+    let place = known.iter().position(|known| known.name == chapter);
+    place.unwrap_or(known.len())
+}
+
+fn hash(files: &[(&str, &str)]) -> String {
+    let cases = files.iter().map(|(name, text)| (*name, text.as_bytes()));
+    let golden = spec::GOLDEN.iter().map(|(name, bytes)| (*name, *bytes));
+    let mut hasher = Sha256::new();
+    for (name, bytes) in cases.chain(golden) {
+        for part in [name.as_bytes(), bytes] {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+    }
+    hasher
+        .finalize()
+        .iter()
+        .fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+}
+
+const KEYS: [&str; 12] = [
+    "id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode",
+    "why", "origin",
+];
+
+fn read(chapter: &str, entry: &Value) -> Result<Case, String> {
+    let entry = entry.as_object().ok_or("not an object")?;
+    if let Some(key) = entry.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(format!("there is no key `{key}`"));
+    }
+    let text = |key: &str| {
+        let text = entry.get(key).and_then(Value::as_str).unwrap_or_default();
+        if text.trim().is_empty() {
+            Err(format!("`{key}` is missing"))
+        } else {
+            Ok(text.to_owned())
+        }
+    };
+    let rules_under = |key: &str| -> Result<Vec<String>, String> {
+        let list = entry.get(key).map(|list| list.as_array().ok_or(key));
+        let list = list
+            .transpose()
+            .map_err(|key| format!("`{key}` is not a list"))?;
+        list.into_iter()
+            .flatten()
+            .map(|id| {
+                let id = id
+                    .as_str()
+                    .ok_or_else(|| format!("`{key}` is not a list of ids"))?;
+                let known = spec::rule(id).is_some();
+                known
+                    .then(|| id.to_owned())
+                    .ok_or_else(|| format!("there is no rule `{id}`"))
+            })
+            .collect()
+    };
+    let case = Case {
+        id: id_of(chapter, text("id")?)?,
+        chapter: chapter.to_owned(),
+        rules: rules_under("rules")?,
+        releases: text("releases")?.parse()?,
+        op: text("op")?,
+        parent: entry
+            .get("parent")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        input: input_of(entry.get("input"))?,
+        args: match entry.get("args") {
+            None => Map::new(),
+            Some(args) => args.as_object().ok_or("`args` is not an object")?.clone(),
+        },
+        expect: expect_of(entry.get("expect"))?,
+        findings: rules_under("findings")?,
+        encode: match entry.get("encode") {
+            None => true,
+            Some(encode) => encode.as_bool().ok_or("`encode` is not a bool")?,
+        },
+        why: text("why")?,
+        origin: origin_of(entry.get("origin"))?,
+    };
+    if case.rules.is_empty() {
+        return Err("`rules` is empty: a case shows at least one rule".to_owned());
+    }
+    if matches!(case.expect, Expect::Reject(..)) != case.parent.is_some() {
+        return Err("a reject case, and only that, names its `parent`".to_owned());
+    }
+    Ok(case)
+}
+
+fn id_of(chapter: &str, id: String) -> Result<String, String> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+    let name = id
+        .strip_prefix(chapter)
+        .and_then(|rest| rest.strip_prefix('/'));
+    match name {
+        Some(name) if !name.is_empty() && id.bytes().all(letter) => {
+            if name.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(format!("`{id}` is a number, not a name"));
+            }
+            Ok(id)
+        }
+        _ => Err(format!(
+            "the id is not `{chapter}/` and a name of letters, digits, `-`, `_`, `.`"
+        )),
+    }
+}
+
+fn input_of(input: Option<&Value>) -> Result<Input, String> {
+    let (key, value) = only_entry(input).ok_or("`input` is not one of file, hex, value")?;
+    match (key, value) {
+        ("file", Value::String(name)) => match golden(name) {
+            Some(_) => Ok(Input::File(name.clone())),
+            None => Err(format!("there is no file golden/{name}")),
+        },
+        ("hex", Value::String(hex)) => hex_bytes(hex).map(Input::Hex),
+        ("value", value) => Ok(Input::Value(value.clone())),
+        _ => Err("`input` is not one of file, hex, value".to_owned()),
+    }
+}
+
+fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
+    let digits: Vec<u8> = hex
+        .chars()
+        .filter(|letter| !letter.is_whitespace())
+        .map(|letter| {
+            letter
+                .to_digit(16)
+                .and_then(|digit| u8::try_from(digit).ok())
+        })
+        .collect::<Option<_>>()
+        .ok_or("`hex` has a letter that is not a hex digit")?;
+    if digits.len() % 2 != 0 {
+        return Err("`hex` has half a byte".to_owned());
+    }
+    Ok(digits
+        .chunks_exact(2)
+        .map(|pair| pair[0] * 16 + pair[1])
+        .collect())
+}
+
+fn expect_of(expect: Option<&Value>) -> Result<Expect, String> {
+    let wrong = "`expect` is not one of accept, accept_file, reject (with offset), either";
+    let expect = expect.and_then(Value::as_object).ok_or(wrong)?;
+    let offset = expect
+        .get("offset")
+        .map(|offset| offset.as_u64().ok_or("`offset` is not a byte"));
+    let offset = offset.transpose()?;
+    let mut keys = expect.iter().filter(|(key, _)| *key != "offset");
+    match (keys.next(), keys.next()) {
+        (Some((key, Value::String(kind))), None) if key == "reject" => {
+            let known = Kind::ALL.iter().find(|known| known.name() == kind);
+            let kind = known.ok_or_else(|| format!("there is no kind `{kind}`"))?;
+            Ok(Expect::Reject(*kind, offset))
+        }
+        _ if offset.is_some() => Err("only a rejection has an `offset`".to_owned()),
+        (Some((key, value)), None) if key == "accept" => Ok(Expect::Accept(value.clone())),
+        (Some((key, Value::String(name))), None) if key == "accept_file" => {
+            let bytes = golden(name).ok_or_else(|| format!("there is no file golden/{name}"))?;
+            let value = serde_json::from_slice(bytes);
+            Ok(Expect::Accept(
+                value.map_err(|error| format!("golden/{name}: {error}"))?,
+            ))
+        }
+        (Some((key, Value::Bool(true))), None) if key == "either" => Ok(Expect::Either),
+        _ => Err(wrong.to_owned()),
+    }
+}
+
+fn origin_of(origin: Option<&Value>) -> Result<String, String> {
+    let wrong = "`origin` is not {\"release\": ..} or {\"hand\": ..}";
+    let origin = origin.and_then(Value::as_object).ok_or(wrong)?;
+    let text = |key: &str| {
+        origin
+            .get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    match (text("release"), text("hand")) {
+        (Some(release), None) => Ok(format!("written by TVM {release}")),
+        (None, Some(how)) => Ok(format!("by hand: {how}")),
+        _ => Err(wrong.to_owned()),
+    }
+}
+
+fn only_entry(value: Option<&Value>) -> Option<(&str, &Value)> {
+    let mut entries = value?.as_object()?.iter();
+    let (key, value) = entries.next()?;
+    entries.next().is_none().then_some((key.as_str(), value))
+}
+
+/// What must hold between cases: ids are unique, parents exist and are accepted.
+fn relations(cases: &[Case]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut by_id = HashMap::new();
+    for case in cases {
+        if by_id.insert(case.id.as_str(), case).is_some() {
+            problems.push(format!("{}: the id is there twice", case.id));
+        }
+    }
+    for case in cases {
+        let Some(parent) = &case.parent else {
+            continue;
+        };
+        match by_id.get(parent.as_str()) {
+            None => problems.push(format!("{}: there is no case `{parent}`", case.id)),
+            Some(parent) if !matches!(parent.expect, Expect::Accept(_)) => {
+                problems.push(format!(
+                    "{}: its parent `{}` is not accepted",
+                    case.id, parent.id
+                ));
+            }
+            Some(parent) if parent.op != case.op => {
+                problems.push(format!(
+                    "{}: its parent `{}` asks another op",
+                    case.id, parent.id
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"id":"wire/a","rules":["WIRE-02"],"releases":"..","op":"wire.decode",
+        "input":{"hex":"01 00"},"args":{"type":"u16"},"expect":{"accept":1},"why":"w","origin":{"hand":"h"}}"#;
+    const BAD: &str = r#"{"id":"wire/b","rules":["WIRE-01"],"releases":"..","op":"wire.decode","parent":"wire/a",
+        "input":{"hex":"01"},"args":{"type":"u16"},"expect":{"reject":"truncated"},"why":"w","origin":{"hand":"h"}}"#;
+
+    fn load(cases: &[String]) -> Result<Suite, Vec<String>> {
+        Suite::load(&[("wire/cases.json", &format!("[{}]", cases.join(",")))])
+    }
+
+    /// Loads both cases with one text replaced; the only problem must contain `problem`.
+    fn refused(from: &str, to: &str, problem: &str) {
+        let edited = [GOOD.replace(from, to), BAD.replace(from, to)];
+        assert_ne!(edited, [GOOD, BAD], "nothing was replaced");
+        let problems = load(&edited).unwrap_err();
+        assert!(
+            problems.iter().any(|said| said.contains(problem)),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn the_built_in_cases_load() {
+        assert!(!Suite::embedded().cases.is_empty());
+    }
+
+    #[test]
+    fn an_accepted_decode_is_run_backwards() {
+        let suite = load(&[GOOD.into(), BAD.into()]).unwrap();
+        let ids: Vec<&str> = suite.cases.iter().map(|case| case.id.as_str()).collect();
+        assert_eq!(ids, ["wire/a", "wire/a#encode", "wire/b"]);
+        let back = &suite.cases[1];
+        assert_eq!(back.op, "wire.encode");
+        assert_eq!(
+            back.request(),
+            serde_json::json!({"type": "u16", "value": 1})
+        );
+        assert_eq!(back.expect, Expect::Accept("AQA=".into()));
+        let once = load(&[GOOD.replace("\"why\"", "\"encode\":false,\"why\"")]).unwrap();
+        assert_eq!(once.cases.len(), 1);
+    }
+
+    #[test]
+    fn an_id_is_there_once() {
+        refused("wire/b", "wire/a", "there twice");
+    }
+
+    #[test]
+    fn an_id_is_a_name_in_its_chapter() {
+        refused("wire/a", "blob/a", "`wire/` and a name");
+        refused("wire/a", "wire/7", "is a number");
+    }
+
+    #[test]
+    fn a_parent_exists() {
+        refused(
+            "\"parent\":\"wire/a\"",
+            "\"parent\":\"wire/c\"",
+            "there is no case `wire/c`",
+        );
+    }
+
+    #[test]
+    fn a_parent_is_accepted() {
+        refused(
+            "\"parent\":\"wire/a\"",
+            "\"parent\":\"wire/b\"",
+            "is not accepted",
+        );
+    }
+
+    #[test]
+    fn a_reject_case_has_a_parent() {
+        refused("\"parent\":\"wire/a\",", "", "names its `parent`");
+    }
+
+    #[test]
+    fn rules_exist_and_there_is_one() {
+        refused("WIRE-02", "WIRE-99", "there is no rule `WIRE-99`");
+        refused("[\"WIRE-02\"]", "[]", "`rules` is empty");
+    }
+
+    #[test]
+    fn files_exist() {
+        refused(
+            "{\"hex\":\"01\"}",
+            "{\"file\":\"wire/none.bin\"}",
+            "no file golden/wire/none.bin",
+        );
+        refused(
+            "{\"accept\":1}",
+            "{\"accept_file\":\"none.json\"}",
+            "no file golden/none.json",
+        );
+    }
+
+    #[test]
+    fn why_and_origin_are_said() {
+        refused("\"why\":\"w\"", "\"why\":\" \"", "`why` is missing");
+        refused("{\"hand\":\"h\"}", "{}", "`origin` is not");
+        refused(",\"origin\":{\"hand\":\"h\"}", "", "`origin` is not");
+    }
+
+    #[test]
+    fn misspelled_keys_and_kinds_are_refused() {
+        refused("\"why\"", "\"wye\"", "there is no key `wye`");
+        refused("truncated", "too-short", "there is no kind");
+        refused("\"01\"", "\"0\"", "half a byte");
+        refused("\"..\"", "\"0.9..0.3\"", "runs backwards");
+    }
+
+    #[test]
+    fn the_hash_follows_the_cases() {
+        let one = load(&[GOOD.into()]).unwrap();
+        let other = load(&[GOOD.replace("\"w\"", "\"v\"")]).unwrap();
+        assert_ne!(one.hash, other.hash);
+        assert_eq!(one.hash.len(), 64);
+    }
+}

@@ -1,0 +1,56 @@
+//! The table of chapters: what the suite runs, and in which order. A new chapter adds its entry here.
+
+use super::op::Op;
+use crate::rule::Rule;
+use crate::wire::Span;
+use crate::{import_tree, wire};
+use serde_json::Value;
+
+/// What the suite knows of a chapter.
+#[derive(Clone, Copy, Debug)]
+pub struct Chapter {
+    /// The name, the same in every room.
+    pub name: &'static str,
+    /// The rules that its code enforces, in groups as its files hold them.
+    pub rule_groups: &'static [&'static [Rule]],
+    /// Its operations, in groups as its files hold them.
+    pub op_groups: &'static [&'static [Op]],
+    /// Who names every byte of an input, for the annotated bytes of a failure.
+    pub trace: Option<TraceOf>,
+}
+
+/// Reads the input of an operation (bytes, and the arguments of the case) and names its fields, as far as it gets.
+pub type TraceOf = fn(op: &str, data: &[u8], args: &Value) -> Vec<Span>;
+
+/// Every chapter with operations, in dependency order.
+pub const CHAPTERS: &[Chapter] = &[
+    Chapter {
+        name: "wire",
+        rule_groups: &[wire::RULES],
+        op_groups: &[super::wire::ops::OPS],
+        trace: Some(super::wire::ops::trace),
+    },
+    Chapter {
+        name: "import_tree",
+        rule_groups: &[import_tree::RULES],
+        op_groups: &[super::import_tree::ops::OPS],
+        trace: None,
+    },
+];
+
+/// The chapter with this name.
+pub fn chapter(name: &str) -> Option<&'static Chapter> {
+    CHAPTERS.iter().find(|chapter| chapter.name == name)
+}
+
+impl Chapter {
+    /// The rules that its code enforces.
+    pub fn rules(&self) -> impl Iterator<Item = Rule> {
+        self.rule_groups.iter().copied().flatten().copied()
+    }
+
+    /// Its operations.
+    pub fn ops(&self) -> impl Iterator<Item = &'static Op> {
+        self.op_groups.iter().copied().flatten()
+    }
+}

@@ -1,0 +1,281 @@
+//! Known failures: what an implementation is known to get wrong, with the reason and an expiry.
+//!
+//! ```toml
+//! [[known]]
+//! case = "blob/opencl-*"          # id or glob
+//! verdict = "crash"
+//! reason = "reads past the index vector"
+//! url = "https://github.com/apache/tvm/issues/1"
+//! expires = "2030-01-01"
+//! ```
+//!
+//! `url` and `expires` may be left out. The file must stay true: an entry that matches no case, a case that passes in
+//! spite of it, and an entry beyond its date are errors of the run.
+
+use super::verdict::Verdict;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The entries of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// In the order of the file.
+    pub entries: Vec<Entry>,
+}
+
+/// One excuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Id or glob.
+    pub case: String,
+    /// The verdict that is expected instead of a pass.
+    pub verdict: String,
+    /// Why it is so.
+    pub reason: String,
+    /// Where it is discussed.
+    pub url: Option<String>,
+    /// The last day, `YYYY-MM-DD`, on which it is excused.
+    pub expires: Option<String>,
+}
+
+impl Known {
+    /// Reads the TOML text of a known-failures file.
+    ///
+    /// # Errors
+    ///
+    /// Says which entry lacks what.
+    pub fn parse(text: &str) -> Result<Known, String> {
+        let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
+        if let Some(key) = table.keys().find(|key| *key != "known") {
+            return Err(format!("there is no key `{key}`: entries are [[known]]"));
+        }
+        let list = match table.get("known") {
+            None => return Ok(Known::default()),
+            Some(list) => list
+                .as_array()
+                .ok_or("`known` is not a list: write [[known]]")?,
+        };
+        let entries = list.iter().enumerate().map(|(index, entry)| {
+            Entry::read(entry).map_err(|error| format!("entry {}: {error}", index + 1))
+        });
+        Ok(Known {
+            entries: entries.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The entry that excuses `verdict` for the case `id` on the day `today`.
+    pub fn excuse(&self, id: &str, verdict: &Verdict, today: &str) -> Option<&Entry> {
+        self.entries
+            .iter()
+            .filter(|entry| entry.is_valid(today) && glob(&entry.case, id))
+            .find(|entry| entry.verdict == verdict.name())
+    }
+
+    /// What makes the file untrue: entries that match none of `all` cases or are out of date, and cases of `results`
+    /// that pass in spite of an entry.
+    pub fn problems<'a>(
+        &self,
+        all: impl Iterator<Item = &'a str> + Clone,
+        results: impl Iterator<Item = (&'a str, &'a Verdict)> + Clone,
+        today: &str,
+    ) -> Vec<String> {
+        let mut problems = Vec::new();
+        for entry in &self.entries {
+            if !all.clone().any(|id| glob(&entry.case, id)) {
+                problems.push(format!("known failure `{}` matches no case", entry.case));
+            }
+            if !entry.is_valid(today) {
+                let expiry = entry.expires.as_deref().unwrap_or_default();
+                problems.push(format!(
+                    "known failure `{}` expired on {expiry}",
+                    entry.case
+                ));
+            }
+            for (id, verdict) in results.clone() {
+                if *verdict == Verdict::Pass && glob(&entry.case, id) {
+                    problems.push(format!(
+                        "{id} passes, but `{}` says that it is known to {}",
+                        entry.case, entry.verdict
+                    ));
+                }
+            }
+        }
+        problems
+    }
+}
+
+impl Entry {
+    fn read(entry: &toml::Value) -> Result<Entry, String> {
+        let entry = entry.as_table().ok_or("not a table")?;
+        let keys = ["case", "verdict", "reason", "url", "expires"];
+        if let Some(key) = entry.keys().find(|key| !keys.contains(&key.as_str())) {
+            return Err(format!("there is no key `{key}`"));
+        }
+        let text = |key: &str| {
+            let value = entry.get(key)?;
+            // A date may be written with or without quotes.
+            let text = value.as_str().map(str::to_owned);
+            text.or_else(|| value.as_datetime().map(ToString::to_string))
+                .filter(|text| !text.trim().is_empty())
+        };
+        let needed = |key: &str| text(key).ok_or_else(|| format!("`{key}` is missing"));
+        let entry = Entry {
+            case: needed("case")?,
+            verdict: needed("verdict")?,
+            reason: needed("reason")?,
+            url: text("url"),
+            expires: text("expires"),
+        };
+        let failures = ["fail", "crash", "hang", "out-of-memory", "protocol-error"];
+        if !failures.contains(&entry.verdict.as_str()) {
+            return Err(format!(
+                "`{}` is not one of {}",
+                entry.verdict,
+                failures.join(", ")
+            ));
+        }
+        if entry.expires.as_deref().is_some_and(|date| !is_date(date)) {
+            return Err("`expires` is not a date YYYY-MM-DD".to_owned());
+        }
+        Ok(entry)
+    }
+
+    fn is_valid(&self, today: &str) -> bool {
+        // ISO dates sort as text.
+        self.expires
+            .as_deref()
+            .is_none_or(|expires| today <= expires)
+    }
+}
+
+fn is_date(text: &str) -> bool {
+    text.len() == 10
+        && text.bytes().enumerate().all(|(index, byte)| match index {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+/// Whether `text` matches `pattern`, in which `*` stands for any text and `?` for one letter.
+pub fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut at, mut from) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while from < text.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(letter) if *letter == b'?' || *letter == text[from] => {
+                at += 1;
+                from += 1;
+            }
+            _ => match star {
+                // Let the last star take one letter more.
+                Some((place, taken)) => {
+                    star = Some((place, taken + 1));
+                    (at, from) = (place + 1, taken + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|letter| *letter == b'*')
+}
+
+/// Today in UTC as `YYYY-MM-DD`.
+pub fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let days = since.map_or(0, |since| since.as_secs() / 86_400);
+    let (mut year, mut left) = (1970, days);
+    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    while left >= 365 + u64::from(leap(year)) {
+        left -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if left < length {
+            break;
+        }
+        left -= length;
+        month += 1;
+    }
+    format!("{year:04}-{month:02}-{:02}", left + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str =
+        "[[known]]\ncase = \"blob/*\"\nverdict = \"crash\"\nreason = \"r\"\nexpires = 2026-01-31\n";
+
+    fn crash() -> Verdict {
+        Verdict::Crash("SIGSEGV".into())
+    }
+
+    #[test]
+    fn an_entry_excuses_its_verdict_until_it_expires() {
+        let known = Known::parse(FILE).unwrap();
+        assert!(known.excuse("blob/a", &crash(), "2026-01-31").is_some());
+        assert!(known.excuse("blob/a", &crash(), "2026-02-01").is_none());
+        assert!(known.excuse("wire/a", &crash(), "2026-01-01").is_none());
+        let hang = Verdict::Hang(String::new());
+        assert!(known.excuse("blob/a", &hang, "2026-01-01").is_none());
+    }
+
+    #[test]
+    fn the_file_must_stay_true() {
+        let known = Known::parse(FILE).unwrap();
+        let all = ["blob/a", "wire/b"];
+        let problems = |all: &[&'static str], verdict: Verdict, today| {
+            let results = [("blob/a", &verdict)];
+            known.problems(all.iter().copied(), results.into_iter(), today)
+        };
+        assert!(problems(&all, crash(), "2026-01-01").is_empty());
+        assert!(problems(&all, Verdict::Pass, "2026-01-01")[0].contains("passes"));
+        assert!(problems(&all[1..], crash(), "2026-01-01")[0].contains("no case"));
+        assert!(problems(&all, crash(), "2026-03-01")[0].contains("expired"));
+    }
+
+    #[test]
+    fn an_entry_is_complete() {
+        assert_eq!(Known::parse("").unwrap(), Known::default());
+        for (from, to) in [
+            ("reason = \"r\"\n", ""),
+            ("\"crash\"", "\"pass\""),
+            ("\"crash\"", "\"unsupported\""),
+            ("2026-01-31", "\"soon\""),
+            ("case", "cases"),
+            ("[[known]]", "[[knwon]]"),
+        ] {
+            assert!(
+                Known::parse(&FILE.replace(from, to)).is_err(),
+                "{from} -> {to}"
+            );
+        }
+    }
+
+    #[test]
+    fn globs_match_whole_ids() {
+        for (pattern, text) in [
+            ("a/*", "a/b"),
+            ("*", ""),
+            ("a?c*", "abcd"),
+            ("*b*d", "abcd"),
+        ] {
+            assert!(glob(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("a", "ab"), ("a/*", "b/a"), ("?", ""), ("*b", "abc")] {
+            assert!(!glob(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn today_is_a_date_of_this_century() {
+        let today = today();
+        assert!(is_date(&today) && today.as_str() > "2024", "{today}");
+    }
+}

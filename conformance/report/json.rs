@@ -1,0 +1,85 @@
+//! The report for programs. `spec/schema/report.json` is its JSON Schema; a test holds one to the other.
+
+use super::evidence;
+use crate::conformance::runner::{Counts, Outcome, Report};
+use crate::conformance::verdict::Verdict;
+use serde_json::{Map, Value, json};
+
+pub(super) fn render(report: &Report<'_>) -> String {
+    let mut text = format!("{:#}", value(report));
+    text.push('\n');
+    text
+}
+
+fn value(report: &Report<'_>) -> Value {
+    json!({
+        "report": 1,
+        "tvmspec": env!("CARGO_PKG_VERSION"),
+        "suite": report.suite,
+        "implementation": {
+            "spec": report.implementation,
+            "name": report.identity.name,
+            "version": report.identity.version,
+            "releases": report.identity.releases,
+        },
+        "selection": {
+            "chapters": report.selection.chapters,
+            "cases": report.selection.cases,
+            "release": report.selection.release.map(|release| release.to_string()),
+        },
+        "good": report.is_good(),
+        "totals": counts(&report.totals()),
+        "chapters": report
+            .chapters()
+            .iter()
+            .map(|(name, chapter)| json!({"name": name, "counts": counts(chapter)}))
+            .collect::<Vec<_>>(),
+        "problems": report.problems,
+        "results": report.results.iter().map(|outcome| result(report, outcome)).collect::<Vec<_>>(),
+    })
+}
+
+fn counts(counts: &Counts) -> Value {
+    let mut object: Map<String, Value> = counts
+        .iter()
+        .map(|(name, count)| (name.to_owned(), count.into()))
+        .collect();
+    object.insert("known".to_owned(), counts.known.into());
+    Value::Object(object)
+}
+
+fn result(report: &Report<'_>, outcome: &Outcome<'_>) -> Value {
+    let mut object = json!({
+        "case": outcome.case.id,
+        "chapter": outcome.case.chapter,
+        "op": outcome.case.op,
+        "rules": outcome.case.rules,
+        "verdict": outcome.verdict.name(),
+    });
+    let mut add = |key: &str, value: Value| object[key] = value;
+    if outcome.verdict != Verdict::Pass {
+        add("reason", outcome.verdict.reason().into());
+    }
+    if outcome.verdict.is_failure() {
+        let evidence = evidence(report, outcome);
+        add("why", outcome.case.why.clone().into());
+        add("expected", evidence.expected.into());
+        add("actual", evidence.actual.into());
+        add("again", evidence.again.into());
+        if let Verdict::Fail(mismatch) = &outcome.verdict
+            && let Some(offset) = mismatch.offset
+        {
+            add("offset", offset.into());
+        }
+    }
+    if let Some(note) = &outcome.note {
+        add("note", note.clone().into());
+    }
+    if let Some(known) = &outcome.known {
+        add(
+            "known",
+            json!({"case": known.case, "reason": known.reason, "url": known.url}),
+        );
+    }
+    object
+}

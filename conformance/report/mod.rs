@@ -1,0 +1,314 @@
+//! Reports: the same run said in five ways.
+
+mod html;
+mod json;
+mod junit;
+mod markdown;
+mod text;
+
+use super::case::{Case, Expect};
+use super::op;
+use super::runner::{Outcome, Report};
+use super::verdict::Verdict;
+use crate::spec;
+use crate::wire::{Span, show};
+use std::str::FromStr;
+
+/// A form of report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// For a terminal.
+    #[default]
+    Text,
+    /// For programs; `spec/schema/report.json` is its JSON Schema.
+    Json,
+    /// For CI systems.
+    Junit,
+    /// For a summary page of a forge.
+    Markdown,
+    /// One page with everything in it.
+    Html,
+}
+
+impl Form {
+    /// Every form by its name on the command line.
+    pub const ALL: [(&str, Form); 5] = [
+        ("text", Form::Text),
+        ("json", Form::Json),
+        ("junit", Form::Junit),
+        ("md", Form::Markdown),
+        ("html", Form::Html),
+    ];
+}
+
+impl FromStr for Form {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Form, String> {
+        let known = Form::ALL.iter().find(|(known, _)| *known == name);
+        known.map(|(_, form)| *form).ok_or_else(|| {
+            format!("`{name}` is not a report: there are text, json, junit, md, html")
+        })
+    }
+}
+
+/// The report as text in this form, with a line break at its end.
+pub fn render(form: Form, report: &Report<'_>) -> String {
+    match form {
+        Form::Text => text::render(report),
+        Form::Json => json::render(report),
+        Form::Junit => junit::render(report),
+        Form::Markdown => markdown::render(report),
+        Form::Html => html::render(report),
+    }
+}
+
+/// What a report says of one failure, whatever its form.
+struct Evidence {
+    /// Each rule of the case: id, title, gist.
+    rules: Vec<(String, String, String)>,
+    expected: String,
+    actual: String,
+    /// Annotated bytes around the offset; empty where there is none.
+    bytes: Vec<String>,
+    /// The command that puts this case again.
+    again: String,
+}
+
+fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
+    let case = outcome.case;
+    let (expected, actual, offset) = match &outcome.verdict {
+        Verdict::Fail(mismatch) => (
+            mismatch.expected.clone(),
+            mismatch.actual.clone(),
+            mismatch.offset,
+        ),
+        other => (
+            expected(case),
+            format!("{}: {}", other.name(), other.reason()),
+            None,
+        ),
+    };
+    let rules = case.rules.iter().filter_map(|id| spec::rule(id));
+    Evidence {
+        rules: rules
+            .map(|rule| (rule.id.clone(), rule.title.clone(), rule.gist()))
+            .collect(),
+        expected,
+        actual,
+        bytes: offset.map_or(Vec::new(), |offset| bytes_around(case, offset)),
+        again: format!(
+            "tvmspec check --impl {} --case {}",
+            quoted(&report.implementation),
+            quoted(&case.id)
+        ),
+    }
+}
+
+fn expected(case: &Case) -> String {
+    match &case.expect {
+        Expect::Accept(_) => "acceptance".to_owned(),
+        Expect::Reject(kind, _) => format!("rejection ({kind})"),
+        Expect::Either => "any answer".to_owned(),
+    }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The bytes near `offset` with their fields, where the chapter names them; plain otherwise.
+fn bytes_around(case: &Case, offset: u64) -> Vec<String> {
+    const NEAR: u64 = 24;
+    let written = match &case.expect {
+        Expect::Accept(value) if case.op.ends_with(".encode") => {
+            op::data(&serde_json::json!({ "data": value })).ok()
+        }
+        _ => None,
+    };
+    let Some(bytes) = written.as_deref().or_else(|| case.bytes()) else {
+        return Vec::new();
+    };
+    let chapter = case.op.split('.').next().unwrap_or_default();
+    let trace = crate::conformance::chapter(chapter).and_then(|chapter| chapter.trace);
+    let decode = format!("{chapter}.decode");
+    let args = serde_json::Value::Object(case.args.clone());
+    let spans = trace.map_or(Vec::new(), |trace| trace(&decode, bytes, &args));
+    let (from, to) = (offset.saturating_sub(NEAR), offset.saturating_add(NEAR));
+    let mut lines = Vec::new();
+    let mut covered = from - from % 8;
+    for span in spans
+        .iter()
+        .filter(|span| span.end > from && span.start <= to)
+    {
+        plain_lines(&mut lines, bytes, covered.max(from), span.start, offset);
+        lines.push(span_line(bytes, span, offset));
+        covered = span.end;
+    }
+    plain_lines(
+        &mut lines,
+        bytes,
+        covered,
+        to.min(bytes.len() as u64),
+        offset,
+    );
+    if offset >= bytes.len() as u64 {
+        lines.push(format!(
+            "{offset:04x}  {:<25} <- the input has {} bytes",
+            "",
+            bytes.len()
+        ));
+    }
+    lines
+}
+
+fn span_line(bytes: &[u8], span: &Span, offset: u64) -> String {
+    let hex = hex(
+        bytes,
+        span.start,
+        span.end.min(span.start.saturating_add(8)),
+    );
+    let more = if span.end - span.start > 8 { ".." } else { "" };
+    let mark = if (span.start..span.end).contains(&offset) {
+        "   <-"
+    } else {
+        ""
+    };
+    let equals = if span.value.starts_with(':') {
+        " "
+    } else {
+        " = "
+    };
+    format!(
+        "{:04x}  {:<25} {}{equals}{}   {}{mark}",
+        span.start,
+        format!("{hex}{more}"),
+        span.field,
+        span.value,
+        span.rule
+    )
+}
+
+fn plain_lines(lines: &mut Vec<String>, bytes: &[u8], from: u64, to: u64, offset: u64) {
+    let mut start = from;
+    while start < to.min(bytes.len() as u64) {
+        let end = to.min(start + 8).min(bytes.len() as u64);
+        let mark = if (start..end).contains(&offset) {
+            "   <-"
+        } else {
+            ""
+        };
+        let text = slice(bytes, start, end);
+        lines.push(format!(
+            "{start:04x}  {:<25} {}{mark}",
+            hex(bytes, start, end),
+            show(text)
+        ));
+        start = end;
+    }
+}
+
+fn slice(bytes: &[u8], from: u64, to: u64) -> &[u8] {
+    let place = |offset: u64| {
+        usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len())
+    };
+    bytes.get(place(from)..place(to)).unwrap_or_default()
+}
+
+fn hex(bytes: &[u8], from: u64, to: u64) -> String {
+    let words: Vec<String> = slice(bytes, from, to)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    words.join(" ")
+}
+
+/// `412 pass, 0 fail, ...`: every verdict, skips included.
+fn headline(report: &Report<'_>) -> String {
+    let totals = report.totals();
+    let counts: Vec<String> = totals
+        .iter()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    let mut line = counts.join(", ");
+    if totals.known > 0 {
+        line.push_str(&format!("; {} of the failures are known", totals.known));
+    }
+    line
+}
+
+/// Which implementation, in words.
+fn judged(report: &Report<'_>) -> String {
+    format!(
+        "{} {} ({})",
+        report.identity.name, report.identity.version, report.implementation
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::adapter::{InProcess, liar::Liar};
+    use crate::conformance::case::Suite;
+    use crate::conformance::runner::{Run, Selection, run};
+
+    fn report(liar: Liar, case: &str) -> Report<'static> {
+        let selection = Selection {
+            cases: vec![case.into()],
+            ..Selection::default()
+        };
+        let run_of = Run {
+            selection,
+            implementation: format!("liar:{}", liar.name()),
+            ..Run::default()
+        };
+        run(Suite::embedded(), &mut InProcess(liar), &run_of).unwrap()
+    }
+
+    #[test]
+    fn every_form_names_suite_implementation_and_all_verdicts() {
+        let report = report(Liar::RejectAll, "wire/*");
+        for (name, form) in Form::ALL {
+            let text = render(form, &report);
+            assert!(text.contains(&report.suite[..12]), "{name} names the suite");
+            assert!(
+                text.contains("liar:reject-all"),
+                "{name} names the implementation"
+            );
+            for verdict in Verdict::NAMES {
+                assert!(text.contains(verdict), "{name} counts {verdict}");
+            }
+            assert!(text.ends_with('\n'), "{name} ends with a line break");
+        }
+    }
+
+    #[test]
+    fn a_failure_says_all_that_helps() {
+        let text = render(Form::Text, &report(Liar::AcceptAll, "wire/*-truncated"));
+        for part in [
+            "rule",
+            "why",
+            "expected",
+            "actual",
+            "again",
+            "tvmspec check --impl liar:accept-all --case wire/",
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{text}");
+        }
+        assert!(text.contains("<-"), "no byte is marked in\n{text}");
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("exec:./a b"), "'exec:./a b'");
+        assert_eq!(quoted("wire/a#encode"), "'wire/a#encode'");
+        assert_eq!(quoted("builtin"), "builtin");
+    }
+}

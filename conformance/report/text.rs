@@ -1,0 +1,110 @@
+//! The report for a terminal.
+
+use super::{Evidence, evidence, headline, judged};
+use crate::conformance::runner::{Outcome, Report};
+use crate::conformance::verdict::Verdict;
+use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
+use std::fmt::Write as _;
+
+/// How many failures are shown in full; the others get a line each.
+const IN_FULL: usize = 20;
+
+pub(super) fn render(report: &Report<'_>) -> String {
+    let mut out = format!("suite {}, {}\n\n", &report.suite[..12], judged(report));
+    let failures: Vec<&Outcome<'_>> = report.failures().collect();
+    for outcome in failures.iter().take(IN_FULL) {
+        failure(&mut out, outcome, &evidence(report, outcome));
+    }
+    for outcome in failures.iter().skip(IN_FULL) {
+        let _ = writeln!(out, "{:<14} {}", outcome.verdict.name(), outcome.case.id);
+    }
+    if failures.len() > IN_FULL {
+        out.push('\n');
+    }
+    reasons(&mut out, report);
+    let _ = writeln!(out, "{}\n", table(report));
+    for problem in &report.problems {
+        let _ = writeln!(out, "error: {problem}");
+    }
+    let _ = writeln!(out, "{} cases: {}", report.results.len(), headline(report));
+    if !report.was_judged() {
+        out.push_str("nothing was judged: every case is unsupported or skipped\n");
+    }
+    out
+}
+
+fn failure(out: &mut String, outcome: &Outcome<'_>, evidence: &Evidence) {
+    let _ = writeln!(
+        out,
+        "{} {}",
+        outcome.verdict.name().to_uppercase(),
+        outcome.case.id
+    );
+    for (id, title, gist) in &evidence.rules {
+        line(out, "rule", &format!("{id} {title}. {gist}"));
+    }
+    line(out, "why", &outcome.case.why);
+    line(out, "expected", &evidence.expected);
+    line(out, "actual", &evidence.actual);
+    if let Some(note) = &outcome.note {
+        line(out, "note", note);
+    }
+    for (index, bytes) in evidence.bytes.iter().enumerate() {
+        line(out, if index == 0 { "bytes" } else { "" }, bytes);
+    }
+    line(out, "again", &evidence.again);
+    out.push('\n');
+}
+
+fn line(out: &mut String, name: &str, text: &str) {
+    for (index, text) in text.lines().enumerate() {
+        let _ = writeln!(out, "  {:<9} {text}", if index == 0 { name } else { "" });
+    }
+}
+
+/// Why cases were not judged, each reason once with its count, and what was excused.
+fn reasons(out: &mut String, report: &Report<'_>) {
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for outcome in &report.results {
+        let reason = match (&outcome.verdict, &outcome.known) {
+            (Verdict::Skipped(why), _) => format!("skipped, because {why}"),
+            (Verdict::Unsupported(why), _) => format!("unsupported: {why}"),
+            (verdict, Some(known)) => {
+                format!(
+                    "known {} ({}): {}",
+                    verdict.name(),
+                    known.case,
+                    known.reason
+                )
+            }
+            _ => continue,
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((reason, 1)),
+        }
+    }
+    for (reason, count) in &reasons {
+        let _ = writeln!(out, "{count:>5} {reason}");
+    }
+    if !reasons.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn table(report: &Report<'_>) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_header(["chapter", "cases"].into_iter().chain(Verdict::NAMES));
+    for (name, counts) in report.chapters() {
+        let numbers = counts.iter().map(|(_, count)| count);
+        let cells = std::iter::once(counts.total())
+            .chain(numbers)
+            .map(|count| count.to_string());
+        table.add_row(std::iter::once(name.to_owned()).chain(cells));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}

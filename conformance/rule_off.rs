@@ -1,0 +1,65 @@
+//! The rule-off check: with any single MUST switched off in our own implementation, at least one case must notice.
+//!
+//! A rule that nothing notices is either not enforced or not tested; both are worth nothing to a user.
+
+use super::CHAPTERS;
+use super::adapter::builtin::Builtin;
+use super::adapter::{Adapter, InProcess};
+use super::case::{Case, Suite};
+use super::verdict::{Verdict, judge};
+use crate::rule::{Level, Rule, off};
+
+/// Rules that no case can notice, with the reason. To be kept tiny.
+const EXCEPTIONS: &[(&str, &str)] = &[];
+
+#[test]
+fn with_any_must_switched_off_a_case_fails() {
+    let suite = Suite::embedded();
+    let (mut table, mut unnoticed) = (String::new(), Vec::new());
+    for (place, chapter) in CHAPTERS.iter().enumerate() {
+        // A rule may first show in a chapter that is built on this one.
+        let later: Vec<&Case> = CHAPTERS[place..]
+            .iter()
+            .flat_map(|chapter| {
+                suite
+                    .cases
+                    .iter()
+                    .filter(|case| case.chapter == chapter.name)
+            })
+            .collect();
+        for rule in chapter.rules() {
+            if rule.text().map(|text| text.level) != Some(Level::Must) {
+                continue;
+            }
+            let noticed = later
+                .iter()
+                .find(|case| verdict_without(rule, case) != Verdict::Pass);
+            let by = noticed.map_or("nothing", |case| case.id.as_str());
+            table.push_str(&format!("{:<10} {by}\n", rule.id()));
+            let excused = EXCEPTIONS.iter().any(|(id, _)| *id == rule.id());
+            if noticed.is_none() != excused {
+                unnoticed.push(rule.id());
+            }
+        }
+    }
+    println!("{table}");
+    assert!(
+        unnoticed.is_empty(),
+        "no case notices that these are off (or an exception is needless): {unnoticed:?}"
+    );
+}
+
+#[test]
+fn with_all_rules_on_no_case_fails() {
+    for case in &Suite::embedded().cases {
+        let verdict = judge(case, InProcess(Builtin).call(&case.op, &case.request()));
+        assert_eq!(verdict, Verdict::Pass, "{}", case.id);
+    }
+}
+
+fn verdict_without(rule: Rule, case: &Case) -> Verdict {
+    let args = case.request();
+    off::with(rule, || {
+        judge(case, InProcess(Builtin).call(&case.op, &args))
+    })
+}

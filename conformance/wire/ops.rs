@@ -1,0 +1,72 @@
+//! Operations on wire values. `type` says what the bytes are; see [`crate::wire::json`] for the JSON form.
+
+use crate::conformance::op::{Answer, Op, Refusal, base64, data};
+use crate::rule::{Findings, Strictness, Violation};
+use crate::wire::json::Type;
+use crate::wire::{Cursor, Span, Trace, Writer};
+use serde_json::Value;
+
+/// Reading and writing a value of a named type.
+pub const OPS: &[Op] = &[
+    Op {
+        name: "wire.decode",
+        help: "data, type (u8 u16 u32 u64 i32 i64 f64 bool string bytes vector<T> map<K,V> tuple<A,..>), strict (bool): the value.",
+        run: decode,
+    },
+    Op {
+        name: "wire.encode",
+        help: "value, type: the bytes.",
+        run: encode,
+    },
+];
+
+fn decode(args: &Value) -> Result<Answer, Refusal> {
+    let strict = args.get("strict").and_then(Value::as_bool) == Some(true);
+    let mut findings = Findings::new(if strict {
+        Strictness::Strict
+    } else {
+        Strictness::Lenient
+    });
+    let data = data(args)?;
+    let value = read(&mut Cursor::new(&data), &type_of(args)?, &mut findings)?;
+    Ok(Answer::new(value, findings))
+}
+
+fn encode(args: &Value) -> Result<Answer, Refusal> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let mut out = Writer::new();
+    type_of(args)?
+        .write(value, &mut out)
+        .map_err(Refusal::Unsupported)?;
+    Ok(Answer::new(base64(&out.into_bytes()), Findings::default()))
+}
+
+/// The fields of the input of `wire.decode`, as far as it can be read.
+pub fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
+    let trace = Trace::new();
+    if let Ok(named) = type_of(args) {
+        // A violation ends the reading; the fields before it are what is wanted.
+        let _ = read(
+            &mut Cursor::traced(data, &trace),
+            &named,
+            &mut Findings::default(),
+        );
+    }
+    trace.into_spans()
+}
+
+fn read(
+    cursor: &mut Cursor<'_>,
+    named: &Type,
+    findings: &mut Findings,
+) -> Result<Value, Violation> {
+    let value = named.read(cursor, "value")?;
+    cursor.finish("the value", findings)?;
+    Ok(value)
+}
+
+fn type_of(args: &Value) -> Result<Type, Refusal> {
+    let name = args.get("type").and_then(Value::as_str);
+    let name = name.ok_or_else(|| Refusal::Unsupported("the request has no `type`".into()))?;
+    name.parse().map_err(Refusal::Unsupported)
+}

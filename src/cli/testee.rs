@@ -1,0 +1,35 @@
+//! `tvmspec testee` speaks the exec protocol for our own implementation; `tvmspec worker SPEC`, which nobody types, for
+//! whatever `check` wants in a process of its own.
+
+use super::{Error, Exit};
+use std::io;
+use tvmspec::conformance::adapter::{Testee, builtin::Builtin, liar::Liar, protocol, worker};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Lie instead, in this way: for trying the suite itself
+    #[arg(long, hide = true, value_name = "NAME")]
+    liar: Option<Liar>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct WorkerArgs {
+    /// What to serve, as in `check --impl`
+    spec: String,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+    match args.liar {
+        Some(mut liar) => serve(&mut liar),
+        None => serve(&mut Builtin),
+    }
+}
+
+pub(crate) fn run_worker(args: WorkerArgs) -> Result<Exit, Error> {
+    serve(&mut *worker(&args.spec)?)
+}
+
+fn serve(testee: &mut dyn Testee) -> Result<Exit, Error> {
+    protocol::serve(testee, &mut io::stdin().lock(), &mut io::stdout().lock())?;
+    Ok(Exit::Good)
+}

@@ -1,0 +1,249 @@
+//! The JSON form of wire values, under a type that the caller names: the bytes alone do not say what they are.
+//!
+//! | type | JSON |
+//! |---|---|
+//! | `u8` `u16` `u32` `u64` `i32` `i64` | number |
+//! | `f64` | number; not finite: its bits as `"0x7ff0000000000000"` |
+//! | `bool` | `true`, `false` |
+//! | `string` | string |
+//! | `bytes` | base64 |
+//! | `vector<T>` | array |
+//! | `map<K,V>` | array of `[key, value]`, in the order of the bytes |
+//! | `tuple<A,B,..>` | array: one value after the other, with nothing between |
+
+use super::{Cursor, WIRE_02, WIRE_03, WIRE_04, WIRE_05, Writer};
+use crate::rule::Violation;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Value, json};
+use std::str::FromStr;
+
+/// How deep types may be nested.
+const DEEPEST: usize = 16;
+
+/// What a run of bytes is to be read as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// An unsigned byte.
+    U8,
+    /// A 16-bit unsigned integer.
+    U16,
+    /// A 32-bit unsigned integer.
+    U32,
+    /// A 64-bit unsigned integer.
+    U64,
+    /// A 32-bit signed integer.
+    I32,
+    /// A 64-bit signed integer.
+    I64,
+    /// A 64-bit float.
+    F64,
+    /// One byte, 0 or 1.
+    Bool,
+    /// A length and UTF-8.
+    String,
+    /// A length and bytes.
+    Bytes,
+    /// A count and elements.
+    Vector(Box<Type>),
+    /// A count, then keys and values alternately.
+    Map(Box<Type>, Box<Type>),
+    /// Values one after the other; at least one.
+    Tuple(Vec<Type>),
+}
+
+impl Type {
+    /// Reads one value of this type.
+    ///
+    /// # Errors
+    ///
+    /// The first violation, of WIRE-01 to WIRE-07.
+    pub fn read(&self, cursor: &mut Cursor<'_>, field: &'static str) -> Result<Value, Violation> {
+        Ok(match self {
+            Type::U8 => cursor.u8(field, WIRE_02)?.into(),
+            Type::U16 => cursor.u16(field, WIRE_02)?.into(),
+            Type::U32 => cursor.u32(field, WIRE_02)?.into(),
+            Type::U64 => cursor.u64(field, WIRE_02)?.into(),
+            Type::I32 => cursor.i32(field, WIRE_02)?.into(),
+            Type::I64 => cursor.i64(field, WIRE_02)?.into(),
+            Type::F64 => float(cursor.f64(field, WIRE_02)?),
+            Type::Bool => cursor.bool(field, WIRE_03)?.into(),
+            Type::String => cursor.str(field, WIRE_05)?.into(),
+            Type::Bytes => BASE64_STANDARD.encode(cursor.bytes(field, WIRE_04)?).into(),
+            Type::Vector(element) if **element == Type::U64 => {
+                json!(cursor.words(field, WIRE_02)?.to_vec())
+            }
+            Type::Vector(element) => {
+                let read = |cursor: &mut Cursor<'_>| element.read(cursor, field);
+                Value::Array(cursor.vector(element.smallest(), field, read)?)
+            }
+            Type::Map(key, value) => {
+                let smallest = key.smallest().saturating_add(value.smallest());
+                Value::Array(cursor.map(smallest, field, |cursor| {
+                    Ok(json!([
+                        key.read(cursor, "key")?,
+                        value.read(cursor, "item")?
+                    ]))
+                })?)
+            }
+            Type::Tuple(members) => {
+                let mut values = Vec::with_capacity(members.len());
+                for (index, member) in members.iter().enumerate() {
+                    let read = |cursor: &mut Cursor<'_>| member.read(cursor, field);
+                    values.push(cursor.within(field, index as u64, read)?);
+                }
+                Value::Array(values)
+            }
+        })
+    }
+
+    /// Writes `value`, which is in the JSON form of this type.
+    ///
+    /// # Errors
+    ///
+    /// Says which part of the value is not of the type.
+    pub fn write(&self, value: &Value, out: &mut Writer) -> Result<(), String> {
+        let wrong = || format!("{value} is not of type {self:?}");
+        match self {
+            Type::U8 => out.u8(integer(value).ok_or_else(wrong)?),
+            Type::U16 => out.u16(integer(value).ok_or_else(wrong)?),
+            Type::U32 => out.u32(integer(value).ok_or_else(wrong)?),
+            Type::U64 => out.u64(integer(value).ok_or_else(wrong)?),
+            Type::I32 => out.i32(integer(value).ok_or_else(wrong)?),
+            Type::I64 => out.i64(integer(value).ok_or_else(wrong)?),
+            Type::F64 => out.f64(float_of(value).ok_or_else(wrong)?),
+            Type::Bool => out.bool(value.as_bool().ok_or_else(wrong)?),
+            Type::String => out.str(value.as_str().ok_or_else(wrong)?),
+            Type::Bytes => {
+                let bytes = value
+                    .as_str()
+                    .and_then(|text| BASE64_STANDARD.decode(text).ok());
+                out.bytes(&bytes.ok_or_else(wrong)?);
+            }
+            Type::Vector(element) => {
+                let elements = value.as_array().ok_or_else(wrong)?;
+                out.count(elements.len());
+                for value in elements {
+                    element.write(value, out)?;
+                }
+            }
+            Type::Map(key, item) => {
+                let entries = value.as_array().ok_or_else(wrong)?;
+                out.count(entries.len());
+                for entry in entries {
+                    let Some([first, second]) = entry.as_array().map(Vec::as_slice) else {
+                        return Err(wrong());
+                    };
+                    key.write(first, out)?;
+                    item.write(second, out)?;
+                }
+            }
+            Type::Tuple(members) => {
+                let values = value
+                    .as_array()
+                    .filter(|values| values.len() == members.len());
+                for (member, value) in members.iter().zip(values.ok_or_else(wrong)?) {
+                    member.write(value, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The least number of bytes that a value of this type takes.
+    fn smallest(&self) -> usize {
+        match self {
+            Type::U8 | Type::Bool => 1,
+            Type::U16 => 2,
+            Type::U32 | Type::I32 => 4,
+            Type::Tuple(members) => {
+                let sizes = members.iter().map(Type::smallest);
+                sizes.fold(0, usize::saturating_add)
+            }
+            _ => 8,
+        }
+    }
+}
+
+impl FromStr for Type {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Type, String> {
+        let text: String = text
+            .chars()
+            .filter(|letter| !letter.is_whitespace())
+            .collect();
+        match parse(&text, 0) {
+            Some((parsed, "")) => Ok(parsed),
+            _ => Err(format!(
+                "`{text}` is not a type such as u32 or map<string,vector<u64>>"
+            )),
+        }
+    }
+}
+
+/// One type at the start of `text`, and what follows it.
+fn parse(text: &str, depth: usize) -> Option<(Type, &str)> {
+    let end = text.find(['<', '>', ',']).unwrap_or(text.len());
+    let (name, rest) = text.split_at_checked(end)?;
+    let plain = match name {
+        "u8" => Type::U8,
+        "u16" => Type::U16,
+        "u32" => Type::U32,
+        "u64" => Type::U64,
+        "i32" => Type::I32,
+        "i64" => Type::I64,
+        "f64" => Type::F64,
+        "bool" => Type::Bool,
+        "string" => Type::String,
+        "bytes" => Type::Bytes,
+        _ => {
+            let deeper = depth.checked_add(1).filter(|depth| *depth <= DEEPEST)?;
+            let (mut members, rest) = parse_list(rest.strip_prefix('<')?, deeper)?;
+            let composed = match (name, members.len()) {
+                ("vector", 1) => Type::Vector(Box::new(members.pop()?)),
+                ("map", 2) => {
+                    let item = members.pop()?;
+                    Type::Map(Box::new(members.pop()?), Box::new(item))
+                }
+                ("tuple", _) => Type::Tuple(members),
+                _ => return None,
+            };
+            return Some((composed, rest));
+        }
+    };
+    Some((plain, rest))
+}
+
+/// Types with commas between, up to the closing bracket.
+fn parse_list(mut text: &str, depth: usize) -> Option<(Vec<Type>, &str)> {
+    let mut members = Vec::new();
+    loop {
+        let (member, rest) = parse(text, depth)?;
+        members.push(member);
+        if let Some(rest) = rest.strip_prefix('>') {
+            return Some((members, rest));
+        }
+        text = rest.strip_prefix(',')?;
+    }
+}
+
+fn float(value: f64) -> Value {
+    if value.is_finite() {
+        return json!(value);
+    }
+    format!("{:#018x}", value.to_bits()).into()
+}
+
+fn float_of(value: &Value) -> Option<f64> {
+    let bits = value.as_str().and_then(|text| text.strip_prefix("0x"));
+    match bits {
+        Some(bits) => u64::from_str_radix(bits, 16).ok().map(f64::from_bits),
+        None => value.as_f64(),
+    }
+}
+
+fn integer<T: TryFrom<i128>>(value: &Value) -> Option<T> {
+    let unsigned = value.as_u64().map(i128::from);
+    let number = unsigned.or_else(|| value.as_i64().map(i128::from))?;
+    T::try_from(number).ok()
+}
