@@ -324,7 +324,7 @@ fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
         })
         .collect::<Option<_>>()
         .ok_or("`hex` has a letter that is not a hex digit")?;
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err("`hex` has half a byte".to_owned());
     }
     Ok(digits

@@ -188,7 +188,9 @@ pub fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let days = since.map_or(0, |since| since.as_secs() / 86_400);
     let (mut year, mut left) = (1970, days);
-    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     while left >= 365 + u64::from(leap(year)) {
         left -= 365 + u64::from(leap(year));
         year += 1;
