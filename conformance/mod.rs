@@ -24,11 +24,11 @@
 //! assert_eq!(report.totals().count("unsupported"), report.results.len());
 //! ```
 
-pub mod behaviour;
-pub mod device;
 pub mod adapter;
+pub mod behaviour;
 pub mod case;
 mod chapters;
+pub mod device;
 pub mod known;
 pub mod op;
 pub mod report;
