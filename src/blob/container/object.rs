@@ -29,7 +29,7 @@ pub(super) fn read<'a>(
     part.form = refined(part.form, &file);
     part.machine = Some(Machine {
         architecture: format!("{:?}", file.architecture()).to_ascii_lowercase(),
-        bits: if file.is_64() { 64 } else { 32 },
+        bits: bits(&file),
         little_endian: file.is_little_endian(),
     });
     let table = table(&file)?;
@@ -59,6 +59,17 @@ pub(super) fn read<'a>(
         });
     }
     Ok(())
+}
+
+/// COFF does not say whether it is of 32 or 64 bits; the machine does.
+fn bits(file: &object::File<'_>) -> u8 {
+    let of_machine = file.architecture().address_size();
+    match of_machine.map(|size| size.bytes()) {
+        Some(4) => 32,
+        Some(8) => 64,
+        _ if file.is_64() => 64,
+        _ => 32,
+    }
 }
 
 /// One symbol, of whichever table.
