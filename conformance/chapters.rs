@@ -3,7 +3,7 @@
 use super::op::Op;
 use crate::rule::Rule;
 use crate::wire::Span;
-use crate::{import_tree, wire};
+use crate::{blob, import_tree, wire};
 use serde_json::Value;
 
 /// What the suite knows of a chapter.
@@ -34,6 +34,12 @@ pub const CHAPTERS: &[Chapter] = &[
         name: "import_tree",
         rule_groups: &[import_tree::RULES],
         op_groups: &[super::import_tree::ops::OPS],
+        trace: None,
+    },
+    Chapter {
+        name: "blob",
+        rule_groups: &[blob::container::rules::RULES],
+        op_groups: &[super::blob::containers::OPS],
         trace: None,
     },
 ];
