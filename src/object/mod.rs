@@ -1,4 +1,24 @@
 //! Objects: types, containers, reflection, comparison, and the JSON graph.
 
+pub mod big_int;
+pub mod column;
+pub mod hash;
+mod map;
+mod native;
+pub mod opaque;
+mod seq;
+mod shape;
+mod tensor;
+
 pub use crate::value::header::{BareObject, Header, Object, ObjectRef, Ref};
 pub use crate::value::types;
+pub use map::{Dict, Map, Pairs, lookup_in, pair_count, pairs_of};
+pub use seq::{Array, List, sequence_of};
+pub use shape::{Shape, extents_of};
+pub use tensor::{Allocator, Tensor, compact_strides};
+
+crate::rule::rules! {
+    OBJ_01 "OBJ-01" OBJ_02 "OBJ-02" OBJ_03 "OBJ-03" OBJ_04 "OBJ-04" OBJ_05 "OBJ-05" OBJ_06 "OBJ-06" OBJ_07 "OBJ-07"
+    OBJ_08 "OBJ-08" OBJ_09 "OBJ-09" OBJ_10 "OBJ-10" OBJ_11 "OBJ-11" OBJ_12 "OBJ-12" OBJ_13 "OBJ-13" OBJ_14 "OBJ-14"
+    OBJ_15 "OBJ-15" OBJ_16 "OBJ-16" OBJ_17 "OBJ-17" OBJ_18 "OBJ-18" OBJ_19 "OBJ-19" OBJ_20 "OBJ-20"
+}

@@ -339,7 +339,7 @@ impl<'a> AnyView<'a> {
 
     /// An owned copy (VAL-09): C strings and byte arrays become owned strings and bytes, an r-value reference gives its
     /// object up, everything else is copied or counted.
-    pub fn to_owned(self) -> Any {
+    pub fn to_any(self) -> Any {
         match self.0.type_index {
             index::RAW_STR => {
                 // SAFETY: the maker of the view vouches for a NUL-terminated string.
@@ -383,7 +383,7 @@ impl<'a> From<&'a Any> for AnyView<'a> {
 impl From<AnyView<'_>> for Any {
     #[inline]
     fn from(view: AnyView<'_>) -> Any {
-        view.to_owned()
+        view.to_any()
     }
 }
 

@@ -253,7 +253,7 @@ impl Argument for Any {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Any> {
-        Some(view.to_owned())
+        Some(view.to_any())
     }
 
     #[inline]
@@ -274,7 +274,7 @@ impl Argument for Str {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Str> {
         match view.type_index() {
-            index::SMALL_STR | index::STR | index::RAW_STR => Str::from_any(view.to_owned()).ok(),
+            index::SMALL_STR | index::STR | index::RAW_STR => Str::from_any(view.to_any()).ok(),
             index::SMALL_BYTES | index::BYTES if VAL_12.is_off() => {
                 bytes_bytes(&view).map(Str::new)
             }
@@ -305,7 +305,7 @@ impl Argument for Bytes {
     fn try_from_view(view: AnyView<'_>) -> Option<Bytes> {
         match view.type_index() {
             index::SMALL_BYTES | index::BYTES | index::BYTE_ARRAY => {
-                Bytes::from_any(view.to_owned()).ok()
+                Bytes::from_any(view.to_any()).ok()
             }
             _ => None,
         }
@@ -366,7 +366,7 @@ impl Argument for ObjectRef {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<ObjectRef> {
         if view.type_index() == index::RVALUE_REF {
-            return view.to_owned().into_object().ok();
+            return view.to_any().into_object().ok();
         }
         view.as_object().cloned()
     }

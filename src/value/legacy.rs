@@ -213,5 +213,5 @@ pub fn argument_of(view: &AnyView<'_>, release: Release) -> Result<(TVMValue, i3
 /// As [`view_of`].
 pub unsafe fn result_of(value: TVMValue, code: i32) -> Result<Any, Violation> {
     // SAFETY: says the caller.
-    unsafe { view_of(value, code) }.map(AnyView::to_owned)
+    unsafe { view_of(value, code) }.map(AnyView::to_any)
 }

@@ -1,0 +1,1004 @@
+//! Maps: [`Map`] (copied when changed) and [`Dict`] (changed in place), with the table that inlined C++ reads.
+//!
+//! | bytes   | field                                                          | rule   |
+//! |---------|----------------------------------------------------------------|--------|
+//! | 24..32  | address of the pairs (small) or blocks (dense)                 | OBJ-05 |
+//! | 32..40  | number of pairs                                                | OBJ-05 |
+//! | 40..48  | number of slots; bit 63 says small                             | OBJ-05 |
+//! | 48..56  | frees the memory behind the address; null when it is the object's | OBJ-05 |
+//! | 56..    | small: pairs of cells, in order of insertion                   | OBJ-06 |
+//! | 56..60  | dense: shift of the Fibonacci hash                             | OBJ-07 |
+//! | 64..80  | dense: first and last slot in order of insertion               | OBJ-07 |
+//!
+//! A dense block is 16 bytes of marks and 16 items of 48 bytes: key, value, previous slot, next slot.
+
+use super::hash::{any_equal, any_hash};
+use super::{OBJ_06, OBJ_07, OBJ_08};
+use crate::function::{Error, Result};
+use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, static_object};
+use crate::value::heap::{allocate, release};
+use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
+use std::ffi::c_void;
+
+const SMALL: u64 = 1 << 63;
+const SMALL_MAX: u64 = 4;
+const NOWHERE: u64 = u64::MAX;
+const EMPTY: u8 = 0xff;
+const PROTECTED: u8 = 0xfe;
+const BODY: u8 = 0x80;
+const BLOCK: usize = 16 + 16 * size_of::<Item>();
+const GOLDEN: u64 = 11_400_714_819_323_198_485;
+
+/// The fixed part of both maps.
+#[repr(C)]
+pub struct MapObj {
+    header: Header,
+    data: *mut u8,
+    size: u64,
+    slots: u64,
+    data_deleter: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
+    // From here on only in a dense map; a small one has its pairs there.
+    fib_shift: u32,
+    padding: u32,
+    head: u64,
+    tail: u64,
+}
+
+const HEAD: usize = std::mem::offset_of!(MapObj, fib_shift);
+const _: () = assert!(size_of::<MapObj>() == 80 && HEAD == 56);
+
+#[repr(C)]
+struct Pair {
+    key: Any,
+    value: Any,
+}
+
+#[repr(C)]
+struct Item {
+    pair: Pair,
+    prev: u64,
+    next: u64,
+}
+
+const _: () = assert!(size_of::<Item>() == 48 && BLOCK == 784);
+
+/// An immutable map object; only a type for references.
+#[repr(transparent)]
+pub struct MapKind(Header);
+/// A mutable map object; only a type for references.
+#[repr(transparent)]
+pub struct DictKind(Header);
+
+static_object!(MapKind, index::MAP);
+static_object!(DictKind, index::DICT);
+
+/// How far each mark jumps: 0 to 15, triangular numbers up to 2628, then about 2.25 times further each time.
+static JUMPS: [u64; 126] = jumps();
+
+const fn jumps() -> [u64; 126] {
+    const FAR: [u64; 43] = [
+        8515,
+        19110,
+        42778,
+        96141,
+        216153,
+        486591,
+        1092981,
+        2458653,
+        5532801,
+        12442566,
+        27993903,
+        62983476,
+        141717030,
+        318844378,
+        717352503,
+        1614057336,
+        3631522476,
+        8170957530,
+        18384510628,
+        41364789378,
+        93070452520,
+        209408356380,
+        471168559170,
+        1060128894105,
+        2385289465695,
+        5366898840628,
+        12075518705635,
+        27169915244790,
+        61132312065111,
+        137547689707000,
+        309482283181501,
+        696335127828753,
+        1566753995631385,
+        3525196511162271,
+        7931691992677701,
+        17846306936293605,
+        40154190677507445,
+        90346928918121501,
+        203280589587557251,
+        457381325854679626,
+        1029107982097042876,
+        2315492959180353330,
+        5209859154120846435,
+    ];
+    let mut table = [0; 126];
+    let mut at = 0;
+    while at < 16 {
+        table[at] = at as u64;
+        at += 1;
+    }
+    while at < 83 {
+        let side = at as u64 - 10;
+        table[at] = side * (side + 1) / 2;
+        at += 1;
+    }
+    while at < 126 {
+        table[at] = FAR[at - 83];
+        at += 1;
+    }
+    table
+}
+
+unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
+    // SAFETY: tables of this library are made with `allocate`.
+    unsafe { release(data.cast()) }
+}
+
+unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
+    if flags & DELETE_STRONG != 0 {
+        // SAFETY: the last strong reference is gone; the table may be of either form and of either library.
+        unsafe { Table(object.cast()).reset() }
+    }
+    if flags & DELETE_WEAK != 0 {
+        // SAFETY: made with `allocate`, and nobody refers to it.
+        unsafe { release(object.cast()) }
+    }
+}
+
+/// Raw access to a map object. Copies alias; whoever uses one vouches that the object lives and is not used elsewhere
+/// at the same time.
+#[derive(Clone, Copy)]
+struct Table(*mut MapObj);
+
+impl Table {
+    /// A small map with room for `slots` pairs (at least 2). Large enough to become dense in place.
+    fn small(type_index: i32, slots: u64) -> Table {
+        let slots = slots.max(2);
+        let object = allocate(HEAD + slots as usize * size_of::<Pair>()).cast::<MapObj>();
+        // SAFETY: the block holds at least 120 bytes, so also the dense fields, which are not written here.
+        unsafe {
+            (&raw mut (*object).header).write(Header::new(type_index, delete));
+            (&raw mut (*object).data).write(object.cast::<u8>().add(HEAD));
+            (&raw mut (*object).size).write(0);
+            (&raw mut (*object).slots).write(slots | SMALL);
+            (&raw mut (*object).data_deleter).write(None);
+        }
+        Table(object)
+    }
+
+    /// An empty dense map.
+    fn dense(type_index: i32, slots: u64, fib_shift: u32) -> Table {
+        let object = allocate(size_of::<MapObj>()).cast::<MapObj>();
+        let blocks = blocks(slots);
+        let data = allocate(blocks * BLOCK);
+        for block in 0..blocks {
+            // SAFETY: the marks of a block are its first 16 bytes.
+            unsafe { data.add(block * BLOCK).write_bytes(EMPTY, 16) }
+        }
+        // SAFETY: the block holds a `MapObj`.
+        unsafe {
+            object.write(MapObj {
+                header: Header::new(type_index, delete),
+                data,
+                size: 0,
+                slots,
+                data_deleter: Some(free_data),
+                fib_shift,
+                padding: 0,
+                head: NOWHERE,
+                tail: NOWHERE,
+            });
+        }
+        Table(object)
+    }
+
+    fn size(self) -> u64 {
+        // SAFETY: see the type.
+        unsafe { (*self.0).size }
+    }
+
+    fn is_small(self) -> bool {
+        // SAFETY: see the type.
+        unsafe { (*self.0).slots & SMALL != 0 }
+    }
+
+    fn slots(self) -> u64 {
+        // SAFETY: see the type.
+        unsafe { (*self.0).slots & !SMALL }
+    }
+
+    fn type_index(self) -> i32 {
+        // SAFETY: see the type.
+        unsafe { (*self.0).header.type_index }
+    }
+
+    unsafe fn pair(self, at: u64) -> *mut Pair {
+        // SAFETY: the caller says that `at` is below the number of slots of a small map.
+        unsafe { (*self.0).data.cast::<Pair>().add(at as usize) }
+    }
+
+    unsafe fn mark(self, slot: u64) -> *mut u8 {
+        let (block, at) = (slot as usize / 16, slot as usize % 16);
+        // SAFETY: the caller says that `slot` is one of a dense map.
+        unsafe { (*self.0).data.add(block * BLOCK + at) }
+    }
+
+    unsafe fn item(self, slot: u64) -> *mut Item {
+        let (block, at) = (slot as usize / 16, slot as usize % 16);
+        // SAFETY: as for `mark`; items follow the 16 marks.
+        unsafe {
+            (*self.0)
+                .data
+                .add(block * BLOCK + 16 + at * size_of::<Item>())
+                .cast()
+        }
+    }
+
+    /// Position of `key`: a pair of a small map, a slot of a dense one.
+    fn find(self, key: AnyView<'_>) -> Result<Option<u64>> {
+        if self.size() == 0 {
+            return Ok(None);
+        }
+        // SAFETY: positions come from the table itself.
+        unsafe {
+            if self.is_small() {
+                for at in 0..self.size() {
+                    if any_equal((*self.pair(at)).key.view(), key)? {
+                        return Ok(Some(at));
+                    }
+                }
+                return Ok(None);
+            }
+            let mut slot = self.home(any_hash(key)?);
+            if *self.mark(slot) & BODY != 0 {
+                return Ok(None);
+            }
+            loop {
+                if any_equal(key, (*self.item(slot)).pair.key.view())? {
+                    return Ok(Some(slot));
+                }
+                match self.after(slot, *self.mark(slot)) {
+                    Some(next) => slot = next,
+                    None => return Ok(None),
+                }
+            }
+        }
+    }
+
+    fn home(self, hash: u64) -> u64 {
+        // SAFETY: see the type; called on dense maps.
+        let shift = unsafe { (*self.0).fib_shift };
+        // A dense map of one slot does not exist, so the shift is below 64.
+        GOLDEN.wrapping_mul(hash) >> shift
+    }
+
+    fn after(self, slot: u64, mark: u8) -> Option<u64> {
+        match JUMPS.get(usize::from(mark & 0x7f)) {
+            Some(0) | None => None,
+            Some(&jump) => Some(slot.wrapping_add(jump) % self.slots()),
+        }
+    }
+
+    /// The pair at a position.
+    unsafe fn pair_at(self, position: u64) -> *mut Pair {
+        // SAFETY: the caller got the position from `find`, `first` or `next`.
+        unsafe {
+            if self.is_small() {
+                self.pair(position)
+            } else {
+                &raw mut (*self.item(position)).pair
+            }
+        }
+    }
+
+    fn first(self) -> Option<u64> {
+        if self.size() == 0 {
+            return None;
+        }
+        if self.is_small() {
+            return Some(0);
+        }
+        // SAFETY: a dense map has the field.
+        Some(unsafe { (*self.0).head })
+    }
+
+    fn next(self, position: u64) -> Option<u64> {
+        if self.is_small() {
+            return Some(position + 1).filter(|&next| next < self.size());
+        }
+        // SAFETY: the position is of a dense map's item.
+        Some(unsafe { (*self.item(position)).next }).filter(|&next| next != NOWHERE)
+    }
+
+    /// Inserts or replaces. `None` when done in place; otherwise the map that takes this one's place, to which all
+    /// pairs have moved or been copied.
+    fn insert(self, key: Any, value: Any) -> Result<Option<Table>> {
+        if !self.is_small() {
+            return self.insert_dense(key, value);
+        }
+        let full = self.size() == self.slots();
+        if full && self.slots() >= SMALL_MAX && !OBJ_06.is_off() {
+            // Even an update turns a full small map dense (OBJ-06).
+            let dense = self.dense_copy()?;
+            let moved = dense.insert_dense(key, value)?;
+            return Ok(Some(replace_by(dense, moved)));
+        }
+        // SAFETY: positions are inside the small map.
+        unsafe {
+            if let Some(at) = self.find(key.view())? {
+                let old = std::mem::replace(&mut (*self.pair(at)).value, value);
+                drop(old);
+                return Ok(None);
+            }
+            if !full {
+                self.pair(self.size()).write(Pair { key, value });
+                (*self.0).size += 1;
+                return Ok(None);
+            }
+        }
+        let grown = self.small_copy((self.slots() * 2).clamp(2, SMALL_MAX));
+        let moved = grown.insert(key, value)?;
+        Ok(Some(replace_by(grown, moved)))
+    }
+
+    fn small_copy(self, slots: u64) -> Table {
+        let copy = Table::small(self.type_index(), slots);
+        // SAFETY: there is room for all pairs.
+        unsafe {
+            for at in 0..self.size() {
+                let pair = self.pair(at);
+                copy.pair(at).write(Pair {
+                    key: (*pair).key.clone(),
+                    value: (*pair).value.clone(),
+                });
+                (*copy.0).size = at + 1;
+            }
+        }
+        copy
+    }
+
+    /// A dense map with the pairs of this one.
+    fn dense_copy(self) -> Result<Table> {
+        let (slots, shift) = table_size(self.size().max(SMALL_MAX));
+        let mut copy = Table::dense(self.type_index(), slots, shift);
+        let mut at = self.first();
+        while let Some(position) = at {
+            // SAFETY: the position is of this map.
+            let pair = unsafe { &*self.pair_at(position) };
+            match copy.insert_dense(pair.key.clone(), pair.value.clone()) {
+                Ok(moved) => copy = replace_by(copy, moved),
+                Err(error) => {
+                    copy.dispose();
+                    return Err(error);
+                }
+            }
+            at = self.next(position);
+        }
+        Ok(copy)
+    }
+
+    fn insert_dense(self, key: Any, value: Any) -> Result<Option<Table>> {
+        let hash = any_hash(key.view())?;
+        match self.place(hash, key.view())? {
+            Place::Known(slot) => {
+                // SAFETY: an item of this map.
+                unsafe {
+                    if !OBJ_08.is_off() {
+                        self.unlink(slot);
+                        self.link_last(slot);
+                    }
+                    let old = std::mem::replace(&mut (*self.item(slot)).pair.value, value);
+                    drop(old);
+                }
+                Ok(None)
+            }
+            Place::Fresh(slot, mark) => {
+                // SAFETY: an empty slot of this map.
+                unsafe {
+                    self.mark(slot).write(mark);
+                    self.item(slot).write(Item {
+                        pair: Pair { key, value },
+                        prev: NOWHERE,
+                        next: NOWHERE,
+                    });
+                    (*self.0).size += 1;
+                    self.link_last(slot);
+                }
+                Ok(None)
+            }
+            Place::Full => self.rehash(key, value).map(Some),
+        }
+    }
+
+    /// Moves all pairs to a table of twice the slots, in order, and adds one.
+    fn rehash(self, key: Any, value: Any) -> Result<Table> {
+        // SAFETY: a dense map has the field.
+        let shift = unsafe { (*self.0).fib_shift };
+        let mut larger = Table::dense(self.type_index(), self.slots() * 2, shift - 1);
+        let mut at = self.first();
+        while let Some(slot) = at {
+            // SAFETY: an item of this map; it is copied so that an error leaves this map whole.
+            let item = unsafe { &*self.item(slot) };
+            let moved = larger.insert_dense(item.pair.key.clone(), item.pair.value.clone())?;
+            larger = replace_by(larger, moved);
+            at = self.next(slot);
+        }
+        let moved = larger.insert_dense(key, value)?;
+        Ok(replace_by(larger, moved))
+    }
+
+    /// Where `key` is, or where it goes, with the mark to write there. The chain is already linked to a fresh slot.
+    fn place(self, hash: u64, key: AnyView<'_>) -> Result<Place> {
+        let home = self.home(hash);
+        // SAFETY: slots are of this dense map.
+        unsafe {
+            let mark = *self.mark(home);
+            if mark == EMPTY {
+                return Ok(Place::Fresh(home, 0));
+            }
+            if mark & BODY != 0 {
+                if self.is_full() {
+                    return Ok(Place::Full);
+                }
+                return self.move_intruder(home);
+            }
+            let mut slot = home;
+            loop {
+                if any_equal(key, (*self.item(slot)).pair.key.view())? {
+                    return Ok(Place::Known(slot));
+                }
+                match self.after(slot, *self.mark(slot)) {
+                    Some(next) => slot = next,
+                    None => break,
+                }
+            }
+            if self.is_full() {
+                return Ok(Place::Full);
+            }
+            let Some((jump, free)) = self.free_after(slot) else {
+                return Ok(Place::Full);
+            };
+            self.set_jump(slot, jump);
+            Ok(Place::Fresh(free, BODY))
+        }
+    }
+
+    fn is_full(self) -> bool {
+        (self.size() + 1) as f64 > self.slots() as f64 * 0.99
+    }
+
+    unsafe fn set_jump(self, slot: u64, jump: u8) {
+        // SAFETY: says the caller.
+        unsafe {
+            let mark = self.mark(slot);
+            *mark = *mark & BODY | jump;
+        }
+    }
+
+    /// The nearest empty slot that a mark at `slot` can name.
+    unsafe fn free_after(self, slot: u64) -> Option<(u8, u64)> {
+        (1..JUMPS.len()).find_map(|jump| {
+            let candidate = slot.wrapping_add(JUMPS[jump]) % self.slots();
+            // SAFETY: inside the table by the remainder.
+            (unsafe { *self.mark(candidate) } == EMPTY).then_some((jump as u8, candidate))
+        })
+    }
+
+    /// Frees `home` from the chain that it belongs to: the rest of that chain, from `home` on, moves to other slots.
+    unsafe fn move_intruder(self, home: u64) -> Result<Place> {
+        // SAFETY: slots are of this dense map, and `home` is in the body of a chain.
+        unsafe {
+            let mut last = self.before(home)?;
+            let mut from = home;
+            loop {
+                let Some((jump, free)) = self.free_after(last) else {
+                    return Ok(Place::Full);
+                };
+                self.mark(free).write(BODY);
+                std::ptr::copy_nonoverlapping(self.item(from), self.item(free), 1);
+                self.relink(free);
+                let mark = *self.mark(from);
+                // The first slot is kept for the newcomer: nothing of this chain may move back into it.
+                self.mark(from)
+                    .write(if from == home { PROTECTED } else { EMPTY });
+                self.set_jump(last, jump);
+                last = free;
+                match self.after(from, mark) {
+                    Some(next) => from = next,
+                    None => break,
+                }
+            }
+            Ok(Place::Fresh(home, 0))
+        }
+    }
+
+    /// The slot before `slot` in its chain.
+    unsafe fn before(self, slot: u64) -> Result<u64> {
+        // SAFETY: `slot` is in the body of a chain, whose head is the home of its key.
+        unsafe {
+            let mut at = self.home(any_hash((*self.item(slot)).pair.key.view())?);
+            for _ in 0..=self.slots() {
+                match self.after(at, *self.mark(at)) {
+                    Some(next) if next == slot => return Ok(at),
+                    Some(next) => at = next,
+                    None => break,
+                }
+            }
+        }
+        Err(Error::new(
+            "InternalError",
+            OBJ_07
+                .refused(
+                    crate::rule::Kind::Malformed,
+                    "a key of a map hashes to another chain now than when it was inserted",
+                )
+                .message(),
+        ))
+    }
+
+    unsafe fn unlink(self, slot: u64) {
+        // SAFETY: an item of this dense map, whose neighbours are too.
+        unsafe {
+            let (prev, next) = ((*self.item(slot)).prev, (*self.item(slot)).next);
+            match prev {
+                NOWHERE => (*self.0).head = next,
+                prev => (*self.item(prev)).next = next,
+            }
+            match next {
+                NOWHERE => (*self.0).tail = prev,
+                next => (*self.item(next)).prev = prev,
+            }
+        }
+    }
+
+    unsafe fn link_last(self, slot: u64) {
+        // SAFETY: an item of this dense map.
+        unsafe {
+            let tail = (*self.0).tail;
+            (*self.item(slot)).prev = tail;
+            (*self.item(slot)).next = NOWHERE;
+            match tail {
+                NOWHERE => (*self.0).head = slot,
+                tail => (*self.item(tail)).next = slot,
+            }
+            (*self.0).tail = slot;
+        }
+    }
+
+    /// Points the neighbours of an item that moved to `slot` at it.
+    unsafe fn relink(self, slot: u64) {
+        // SAFETY: an item of this dense map.
+        unsafe {
+            let (prev, next) = ((*self.item(slot)).prev, (*self.item(slot)).next);
+            match prev {
+                NOWHERE => (*self.0).head = slot,
+                prev => (*self.item(prev)).next = slot,
+            }
+            match next {
+                NOWHERE => (*self.0).tail = slot,
+                next => (*self.item(next)).prev = slot,
+            }
+        }
+    }
+
+    /// Removes the pair at a position.
+    fn erase(self, position: u64) -> Result<()> {
+        // SAFETY: the position came from `find`.
+        unsafe {
+            if self.is_small() {
+                let pair = self.pair(position).read();
+                let behind = self.size() - position - 1;
+                std::ptr::copy(
+                    self.pair(position + 1),
+                    self.pair(position),
+                    behind as usize,
+                );
+                (*self.0).size -= 1;
+                drop(pair);
+                return Ok(());
+            }
+            let mark = *self.mark(position);
+            if self.after(position, mark).is_none() {
+                if mark & BODY != 0 {
+                    let before = self.before(position)?;
+                    self.set_jump(before, 0);
+                }
+                self.unlink(position);
+                self.mark(position).write(EMPTY);
+                (*self.0).size -= 1;
+                drop(self.item(position).read().pair);
+                return Ok(());
+            }
+            // The last of the chain takes the place of what goes.
+            let (mut before, mut last) = (position, position);
+            while let Some(next) = self.after(last, *self.mark(last)) {
+                (before, last) = (last, next);
+            }
+            self.unlink(position);
+            (*self.0).size -= 1;
+            let gone = self.item(position).read();
+            std::ptr::copy_nonoverlapping(self.item(last), self.item(position), 1);
+            self.relink(position);
+            self.mark(last).write(EMPTY);
+            self.set_jump(before, 0);
+            drop(gone.pair);
+            Ok(())
+        }
+    }
+
+    /// Drops all pairs and leaves the table empty.
+    fn clear(self) {
+        // SAFETY: each pair is taken out once.
+        unsafe {
+            if self.is_small() {
+                let count = std::mem::take(&mut (*self.0).size);
+                for at in 0..count {
+                    drop(self.pair(at).read());
+                }
+                return;
+            }
+            let mut at = self.first();
+            (*self.0).size = 0;
+            while let Some(slot) = at {
+                at = self.next(slot);
+                self.mark(slot).write(EMPTY);
+                drop(self.item(slot).read().pair);
+            }
+            (*self.0).head = NOWHERE;
+            (*self.0).tail = NOWHERE;
+        }
+    }
+
+    /// Drops all pairs and the memory behind them.
+    unsafe fn reset(self) {
+        self.clear();
+        // SAFETY: the memory is not used any more.
+        unsafe {
+            if let Some(free) = (*self.0).data_deleter.take()
+                && !(*self.0).data.is_null()
+            {
+                free((*self.0).data.cast());
+            }
+            (*self.0).data = std::ptr::null_mut();
+            (*self.0).slots = SMALL;
+        }
+    }
+
+    /// Ends an object that nobody else has seen.
+    fn dispose(self) {
+        // SAFETY: fresh objects are owned by whoever made them.
+        drop(unsafe { ObjectRef::from_raw(self.0.cast()) });
+    }
+
+    /// Takes over the contents of `other`, a fresh object, and ends it. The identity of this object stays.
+    unsafe fn become_table(self, other: Table) {
+        // SAFETY: both are of this library's making or laid out alike, and not used elsewhere now.
+        unsafe {
+            self.reset();
+            if other.is_small() {
+                let bytes = other.slots() as usize * size_of::<Pair>();
+                let data = allocate(bytes);
+                std::ptr::copy_nonoverlapping((*other.0).data, data, bytes);
+                (*self.0).data = data;
+                (*self.0).data_deleter = Some(free_data);
+                (*self.0).size = (*other.0).size;
+                (*self.0).slots = (*other.0).slots;
+                (*other.0).size = 0;
+            } else {
+                (*self.0).data = (*other.0).data;
+                (*self.0).data_deleter = (*other.0).data_deleter;
+                (*self.0).size = (*other.0).size;
+                (*self.0).slots = (*other.0).slots;
+                (*self.0).fib_shift = (*other.0).fib_shift;
+                (*self.0).head = (*other.0).head;
+                (*self.0).tail = (*other.0).tail;
+                (*other.0).data = std::ptr::null_mut();
+                (*other.0).data_deleter = None;
+                (*other.0).size = 0;
+                (*other.0).slots = SMALL;
+            }
+        }
+        other.dispose();
+    }
+
+    fn copy(self) -> Result<Table> {
+        if self.is_small() {
+            return Ok(self.small_copy(self.size()));
+        }
+        // SAFETY: a dense map has the field.
+        let shift = unsafe { (*self.0).fib_shift };
+        let mut copy = Table::dense(self.type_index(), self.slots(), shift);
+        let mut at = self.first();
+        while let Some(slot) = at {
+            // SAFETY: an item of this map.
+            let pair = unsafe { &*self.pair_at(slot) };
+            let moved = copy.insert_dense(pair.key.clone(), pair.value.clone())?;
+            copy = replace_by(copy, moved);
+            at = self.next(slot);
+        }
+        Ok(copy)
+    }
+}
+
+enum Place {
+    /// The key is here.
+    Known(u64),
+    /// The key goes here, under this mark.
+    Fresh(u64, u8),
+    /// There is no room that a chain could reach.
+    Full,
+}
+
+fn blocks(slots: u64) -> usize {
+    slots.div_ceil(16) as usize
+}
+
+/// Slots and shift of a dense map for `count` pairs.
+fn table_size(count: u64) -> (u64, u32) {
+    let bits = 64 - count.leading_zeros();
+    let slots = 1u64 << bits;
+    if slots < count * 2 {
+        (slots << 1, 64 - bits - 1)
+    } else {
+        (slots, 64 - bits)
+    }
+}
+
+fn replace_by(old: Table, new: Option<Table>) -> Table {
+    match new {
+        Some(new) => {
+            old.dispose();
+            new
+        }
+        None => old,
+    }
+}
+
+#[cold]
+fn missing() -> Error {
+    Error::new("KeyError", "key is not in Map")
+}
+
+macro_rules! map_type {
+    ($type:ident, $kind:ident, $index:expr, $name:literal, $other:expr) => {
+        impl $type {
+            /// An empty one.
+            #[allow(clippy::new_without_default)]
+            pub fn new() -> $type {
+                $type::of(Table::small($index, 2))
+            }
+
+            fn of(table: Table) -> $type {
+                // SAFETY: a fresh table is owned by whoever made it.
+                $type(unsafe { Ref::from_raw(table.0.cast()) })
+            }
+
+            const fn table(&self) -> Table {
+                Table(self.0.as_ptr().cast())
+            }
+
+            /// Number of pairs.
+            pub fn len(&self) -> usize {
+                self.table().size() as usize
+            }
+
+            /// Whether there is none.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The value of `key`.
+            pub fn get(&self, key: AnyView<'_>) -> Result<Option<Any>> {
+                let found = self.table().find(key)?;
+                // SAFETY: the position is of this map.
+                Ok(found.map(|at| unsafe { (*self.table().pair_at(at)).value.clone() }))
+            }
+
+            /// The value of `key`, or a KeyError.
+            pub fn at(&self, key: AnyView<'_>) -> Result {
+                self.get(key)?.ok_or_else(missing)
+            }
+
+            /// The pairs in order.
+            pub fn iter(&self) -> Pairs<'_> {
+                Pairs {
+                    table: self.table(),
+                    at: self.table().first(),
+                    map: std::marker::PhantomData,
+                }
+            }
+
+            /// The object.
+            pub fn into_object(self) -> ObjectRef {
+                self.0.into_object()
+            }
+
+            /// The object, borrowed.
+            pub const fn as_object(&self) -> &ObjectRef {
+                self.0.as_object()
+            }
+
+            /// The map that `object` is, or `object` back.
+            pub fn from_object(object: ObjectRef) -> std::result::Result<$type, ObjectRef> {
+                object.downcast().map($type)
+            }
+        }
+
+        impl From<$type> for Any {
+            fn from(value: $type) -> Any {
+                value.0.into()
+            }
+        }
+
+        impl<'a> From<&'a $type> for AnyView<'a> {
+            fn from(value: &'a $type) -> AnyView<'a> {
+                AnyView::from(value.as_object())
+            }
+        }
+
+        impl Argument for $type {
+            const RULE: crate::rule::Rule = VAL_10;
+
+            fn schema() -> Schema {
+                Schema::plain($name)
+            }
+
+            fn try_from_view(view: AnyView<'_>) -> Option<$type> {
+                if let Some(found) = Ref::<$kind>::try_from_view(view) {
+                    return Some($type(found));
+                }
+                if view.type_index() != $other {
+                    return None;
+                }
+                // The other map converts by copying.
+                let mut copy = Table::small($index, 2);
+                for (key, value) in pairs_of(view)? {
+                    let moved = copy.insert(key.clone(), value.clone()).ok()?;
+                    copy = replace_by(copy, moved);
+                }
+                Some($type::of(copy))
+            }
+        }
+    };
+}
+
+/// An immutable map; changing it makes a new one unless nobody else holds it.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Map(Ref<MapKind>);
+
+/// A mutable map, shared by all who hold it. Not synchronised: whoever shares it between threads orders the access.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Dict(Ref<DictKind>);
+
+map_type!(Map, MapKind, index::MAP, "ffi.Map", index::DICT);
+map_type!(Dict, DictKind, index::DICT, "ffi.Dict", index::MAP);
+
+impl Map {
+    /// Sets `key` to `value` in this handle; other holders keep what they have.
+    pub fn set(&mut self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
+        if !self.as_object().is_unique() {
+            *self = Map::of(self.table().copy()?);
+        }
+        if let Some(moved) = self.table().insert(key.into(), value.into())? {
+            *self = Map::of(moved);
+        }
+        Ok(())
+    }
+}
+
+impl Dict {
+    /// Sets `key` to `value` for all holders.
+    pub fn set(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
+        if let Some(moved) = self.table().insert(key.into(), value.into())? {
+            // SAFETY: the fresh table is ours; this object keeps its identity.
+            unsafe { self.table().become_table(moved) }
+        }
+        Ok(())
+    }
+
+    /// Removes `key`; false when it was not there.
+    pub fn remove(&self, key: AnyView<'_>) -> Result<bool> {
+        match self.table().find(key)? {
+            Some(at) => self.table().erase(at).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Removes everything.
+    pub fn clear(&self) {
+        self.table().clear();
+    }
+}
+
+/// The pairs of a map, in order of insertion; a dense map puts an updated key last.
+pub struct Pairs<'a> {
+    table: Table,
+    at: Option<u64>,
+    map: std::marker::PhantomData<&'a ()>,
+}
+
+impl<'a> Iterator for Pairs<'a> {
+    type Item = (&'a Any, &'a Any);
+
+    fn next(&mut self) -> Option<(&'a Any, &'a Any)> {
+        let at = self.at?;
+        self.at = self.table.next(at);
+        // SAFETY: the position is of the map, which lives for `'a`.
+        let pair = unsafe { &*self.table.pair_at(at) };
+        Some((&pair.key, &pair.value))
+    }
+}
+
+/// The pairs of a map of either kind.
+pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
+    if !matches!(view.type_index(), index::MAP | index::DICT) {
+        return None;
+    }
+    let table = Table(view.as_raw().ptr().cast());
+    Some(Pairs {
+        table,
+        at: table.first(),
+        map: std::marker::PhantomData,
+    })
+}
+
+/// Looks `key` up in a map of either kind.
+pub fn lookup_in<'a>(map: AnyView<'a>, key: AnyView<'_>) -> Result<Option<&'a Any>> {
+    if !matches!(map.type_index(), index::MAP | index::DICT) {
+        return Ok(None);
+    }
+    let table = Table(map.as_raw().ptr().cast());
+    let found = table.find(key)?;
+    // SAFETY: the position is of the map, which lives for `'a`.
+    Ok(found.map(|at| unsafe { &(*table.pair_at(at)).value }))
+}
+
+/// Number of pairs of a map of either kind.
+pub fn pair_count(view: AnyView<'_>) -> usize {
+    match view.type_index() {
+        index::MAP | index::DICT => Table(view.as_raw().ptr().cast()).size() as usize,
+        _ => 0,
+    }
+}
+
+/// A cursor over a map that keeps it alive: the state of the iterator functions.
+pub(crate) struct Cursor {
+    map: ObjectRef,
+    at: Option<u64>,
+}
+
+impl Cursor {
+    pub(crate) fn new(map: ObjectRef) -> Cursor {
+        let at = Table(map.as_ptr().cast()).first();
+        Cursor { map, at }
+    }
+
+    const fn table(&self) -> Table {
+        Table(self.map.as_ptr().cast())
+    }
+
+    /// Key and value at the cursor.
+    pub(crate) fn pair(&self) -> Option<(&Any, &Any)> {
+        // SAFETY: the position is of the map that `self` holds.
+        let pair = unsafe { &*self.table().pair_at(self.at?) };
+        Some((&pair.key, &pair.value))
+    }
+
+    /// Steps on; false at the end.
+    pub(crate) fn advance(&mut self) -> bool {
+        self.at = self.at.and_then(|at| self.table().next(at));
+        self.at.is_some()
+    }
+}

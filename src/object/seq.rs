@@ -1,0 +1,418 @@
+//! Sequences: [`Array`] (copied when changed) and [`List`] (changed in place).
+//!
+//! | bytes   | field                                                   | rule   |
+//! |---------|---------------------------------------------------------|--------|
+//! | 24..32  | address of the first element                            | OBJ-03 |
+//! | 32..40  | number of elements                                      | OBJ-03 |
+//! | 40..48  | room for elements                                       | OBJ-03 |
+//! | 48..56  | frees the elements' memory; null when it is the object's | OBJ-03 |
+//! | 56..    | elements of an array, 16 bytes each                     | OBJ-03 |
+
+use super::OBJ_04;
+use crate::function::{Error, Result};
+use crate::value::header::{Header, ObjectRef, Ref, static_object};
+use crate::value::heap::{allocate, release};
+use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};
+use std::ffi::c_void;
+
+/// The fixed part of both sequences.
+#[repr(C)]
+pub struct SeqObj {
+    header: Header,
+    data: *mut Any,
+    size: i64,
+    capacity: i64,
+    data_deleter: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
+}
+
+const _: () = assert!(size_of::<SeqObj>() == 56);
+
+/// An array object.
+#[repr(transparent)]
+pub struct ArrayObj(SeqObj);
+/// A list object.
+#[repr(transparent)]
+pub struct ListObj(SeqObj);
+
+static_object!(ArrayObj, index::ARRAY);
+static_object!(ListObj, index::LIST);
+
+impl SeqObj {
+    fn as_slice(&self) -> &[Any] {
+        let count = usize::try_from(self.size).unwrap_or(0);
+        if count == 0 || self.data.is_null() {
+            return &[];
+        }
+        // SAFETY: `data` holds `size` owned cells.
+        unsafe { std::slice::from_raw_parts(self.data, count) }
+    }
+}
+
+/// Deleter of both: the elements, their memory, the object.
+unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
+    let seq = object.cast::<SeqObj>();
+    if flags & crate::value::header::DELETE_STRONG != 0 {
+        // SAFETY: the last strong reference is gone, so the elements are ours; another library may have replaced `data`
+        // and left a deleter for it.
+        unsafe {
+            let count = usize::try_from((*seq).size).unwrap_or(0);
+            let data = (*seq).data;
+            (*seq).size = 0;
+            if !data.is_null() {
+                for at in 0..count {
+                    std::ptr::drop_in_place(data.add(at));
+                }
+            }
+            if let Some(free) = (*seq).data_deleter.take()
+                && !data.is_null()
+            {
+                free(data.cast());
+            }
+            (*seq).data = std::ptr::null_mut();
+        }
+    }
+    if flags & crate::value::header::DELETE_WEAK != 0 {
+        // SAFETY: made with `allocate`, and nobody refers to it.
+        unsafe { release(object.cast()) }
+    }
+}
+
+unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
+    // SAFETY: element memory of lists is made with `allocate`, or with C++'s plain `new`, which is the same allocator.
+    unsafe { release(data.cast()) }
+}
+
+/// An immutable sequence; changing it makes a new one unless nobody else holds it.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Array(Ref<ArrayObj>);
+
+impl Array {
+    /// An array of `items`.
+    pub fn new(items: impl IntoIterator<Item = Any, IntoIter: ExactSizeIterator>) -> Array {
+        let items = items.into_iter();
+        let count = items.len();
+        let object = allocate(size_of::<SeqObj>() + count * size_of::<Any>());
+        // SAFETY: the block holds the head and `count` cells; the size only counts cells that are written.
+        unsafe {
+            let data = object.add(size_of::<SeqObj>()).cast::<Any>();
+            object.cast::<SeqObj>().write(SeqObj {
+                header: Header::new(index::ARRAY, delete),
+                data,
+                size: 0,
+                capacity: count as i64,
+                data_deleter: None,
+            });
+            let array = Array(Ref::from_raw(object.cast()));
+            let seq = object.cast::<SeqObj>();
+            for (at, item) in items.take(count).enumerate() {
+                data.add(at).write(item);
+                (*seq).size = at as i64 + 1;
+            }
+            array
+        }
+    }
+
+    /// The elements.
+    #[inline]
+    pub fn as_slice(&self) -> &[Any] {
+        self.0.0.as_slice()
+    }
+
+    /// Element `at`, or an IndexError; negative indices are not counted from the end (OBJ-04).
+    pub fn at(&self, at: i64) -> Result {
+        element(self.as_slice(), at)
+    }
+
+    /// The object.
+    pub fn into_object(self) -> ObjectRef {
+        self.0.into_object()
+    }
+
+    /// The object, borrowed.
+    pub const fn as_object(&self) -> &ObjectRef {
+        self.0.as_object()
+    }
+}
+
+/// The address part of an element access.
+fn element(items: &[Any], at: i64) -> Result {
+    usize::try_from(at)
+        .ok()
+        .and_then(|at| items.get(at))
+        .cloned()
+        .ok_or_else(|| out_of_bounds(at, items.len()))
+}
+
+#[cold]
+fn out_of_bounds(at: i64, count: usize) -> Error {
+    let said = OBJ_04.refused(
+        crate::rule::Kind::Missing,
+        format!("Index {at} out of bounds {count}"),
+    );
+    Error::new("IndexError", said.message())
+}
+
+/// A mutable sequence, shared by all who hold it. Not synchronised: whoever shares it between threads orders the access.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct List(Ref<ListObj>);
+
+impl List {
+    /// A list of `items`.
+    pub fn new(items: impl IntoIterator<Item = Any, IntoIter: ExactSizeIterator>) -> List {
+        let items = items.into_iter();
+        let list = List::with_capacity(items.len());
+        for item in items {
+            list.push(item);
+        }
+        list
+    }
+
+    /// An empty list with room.
+    pub fn with_capacity(capacity: usize) -> List {
+        let object = allocate(size_of::<SeqObj>());
+        let data = match capacity {
+            0 => std::ptr::null_mut(),
+            count => allocate(count * size_of::<Any>()).cast(),
+        };
+        // SAFETY: the block holds the head.
+        unsafe {
+            object.cast::<SeqObj>().write(SeqObj {
+                header: Header::new(index::LIST, delete),
+                data,
+                size: 0,
+                capacity: capacity as i64,
+                data_deleter: Some(free_data),
+            });
+            List(Ref::from_raw(object.cast()))
+        }
+    }
+
+    const fn seq(&self) -> *mut SeqObj {
+        self.0.as_ptr().cast()
+    }
+
+    /// The elements as they are now. Do not hold on to this while the list changes.
+    #[inline]
+    pub fn as_slice(&self) -> &[Any] {
+        self.0.0.as_slice()
+    }
+
+    /// Element `at`, or an IndexError.
+    pub fn at(&self, at: i64) -> Result {
+        element(self.as_slice(), at)
+    }
+
+    /// Replaces element `at`.
+    pub fn set(&self, at: i64, value: Any) -> Result<()> {
+        let at = self.checked(at, self.as_slice().len())?;
+        // SAFETY: inside the list; the old element is dropped after the new one is in place.
+        let old = unsafe { (*self.seq()).data.add(at).replace(value) };
+        drop(old);
+        Ok(())
+    }
+
+    fn checked(&self, at: i64, end: usize) -> Result<usize> {
+        match usize::try_from(at) {
+            Ok(at) if at < end => Ok(at),
+            _ => Err(out_of_bounds(at, self.as_slice().len())),
+        }
+    }
+
+    /// Makes room for `capacity` elements.
+    pub fn reserve(&self, capacity: usize) {
+        let seq = self.seq();
+        // SAFETY: cells move bytewise to larger memory; the old memory is freed by whoever made it.
+        unsafe {
+            if capacity as i64 <= (*seq).capacity {
+                return;
+            }
+            let data = allocate(capacity * size_of::<Any>()).cast::<Any>();
+            let old = (*seq).data;
+            if !old.is_null() {
+                std::ptr::copy_nonoverlapping(old, data, (*seq).size as usize);
+                if let Some(free) = (*seq).data_deleter {
+                    free(old.cast());
+                }
+            }
+            (*seq).data = data;
+            (*seq).capacity = capacity as i64;
+            (*seq).data_deleter = Some(free_data);
+        }
+    }
+
+    fn grow_for(&self, extra: usize) {
+        let count = self.as_slice().len();
+        // SAFETY: plain read of a live object.
+        let capacity = unsafe { (*self.seq()).capacity } as usize;
+        if count + extra > capacity {
+            self.reserve((count + extra).max(capacity * 2).max(4));
+        }
+    }
+
+    /// Appends.
+    pub fn push(&self, value: Any) {
+        self.grow_for(1);
+        let seq = self.seq();
+        // SAFETY: there is room for one more.
+        unsafe {
+            (*seq).data.add((*seq).size as usize).write(value);
+            (*seq).size += 1;
+        }
+    }
+
+    /// Inserts `items` before element `at`, which may be the end.
+    pub fn insert(&self, at: i64, items: Vec<Any>) -> Result<()> {
+        let count = self.as_slice().len();
+        let at = self.checked(at, count + 1)?;
+        self.grow_for(items.len());
+        let seq = self.seq();
+        // SAFETY: there is room; the tail moves up bytewise, then the gap is filled.
+        unsafe {
+            let gap = (*seq).data.add(at);
+            std::ptr::copy(gap, gap.add(items.len()), count - at);
+            (*seq).size += items.len() as i64;
+            for (offset, item) in items.into_iter().enumerate() {
+                gap.add(offset).write(item);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes elements `start..stop` and returns them.
+    pub fn remove(&self, start: i64, stop: i64) -> Result<Vec<Any>> {
+        let count = self.as_slice().len();
+        if start == stop {
+            return Ok(Vec::new());
+        }
+        let first = self.checked(start, count)?;
+        let last = self.checked(stop - 1, count)?;
+        if last < first {
+            return Err(out_of_bounds(stop, count));
+        }
+        let gone = last - first + 1;
+        let seq = self.seq();
+        let mut removed = Vec::with_capacity(gone);
+        // SAFETY: the cells move out bytewise, then the tail closes the gap.
+        unsafe {
+            let at = (*seq).data.add(first);
+            std::ptr::copy_nonoverlapping(at, removed.as_mut_ptr(), gone);
+            removed.set_len(gone);
+            std::ptr::copy(at.add(gone), at, count - first - gone);
+            (*seq).size -= gone as i64;
+        }
+        Ok(removed)
+    }
+
+    /// Turns the order round.
+    pub fn reverse(&self) {
+        let seq = self.seq();
+        let count = self.as_slice().len();
+        if count > 1 {
+            // SAFETY: the list holds `count` cells.
+            unsafe { std::slice::from_raw_parts_mut((*seq).data, count) }.reverse();
+        }
+    }
+
+    /// Removes everything.
+    pub fn clear(&self) {
+        let count = self.as_slice().len() as i64;
+        drop(self.remove(0, count));
+    }
+
+    /// The object.
+    pub fn into_object(self) -> ObjectRef {
+        self.0.into_object()
+    }
+
+    /// The object, borrowed.
+    pub const fn as_object(&self) -> &ObjectRef {
+        self.0.as_object()
+    }
+}
+
+macro_rules! sequence {
+    ($type:ident, $object:ident, $name:literal, $other:ident) => {
+        impl From<$type> for Any {
+            fn from(value: $type) -> Any {
+                value.0.into()
+            }
+        }
+
+        impl<'a> From<&'a $type> for AnyView<'a> {
+            fn from(value: &'a $type) -> AnyView<'a> {
+                AnyView::from(value.as_object())
+            }
+        }
+
+        impl Argument for $type {
+            const RULE: crate::rule::Rule = VAL_10;
+
+            fn schema() -> Schema {
+                Schema::plain($name)
+            }
+
+            #[inline]
+            fn try_from_view(view: AnyView<'_>) -> Option<$type> {
+                match Ref::<$object>::try_from_view(view) {
+                    Some(found) => Some($type(found)),
+                    // The other sequence converts by copying.
+                    None => elements_of::<$other>(view).map(|items| $type::new(items.to_vec())),
+                }
+            }
+        }
+
+        impl $type {
+            /// The sequence that `object` is, or `object` back.
+            pub fn from_object(object: ObjectRef) -> std::result::Result<$type, ObjectRef> {
+                object.downcast().map($type)
+            }
+
+            /// Number of elements.
+            pub fn len(&self) -> usize {
+                self.as_slice().len()
+            }
+
+            /// Whether there is none.
+            pub fn is_empty(&self) -> bool {
+                self.as_slice().is_empty()
+            }
+        }
+
+        impl FromIterator<Any> for $type {
+            fn from_iter<I: IntoIterator<Item = Any>>(items: I) -> $type {
+                $type::new(items.into_iter().collect::<Vec<_>>())
+            }
+        }
+    };
+}
+
+sequence!(Array, ArrayObj, "ffi.Array", ListObj);
+sequence!(List, ListObj, "ffi.List", ArrayObj);
+
+fn elements_of<'a, T: crate::value::Object>(view: AnyView<'a>) -> Option<&'a [Any]> {
+    if !T::matches(view.type_index()) {
+        return None;
+    }
+    sequence_of(view)
+}
+
+/// The elements of a sequence of either kind.
+pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<&'a [Any]> {
+    match view.type_index() {
+        index::ARRAY | index::LIST => {
+            // SAFETY: both start with `SeqObj` and live for the view's life.
+            Some(unsafe { (*view.as_raw().ptr().cast::<SeqObj>()).as_slice() })
+        }
+        _ => None,
+    }
+}
+
+/// Owned copies of borrowed values.
+pub(crate) fn owned(views: &[AnyView<'_>]) -> Vec<Any> {
+    views.iter().map(|view| view.to_any()).collect()
+}
+
+/// An array element as the frontends make it from arguments: exactly [`AnyView::to_any`].
+pub(crate) const CELL: usize = size_of::<RawAny>();

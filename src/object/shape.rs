@@ -1,0 +1,100 @@
+//! Shapes: immutable lists of extents.
+//!
+//! | bytes  | field                   | rule   |
+//! |--------|-------------------------|--------|
+//! | 24..32 | address of the extents  | OBJ-09 |
+//! | 32..40 | number of extents       | OBJ-09 |
+//! | 40..   | the extents, i64        | OBJ-09 |
+
+use super::seq::sequence_of;
+use crate::value::header::{Header, ObjectRef, Ref, static_object};
+use crate::value::heap::{allocate, delete_plain};
+use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
+
+/// The fixed part of a shape.
+#[repr(C)]
+pub struct ShapeObj {
+    header: Header,
+    data: *const i64,
+    size: usize,
+}
+
+const _: () = assert!(size_of::<ShapeObj>() == 40);
+
+static_object!(ShapeObj, index::SHAPE);
+
+/// A shape.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Shape(Ref<ShapeObj>);
+
+impl Shape {
+    /// A shape of `extents`.
+    pub fn new(extents: &[i64]) -> Shape {
+        let head = size_of::<ShapeObj>();
+        let object = allocate(head + size_of_val(extents));
+        // SAFETY: the block holds the head and the extents.
+        unsafe {
+            let data = object.add(head).cast::<i64>();
+            std::ptr::copy_nonoverlapping(extents.as_ptr(), data, extents.len());
+            object.cast::<ShapeObj>().write(ShapeObj {
+                header: Header::new(index::SHAPE, delete_plain),
+                data,
+                size: extents.len(),
+            });
+            Shape(Ref::from_raw(object.cast()))
+        }
+    }
+
+    /// The extents.
+    pub fn as_slice(&self) -> &[i64] {
+        extents_of(AnyView::from(self.0.as_object())).unwrap_or_default()
+    }
+
+    /// The object.
+    pub fn into_object(self) -> ObjectRef {
+        self.0.into_object()
+    }
+}
+
+/// The extents of a shape value.
+pub fn extents_of<'a>(view: AnyView<'_>) -> Option<&'a [i64]> {
+    if view.type_index() != index::SHAPE {
+        return None;
+    }
+    let shape = view.as_raw().ptr().cast::<ShapeObj>();
+    // SAFETY: a shape object starts with `ShapeObj` and lives for the view's life; callers do not outlive it.
+    unsafe {
+        if (*shape).size == 0 || (*shape).data.is_null() {
+            return Some(&[]);
+        }
+        Some(std::slice::from_raw_parts((*shape).data, (*shape).size))
+    }
+}
+
+impl From<Shape> for Any {
+    fn from(shape: Shape) -> Any {
+        shape.0.into()
+    }
+}
+
+impl Argument for Shape {
+    const RULE: crate::rule::Rule = VAL_10;
+
+    fn schema() -> Schema {
+        Schema::plain("ffi.Shape")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<Shape> {
+        if let Some(found) = Ref::<ShapeObj>::try_from_view(view) {
+            return Some(Shape(found));
+        }
+        // A sequence of integers converts.
+        let items = sequence_of(view)?;
+        let extents: Option<Vec<i64>> = items
+            .iter()
+            .map(|item| i64::try_from_view(item.view()))
+            .collect();
+        extents.map(|extents| Shape::new(&extents))
+    }
+}

@@ -1,0 +1,412 @@
+//! Tensors: a DLPack description in an object, and DLPack in and out.
+//!
+//! | bytes  | field                                  | rule   |
+//! |--------|----------------------------------------|--------|
+//! | 24..72 | the description (`DLTensor`)           | OBJ-11 |
+//! | 72..   | what owns the data; shape and strides  | OBJ-11 |
+
+use super::{OBJ_11, OBJ_12};
+use crate::function::Result;
+use crate::rule::Kind;
+use crate::value::dlpack::{DLPackVersion, DLTensor};
+use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
+use crate::value::{
+    Any, AnyView, Argument, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned,
+    Schema, VAL_10, index,
+};
+use std::ffi::c_void;
+
+/// The fixed part of a tensor.
+#[repr(C)]
+pub struct TensorObj {
+    header: Header,
+    /// The description.
+    pub dl: DLTensor,
+}
+
+const _: () = assert!(size_of::<TensorObj>() == 72);
+
+static_object!(TensorObj, index::TENSOR);
+
+/// What keeps the data alive.
+enum Owner {
+    /// Memory of this library.
+    Memory(std::alloc::Layout, *mut u8),
+    /// A DLPack tensor of a producer.
+    Managed(*mut DLManagedTensor),
+    /// The same of DLPack 1.x.
+    Versioned(*mut DLManagedTensorVersioned),
+    /// Another object.
+    Object(#[allow(dead_code)] ObjectRef),
+    /// A deleter to call.
+    Custom(Box<dyn FnOnce()>),
+}
+
+#[repr(C)]
+struct OwnTensor {
+    public: TensorObj,
+    owner: Option<Owner>,
+    dims: Box<[i64]>,
+}
+
+// SAFETY: `#[repr(C)]` with the header first; only reached through its deleter.
+unsafe impl Object for OwnTensor {
+    fn type_index() -> i32 {
+        index::TENSOR
+    }
+
+    fn matches(_: i32) -> bool {
+        false
+    }
+}
+
+impl Drop for OwnTensor {
+    fn drop(&mut self) {
+        match self.owner.take() {
+            Some(Owner::Memory(layout, data)) => {
+                // SAFETY: allocated with this layout in `Tensor::empty`.
+                unsafe { std::alloc::dealloc(data, layout) }
+            }
+            Some(Owner::Managed(tensor)) => {
+                // SAFETY: the producer gave the tensor to us; its deleter is called once.
+                unsafe {
+                    if let Some(delete) = (*tensor).deleter {
+                        delete(tensor)
+                    }
+                }
+            }
+            Some(Owner::Versioned(tensor)) => {
+                // SAFETY: as above.
+                unsafe {
+                    if let Some(delete) = (*tensor).deleter {
+                        delete(tensor)
+                    }
+                }
+            }
+            Some(Owner::Custom(finish)) => finish(),
+            Some(Owner::Object(_)) | None => {}
+        }
+    }
+}
+
+/// A tensor that is owned by counting.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Tensor(Ref<TensorObj>);
+
+/// Strides of a compact row-major tensor.
+pub fn compact_strides(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1i64; shape.len()];
+    for at in (1..shape.len()).rev() {
+        strides[at - 1] = strides[at].wrapping_mul(shape[at]);
+    }
+    strides
+}
+
+impl Tensor {
+    fn make(mut dl: DLTensor, dims: Option<(Vec<i64>, Vec<i64>)>, owner: Owner) -> Tensor {
+        let dims: Box<[i64]> = match dims {
+            Some((mut shape, strides)) => {
+                let ndim = shape.len();
+                shape.extend(strides);
+                dl.ndim = ndim as i32;
+                shape.into()
+            }
+            None => Box::default(),
+        };
+        if !dims.is_empty() {
+            let ndim = dl.ndim as usize;
+            dl.shape = dims.as_ptr().cast_mut();
+            dl.strides = dims.as_ptr().wrapping_add(ndim).cast_mut();
+        }
+        unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
+        let object = Ref::new(OwnTensor {
+            public: TensorObj {
+                header: Header::new(index::TENSOR, nothing),
+                dl,
+            },
+            owner: Some(owner),
+            dims,
+        });
+        // SAFETY: an own tensor starts with the public part.
+        Tensor(unsafe { Ref::from_raw(object.into_object().into_raw()) })
+    }
+
+    /// An uninitialised (zeroed) CPU tensor.
+    pub fn empty(shape: &[i64], dtype: DLDataType) -> Result<Tensor> {
+        let elements = shape.iter().try_fold(1u64, |product, &extent| {
+            u64::try_from(extent).ok()?.checked_mul(product)
+        });
+        let bytes = elements
+            .map(|elements| dtype.bytes_of(elements))
+            .and_then(|bytes| usize::try_from(bytes).ok());
+        let layout =
+            bytes.and_then(|bytes| std::alloc::Layout::from_size_align(bytes.max(1), 64).ok());
+        let Some(layout) = layout else {
+            return Err(OBJ_11
+                .refused(
+                    Kind::Limit,
+                    format!("a tensor of shape {shape:?} is too large"),
+                )
+                .into());
+        };
+        // SAFETY: the layout is not empty.
+        let data = unsafe { std::alloc::alloc_zeroed(layout) };
+        if data.is_null() {
+            std::alloc::handle_alloc_error(layout)
+        }
+        let dl = DLTensor {
+            data: data.cast(),
+            device: DLDevice::CPU,
+            ndim: shape.len() as i32,
+            dtype,
+            shape: std::ptr::null_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        };
+        let dims = (shape.to_vec(), compact_strides(shape));
+        Ok(Tensor::make(dl, Some(dims), Owner::Memory(layout, data)))
+    }
+
+    /// A tensor over memory that somebody else owns until `finish` runs.
+    ///
+    /// # Safety
+    /// `dl` describes memory that stays until `finish` was called.
+    pub unsafe fn over(dl: DLTensor, finish: Box<dyn FnOnce()>) -> Tensor {
+        // SAFETY: says the caller.
+        let dims = unsafe { dims_of(&dl) };
+        Tensor::make(dl, Some(dims), Owner::Custom(finish))
+    }
+
+    /// The description.
+    pub fn dl(&self) -> &DLTensor {
+        &self.0.dl
+    }
+
+    /// The extents.
+    pub fn shape(&self) -> &[i64] {
+        // SAFETY: tensors of this ABI have a readable shape.
+        unsafe { self.dl().shape() }
+    }
+
+    /// The bytes of a compact CPU tensor.
+    pub fn bytes(&self) -> Result<&[u8]> {
+        let dl = self.dl();
+        // SAFETY: tensors of this ABI have readable shapes and strides.
+        let compact = unsafe { dl.is_contiguous() };
+        if !is_cpu(dl.device) || !compact {
+            return Err(OBJ_11
+                .refused(
+                    Kind::Unsupported,
+                    "the bytes of a tensor are only at hand when it is compact and on the CPU",
+                )
+                .into());
+        }
+        // SAFETY: as above; a CPU tensor's data is readable memory of that many bytes.
+        unsafe {
+            let count = dl.bytes() as usize;
+            if count == 0 || dl.data.is_null() {
+                return Ok(&[]);
+            }
+            let first = dl.data.cast::<u8>().add(dl.byte_offset as usize);
+            Ok(std::slice::from_raw_parts(first, count))
+        }
+    }
+
+    /// Copies `bytes` into a compact CPU tensor of exactly that size. Whoever shares the tensor between threads orders
+    /// the access.
+    pub fn fill(&self, bytes: &[u8]) -> Result<()> {
+        let room = self.bytes()?;
+        if room.len() != bytes.len() {
+            return Err(OBJ_11
+                .refused(
+                    Kind::Malformed,
+                    format!("{} bytes for a tensor of {}", bytes.len(), room.len()),
+                )
+                .into());
+        }
+        let first = self.dl().data.cast::<u8>();
+        // SAFETY: `bytes()` vouched for the memory; the ABI leaves synchronisation to the holders.
+        unsafe {
+            let first = first.add(self.dl().byte_offset as usize);
+            std::ptr::copy(bytes.as_ptr(), first, bytes.len());
+        }
+        Ok(())
+    }
+
+    /// Takes over a DLPack tensor (OBJ-12).
+    ///
+    /// # Safety
+    /// `from` is a live managed tensor that belongs to the caller; on success it belongs to the result.
+    pub unsafe fn from_dlpack(
+        from: *mut DLManagedTensor,
+        alignment: i64,
+        contiguous: bool,
+    ) -> Result<Tensor> {
+        // SAFETY: says the caller.
+        unsafe {
+            let dl = (*from).dl_tensor;
+            check_import(&dl, alignment, contiguous, 0)?;
+            Ok(Tensor::make(dl, dims_if_needed(&dl), Owner::Managed(from)))
+        }
+    }
+
+    /// Takes over a DLPack 1.x tensor (OBJ-12).
+    ///
+    /// # Safety
+    /// As [`Tensor::from_dlpack`].
+    pub unsafe fn from_dlpack_versioned(
+        from: *mut DLManagedTensorVersioned,
+        alignment: i64,
+        contiguous: bool,
+    ) -> Result<Tensor> {
+        // SAFETY: says the caller.
+        unsafe {
+            let dl = (*from).dl_tensor;
+            check_import(&dl, alignment, contiguous, (*from).flags)?;
+            Ok(Tensor::make(
+                dl,
+                dims_if_needed(&dl),
+                Owner::Versioned(from),
+            ))
+        }
+    }
+
+    /// Gives out a DLPack tensor that holds one reference of this one.
+    pub fn to_dlpack(&self) -> *mut DLManagedTensor {
+        unsafe extern "C-unwind" fn delete(tensor: *mut DLManagedTensor) {
+            // SAFETY: made below; called once.
+            unsafe {
+                drop(ObjectRef::from_raw((*tensor).manager_ctx.cast()));
+                drop(Box::from_raw(tensor));
+            }
+        }
+        Box::into_raw(Box::new(DLManagedTensor {
+            dl_tensor: *self.dl(),
+            manager_ctx: self.clone().into_object().into_raw().cast(),
+            deleter: Some(delete),
+        }))
+    }
+
+    /// Gives out a DLPack 1.x tensor that holds one reference of this one.
+    pub fn to_dlpack_versioned(&self) -> *mut DLManagedTensorVersioned {
+        unsafe extern "C-unwind" fn delete(tensor: *mut DLManagedTensorVersioned) {
+            // SAFETY: made below; called once.
+            unsafe {
+                drop(ObjectRef::from_raw((*tensor).manager_ctx.cast()));
+                drop(Box::from_raw(tensor));
+            }
+        }
+        Box::into_raw(Box::new(DLManagedTensorVersioned {
+            version: DLPackVersion { major: 1, minor: 3 },
+            manager_ctx: self.clone().into_object().into_raw().cast(),
+            deleter: Some(delete),
+            flags: 0,
+            dl_tensor: *self.dl(),
+        }))
+    }
+
+    /// A tensor with the description `prototype` that keeps `source` alive.
+    ///
+    /// # Safety
+    /// `prototype` describes memory that `source` keeps alive.
+    pub unsafe fn view_of(source: ObjectRef, prototype: &DLTensor) -> Tensor {
+        // SAFETY: says the caller.
+        let dims = unsafe { dims_of(prototype) };
+        Tensor::make(*prototype, Some(dims), Owner::Object(source))
+    }
+
+    /// The object.
+    pub fn into_object(self) -> ObjectRef {
+        self.0.into_object()
+    }
+
+    /// The object, borrowed.
+    pub const fn as_object(&self) -> &ObjectRef {
+        self.0.as_object()
+    }
+}
+
+unsafe fn dims_of(dl: &DLTensor) -> (Vec<i64>, Vec<i64>) {
+    // SAFETY: says the caller.
+    unsafe {
+        let shape = dl.shape().to_vec();
+        let strides = dl
+            .strides()
+            .map_or_else(|| compact_strides(&shape), <[i64]>::to_vec);
+        (shape, strides)
+    }
+}
+
+/// Shape and strides of our own where the producer left the strides out.
+unsafe fn dims_if_needed(dl: &DLTensor) -> Option<(Vec<i64>, Vec<i64>)> {
+    // SAFETY: says the caller.
+    (dl.strides.is_null() && dl.ndim > 0).then(|| unsafe { dims_of(dl) })
+}
+
+/// Device types whose data pointers are addresses.
+fn is_addressable(device: DLDevice) -> bool {
+    matches!(device.device_type, 1 | 2 | 3 | 10 | 11 | 13)
+}
+
+/// Device types that the CPU can read.
+pub(crate) fn is_cpu(device: DLDevice) -> bool {
+    matches!(device.device_type, 1 | 3 | 11 | 13)
+}
+
+unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u64) -> Result<()> {
+    let refuse = |kept: bool, message: &dyn Fn() -> String| -> Result<()> {
+        if kept || OBJ_12.is_off() {
+            Ok(())
+        } else {
+            Err(crate::function::Error::new("RuntimeError", message()))
+        }
+    };
+    refuse(flags & 4 == 0, &|| {
+        "Subbyte type padding is not supported: the tensor pads its sub-byte elements to bytes"
+            .into()
+    })?;
+    if alignment > 0 && is_addressable(dl.device) {
+        let address = (dl.data as usize).wrapping_add(dl.byte_offset as usize);
+        refuse(address.is_multiple_of(alignment as usize), &|| {
+            format!("FromDLPack: Data is not aligned to {alignment} bytes.")
+        })?;
+    }
+    // SAFETY: says the caller.
+    let compact = unsafe { dl.is_contiguous() };
+    refuse(!contiguous || compact, &|| {
+        "FromDLPack: Tensor is not contiguous.".into()
+    })
+}
+
+impl From<Tensor> for Any {
+    fn from(tensor: Tensor) -> Any {
+        tensor.0.into()
+    }
+}
+
+impl<'a> From<&'a Tensor> for AnyView<'a> {
+    fn from(tensor: &'a Tensor) -> AnyView<'a> {
+        AnyView::from(tensor.as_object())
+    }
+}
+
+impl Argument for Tensor {
+    const RULE: crate::rule::Rule = VAL_10;
+
+    fn schema() -> Schema {
+        Schema::plain("ffi.Tensor")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<Tensor> {
+        Ref::try_from_view(view).map(Tensor)
+    }
+}
+
+/// The signature of an environment's allocator: prototype, result, context for errors, and how to report one.
+pub type Allocator = unsafe extern "C-unwind" fn(
+    *mut DLTensor,
+    *mut *mut DLManagedTensorVersioned,
+    *mut c_void,
+    unsafe extern "C-unwind" fn(*mut c_void, *const std::ffi::c_char, *const std::ffi::c_char),
+) -> i32;
