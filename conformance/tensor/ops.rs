@@ -1,0 +1,156 @@
+//! The operations of the chapter `tensor`.
+
+use crate::conformance::op::{Answer, Op, Refusal, base64, data};
+use crate::release::Release;
+use crate::rule::Findings;
+use crate::tensor::{Device, Dtype, Params, Sizing, TensorRecord, json};
+use crate::wire::{Cursor, Writer};
+use serde_json::Value;
+
+/// Every operation of this chapter.
+pub const OPS: &[Op] = &[
+    Op {
+        name: "tensor.decode",
+        help: "`data`: bytes, `form`: params (if absent), tensor, dtype or device, `release`: who wrote them, if known; gives the form",
+        run: decode,
+    },
+    Op {
+        name: "tensor.encode",
+        help: "`value`: a form, `form` and `release` as in tensor.decode; gives the bytes",
+        run: encode,
+    },
+    Op {
+        name: "tensor.dtype_text",
+        help: "`value`: [code, bits, lanes], `release`; gives the text",
+        run: dtype_text,
+    },
+    Op {
+        name: "tensor.dtype_parse",
+        help: "`value`: a text, `release`; gives [code, bits, lanes]",
+        run: dtype_parse,
+    },
+    Op {
+        name: "tensor.device_text",
+        help: "`value`: [type, id], `release`; gives the text",
+        run: device_text,
+    },
+    Op {
+        name: "tensor.device_number",
+        help: "`value`: the name of a device type, `release`; gives its number",
+        run: device_number,
+    },
+];
+
+fn decode(args: &Value) -> Result<Answer, Refusal> {
+    let bytes = data(args)?;
+    let sizing = sizing(args)?;
+    let mut findings = Findings::default();
+    let mut cursor = Cursor::new(&bytes);
+    let value = match form(args)? {
+        Form::Params => {
+            let params = match sizing {
+                Some(sizing) => Params::read(&mut cursor, sizing, &mut findings)?,
+                None => Params::detect(&mut cursor, &mut findings)?.0,
+            };
+            json::from_params(&params)
+        }
+        Form::Tensor => {
+            let sizing = sizing.unwrap_or(Sizing::V0_7);
+            let record = TensorRecord::read(&mut cursor, sizing, &mut findings)?;
+            json::from_record(&record)
+        }
+        Form::Dtype => json::from_dtype(Dtype::read(&mut cursor)?),
+        Form::Device => json::from_device(Device::read(&mut cursor)?),
+    };
+    cursor.finish("the file", &mut findings)?;
+    Ok(Answer::new(value, findings))
+}
+
+fn encode(args: &Value) -> Result<Answer, Refusal> {
+    let value = value(args);
+    let sizing = sizing(args)?;
+    let mut out = Writer::new();
+    match form(args)? {
+        Form::Params => {
+            let tensors = json::to_tensors(value).map_err(Refusal::Unsupported)?;
+            json::params_of(&tensors, sizing)?.write(&mut out);
+        }
+        Form::Tensor => {
+            let tensor = json::to_tensor(value).map_err(Refusal::Unsupported)?;
+            tensor.record(sizing)?.write(&mut out);
+        }
+        Form::Dtype => json::to_dtype(value)
+            .map_err(Refusal::Unsupported)?
+            .write(&mut out),
+        Form::Device => json::to_device(value)
+            .map_err(Refusal::Unsupported)?
+            .write(&mut out),
+    }
+    let bytes = base64(&out.into_bytes());
+    Ok(Answer::new(bytes, Findings::default()))
+}
+
+fn dtype_text(args: &Value) -> Result<Answer, Refusal> {
+    let dtype = json::to_dtype(value(args)).map_err(Refusal::Unsupported)?;
+    let text = dtype.text(release(args)?)?;
+    Ok(Answer::new(text.into(), Findings::default()))
+}
+
+fn dtype_parse(args: &Value) -> Result<Answer, Refusal> {
+    let dtype = Dtype::parse(text(args)?, release(args)?)?;
+    let three = serde_json::json!([dtype.code, dtype.bits, dtype.lanes]);
+    Ok(Answer::new(three, Findings::default()))
+}
+
+fn device_text(args: &Value) -> Result<Answer, Refusal> {
+    let device = json::to_device(value(args)).map_err(Refusal::Unsupported)?;
+    let text = device.text(release(args)?)?;
+    Ok(Answer::new(text.into(), Findings::default()))
+}
+
+fn device_number(args: &Value) -> Result<Answer, Refusal> {
+    let number = Device::kind_number(text(args)?, release(args)?)?;
+    Ok(Answer::new(number.into(), Findings::default()))
+}
+
+enum Form {
+    Params,
+    Tensor,
+    Dtype,
+    Device,
+}
+
+fn form(args: &Value) -> Result<Form, Refusal> {
+    match args.get("form").and_then(Value::as_str) {
+        None | Some("params") => Ok(Form::Params),
+        Some("tensor") => Ok(Form::Tensor),
+        Some("dtype") => Ok(Form::Dtype),
+        Some("device") => Ok(Form::Device),
+        Some(other) => Err(Refusal::Unsupported(format!(
+            "there is no form `{other}`: there are params, tensor, dtype and device"
+        ))),
+    }
+}
+
+fn value(args: &Value) -> &Value {
+    args.get("value").unwrap_or(&Value::Null)
+}
+
+fn text(args: &Value) -> Result<&str, Refusal> {
+    let text = value(args).as_str();
+    text.ok_or_else(|| Refusal::Unsupported("`value` is not a text".into()))
+}
+
+fn sizing(args: &Value) -> Result<Option<Sizing>, Refusal> {
+    let named = args.get("release").and_then(Value::as_str);
+    named
+        .map(|release| release.parse().map_err(Refusal::Unsupported))
+        .transpose()
+}
+
+fn release(args: &Value) -> Result<Release, Refusal> {
+    match args.get("release").and_then(Value::as_str) {
+        Some(release) => release.parse().map_err(Refusal::Unsupported),
+        None => Ok(Release::LAST),
+    }
+}

@@ -1,0 +1,166 @@
+//! The JSON forms of this chapter; `spec/tensor.md` fixes them, `spec/schema/params.json` is their schema.
+
+use super::{Device, Dtype, Params, Sizing, TensorRecord};
+use crate::release::Release;
+use crate::rule::Violation;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// `{"tensors": [{"name", "dtype", "shape", "device", "data"}, ...]}`.
+pub fn from_params(params: &Params<'_>) -> Value {
+    let tensors = params.iter().map(|(name, record)| {
+        let mut tensor = Map::new();
+        tensor.insert("name".into(), name.into());
+        tensor.extend(fields(record));
+        Value::Object(tensor)
+    });
+    let mut form = Map::new();
+    form.insert("tensors".into(), tensors.collect());
+    if params.reserved() != 0 {
+        form.insert("reserved".into(), params.reserved().into());
+    }
+    Value::Object(form)
+}
+
+/// `{"dtype", "shape", "device", "data"}`, and `reserved` where it is not 0.
+pub fn from_record(record: &TensorRecord<'_>) -> Value {
+    Value::Object(fields(record))
+}
+
+/// The text of the newest release where it says everything, otherwise `[code, bits, lanes]`.
+pub fn from_dtype(dtype: Dtype) -> Value {
+    match dtype.exact_text() {
+        Some(text) => text.into(),
+        None => json!([dtype.code, dtype.bits, dtype.lanes]),
+    }
+}
+
+/// `[type, id]`.
+pub fn from_device(device: Device) -> Value {
+    json!([device.kind, device.id])
+}
+
+/// A tensor that owns its data, as JSON gives it.
+#[derive(Clone, Debug)]
+pub struct OwnedTensor {
+    name: String,
+    dtype: Dtype,
+    shape: Vec<i64>,
+    device: Device,
+    reserved: u64,
+    data: Vec<u8>,
+}
+
+impl OwnedTensor {
+    /// The record of this tensor, its size as `sizing` counts, or, without one, as the newest family whose count agrees.
+    pub fn record(&self, sizing: Option<Sizing>) -> Result<TensorRecord<'_>, Violation> {
+        let make = |sizing| TensorRecord::new(self.dtype, &self.shape, &self.data, sizing);
+        let record = match sizing {
+            Some(sizing) => make(sizing),
+            None => make(Sizing::V0_7).or_else(|newest| {
+                make(Sizing::V0_4)
+                    .or_else(|_| make(Sizing::V0_2))
+                    .map_err(|_| newest)
+            }),
+        };
+        Ok(record?
+            .with_device(self.device)
+            .with_reserved(self.reserved))
+    }
+}
+
+/// Tensors of `{"tensors": [...]}`, and the reserved word of the file. The error says what is not of this form.
+pub fn to_tensors(value: &Value) -> Result<(Vec<OwnedTensor>, u64), String> {
+    let tensors = value
+        .get("tensors")
+        .and_then(Value::as_array)
+        .ok_or("parameters have an array `tensors`")?;
+    let tensors = tensors.iter().map(to_tensor).collect::<Result<_, _>>()?;
+    Ok((tensors, reserved(value)))
+}
+
+/// The parameter file of `tensors`.
+pub fn params_of(
+    (tensors, reserved): &(Vec<OwnedTensor>, u64),
+    sizing: Option<Sizing>,
+) -> Result<Params<'_>, Violation> {
+    let named = tensors
+        .iter()
+        .map(|tensor| Ok((Cow::from(&tensor.name), tensor.record(sizing)?)));
+    let params = Params::new(named.collect::<Result<_, Violation>>()?);
+    Ok(params.with_reserved(*reserved))
+}
+
+/// A tensor of `{"name"?, "dtype", "shape", "device"?, "data"}`.
+pub fn to_tensor(value: &Value) -> Result<OwnedTensor, String> {
+    let dims = value
+        .get("shape")
+        .and_then(Value::as_array)
+        .ok_or("a tensor has an array `shape`")?;
+    let dim = |dim: &Value| {
+        dim.as_i64()
+            .ok_or_else(|| format!("`shape` holds {dim}, which is not an i64"))
+    };
+    let data = value.get("data").and_then(Value::as_str);
+    Ok(OwnedTensor {
+        name: value
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
+        dtype: to_dtype(value.get("dtype").unwrap_or(&Value::Null))?,
+        shape: dims.iter().map(dim).collect::<Result<_, _>>()?,
+        device: value.get("device").map_or(Ok(Device::CPU), to_device)?,
+        reserved: reserved(value),
+        data: data
+            .and_then(|data| BASE64_STANDARD.decode(data).ok())
+            .ok_or("a tensor has base64 under `data`")?,
+    })
+}
+
+/// The dtype of a text of the newest release, or of `[code, bits, lanes]`.
+pub fn to_dtype(value: &Value) -> Result<Dtype, String> {
+    if let Some(text) = value.as_str() {
+        return Dtype::parse(text, Release::LAST).map_err(|broken| broken.message().to_owned());
+    }
+    let number = |index| value.get(index).and_then(Value::as_u64);
+    let wrong = || format!("{value} is not a dtype: a text, or [code, bits, lanes]");
+    let three = [number(0), number(1), number(2)];
+    let [Some(code), Some(bits), Some(lanes)] = three else {
+        return Err(wrong());
+    };
+    Ok(Dtype {
+        code: u8::try_from(code).map_err(|_| wrong())?,
+        bits: u8::try_from(bits).map_err(|_| wrong())?,
+        lanes: u16::try_from(lanes).map_err(|_| wrong())?,
+    })
+}
+
+/// The device of `[type, id]`.
+pub fn to_device(value: &Value) -> Result<Device, String> {
+    let number = |index| {
+        let number = value.get(index).and_then(Value::as_i64)?;
+        i32::try_from(number).ok()
+    };
+    match (number(0), number(1)) {
+        (Some(kind), Some(id)) => Ok(Device { kind, id }),
+        _ => Err(format!("{value} is not a device: [type, id]")),
+    }
+}
+
+fn fields(record: &TensorRecord<'_>) -> Map<String, Value> {
+    let mut tensor = Map::new();
+    tensor.insert("dtype".into(), from_dtype(record.dtype()));
+    tensor.insert("shape".into(), record.shape().into());
+    tensor.insert("device".into(), from_device(record.device()));
+    tensor.insert("data".into(), BASE64_STANDARD.encode(record.data()).into());
+    if record.reserved() != 0 {
+        tensor.insert("reserved".into(), record.reserved().into());
+    }
+    tensor
+}
+
+fn reserved(value: &Value) -> u64 {
+    value.get("reserved").and_then(Value::as_u64).unwrap_or(0)
+}

@@ -1,0 +1,171 @@
+//! The parameter file: named tensors.
+//!
+//! | field | bytes | rule |
+//! |---|---|---|
+//! | `magic` | u64, 0xF7E58D4F05049CB7 | TEN-40 |
+//! | `reserved` | u64, 0 | TEN-41, TEN-42 |
+//! | `names` | vector of strings | TEN-41, TEN-44 |
+//! | `count` | u64, as many as names | TEN-41, TEN-43 |
+//! | `tensors` | that many records | TEN-20 .. TEN-34 |
+
+use super::{Sizing, TEN_40, TEN_41, TEN_42, TEN_43, TEN_44, TEN_45, TensorRecord};
+use crate::rule::{Findings, Kind, Violation};
+use crate::wire::{Cursor, WIRE_06, Writer};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// Named tensors, in the order of the file. Names and data are the file's own bytes: nothing is copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Params<'a> {
+    reserved: u64,
+    tensors: Vec<(Cow<'a, str>, TensorRecord<'a>)>,
+}
+
+impl<'a> Params<'a> {
+    /// The first eight bytes of every parameter file, as a little-endian integer.
+    pub const MAGIC: u64 = 0xF7E5_8D4F_0504_9CB7;
+
+    /// Parameters to be written.
+    pub fn new(tensors: Vec<(Cow<'a, str>, TensorRecord<'a>)>) -> Params<'a> {
+        Params {
+            reserved: 0,
+            tensors,
+        }
+    }
+
+    /// Reads a parameter file whose family of releases is not known: the newest whose sizes agree (TEN-45).
+    ///
+    /// Answers with the family too. When none agrees, what is wrong is what is wrong for the newest.
+    pub fn detect(
+        cursor: &mut Cursor<'a>,
+        findings: &mut Findings,
+    ) -> Result<(Params<'a>, Sizing), Violation> {
+        let mut newest = None;
+        for sizing in [Sizing::V0_7, Sizing::V0_4, Sizing::V0_2] {
+            // A look ahead: it leaves no trace, and costs the headers only.
+            let mut probe = Cursor::new(cursor.rest()).at(cursor.offset());
+            match Params::read(&mut probe, sizing, &mut findings.clone()) {
+                Ok(_) => return Ok((Params::read(cursor, sizing, findings)?, sizing)),
+                Err(broken) => newest = newest.or(Some(broken)),
+            }
+            if TEN_45.is_off() {
+                break;
+            }
+        }
+        let unread = || TEN_45.broken(Kind::Malformed, cursor.offset(), "no release wrote this");
+        Err(newest.unwrap_or_else(unread))
+    }
+
+    /// Reads a parameter file, sizes counted as `sizing` says. Leaves the cursor behind the last tensor.
+    pub fn read(
+        cursor: &mut Cursor<'a>,
+        sizing: Sizing,
+        findings: &mut Findings,
+    ) -> Result<Params<'a>, Violation> {
+        let start = cursor.offset();
+        let magic = cursor.u64("magic", TEN_40)?;
+        TEN_40
+            .require(magic == Params::MAGIC, start, || {
+                format!(
+                    "{magic:#018x} does not start a parameter file, {:#018x} does{}",
+                    Params::MAGIC,
+                    if magic == TensorRecord::MAGIC {
+                        "; this is a single tensor"
+                    } else {
+                        ""
+                    }
+                )
+            })
+            .map_err(|broken| cursor.blame("magic", broken))?;
+        let at = cursor.offset();
+        let reserved = cursor.u64("reserved", TEN_41)?;
+        findings.expect(TEN_42, Kind::Malformed, reserved == 0, at, || {
+            format!("the reserved word of the file is {reserved:#x}, not 0")
+        })?;
+        let names = read_names(cursor, findings)?;
+        let at = cursor.offset();
+        // Compared with the names before anything else: it is they that bound it.
+        let count = cursor.u64("count", TEN_41)?;
+        TEN_43
+            .require(count == names.len() as u64, at, || {
+                format!("{count} tensors for {} names", names.len())
+            })
+            .map_err(|broken| cursor.blame("count", broken))?;
+        let room = cursor.remaining() / TensorRecord::SMALLEST;
+        WIRE_06
+            .require_as(Kind::Truncated, names.len() <= room, at, || {
+                format!(
+                    "{} tensors do not fit into the {} bytes that follow",
+                    names.len(),
+                    cursor.remaining()
+                )
+            })
+            .map_err(|broken| cursor.blame("count", broken))?;
+        let mut tensors = Vec::with_capacity(names.len());
+        for (index, name) in names.into_iter().enumerate() {
+            let record = cursor.within("tensor", index as u64, |cursor| {
+                TensorRecord::read(cursor, sizing, findings)
+            })?;
+            tensors.push((Cow::Borrowed(name), record));
+        }
+        Ok(Params { reserved, tensors })
+    }
+
+    /// Writes the file: the bytes that were read, or that a release writes for these tensors in this order.
+    pub fn write(&self, out: &mut Writer) {
+        out.u64(Params::MAGIC);
+        out.u64(self.reserved);
+        out.vector(&self.tensors, |out, (name, _)| out.str(name));
+        out.vector(&self.tensors, |out, (_, record)| record.write(out));
+    }
+
+    /// The same parameters with another word where releases write 0. Only for writing back what was read.
+    #[must_use]
+    pub fn with_reserved(mut self, reserved: u64) -> Params<'a> {
+        self.reserved = reserved;
+        self
+    }
+
+    /// The word that no release gives a meaning.
+    pub fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// How many tensors there are.
+    pub fn len(&self) -> usize {
+        self.tensors.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.tensors.is_empty()
+    }
+
+    /// Name and tensor, in the order of the file.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &TensorRecord<'a>)> {
+        self.tensors
+            .iter()
+            .map(|(name, record)| (name.as_ref(), record))
+    }
+
+    /// The tensor called `name`; of several the last, as every release since 0.4 has it (TEN-44).
+    pub fn get(&self, name: &str) -> Option<&TensorRecord<'a>> {
+        let same = self.tensors.iter().rev().find(|(other, _)| other == name);
+        same.map(|(_, record)| record)
+    }
+}
+
+fn read_names<'a>(
+    cursor: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<Vec<&'a str>, Violation> {
+    let mut seen = HashSet::new();
+    cursor.vector(8, "names", |cursor| {
+        let at = cursor.offset();
+        let name = cursor.str("names", TEN_41)?;
+        findings.expect(TEN_44, Kind::Duplicate, seen.insert(name), at, || {
+            format!("there are two tensors called `{name}`; the last one counts")
+        })?;
+        Ok(name)
+    })
+}

@@ -1,0 +1,263 @@
+//! Element types as text: `float32x4`, `bool`, `float8_e4m3fn`.
+
+use super::{Dtype, TEN_02, TEN_03, TEN_04, TEN_05, TEN_06, TEN_07, TEN_08, TEN_09};
+use crate::release::Release;
+use crate::rule::{Kind, Violation};
+use crate::wire::show;
+use std::fmt;
+
+/// One line of the table in TEN-02.
+struct Name {
+    text: &'static str,
+    code: u8,
+    /// The width when the text says none.
+    bits: u8,
+    since: u8,
+    until: u8,
+    /// Whether the width is part of the name and never follows it (TEN-06).
+    fixed: bool,
+}
+
+const fn name(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> Name {
+    Name {
+        text,
+        code,
+        bits,
+        since,
+        until,
+        fixed: false,
+    }
+}
+
+const fn small(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> Name {
+    Name {
+        fixed: true,
+        ..name(text, code, bits, since, until)
+    }
+}
+
+const NAMES: &[Name] = &[
+    name("int", Dtype::INT, 32, 2, 27),
+    name("uint", Dtype::UINT, 32, 2, 27),
+    name("float", Dtype::FLOAT, 32, 2, 27),
+    name("handle", Dtype::HANDLE, 64, 2, 27),
+    name("bfloat", Dtype::BFLOAT, 32, 7, 15),
+    name("bfloat", Dtype::BFLOAT, 16, 16, 27),
+    name("bool", Dtype::BOOL, 8, 23, 27),
+    name("e4m3_float", 6, 8, 13, 19),
+    name("e5m2_float", 7, 8, 13, 19),
+    small("float8_e4m3fn", 6, 8, 20, 20),
+    small("float8_e5m2", 7, 8, 20, 20),
+    small("float4_e2m1fn", 8, 4, 20, 20),
+    small("float8_e3m4", 7, 8, 21, 27),
+    small("float8_e4m3", 8, 8, 21, 27),
+    small("float8_e4m3b11fnuz", 9, 8, 21, 27),
+    small("float8_e4m3fn", 10, 8, 21, 27),
+    small("float8_e4m3fnuz", 11, 8, 21, 27),
+    small("float8_e5m2", 12, 8, 21, 27),
+    small("float8_e5m2fnuz", 13, 8, 21, 27),
+    small("float8_e8m0fnu", 14, 8, 21, 27),
+    small("float6_e2m3fn", 15, 6, 21, 27),
+    small("float6_e3m2fn", 16, 6, 21, 27),
+    small("float4_e2m1fn", 17, 4, 21, 27),
+];
+
+/// Short names and what they stand for (TEN-08). A digit must follow the first four.
+const SHORT: &[(&str, &str)] = &[
+    ("bf", "bfloat"),
+    ("i", "int"),
+    ("u", "uint"),
+    ("f", "float"),
+    ("fp8_", "float8_"),
+    ("f8_", "float8_"),
+    ("fp6_", "float6_"),
+    ("f6_", "float6_"),
+    ("fp4_", "float4_"),
+    ("f4_", "float4_"),
+];
+
+impl Dtype {
+    /// The text that `release` writes.
+    ///
+    /// Refused where the release has no name for the code (TEN-02). The text of some dtypes says less than they do: a
+    /// handle loses its lanes, a small float that is not as wide as its name its width.
+    pub fn text(self, release: Release) -> Result<String, Violation> {
+        if self == Dtype::VOID && release >= VOID_SINCE && !TEN_05.is_off() {
+            return Ok(String::new());
+        }
+        if self == old_bool() && OLD_BOOL.contains(&release.minor()) && !TEN_04.is_off() {
+            return Ok("bool".into());
+        }
+        let named = names(release).find(|name| name.code == self.code);
+        let Some(name) = named else {
+            return Err(self.unnamed(release));
+        };
+        let mut text = name.text.to_owned();
+        if self.code == Dtype::HANDLE {
+            return Ok(text);
+        }
+        let whole_bool = name.text == "bool" && self.bits == 8;
+        if (!name.fixed || TEN_06.is_off()) && (!whole_bool || TEN_04.is_off()) {
+            text.push_str(&self.bits.to_string());
+        }
+        let scales = release >= SCALABLE_SINCE && !TEN_07.is_off();
+        let signed = i16::from_le_bytes(self.lanes.to_le_bytes());
+        if scales && signed < -1 {
+            text.push_str(&format!("xvscalex{}", signed.unsigned_abs()));
+        } else if (scales && signed > 1) || (!scales && self.lanes != 1) || TEN_03.is_off() {
+            text.push_str(&format!("x{}", self.lanes));
+        }
+        Ok(text)
+    }
+
+    /// What `release` reads from `text`.
+    pub fn parse(text: &str, release: Release) -> Result<Dtype, Violation> {
+        let is_void = text.is_empty() && release >= VOID_SINCE
+            || text == "void" && release >= VOID_NAME_SINCE;
+        if is_void && !TEN_05.is_off() {
+            return Ok(Dtype::VOID);
+        }
+        if text == "bool" && OLD_BOOL.contains(&release.minor()) && !TEN_04.is_off() {
+            return Ok(old_bool());
+        }
+        let long = written_out(text, release);
+        let text = long.as_deref().unwrap_or(text);
+        let best = names(release)
+            .filter(|name| text.starts_with(name.text))
+            .max_by_key(|name| name.text.len());
+        let Some(name) = best else {
+            let shown = show(text.as_bytes());
+            let message = format!("TVM {release} knows no element type `{shown}`");
+            return Err(TEN_02.refused(Kind::UnknownKind, message));
+        };
+        let rest = text.get(name.text.len()..).unwrap_or_default();
+        let (bits, rest) = if name.fixed && !TEN_06.is_off() {
+            (name.bits, rest)
+        } else {
+            read_bits(rest, name.bits, text)?
+        };
+        Ok(Dtype {
+            code: name.code,
+            bits,
+            lanes: read_lanes(rest, name, release, text)?,
+        })
+    }
+
+    /// The text that says exactly this dtype in the newest release; `None` where there is none.
+    pub fn exact_text(self) -> Option<String> {
+        let text = self.text(Release::LAST).ok()?;
+        let back = Dtype::parse(&text, Release::LAST).ok()?;
+        (back == self && !text.is_empty()).then_some(text)
+    }
+
+    fn unnamed(self, release: Release) -> Violation {
+        if self.code >= Dtype::CUSTOM {
+            let message = format!(
+                "element type code {} is a custom type, whose name only the process that registered it knows",
+                self.code
+            );
+            return TEN_02.refused(Kind::Unsupported, message);
+        }
+        let message = format!("TVM {release} has no element type of code {}", self.code);
+        TEN_02.refused(Kind::UnknownKind, message)
+    }
+}
+
+/// The text of the newest release, or all three numbers where that would say less.
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.exact_text() {
+            Some(text) => f.write_str(&text),
+            None if *self == Dtype::VOID => f.write_str("void"),
+            None => write!(
+                f,
+                "code {} of {} bits, {} lanes",
+                self.code, self.bits, self.lanes
+            ),
+        }
+    }
+}
+
+const VOID_SINCE: Release = Release::of(5);
+const VOID_NAME_SINCE: Release = Release::of(12);
+const SCALABLE_SINCE: Release = Release::of(16);
+const SHORT_SINCE: Release = Release::of(27);
+/// The releases in which an unsigned integer of one bit is the bool.
+const OLD_BOOL: std::ops::RangeInclusive<u8> = 5..=22;
+
+const fn old_bool() -> Dtype {
+    Dtype::scalar(Dtype::UINT, 1)
+}
+
+fn names(release: Release) -> impl Iterator<Item = &'static Name> {
+    let holds = move |name: &&Name| (name.since..=name.until).contains(&release.minor());
+    NAMES.iter().filter(holds)
+}
+
+/// A short name written out; `None` if there is none.
+fn written_out(text: &str, release: Release) -> Option<String> {
+    if release < SHORT_SINCE || TEN_08.is_off() {
+        return None;
+    }
+    SHORT.iter().find_map(|(short, long)| {
+        let rest = text.strip_prefix(short)?;
+        let fits = short.ends_with('_') || rest.starts_with(|next: char| next.is_ascii_digit());
+        fits.then(|| format!("{long}{rest}"))
+    })
+}
+
+fn read_bits<'t>(rest: &'t str, default: u8, text: &str) -> Result<(u8, &'t str), Violation> {
+    let (digits, rest) = split_digits(rest);
+    if digits.is_empty() {
+        return Ok((default, rest));
+    }
+    match digits.parse::<u8>() {
+        // Every release takes 0 for "not said".
+        Ok(0) => Ok((default, rest)),
+        Ok(bits) => Ok((bits, rest)),
+        Err(_) => Err(odd(text, "an element has at most 255 bits")),
+    }
+}
+
+fn read_lanes(rest: &str, name: &Name, release: Release, text: &str) -> Result<u16, Violation> {
+    // `float4_e2m1fn_x2` is how numpy's world writes it.
+    let underscore = name.text == "float4_e2m1fn" && release >= SHORT_SINCE;
+    let rest = match rest.strip_prefix('_') {
+        Some(behind) if underscore => behind,
+        _ => rest,
+    };
+    if rest.is_empty() {
+        return Ok(1);
+    }
+    let scales = release >= SCALABLE_SINCE && !name.fixed && !TEN_07.is_off();
+    let (scaled, digits) = match rest.strip_prefix("xvscalex") {
+        Some(digits) if scales => (true, digits),
+        _ => (false, rest.strip_prefix('x').unwrap_or("not lanes")),
+    };
+    let lanes = digits
+        .bytes()
+        .all(|digit| digit.is_ascii_digit())
+        .then(|| digits.parse::<u16>().ok())
+        .flatten()
+        .filter(|lanes| *lanes != 0);
+    match lanes {
+        Some(lanes) if scaled && lanes <= 1 << 15 => Ok(lanes.wrapping_neg()),
+        Some(lanes) if !scaled => Ok(lanes),
+        _ => Err(odd(
+            text,
+            "behind the bits may stand `x` and 1 to 65535 lanes, and nothing else",
+        )),
+    }
+}
+
+fn split_digits(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|next: char| !next.is_ascii_digit())
+        .unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+fn odd(text: &str, why: &str) -> Violation {
+    let message = format!("`{}` is not an element type: {why}", show(text.as_bytes()));
+    TEN_09.refused(Kind::Malformed, message)
+}
