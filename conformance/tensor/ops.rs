@@ -29,16 +29,6 @@ pub const OPS: &[Op] = &[
         help: "`value`: a text, `release`; gives [code, bits, lanes]",
         run: dtype_parse,
     },
-    Op {
-        name: "tensor.device_text",
-        help: "`value`: [type, id], `release`; gives the text",
-        run: device_text,
-    },
-    Op {
-        name: "tensor.device_number",
-        help: "`value`: the name of a device type, `release`; gives its number",
-        run: device_number,
-    },
 ];
 
 fn decode(args: &Value) -> Result<Answer, Refusal> {
@@ -100,17 +90,6 @@ fn dtype_parse(args: &Value) -> Result<Answer, Refusal> {
     let dtype = Dtype::parse(text(args)?, release(args)?)?;
     let three = serde_json::json!([dtype.code, dtype.bits, dtype.lanes]);
     Ok(Answer::new(three, Findings::default()))
-}
-
-fn device_text(args: &Value) -> Result<Answer, Refusal> {
-    let device = json::to_device(value(args)).map_err(Refusal::Unsupported)?;
-    let text = device.text(release(args)?)?;
-    Ok(Answer::new(text.into(), Findings::default()))
-}
-
-fn device_number(args: &Value) -> Result<Answer, Refusal> {
-    let number = Device::kind_number(text(args)?, release(args)?)?;
-    Ok(Answer::new(number.into(), Findings::default()))
 }
 
 enum Form {

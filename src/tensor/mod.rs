@@ -33,8 +33,6 @@ crate::rule::rules! {
     TEN_08 "TEN-08"
     TEN_09 "TEN-09"
     TEN_10 "TEN-10"
-    TEN_11 "TEN-11"
-    TEN_12 "TEN-12"
     TEN_20 "TEN-20"
     TEN_21 "TEN-21"
     TEN_22 "TEN-22"
