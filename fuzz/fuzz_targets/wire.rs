@@ -1,0 +1,61 @@
+//! Wire values: the first bytes choose a type, the rest is read as it.
+//!
+//! Oracles: no panic; what is read is written back to the same bytes; every strict prefix of those bytes is refused.
+#![no_main]
+
+use arbitrary::{Arbitrary, Unstructured};
+use libfuzzer_sys::fuzz_target;
+use tvmspec::wire::json::Type;
+use tvmspec::wire::{Cursor, Writer};
+
+#[derive(Debug)]
+struct Input<'a> {
+    named: Type,
+    bytes: &'a [u8],
+}
+
+impl<'a> Arbitrary<'a> for Input<'a> {
+    fn arbitrary(choices: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        let named = named(choices, 0)?;
+        let bytes = choices.bytes(choices.len())?;
+        Ok(Input { named, bytes })
+    }
+}
+
+fn named(choices: &mut Unstructured<'_>, depth: u32) -> arbitrary::Result<Type> {
+    let composed = if depth < 3 { 3 } else { 0 };
+    Ok(match choices.int_in_range(0..=9 + composed)? {
+        0 => Type::U8,
+        1 => Type::U16,
+        2 => Type::U32,
+        3 => Type::U64,
+        4 => Type::I32,
+        5 => Type::I64,
+        6 => Type::F64,
+        7 => Type::Bool,
+        8 => Type::String,
+        9 => Type::Bytes,
+        10 => Type::Vector(Box::new(named(choices, depth + 1)?)),
+        11 => {
+            let key = Box::new(named(choices, depth + 1)?);
+            Type::Map(key, Box::new(named(choices, depth + 1)?))
+        }
+        _ => Type::Tuple(vec![named(choices, depth + 1)?, named(choices, depth + 1)?]),
+    })
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let mut cursor = Cursor::new(input.bytes);
+    let Ok(value) = input.named.read(&mut cursor, "value") else {
+        return;
+    };
+    let read = &input.bytes[..input.bytes.len() - cursor.remaining()];
+    let mut out = Writer::new();
+    input.named.write(&value, &mut out).expect("a value that was read can be written");
+    let written = out.into_bytes();
+    assert!(written == read, "{:?} is written as other bytes", input.named);
+    for length in 0..read.len().min(256) {
+        let short = input.named.read(&mut Cursor::new(&read[..length]), "value");
+        assert!(short.is_err(), "a prefix of {length} bytes is accepted");
+    }
+});

@@ -1,0 +1,221 @@
+//! The rooms agree: what a chapter has in one it has in the others, and rules, code and cases name each other.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+use tvmspec::conformance::CHAPTERS;
+use tvmspec::conformance::case::{Expect, Suite};
+use tvmspec::rule::Level;
+use tvmspec::spec;
+
+/// Chapters whose bytes come from outside: they have a fuzz target.
+const FORMATS: [&str; 9] = [
+    "wire",
+    "tensor",
+    "payload",
+    "import_tree",
+    "blob",
+    "object",
+    "target",
+    "graph",
+    "vm",
+];
+
+fn root() -> PathBuf {
+    env::var_os("CARGO_MANIFEST_DIR")
+        .expect("cargo sets it")
+        .into()
+}
+
+fn exists(name: &str) -> bool {
+    root().join(name).exists()
+}
+
+#[test]
+fn a_chapter_is_in_every_room_that_it_belongs_to() {
+    let mut missing = Vec::new();
+    for chapter in CHAPTERS {
+        let name = chapter.name;
+        let mut rooms = vec![
+            format!("spec/{name}.md"),
+            format!("conformance/{name}/cases.json"),
+            format!("tests/{name}.rs"),
+        ];
+        if !exists(&format!("src/{name}.rs")) {
+            rooms.push(format!("src/{name}/mod.rs"));
+        }
+        if FORMATS.contains(&name) {
+            rooms.push(format!("golden/{name}"));
+            rooms.push(format!("fuzz/fuzz_targets/{name}.rs"));
+        }
+        missing.extend(rooms.into_iter().filter(|room| !exists(room)));
+    }
+    assert!(missing.is_empty(), "missing: {missing:#?}");
+}
+
+#[test]
+fn every_room_for_cases_is_in_the_table_of_chapters() {
+    for entry in fs::read_dir(root().join("conformance")).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        let is_chapter = entry.path().join("cases.json").exists();
+        let known = CHAPTERS.iter().any(|chapter| chapter.name == name);
+        assert_eq!(
+            is_chapter, known,
+            "conformance/{name} and conformance/chapters.rs disagree"
+        );
+    }
+}
+
+#[test]
+fn every_rule_in_code_is_in_the_specification_and_vice_versa() {
+    for chapter in CHAPTERS {
+        let code: BTreeSet<&str> = chapter.rules().map(|rule| rule.id()).collect();
+        let said: BTreeSet<&str> = spec::rules()
+            .iter()
+            .filter(|rule| rule.chapter == chapter.name)
+            .map(|rule| rule.id.as_str())
+            .collect();
+        let alone: Vec<_> = code.symmetric_difference(&said).collect();
+        assert!(
+            alone.is_empty(),
+            "{}: only in code or only in the specification: {alone:?}",
+            chapter.name
+        );
+    }
+}
+
+#[test]
+fn every_must_has_a_case() {
+    let shown: BTreeSet<&str> = Suite::embedded()
+        .cases
+        .iter()
+        .flat_map(|case| &case.rules)
+        .map(String::as_str)
+        .collect();
+    let bare: Vec<&str> = spec::rules()
+        .iter()
+        .filter(|rule| CHAPTERS.iter().any(|chapter| chapter.name == rule.chapter))
+        .filter(|rule| rule.level == Level::Must && !shown.contains(rule.id.as_str()))
+        .map(|rule| rule.id.as_str())
+        .collect();
+    assert!(bare.is_empty(), "no case shows {bare:?}");
+}
+
+#[test]
+fn every_disputed_rule_has_a_case_that_takes_either_answer() {
+    for rule in spec::rules()
+        .iter()
+        .filter(|rule| rule.level == Level::Disputed)
+    {
+        if !CHAPTERS.iter().any(|chapter| chapter.name == rule.chapter) {
+            continue;
+        }
+        let shown = Suite::embedded()
+            .cases
+            .iter()
+            .any(|case| case.rules.contains(&rule.id));
+        assert!(shown, "no case shows the disputed {}", rule.id);
+    }
+}
+
+#[test]
+fn every_case_asks_an_operation_that_exists() {
+    let ops: BTreeSet<&str> = CHAPTERS
+        .iter()
+        .flat_map(|chapter| chapter.ops())
+        .map(|op| op.name)
+        .collect();
+    for case in &Suite::embedded().cases {
+        assert!(
+            ops.contains(case.op.as_str()),
+            "{}: there is no `{}`",
+            case.id,
+            case.op
+        );
+    }
+}
+
+#[test]
+fn every_golden_file_has_an_origin_and_is_small() {
+    const LARGEST: u64 = 500_000;
+    let text = fs::read_to_string(root().join("golden/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let entries: Vec<&str> = manifest
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["file"].as_str().unwrap())
+        .collect();
+    let mut sorted = entries.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(
+        entries, sorted,
+        "golden/manifest.json is not sorted by file, each once"
+    );
+    let entries: BTreeSet<&str> = entries.into_iter().collect();
+
+    let mut files = Vec::new();
+    walk(&root().join("golden"), &mut files);
+    let files: Vec<String> = files
+        .iter()
+        .map(|file| name_below(&root().join("golden"), file))
+        .collect();
+    for file in &files {
+        let size = fs::metadata(root().join("golden").join(file))
+            .unwrap()
+            .len();
+        assert!(size <= LARGEST, "golden/{file} has {size} bytes");
+        // Explanations, scripts and dumps stand beside the bytes and are ours.
+        let beside = [".md", ".py", ".sh", ".c", ".bin.txt", ".dump"];
+        if file != "manifest.json" && !beside.iter().any(|end| file.ends_with(end)) {
+            assert!(
+                entries.contains(file.as_str()),
+                "golden/{file} is not in the manifest"
+            );
+        }
+    }
+    for entry in entries {
+        assert!(
+            files.iter().any(|file| file == entry),
+            "the manifest names golden/{entry}, which is not there"
+        );
+    }
+}
+
+/// What reject cases are worth: each differs from its parent, and asks for a rejection of the rule that it names.
+#[test]
+fn a_reject_case_is_not_its_parent() {
+    let suite = Suite::embedded();
+    for case in &suite.cases {
+        let (Some(parent), Expect::Reject(..)) = (&case.parent, &case.expect) else {
+            continue;
+        };
+        let parent = suite.case(parent).unwrap();
+        assert_ne!(
+            case.request(),
+            parent.request(),
+            "{} equals its parent",
+            case.id
+        );
+    }
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if path.is_dir() && !hidden && !path.ends_with("__pycache__") {
+            walk(&path, files);
+        } else if path.is_file() && !hidden {
+            files.push(path);
+        }
+    }
+}
+
+fn name_below(base: &Path, file: &Path) -> String {
+    file.strip_prefix(base)
+        .unwrap()
+        .to_string_lossy()
+        .replace('\\', "/")
+}

@@ -1,0 +1,416 @@
+//! The suite is itself tested: it fails every liar, survives every loss, and says what its schema promises.
+#![cfg(feature = "cli")]
+
+use serde_json::Value;
+use std::process::{Command, Output};
+use std::{env, fs};
+use tvmspec::conformance::adapter::{Adapter, Identity, InProcess, Reply, Testee, liar::Liar};
+use tvmspec::conformance::case::{Case, Expect, Suite};
+use tvmspec::conformance::runner::{Run, Selection, run};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tvmspec");
+
+fn check(args: &[&str]) -> Output {
+    Command::new(PROGRAM)
+        .arg("check")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn json(args: &[&str]) -> Value {
+    let out = check(&[args, &["--report", "json"]].concat());
+    serde_json::from_slice(&out.stdout).unwrap_or_else(|error| panic!("{error}: {out:?}"))
+}
+
+fn verdicts(report: &Value) -> impl Iterator<Item = (&Case, &str)> {
+    report["results"].as_array().unwrap().iter().map(|result| {
+        let case = Suite::embedded()
+            .case(result["case"].as_str().unwrap())
+            .unwrap();
+        (case, result["verdict"].as_str().unwrap())
+    })
+}
+
+#[test]
+fn our_own_implementation_passes_in_process_and_over_the_protocol() {
+    let inside = check(&[]);
+    assert_eq!(
+        inside.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&inside.stdout)
+    );
+    let spec = format!("exec:'{PROGRAM}' testee");
+    let outside = json(&["--impl", &spec, "--timeout", "60"]);
+    assert_eq!(outside["good"], true, "{}", outside["totals"]);
+    assert_eq!(outside["totals"], json(&[])["totals"]);
+}
+
+#[test]
+fn every_liar_fails_as_built_in_and_as_command() {
+    for liar in Liar::ALL {
+        // A hang costs its timeout each time; the chapter wire is enough to see it.
+        let rest = ["--chapter", "wire", "--timeout", "2", "--max-hangs", "1"];
+        let spec = format!("liar:{}", liar.name());
+        let command = format!("exec:'{PROGRAM}' testee --liar {}", liar.name());
+        for spec in [spec, command] {
+            let out = check(&[&["--impl", &spec], &rest[..]].concat());
+            assert_eq!(
+                out.status.code(),
+                Some(1),
+                "{spec}: {}",
+                String::from_utf8_lossy(&out.stdout)
+            );
+        }
+    }
+}
+
+#[test]
+fn each_liar_fails_where_it_lies() {
+    for (case, verdict) in verdicts(&json(&["--impl", "liar:accept-all"])) {
+        if matches!(case.expect, Expect::Reject(..)) {
+            assert_eq!(verdict, "fail", "accept-all, {}", case.id);
+        }
+    }
+    for (case, verdict) in verdicts(&json(&["--impl", "liar:reject-all"])) {
+        if matches!(case.expect, Expect::Accept(_)) {
+            assert_eq!(verdict, "fail", "reject-all, {}", case.id);
+        }
+    }
+    let wire = |liar: &str| json(&["--impl", liar, "--chapter", "wire", "--timeout", "1"]);
+    for (liar, expected) in [
+        ("liar:crash", "crash"),
+        ("liar:hang", "hang"),
+        ("liar:garbage", "protocol-error"),
+    ] {
+        for (case, verdict) in verdicts(&wire(liar)) {
+            assert_eq!(verdict, expected, "{liar}, {}", case.id);
+        }
+    }
+}
+
+#[test]
+fn no_matching_case_and_bad_usage_are_exit_code_2() {
+    for args in [
+        &["--case", "wire/no-such-case"][..],
+        &["--chapter", "no-such-chapter"],
+        &["--impl", "no-such-adapter"],
+        &["--impl", "liar:no-such-liar"],
+        &["--impl", "exec:/no/such/command"],
+        &["--impl", "exec:"],
+        &["--release", "0.99"],
+        &["--known", "/no/such/file"],
+        &["--report", "pdf"],
+    ] {
+        let out = check(args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {out:?}");
+        assert!(!out.stderr.is_empty(), "{args:?} says nothing");
+    }
+}
+
+#[test]
+fn cases_are_selected_by_chapter_glob_and_release() {
+    let ids = |args: &[&str]| -> Vec<String> {
+        verdicts(&json(args))
+            .map(|(case, _)| case.id.clone())
+            .collect()
+    };
+    assert_eq!(ids(&["--case", "wire/u3?"]), ["wire/u32"]);
+    assert!(
+        ids(&["--chapter", "wire"])
+            .iter()
+            .all(|id| id.starts_with("wire/"))
+    );
+    let old = json(&["--release", "0.8"]);
+    let release = "0.8".parse().unwrap();
+    assert!(verdicts(&old).all(|(case, _)| case.releases.contains(release)));
+}
+
+#[test]
+fn known_failures_excuse_and_must_be_true() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let entry = |case: &str, verdict: &str, more: &str| {
+        format!(
+            "[[known]]\ncase = \"{case}\"\nverdict = \"{verdict}\"\nreason = \"it lies\"\n{more}\n"
+        )
+    };
+    let code = |file: &str, implementation: &str| {
+        check(&[
+            "--impl",
+            implementation,
+            "--chapter",
+            "wire",
+            "--known",
+            file,
+        ])
+        .status
+        .code()
+    };
+    let all = known(
+        "all.toml",
+        &entry("wire/*", "crash", "expires = 2999-12-31"),
+    );
+    assert_eq!(code(&all, "liar:crash"), Some(0));
+    assert_eq!(
+        code(&all, "liar:garbage"),
+        Some(1),
+        "another verdict is not excused"
+    );
+    assert_eq!(code(&all, "builtin"), Some(1), "a pass was not expected");
+    let none = known("none.toml", &entry("wire/nothing-*", "crash", ""));
+    assert_eq!(code(&none, "builtin"), Some(1), "an entry matches nothing");
+    let old = known(
+        "old.toml",
+        &entry("wire/*", "crash", "expires = \"2001-01-01\""),
+    );
+    assert_eq!(code(&old, "liar:crash"), Some(1), "the excuse has expired");
+    let broken = known("broken.toml", "[[known]]\ncase = 1\n");
+    assert_eq!(code(&broken, "builtin"), Some(2));
+}
+
+/// Crashes on one case, and poisons itself so that it fails the next one too; alone every case but the first is right.
+struct Poisoned {
+    bad: &'static str,
+    starts: u32,
+    requests: Option<u64>,
+    poisoned: bool,
+    asked: Vec<String>,
+}
+
+impl Adapter for Poisoned {
+    fn hello(&mut self, _suite: &str) -> Result<Identity, String> {
+        self.start();
+        Ok(Identity::default())
+    }
+
+    fn call(&mut self, op: &str, args: &Value) -> Reply {
+        if self.requests.is_none() {
+            self.start();
+        }
+        self.requests = self.requests.map(|requests| requests + 1);
+        self.asked.push(args.to_string());
+        if args["data"] == self.bad {
+            self.requests = None;
+            return Reply::Crash("SIGSEGV".into());
+        }
+        if self.poisoned && self.requests == Some(2) {
+            return Reply::Ok {
+                value: Value::Null,
+                findings: None,
+            };
+        }
+        InProcess(tvmspec::conformance::adapter::builtin::Builtin).call(op, args)
+    }
+
+    fn since_restart(&self) -> Option<u64> {
+        (self.starts > 1).then(|| self.requests.unwrap_or_default())
+    }
+
+    fn restart(&mut self) {
+        self.requests = None;
+        self.poisoned = false;
+    }
+}
+
+impl Poisoned {
+    fn start(&mut self) {
+        self.poisoned = self.starts == 1;
+        self.starts += 1;
+        self.requests = Some(0);
+    }
+}
+
+#[test]
+fn a_crash_costs_one_case_and_the_first_failure_after_it_is_run_again_alone() {
+    let mut adapter = Poisoned {
+        bad: "NBI=",
+        starts: 0,
+        requests: None,
+        poisoned: false,
+        asked: Vec::new(),
+    };
+    let selection = Selection {
+        chapters: vec!["wire".into()],
+        ..Selection::default()
+    };
+    let run_of = Run {
+        selection,
+        ..Run::default()
+    };
+    let report = run(Suite::embedded(), &mut adapter, &run_of).unwrap();
+    let failures: Vec<_> = report
+        .failures()
+        .map(|outcome| outcome.case.id.as_str())
+        .collect();
+    assert_eq!(failures, ["wire/u16"]);
+    let noted: Vec<_> = report
+        .results
+        .iter()
+        .filter(|outcome| outcome.note.is_some())
+        .collect();
+    assert_eq!(noted.len(), 1, "one case was run again");
+    assert_eq!(adapter.asked.len(), report.results.len() + 1);
+}
+
+/// Panics like a library that was not written for hostile input.
+struct Panics;
+
+impl Testee for Panics {
+    fn identity(&self) -> Identity {
+        Identity::default()
+    }
+
+    fn answer(&mut self, _op: &str, _args: &Value) -> Reply {
+        panic!("index out of bounds")
+    }
+}
+
+#[test]
+fn a_panic_is_a_crash_and_not_a_rejection() {
+    let report = run(Suite::embedded(), &mut InProcess(Panics), &Run::default()).unwrap();
+    assert_eq!(report.totals().count("crash"), report.results.len());
+}
+
+#[test]
+fn the_json_report_keeps_to_its_schema() {
+    let schema = include_str!("../spec/schema/report.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    for implementation in ["builtin", "liar:constant", "liar:crash", "liar:reject-all"] {
+        let report = json(&["--impl", implementation, "--chapter", "wire"]);
+        conforms(&schema, &schema, &report, "$");
+    }
+    let wrong = serde_json::json!({"report": 2});
+    assert!(std::panic::catch_unwind(|| conforms(&schema, &schema, &wrong, "$")).is_err());
+}
+
+/// As much of JSON Schema as `report.json` uses.
+fn conforms(root: &Value, schema: &Value, value: &Value, place: &str) {
+    for (key, demand) in schema.as_object().unwrap() {
+        match key.as_str() {
+            "$ref" => {
+                let pointer = demand.as_str().unwrap().trim_start_matches('#');
+                conforms(root, root.pointer(pointer).unwrap(), value, place);
+            }
+            "type" => {
+                let types = demand
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_else(|| vec![demand.clone()]);
+                assert!(
+                    types.iter().any(|name| is(value, name.as_str().unwrap())),
+                    "{place}: {value}"
+                );
+            }
+            "const" => assert_eq!(value, demand, "{place}"),
+            "enum" => assert!(
+                demand.as_array().unwrap().contains(value),
+                "{place}: {value}"
+            ),
+            "minimum" => assert!(value.as_f64() >= demand.as_f64(), "{place}: {value}"),
+            "minItems" => {
+                assert!(value.as_array().unwrap().len() as u64 >= demand.as_u64().unwrap())
+            }
+            "pattern" => {
+                assert_eq!(demand, "^[0-9a-f]{64}$");
+                let text = value.as_str().unwrap();
+                assert!(text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            }
+            "required" => {
+                for name in demand.as_array().unwrap() {
+                    assert!(
+                        value.get(name.as_str().unwrap()).is_some(),
+                        "{place} lacks {name}"
+                    );
+                }
+            }
+            "items" => {
+                for (index, item) in value.as_array().unwrap().iter().enumerate() {
+                    conforms(root, demand, item, &format!("{place}[{index}]"));
+                }
+            }
+            "properties" => {
+                for (name, schema) in demand.as_object().unwrap() {
+                    if let Some(member) = value.get(name) {
+                        conforms(root, schema, member, &format!("{place}.{name}"));
+                    }
+                }
+            }
+            "additionalProperties" => {
+                let known = schema.get("properties").and_then(Value::as_object);
+                for (name, member) in value.as_object().unwrap() {
+                    let known = known.is_some_and(|known| known.contains_key(name));
+                    if !known && demand.is_object() {
+                        conforms(root, demand, member, &format!("{place}.{name}"));
+                    } else {
+                        assert!(known, "{place}.{name} is not in the schema");
+                    }
+                }
+            }
+            "$schema" | "$defs" | "title" | "description" => {}
+            _ => panic!("this checker does not know `{key}`"),
+        }
+    }
+}
+
+fn is(value: &Value, name: &str) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "null" => value.is_null(),
+        _ => panic!("{name}"),
+    }
+}
+
+#[test]
+fn the_help_fits_a_screen_and_its_example_works() {
+    let help = check(&["--help-exec"]);
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(help.lines().count() <= 50, "{} lines", help.lines().count());
+    assert!(help.lines().all(|line| line.chars().count() <= 120));
+    let request = r#"{"id":1,"op":"wire.decode","args":{"type":"u32","data":"AQAAAA=="}}"#;
+    assert!(help.contains(request));
+    let out = talk(&["testee"], request);
+    assert_eq!(out.trim(), r#"{"id":1,"ok":1,"findings":[]}"#);
+}
+
+/// What the program answers to one line.
+fn talk(args: &[&str], line: &str) -> String {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let mut child = Command::new(PROGRAM)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writeln!(child.stdin.take().unwrap(), "{line}").unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn reports_go_to_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for form in ["text", "json", "junit", "md", "html"] {
+        let file = folder.path().join(form);
+        let out = check(&[
+            "--case",
+            "wire/u8",
+            "--report",
+            form,
+            "-o",
+            file.to_str().unwrap(),
+        ]);
+        assert_eq!(out.status.code(), Some(0));
+        assert!(out.stdout.is_empty());
+        assert!(fs::metadata(&file).unwrap().len() > 100, "{form}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Round trips of wire values, and what hostile bytes cannot do.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tvmspec::rule::{Findings, Kind, Strictness};
+use tvmspec::wire::json::Type;
+use tvmspec::wire::{Cursor, Trace, WIRE_01, WIRE_06, WIRE_08, Writer};
+
+/// A type, its name, and a value of it in JSON form.
+fn typed() -> impl Strategy<Value = (String, Value)> {
+    let leaf = prop_oneof![
+        any::<u8>().prop_map(|value| ("u8".to_owned(), json!(value))),
+        any::<u16>().prop_map(|value| ("u16".to_owned(), json!(value))),
+        any::<u32>().prop_map(|value| ("u32".to_owned(), json!(value))),
+        any::<u64>().prop_map(|value| ("u64".to_owned(), json!(value))),
+        any::<i32>().prop_map(|value| ("i32".to_owned(), json!(value))),
+        any::<i64>().prop_map(|value| ("i64".to_owned(), json!(value))),
+        any::<bool>().prop_map(|value| ("bool".to_owned(), json!(value))),
+        ".{0,12}".prop_map(|value| ("string".to_owned(), json!(value))),
+        // Every bit pattern but those of not-a-number and infinity, which JSON has no number for.
+        any::<f64>()
+            .prop_filter("finite", |value| value.is_finite())
+            .prop_map(|value| ("f64".to_owned(), json!(value))),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            (inner.clone(), 0..4_usize).prop_map(|((name, value), count)| {
+                (format!("vector<{name}>"), Value::Array(vec![value; count]))
+            }),
+            (inner.clone(), inner.clone(), 0..3_usize).prop_map(|(key, item, count)| {
+                let entry = json!([key.1, item.1]);
+                (
+                    format!("map<{},{}>", key.0, item.0),
+                    Value::Array(vec![entry; count]),
+                )
+            }),
+            prop::collection::vec(inner, 1..4).prop_map(|members| {
+                let (names, values): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+                (format!("tuple<{}>", names.join(",")), Value::Array(values))
+            }),
+        ]
+    })
+}
+
+fn written(name: &Type, value: &Value) -> Vec<u8> {
+    let mut out = Writer::new();
+    name.write(value, &mut out).unwrap();
+    out.into_bytes()
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read((name, value) in typed()) {
+        let parsed: Type = name.parse().unwrap();
+        let bytes = written(&parsed, &value);
+        let mut cursor = Cursor::new(&bytes);
+        prop_assert_eq!(parsed.read(&mut cursor, "value").unwrap(), value);
+        prop_assert!(cursor.is_at_end());
+    }
+
+    #[test]
+    fn every_byte_belongs_to_one_field((name, value) in typed()) {
+        let parsed: Type = name.parse().unwrap();
+        let bytes = written(&parsed, &value);
+        let trace = Trace::new();
+        parsed.read(&mut Cursor::traced(&bytes, &trace), "value").unwrap();
+        let mut end = 0;
+        for span in trace.into_spans() {
+            prop_assert_eq!(span.start, end, "{} does not follow", span.field);
+            end = span.end;
+        }
+        prop_assert_eq!(end, bytes.len() as u64);
+    }
+
+    #[test]
+    fn every_strict_prefix_is_refused((name, value) in typed()) {
+        let parsed: Type = name.parse().unwrap();
+        let bytes = written(&parsed, &value);
+        for length in 0..bytes.len() {
+            let broken = parsed.read(&mut Cursor::new(&bytes[..length]), "value").unwrap_err();
+            prop_assert_eq!(broken.kind(), Kind::Truncated);
+            prop_assert!([WIRE_01, WIRE_06].contains(&broken.rule()), "{broken:?}");
+            prop_assert!(broken.offset().unwrap() <= length as u64);
+        }
+    }
+
+    #[test]
+    fn what_any_bytes_are_read_as_is_written_back_the_same((name, _) in typed(), bytes: Vec<u8>) {
+        let parsed: Type = name.parse().unwrap();
+        let mut cursor = Cursor::new(&bytes);
+        if let Ok(value) = parsed.read(&mut cursor, "value") {
+            let read = cursor.offset() as usize;
+            prop_assert_eq!(written(&parsed, &value), &bytes[..read]);
+        }
+    }
+}
+
+#[test]
+fn a_failed_read_leaves_the_cursor_where_it_was() {
+    let bytes = [4, 0, 0, 0, 0, 0, 0, 0, b'_', b'l'];
+    let mut cursor = Cursor::new(&bytes);
+    assert!(cursor.str("kind", WIRE_01).is_err());
+    assert_eq!(cursor.offset(), 0);
+    assert!(cursor.words("indptr", WIRE_01).is_err());
+    assert!(cursor.window("payload").is_err());
+    assert_eq!(cursor.offset(), 0);
+}
+
+#[test]
+fn a_count_of_2_to_the_61_does_not_wrap() {
+    let mut bytes = ((1_u64 << 61) + 1).to_le_bytes().to_vec();
+    bytes.extend([0; 8]);
+    let broken = Cursor::new(&bytes).words("indptr", WIRE_01).unwrap_err();
+    assert_eq!((broken.rule(), broken.kind()), (WIRE_06, Kind::Truncated));
+}
+
+#[test]
+fn leftovers_are_noted_or_refused() {
+    let mut findings = Findings::default();
+    Cursor::new(&[1]).finish("nothing", &mut findings).unwrap();
+    assert_eq!(findings.as_slice()[0].rule, WIRE_08);
+    let mut strict = Findings::new(Strictness::Strict);
+    let broken = Cursor::new(&[1])
+        .finish("nothing", &mut strict)
+        .unwrap_err();
+    assert_eq!(broken.kind(), Kind::Trailing);
+}
+
+#[test]
+fn offsets_of_an_inner_window_count_from_the_start_of_the_file() {
+    let bytes = [3, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 9];
+    let mut cursor = Cursor::new(&bytes);
+    let mut inner = cursor.window("payload").unwrap();
+    assert_eq!((inner.offset(), inner.remaining()), (8, 3));
+    assert_eq!(inner.u32("word", WIRE_01).unwrap_err().offset(), Some(8));
+    assert_eq!(cursor.rest(), [9]);
+}
+
+#[test]
+fn types_are_read_or_refused() {
+    for good in ["u8", "map< string , vector<u64> >", "tuple<u8>"] {
+        assert!(good.parse::<Type>().is_ok(), "{good}");
+    }
+    let deep = format!("{}u8{}", "vector<".repeat(40), ">".repeat(40));
+    for bad in [
+        "",
+        "u9",
+        "vector",
+        "vector<>",
+        "vector<u8,u8>",
+        "map<u8>",
+        "u8>",
+        "tuple<>",
+        "u8<u8>",
+        &deep,
+    ] {
+        assert!(bad.parse::<Type>().is_err(), "{bad}");
+    }
+}
