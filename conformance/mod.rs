@@ -45,6 +45,11 @@ pub mod import_tree {
     pub mod ops;
 }
 
+/// The chapter `payload`.
+pub mod payload {
+    pub mod ops;
+}
+
 /// The chapter `tensor`.
 pub mod tensor {
     pub mod ops;

@@ -55,6 +55,19 @@ pub mod import_tree;
     clippy::cast_possible_wrap,
     clippy::panic
 )]
+pub mod payload;
+
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
 pub mod tensor;
 
 #[forbid(unsafe_code)]

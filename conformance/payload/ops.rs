@@ -1,0 +1,57 @@
+//! The operations of the chapter `payload`.
+
+use crate::conformance::op::{Answer, Op, Refusal, base64, data};
+use crate::payload::{self, Payload};
+use crate::release::Layout;
+use crate::rule::Findings;
+use crate::wire::{Cursor, Writer};
+use serde_json::Value;
+
+/// Every operation of this chapter.
+pub const OPS: &[Op] = &[
+    Op {
+        name: "payload.decode",
+        help: "`data`: the payload of one module; `kind`: its kind; `layout`: 0.2, 0.7, 0.21 or 0.22; gives its fields",
+        run: decode,
+    },
+    Op {
+        name: "payload.encode",
+        help: "`value`: the fields; `layout`: 0.2, 0.7, 0.21 or 0.22; gives the bytes",
+        run: encode,
+    },
+];
+
+fn decode(args: &Value) -> Result<Answer, Refusal> {
+    let bytes = data(args)?;
+    let layout = layout(args)?;
+    let kind = args.get("kind").and_then(Value::as_str);
+    let kind = kind.ok_or_else(|| Refusal::Unsupported("the request has no `kind`".into()))?;
+    let mut findings = Findings::default();
+    let mut cursor = Cursor::new(&bytes);
+    let payload = payload::read(kind, layout, &mut cursor, &mut findings)?;
+    cursor.finish(&format!("the {kind} payload"), &mut findings)?;
+    Ok(Answer::new(payload.to_json(), findings))
+}
+
+/// What is written is read again: a value that breaks a rule is refused as its bytes would be.
+fn encode(args: &Value) -> Result<Answer, Refusal> {
+    let layout = layout(args)?;
+    let payload = Payload::from_json(args.get("value").unwrap_or(&Value::Null))?;
+    let mut out = Writer::new();
+    payload.write(layout, &mut out)?;
+    let bytes = out.into_bytes();
+    let mut findings = Findings::default();
+    payload::read(
+        payload.kind(),
+        layout,
+        &mut Cursor::new(&bytes),
+        &mut findings,
+    )?;
+    Ok(Answer::new(base64(&bytes), findings))
+}
+
+fn layout(args: &Value) -> Result<Layout, Refusal> {
+    let name = args.get("layout").and_then(Value::as_str);
+    let name = name.ok_or_else(|| Refusal::Unsupported("the request has no `layout`".into()))?;
+    name.parse().map_err(Refusal::Unsupported)
+}

@@ -1,0 +1,316 @@
+//! Device code: kernels as source text or binary, with their function map.
+
+use super::field::{Shape, Slot, text};
+use super::kinds::Form;
+use super::{
+    Bytes, Checked, Field, PAY_09, PAY_10, PAY_11, PAY_12, PAY_13, PAY_14, PAY_15, PAY_16, PAY_17,
+    PAY_18, PAY_19, PAY_20, PAY_21, PAY_22, Text,
+};
+use crate::release::{Layout, Releases};
+use crate::rule::{Findings, Kind, Rule, Violation};
+use crate::wire::{Cursor, Writer};
+use std::borrow::Cow;
+
+/// The slots of PAY-10: format, functions, data.
+const fn code(formats: &'static [&'static str]) -> [Slot; 3] {
+    [
+        Slot::new("format", Shape::Format(formats), PAY_10),
+        Slot::new("functions", Shape::Functions, PAY_10),
+        Slot::new("data", Shape::Code, PAY_10),
+    ]
+}
+
+const CUDA_CODE: &[Slot] = &code(&["ptx", "cubin", "fatbin", "cuda", "cu"]);
+const OPENCL_CODE: &[Slot] = &code(&["cl", "clbin", "xclbin", "awsxclbin", "aocx"]);
+const METAL_CODE: &[Slot] = &code(METAL_FORMATS);
+const METAL_FORMATS: &[&str] = &["metal", "metallib"];
+const HIP_CODE: &[Slot] = &code(&["hsaco", "hip"]);
+const HEXAGON_CODE: &[Slot] = &code(&["so", "ll", "o", "s", "hexagon"]);
+
+pub(super) const CUDA: &[Form] = &[Form::new("0.2", Releases::ALL, CUDA_CODE)];
+
+/// The SPIR-V form has no format; its writer existed for a while, its reader never did.
+pub(super) const OPENCL: &[Form] = &[
+    Form::new("0.2", Releases::ALL, OPENCL_CODE).checked(check_opencl),
+    Form::new(
+        "0.13",
+        Releases::between(13, 23),
+        &[
+            Slot::new("functions", Shape::Functions, PAY_13),
+            Slot::new("shaders", Shape::Shaders { framed: false }, PAY_13),
+        ],
+    )
+    .checked(check_old),
+];
+
+pub(super) const FPGA: &[Form] = &[Form::new("0.4", Releases::between(4, 19), OPENCL_CODE)];
+
+/// Newest first. Form 0.2 lives on to 0.23: a compiler built without Metal kept writing it.
+pub(super) const METAL: &[Form] = &[
+    Form::new(
+        "0.24",
+        Releases::from(24),
+        &[
+            Slot::new("format", Shape::Format(METAL_FORMATS), PAY_18),
+            Slot::new("functions", Shape::Functions, PAY_18),
+            Slot::new("kernels", Shape::Kernels, PAY_18),
+        ],
+    ),
+    Form::new(
+        "0.13",
+        Releases::between(13, 23),
+        &[
+            Slot::new("version", Shape::Version, PAY_16),
+            Slot::new("kernels", Shape::Kernels, PAY_16),
+            Slot::new("functions", Shape::Functions, PAY_16),
+            Slot::new("format", Shape::Format(METAL_FORMATS), PAY_16),
+        ],
+    )
+    .checked(check_old),
+    Form::new("0.2", Releases::between(2, 23), METAL_CODE).checked(check_old),
+];
+
+pub(super) const HIP: &[Form] = &[Form::new("0.2", Releases::ALL, HIP_CODE)];
+
+const VULKAN_FORMATS: &[&str] = &["vulkan"];
+
+pub(super) const VULKAN: &[Form] = &[
+    Form::new(
+        "0.24",
+        Releases::from(24),
+        &[
+            Slot::new("format", Shape::Format(VULKAN_FORMATS), PAY_19),
+            Slot::new("functions", Shape::Functions, PAY_19),
+            Slot::new("shaders", Shape::Shaders { framed: true }, PAY_19),
+        ],
+    ),
+    Form::new(
+        "0.3",
+        Releases::between(3, 23),
+        &[
+            Slot::new("format", Shape::Format(VULKAN_FORMATS), PAY_19),
+            Slot::new("functions", Shape::Functions, PAY_19),
+            Slot::new("shaders", Shape::Shaders { framed: false }, PAY_19),
+        ],
+    )
+    .checked(check_old),
+];
+
+pub(super) const WEBGPU: &[Form] = &[Form::new(
+    "0.12",
+    Releases::from(12),
+    &[
+        Slot::new("functions", Shape::Functions, PAY_20),
+        Slot::new("kernels", Shape::Kernels, PAY_20),
+    ],
+)];
+
+pub(super) const OPENGL: &[Form] = &[Form::new(
+    "0.2",
+    Releases::between(2, 6),
+    &[
+        Slot::new("format", Shape::Format(&["gl"]), PAY_21),
+        Slot::new("functions", Shape::Functions, PAY_21),
+        Slot::new("shaders_json", Shape::Text, PAY_21),
+    ],
+)];
+
+pub(super) const HEXAGON: &[Form] = &[Form::new("0.7", Releases::from(7), HEXAGON_CODE)];
+
+/// The code of one kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel<'a> {
+    /// The function's name.
+    pub name: Text<'a>,
+    /// Its source text or binary.
+    pub code: Bytes<'a>,
+}
+
+/// A SPIR-V shader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shader<'a> {
+    /// The function's name.
+    pub name: Text<'a>,
+    /// Bit 0: scalar arguments are in a uniform buffer.
+    pub flags: u32,
+    /// The SPIR-V words, 4 bytes each, as they are in the file.
+    pub spirv: Bytes<'a>,
+}
+
+/// PAY-17: what tells form 0.13 of metal from the others is that it starts with a version.
+pub(super) fn read_version<'a>(
+    cursor: &mut Cursor<'a>,
+    field: &str,
+    rule: Rule,
+) -> Result<Text<'a>, Violation> {
+    let start = cursor.offset();
+    let version = text(cursor, field, rule)?;
+    let kept = !version.is_empty() && version.chars().all(|c| c.is_ascii_digit() || c == '.');
+    PAY_17
+        .require(kept, start, || {
+            format!(
+                "`{}` is not a version of digits and dots",
+                version.escape_debug()
+            )
+        })
+        .map_err(|broken| cursor.blame(field, broken))?;
+    Ok(version)
+}
+
+/// PAY-11 and PAY-12.
+pub(super) fn read_format<'a>(
+    cursor: &mut Cursor<'a>,
+    field: &str,
+    rule: Rule,
+    known: &[&str],
+    findings: &mut Findings,
+) -> Result<Text<'a>, Violation> {
+    let start = cursor.offset();
+    let format = text(cursor, field, rule)?;
+    let word = !format.is_empty() && format.chars().all(|c| c.is_ascii_graphic());
+    PAY_11
+        .require(word, start, || {
+            format!("format `{}` is not a word", format.escape_debug())
+        })
+        .map_err(|broken| cursor.blame(field, broken))?;
+    findings.expect(
+        PAY_12,
+        Kind::UnknownKind,
+        known.contains(&&*format),
+        start,
+        || format!("format `{format}` is not one of {}", known.join(", ")),
+    )?;
+    Ok(format)
+}
+
+/// A map from name to code.
+pub(super) fn read_kernels<'a>(
+    cursor: &mut Cursor<'a>,
+    field: &'static str,
+    rule: Rule,
+) -> Result<Vec<Kernel<'a>>, Violation> {
+    cursor.vector(16, field, |cursor| {
+        Ok(Kernel {
+            name: text(cursor, "name", rule)?,
+            code: Cow::Borrowed(cursor.bytes("code", rule)?),
+        })
+    })
+}
+
+/// The inverse of [`read_kernels`].
+pub(super) fn write_kernels(list: &[Kernel<'_>], out: &mut Writer) {
+    out.vector(list, |out, kernel| {
+        out.str(&kernel.name);
+        out.bytes(&kernel.code);
+    });
+}
+
+/// A map from name to shader; from 0.24 on each shader has its length in front (PAY-15).
+pub(super) fn read_shaders<'a>(
+    cursor: &mut Cursor<'a>,
+    field: &'static str,
+    rule: Rule,
+    framed: bool,
+    findings: &mut Findings,
+) -> Result<Vec<Shader<'a>>, Violation> {
+    cursor.vector(20, field, |cursor| {
+        let name = text(cursor, "name", rule)?;
+        if !framed || PAY_15.is_off() {
+            return read_shader(name, cursor);
+        }
+        let start = cursor.offset();
+        let mut window = cursor.window("shader")?;
+        let shader = read_shader(name, &mut window)?;
+        PAY_15
+            .require_as(Kind::Trailing, window.is_at_end(), start, || {
+                format!(
+                    "{} bytes follow the words of shader `{}`",
+                    window.remaining(),
+                    shader.name
+                )
+            })
+            .map_err(|broken| cursor.blame("shader", broken))?;
+        window.finish("the shader", findings)?;
+        Ok(shader)
+    })
+}
+
+/// PAY-14: flags, then a vector of 32-bit words.
+fn read_shader<'a>(name: Text<'a>, cursor: &mut Cursor<'a>) -> Result<Shader<'a>, Violation> {
+    let flags = cursor.u32("flags", PAY_14)?;
+    let count = cursor.count(4, "spirv")?;
+    let spirv = cursor.take((count as u64).saturating_mul(4), "spirv", PAY_14)?;
+    Ok(Shader {
+        name,
+        flags,
+        spirv: Cow::Borrowed(spirv),
+    })
+}
+
+/// The inverse of [`read_shaders`].
+pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer) {
+    out.vector(list, |out, shader| {
+        out.str(&shader.name);
+        if framed {
+            out.count(shader.spirv.len().saturating_add(12));
+        }
+        out.u32(shader.flags);
+        out.count(shader.spirv.len() / 4);
+        out.raw(&shader.spirv);
+    });
+}
+
+/// PAY-09: what tells a form of 0.23 or before from a later one that is cut short, is that functions do not repeat
+/// their names.
+fn check_old(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Violation> {
+    let Some((Field::Functions(functions), start)) = checked.field("functions") else {
+        return Ok(());
+    };
+    let later = functions
+        .iter()
+        .find(|function| !function.info.name.is_empty());
+    PAY_09.require(later.is_none(), start, || {
+        let name = later.map(|function| &*function.key).unwrap_or_default();
+        format!("function `{name}` repeats its name, which nobody wrote before 0.24")
+    })
+}
+
+/// PAY-22: from 0.8 on OpenCL source is cut into kernels at its delimiter lines.
+fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
+    const DELIMITER: &[u8] = b"// Function: ";
+    let Some((Field::Text(format), _)) = checked.field("format") else {
+        return Ok(());
+    };
+    let Some((Field::Functions(functions), _)) = checked.field("functions") else {
+        return Ok(());
+    };
+    let Some((Field::Bytes(source), start)) = checked.field("data") else {
+        return Ok(());
+    };
+    if format != "cl" || checked.layout == Layout::V0_2 {
+        return Ok(());
+    }
+    let starts = source.windows(DELIMITER.len());
+    let delimiters = starts.filter(|bytes| *bytes == DELIMITER).count();
+    // Releases before 0.8 share this layout and wrote no delimiters.
+    if delimiters == 0 && checked.layout == Layout::V0_7 {
+        return Ok(());
+    }
+    findings.expect(
+        PAY_22,
+        Kind::Malformed,
+        delimiters == functions.len(),
+        start,
+        || {
+            format!(
+                "the source has {delimiters} delimiter lines `// Function: name` for {} functions",
+                functions.len()
+            )
+        },
+    )?;
+    let tail = source.rsplit(|byte| *byte == b'\n').next();
+    let open = tail.is_some_and(|line| line.starts_with(DELIMITER));
+    findings.expect(PAY_22, Kind::Malformed, !open, start, || {
+        "the last delimiter line is not ended: released readers loop for ever on it".to_owned()
+    })
+}

@@ -1,0 +1,63 @@
+//! Executor factories: a graph, its parameters, the name of the model.
+
+use super::field::{Shape, Slot, names};
+use super::kinds::Form;
+use super::{PAY_40, PAY_41, PAY_42, PAY_43, Text};
+use crate::release::Releases;
+use crate::rule::{Findings, Rule, Violation};
+use crate::tensor::{Sizing, TensorRecord};
+use crate::wire::{Cursor, Writer};
+
+const GRAPH: &[Slot] = &[
+    Slot::new("graph_json", Shape::Text, PAY_40),
+    Slot::new("params", Shape::Params, PAY_40),
+    Slot::new("module_name", Shape::Text, PAY_40),
+];
+
+/// 0.7 wrote it; 0.8 to 0.19 still read it, as the executor factory.
+pub(super) const GRAPH_RUNTIME: &[Form] = &[Form::new("0.7", Releases::between(7, 19), GRAPH)];
+pub(super) const GRAPH_EXECUTOR: &[Form] = &[Form::new("0.8", Releases::between(8, 19), GRAPH)];
+
+pub(super) const AOT: &[Form] = &[Form::new(
+    "0.9",
+    Releases::between(9, 19),
+    &[
+        Slot::new("params", Shape::Params, PAY_41),
+        Slot::new("module_name", Shape::Text, PAY_41),
+    ],
+)];
+
+/// A number, that many names (PAY-42), that many tensors.
+pub(super) fn read_params<'a>(
+    cursor: &mut Cursor<'a>,
+    rule: Rule,
+    findings: &mut Findings,
+) -> Result<Vec<(Text<'a>, TensorRecord<'a>)>, Violation> {
+    let start = cursor.offset();
+    let count = cursor.u64("param_count", rule)?;
+    let names = names(cursor, "param_names", rule)?;
+    PAY_42
+        .require(count == names.len() as u64, start, || {
+            format!("{count} parameters with {} names", names.len())
+        })
+        .map_err(|broken| cursor.blame("param_count", broken))?;
+    let once = names.iter().map(|name| (&**name, start));
+    super::note_repeats(once, PAY_43, "parameter", "the last one counts", findings)?;
+    let mut list = Vec::with_capacity(names.len());
+    for (index, name) in names.into_iter().enumerate() {
+        let tensor = cursor.within("params", index as u64, |cursor| {
+            TensorRecord::read(cursor, Sizing::V0_7, findings)
+        })?;
+        list.push((name, tensor));
+    }
+    Ok(list)
+}
+
+/// The inverse of [`read_params`].
+pub(super) fn write_params(list: &[(Text<'_>, TensorRecord<'_>)], out: &mut Writer) {
+    out.count(list.len());
+    out.vector(list, |out, (name, _)| out.str(name));
+    for (_, tensor) in list {
+        tensor.write(out);
+    }
+}

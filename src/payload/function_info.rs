@@ -1,0 +1,173 @@
+//! The function map: what a launcher must know of every device function.
+//!
+//! | field | bytes | rule |
+//! |---|---|---|
+//! | key | string: the name under which the function is looked up | PAY-02 |
+//! | name | string: empty up to 0.23, the key from 0.24 | PAY-02, PAY-07 |
+//! | arg_types | vector of dtypes, 4 bytes each | PAY-02 |
+//! | launch_param_tags | vector of strings (`thread_axis_tags` up to 0.7) | PAY-02, PAY-05, PAY-06 |
+//! | arg_extra_tags | vector of i32 | PAY-03, PAY-08; layouts 0.21 and 0.22 only |
+
+use super::field::{names, text, write_names};
+use super::{PAY_02, PAY_03, PAY_04, PAY_05, PAY_06, PAY_07, PAY_08, Text};
+use crate::release::Layout;
+use crate::rule::{Findings, Kind, Violation};
+use crate::tensor::Dtype;
+use crate::wire::{Cursor, Writer};
+
+/// One entry of a function map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function<'a> {
+    /// The name under which the module finds the function.
+    pub key: Text<'a>,
+    /// How it is launched.
+    pub info: FunctionInfo<'a>,
+}
+
+/// How a device function is launched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionInfo<'a> {
+    /// The name once more: empty in what 0.2 to 0.23 write, equal to the key from 0.24 on.
+    pub name: Text<'a>,
+    /// Argument types, without the launch parameters. A pointer is `handle`.
+    pub arg_types: Vec<Dtype>,
+    /// What each trailing argument means: `blockIdx.x`, `threadIdx.y`, `tir.use_dyn_shared_memory`, ...
+    pub launch_param_tags: Vec<Text<'a>>,
+    /// Per argument 0, or 1 for a tensor map. Empty before 0.21, and in what webgpu writes.
+    pub arg_extra_tags: Vec<i32>,
+}
+
+/// Four counts or lengths of 8 bytes: key, name, arg_types, launch_param_tags.
+const SMALLEST: usize = 32;
+
+/// Reads the map, whose entries have the fields of `layout`.
+pub(super) fn read<'a>(
+    layout: Layout,
+    cursor: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<Vec<Function<'a>>, Violation> {
+    let mut starts = Vec::new();
+    let list = cursor.vector(SMALLEST, "functions", |cursor| {
+        starts.push(cursor.offset());
+        let key = text(cursor, "key", PAY_02)?;
+        let info = read_info(&key, layout, cursor, findings)?;
+        Ok(Function { key, info })
+    })?;
+    let keys = list.iter().map(|function| &*function.key).zip(starts);
+    let effect = "readers up to 0.23 keep the first, later ones the last";
+    super::note_repeats(keys, PAY_04, "function", effect, findings)?;
+    Ok(list)
+}
+
+fn read_info<'a>(
+    key: &str,
+    layout: Layout,
+    cursor: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<FunctionInfo<'a>, Violation> {
+    let start = cursor.offset();
+    let name = text(cursor, "name", PAY_02)?;
+    findings.expect(
+        PAY_07,
+        Kind::Malformed,
+        name.is_empty() || name == key,
+        start,
+        || format!("function `{key}` calls itself `{name}`"),
+    )?;
+    let arg_types = cursor.vector(Dtype::SIZE, "arg_types", Dtype::read)?;
+    let tags_start = cursor.offset();
+    let launch_param_tags = names(cursor, "launch_param_tags", PAY_02)?;
+    check_tags(&launch_param_tags, tags_start, cursor, findings)?;
+    let mut arg_extra_tags = Vec::new();
+    if layout >= Layout::V0_21 && !PAY_03.is_off() {
+        let start = cursor.offset();
+        arg_extra_tags = cursor.vector(4, "arg_extra_tags", |cursor| {
+            cursor.i32("arg_extra_tags", PAY_03)
+        })?;
+        let fits = arg_extra_tags.is_empty() || arg_extra_tags.len() == arg_types.len();
+        let known = arg_extra_tags.iter().all(|tag| (0..=1).contains(tag));
+        findings.expect(PAY_08, Kind::Malformed, fits && known, start, || {
+            format!(
+                "function `{key}` has {} arguments and the extra tags {arg_extra_tags:?}",
+                arg_types.len()
+            )
+        })?;
+    }
+    Ok(FunctionInfo {
+        name,
+        arg_types,
+        launch_param_tags,
+        arg_extra_tags,
+    })
+}
+
+/// Tags that name an axis behind the dot.
+const AXES: [&str; 4] = [
+    "blockIdx.",
+    "threadIdx.",
+    "clusterCtaIdx.",
+    "preferredClusterCtaIdx.",
+];
+
+/// Tags that stand alone.
+const WORDS: [&str; 6] = [
+    "tir.use_dyn_shared_memory",
+    "tirx.use_dyn_shared_memory",
+    "tir.use_programtic_dependent_launch",
+    "tirx.use_programtic_dependent_launch",
+    "tir.use_cooperative_launch",
+    "tirx.use_cooperative_launch",
+];
+
+/// Tags that carry something behind their name.
+const PREFIXES: [&str; 3] = ["vthread", "cthread", "paramWriteAccess:"];
+
+fn check_tags(
+    tags: &[Text<'_>],
+    start: u64,
+    cursor: &Cursor<'_>,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
+    for (index, tag) in tags.iter().enumerate() {
+        if let Some(axis) = AXES.iter().find_map(|axis| tag.strip_prefix(axis)) {
+            let kept = matches!(axis, "x" | "y" | "z");
+            PAY_05
+                .require(kept, start, || {
+                    format!("launch tag `{tag}` names axis `{axis}`, there are x, y and z")
+                })
+                .map_err(|broken| cursor.blame("launch_param_tags", broken))?;
+            continue;
+        }
+        let known =
+            WORDS.contains(&&**tag) || PREFIXES.iter().any(|prefix| tag.starts_with(prefix));
+        findings.expect(PAY_06, Kind::UnknownKind, known, start, || {
+            format!("launch tag {index} is `{tag}`, which no release knows: the function cannot be launched")
+        })?;
+    }
+    Ok(())
+}
+
+/// Writes the map with the fields of `layout`.
+pub(super) fn write(
+    list: &[Function<'_>],
+    layout: Layout,
+    out: &mut Writer,
+) -> Result<(), Violation> {
+    out.count(list.len());
+    for Function { key, info } in list {
+        out.str(key);
+        out.str(&info.name);
+        out.vector(&info.arg_types, |out, dtype| dtype.write(out));
+        write_names(&info.launch_param_tags, out);
+        if layout >= Layout::V0_21 {
+            out.vector(&info.arg_extra_tags, |out, tag| out.i32(*tag));
+        } else if info.arg_extra_tags.iter().any(|tag| *tag != 0) {
+            let message = format!(
+                "function `{key}` has argument tags {:?}, for which layout {layout} has no place",
+                info.arg_extra_tags
+            );
+            return Err(PAY_03.refused(Kind::Unsupported, message));
+        }
+    }
+    Ok(())
+}

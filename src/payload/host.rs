@@ -1,0 +1,171 @@
+//! Host code and constants.
+
+use super::field::{Shape, Slot, names, write_names};
+use super::kinds::Form;
+use super::{
+    Checked, Field, PAY_30, PAY_31, PAY_32, PAY_33, PAY_34, PAY_35, PAY_36, PAY_37, PAY_38, Text,
+};
+use crate::release::Releases;
+use crate::rule::{Findings, Kind, Rule, Violation};
+use crate::tensor::{Sizing, TensorRecord};
+use crate::wire::{Cursor, Writer};
+use std::collections::HashSet;
+
+pub(super) const C: &[Form] = &[Form::new(
+    "0.14",
+    Releases::from(14),
+    &[
+        Slot::new("code", Shape::Code, PAY_30),
+        Slot::new("format", Shape::Text, PAY_30),
+        Slot::new("function_names", Shape::Names, PAY_30),
+        Slot::new("const_vars", Shape::Names, PAY_30),
+    ],
+)
+.checked(check_c)];
+
+pub(super) const STATIC_LIBRARY: &[Form] = &[Form::new(
+    "0.14",
+    Releases::from(14),
+    &[
+        Slot::new("object", Shape::Binary, PAY_32),
+        Slot::new("function_names", Shape::Names, PAY_32),
+    ],
+)
+.checked(check_object)];
+
+const CONSTANTS: &[Slot] = &[
+    Slot::new("variables", Shape::Variables, PAY_34),
+    Slot::new("symbols", Shape::Symbols, PAY_34),
+];
+
+pub(super) const METADATA: &[Form] = &[Form::new("0.7", Releases::between(7, 19), CONSTANTS)];
+
+pub(super) const CONST_LOADER: &[Form] =
+    &[Form::new("0.9", Releases::from(9), CONSTANTS).checked(check_listed)];
+
+/// PAY-34: names, how many (PAY-35), and a tensor for each.
+pub(super) fn read_variables<'a>(
+    cursor: &mut Cursor<'a>,
+    rule: Rule,
+    findings: &mut Findings,
+) -> Result<Vec<(Text<'a>, TensorRecord<'a>)>, Violation> {
+    let start = cursor.offset();
+    let names = names(cursor, "variables", rule)?;
+    same_count(cursor, "variable_count", names.len())?;
+    let mut seen = HashSet::new();
+    let mut list = Vec::with_capacity(names.len());
+    for (index, name) in names.into_iter().enumerate() {
+        PAY_36
+            .require_as(Kind::Duplicate, seen.insert(name.clone()), start, || {
+                format!("variable `{name}` is there twice")
+            })
+            .map_err(|broken| cursor.blame("variables", broken))?;
+        let tensor = cursor.within("tensors", index as u64, |cursor| {
+            TensorRecord::read(cursor, Sizing::V0_7, findings)
+        })?;
+        list.push((name, tensor));
+    }
+    Ok(list)
+}
+
+/// The inverse of [`read_variables`].
+pub(super) fn write_variables(list: &[(Text<'_>, TensorRecord<'_>)], out: &mut Writer) {
+    out.vector(list, |out, (name, _)| out.str(name));
+    out.vector(list, |out, (_, tensor)| tensor.write(out));
+}
+
+/// PAY-34: names of functions, how many (PAY-35), and the variables of each.
+pub(super) fn read_symbols<'a>(
+    cursor: &mut Cursor<'a>,
+    rule: Rule,
+    findings: &mut Findings,
+) -> Result<Vec<(Text<'a>, Vec<Text<'a>>)>, Violation> {
+    let start = cursor.offset();
+    let symbols = names(cursor, "symbols", rule)?;
+    let once = symbols.iter().map(|name| (&**name, start));
+    let effect = "the last one counts";
+    super::note_repeats(once, PAY_37, "symbol", effect, findings)?;
+    same_count(cursor, "symbol_count", symbols.len())?;
+    let mut list = Vec::with_capacity(symbols.len());
+    for (index, symbol) in symbols.into_iter().enumerate() {
+        let variables = cursor.within("symbol_variables", index as u64, |cursor| {
+            names(cursor, "variables", rule)
+        })?;
+        list.push((symbol, variables));
+    }
+    Ok(list)
+}
+
+/// The inverse of [`read_symbols`].
+pub(super) fn write_symbols(list: &[(Text<'_>, Vec<Text<'_>>)], out: &mut Writer) {
+    out.vector(list, |out, (symbol, _)| out.str(symbol));
+    out.vector(list, |out, (_, variables)| write_names(variables, out));
+}
+
+/// PAY-35: the count that stands between names and what they name.
+fn same_count(cursor: &mut Cursor<'_>, field: &str, names: usize) -> Result<(), Violation> {
+    let start = cursor.offset();
+    let count = cursor.u64(field, PAY_34)?;
+    PAY_35
+        .require(count == names as u64, start, || {
+            format!("{names} names and {count} things that they name")
+        })
+        .map_err(|broken| cursor.blame(field, broken))
+}
+
+/// PAY-38: the variables that a function lists are there.
+fn check_listed(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Violation> {
+    let Some((Field::Tensors(variables), _)) = checked.field("variables") else {
+        return Ok(());
+    };
+    let Some((Field::Symbols(symbols), start)) = checked.field("symbols") else {
+        return Ok(());
+    };
+    let known: HashSet<&str> = variables.iter().map(|(name, _)| &**name).collect();
+    for (symbol, listed) in symbols {
+        let missing = listed.iter().find(|name| !known.contains(&***name));
+        PAY_38.require_as(Kind::Missing, missing.is_none(), start, || {
+            let missing = missing.map(|name| &**name).unwrap_or_default();
+            format!("function `{symbol}` needs variable `{missing}`, which is not stored")
+        })?;
+    }
+    Ok(())
+}
+
+/// PAY-31: the first function name is what the reference asks for without looking.
+fn check_c(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
+    let Some((Field::Names(names), start)) = checked.field("function_names") else {
+        return Ok(());
+    };
+    findings.expect(PAY_31, Kind::Missing, !names.is_empty(), start, || {
+        "the C module names no function; released readers read past the empty list when asked for its symbol".to_owned()
+    })
+}
+
+/// PAY-33: what a linker takes.
+fn check_object(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
+    let Some((Field::Bytes(object), start)) = checked.field("object") else {
+        return Ok(());
+    };
+    let known = MAGICS.iter().any(|magic| object.starts_with(magic));
+    findings.expect(PAY_33, Kind::Malformed, known, start, || {
+        format!(
+            "`{}` does not start an object file or archive",
+            crate::wire::show(object.get(..8).unwrap_or(object))
+        )
+    })
+}
+
+/// ELF, archive, Mach-O (both widths, fat), COFF for x86-64, arm64 and i386, WebAssembly, LLVM bitcode.
+const MAGICS: [&[u8]; 10] = [
+    b"\x7fELF",
+    b"!<arch>\n",
+    b"\xcf\xfa\xed\xfe",
+    b"\xce\xfa\xed\xfe",
+    b"\xca\xfe\xba\xbe",
+    b"\x64\x86",
+    b"\x64\xaa",
+    b"\x4c\x01",
+    b"\0asm",
+    b"BC\xc0\xde",
+];

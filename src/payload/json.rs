@@ -1,0 +1,454 @@
+//! The JSON form of a payload: what `payload.decode` answers and `payload.encode` takes. `spec/payload.md` fixes it.
+
+use super::field::{Field, Shape, Slot};
+use super::function_info::{Function, FunctionInfo};
+use super::{
+    Bytes, Kernel, Known, Network, PAY_01, Payload, Shader, StackVm, Text, json_vm, kind_info,
+};
+use crate::rule::{Kind, Violation};
+use crate::tensor::{Device, Dtype, Sizing, TensorRecord};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+impl Payload<'_> {
+    /// The JSON form. `form` is named where the kind has several.
+    pub fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("kind".into(), self.kind().into());
+        match self {
+            Payload::Opaque { bytes, .. } => {
+                object.insert("opaque".into(), base64(bytes));
+            }
+            Payload::Known(known) => {
+                if known.info.forms.len() > 1 {
+                    object.insert("form".into(), known.form.name.into());
+                }
+                for (slot, field) in known.form.slots.iter().zip(&known.fields) {
+                    put_field(slot, field, &mut object);
+                }
+            }
+        }
+        Value::Object(object)
+    }
+
+    /// From the JSON form; without `form` the newest.
+    ///
+    /// # Errors
+    ///
+    /// PAY-01 when the value is not of that form, with the path of what is missing or wrong.
+    pub fn from_json(value: &Value) -> Result<Payload<'static>, Violation> {
+        let object = In::new(value, "payload");
+        let kind = object.text("kind")?;
+        if let Some(bytes) = value.get("opaque") {
+            return Ok(Payload::Opaque {
+                kind,
+                bytes: In::new(bytes, "opaque").base64()?,
+            });
+        }
+        let info = kind_info(&kind).ok_or_else(|| {
+            wrong(format!(
+                "no grammar for kind `{kind}`: give its bytes as `opaque`"
+            ))
+        })?;
+        let form = match value.get("form").and_then(Value::as_str) {
+            Some(name) => info.forms.iter().find(|form| form.name == name),
+            None => info.forms.first(),
+        };
+        let form = form.ok_or_else(|| {
+            let message = format!("kind `{kind}` has no form {}", value["form"]);
+            PAY_01.refused(Kind::Unsupported, message)
+        })?;
+        let fields = form.slots.iter().map(|slot| take_field(slot, &object));
+        let fields = fields.collect::<Result<_, _>>()?;
+        Ok(Payload::Known(Known::new(info, form, fields)))
+    }
+}
+
+fn put_field(slot: &Slot, field: &Field<'_>, object: &mut Map<String, Value>) {
+    let value = match field {
+        Field::Bytes(bytes) if slot.shape == Shape::Code => {
+            put_code(bytes, object);
+            return;
+        }
+        Field::Text(text) => json!(text),
+        Field::Bytes(bytes) => base64(bytes),
+        Field::Int(value) => json!(value),
+        Field::Names(names) => json!(names),
+        Field::Functions(list) => list.iter().map(function_to).collect(),
+        Field::Kernels(list) => list.iter().map(kernel_to).collect(),
+        Field::Shaders(list) => list.iter().map(shader_to).collect(),
+        Field::Tensors(list) => list
+            .iter()
+            .map(|(name, tensor)| named_tensor(name, tensor))
+            .collect(),
+        Field::Symbols(list) => list
+            .iter()
+            .map(|(name, variables)| json!({"name": name, "variables": variables}))
+            .collect(),
+        Field::Networks(list) => list.iter().map(network_to).collect(),
+        Field::Relay(executable) => json_vm::relay_to(executable),
+        Field::Relax(executable) => json_vm::relax_to(executable),
+        Field::StackVms(list) => list.iter().map(|(name, vm)| stackvm_to(name, vm)).collect(),
+        Field::Imports(list) => list.iter().map(|import| import.to_json()).collect(),
+    };
+    object.insert(slot.name.into(), value);
+}
+
+fn take_field(slot: &Slot, object: &In<'_>) -> Result<Field<'static>, Violation> {
+    let name = slot.name;
+    Ok(match slot.shape {
+        Shape::Text | Shape::Version | Shape::Format(_) => Field::Text(object.text(name)?),
+        Shape::Code => Field::Bytes(object.code()?),
+        Shape::Binary => Field::Bytes(object.at(name)?.base64()?),
+        Shape::Int => Field::Int(object.at(name)?.i32()?),
+        Shape::Names => Field::Names(object.texts(name)?),
+        Shape::Functions => Field::Functions(object.list(name, function_from)?),
+        Shape::Kernels => Field::Kernels(object.list(name, kernel_from)?),
+        Shape::Shaders { .. } => Field::Shaders(object.list(name, shader_from)?),
+        Shape::Variables | Shape::Params => Field::Tensors(object.list(name, |item| {
+            Ok((item.text("name")?, tensor_from(&item, Sizing::V0_7)?))
+        })?),
+        Shape::Symbols => Field::Symbols(object.list(name, |item| {
+            Ok((item.text("name")?, item.texts("variables")?))
+        })?),
+        Shape::Networks { .. } => Field::Networks(object.list(name, network_from)?),
+        Shape::Relay => Field::Relay(Box::new(json_vm::relay_from(&object.at(name)?)?)),
+        Shape::Relax => Field::Relax(Box::new(json_vm::relax_from(&object.at(name)?)?)),
+        Shape::StackVms => Field::StackVms(object.list(name, stackvm_from)?),
+        Shape::Imports => Field::Imports(object.list(name, |item| Payload::from_json(item.value))?),
+    })
+}
+
+/// Code is `source` when it is text, `data` when not. Text is UTF-8 without NUL.
+fn put_code(bytes: &[u8], object: &mut Map<String, Value>) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => object.insert("source".into(), text.into()),
+        _ => object.insert("data".into(), base64(bytes)),
+    };
+}
+
+fn function_to(function: &Function<'_>) -> Value {
+    let Function { key, info } = function;
+    let types: Vec<String> = info
+        .arg_types
+        .iter()
+        .map(|dtype| dtype_text(*dtype))
+        .collect();
+    let mut object = Map::new();
+    object.insert("name".into(), json!(key));
+    if !info.name.is_empty() {
+        object.insert("info_name".into(), json!(info.name));
+    }
+    object.insert("arg_types".into(), json!(types));
+    object.insert("launch_param_tags".into(), json!(info.launch_param_tags));
+    if !info.arg_extra_tags.is_empty() {
+        object.insert("arg_extra_tags".into(), json!(info.arg_extra_tags));
+    }
+    Value::Object(object)
+}
+
+fn function_from(item: In<'_>) -> Result<Function<'static>, Violation> {
+    let info_name = item
+        .maybe("info_name")
+        .map(|name| name.as_text())
+        .transpose()?;
+    let extra = item
+        .maybe("arg_extra_tags")
+        .map(|list| list.all(|tag| tag.i32()))
+        .transpose()?;
+    Ok(Function {
+        key: item.text("name")?,
+        info: FunctionInfo {
+            name: info_name.unwrap_or_default(),
+            arg_types: item.list("arg_types", |item| item.dtype())?,
+            launch_param_tags: item.texts("launch_param_tags")?,
+            arg_extra_tags: extra.unwrap_or_default(),
+        },
+    })
+}
+
+fn kernel_to(kernel: &Kernel<'_>) -> Value {
+    let mut object = Map::new();
+    object.insert("name".into(), json!(kernel.name));
+    put_code(&kernel.code, &mut object);
+    Value::Object(object)
+}
+
+fn kernel_from(item: In<'_>) -> Result<Kernel<'static>, Violation> {
+    Ok(Kernel {
+        name: item.text("name")?,
+        code: item.code()?,
+    })
+}
+
+fn shader_to(shader: &Shader<'_>) -> Value {
+    json!({"name": shader.name, "flags": shader.flags, "spirv": base64(&shader.spirv)})
+}
+
+fn shader_from(item: In<'_>) -> Result<Shader<'static>, Violation> {
+    let spirv = item.at("spirv")?;
+    let bytes = spirv.base64()?;
+    if bytes.len() % 4 != 0 {
+        return Err(spirv.wrong("whole words of 4 bytes"));
+    }
+    Ok(Shader {
+        name: item.text("name")?,
+        flags: item.at("flags")?.u32()?,
+        spirv: bytes,
+    })
+}
+
+fn network_to(network: &Network<'_>) -> Value {
+    let mut value = json!({
+        "name": network.name, "compiled": base64(&network.compiled),
+        "inputs": network.inputs, "outputs": network.outputs,
+    });
+    if let (false, Some(object)) = (network.input_sizes.is_empty(), value.as_object_mut()) {
+        object.insert("input_sizes".into(), json!(network.input_sizes));
+        object.insert("output_sizes".into(), json!(network.output_sizes));
+    }
+    value
+}
+
+fn network_from(item: In<'_>) -> Result<Network<'static>, Violation> {
+    let sizes = |name| {
+        let list = item
+            .maybe(name)
+            .map(|list| list.all(|size| size.u32()))
+            .transpose();
+        list.map(Option::unwrap_or_default)
+    };
+    Ok(Network {
+        name: item.text("name")?,
+        compiled: item.at("compiled")?.base64()?,
+        inputs: item.list("inputs", |item| item.u32())?,
+        input_sizes: sizes("input_sizes")?,
+        outputs: item.list("outputs", |item| item.u32())?,
+        output_sizes: sizes("output_sizes")?,
+    })
+}
+
+fn stackvm_to(name: &str, vm: &StackVm<'_>) -> Value {
+    json!({
+        "name": name, "code": vm.code, "texts": vm.texts,
+        "extern_functions": vm.extern_functions, "heap_names": vm.heap_names,
+        "heap_size": vm.heap_size, "stack_size": vm.stack_size,
+    })
+}
+
+fn stackvm_from(item: In<'_>) -> Result<(Text<'static>, StackVm<'static>), Violation> {
+    let vm = StackVm {
+        code: item.list("code", |item| item.i32())?,
+        texts: item.texts("texts")?,
+        extern_functions: item.texts("extern_functions")?,
+        heap_names: item.texts("heap_names")?,
+        heap_size: item.at("heap_size")?.u64()?,
+        stack_size: item.at("stack_size")?.u64()?,
+    };
+    Ok((item.text("name")?, vm))
+}
+
+fn named_tensor(name: &str, tensor: &TensorRecord<'_>) -> Value {
+    let mut object = Map::new();
+    object.insert("name".into(), name.into());
+    put_tensor(tensor, &mut object);
+    Value::Object(object)
+}
+
+/// `dtype`, `shape`, `device`, `data`; and `reserved` where it is not 0.
+pub(super) fn put_tensor(tensor: &TensorRecord<'_>, object: &mut Map<String, Value>) {
+    let device = tensor.device();
+    object.insert("dtype".into(), dtype_text(tensor.dtype()).into());
+    object.insert("shape".into(), json!(tensor.shape()));
+    object.insert("device".into(), json!([device.kind, device.id]));
+    object.insert("data".into(), base64(tensor.data()));
+    if tensor.reserved() != 0 {
+        object.insert("reserved".into(), json!(tensor.reserved()));
+    }
+}
+
+/// The inverse of [`put_tensor`].
+pub(super) fn tensor_from(
+    item: &In<'_>,
+    sizing: Sizing,
+) -> Result<TensorRecord<'static>, Violation> {
+    let dtype = item.at("dtype")?.dtype()?;
+    let shape = item.list("shape", |item| item.i64())?;
+    let data = item.at("data")?.base64()?;
+    let tensor = TensorRecord::new(dtype, &shape, data, sizing)?;
+    let reserved = item.maybe("reserved").map(|word| word.u64()).transpose()?;
+    Ok(tensor
+        .with_device(item.at("device")?.device()?)
+        .with_reserved(reserved.unwrap_or(0)))
+}
+
+pub(super) fn base64(bytes: &[u8]) -> Value {
+    Value::String(BASE64_STANDARD.encode(bytes))
+}
+
+/// `int32`, `float32x4`, `handle`, ...; codes without such a name are `code9:8`. Every dtype has exactly one text.
+pub(super) fn dtype_text(dtype: Dtype) -> String {
+    let Dtype { code, bits, lanes } = dtype;
+    let scalar = match (code, bits) {
+        (Dtype::HANDLE, 0) if lanes == 0 => return "void".to_owned(),
+        (Dtype::HANDLE, 64) => "handle".to_owned(),
+        (Dtype::BOOL, 8) => "bool".to_owned(),
+        (Dtype::INT, _) => format!("int{bits}"),
+        (Dtype::UINT, _) => format!("uint{bits}"),
+        (Dtype::FLOAT, _) => format!("float{bits}"),
+        (Dtype::BFLOAT, _) => format!("bfloat{bits}"),
+        _ => format!("code{code}:{bits}"),
+    };
+    if lanes == 1 {
+        scalar
+    } else {
+        format!("{scalar}x{lanes}")
+    }
+}
+
+/// The inverse of [`dtype_text`].
+pub(super) fn dtype_from(text: &str) -> Option<Dtype> {
+    if text == "void" {
+        return Some(Dtype::VOID);
+    }
+    let (scalar, lanes) = match text.split_once('x') {
+        Some((scalar, lanes)) => (scalar, lanes.parse().ok()?),
+        None => (text, 1),
+    };
+    let named = |name: &str, code| Some((code, scalar.strip_prefix(name)?.parse().ok()?));
+    let (code, bits) = match scalar {
+        "handle" => (Dtype::HANDLE, 64),
+        "bool" => (Dtype::BOOL, 8),
+        _ => named("int", Dtype::INT)
+            .or_else(|| named("uint", Dtype::UINT))
+            .or_else(|| named("float", Dtype::FLOAT))
+            .or_else(|| named("bfloat", Dtype::BFLOAT))
+            .or_else(|| {
+                let (code, bits) = scalar.strip_prefix("code")?.split_once(':')?;
+                Some((code.parse().ok()?, bits.parse().ok()?))
+            })?,
+    };
+    Some(Dtype { code, bits, lanes })
+}
+
+fn wrong(message: String) -> Violation {
+    PAY_01.refused(Kind::Type, message)
+}
+
+/// A JSON value that is read by a known form, and where it stands.
+pub(super) struct In<'v> {
+    pub(super) value: &'v Value,
+    path: String,
+}
+
+impl<'v> In<'v> {
+    fn new(value: &'v Value, path: impl Into<String>) -> In<'v> {
+        In {
+            value,
+            path: path.into(),
+        }
+    }
+
+    /// The member `name`, if there is one.
+    pub(super) fn maybe(&self, name: &str) -> Option<In<'v>> {
+        let value = self.value.get(name).filter(|value| !value.is_null())?;
+        Some(In::new(value, format!("{}.{name}", self.path)))
+    }
+
+    /// The member `name`.
+    pub(super) fn at(&self, name: &str) -> Result<In<'v>, Violation> {
+        self.maybe(name)
+            .ok_or_else(|| wrong(format!("{} has no `{name}`", self.path)))
+    }
+
+    /// Every element through `read`.
+    pub(super) fn all<T>(
+        &self,
+        mut read: impl FnMut(In<'v>) -> Result<T, Violation>,
+    ) -> Result<Vec<T>, Violation> {
+        let list = self.value.as_array().ok_or_else(|| self.wrong("a list"))?;
+        let items = list.iter().enumerate();
+        items
+            .map(|(index, item)| read(In::new(item, format!("{}[{index}]", self.path))))
+            .collect()
+    }
+
+    /// Every element of member `name` through `read`.
+    pub(super) fn list<T>(
+        &self,
+        name: &str,
+        read: impl FnMut(In<'v>) -> Result<T, Violation>,
+    ) -> Result<Vec<T>, Violation> {
+        self.at(name)?.all(read)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<Text<'static>, Violation> {
+        self.at(name)?.as_text()
+    }
+
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<Text<'static>>, Violation> {
+        self.list(name, |item| item.as_text())
+    }
+
+    pub(super) fn as_text(&self) -> Result<Text<'static>, Violation> {
+        let text = self.value.as_str().ok_or_else(|| self.wrong("a text"))?;
+        Ok(Cow::Owned(text.to_owned()))
+    }
+
+    pub(super) fn base64(&self) -> Result<Bytes<'static>, Violation> {
+        let bytes = self
+            .value
+            .as_str()
+            .and_then(|text| BASE64_STANDARD.decode(text).ok());
+        bytes.map(Cow::Owned).ok_or_else(|| self.wrong("base64"))
+    }
+
+    fn code(&self) -> Result<Bytes<'static>, Violation> {
+        if let Some(source) = self.maybe("source") {
+            let text = source.as_text()?.into_owned();
+            return Ok(Cow::Owned(text.into_bytes()));
+        }
+        self.at("data")?.base64()
+    }
+
+    pub(super) fn i64(&self) -> Result<i64, Violation> {
+        self.value
+            .as_i64()
+            .ok_or_else(|| self.wrong("a 64-bit integer"))
+    }
+
+    pub(super) fn u64(&self) -> Result<u64, Violation> {
+        self.value
+            .as_u64()
+            .ok_or_else(|| self.wrong("an unsigned 64-bit integer"))
+    }
+
+    pub(super) fn i32(&self) -> Result<i32, Violation> {
+        i32::try_from(self.i64()?).map_err(|_| self.wrong("a 32-bit integer"))
+    }
+
+    pub(super) fn u32(&self) -> Result<u32, Violation> {
+        u32::try_from(self.u64()?).map_err(|_| self.wrong("an unsigned 32-bit integer"))
+    }
+
+    pub(super) fn dtype(&self) -> Result<Dtype, Violation> {
+        let dtype = self.value.as_str().and_then(dtype_from);
+        dtype.ok_or_else(|| self.wrong("a dtype"))
+    }
+
+    /// `[type, index]`.
+    pub(super) fn device(&self) -> Result<Device, Violation> {
+        match self.all(|item| item.i32())?.as_slice() {
+            [kind, id] => Ok(Device {
+                kind: *kind,
+                id: *id,
+            }),
+            _ => Err(self.wrong("[device type, index]")),
+        }
+    }
+
+    pub(super) fn wrong(&self, expected: &str) -> Violation {
+        wrong(format!("{} is not {expected}", self.path))
+    }
+}

@@ -1,0 +1,214 @@
+//! The JSON form of the two VM executables.
+
+use super::json::{In, base64, dtype_text, put_tensor, tensor_from};
+use super::{Text, relax_vm, relay_vm};
+use crate::rule::Violation;
+use crate::tensor::Sizing;
+use crate::wire::Words;
+use serde_json::{Map, Value, json};
+
+pub(super) fn relax_to(executable: &relax_vm::Executable<'_>) -> Value {
+    let signed = |words: &Words<'_>| -> Vec<i64> { words.iter().map(u64::cast_signed).collect() };
+    let functions: Vec<Value> = executable.functions.iter().map(relax_function_to).collect();
+    let constants: Vec<Value> = executable.constants.iter().map(relax_constant_to).collect();
+    let scopes = executable.memory_scopes.as_ref().map(|scopes| {
+        let rows = scopes.iter();
+        rows.map(|(constant, scope)| json!({"constant": constant, "scope": scope}))
+            .collect::<Vec<_>>()
+    });
+    json!({
+        "functions": functions,
+        "memory_scopes": scopes,
+        "constants": constants,
+        "instr_offset": signed(&executable.offsets),
+        "instr_data": signed(&executable.words),
+    })
+}
+
+pub(super) fn relax_from(object: &In<'_>) -> Result<relax_vm::Executable<'static>, Violation> {
+    let words = |name: &str| -> Result<Words<'static>, Violation> {
+        let words = object.list(name, |item| item.i64().map(i64::cast_unsigned))?;
+        Ok(Words::from(words.as_slice()))
+    };
+    let scopes = object
+        .maybe("memory_scopes")
+        .map(|scopes| scopes.all(|item| Ok((item.at("constant")?.i64()?, item.text("scope")?))));
+    Ok(relax_vm::Executable {
+        functions: object.list("functions", relax_function_from)?,
+        memory_scopes: scopes.transpose()?,
+        constants: object.list("constants", relax_constant_from)?,
+        offsets: words("instr_offset")?,
+        words: words("instr_data")?,
+    })
+}
+
+fn relax_function_to(function: &relax_vm::Function<'_>) -> Value {
+    json!({
+        "kind": function.kind.name(), "name": function.name,
+        "start": function.start, "end": function.end,
+        "num_args": function.num_args, "registers": function.registers,
+        "params": function.params,
+    })
+}
+
+fn relax_function_from(item: In<'_>) -> Result<relax_vm::Function<'static>, Violation> {
+    let kind = item.at("kind")?;
+    let mut kinds = relax_vm::FunctionKind::ALL.into_iter();
+    Ok(relax_vm::Function {
+        kind: kinds
+            .find(|known| kind.value == known.name())
+            .ok_or_else(|| kind.wrong("packed, vm or vmtir"))?,
+        name: item.text("name")?,
+        start: item.at("start")?.i64()?,
+        end: item.at("end")?.i64()?,
+        num_args: item.at("num_args")?.i64()?,
+        registers: item.at("registers")?.i64()?,
+        params: item.texts("params")?,
+    })
+}
+
+fn relax_constant_to(constant: &relax_vm::Constant<'_>) -> Value {
+    use relax_vm::Constant::{Dtype, Float, Int, Shape, Tensor, Text};
+    match constant {
+        Tensor(tensor) => tensor_to(tensor),
+        Shape(shape) => json!({"shape": shape}),
+        Text(text) => json!({"text": text}),
+        Int(value) => json!({"int": value}),
+        Float(value) if value.is_finite() => json!({"float": value}),
+        // JSON has no word for these: their bits, little endian.
+        Float(value) => json!({"float_bits": base64(&value.to_le_bytes())}),
+        Dtype(dtype) => json!({"dtype": dtype_text(*dtype)}),
+    }
+}
+
+fn relax_constant_from(item: In<'_>) -> Result<relax_vm::Constant<'static>, Violation> {
+    use relax_vm::Constant;
+    if let Some(tensor) = item.maybe("tensor") {
+        return tensor_from(&tensor, Sizing::V0_7).map(Constant::Tensor);
+    }
+    if let Some(shape) = item.maybe("shape") {
+        return shape.all(|dim| dim.i64()).map(Constant::Shape);
+    }
+    if let Some(text) = item.maybe("text") {
+        return text.as_text().map(Constant::Text);
+    }
+    if let Some(value) = item.maybe("int") {
+        return value.i64().map(Constant::Int);
+    }
+    if let Some(value) = item.maybe("float") {
+        let float = value.value.as_f64().ok_or_else(|| value.wrong("a float"));
+        return float.map(Constant::Float);
+    }
+    if let Some(bits) = item.maybe("float_bits") {
+        let bytes = bits.base64()?;
+        let bytes = <[u8; 8]>::try_from(&*bytes).map_err(|_| bits.wrong("8 bytes"))?;
+        return Ok(Constant::Float(f64::from_le_bytes(bytes)));
+    }
+    item.at("dtype")?.dtype().map(Constant::Dtype)
+}
+
+fn tensor_to(tensor: &crate::tensor::TensorRecord<'_>) -> Value {
+    let mut object = Map::new();
+    put_tensor(tensor, &mut object);
+    json!({"tensor": object})
+}
+
+pub(super) fn relay_to(executable: &relay_vm::Executable<'_>) -> Value {
+    let devices: Vec<Value> = executable
+        .virtual_devices
+        .iter()
+        .map(|device| json!({"device": [device.device.kind, device.device.id], "scope": device.scope}))
+        .collect();
+    let constants: Vec<Value> = executable
+        .constants
+        .iter()
+        .map(|constant| match constant {
+            relay_vm::Constant::Tensor(tensor) => tensor_to(tensor),
+            relay_vm::Constant::Late(name) => json!({"late": name}),
+        })
+        .collect();
+    let attrs: Vec<Value> = executable
+        .primitive_attrs
+        .iter()
+        .map(|(primitive, attrs)| json!({"primitive": primitive, "attrs": attrs}))
+        .collect();
+    let functions: Vec<Value> = executable.functions.iter().map(relay_function_to).collect();
+    json!({
+        "version": executable.version,
+        "virtual_devices": devices,
+        "host_device": executable.host_device,
+        "globals": executable.globals,
+        "constants": constants,
+        "constant_devices": executable.constant_devices,
+        "primitives": executable.primitives,
+        "primitive_attrs": attrs,
+        "functions": functions,
+    })
+}
+
+pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::Executable<'static>, Violation> {
+    let version = object.text("version")?;
+    let sizing = if version.starts_with("0.6") {
+        Sizing::V0_4
+    } else {
+        Sizing::V0_7
+    };
+    Ok(relay_vm::Executable {
+        version,
+        virtual_devices: object.list("virtual_devices", |item| {
+            Ok(relay_vm::VirtualDevice {
+                device: item.at("device")?.device()?,
+                scope: item.text("scope")?,
+            })
+        })?,
+        host_device: object.at("host_device")?.i32()?,
+        globals: object.texts("globals")?,
+        constants: object.list("constants", |item| {
+            if let Some(tensor) = item.maybe("tensor") {
+                return tensor_from(&tensor, sizing).map(relay_vm::Constant::Tensor);
+            }
+            item.text("late").map(relay_vm::Constant::Late)
+        })?,
+        constant_devices: object.list("constant_devices", |item| item.i64())?,
+        primitives: object.texts("primitives")?,
+        primitive_attrs: object.list("primitive_attrs", |item| {
+            let attrs = item.list("attrs", |pair| {
+                let texts: [Text<'static>; 2] = pair
+                    .all(|text| text.as_text())?
+                    .try_into()
+                    .map_err(|_| pair.wrong("[key, value]"))?;
+                let [key, value] = texts;
+                Ok((key, value))
+            })?;
+            Ok((item.at("primitive")?.u64()?, attrs))
+        })?,
+        functions: object.list("functions", relay_function_from)?,
+    })
+}
+
+fn relay_function_to(function: &relay_vm::Function<'_>) -> Value {
+    let code: Vec<Value> = function
+        .code
+        .iter()
+        .map(|instruction| json!({"opcode": instruction.opcode, "fields": instruction.fields}))
+        .collect();
+    json!({
+        "name": function.name, "registers": function.registers,
+        "params": function.params, "param_devices": function.param_devices, "code": code,
+    })
+}
+
+fn relay_function_from(item: In<'_>) -> Result<relay_vm::Function<'static>, Violation> {
+    Ok(relay_vm::Function {
+        name: item.text("name")?,
+        registers: item.at("registers")?.u64()?,
+        params: item.texts("params")?,
+        param_devices: item.list("param_devices", |item| item.i64())?,
+        code: item.list("code", |item| {
+            Ok(relay_vm::Instruction {
+                opcode: item.at("opcode")?.i64()?,
+                fields: item.list("fields", |item| item.i64())?,
+            })
+        })?,
+    })
+}

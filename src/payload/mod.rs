@@ -1,0 +1,456 @@
+//! What a module stores of itself in a library: its payload.
+//!
+//! | family | kinds | file | rules |
+//! |---|---|---|---|
+//! | device code | cuda, opencl, sdaccel, aocl, metal, hip, hsaco, vulkan, webgpu, opengl, hexagon | `device.rs` | PAY-10 .. PAY-22 |
+//! | host code and constants | c, static_library, metadata, const_loader, metadata_module | `host.rs` | PAY-30 .. PAY-38 |
+//! | executors | GraphRuntimeFactory, GraphExecutorFactory, AotExecutorFactory | `executor.rs` | PAY-40 .. PAY-43 |
+//! | vendors | JSON runtimes, coreml, ethos-n, VitisAIRuntime, torch, mrvl | `vendor.rs` | PAY-45 .. PAY-53 |
+//! | StackVM | stackvm (a file) | `stackvm.rs` | PAY-55 .. PAY-57 |
+//! | Relay VM | VMExecutable | `relay_vm.rs`, `relay_code.rs` | PAY-60 .. PAY-77 |
+//! | Relax VM | relax.Executable, relax.VMExecutable | `relax_vm.rs`, `relax_code.rs` | PAY-81 .. PAY-96 |
+//!
+//! A kind has one or more *forms*, each named by the release that introduced it; a form is a list of slots, each with a
+//! name, a shape and a rule. [`kinds`] is that table. Reading and writing walk it; nothing else knows a field order.
+//!
+//! Before layout 0.22 a payload has no length: its grammar finds its end, and an unknown kind ends the reading.
+
+mod device;
+mod executor;
+mod field;
+mod function_info;
+mod host;
+mod json;
+mod json_vm;
+mod kinds;
+mod relax_code;
+pub mod relax_vm;
+mod relay_code;
+pub mod relay_vm;
+mod stackvm;
+mod vendor;
+
+pub use device::{Kernel, Shader};
+pub use field::{Field, Shape, Slot};
+pub use function_info::{Function, FunctionInfo};
+pub use kinds::{Form, KindInfo, kind_info, kinds};
+pub use stackvm::StackVm;
+pub use vendor::Network;
+
+use crate::release::Layout;
+use crate::rule::{Findings, Kind, Rule, Strictness, Violation};
+use crate::wire::{Cursor, Writer};
+use std::borrow::Cow;
+
+crate::rule::rules! {
+    PAY_01 "PAY-01"
+    PAY_02 "PAY-02"
+    PAY_03 "PAY-03"
+    PAY_04 "PAY-04"
+    PAY_05 "PAY-05"
+    PAY_06 "PAY-06"
+    PAY_07 "PAY-07"
+    PAY_08 "PAY-08"
+    PAY_09 "PAY-09"
+    PAY_10 "PAY-10"
+    PAY_11 "PAY-11"
+    PAY_12 "PAY-12"
+    PAY_13 "PAY-13"
+    PAY_14 "PAY-14"
+    PAY_15 "PAY-15"
+    PAY_16 "PAY-16"
+    PAY_17 "PAY-17"
+    PAY_18 "PAY-18"
+    PAY_19 "PAY-19"
+    PAY_20 "PAY-20"
+    PAY_21 "PAY-21"
+    PAY_22 "PAY-22"
+    PAY_30 "PAY-30"
+    PAY_31 "PAY-31"
+    PAY_32 "PAY-32"
+    PAY_33 "PAY-33"
+    PAY_34 "PAY-34"
+    PAY_35 "PAY-35"
+    PAY_36 "PAY-36"
+    PAY_37 "PAY-37"
+    PAY_38 "PAY-38"
+    PAY_40 "PAY-40"
+    PAY_41 "PAY-41"
+    PAY_42 "PAY-42"
+    PAY_43 "PAY-43"
+    PAY_45 "PAY-45"
+    PAY_46 "PAY-46"
+    PAY_47 "PAY-47"
+    PAY_48 "PAY-48"
+    PAY_49 "PAY-49"
+    PAY_50 "PAY-50"
+    PAY_51 "PAY-51"
+    PAY_52 "PAY-52"
+    PAY_53 "PAY-53"
+    PAY_55 "PAY-55"
+    PAY_56 "PAY-56"
+    PAY_57 "PAY-57"
+    PAY_60 "PAY-60"
+    PAY_61 "PAY-61"
+    PAY_62 "PAY-62"
+    PAY_63 "PAY-63"
+    PAY_64 "PAY-64"
+    PAY_65 "PAY-65"
+    PAY_66 "PAY-66"
+    PAY_67 "PAY-67"
+    PAY_68 "PAY-68"
+    PAY_69 "PAY-69"
+    PAY_70 "PAY-70"
+    PAY_71 "PAY-71"
+    PAY_72 "PAY-72"
+    PAY_73 "PAY-73"
+    PAY_74 "PAY-74"
+    PAY_75 "PAY-75"
+    PAY_76 "PAY-76"
+    PAY_77 "PAY-77"
+    PAY_81 "PAY-81"
+    PAY_82 "PAY-82"
+    PAY_83 "PAY-83"
+    PAY_84 "PAY-84"
+    PAY_85 "PAY-85"
+    PAY_86 "PAY-86"
+    PAY_87 "PAY-87"
+    PAY_88 "PAY-88"
+    PAY_89 "PAY-89"
+    PAY_90 "PAY-90"
+    PAY_91 "PAY-91"
+    PAY_92 "PAY-92"
+    PAY_93 "PAY-93"
+    PAY_94 "PAY-94"
+    PAY_95 "PAY-95"
+    PAY_96 "PAY-96"
+}
+
+/// Text that is borrowed from a file or owned by the value.
+pub type Text<'a> = Cow<'a, str>;
+
+/// Bytes that are borrowed from a file or owned by the value.
+pub type Bytes<'a> = Cow<'a, [u8]>;
+
+/// The payload of one module.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Payload<'a> {
+    /// A kind with a grammar.
+    Known(Known<'a>),
+    /// A kind without one, which only layout 0.22 can carry.
+    Opaque {
+        /// The module's kind.
+        kind: Text<'a>,
+        /// All its bytes.
+        bytes: Bytes<'a>,
+    },
+}
+
+/// A payload that was read by its grammar: one field for every slot of its form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known<'a> {
+    info: &'static KindInfo,
+    form: &'static Form,
+    fields: Vec<Field<'a>>,
+}
+
+/// Reads the payload of a module of `kind` as `layout` stores it.
+///
+/// Before layout 0.22 the cursor is left behind the payload. In layout 0.22 the cursor's window is the payload, and what
+/// the grammar leaves over is a WIRE-08 finding. A kind that has no grammar in this layout is [`Payload::Opaque`] in 0.22
+/// and breaks PAY-01 before.
+///
+/// # Errors
+///
+/// Any rule of this chapter, of `wire` or of `tensor` that the bytes break. Where a kind has several forms and none
+/// reads, the error is that of the form which came furthest.
+pub fn read<'a>(
+    kind: &str,
+    layout: Layout,
+    cursor: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<Payload<'a>, Violation> {
+    let info = kind_info(kind).filter(|info| info.forms_in(layout).next().is_some());
+    let Some(info) = info else {
+        if layout >= Layout::V0_22 && !PAY_01.is_off() {
+            let bytes = cursor.skip_rest("payload", PAY_01);
+            return Ok(Payload::Opaque {
+                kind: Cow::Owned(kind.to_owned()),
+                bytes: Cow::Borrowed(bytes),
+            });
+        }
+        let message = format!(
+            "no payload of kind `{kind}` is known in layout {layout}, whose payloads have no length: nothing behind it can be read"
+        );
+        let broken = PAY_01.broken(Kind::UnknownKind, cursor.offset(), message);
+        return Err(cursor.blame("payload", broken));
+    };
+    let form = choose(info, layout, cursor)?;
+    let fields = read_form(info, form, layout, cursor, findings)?;
+    if layout >= Layout::V0_22 {
+        cursor.finish(&format!("the {kind} payload"), findings)?;
+    }
+    Ok(Payload::Known(Known { info, form, fields }))
+}
+
+/// PAY-09: the newest form that reads without a violation and, where the window is known, to its end.
+fn choose(
+    info: &'static KindInfo,
+    layout: Layout,
+    cursor: &Cursor<'_>,
+) -> Result<&'static Form, Violation> {
+    let forms: Vec<&'static Form> = info.forms_in(layout).collect();
+    let newest = forms.first().copied().unwrap_or(&kinds::NOTHING);
+    if forms.len() < 2 || PAY_09.is_off() {
+        return Ok(newest);
+    }
+    let mut reads = None;
+    let mut furthest: Option<Violation> = None;
+    for form in forms {
+        let mut trial = Cursor::new(cursor.rest()).at(cursor.offset());
+        let mut scratch = Findings::new(Strictness::Lenient);
+        match read_form(info, form, layout, &mut trial, &mut scratch) {
+            Ok(_) if layout < Layout::V0_22 || trial.is_at_end() => return Ok(form),
+            Ok(_) => reads = reads.or(Some(form)),
+            Err(broken) => {
+                if furthest
+                    .as_ref()
+                    .is_none_or(|before| before.offset() < broken.offset())
+                {
+                    furthest = Some(broken);
+                }
+            }
+        }
+    }
+    match (reads, furthest) {
+        (Some(form), _) => Ok(form),
+        (None, Some(broken)) => Err(broken),
+        (None, None) => Ok(newest),
+    }
+}
+
+fn read_form<'a>(
+    info: &'static KindInfo,
+    form: &'static Form,
+    layout: Layout,
+    cursor: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<Vec<Field<'a>>, Violation> {
+    let mut fields = Vec::with_capacity(form.slots.len());
+    let mut starts = Vec::with_capacity(form.slots.len());
+    for slot in form.slots {
+        starts.push(cursor.offset());
+        fields.push(slot.read(layout, cursor, findings)?);
+    }
+    if let Some(check) = form.check {
+        check(
+            &Checked {
+                form,
+                layout,
+                fields: &fields,
+                starts: &starts,
+            },
+            findings,
+        )?;
+    }
+    Ok(fields)
+}
+
+/// What the check of a form sees: its fields and where each starts.
+pub(crate) struct Checked<'c, 'a> {
+    pub(crate) form: &'static Form,
+    pub(crate) layout: Layout,
+    fields: &'c [Field<'a>],
+    starts: &'c [u64],
+}
+
+impl<'c, 'a> Checked<'c, 'a> {
+    /// The field in slot `name`, and its offset.
+    pub(crate) fn field(&self, name: &str) -> Option<(&'c Field<'a>, u64)> {
+        let index = self.form.slots.iter().position(|slot| slot.name == name)?;
+        Some((self.fields.get(index)?, *self.starts.get(index)?))
+    }
+}
+
+impl<'a> Payload<'a> {
+    /// The module's kind.
+    pub fn kind(&self) -> &str {
+        match self {
+            Payload::Known(known) => known.info.kind,
+            Payload::Opaque { kind, .. } => kind,
+        }
+    }
+
+    /// The name of the form that it has: the release that introduced it. `None` for opaque bytes.
+    pub fn form(&self) -> Option<&'static str> {
+        match self {
+            Payload::Known(known) => Some(known.form.name),
+            Payload::Opaque { .. } => None,
+        }
+    }
+
+    /// Writes the payload as `layout` stores it: the inverse of [`read`], byte for byte.
+    ///
+    /// A form that `layout` does not have is written in the layout's own form when both have the same fields.
+    ///
+    /// # Errors
+    ///
+    /// PAY-01 where the layout has no such kind or form, PAY-03 for argument tags before 0.21, PAY-85 for memory scopes
+    /// before 0.23.
+    pub fn write(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
+        let known = match self {
+            Payload::Known(known) => known,
+            Payload::Opaque { bytes, .. } if layout >= Layout::V0_22 => {
+                out.raw(bytes);
+                return Ok(());
+            }
+            Payload::Opaque { kind, .. } => {
+                let message = format!(
+                    "kind `{kind}` has no grammar: its payload can only be stored in layout 0.22, not in {layout}"
+                );
+                return Err(PAY_01.refused(Kind::Unsupported, message));
+            }
+        };
+        let form = known.form_in(layout)?;
+        let pairs = form.slots.iter().zip(&known.fields);
+        pairs
+            .into_iter()
+            .try_for_each(|(slot, field)| slot.write(field, layout, out))
+    }
+
+    /// The device functions, in file order, by name. Empty for kinds that have none.
+    pub fn functions(&self) -> impl Iterator<Item = (&str, &FunctionInfo<'a>)> {
+        let list = self.fields().iter().find_map(|field| match field {
+            Field::Functions(list) => Some(list.as_slice()),
+            _ => None,
+        });
+        list.unwrap_or_default()
+            .iter()
+            .map(|function| (&*function.key, &function.info))
+    }
+
+    /// The format: `ptx`, `cl`, `metallib`, ... `None` for kinds without one.
+    pub fn format(&self) -> Option<&str> {
+        match self.field("format") {
+            Some(Field::Text(format)) => Some(format),
+            _ => None,
+        }
+    }
+
+    /// The source text, where the payload is one text.
+    pub fn source(&self) -> Option<&str> {
+        std::str::from_utf8(self.data()?)
+            .ok()
+            .filter(|text| !text.contains('\0'))
+    }
+
+    /// The code: source text or binary, where the payload has exactly one.
+    pub fn data(&self) -> Option<&[u8]> {
+        let mut found = self.fields().iter().filter_map(|field| match field {
+            Field::Bytes(bytes) => Some(&**bytes),
+            _ => None,
+        });
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    /// One text or binary per kernel, where the payload stores them apart.
+    pub fn kernels(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.fields().iter().flat_map(|field| {
+            let (kernels, shaders) = match field {
+                Field::Kernels(list) => (list.as_slice(), [].as_slice()),
+                Field::Shaders(list) => ([].as_slice(), list.as_slice()),
+                _ => ([].as_slice(), [].as_slice()),
+            };
+            let kernels = kernels.iter().map(|kernel| (&*kernel.name, &*kernel.code));
+            kernels.chain(shaders.iter().map(|shader| (&*shader.name, &*shader.spirv)))
+        })
+    }
+
+    /// The field in slot `name`, as the form's table names it.
+    pub fn field(&self, name: &str) -> Option<&Field<'a>> {
+        match self {
+            Payload::Known(known) => {
+                let index = known.form.slots.iter().position(|slot| slot.name == name)?;
+                known.fields.get(index)
+            }
+            Payload::Opaque { .. } => None,
+        }
+    }
+
+    /// All fields in file order; empty for opaque bytes.
+    pub fn fields(&self) -> &[Field<'a>] {
+        match self {
+            Payload::Known(known) => &known.fields,
+            Payload::Opaque { .. } => &[],
+        }
+    }
+
+    /// The Relax VM executable inside, if it is one.
+    pub fn relax_vm(&self) -> Option<&relax_vm::Executable<'a>> {
+        match self.fields().first() {
+            Some(Field::Relax(executable)) => Some(executable),
+            _ => None,
+        }
+    }
+
+    /// The Relay VM executable inside, if it is one.
+    pub fn relay_vm(&self) -> Option<&relay_vm::Executable<'a>> {
+        match self.fields().first() {
+            Some(Field::Relay(executable)) => Some(executable),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Known<'a> {
+    /// A payload of `info` in `form`; there must be one field of the right shape for every slot.
+    pub(crate) fn new(
+        info: &'static KindInfo,
+        form: &'static Form,
+        fields: Vec<Field<'a>>,
+    ) -> Known<'a> {
+        Known { info, form, fields }
+    }
+
+    /// The kind's row in the table.
+    pub fn info(&self) -> &'static KindInfo {
+        self.info
+    }
+
+    /// The form's row in the table.
+    pub fn form(&self) -> &'static Form {
+        self.form
+    }
+
+    /// The form in which `layout` can store this payload.
+    fn form_in(&self, layout: Layout) -> Result<&'static Form, Violation> {
+        let mut forms = self.info.forms_in(layout);
+        let same = |form: &&Form| form.name == self.form.name;
+        let alike = |form: &&Form| form.is_like(self.form);
+        let found = forms.clone().find(same).or_else(|| forms.find(alike));
+        found.ok_or_else(|| {
+            let message = format!(
+                "a {} payload of form {} cannot be stored in layout {layout}",
+                self.info.kind, self.form.name
+            );
+            PAY_01.refused(Kind::Unsupported, message)
+        })
+    }
+}
+
+/// Says `rule` of every text that is in `names` a second time.
+pub(crate) fn note_repeats<'n>(
+    names: impl Iterator<Item = (&'n str, u64)>,
+    rule: Rule,
+    what: &str,
+    effect: &str,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
+    let mut seen = std::collections::HashSet::new();
+    for (name, offset) in names {
+        findings.expect(rule, Kind::Duplicate, seen.insert(name), offset, || {
+            format!("{what} `{name}` is there twice; {effect}")
+        })?;
+    }
+    Ok(())
+}

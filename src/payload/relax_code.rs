@@ -1,0 +1,315 @@
+//! Instructions of the Relax VM: words of 64 bits, and what a reader must check before it follows them.
+//!
+//! | instruction | words |
+//! |---|---|
+//! | call | 1, destination, function, n, n operands |
+//! | ret | 2, register |
+//! | goto | 3, offset |
+//! | if | 4, condition, offset when false |
+//!
+//! An operand has its kind in the top byte (0 register, 1 immediate, 2 constant, 3 function) and a signed 56-bit value
+//! below. Jumps count in instructions, from the jump itself.
+
+use super::relax_vm::{Executable, Function, FunctionKind};
+use super::{PAY_88, PAY_89, PAY_90, PAY_91, PAY_92, PAY_93, PAY_94, PAY_96};
+use crate::rule::{Kind, Violation};
+
+/// Nothing: the destination of a call whose result nobody wants, and the operand that is no value.
+pub const VOID_REGISTER: i64 = 1 << 54;
+/// The operand that stands for the VM itself.
+pub const VM_REGISTER: i64 = VOID_REGISTER + 1;
+
+/// One instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instruction {
+    /// Calls a function of the table.
+    Call {
+        /// Where the result goes; [`VOID_REGISTER`] for nowhere.
+        destination: i64,
+        /// Index into the function table.
+        function: i64,
+        /// The arguments.
+        operands: Vec<Operand>,
+    },
+    /// Returns a register's value.
+    Ret {
+        /// The register.
+        register: i64,
+    },
+    /// Goes `offset` instructions on.
+    Goto {
+        /// May be negative.
+        offset: i64,
+    },
+    /// Goes on when the register is true, and `false_offset` instructions on when not.
+    If {
+        /// The register.
+        condition: i64,
+        /// May be negative.
+        false_offset: i64,
+    },
+}
+
+/// One argument of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// The value of a register, or [`VM_REGISTER`], or [`VOID_REGISTER`].
+    Register(i64),
+    /// The number itself.
+    Immediate(i64),
+    /// A constant, by index.
+    Constant(i64),
+    /// A function, by index.
+    Function(i64),
+}
+
+impl Operand {
+    /// From a word of the code; `None` when the top byte is no kind.
+    pub fn decode(word: u64) -> Option<Operand> {
+        // The value is the low 56 bits with their sign.
+        let value = (word << 8).cast_signed() >> 8;
+        Some(match word >> 56 {
+            0 => Operand::Register(value),
+            1 => Operand::Immediate(value),
+            2 => Operand::Constant(value),
+            3 => Operand::Function(value),
+            _ => return None,
+        })
+    }
+}
+
+impl Executable<'_> {
+    /// Instruction `index` of the table.
+    ///
+    /// # Errors
+    ///
+    /// PAY-88 when it does not lie inside the words, PAY-89 when its opcode or an operand kind is unknown.
+    pub fn instruction(&self, index: usize) -> Result<Instruction, Violation> {
+        let (at, start) = self.start_of(index)?;
+        let word = |position: usize| {
+            let word = at.checked_add(position).and_then(|at| self.words.get(at));
+            word.map(u64::cast_signed).ok_or_else(|| {
+                let message = format!(
+                    "instruction {index} runs past the {} words of code",
+                    self.words.len()
+                );
+                PAY_88.broken(Kind::Truncated, start, message)
+            })
+        };
+        Ok(match word(0)? {
+            1 => Instruction::Call {
+                destination: word(1)?,
+                function: word(2)?,
+                operands: self.operands(index, at, word(3)?)?,
+            },
+            2 => Instruction::Ret { register: word(1)? },
+            3 => Instruction::Goto { offset: word(1)? },
+            4 => Instruction::If {
+                condition: word(1)?,
+                false_offset: word(2)?,
+            },
+            opcode => {
+                let message = format!("instruction {index} has opcode {opcode}, there are 1 to 4");
+                return Err(PAY_89.broken(Kind::UnknownKind, start, message));
+            }
+        })
+    }
+
+    /// Index of the first word of instruction `index`, and that word's offset in the file.
+    fn start_of(&self, index: usize) -> Result<(usize, u64), Violation> {
+        let listed = self.offsets.offset_of(index);
+        let at = self
+            .offsets
+            .get(index)
+            .and_then(|at| usize::try_from(at).ok());
+        match at {
+            Some(at) if at < self.words.len() => Ok((at, self.words.offset_of(at))),
+            _ => {
+                let message = format!(
+                    "instruction {index} starts outside the {} words of code",
+                    self.words.len()
+                );
+                Err(PAY_88.broken(Kind::Malformed, listed, message))
+            }
+        }
+    }
+
+    fn operands(&self, index: usize, at: usize, count: i64) -> Result<Vec<Operand>, Violation> {
+        let first = at.saturating_add(4);
+        let room = self.words.len().saturating_sub(first);
+        let count = usize::try_from(count).ok().filter(|count| *count <= room);
+        let Some(count) = count else {
+            let message = format!("the arguments of instruction {index} run past the code");
+            let offset = self.words.offset_of(first.saturating_sub(1));
+            return Err(PAY_88.broken(Kind::Truncated, offset, message));
+        };
+        let mut operands = Vec::with_capacity(count);
+        for position in first..first.saturating_add(count) {
+            let word = self.words.get(position).unwrap_or_default();
+            let operand = Operand::decode(word).ok_or_else(|| {
+                let message = format!("operand {word:#018x} of instruction {index} has no kind");
+                PAY_89.broken(Kind::UnknownKind, self.words.offset_of(position), message)
+            })?;
+            operands.push(operand);
+        }
+        Ok(operands)
+    }
+
+    /// PAY-88 to PAY-96: everything that the VM follows without looking.
+    pub(super) fn check_code(&self, function_starts: &[u64]) -> Result<(), Violation> {
+        self.check_tiling()?;
+        self.check_bounds(function_starts)?;
+        for (function, start) in self.functions.iter().zip(function_starts) {
+            if function.kind == FunctionKind::Vm {
+                self.check_function(function, *start)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// PAY-96: the instructions follow each other without gap or overlap. Also decodes each of them once.
+    fn check_tiling(&self) -> Result<(), Violation> {
+        let mut expected = 0_usize;
+        for index in 0..self.offsets.len() {
+            let instruction = self.instruction(index)?;
+            let listed = self.offsets.get(index).unwrap_or_default();
+            PAY_96.require(listed == expected as u64, self.offsets.offset_of(index), || {
+                format!("instruction {index} starts at word {listed}, the one before ends at {expected}")
+            })?;
+            let at = usize::try_from(listed).unwrap_or(usize::MAX);
+            expected = at.saturating_add(instruction.length());
+        }
+        let end = self.words.offset_of(self.words.len().min(expected));
+        PAY_96.require(expected == self.words.len(), end, || {
+            format!(
+                "the instructions end at word {expected} of {}",
+                self.words.len()
+            )
+        })
+    }
+
+    /// PAY-90: functions lie inside the table, and those of the VM do not overlap.
+    fn check_bounds(&self, starts: &[u64]) -> Result<(), Violation> {
+        let end_of_code = i64::try_from(self.offsets.len()).unwrap_or(i64::MAX);
+        let mut ranges = Vec::new();
+        for (function, at) in self.functions.iter().zip(starts) {
+            let inside = 0 <= function.start
+                && function.start <= function.end
+                && function.end <= end_of_code;
+            PAY_90.require(inside, *at, || {
+                format!(
+                    "function `{}` is instructions {} to {} of {end_of_code}",
+                    function.name, function.start, function.end
+                )
+            })?;
+            if function.kind == FunctionKind::Vm && function.start < function.end {
+                ranges.push((function.start, function.end, &function.name, *at));
+            }
+        }
+        ranges.sort_by_key(|range| range.0);
+        for pair in ranges.windows(2) {
+            if let [(_, end, before, _), (start, _, name, at)] = pair {
+                PAY_90.require(end <= start, *at, || {
+                    format!("functions `{before}` and `{name}` share instructions")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_function(&self, function: &Function<'_>, at: u64) -> Result<(), Violation> {
+        let fits = 0 <= function.num_args && function.num_args <= function.registers;
+        PAY_91.require(fits, at, || {
+            format!(
+                "function `{}` takes {} arguments into {} registers",
+                function.name, function.num_args, function.registers
+            )
+        })?;
+        let count = self.offsets.len();
+        let start = usize::try_from(function.start).unwrap_or(count);
+        let end = usize::try_from(function.end).unwrap_or(count).min(count);
+        for index in start..end {
+            let offset = self.start_of(index)?.1;
+            self.check_instruction(function, index, offset)?;
+        }
+        Ok(())
+    }
+
+    fn check_instruction(
+        &self,
+        function: &Function<'_>,
+        index: usize,
+        at: u64,
+    ) -> Result<(), Violation> {
+        let registers = function.registers;
+        let register = |register: i64, specials: &[i64]| {
+            let kept = (0..registers).contains(&register) || specials.contains(&register);
+            PAY_92.require(kept, at, || {
+                format!(
+                    "instruction {index} of `{}` uses register {register} of {registers}",
+                    function.name
+                )
+            })
+        };
+        let source = |from| register(from, &[VOID_REGISTER, VM_REGISTER]);
+        let jump = |offset: i64| {
+            let target = i64::try_from(index)
+                .ok()
+                .and_then(|from| from.checked_add(offset));
+            let kept =
+                target.is_some_and(|target| (function.start..function.end).contains(&target));
+            PAY_94.require(kept, at, || {
+                format!(
+                    "instruction {index} of `{}` jumps by {offset}, out of the function",
+                    function.name
+                )
+            })
+        };
+        let listed = |position: i64, length: usize, what: &str| {
+            let kept = usize::try_from(position).is_ok_and(|position| position < length);
+            PAY_93.require(kept, at, || {
+                format!(
+                    "instruction {index} of `{}` uses {what} {position} of {length}",
+                    function.name
+                )
+            })
+        };
+        match self.instruction(index)? {
+            Instruction::Ret { register: from } => source(from),
+            Instruction::Goto { offset } => jump(offset),
+            Instruction::If {
+                condition,
+                false_offset,
+            } => {
+                source(condition)?;
+                jump(1)?;
+                jump(false_offset)
+            }
+            Instruction::Call {
+                destination,
+                function: callee,
+                operands,
+            } => {
+                register(destination, &[VOID_REGISTER])?;
+                listed(callee, self.functions.len(), "function")?;
+                operands.into_iter().try_for_each(|operand| match operand {
+                    Operand::Register(from) => source(from),
+                    Operand::Constant(index) => listed(index, self.constants.len(), "constant"),
+                    Operand::Function(index) => listed(index, self.functions.len(), "function"),
+                    Operand::Immediate(_) => Ok(()),
+                })
+            }
+        }
+    }
+}
+
+impl Instruction {
+    /// How many words it takes.
+    pub fn length(&self) -> usize {
+        match self {
+            Instruction::Call { operands, .. } => operands.len().saturating_add(4),
+            Instruction::Ret { .. } | Instruction::Goto { .. } => 2,
+            Instruction::If { .. } => 3,
+        }
+    }
+}

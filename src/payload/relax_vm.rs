@@ -1,0 +1,385 @@
+//! The Relax VM executable: functions, constants, instructions.
+//!
+//! | field | bytes | rule |
+//! |---|---|---|
+//! | length | u64; layouts before 0.22 only | PAY-81 |
+//! | magic | u64, 0xD225DE2F4214151D, or ..1E from 0.23 on | PAY-82 |
+//! | version | string, `0.14` | PAY-83 |
+//! | functions | vector of: i32 kind, string name, i64 start, end, arguments, registers, vector of parameter names | PAY-84 |
+//! | memory scopes | vector of: i64 constant, string scope; magic ..1E only | PAY-85, PAY-87 |
+//! | constants | vector of: i32 tag and what it says | PAY-86 |
+//! | instruction offsets | vector of i64 | PAY-88, PAY-96 |
+//! | instruction words | vector of i64 | PAY-88 .. PAY-94 |
+//!
+//! Neither magic nor version tells the releases before 0.22 apart; the constant tags of three eras differ all the same.
+//! The layout of the library does tell.
+
+use super::field::{Shape, Slot, names, text, write_names};
+use super::kinds::Form;
+pub use super::relax_code::{Instruction, Operand, VM_REGISTER, VOID_REGISTER};
+use super::{PAY_81, PAY_82, PAY_83, PAY_84, PAY_85, PAY_86, PAY_87, PAY_95, Text};
+use crate::release::{Layout, Releases};
+use crate::rule::{Findings, Kind, Violation};
+use crate::tensor::{Dtype, Sizing, TensorRecord};
+use crate::wire::{Cursor, Words, Writer};
+
+const SLOTS: &[Slot] = &[Slot::new("executable", Shape::Relax, PAY_81)];
+
+pub(super) const OLD_FORMS: &[Form] = &[Form::new("0.16", Releases::between(16, 19), SLOTS)];
+pub(super) const FORMS: &[Form] = &[Form::new("0.20", Releases::from(20), SLOTS)];
+
+/// The magic of 0.16 to 0.22, which has no memory scopes.
+pub const MAGIC: u64 = 0xD225_DE2F_4214_151D;
+/// The magic of 0.23 on.
+pub const MAGIC_WITH_SCOPES: u64 = 0xD225_DE2F_4214_151E;
+
+const VERSION: &str = "0.14";
+
+/// A Relax VM executable. Offsets and words are the file's own bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Executable<'a> {
+    /// The function table, which calls and operands index.
+    pub functions: Vec<Function<'a>>,
+    /// Where constants want to live, by index; `None` under the magic that has no such section.
+    pub memory_scopes: Option<Vec<(i64, Text<'a>)>>,
+    /// The constant pool.
+    pub constants: Vec<Constant<'a>>,
+    /// For each instruction the index of its first word.
+    pub offsets: Words<'a>,
+    /// The words of all instructions.
+    pub words: Words<'a>,
+}
+
+/// One function of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function<'a> {
+    /// Who runs it.
+    pub kind: FunctionKind,
+    /// Its global name.
+    pub name: Text<'a>,
+    /// Index of its first instruction.
+    pub start: i64,
+    /// Index behind its last instruction.
+    pub end: i64,
+    /// How many arguments it takes; -2 for a packed function, which takes any.
+    pub num_args: i64,
+    /// How many registers its frame has. Arguments are in the first ones.
+    pub registers: i64,
+    /// Names of the arguments.
+    pub params: Vec<Text<'a>>,
+}
+
+/// Who runs a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FunctionKind {
+    /// A packed function from the imports or the global registry.
+    Packed,
+    /// Instructions of this executable.
+    Vm,
+    /// A compiled function that works on the VM's registers.
+    VmTir,
+}
+
+impl FunctionKind {
+    /// Every kind; its position is its number in the file.
+    pub const ALL: [FunctionKind; 3] =
+        [FunctionKind::Packed, FunctionKind::Vm, FunctionKind::VmTir];
+
+    /// The number in the file.
+    pub const fn code(self) -> i32 {
+        match self {
+            FunctionKind::Packed => 0,
+            FunctionKind::Vm => 1,
+            FunctionKind::VmTir => 2,
+        }
+    }
+
+    /// The word in JSON: `packed`, `vm`, `vmtir`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FunctionKind::Packed => "packed",
+            FunctionKind::Vm => "vm",
+            FunctionKind::VmTir => "vmtir",
+        }
+    }
+}
+
+/// One constant of the pool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Constant<'a> {
+    /// A tensor.
+    Tensor(TensorRecord<'a>),
+    /// A shape.
+    Shape(Vec<i64>),
+    /// A text.
+    Text(Text<'a>),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A dtype.
+    Dtype(Dtype),
+}
+
+/// PAY-86: the tags of `layout`, in the order tensor, dtype, shape, text, int, float.
+const fn tags(layout: Layout) -> [i32; 6] {
+    match layout {
+        Layout::V0_2 | Layout::V0_7 => [0, 1, 2, 3, 4, 5],
+        Layout::V0_21 => [72, 5, 71, 65, 1, 3],
+        Layout::V0_22 => [70, 5, 69, 65, 1, 3],
+    }
+}
+
+impl<'a> Executable<'a> {
+    /// Reads an executable as `layout` stores it: with its length in front before 0.22 (PAY-81), without from then on.
+    /// `.vmexec` files have the same bytes.
+    pub fn read(
+        layout: Layout,
+        cursor: &mut Cursor<'a>,
+        findings: &mut Findings,
+    ) -> Result<Executable<'a>, Violation> {
+        if layout >= Layout::V0_22 || PAY_81.is_off() {
+            return Executable::read_code(layout, cursor, findings);
+        }
+        let mut window = cursor.window("code")?;
+        let executable = Executable::read_code(layout, &mut window, findings)?;
+        window.finish("the VM code", findings)?;
+        Ok(executable)
+    }
+
+    fn read_code(
+        layout: Layout,
+        cursor: &mut Cursor<'a>,
+        findings: &mut Findings,
+    ) -> Result<Executable<'a>, Violation> {
+        let with_scopes = read_header(layout, cursor)?;
+        let mut starts = Vec::new();
+        let functions = cursor.vector(52, "functions", |cursor| {
+            starts.push(cursor.offset());
+            Function::read(cursor)
+        })?;
+        let once = functions.iter().map(|function| &*function.name);
+        let effect = "the last one counts";
+        super::note_repeats(
+            once.zip(starts.iter().copied()),
+            PAY_95,
+            "function",
+            effect,
+            findings,
+        )?;
+        let scopes_start = cursor.offset();
+        let memory_scopes = if with_scopes {
+            Some(cursor.vector(16, "memory_scopes", |cursor| {
+                let constant = cursor.i64("constant", PAY_85)?;
+                Ok((constant, text(cursor, "scope", PAY_85)?))
+            })?)
+        } else {
+            None
+        };
+        let constants = cursor.vector(8, "constants", |cursor| {
+            Constant::read(layout, cursor, findings)
+        })?;
+        check_scopes(&memory_scopes, constants.len(), scopes_start)?;
+        let executable = Executable {
+            functions,
+            memory_scopes,
+            constants,
+            offsets: cursor.words("instr_offset", super::PAY_88)?,
+            words: cursor.words("instr_data", super::PAY_88)?,
+        };
+        executable.check_code(&starts)?;
+        Ok(executable)
+    }
+
+    /// Writes it as `layout` stores it: the inverse of [`Executable::read`].
+    ///
+    /// # Errors
+    ///
+    /// PAY-85 when there are memory scopes, which no layout before 0.22 has.
+    pub fn write(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
+        if layout >= Layout::V0_22 {
+            return self.write_code(layout, out);
+        }
+        let mut code = Writer::new();
+        self.write_code(layout, &mut code)?;
+        out.bytes(&code.into_bytes());
+        Ok(())
+    }
+
+    fn write_code(&self, layout: Layout, out: &mut Writer) -> Result<(), Violation> {
+        let scopes = self.memory_scopes.as_deref();
+        if layout < Layout::V0_22 && scopes.is_some_and(|scopes| !scopes.is_empty()) {
+            let message =
+                format!("layout {layout} has no place for the memory scopes of constants");
+            return Err(PAY_85.refused(Kind::Unsupported, message));
+        }
+        let scopes = scopes.filter(|_| layout >= Layout::V0_22);
+        out.u64(if scopes.is_some() {
+            MAGIC_WITH_SCOPES
+        } else {
+            MAGIC
+        });
+        out.str(VERSION);
+        out.vector(&self.functions, |out, function| function.write(out));
+        if let Some(scopes) = scopes {
+            out.vector(scopes, |out, (constant, scope)| {
+                out.i64(*constant);
+                out.str(scope);
+            });
+        }
+        out.vector(&self.constants, |out, constant| constant.write(layout, out));
+        for words in [&self.offsets, &self.words] {
+            out.count(words.len());
+            out.raw(words.as_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Magic and version; whether memory scopes follow the functions.
+fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violation> {
+    let start = cursor.offset();
+    let magic = cursor.u64("magic", PAY_82)?;
+    let with_scopes = magic == MAGIC_WITH_SCOPES && layout >= Layout::V0_22;
+    PAY_82
+        .require(with_scopes || magic == MAGIC, start, || {
+            format!("{magic:#018x} does not start a Relax VM executable of layout {layout}")
+        })
+        .map_err(|broken| cursor.blame("magic", broken))?;
+    let start = cursor.offset();
+    let version = text(cursor, "version", PAY_83)?;
+    PAY_83
+        .require_as(Kind::Unsupported, version == VERSION, start, || {
+            format!(
+                "code version `{}`, every release writes `{VERSION}`",
+                version.escape_debug()
+            )
+        })
+        .map_err(|broken| cursor.blame("version", broken))?;
+    Ok(with_scopes)
+}
+
+/// PAY-87: a scope is about a constant that is there, and there is one scope for it.
+fn check_scopes(
+    scopes: &Option<Vec<(i64, Text<'_>)>>,
+    constants: usize,
+    start: u64,
+) -> Result<(), Violation> {
+    let mut seen = std::collections::HashSet::new();
+    for (constant, scope) in scopes.iter().flatten() {
+        let there = usize::try_from(*constant).is_ok_and(|constant| constant < constants);
+        PAY_87.require(there, start, || {
+            format!("memory scope `{scope}` is for constant {constant} of {constants}")
+        })?;
+        PAY_87.require_as(Kind::Duplicate, seen.insert(*constant), start, || {
+            format!("constant {constant} has a second memory scope `{scope}`")
+        })?;
+    }
+    Ok(())
+}
+
+impl<'a> Function<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Function<'a>, Violation> {
+        let start = cursor.offset();
+        let code = cursor.i32("kind", PAY_84)?;
+        let kind = FunctionKind::ALL
+            .into_iter()
+            .find(|kind| kind.code() == code);
+        let Some(kind) = kind else {
+            let message = format!("function kind {code}, there are 0, 1 and 2");
+            let broken = PAY_84.broken(Kind::UnknownKind, start, message);
+            return Err(cursor.blame("kind", broken));
+        };
+        Ok(Function {
+            kind,
+            name: text(cursor, "name", PAY_84)?,
+            start: cursor.i64("start", PAY_84)?,
+            end: cursor.i64("end", PAY_84)?,
+            num_args: cursor.i64("num_args", PAY_84)?,
+            registers: cursor.i64("registers", PAY_84)?,
+            params: names(cursor, "params", PAY_84)?,
+        })
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.i32(self.kind.code());
+        out.str(&self.name);
+        out.i64(self.start);
+        out.i64(self.end);
+        out.i64(self.num_args);
+        out.i64(self.registers);
+        write_names(&self.params, out);
+    }
+}
+
+impl<'a> Constant<'a> {
+    fn read(
+        layout: Layout,
+        cursor: &mut Cursor<'a>,
+        findings: &mut Findings,
+    ) -> Result<Constant<'a>, Violation> {
+        let start = cursor.offset();
+        let tag = cursor.i32("tag", PAY_86)?;
+        let position = tags(layout).iter().position(|known| *known == tag);
+        Ok(match position {
+            Some(0) => Constant::Tensor(TensorRecord::read(cursor, Sizing::V0_7, findings)?),
+            Some(1) => Constant::Dtype(Dtype::read(cursor)?),
+            Some(2) => {
+                Constant::Shape(cursor.vector(8, "shape", |cursor| cursor.i64("shape", PAY_86))?)
+            }
+            Some(3) => Constant::Text(text(cursor, "text", PAY_86)?),
+            Some(4) => Constant::Int(cursor.i64("int", PAY_86)?),
+            Some(5) => Constant::Float(cursor.f64("float", PAY_86)?),
+            _ => {
+                let message = format!(
+                    "constant tag {tag} means nothing in layout {layout}: the tags were renumbered in 0.21 and 0.22"
+                );
+                let broken = PAY_86.broken(Kind::UnknownKind, start, message);
+                return Err(cursor.blame("tag", broken));
+            }
+        })
+    }
+
+    fn write(&self, layout: Layout, out: &mut Writer) {
+        let [tensor, dtype, shape, text, int, float] = tags(layout);
+        match self {
+            Constant::Tensor(value) => {
+                out.i32(tensor);
+                value.write(out);
+            }
+            Constant::Dtype(value) => {
+                out.i32(dtype);
+                value.write(out);
+            }
+            Constant::Shape(value) => {
+                out.i32(shape);
+                out.vector(value, |out, dim| out.i64(*dim));
+            }
+            Constant::Text(value) => {
+                out.i32(text);
+                out.str(value);
+            }
+            Constant::Int(value) => {
+                out.i32(int);
+                out.i64(*value);
+            }
+            Constant::Float(value) => {
+                out.i32(float);
+                out.f64(*value);
+            }
+        }
+    }
+}
+
+/// An executable that was built, not read.
+impl Default for Executable<'_> {
+    fn default() -> Self {
+        Executable {
+            functions: Vec::new(),
+            memory_scopes: Some(Vec::new()),
+            constants: Vec::new(),
+            offsets: Words::default(),
+            words: Words::default(),
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Instructions of the Relay VM: an opcode, its fields, and a hash over both.
+//!
+//! An instruction is a vector of i64: hash, opcode, fields. What each field means is the table [`OPCODES`]; the fields of
+//! some opcodes changed in 0.7 and 0.14.
+
+use super::{PAY_71, PAY_72, PAY_73, PAY_75, PAY_76, PAY_77};
+use crate::rule::{Kind, Rule, Violation};
+use crate::wire::Cursor;
+
+/// One instruction. Its hash is computed, not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Its opcode, a row of [`OPCODES`].
+    pub opcode: i64,
+    /// Its fields, as that row says.
+    pub fields: Vec<i64>,
+}
+
+/// What a field of an instruction means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// A register of the frame.
+    Register,
+    /// An index of the constant pool.
+    Constant,
+    /// An index of the function table.
+    Function,
+    /// An index of the primitives.
+    Primitive,
+    /// A distance in instructions, from this one.
+    Jump,
+    /// A plain number.
+    Number,
+    /// How many more fields stand at the end.
+    Count,
+    /// A register, unless the count is not zero: then the shape at the end says the size.
+    RegisterUnlessShaped,
+}
+use Operand::{Constant, Count, Function, Jump, Number, Primitive, Register, RegisterUnlessShaped};
+
+/// One opcode.
+#[derive(Debug)]
+pub struct Opcode {
+    /// Its number.
+    pub code: i64,
+    /// Its name.
+    pub name: &'static str,
+    /// The first release that has it, or has it with these fields.
+    pub since: u8,
+    /// Its fields.
+    pub fields: &'static [Operand],
+    /// What the fields at the end are, of which `Count` says how many.
+    pub tail: Operand,
+}
+
+const fn op(code: i64, name: &'static str, since: u8, fields: &'static [Operand]) -> Opcode {
+    Opcode {
+        code,
+        name,
+        since,
+        fields,
+        tail: Number,
+    }
+}
+
+const fn over(mut opcode: Opcode, tail: Operand) -> Opcode {
+    opcode.tail = tail;
+    opcode
+}
+
+/// Every opcode; one whose fields changed has a row for each form, newest first.
+pub const OPCODES: &[Opcode] = &[
+    op(0, "Move", 6, &[Register, Register]),
+    op(1, "Ret", 6, &[Register]),
+    over(op(2, "Invoke", 6, &[Function, Count, Register]), Register),
+    over(
+        op(3, "InvokeClosure", 6, &[Register, Count, Register]),
+        Register,
+    ),
+    over(
+        op(4, "InvokePacked", 6, &[Primitive, Count, Number]),
+        Register,
+    ),
+    op(
+        5,
+        "AllocTensor",
+        7,
+        &[Register, Register, Number, Number, Number, Count, Register],
+    ),
+    op(
+        5,
+        "AllocTensor",
+        6,
+        &[Register, Number, Number, Number, Count, Register],
+    ),
+    op(
+        6,
+        "AllocTensorReg",
+        7,
+        &[
+            Register, Register, Register, Number, Number, Number, Register,
+        ],
+    ),
+    op(
+        6,
+        "AllocTensorReg",
+        6,
+        &[Register, Register, Number, Number, Number, Register],
+    ),
+    over(op(7, "AllocADT", 6, &[Number, Count, Register]), Register),
+    over(
+        op(8, "AllocClosure", 6, &[Function, Count, Register]),
+        Register,
+    ),
+    op(9, "GetField", 6, &[Register, Number, Register]),
+    op(10, "If", 6, &[Register, Register, Jump, Jump]),
+    op(11, "LoadConst", 14, &[Constant, Number, Register]),
+    op(11, "LoadConst", 6, &[Constant, Register]),
+    op(12, "Goto", 6, &[Jump]),
+    op(13, "GetTag", 6, &[Register, Register]),
+    op(14, "LoadConsti", 6, &[Number, Register]),
+    op(15, "Fatal", 6, &[]),
+    op(
+        16,
+        "AllocStorage",
+        14,
+        &[
+            RegisterUnlessShaped,
+            Number,
+            Number,
+            Number,
+            Number,
+            Number,
+            Count,
+            Register,
+        ],
+    ),
+    op(
+        16,
+        "AllocStorage",
+        7,
+        &[Register, Number, Number, Number, Number, Number, Register],
+    ),
+    op(
+        16,
+        "AllocStorage",
+        6,
+        &[Register, Register, Number, Number, Number, Register],
+    ),
+    op(17, "ShapeOf", 7, &[Register, Register]),
+    op(18, "ReshapeTensor", 7, &[Register, Register, Register]),
+    op(19, "DeviceCopy", 7, &[Register, Number, Number, Register]),
+    op(20, "KillRegister", 9, &[Register]),
+];
+
+/// What an instruction is checked against.
+pub(super) struct Frame {
+    pub(super) era: u8,
+    pub(super) registers: u64,
+    pub(super) instructions: u64,
+    pub(super) constants: usize,
+    pub(super) functions: usize,
+    pub(super) primitives: usize,
+}
+
+impl Instruction {
+    /// The row of its opcode in code of release 0.`era`.
+    pub fn opcode_in(&self, era: u8) -> Option<&'static Opcode> {
+        let mut rows = OPCODES.iter();
+        rows.find(|row| row.code == self.opcode && row.since <= era)
+    }
+
+    /// The hash: the opcode, mixed with each field in turn, in 64 bits that wrap around.
+    pub fn hash(&self) -> u64 {
+        let mix = |key: u64, field: &i64| {
+            let field = field.cast_unsigned();
+            let step = field
+                .wrapping_add(0x9e37_79b9)
+                .wrapping_add(key << 6)
+                .wrapping_add(key >> 2);
+            key ^ step
+        };
+        self.fields.iter().fold(self.opcode.cast_unsigned(), mix)
+    }
+
+    /// Reads instruction `index` of a function and holds it to PAY-71 to PAY-77.
+    pub(super) fn read(
+        cursor: &mut Cursor<'_>,
+        frame: &Frame,
+        index: u64,
+    ) -> Result<Instruction, Violation> {
+        let start = cursor.offset();
+        let count = cursor.count(8, "words")?;
+        let Some(count) = count.checked_sub(2) else {
+            let message = "an instruction has at least a hash and an opcode";
+            let broken = PAY_71.broken(Kind::Malformed, start, message);
+            return Err(cursor.blame("words", broken));
+        };
+        let hash = cursor.u64("hash", PAY_71)?;
+        let opcode = cursor.i64("opcode", PAY_71)?;
+        let mut fields = Vec::with_capacity(count.min(cursor.remaining()));
+        for position in 0..count {
+            fields.push(cursor.within("fields", position as u64, |cursor| {
+                cursor.i64("fields", PAY_71)
+            })?);
+        }
+        let instruction = Instruction { opcode, fields };
+        let expected = instruction.hash();
+        PAY_71
+            .require(hash == expected, start.saturating_add(8), || {
+                format!("the hash is {hash:#x}, over these fields it is {expected:#x}")
+            })
+            .map_err(|broken| cursor.blame("hash", broken))?;
+        instruction
+            .check(frame, index, start.saturating_add(24))
+            .map_err(|broken| cursor.blame("", broken))?;
+        Ok(instruction)
+    }
+
+    fn check(&self, frame: &Frame, index: u64, first: u64) -> Result<(), Violation> {
+        let Some(row) = self.opcode_in(frame.era) else {
+            let message = format!("release 0.{} has no opcode {}", frame.era, self.opcode);
+            return Err(PAY_72.broken(Kind::UnknownKind, first.saturating_sub(8), message));
+        };
+        let fixed = row.fields.len();
+        let counted = row.fields.iter().position(|field| *field == Count);
+        let tail = counted.and_then(|position| self.fields.get(position).copied());
+        let tail = tail.map_or(Some(0), |tail| usize::try_from(tail).ok());
+        let complete = tail.and_then(|tail| fixed.checked_add(tail)) == Some(self.fields.len());
+        PAY_73.require(complete && self.fields.len() >= fixed, first, || {
+            let variable = if counted.is_some() {
+                " and as many as it counts"
+            } else {
+                ""
+            };
+            format!(
+                "{} has {fixed} fields{variable}, here are {}",
+                row.name,
+                self.fields.len()
+            )
+        })?;
+        let shaped = tail.is_some_and(|tail| tail > 0);
+        let meanings = row
+            .fields
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(row.tail));
+        for (position, (field, meaning)) in self.fields.iter().zip(meanings).enumerate() {
+            let at = first.saturating_add((position as u64).saturating_mul(8));
+            check_field(row.name, *field, meaning, shaped, frame, index, at)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_field(
+    name: &str,
+    field: i64,
+    meaning: Operand,
+    shaped: bool,
+    frame: &Frame,
+    index: u64,
+    at: u64,
+) -> Result<(), Violation> {
+    let below = |rule: Rule, limit: u64, what: &str| {
+        let kept = u64::try_from(field).is_ok_and(|field| field < limit);
+        rule.require(kept, at, || {
+            format!("{name} uses {what} {field} of {limit}")
+        })
+    };
+    match meaning {
+        RegisterUnlessShaped if shaped => Ok(()),
+        Register | RegisterUnlessShaped => below(PAY_75, frame.registers, "register"),
+        Constant => below(PAY_77, frame.constants as u64, "constant"),
+        Function => below(PAY_77, frame.functions as u64, "function"),
+        Primitive => below(PAY_77, frame.primitives as u64, "primitive"),
+        Jump => {
+            let target = i64::try_from(index)
+                .ok()
+                .and_then(|from| from.checked_add(field));
+            let target = target.and_then(|target| u64::try_from(target).ok());
+            let kept = target.is_some_and(|target| target < frame.instructions);
+            PAY_76.require(kept, at, || {
+                format!(
+                    "{name} jumps by {field}, out of the {} instructions",
+                    frame.instructions
+                )
+            })
+        }
+        Number | Count => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Instruction;
+
+    #[test]
+    fn the_hash_is_that_of_a_real_instruction() {
+        let load = Instruction {
+            opcode: 11,
+            fields: vec![0, 1],
+        };
+        assert_eq!(load.hash(), 0x28_cd93_08a6);
+        let ret = Instruction {
+            opcode: 1,
+            fields: vec![4],
+        };
+        assert_eq!(ret.hash(), 2_654_435_836);
+    }
+}

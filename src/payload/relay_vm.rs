@@ -1,0 +1,441 @@
+//! The Relay VM executable: globals, constants, primitives, functions.
+//!
+//! | field | bytes | releases | rule |
+//! |---|---|---|---|
+//! | length | u64 | | PAY-60 |
+//! | magic | u64, 0xD225DE2F4214151D | | PAY-61 |
+//! | version | string, the release that wrote it | | PAY-62 |
+//! | virtual devices | vector of device, with a memory scope from 0.14 | 0.9 .. | PAY-64 |
+//! | host device | i32 | 0.9 .. | PAY-65 |
+//! | globals | vector of strings, by function index | | PAY-63 |
+//! | constants | u64 count; tensors; from 0.9 each with a u32 tag | | PAY-66 |
+//! | constant devices | vector of i64 | 0.7 .. | PAY-67 |
+//! | primitives | vector of strings | | PAY-68 |
+//! | primitive attributes | map of u64 to map of strings | 0.8 .. | PAY-68 |
+//! | functions | vector of functions | | PAY-69 .. PAY-77 |
+
+use super::field::{Shape, Slot, names, text, write_names};
+use super::kinds::Form;
+use super::relay_code::Frame;
+pub use super::relay_code::{Instruction, OPCODES, Opcode, Operand};
+use super::{
+    PAY_60, PAY_61, PAY_62, PAY_63, PAY_64, PAY_65, PAY_66, PAY_67, PAY_68, PAY_69, PAY_70, PAY_74,
+    Text,
+};
+use crate::release::Releases;
+use crate::rule::{Findings, Kind, Violation};
+use crate::tensor::{Device, Sizing, TensorRecord};
+use crate::wire::{Cursor, Writer};
+use std::collections::HashSet;
+
+/// Modules exist from 0.8 on; the code format is two releases older.
+pub(super) const FORMS: &[Form] = &[Form::new(
+    "0.8",
+    Releases::between(8, 19),
+    &[Slot::new("executable", Shape::Relay, PAY_60)],
+)];
+
+/// The first eight bytes of the code, as a little-endian integer.
+pub const MAGIC: u64 = 0xD225_DE2F_4214_151D;
+
+/// A Relay VM executable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Executable<'a> {
+    /// The release that wrote it; a runtime loads only its own.
+    pub version: Text<'a>,
+    /// The devices that code speaks of by index; none before 0.9.
+    pub virtual_devices: Vec<VirtualDevice<'a>>,
+    /// Which of them is the host; 0 before 0.9.
+    pub host_device: i32,
+    /// Names of the functions, by index.
+    pub globals: Vec<Text<'a>>,
+    /// The constant pool.
+    pub constants: Vec<Constant<'a>>,
+    /// Device of each constant: a device type up to 0.8, an index of `virtual_devices` from 0.9. Empty in 0.6.
+    pub constant_devices: Vec<i64>,
+    /// Names of the compiled functions, by index.
+    pub primitives: Vec<Text<'a>>,
+    /// Text attributes of primitives, by index; empty before 0.8.
+    pub primitive_attrs: Vec<(u64, Attributes<'a>)>,
+    /// The functions, in file order.
+    pub functions: Vec<Function<'a>>,
+}
+
+/// Text attributes, in file order.
+pub type Attributes<'a> = Vec<(Text<'a>, Text<'a>)>;
+
+/// A device that code speaks of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VirtualDevice<'a> {
+    /// The device.
+    pub device: Device,
+    /// Its memory scope; empty before 0.14.
+    pub scope: Text<'a>,
+}
+
+/// One constant of the pool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Constant<'a> {
+    /// A tensor.
+    Tensor(TensorRecord<'a>),
+    /// The name of a tensor that is loaded later, from a file of parameters; from 0.9 on.
+    Late(Text<'a>),
+}
+
+/// One function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function<'a> {
+    /// Its name, one of the globals.
+    pub name: Text<'a>,
+    /// How many registers its frame has.
+    pub registers: u64,
+    /// Names of the parameters.
+    pub params: Vec<Text<'a>>,
+    /// Device of each parameter, as for constants. Empty in 0.6.
+    pub param_devices: Vec<i64>,
+    /// Its instructions.
+    pub code: Vec<Instruction>,
+}
+
+impl<'a> Executable<'a> {
+    /// Reads the payload: the code with its length in front (PAY-60).
+    pub fn read(
+        cursor: &mut Cursor<'a>,
+        findings: &mut Findings,
+    ) -> Result<Executable<'a>, Violation> {
+        if PAY_60.is_off() {
+            return Executable::read_code(cursor, findings);
+        }
+        let mut window = cursor.window("code")?;
+        let executable = Executable::read_code(&mut window, findings)?;
+        window.finish("the VM code", findings)?;
+        Ok(executable)
+    }
+
+    /// Reads the code alone, as `save` of a release returns it.
+    pub fn read_code(
+        cursor: &mut Cursor<'a>,
+        findings: &mut Findings,
+    ) -> Result<Executable<'a>, Violation> {
+        let (version, era) = read_header(cursor)?;
+        let (virtual_devices, host_device) = if era >= 9 {
+            read_devices(cursor, era)?
+        } else {
+            (Vec::new(), 0)
+        };
+        let globals = names(cursor, "globals", PAY_63)?;
+        let constants = cursor.vector(if era >= 9 { 12 } else { 40 }, "constants", |cursor| {
+            Constant::read(cursor, era, findings)
+        })?;
+        let constant_devices = read_constant_devices(cursor, era, constants.len())?;
+        let primitives = names(cursor, "primitives", PAY_68)?;
+        let primitive_attrs = if era >= 8 {
+            read_attrs(cursor)?
+        } else {
+            Vec::new()
+        };
+        let mut frame = Frame {
+            era,
+            registers: 0,
+            instructions: 0,
+            constants: constants.len(),
+            functions: globals.len(),
+            primitives: primitives.len(),
+        };
+        let known: HashSet<&str> = globals.iter().map(|name| &**name).collect();
+        let functions = cursor.vector(40, "functions", |cursor| {
+            Function::read(cursor, &known, &mut frame)
+        })?;
+        Ok(Executable {
+            version,
+            virtual_devices,
+            host_device,
+            globals,
+            constants,
+            constant_devices,
+            primitives,
+            primitive_attrs,
+            functions,
+        })
+    }
+
+    /// Writes the payload: the inverse of [`Executable::read`].
+    ///
+    /// # Errors
+    ///
+    /// PAY-62 when the version is none that has this code, PAY-66 for a late constant before 0.9.
+    pub fn write(&self, out: &mut Writer) -> Result<(), Violation> {
+        let mut code = Writer::new();
+        self.write_code(&mut code)?;
+        out.bytes(&code.into_bytes());
+        Ok(())
+    }
+
+    /// Writes the code alone.
+    pub fn write_code(&self, out: &mut Writer) -> Result<(), Violation> {
+        let Some(era) = era_of(&self.version) else {
+            let message = format!("no release `{}` has Relay VM code", self.version);
+            return Err(PAY_62.refused(Kind::Unsupported, message));
+        };
+        out.u64(MAGIC);
+        out.str(&self.version);
+        if era >= 9 {
+            out.vector(&self.virtual_devices, |out, device| {
+                device.device.write(out);
+                if era >= 14 {
+                    out.str(&device.scope);
+                }
+            });
+            out.i32(self.host_device);
+        }
+        write_names(&self.globals, out);
+        out.count(self.constants.len());
+        for constant in &self.constants {
+            constant.write(era, out)?;
+        }
+        if era >= 7 {
+            out.vector(&self.constant_devices, |out, device| out.i64(*device));
+        }
+        write_names(&self.primitives, out);
+        if era >= 8 {
+            out.vector(&self.primitive_attrs, |out, (primitive, attrs)| {
+                out.u64(*primitive);
+                out.vector(attrs, |out, (key, value)| {
+                    out.str(key);
+                    out.str(value);
+                });
+            });
+        }
+        out.vector(&self.functions, |out, function| function.write(era, out));
+        Ok(())
+    }
+}
+
+/// PAY-61 and PAY-62: magic and version; the version's minor number is the era of the code.
+fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation> {
+    let start = cursor.offset();
+    let magic = cursor.u64("magic", PAY_61)?;
+    PAY_61
+        .require(magic == MAGIC, start, || {
+            format!("{magic:#018x} does not start Relay VM code, {MAGIC:#018x} does")
+        })
+        .map_err(|broken| cursor.blame("magic", broken))?;
+    let start = cursor.offset();
+    let version = text(cursor, "version", PAY_62)?;
+    let Some(era) = era_of(&version) else {
+        let message = format!(
+            "no release `{}` has Relay VM code: 0.6 to 0.19 have",
+            version.escape_debug()
+        );
+        let broken = PAY_62.broken(Kind::Unsupported, start, message);
+        return Err(cursor.blame("version", broken));
+    };
+    Ok((version, era))
+}
+
+/// The minor number of a version from 0.6 to 0.19: `0.8.0`, `0.9.dev0`, `0.19.0`.
+fn era_of(version: &str) -> Option<u8> {
+    let rest = version.strip_prefix("0.")?;
+    let minor: u8 = rest.split('.').next()?.parse().ok()?;
+    (6..=19).contains(&minor).then_some(minor)
+}
+
+fn read_devices<'a>(
+    cursor: &mut Cursor<'a>,
+    era: u8,
+) -> Result<(Vec<VirtualDevice<'a>>, i32), Violation> {
+    let devices = cursor.vector(
+        if era >= 14 { 16 } else { 8 },
+        "virtual_devices",
+        |cursor| {
+            Ok(VirtualDevice {
+                device: Device::read(cursor)?,
+                scope: if era >= 14 {
+                    text(cursor, "scope", PAY_64)?
+                } else {
+                    Text::default()
+                },
+            })
+        },
+    )?;
+    let start = cursor.offset();
+    let host = cursor.i32("host_device", PAY_64)?;
+    let kept = usize::try_from(host).is_ok_and(|host| host < devices.len());
+    PAY_65
+        .require(kept, start, || {
+            format!("the host is device {host} of {}", devices.len())
+        })
+        .map_err(|broken| cursor.blame("host_device", broken))?;
+    Ok((devices, host))
+}
+
+/// PAY-67: one device per constant.
+fn read_constant_devices(
+    cursor: &mut Cursor<'_>,
+    era: u8,
+    constants: usize,
+) -> Result<Vec<i64>, Violation> {
+    if era < 7 {
+        return Ok(Vec::new());
+    }
+    let start = cursor.offset();
+    let field = "constant_devices";
+    let devices = cursor.vector(8, field, |cursor| cursor.i64(field, PAY_67))?;
+    PAY_67
+        .require(devices.len() == constants, start, || {
+            format!("{constants} constants and devices for {}", devices.len())
+        })
+        .map_err(|broken| cursor.blame(field, broken))?;
+    Ok(devices)
+}
+
+fn read_attrs<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u64, Attributes<'a>)>, Violation> {
+    cursor.vector(16, "primitive_attrs", |cursor| {
+        let primitive = cursor.u64("primitive", PAY_68)?;
+        let attrs = cursor.vector(16, "attrs", |cursor| {
+            let key = text(cursor, "key", PAY_68)?;
+            Ok((key, text(cursor, "value", PAY_68)?))
+        })?;
+        Ok((primitive, attrs))
+    })
+}
+
+impl<'a> Constant<'a> {
+    /// PAY-66.
+    fn read(
+        cursor: &mut Cursor<'a>,
+        era: u8,
+        findings: &mut Findings,
+    ) -> Result<Constant<'a>, Violation> {
+        let sizing = if era < 7 { Sizing::V0_4 } else { Sizing::V0_7 };
+        let start = cursor.offset();
+        let tag = if era >= 9 {
+            cursor.u32("tag", PAY_66)?
+        } else {
+            0
+        };
+        match tag {
+            0 => TensorRecord::read(cursor, sizing, findings).map(Constant::Tensor),
+            1 => text(cursor, "late", PAY_66).map(Constant::Late),
+            _ => {
+                let message = format!("constant tag {tag}, there are 0 (tensor) and 1 (late)");
+                let broken = PAY_66.broken(Kind::UnknownKind, start, message);
+                Err(cursor.blame("tag", broken))
+            }
+        }
+    }
+
+    fn write(&self, era: u8, out: &mut Writer) -> Result<(), Violation> {
+        match self {
+            Constant::Late(name) if era < 9 => {
+                let message = format!("release 0.{era} cannot load constant `{name}` later");
+                return Err(PAY_66.refused(Kind::Unsupported, message));
+            }
+            Constant::Late(name) => {
+                out.u32(1);
+                out.str(name);
+            }
+            Constant::Tensor(tensor) => {
+                if era >= 9 {
+                    out.u32(0);
+                }
+                tensor.write(out);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Function<'a> {
+    fn read(
+        cursor: &mut Cursor<'a>,
+        globals: &HashSet<&str>,
+        frame: &mut Frame,
+    ) -> Result<Function<'a>, Violation> {
+        let start = cursor.offset();
+        let count = cursor.count(8, "info")?;
+        PAY_69
+            .require(count == 3, start, || {
+                format!("a function starts with 3 strings, here are {count}")
+            })
+            .map_err(|broken| cursor.blame("info", broken))?;
+        let name_at = cursor.offset();
+        let name = text(cursor, "name", PAY_69)?;
+        let known = globals.contains(&*name);
+        PAY_74
+            .require_as(Kind::Missing, known, name_at, || {
+                format!("function `{name}` is not one of the globals")
+            })
+            .map_err(|broken| cursor.blame("name", broken))?;
+        let registers = read_decimal(cursor, "registers")?;
+        let instructions = read_decimal(cursor, "instructions")?;
+        let params = names(cursor, "params", PAY_70)?;
+        let param_devices = read_param_devices(cursor, frame.era, params.len())?;
+        frame.registers = registers;
+        frame.instructions = instructions;
+        // Not reserved: the number is a text, and every instruction is met by its own bytes or found truncated.
+        let mut code = Vec::new();
+        for index in 0..instructions {
+            code.push(cursor.within("code", index, |cursor| {
+                Instruction::read(cursor, frame, index)
+            })?);
+        }
+        Ok(Function {
+            name,
+            registers,
+            params,
+            param_devices,
+            code,
+        })
+    }
+
+    fn write(&self, era: u8, out: &mut Writer) {
+        out.count(3);
+        out.str(&self.name);
+        out.str(&self.registers.to_string());
+        out.str(&self.code.len().to_string());
+        write_names(&self.params, out);
+        if era >= 7 {
+            out.vector(&self.param_devices, |out, device| out.i64(*device));
+        }
+        for instruction in &self.code {
+            out.count(instruction.fields.len().saturating_add(2));
+            out.u64(instruction.hash());
+            out.i64(instruction.opcode);
+            instruction.fields.iter().for_each(|field| out.i64(*field));
+        }
+    }
+}
+
+/// PAY-69: a number as decimal text, in the only way that writes back the same.
+fn read_decimal(cursor: &mut Cursor<'_>, field: &str) -> Result<u64, Violation> {
+    let start = cursor.offset();
+    let digits = text(cursor, field, PAY_69)?;
+    let number = digits.parse::<u64>().ok();
+    let number = number.filter(|number| number.to_string() == *digits);
+    number.ok_or_else(|| {
+        let message = format!("`{}` is not a decimal number", digits.escape_debug());
+        let broken = PAY_69.broken(Kind::Malformed, start, message);
+        cursor.blame(field, broken)
+    })
+}
+
+/// PAY-70: one device per parameter.
+fn read_param_devices(
+    cursor: &mut Cursor<'_>,
+    era: u8,
+    params: usize,
+) -> Result<Vec<i64>, Violation> {
+    if era < 7 {
+        return Ok(Vec::new());
+    }
+    let start = cursor.offset();
+    let field = "param_devices";
+    let devices = cursor.vector(8, field, |cursor| cursor.i64(field, PAY_70))?;
+    PAY_70
+        .require(devices.len() == params, start, || {
+            format!("{params} parameters and devices for {}", devices.len())
+        })
+        .map_err(|broken| cursor.blame(field, broken))?;
+    Ok(devices)
+}

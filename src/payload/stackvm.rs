@@ -1,0 +1,106 @@
+//! The StackVM file (`.stackvm`): functions as stack code, and imports with their payloads.
+//!
+//! | field | bytes | rule |
+//! |---|---|---|
+//! | functions | map of name to StackVM | PAY-55 |
+//! | entry | string: the function that `__tvm_main__` stands for | PAY-55 |
+//! | imports | u64 count; kind and payload of each | PAY-57 |
+//!
+//! A StackVM is a vector of i32 (code), three vectors of strings (texts, external functions, heap names) and two u64
+//! (heap and stack size).
+
+use super::field::{Shape, Slot, names, text, write_names};
+use super::kinds::Form;
+use super::{PAY_55, PAY_56, PAY_57, Payload, Text};
+use crate::release::{Layout, Releases};
+use crate::rule::{Findings, Kind, Violation};
+use crate::wire::{Cursor, Writer};
+
+pub(super) const FORMS: &[Form] = &[Form::new(
+    "0.4",
+    Releases::between(4, 19),
+    &[
+        Slot::new("functions", Shape::StackVms, PAY_55),
+        Slot::new("entry", Shape::Text, PAY_55),
+        Slot::new("imports", Shape::Imports, PAY_57),
+    ],
+)];
+
+/// One function of stack code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackVm<'a> {
+    /// Opcodes and their operands.
+    pub code: Vec<i32>,
+    /// String literals, by index.
+    pub texts: Vec<Text<'a>>,
+    /// Names of the functions that it calls, by index.
+    pub extern_functions: Vec<Text<'a>>,
+    /// Names of its heap cells, by index.
+    pub heap_names: Vec<Text<'a>>,
+    /// How many heap cells it needs.
+    pub heap_size: u64,
+    /// How many stack cells it needs.
+    pub stack_size: u64,
+}
+
+/// The map of functions.
+pub(super) fn read_functions<'a>(
+    cursor: &mut Cursor<'a>,
+) -> Result<Vec<(Text<'a>, StackVm<'a>)>, Violation> {
+    cursor.vector(56, "functions", |cursor| {
+        let name = text(cursor, "name", PAY_55)?;
+        let function = StackVm {
+            code: cursor.vector(4, "code", |cursor| cursor.i32("code", PAY_56))?,
+            texts: names(cursor, "texts", PAY_56)?,
+            extern_functions: names(cursor, "extern_functions", PAY_56)?,
+            heap_names: names(cursor, "heap_names", PAY_56)?,
+            heap_size: cursor.u64("heap_size", PAY_56)?,
+            stack_size: cursor.u64("stack_size", PAY_56)?,
+        };
+        Ok((name, function))
+    })
+}
+
+/// The inverse of [`read_functions`].
+pub(super) fn write_functions(list: &[(Text<'_>, StackVm<'_>)], out: &mut Writer) {
+    out.vector(list, |out, (name, function)| {
+        out.str(name);
+        out.vector(&function.code, |out, word| out.i32(*word));
+        write_names(&function.texts, out);
+        write_names(&function.extern_functions, out);
+        write_names(&function.heap_names, out);
+        out.u64(function.heap_size);
+        out.u64(function.stack_size);
+    });
+}
+
+/// PAY-57: kinds and payloads as the layout of the time stores them, one level deep.
+pub(super) fn read_imports<'a>(
+    layout: Layout,
+    cursor: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<Vec<Payload<'a>>, Violation> {
+    cursor.vector(8, "imports", |cursor| {
+        let start = cursor.offset();
+        let kind = text(cursor, "kind", PAY_57)?;
+        if kind == "stackvm" {
+            let message = "a StackVM module imports another: such a file has one level";
+            return Err(PAY_57.broken(Kind::Unsupported, start, message));
+        }
+        super::read(&kind, layout, cursor, findings)
+    })
+}
+
+/// The inverse of [`read_imports`].
+pub(super) fn write_imports(
+    list: &[Payload<'_>],
+    layout: Layout,
+    out: &mut Writer,
+) -> Result<(), Violation> {
+    out.count(list.len());
+    for import in list {
+        out.str(import.kind());
+        import.write(layout, out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! Vendor runtimes: subgraphs and models that another library runs.
+
+use super::field::{Shape, Slot, text};
+use super::kinds::Form;
+use super::{Bytes, PAY_45, PAY_46, PAY_47, PAY_48, PAY_49, PAY_50, PAY_51, PAY_52, PAY_53, Text};
+use crate::release::Releases;
+use crate::rule::{Kind, Rule, Violation};
+use crate::wire::{Cursor, Writer};
+use std::borrow::Cow;
+
+/// PAY-45. The symbol is the function that runs the subgraph; the names are the constants that it is given once.
+const JSON_RUNTIME: &[Slot] = &[
+    Slot::new("symbol", Shape::Text, PAY_45),
+    Slot::new("graph_json", Shape::Text, PAY_45),
+    Slot::new("const_names", Shape::Names, PAY_45),
+];
+
+pub(super) const JSON_7: &[Form] = &[Form::new("0.7", Releases::from(7), JSON_RUNTIME)];
+pub(super) const JSON_7_23: &[Form] = &[Form::new("0.7", Releases::between(7, 23), JSON_RUNTIME)];
+pub(super) const JSON_8: &[Form] = &[Form::new("0.8", Releases::from(8), JSON_RUNTIME)];
+pub(super) const JSON_8_23: &[Form] = &[Form::new("0.8", Releases::between(8, 23), JSON_RUNTIME)];
+pub(super) const JSON_9: &[Form] = &[Form::new("0.9", Releases::from(9), JSON_RUNTIME)];
+pub(super) const JSON_16: &[Form] = &[Form::new("0.16", Releases::from(16), JSON_RUNTIME)];
+pub(super) const JSON_16_23: &[Form] =
+    &[Form::new("0.16", Releases::between(16, 23), JSON_RUNTIME)];
+pub(super) const JSON_18: &[Form] = &[Form::new("0.18", Releases::from(18), JSON_RUNTIME)];
+pub(super) const JSON_24: &[Form] = &[Form::new("0.24", Releases::from(24), JSON_RUNTIME)];
+
+pub(super) const EXAMPLE_JSON: &[Form] = &[Form::new(
+    "0.6",
+    Releases::between(6, 6),
+    &[Slot::new("graph_json", Shape::Text, PAY_46)],
+)];
+
+pub(super) const COREML: &[Form] = &[Form::new(
+    "0.7",
+    Releases::from(7),
+    &[
+        Slot::new("symbol", Shape::Text, PAY_47),
+        Slot::new("model", Shape::Binary, PAY_47),
+    ],
+)];
+
+pub(super) const ETHOS_N: &[Form] = &[
+    Form::new(
+        "0.10",
+        Releases::between(10, 18),
+        &[Slot::new(
+            "networks",
+            Shape::Networks { sizes: true },
+            PAY_48,
+        )],
+    ),
+    Form::new(
+        "0.7",
+        Releases::between(7, 9),
+        &[Slot::new(
+            "networks",
+            Shape::Networks { sizes: false },
+            PAY_48,
+        )],
+    ),
+];
+
+pub(super) const VITIS_AI: &[Form] = &[Form::new(
+    "0.8",
+    Releases::between(8, 19),
+    &[
+        Slot::new("runtime_module", Shape::Binary, PAY_50),
+        Slot::new("export_path", Shape::Text, PAY_50),
+        Slot::new("symbol", Shape::Text, PAY_50),
+        Slot::new("const_names", Shape::Names, PAY_50),
+    ],
+)];
+
+pub(super) const TORCH: &[Form] = &[Form::new(
+    "0.9",
+    Releases::between(9, 19),
+    &[
+        Slot::new("symbol", Shape::Text, PAY_51),
+        Slot::new("archive", Shape::Binary, PAY_51),
+    ],
+)];
+
+pub(super) const MRVL_SIM: &[Form] = &[Form::new(
+    "0.16",
+    Releases::between(16, 23),
+    &[
+        Slot::new("symbol", Shape::Text, PAY_52),
+        Slot::new("nodes_json", Shape::Text, PAY_52),
+    ],
+)];
+
+pub(super) const MRVL_HW: &[Form] = &[Form::new(
+    "0.19",
+    Releases::between(19, 23),
+    &[
+        Slot::new("symbol", Shape::Text, PAY_53),
+        Slot::new("nodes_json", Shape::Text, PAY_53),
+        Slot::new("binary", Shape::Binary, PAY_53),
+        Slot::new("inputs", Shape::Int, PAY_53),
+        Slot::new("outputs", Shape::Int, PAY_53),
+        Slot::new("batches", Shape::Int, PAY_53),
+    ],
+)];
+
+/// One compiled network of ethos-n.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network<'a> {
+    /// The function that runs it.
+    pub name: Text<'a>,
+    /// The vendor's serialized network.
+    pub compiled: Bytes<'a>,
+    /// Which buffer each input goes to.
+    pub inputs: Vec<u32>,
+    /// Bytes of each input; as many as inputs in form 0.10, none in form 0.7.
+    pub input_sizes: Vec<u32>,
+    /// Which buffer each output comes from.
+    pub outputs: Vec<u32>,
+    /// Bytes of each output; as many as outputs in form 0.10, none in form 0.7.
+    pub output_sizes: Vec<u32>,
+}
+
+/// PAY-48: a count, and the networks. Sizes have no count of their own.
+pub(super) fn read_networks<'a>(
+    cursor: &mut Cursor<'a>,
+    rule: Rule,
+    sizes: bool,
+) -> Result<Vec<Network<'a>>, Violation> {
+    cursor.vector(32, "networks", |cursor| {
+        let name = text(cursor, "name", rule)?;
+        let compiled = Cow::Borrowed(cursor.bytes("compiled", rule)?);
+        let (inputs, input_sizes) = read_buffers(cursor, "inputs", "input_sizes", rule, sizes)?;
+        let (outputs, output_sizes) = read_buffers(cursor, "outputs", "output_sizes", rule, sizes)?;
+        Ok(Network {
+            name,
+            compiled,
+            inputs,
+            input_sizes,
+            outputs,
+            output_sizes,
+        })
+    })
+}
+
+fn read_buffers(
+    cursor: &mut Cursor<'_>,
+    field: &'static str,
+    sizes_field: &'static str,
+    rule: Rule,
+    sizes: bool,
+) -> Result<(Vec<u32>, Vec<u32>), Violation> {
+    let start = cursor.offset();
+    let order = cursor.vector(4, field, |cursor| cursor.u32(field, rule))?;
+    PAY_49
+        .require_as(Kind::Missing, !order.is_empty(), start, || {
+            format!("a network without {field}")
+        })
+        .map_err(|broken| cursor.blame(field, broken))?;
+    let mut list = Vec::new();
+    if sizes {
+        for index in 0..order.len() {
+            list.push(cursor.within(sizes_field, index as u64, |cursor| {
+                cursor.u32(sizes_field, rule)
+            })?);
+        }
+    }
+    Ok((order, list))
+}
+
+/// The inverse of [`read_networks`].
+pub(super) fn write_networks(
+    list: &[Network<'_>],
+    sizes: bool,
+    out: &mut Writer,
+) -> Result<(), Violation> {
+    out.count(list.len());
+    for network in list {
+        out.str(&network.name);
+        out.bytes(&network.compiled);
+        write_buffers(&network.inputs, &network.input_sizes, sizes, out)?;
+        write_buffers(&network.outputs, &network.output_sizes, sizes, out)?;
+    }
+    Ok(())
+}
+
+fn write_buffers(
+    order: &[u32],
+    list: &[u32],
+    sizes: bool,
+    out: &mut Writer,
+) -> Result<(), Violation> {
+    if list.len() != if sizes { order.len() } else { 0 } {
+        let message = format!("{} buffers with {} sizes", order.len(), list.len());
+        return Err(PAY_48.refused(Kind::Malformed, message));
+    }
+    out.vector(order, |out, word| out.u32(*word));
+    list.iter().for_each(|word| out.u32(*word));
+    Ok(())
+}

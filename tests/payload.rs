@@ -1,0 +1,135 @@
+//! Payloads: every golden reads, traces and writes back; what is written reads back.
+#![cfg(feature = "suite")]
+#![allow(missing_docs)]
+
+use serde_json::Value;
+use std::fs;
+use tvmspec::payload::{self, Payload};
+use tvmspec::release::Layout;
+use tvmspec::rule::Findings;
+use tvmspec::wire::{Cursor, Trace, Writer};
+
+/// What the accepted cases read: name, kind, layout, bytes, expected value.
+struct Accepted {
+    id: String,
+    kind: String,
+    layout: Layout,
+    bytes: Vec<u8>,
+    value: Value,
+}
+
+fn golden(path: &str) -> Vec<u8> {
+    fs::read(format!("golden/{path}")).unwrap_or_else(|error| panic!("golden/{path}: {error}"))
+}
+
+fn accepted() -> Vec<Accepted> {
+    let cases = fs::read("conformance/payload/cases.json").unwrap();
+    let cases: Vec<Value> = serde_json::from_slice(&cases).unwrap();
+    let decoded = cases
+        .iter()
+        .filter(|case| case["op"] == "payload.decode" && case["expect"]["accept_file"].is_string());
+    decoded
+        .map(|case| Accepted {
+            id: case["id"].as_str().unwrap().to_owned(),
+            kind: case["args"]["kind"].as_str().unwrap().to_owned(),
+            layout: case["args"]["layout"].as_str().unwrap().parse().unwrap(),
+            bytes: golden(case["input"]["file"].as_str().unwrap()),
+            value: serde_json::from_slice(&golden(case["expect"]["accept_file"].as_str().unwrap()))
+                .unwrap(),
+        })
+        .collect()
+}
+
+fn read<'a>(kind: &str, layout: Layout, bytes: &'a [u8]) -> (Payload<'a>, Findings) {
+    let mut findings = Findings::default();
+    let payload = payload::read(kind, layout, &mut Cursor::new(bytes), &mut findings);
+    (
+        payload.unwrap_or_else(|broken| panic!("{kind}: {broken}")),
+        findings,
+    )
+}
+
+#[test]
+fn goldens_read_as_the_second_reader_reads_them_and_write_back() {
+    let accepted = accepted();
+    assert!(accepted.len() > 20);
+    for Accepted {
+        id,
+        kind,
+        layout,
+        bytes,
+        value,
+    } in accepted
+    {
+        let (payload, findings) = read(&kind, layout, &bytes);
+        assert!(payload.to_json() == value, "{id}: {}", payload.to_json());
+        let mut out = Writer::new();
+        payload.write(layout, &mut out).unwrap();
+        assert!(
+            out.into_bytes() == bytes,
+            "{id} is written differently; {findings:?}"
+        );
+        let again = Payload::from_json(&value).unwrap_or_else(|broken| panic!("{id}: {broken}"));
+        let mut out = Writer::new();
+        again.write(layout, &mut out).unwrap();
+        assert!(
+            out.into_bytes() == bytes,
+            "{id} is written differently from its JSON"
+        );
+    }
+}
+
+#[test]
+fn every_byte_of_a_golden_has_one_field() {
+    for Accepted {
+        id,
+        kind,
+        layout,
+        bytes,
+        ..
+    } in accepted()
+    {
+        let trace = Trace::new();
+        {
+            let mut cursor = Cursor::traced(&bytes, &trace);
+            payload::read(&kind, layout, &mut cursor, &mut Findings::default()).unwrap();
+        }
+        let mut end = 0;
+        for span in trace.into_spans() {
+            assert_eq!(
+                span.start, end,
+                "{id}: gap or overlap at {} ({})",
+                end, span.field
+            );
+            assert!(
+                !span.field.is_empty(),
+                "{id}: byte {} has no name",
+                span.start
+            );
+            end = span.end;
+        }
+        assert_eq!(end, bytes.len() as u64, "{id}: bytes behind the last field");
+    }
+}
+
+#[test]
+fn a_payload_that_is_cut_anywhere_is_refused_in_a_framed_layout() {
+    for Accepted {
+        id,
+        kind,
+        layout,
+        bytes,
+        ..
+    } in accepted()
+    {
+        if layout < Layout::V0_22 {
+            continue;
+        }
+        for length in 0..bytes.len() {
+            let mut findings = Findings::default();
+            let mut cursor = Cursor::new(&bytes[..length]);
+            let result = payload::read(&kind, layout, &mut cursor, &mut findings);
+            assert!(result.is_err(), "{id} reads when cut to {length} bytes");
+        }
+    }
+}
