@@ -53,6 +53,17 @@ impl<'a> Walk<'a> {
         arches: &[F],
         place: &Place,
     ) -> Result<(), Violation> {
+        // Machines that share bytes would let a small file be read many times over.
+        let total = arches
+            .iter()
+            .map(|arch| arch.file_range().1)
+            .fold(0, u64::saturating_add);
+        BLOB_56
+            .require_as(Kind::Truncated, total <= bytes.len() as u64, 0, || {
+                let length = bytes.len();
+                format!("the machines claim {total} bytes together, the file has {length}")
+            })
+            .map_err(|broken| place.blame(broken))?;
         for arch in arches {
             let name = format!("{:?}", arch.architecture()).to_ascii_lowercase();
             self.member(bytes, &name, arch.file_range(), place)?;

@@ -174,6 +174,7 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
     let mut walk = Walk {
         parts: Vec::new(),
         findings: Findings::new(strictness),
+        inflation: tar::inflation_of(bytes.len()),
     };
     let form = walk.visit(
         bytes,
@@ -194,6 +195,8 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
 struct Walk<'a> {
     parts: Vec<Part<'a>>,
     findings: Findings,
+    /// How many bytes may still come out of gzip (BLOB-57), at whatever depth.
+    inflation: u64,
 }
 
 /// Where the bytes at hand lie.

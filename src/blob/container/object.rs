@@ -40,11 +40,12 @@ pub(super) fn read<'a>(
         defined: entry.place != Defined::Nowhere,
         text: entry.text,
     }));
+    let starts = Starts::of(&table);
     for entry in table.iter().filter(|entry| entry.place != Defined::Nowhere) {
         let Some((prefix, layout)) = symbols::blob(&entry.name) else {
             continue;
         };
-        let range = extent(&file, bytes, entry, &table)
+        let range = extent(&file, bytes, entry, &starts)
             .map_err(|broken| broken.in_field(entry.name.clone()))?;
         let (content, size) = bounded(range.bytes, range.known, range.start, findings)
             .map_err(|broken| broken.in_field(entry.name.clone()))?;
@@ -81,12 +82,12 @@ struct Entry {
     text: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Defined {
     /// Undefined: somebody else has it.
     Nowhere,
     /// In the section of a relocatable object file.
-    Section(SectionIndex),
+    Section(usize),
     /// At an address of an image.
     Image,
     /// Defined, but without bytes: common, absolute.
@@ -114,7 +115,7 @@ fn table(file: &object::File<'_>) -> Result<Vec<Entry>, Violation> {
         }
         let place = match symbol.section() {
             _ if symbol.is_undefined() => Defined::Nowhere,
-            SymbolSection::Section(index) if relocatable => Defined::Section(index),
+            SymbolSection::Section(index) if relocatable => Defined::Section(index.0),
             SymbolSection::Section(_) => Defined::Image,
             SymbolSection::Undefined | SymbolSection::None => Defined::Nowhere,
             _ => Defined::NoBytes,
@@ -162,6 +163,13 @@ fn exports(
             format!("the export table cannot be read: {error}"),
         )
     };
+    // Real images have one or two; a hostile one does not get to be searched for each export.
+    let code: Vec<_> = file
+        .sections()
+        .filter(|section| section.kind() == object::SectionKind::Text)
+        .take(16)
+        .map(|section| section.address()..section.address().saturating_add(section.size()))
+        .collect();
     for export in file.exports().map_err(damaged)? {
         let export = export.map_err(damaged)?;
         let ExportTarget::Address { address } = export.target() else {
@@ -174,16 +182,12 @@ fn exports(
         if !seen.insert(name.to_owned()) {
             continue;
         }
-        let holder = file.sections().find(|section| {
-            let end = section.address().saturating_add(section.size());
-            (section.address()..end).contains(&address)
-        });
         entries.push(Entry {
             name: name.to_owned(),
             address,
             size: 0,
             place: Defined::Image,
-            text: holder.is_some_and(|section| section.kind() == object::SectionKind::Text),
+            text: code.iter().any(|range| range.contains(&address)),
         });
     }
     Ok(())
@@ -200,6 +204,29 @@ fn unmangled<'n>(name: &'n str, file: &object::File<'_>) -> &'n str {
     }
 }
 
+/// Where symbols start, sorted: a hostile table is not searched again for each of its blobs.
+struct Starts(Vec<(Defined, u64)>);
+
+impl Starts {
+    fn of(table: &[Entry]) -> Starts {
+        let mut starts: Vec<_> = table
+            .iter()
+            .map(|entry| (entry.place, entry.address))
+            .collect();
+        starts.sort_unstable();
+        Starts(starts)
+    }
+
+    /// The address of the next symbol in the same place.
+    fn next(&self, entry: &Entry) -> Option<u64> {
+        let behind = self
+            .0
+            .partition_point(|start| *start <= (entry.place, entry.address));
+        let (place, address) = self.0.get(behind)?;
+        (*place == entry.place).then_some(*address)
+    }
+}
+
 /// The bytes that a symbol may claim.
 struct Extent<'a> {
     bytes: &'a [u8],
@@ -213,10 +240,10 @@ fn extent<'a>(
     file: &object::File<'a>,
     bytes: &'a [u8],
     entry: &Entry,
-    table: &[Entry],
+    starts: &Starts,
 ) -> Result<Extent<'a>, Violation> {
     let (start, end) = match entry.place {
-        Defined::Section(index) => in_section(file, entry, index)?,
+        Defined::Section(index) => in_section(file, entry, SectionIndex(index))?,
         Defined::Image => in_segment(file, entry)?,
         Defined::NoBytes | Defined::Nowhere => {
             return Err(no_bytes(entry, "is defined without a place"));
@@ -235,12 +262,10 @@ fn extent<'a>(
         own.min(end)
     } else {
         // Nothing says where it ends but the next symbol, or the section.
-        let next = table
-            .iter()
-            .filter(|other| other.place == entry.place && other.address > entry.address)
-            .map(|other| other.address.saturating_sub(entry.address))
-            .min();
-        next.map_or(end, |room| start.saturating_add(room).min(end))
+        let room = starts
+            .next(entry)
+            .map(|next| next.saturating_sub(entry.address));
+        room.map_or(end, |room| start.saturating_add(room).min(end))
     };
     let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
     let content = range.and_then(|(start, end)| bytes.get(start..end));

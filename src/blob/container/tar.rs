@@ -2,8 +2,8 @@
 //! under a limit (BLOB-57).
 
 use super::rules::{BLOB_56, BLOB_57};
-use super::{Part, Place, Walk};
-use crate::rule::{Findings, Kind, Violation};
+use super::{Place, Walk};
+use crate::rule::{Kind, Violation};
 use flate2::read::MultiGzDecoder;
 use std::io::{self, Read};
 
@@ -57,6 +57,22 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// Visits bytes that do not live as long as the file.
+    fn detached(&mut self, bytes: &[u8], place: Place) -> Result<(), Violation> {
+        let mut walk = Walk {
+            parts: Vec::new(),
+            findings: std::mem::take(&mut self.findings),
+            inflation: self.inflation,
+        };
+        walk.visit(bytes, place)?;
+        self.findings = walk.findings;
+        self.inflation = walk.inflation;
+        for part in walk.parts {
+            self.parts.push(part.into_owned());
+        }
+        Ok(())
+    }
+
     /// Every regular file of a tar under gzip.
     pub(super) fn gzip_tar(&mut self, bytes: &'a [u8], place: &Place) -> Result<(), Violation> {
         // Behind the decompressor offsets mean nothing in the file.
@@ -69,7 +85,7 @@ impl<'a> Walk<'a> {
         loop {
             let at = stream.taken;
             let block = stream
-                .read(BLOCK as u64)
+                .read(BLOCK as u64, &mut self.inflation)
                 .map_err(|broken| inside.blame(broken))?;
             if block.is_empty() {
                 return Ok(());
@@ -77,10 +93,12 @@ impl<'a> Walk<'a> {
             let Some(header) = Header::read(&block, at).map_err(|broken| inside.blame(broken))?
             else {
                 // The rest is padding; reading it proves the checksum of the stream.
-                return stream.drain().map_err(|broken| inside.blame(broken));
+                return stream
+                    .drain(&mut self.inflation)
+                    .map_err(|broken| inside.blame(broken));
             };
             let content = stream
-                .read(header.size)
+                .read(header.size, &mut self.inflation)
                 .map_err(|broken| inside.blame(broken))?;
             BLOB_56
                 .require_as(
@@ -95,36 +113,18 @@ impl<'a> Walk<'a> {
                 .map_err(|broken| inside.blame(broken))?;
             let padding = header.padded().saturating_sub(header.size);
             stream
-                .read(padding)
+                .read(padding, &mut self.inflation)
                 .map_err(|broken| inside.blame(broken))?;
             match header.kind {
                 Entry::File => {
                     let inner = inside.inner(&names.name(&header), None);
-                    let (parts, findings) =
-                        detached(&content, inner, std::mem::take(&mut self.findings))?;
-                    self.parts.extend(parts);
-                    self.findings = findings;
+                    self.detached(&content, inner)?;
                 }
                 Entry::LongName => names.next = Some(text_of(&content)),
                 Entry::Other => {}
             }
         }
     }
-}
-
-/// Visits bytes that do not live as long as the file.
-fn detached(
-    bytes: &[u8],
-    place: Place,
-    findings: Findings,
-) -> Result<(Vec<Part<'static>>, Findings), Violation> {
-    let mut walk = Walk {
-        parts: Vec::new(),
-        findings,
-    };
-    walk.visit(bytes, place)?;
-    let parts = walk.parts.into_iter().map(Part::into_owned).collect();
-    Ok((parts, walk.findings))
 }
 
 /// A GNU long name stands in a member of its own before the one that it names.
@@ -225,11 +225,17 @@ fn text_of(field: &[u8]) -> String {
     String::from_utf8_lossy(field.get(..end).unwrap_or_default()).into_owned()
 }
 
-/// A gzip stream that stops when it has grown out of proportion.
+/// What a gzip file of `length` bytes may inflate to, with all that lies in it.
+pub(super) fn inflation_of(length: usize) -> u64 {
+    (length as u64)
+        .saturating_mul(MAX_INFLATION)
+        .saturating_add(FREE_INFLATION)
+}
+
+/// A gzip stream that stops when what it may inflate to is used up.
 struct Stream<'a> {
     decoder: MultiGzDecoder<&'a [u8]>,
     taken: u64,
-    limit: u64,
 }
 
 impl<'a> Stream<'a> {
@@ -237,51 +243,44 @@ impl<'a> Stream<'a> {
         Stream {
             decoder: MultiGzDecoder::new(bytes),
             taken: 0,
-            limit: (bytes.len() as u64)
-                .saturating_mul(MAX_INFLATION)
-                .saturating_add(FREE_INFLATION),
         }
     }
 
     /// The next `size` bytes, fewer at the end. Memory grows with what really comes, not with what `size` says.
-    fn read(&mut self, size: u64) -> Result<Vec<u8>, Violation> {
+    fn read(&mut self, size: u64, left: &mut u64) -> Result<Vec<u8>, Violation> {
         let mut bytes = Vec::new();
-        let room = self.limit.saturating_sub(self.taken).saturating_add(1);
+        let room = left.saturating_add(1);
         let read = (&mut self.decoder)
             .take(size.min(room))
             .read_to_end(&mut bytes);
-        self.account(read, size)?;
+        self.account(read.map(|count| count as u64), left)?;
         Ok(bytes)
     }
 
-    fn drain(&mut self) -> Result<(), Violation> {
-        let room = self.limit.saturating_sub(self.taken).saturating_add(1);
+    fn drain(&mut self, left: &mut u64) -> Result<(), Violation> {
+        let room = left.saturating_add(1);
         let read = io::copy(&mut (&mut self.decoder).take(room), &mut io::sink());
-        self.account(
-            read.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
-            room,
-        )
+        self.account(read, left)
     }
 
-    fn account(&mut self, read: io::Result<usize>, _wanted: u64) -> Result<(), Violation> {
+    fn account(&mut self, read: io::Result<u64>, left: &mut u64) -> Result<(), Violation> {
         let count = read.map_err(|error| {
             let kind = match error.kind() {
                 io::ErrorKind::UnexpectedEof => Kind::Truncated,
                 _ => Kind::Malformed,
             };
-            BLOB_56.broken(
-                kind,
-                self.taken,
-                format!("the gzip stream is damaged: {error}"),
-            )
+            let message = format!("the gzip stream is damaged: {error}");
+            BLOB_56.broken(kind, self.taken, message)
         })?;
-        self.taken = self.taken.saturating_add(count as u64);
-        if self.taken > self.limit {
-            let message = format!(
-                "the gzip stream inflates to more than {} bytes, {MAX_INFLATION} for each of its own",
-                self.limit
-            );
-            return Err(BLOB_57.broken(Kind::Limit, self.taken, message));
+        self.taken = self.taken.saturating_add(count);
+        match left.checked_sub(count) {
+            Some(rest) => *left = rest,
+            None => {
+                let message = format!(
+                    "the gzip stream inflates to more than {MAX_INFLATION} bytes for each byte of the file"
+                );
+                return Err(BLOB_57.broken(Kind::Limit, self.taken, message));
+            }
         }
         Ok(())
     }
