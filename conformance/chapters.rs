@@ -3,7 +3,7 @@
 use super::op::Op;
 use crate::rule::Rule;
 use crate::wire::Span;
-use crate::{blob, import_tree, wire};
+use crate::{blob, import_tree, tensor, wire};
 use serde_json::Value;
 
 /// What the suite knows of a chapter.
@@ -31,10 +31,16 @@ pub const CHAPTERS: &[Chapter] = &[
         trace: Some(super::wire::ops::trace),
     },
     Chapter {
+        name: "tensor",
+        rule_groups: &[tensor::RULES],
+        op_groups: &[super::tensor::ops::OPS],
+        trace: Some(super::tensor::ops::trace),
+    },
+    Chapter {
         name: "import_tree",
         rule_groups: &[import_tree::RULES],
         op_groups: &[super::import_tree::ops::OPS],
-        trace: None,
+        trace: Some(super::import_tree::ops::trace),
     },
     Chapter {
         name: "blob",

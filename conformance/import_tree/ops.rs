@@ -3,7 +3,7 @@
 use crate::conformance::op::{Answer, Op, Refusal, base64, data};
 use crate::import_tree::{Algorithm, ImportTree, json, order};
 use crate::rule::Findings;
-use crate::wire::{Cursor, Writer};
+use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::Value;
 
 /// Every operation of this chapter.
@@ -24,6 +24,17 @@ pub const OPS: &[Op] = &[
         run: ordered,
     },
 ];
+
+/// The fields of both vectors, as far as they can be read.
+pub fn trace(_op: &str, data: &[u8], _args: &Value) -> Vec<Span> {
+    let trace = Trace::new();
+    let mut findings = Findings::default();
+    let mut cursor = Cursor::traced(data, &trace);
+    // A violation ends the reading; the fields before it are what is wanted.
+    let read = ImportTree::read(&mut cursor, &mut findings);
+    let _ = read.and_then(|_| cursor.finish("the import tree", &mut findings));
+    trace.into_spans()
+}
 
 fn decode(args: &Value) -> Result<Answer, Refusal> {
     let bytes = data(args)?;

@@ -4,8 +4,8 @@ use crate::conformance::op::{Answer, Op, Refusal, base64, data};
 use crate::release::Release;
 use crate::rule::Findings;
 use crate::tensor::{Device, Dtype, Params, Sizing, TensorRecord, json};
-use crate::wire::{Cursor, Writer};
-use serde_json::Value;
+use crate::wire::{Cursor, Span, Trace, Writer};
+use serde_json::{Value, json as object};
 
 /// Every operation of this chapter.
 pub const OPS: &[Op] = &[
@@ -33,27 +33,43 @@ pub const OPS: &[Op] = &[
 
 fn decode(args: &Value) -> Result<Answer, Refusal> {
     let bytes = data(args)?;
-    let sizing = sizing(args)?;
     let mut findings = Findings::default();
-    let mut cursor = Cursor::new(&bytes);
+    let value = read(&mut Cursor::new(&bytes), args, &mut findings)?;
+    Ok(Answer::new(value, findings))
+}
+
+/// The fields of the input of `tensor.decode`, as far as it can be read.
+pub fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
+    let trace = Trace::new();
+    let mut cursor = Cursor::traced(data, &trace);
+    // A violation ends the reading; the fields before it are what is wanted.
+    if read(&mut cursor, args, &mut Findings::default()).is_err() && cursor.offset() == 0 {
+        // Nobody's file: show it as the newest release sees it.
+        let newest = object!({ "form": args.get("form"), "release": Release::LAST.to_string() });
+        let _ = read(&mut cursor, &newest, &mut Findings::default());
+    }
+    trace.into_spans()
+}
+
+fn read(cursor: &mut Cursor<'_>, args: &Value, findings: &mut Findings) -> Result<Value, Refusal> {
+    let sizing = sizing(args)?;
     let value = match form(args)? {
         Form::Params => {
             let params = match sizing {
-                Some(sizing) => Params::read(&mut cursor, sizing, &mut findings)?,
-                None => Params::detect(&mut cursor, &mut findings)?.0,
+                Some(sizing) => Params::read(cursor, sizing, findings)?,
+                None => Params::detect(cursor, findings)?.0,
             };
             json::from_params(&params)
         }
         Form::Tensor => {
             let sizing = sizing.unwrap_or(Sizing::V0_7);
-            let record = TensorRecord::read(&mut cursor, sizing, &mut findings)?;
-            json::from_record(&record)
+            json::from_record(&TensorRecord::read(cursor, sizing, findings)?)
         }
-        Form::Dtype => json::from_dtype(Dtype::read(&mut cursor)?),
-        Form::Device => json::from_device(Device::read(&mut cursor)?),
+        Form::Dtype => json::from_dtype(Dtype::read(cursor)?),
+        Form::Device => json::from_device(Device::read(cursor)?),
     };
-    cursor.finish("the file", &mut findings)?;
-    Ok(Answer::new(value, findings))
+    cursor.finish("the file", findings)?;
+    Ok(value)
 }
 
 fn encode(args: &Value) -> Result<Answer, Refusal> {
@@ -88,7 +104,7 @@ fn dtype_text(args: &Value) -> Result<Answer, Refusal> {
 
 fn dtype_parse(args: &Value) -> Result<Answer, Refusal> {
     let dtype = Dtype::parse(text(args)?, release(args)?)?;
-    let three = serde_json::json!([dtype.code, dtype.bits, dtype.lanes]);
+    let three = object!([dtype.code, dtype.bits, dtype.lanes]);
     Ok(Answer::new(three, Findings::default()))
 }
 
