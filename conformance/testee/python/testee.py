@@ -1,0 +1,684 @@
+#!/usr/bin/env python3
+"""A testee for `tvmspec check`, and an independent oracle for expected values: pure Python 3, no dependency.
+
+    tvmspec check --impl "exec:python3 conformance/testee/python/testee.py"
+
+It was written from the prose in spec/ and from observations of released TVM, and shares no code with src/. It speaks the
+exec protocol (`tvmspec check --help-exec`), does the chapters wire, import_tree, the stored forms of tensor, and the library
+binary, and says "unsupported" to everything else. What it cannot know for sure of a rejection (the rule) it does not tell.
+"""
+
+import base64
+import json
+import math
+import struct
+import sys
+
+U64 = 1 << 64
+
+
+class Reject(Exception):
+    """The input breaks a rule."""
+
+    def __init__(self, message, kind=None, offset=None):
+        super().__init__(message)
+        self.kind, self.offset = kind, offset
+
+
+class Unsupported(Exception):
+    """We do not do this."""
+
+
+class Reader:
+    """Bytes and a position. `check` of all: a field lies inside the window."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def left(self):
+        return len(self.data) - self.at
+
+    def take(self, count, what):
+        if count > self.left():
+            raise Reject(f"{what} needs {count} bytes, {self.left()} remain", "truncated", self.at)
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self, form, what="number"):
+        return struct.unpack("<" + form, self.take(struct.calcsize("<" + form), what))[0]
+
+    def u64(self, what="u64"):
+        return self.number("Q", what)
+
+    def bytes(self, what="bytes"):
+        start = self.at
+        length = self.u64(what + " length")
+        try:
+            return self.take(length, what)
+        except Reject:
+            raise Reject(f"{what} needs {length} bytes", "truncated", start + 8) from None
+
+    def text(self, what="string"):
+        start = self.at + 8
+        raw = self.bytes(what)
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Reject(f"{what} is not UTF-8", "malformed", start + error.start) from None
+
+    def count(self, smallest, what="count"):
+        start = self.at
+        count = self.u64(what)
+        if count * smallest > self.left():
+            raise Reject(f"{what} promises {count} elements", "truncated", start)
+        return count
+
+    def vector(self, smallest, read):
+        return [read() for _ in range(self.count(smallest))]
+
+    def words(self):
+        return self.vector(8, self.u64)
+
+    def texts(self):
+        return self.vector(8, self.text)
+
+
+def u64(value):
+    return struct.pack("<Q", value)
+
+
+def string(value):
+    raw = value.encode() if isinstance(value, str) else value
+    return u64(len(raw)) + raw
+
+
+def words(values):
+    return u64(len(values)) + b"".join(map(u64, values))
+
+
+def b64(raw):
+    return base64.b64encode(raw).decode()
+
+
+def data_of(args):
+    return base64.b64decode(args["data"], validate=True)
+
+
+# --- wire: values of a type that the request names ---------------------------------------------------------------
+
+NUMBERS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i", "i64": "q", "f64": "d"}
+
+
+def parse_type(text):
+    """`map<string,u64>` as ["map", ["string"], ["u64"]]."""
+    text = text.replace(" ", "")
+
+    def one(at):
+        end = at
+        while end < len(text) and text[end] not in "<>,":
+            end += 1
+        node = [text[at:end]]
+        if end < len(text) and text[end] == "<":
+            while True:
+                child, end = one(end + 1)
+                node.append(child)
+                if end >= len(text) or text[end] not in ",>":
+                    raise Unsupported(f"type {text}")
+                if text[end] == ">":
+                    return node, end + 1
+        return node, end
+
+    node, end = one(0)
+    if end != len(text):
+        raise Unsupported(f"type {text}")
+    return node
+
+
+def smallest(node):
+    head = node[0]
+    if head == "tuple":
+        return sum(map(smallest, node[1:]))
+    if head in NUMBERS:
+        return struct.calcsize("<" + NUMBERS[head])
+    return 1 if head == "bool" else 8
+
+
+def wire_read(reader, node):
+    head = node[0]
+    if head == "f64":
+        raw = reader.take(8, "f64")
+        value = struct.unpack("<d", raw)[0]
+        return value if math.isfinite(value) else "0x" + raw[::-1].hex()
+    if head in NUMBERS:
+        return reader.number(NUMBERS[head])
+    if head == "bool":
+        value = reader.number("B")
+        if value > 1:
+            raise Reject(f"a bool is {value}", "malformed", reader.at - 1)
+        return bool(value)
+    if head == "string":
+        return reader.text()
+    if head == "bytes":
+        return b64(reader.bytes())
+    if head == "vector":
+        return reader.vector(smallest(node[1]), lambda: wire_read(reader, node[1]))
+    if head == "map":
+        entry = lambda: [wire_read(reader, node[1]), wire_read(reader, node[2])]
+        return reader.vector(smallest(node[1]) + smallest(node[2]), entry)
+    if head == "tuple":
+        return [wire_read(reader, child) for child in node[1:]]
+    raise Unsupported(f"type {head}")
+
+
+def wire_write(node, value):
+    head = node[0]
+    if head == "f64" and isinstance(value, str):
+        return bytes.fromhex(value[2:])[::-1]
+    if head in NUMBERS:
+        return struct.pack("<" + NUMBERS[head], value)
+    if head == "bool":
+        return bytes([value])
+    if head == "string":
+        return string(value)
+    if head == "bytes":
+        return string(base64.b64decode(value))
+    if head == "vector":
+        return u64(len(value)) + b"".join(wire_write(node[1], element) for element in value)
+    if head == "map":
+        pairs = (wire_write(node[1], key) + wire_write(node[2], item) for key, item in value)
+        return u64(len(value)) + b"".join(pairs)
+    if head == "tuple":
+        return b"".join(map(wire_write, node[1:], value))
+    raise Unsupported(f"type {head}")
+
+
+def wire_decode(args):
+    reader = Reader(data_of(args))
+    value = wire_read(reader, parse_type(args["type"]))
+    if reader.left() and args.get("strict"):
+        raise Reject("bytes are left over", "trailing", reader.at)
+    return value
+
+
+def wire_encode(args):
+    return b64(wire_write(parse_type(args["type"]), args["value"]))
+
+
+# --- import_tree: compressed sparse rows, and the order of modules ----------------------------------------------
+
+
+def tree_check(indptr, indices, modules=None):
+    if len(indptr) < 2:
+        raise Reject("there is no module")
+    count = len(indptr) - 1
+    for start, end in zip(indptr, indptr[1:]):
+        if start > end:
+            raise Reject("a row runs backwards")
+    if any(word > len(indices) for word in indptr):
+        raise Reject("a row ends behind the children")
+    for child in indices:
+        if child >= count:
+            raise Reject(f"child {child} of {count} modules")
+    rows = [indices[start:end] for start, end in zip(indptr, indptr[1:])]
+    for module, row in enumerate(rows):
+        if module in row:
+            raise Reject(f"module {module} imports itself")
+    if has_cycle(rows):
+        raise Reject("modules import each other")
+    if modules is not None and modules != count:
+        raise Reject(f"{count} rows for {modules} modules")
+
+
+def has_cycle(rows):
+    """Takes away modules that nobody imports until none is left, or none can be taken."""
+    importers = [0] * len(rows)
+    for row in rows:
+        for child in row:
+            importers[child] += 1
+    free = [module for module, number in enumerate(importers) if number == 0]
+    taken = 0
+    while free:
+        taken += 1
+        for child in rows[free.pop()]:
+            importers[child] -= 1
+            if importers[child] == 0:
+                free.append(child)
+    return taken < len(rows)
+
+
+def tree_read(reader):
+    indptr = reader.words()
+    return {"indptr": indptr, "indices": reader.words()}
+
+
+def tree_decode(args):
+    tree = tree_read(Reader(data_of(args)))
+    tree_check(tree["indptr"], tree["indices"], args.get("modules"))
+    return tree
+
+
+def tree_encode(args):
+    tree = args["value"]
+    tree_check(tree["indptr"], tree["indices"])
+    return b64(words(tree["indptr"]) + words(tree["indices"]))
+
+
+def tree_order(args):
+    modules = args["value"]["modules"]
+    algorithm = args.get("algorithm", "0.8")
+    if not modules:
+        raise Reject("there is no module")
+    for module in modules:
+        if any(child >= len(modules) for child in module["imports"]):
+            raise Reject("an import is not in the graph")
+    imports = [module["imports"] for module in modules]
+    dso = [module["dso"] for module in modules]
+    if algorithm == "0.7":
+        groups = [[module] for module in walk([0], {0}, imports)]
+        return rows_of(groups, imports, keep=True)
+    groups = two_phases(imports, dso)
+    result = rows_of(groups, imports)
+    if algorithm == "topological":
+        return topological(groups, imports)
+    for parent, (start, end) in enumerate(zip(result["indptr"], result["indptr"][1:])):
+        row = result["indices"][start:end]
+        if row and row[0] <= parent:
+            raise Reject("a child is numbered before its parent", "cycle")
+    return result
+
+
+def walk(stack, seen, imports, stop=None):
+    """Takes the module on top and puts its unseen imports on top, first import lowest."""
+    order = []
+    while stack:
+        module = stack.pop()
+        order.append(module)
+        if stop is not None and stop(module):
+            continue
+        for child in imports[module]:
+            if child not in seen:
+                seen.add(child)
+                stack.append(child)
+    return order
+
+
+def two_phases(imports, dso):
+    seen = {0}
+    first = walk([0], seen, imports, stop=lambda module: dso[module])
+    groups = [[module] for module in first if not dso[module]]
+    boundary = [module for module in first if dso[module]]
+    if boundary:
+        host = []
+        groups.append(host)
+        for module in walk(list(boundary), seen, imports):
+            if dso[module]:
+                host.append(module)
+            else:
+                groups.append([module])
+    return groups
+
+
+def rows_of(groups, imports, keep=False):
+    number = {module: place for place, group in enumerate(groups) for module in group}
+    indptr, indices = [0], []
+    for place, group in enumerate(groups):
+        row = [number[child] for module in group for child in imports[module]]
+        if not keep:
+            row = sorted(set(row) - {place})
+        indices += row
+        indptr.append(len(indices))
+    return {"order": groups, "indptr": indptr, "indices": indices}
+
+
+def topological(groups, imports):
+    tree = rows_of(groups, imports)
+    starts = tree["indptr"]
+    rows = [tree["indices"][a:b] for a, b in zip(starts, starts[1:])]
+    left, order = set(range(len(groups))), []
+    while left:
+        waiting = {child for entry in left for child in rows[entry]}
+        free = sorted(left - waiting)
+        if not free:
+            raise Reject("there is a cycle", "cycle")
+        order.append(groups[free[0]])
+        left.remove(free[0])
+    return rows_of(order, imports)
+
+
+# --- tensor: records and parameter files -----------------------------------------------------------------------
+
+RECORD, LIST = 0xDD5E40F096B4A13F, 0xF7E58D4F05049CB7
+NAMES = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
+SMALL = dict(
+    enumerate(
+        "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+        "float8_e8m0fnu float6_e2m3fn float6_e3m2fn float4_e2m1fn".split(),
+        7,
+    )
+)
+
+
+def dtype_text(code, bits, lanes):
+    """The text of 0.27 where it says everything, otherwise the three numbers."""
+    signed = lanes - 65536 if lanes > 32767 else lanes
+    tail = "" if signed == 1 else f"x{signed}" if signed > 1 else f"xvscalex{-signed}"
+    if lanes == 0 or signed == -1:
+        return [code, bits, lanes]
+    if code in NAMES and bits:
+        return f"{NAMES[code]}{bits}{tail}"
+    if code == 3 and bits == 64 and lanes == 1:
+        return "handle"
+    if code == 6 and bits:
+        return f"bool{'' if bits == 8 else bits}{tail}"
+    width = {code: int(name[5]) for code, name in SMALL.items()}
+    if code in SMALL and bits == width[code] and signed > 0:
+        return SMALL[code] + tail
+    return [code, bits, lanes]
+
+
+def dtype_of(value):
+    if isinstance(value, list):
+        return value
+    base, lanes = value, 1
+    if "xvscalex" in value:
+        base, count = value.split("xvscalex")
+        lanes = 65536 - int(count)
+    else:
+        head, cross, count = value.rpartition("x")
+        if cross and count.isdigit() and head:
+            base, lanes = head, int(count)
+    for code, name in SMALL.items():
+        if base == name:
+            return [code, int(name[5]), lanes]
+    if base == "handle":
+        return [3, 64, lanes]
+    for code, name in [(6, "bool"), *NAMES.items()]:
+        digits = base[len(name) :]
+        if base.startswith(name) and (digits.isdigit() or (code == 6 and not digits)):
+            return [code, int(digits or 8), lanes]
+    raise Unsupported(f"dtype {value}")
+
+
+def element_size(sizing, bits, lanes):
+    if sizing == "0.2":
+        return (bits * lanes + 7) // 8
+    return bits // 8 if sizing == "0.4" else (bits + 7) // 8
+
+
+def sizing_of(release):
+    minor = int(release.split(".")[1])
+    return "0.2" if minor <= 3 else "0.4" if minor <= 6 else "0.7"
+
+
+def record_read(reader, sizing):
+    if reader.u64("magic") != RECORD:
+        raise Reject("not a tensor")
+    reserved = reader.u64("reserved")
+    device = [reader.number("i"), reader.number("i")]
+    if device[0] != 1 and sizing != "0.2":
+        raise Reject("the tensor is not on the CPU")
+    ndim = reader.number("i")
+    code, bits, lanes = reader.number("B"), reader.number("B"), reader.number("H")
+    if ndim < 0:
+        raise Reject("ndim is negative")
+    if ndim * 8 > reader.left():
+        raise Reject("ndim promises too much", "truncated")
+    if bits == 0 or lanes == 0:
+        raise Reject("an element of nothing")
+    shape = [reader.number("q") for _ in range(ndim)]
+    if any(extent < 0 for extent in shape):
+        raise Reject("a dimension is negative")
+    size = math.prod(shape) * element_size(sizing, bits, lanes)
+    if size >= 1 << 63:
+        raise Reject("the size does not fit")
+    if reader.number("q") != size:
+        raise Reject(f"data_byte_size is not {size}")
+    data = reader.take(size, "data")
+    tensor = {"dtype": dtype_text(code, bits, lanes), "shape": shape, "device": device, "data": b64(data)}
+    return {**tensor, "reserved": reserved} if reserved else tensor
+
+
+def record_write(tensor):
+    code, bits, lanes = dtype_of(tensor["dtype"])
+    data, shape = base64.b64decode(tensor["data"]), tensor["shape"]
+    head = struct.pack("<QQii", RECORD, tensor.get("reserved", 0), *tensor["device"])
+    head += struct.pack("<iBBH", len(shape), code, bits, lanes)
+    return head + struct.pack(f"<{len(shape)}qq", *shape, len(data)) + data
+
+
+def params_read(data, sizing):
+    reader = Reader(data)
+    if reader.u64("magic") != LIST:
+        raise Reject("not a parameter file")
+    reserved, names = reader.u64("reserved"), reader.texts()
+    if reader.u64("count") != len(names):
+        raise Reject("not as many tensors as names")
+    tensors = [{"name": name, **record_read(reader, sizing)} for name in names]
+    return {"tensors": tensors, **({"reserved": reserved} if reserved else {})}
+
+
+def tensor_decode(args):
+    form, data = args.get("form", "params"), data_of(args)
+    release = args.get("release")
+    if form == "tensor":
+        return record_read(Reader(data), sizing_of(release) if release else "0.7")
+    if form != "params":
+        raise Unsupported(f"form {form}")
+    if release:
+        return params_read(data, sizing_of(release))
+    first = None
+    for sizing in ["0.7", "0.4", "0.2"]:
+        try:
+            return params_read(data, sizing)
+        except Reject as broken:
+            first = first or broken
+    raise first
+
+
+def tensor_encode(args):
+    form, value = args.get("form", "params"), args["value"]
+    if form == "tensor":
+        return b64(record_write(value))
+    if form != "params":
+        raise Unsupported(f"form {form}")
+    names = b"".join(string(tensor["name"]) for tensor in value["tensors"])
+    count = u64(len(value["tensors"]))
+    records = b"".join(map(record_write, value["tensors"]))
+    return b64(u64(LIST) + u64(value.get("reserved", 0)) + count + names + count + records)
+
+
+# --- blob: the library binary. Layouts before 0.22 do not frame payloads, so each kind's grammar finds its end ----
+
+
+def functions(reader, layout):
+    def one():
+        reader.text()
+        reader.text()
+        reader.vector(4, lambda: reader.take(4, "dtype"))
+        reader.texts()
+        if layout == "0.21":
+            reader.vector(4, lambda: reader.take(4, "tag"))
+
+    reader.vector(16, one)
+
+
+def skip_device(reader, layout):
+    reader.text()
+    functions(reader, layout)
+    reader.bytes()
+
+
+def skip_vulkan(reader, layout):
+    reader.text()
+    functions(reader, layout)
+
+    def shader():
+        reader.text()
+        reader.number("I")
+        reader.vector(4, lambda: reader.number("I"))
+
+    reader.vector(20, shader)
+
+
+def skip_webgpu(reader, layout):
+    functions(reader, layout)
+    reader.vector(16, lambda: (reader.text(), reader.text()))
+
+
+def skip_constants(reader, _layout):
+    reader.texts()
+    for _ in range(reader.count(8)):
+        record_read(reader, "0.7")
+    reader.texts()
+    for _ in range(reader.count(8)):
+        reader.texts()
+
+
+def skip_factory(reader, _layout, graph=True):
+    if graph:
+        reader.text()
+    tensors = reader.u64()
+    if len(reader.texts()) != tensors:
+        raise Reject("not as many names as tensors")
+    for _ in range(tensors):
+        record_read(reader, "0.7")
+    reader.text()
+
+
+def skip_c(reader, _layout):
+    for read in (reader.text, reader.text, reader.texts, reader.texts):
+        read()
+
+
+def skip_json_runtime(reader, _layout):
+    for read in (reader.text, reader.text, reader.texts):
+        read()
+
+
+def skip_texts(count):
+    return lambda reader, _layout: [reader.bytes() for _ in range(count)]
+
+
+GRAMMAR = {
+    "metadata": skip_constants,
+    "const_loader": skip_constants,
+    "metadata_module": skip_texts(0),
+    "GraphRuntimeFactory": skip_factory,
+    "GraphExecutorFactory": skip_factory,
+    "AotExecutorFactory": lambda reader, layout: skip_factory(reader, layout, graph=False),
+    "VMExecutable": skip_texts(1),
+    "relax.Executable": skip_texts(1),
+    "relax.VMExecutable": skip_texts(1),
+    "vulkan": skip_vulkan,
+    "webgpu": skip_webgpu,
+    "c": skip_c,
+    "static_library": lambda reader, _layout: (reader.bytes(), reader.texts()),
+    "coreml": skip_texts(2),
+    "torch": skip_texts(2),
+    "mrvl_sim": skip_texts(2),
+    **{kind: skip_device for kind in "cuda opencl metal hip hsaco sdaccel aocl opengl hexagon".split()},
+    **{
+        kind: skip_json_runtime
+        for kind in "dnnl_json arm_compute_lib tensorrt bnns_json clml cublas_json cudnn_json msc_tensorrt nnapi hipblas_json".split()
+    },
+}
+
+
+def blob_body(data):
+    reader = Reader(data)
+    size = reader.u64("nbytes")
+    if size > reader.left():
+        raise Reject("the header promises more than there is")
+    return Reader(data[: 8 + size]), reader
+
+
+def blob_decode(args):
+    layout = args.get("layout")
+    reader, _ = blob_body(data_of(args))
+    reader.at = 8
+    if layout is None:
+        raise Unsupported("we do not detect layouts")
+    tree, modules = None, []
+    if layout == "0.22":
+        tree = tree_read(reader)
+        tree_check(tree["indptr"], tree["indices"])
+        for _ in range(len(tree["indptr"]) - 1):
+            kind = reader.text("kind")
+            modules.append({"kind": kind} if kind == "_lib" else {"kind": kind, "payload": b64(reader.bytes())})
+        return {"layout": layout, "modules": modules, "import_tree": tree}
+    for _ in range(reader.count(8)):
+        kind = reader.text("kind")
+        start = reader.at
+        if kind == "_import_tree" and layout != "0.2":
+            tree = tree_read(reader)
+            continue
+        if kind == "_lib" and layout != "0.2":
+            modules.append({"kind": kind})
+            continue
+        if kind not in GRAMMAR or (kind == "metal" and layout == "0.21"):
+            raise Unsupported(f"the payload of {kind} in layout {layout}")
+        GRAMMAR[kind](reader, layout)
+        modules.append({"kind": kind, "payload": b64(reader.data[start : reader.at])})
+    if tree is not None:
+        tree_check(tree["indptr"], tree["indices"], len(modules))
+    return {"layout": layout, "modules": modules, "import_tree": tree}
+
+
+def blob_encode(args):
+    value = args["value"]
+    layout = args.get("layout") or value["layout"]
+    if value["layout"] != layout:
+        raise Unsupported("we do not convert")
+    tree, body = value["import_tree"], b""
+    framed = string if layout == "0.22" else lambda payload: payload
+    for module in value["modules"]:
+        body += string(module["kind"])
+        if "payload" in module:
+            body += framed(base64.b64decode(module["payload"]))
+    rows = words(tree["indptr"]) + words(tree["indices"]) if tree else b""
+    if layout == "0.22":
+        body = rows + body
+    else:
+        body = u64(len(value["modules"]) + bool(tree)) + body
+        body += string("_import_tree") + rows if tree else b""
+    return b64(u64(len(body)) + body)
+
+
+# --- the protocol ----------------------------------------------------------------------------------------------
+
+OPS = {
+    "wire.decode": wire_decode,
+    "wire.encode": wire_encode,
+    "import_tree.decode": tree_decode,
+    "import_tree.encode": tree_encode,
+    "import_tree.order": tree_order,
+    "tensor.decode": tensor_decode,
+    "tensor.encode": tensor_encode,
+    "blob.decode": blob_decode,
+    "blob.encode": blob_encode,
+}
+
+
+def answer(request):
+    op = request["op"]
+    if op == "hello":
+        return {"ok": {"name": "tvmspec-python-testee", "version": "1", "ops": list(OPS)}}
+    if op not in OPS:
+        return {"unsupported": f"no operation {op}"}
+    try:
+        return {"ok": OPS[op](request.get("args", {}))}
+    except Unsupported as why:
+        return {"unsupported": str(why)}
+    except Reject as broken:
+        told = {"message": str(broken), "kind": broken.kind, "offset": broken.offset}
+        return {"reject": {key: value for key, value in told.items() if value is not None}}
+
+
+def main():
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps({"id": request["id"], **answer(request)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
