@@ -128,7 +128,14 @@ impl Suite {
     /// When a case file is broken; a test of this crate keeps that from being released.
     pub fn embedded() -> &'static Suite {
         static SUITE: OnceLock<Suite> = OnceLock::new();
-        SUITE.get_or_init(|| match Suite::load(spec::CASES) {
+        // Cases of a chapter that is not in the table have nobody to answer them; a test finds such chapters.
+        let known = |file: &str| crate::conformance::chapter(chapter_of(file)).is_some();
+        let files: Vec<(&str, &str)> = spec::CASES
+            .iter()
+            .copied()
+            .filter(|(file, _)| known(file))
+            .collect();
+        SUITE.get_or_init(|| match Suite::load(&files) {
             Ok(suite) => suite,
             Err(problems) => panic!("the cases are broken:\n{}", problems.join("\n")),
         })

@@ -3,7 +3,7 @@
 use super::{Evidence, evidence, headline, judged};
 use crate::conformance::runner::{Outcome, Report};
 use crate::conformance::verdict::Verdict;
-use comfy_table::{CellAlignment, Table, presets::UTF8_HORIZONTAL_ONLY};
+use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
 use std::fmt::Write as _;
 
 /// How many failures are shown in full; the others get a line each.
@@ -94,7 +94,7 @@ fn reasons(out: &mut String, report: &Report<'_>) {
 
 fn table(report: &Report<'_>) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.load_style(ASCII_MARKDOWN);
     table.set_header(["chapter", "cases"].into_iter().chain(Verdict::NAMES));
     for (name, counts) in report.chapters() {
         let numbers = counts.iter().map(|(_, count)| count);
