@@ -322,6 +322,35 @@ fn a_system_library_for_aarch64_links() {
 }
 
 #[test]
+fn a_bomb_in_a_bomb_is_one_bomb() {
+    // The budget is that of the file, not of each level: 12 KiB in the middle do not earn 2 MiB more.
+    let squeeze = |data: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, data).unwrap();
+        encoder.finish().unwrap()
+    };
+    let tar = |data: &[u8]| {
+        let mut header = [0u8; 512];
+        header[0] = b'm';
+        header[124..135].copy_from_slice(format!("{:011o}", data.len()).as_bytes());
+        header[156] = b'0';
+        header[257..263].copy_from_slice(b"ustar\0");
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum::<u32>() + 8 * 32;
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        let padding = vec![0; data.len().next_multiple_of(512) - data.len() + 1024];
+        [&header[..], data, &padding].concat()
+    };
+    let inner = squeeze(&tar(&vec![0; 12 << 20]));
+    let mut whole = inner.clone();
+    for _ in 0..2 {
+        whole = squeeze(&tar(&whole));
+    }
+    let refused = container::open(&whole).unwrap_err();
+    assert_eq!(refused.kind(), Kind::Limit);
+    assert_eq!(refused.rule().id(), "BLOB-57");
+}
+
+#[test]
 fn every_prefix_of_every_container_is_answered() {
     for path in goldens() {
         let whole = std::fs::read(&path).unwrap();

@@ -87,6 +87,8 @@ def images():
         out += b"\0" * (-len(out) % 8 if len(out) > 64 else 64 - len(out))
         out += data
     save("macho-fat.o", bytes(out))
+    struct.pack_into(">II", out, 8 + 20 + 8, 0, len(out))
+    save("macho-fat-shared.o", bytes(out))
 
 
 def sections(data):
