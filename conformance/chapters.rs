@@ -44,8 +44,8 @@ pub const CHAPTERS: &[Chapter] = &[
     },
     Chapter {
         name: "blob",
-        rule_groups: &[blob::container::rules::RULES],
-        op_groups: &[super::blob::containers::OPS],
+        rule_groups: &[blob::RULES, blob::container::rules::RULES],
+        op_groups: &[super::blob::ops::OPS, super::blob::containers::OPS],
         trace: None,
     },
 ];

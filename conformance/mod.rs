@@ -38,6 +38,7 @@ pub mod verdict;
 /// The chapter `blob`.
 pub mod blob {
     pub mod containers;
+    pub mod ops;
 }
 
 /// The chapter `import_tree`.

@@ -1,4 +1,213 @@
-//! The library binary: what TVM embeds into a compiled library, and the files around it.
+//! The library binary: every imported module of a library, and the tree in which they import each other.
+//!
+//! A host library carries it as data under one symbol. Four layouts were released, each named by the release that
+//! introduced it ([`Layout`]); all begin with the same header.
+//!
+//! | field | layouts | bytes | rule |
+//! |---|---|---|---|
+//! | `nbytes` | all | u64, bytes that follow | BLOB-01, BLOB-02 |
+//! | `count` | 0.2, 0.7, 0.21 | u64, entries that follow | BLOB-03 |
+//! | `entry[i].key` | 0.2, 0.7, 0.21 | string | BLOB-04 |
+//! | `entry[i]` payload | 0.2, 0.7, 0.21 | as its kind says, without a length | BLOB-05, BLOB-06 |
+//! | `_import_tree` | 0.7, 0.21 | the last entry: `indptr`, `indices` | BLOB-07 .. BLOB-09 |
+//! | `indptr`, `indices` | 0.22 | the import tree, first | BLOB-10 |
+//! | `module[i].kind` | 0.22 | string, one for each row of the tree | BLOB-10, BLOB-04 |
+//! | `module[i].payload` | 0.22 | u64 length, bytes; absent for `_lib` | BLOB-11 |
+//!
+//! Reading borrows: a payload is a slice of the file. Any input is safe.
 
 pub mod container;
+pub mod convert;
+pub mod detect;
+mod framed;
+pub mod json;
 pub mod pack;
+mod streamed;
+
+use crate::import_tree::ImportTree;
+use crate::payload::{self, Payload};
+use crate::release::Layout;
+use crate::rule::{Findings, Kind, Violation};
+use crate::wire::{Cursor, Trace, Writer};
+use std::borrow::Cow;
+
+crate::rule::rules! {
+    BLOB_01 "BLOB-01"
+    BLOB_02 "BLOB-02"
+    BLOB_03 "BLOB-03"
+    BLOB_04 "BLOB-04"
+    BLOB_05 "BLOB-05"
+    BLOB_06 "BLOB-06"
+    BLOB_07 "BLOB-07"
+    BLOB_08 "BLOB-08"
+    BLOB_09 "BLOB-09"
+    BLOB_10 "BLOB-10"
+    BLOB_11 "BLOB-11"
+    BLOB_12 "BLOB-12"
+    BLOB_13 "BLOB-13"
+    BLOB_14 "BLOB-14"
+    BLOB_15 "BLOB-15"
+    BLOB_16 "BLOB-16"
+    BLOB_17 "BLOB-17"
+    BLOB_18 "BLOB-18"
+}
+
+/// The kind of the entry that stands for the host library itself. It has no payload.
+pub const LIBRARY: &str = "_lib";
+
+/// The key of the entry that holds the import tree in layouts 0.7 and 0.21.
+pub const IMPORT_TREE: &str = "_import_tree";
+
+/// A library binary: modules in their order, and who imports whom.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Blob<'a> {
+    /// The layout that it was read from, or that it is to be written in.
+    pub layout: Layout,
+    /// The modules; the import tree counts them from 0. Module 0 is the root, except in layout 0.2.
+    pub modules: Vec<Module<'a>>,
+    /// Who imports whom. `None` in layout 0.2, and in the blobs of 0.7 and 0.21 that have none.
+    pub tree: Option<ImportTree<'a>>,
+}
+
+/// One module of a [`Blob`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Module<'a> {
+    /// The kind, such as `cuda` (`type_key` before 0.22).
+    pub kind: Cow<'a, str>,
+    /// The bytes of the payload, without a length; `None` for `_lib`.
+    pub payload: Option<Cow<'a, [u8]>>,
+    /// Offset of the first payload byte from the start of the blob; 0 for a module that was never in one.
+    pub offset: u64,
+}
+
+/// What could be read of a blob, up to the violation that stopped it.
+#[derive(Debug)]
+pub struct Partial<'a> {
+    /// Everything before the break; the whole blob if there is none.
+    pub blob: Blob<'a>,
+    /// Oddities up to there.
+    pub findings: Findings,
+    /// Why reading stopped.
+    pub broken: Option<Violation>,
+}
+
+impl<'a> Blob<'a> {
+    /// Reads a blob, header included, and holds it to every rule of its layout.
+    ///
+    /// # Errors
+    ///
+    /// The first broken rule of the chapters wire, tensor, payload, import_tree and blob, with its byte offset from
+    /// the start of the header. Oddities go to `findings`.
+    pub fn read(bytes: &'a [u8], layout: Layout, findings: &mut Findings) -> Result<Blob<'a>, Violation> {
+        let mut blob = Blob::empty(layout);
+        blob.read_into(Cursor::new(bytes), findings)?;
+        Ok(blob)
+    }
+
+    /// Reads as far as the bytes are good.
+    pub fn read_partial(bytes: &'a [u8], layout: Layout, mut findings: Findings) -> Partial<'a> {
+        let mut blob = Blob::empty(layout);
+        let broken = blob.read_into(Cursor::new(bytes), &mut findings).err();
+        Partial { blob, findings, broken }
+    }
+
+    /// [`Blob::read_partial`] with a record of every field, those inside payloads included.
+    pub fn read_traced(bytes: &'a [u8], layout: Layout, mut findings: Findings, trace: &'a Trace) -> Partial<'a> {
+        let mut blob = Blob::empty(layout);
+        let broken = blob.read_into(Cursor::traced(bytes, trace), &mut findings).err();
+        Partial { blob, findings, broken }
+    }
+
+    /// The bytes, header included, in the layout that [`Blob::layout`] names.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-17 when the layout has no words for the content; [`Blob::convert`] says what can be done about it.
+    pub fn write(&self) -> Result<Vec<u8>, Violation> {
+        let mut body = Writer::new();
+        match self.layout {
+            Layout::V0_22 => framed::write(self, &mut body)?,
+            _ => streamed::write(self, &mut body)?,
+        }
+        let body = body.into_bytes();
+        let mut out = Writer::new();
+        out.bytes(&body);
+        Ok(out.into_bytes())
+    }
+
+    /// The modules that module `index` imports, in order.
+    ///
+    /// Without a tree module 0 imports nothing in layouts 0.7 and 0.21; in layout 0.2 no module imports another.
+    pub fn imports(&self, index: usize) -> Vec<usize> {
+        let Some(tree) = &self.tree else { return Vec::new() };
+        tree.children(index).filter_map(|child| usize::try_from(child).ok()).collect()
+    }
+
+    fn empty(layout: Layout) -> Blob<'a> {
+        Blob { layout, modules: Vec::new(), tree: None }
+    }
+
+    fn read_into(&mut self, mut file: Cursor<'a>, findings: &mut Findings) -> Result<(), Violation> {
+        let nbytes = file.u64("nbytes", BLOB_01)?;
+        let here = file.remaining() as u64;
+        BLOB_01
+            .require_as(Kind::Truncated, nbytes <= here, 0, || {
+                format!("the header counts {nbytes} bytes, {here} follow it")
+            })
+            .map_err(|broken| broken.in_field("nbytes"))?;
+        let mut body = file.split(nbytes.min(here), "body")?;
+        match self.layout {
+            Layout::V0_22 => framed::read(self, &mut body, findings)?,
+            _ => streamed::read(self, &mut body, findings)?,
+        }
+        self.check_library(findings)?;
+        if !file.is_at_end() {
+            let left = file.remaining();
+            let message = format!("{left} bytes follow the {nbytes} that the header counts");
+            findings.note(BLOB_02, Kind::Trailing, file.offset(), message)?;
+            file.skip_rest("trailing", BLOB_02);
+        }
+        Ok(())
+    }
+
+    /// BLOB-13: without a `_lib` the code of the host library cannot be reached. Layout 0.2 has none by design, and a
+    /// treeless blob stands for a lone host library.
+    fn check_library(&self, findings: &mut Findings) -> Result<(), Violation> {
+        let has_tree = self.tree.is_some();
+        let has_library = self.modules.iter().any(|module| module.kind == LIBRARY);
+        findings.expect(BLOB_13, Kind::Missing, has_library || !has_tree, 0, || {
+            "no module is `_lib`: no host function of this library can be reached through the tree".into()
+        })
+    }
+
+    /// Adds a module while reading, at `offset`; a second `_lib` breaks BLOB-12.
+    fn push(&mut self, module: Module<'a>, offset: u64) -> Result<(), Violation> {
+        let again = module.kind == LIBRARY && self.modules.iter().any(|earlier| earlier.kind == LIBRARY);
+        BLOB_12.require_as(Kind::Duplicate, !again, offset, || {
+            "a second `_lib`: the host library can stand in the tree once".into()
+        })?;
+        self.modules.push(module);
+        Ok(())
+    }
+}
+
+impl<'a> Module<'a> {
+    /// The payload, decoded; `None` for `_lib`.
+    ///
+    /// # Errors
+    ///
+    /// The first broken rule, at an offset from the start of the blob.
+    pub fn decode(&self, layout: Layout, findings: &mut Findings) -> Result<Option<Payload<'_>>, Violation> {
+        let Some(bytes) = &self.payload else { return Ok(None) };
+        let mut cursor = Cursor::new(bytes).at(self.offset);
+        payload::read(&self.kind, layout, &mut cursor, findings).map(Some)
+    }
+}
+
+/// BLOB-04: what a kind must be to name a module.
+fn check_kind(kind: &str, offset: u64) -> Result<(), Violation> {
+    BLOB_04.require(!kind.is_empty() && !kind.contains('\0'), offset, || {
+        let what = if kind.is_empty() { "is empty" } else { "contains a NUL" };
+        format!("the kind `{}` {what}", kind.escape_default())
+    })
+}

@@ -329,6 +329,19 @@ impl<'a> Payload<'a> {
             .map(|function| (&*function.key, &function.info))
     }
 
+    /// Gives every device function without argument tags one tag 0 for each argument, as compilers from 0.21 on write.
+    pub fn fill_extra_tags(&mut self) {
+        let Payload::Known(known) = self else { return };
+        for field in &mut known.fields {
+            let Field::Functions(list) = field else {
+                continue;
+            };
+            for Function { info, .. } in list {
+                info.arg_extra_tags.resize(info.arg_types.len(), 0);
+            }
+        }
+    }
+
     /// The format: `ptx`, `cl`, `metallib`, ... `None` for kinds without one.
     pub fn format(&self) -> Option<&str> {
         match self.field("format") {

@@ -175,19 +175,20 @@ impl<'a> Cursor<'a> {
     pub fn window(&mut self, field: &str) -> Result<Cursor<'a>, Violation> {
         let before = self.clone();
         let length = self.length(field, WIRE_04)?;
+        self.split(length, field).inspect_err(|_| *self = before)
+    }
+
+    /// A cursor over the next `length` bytes, which keeps offsets, path and trace; this one goes on behind them.
+    pub fn split(&mut self, length: u64, field: &str) -> Result<Cursor<'a>, Violation> {
         let inner = self.clone();
-        match self.advance(length, field) {
-            Ok(window) => Ok(Cursor {
-                window,
-                position: 0,
-                base: inner.offset(),
-                ..inner
-            }),
-            Err(broken) => {
-                *self = before;
-                Err(broken)
-            }
-        }
+        let window = self.advance(length, field)?;
+        let base = inner.offset();
+        Ok(Cursor {
+            window,
+            position: 0,
+            base,
+            ..inner
+        })
     }
 
     /// A u64 count of elements of at least `smallest` bytes each; more than the rest can hold breaks WIRE-06.

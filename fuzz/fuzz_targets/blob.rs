@@ -1,0 +1,82 @@
+//! Any bytes as a library binary, in every layout; and any modules and tree, written and read back.
+#![no_main]
+
+use arbitrary::{Arbitrary, Unstructured};
+use libfuzzer_sys::fuzz_target;
+use std::borrow::Cow;
+use tvmspec::blob::{Blob, LIBRARY, Module, detect::detect};
+use tvmspec::import_tree::ImportTree;
+use tvmspec::release::Layout;
+use tvmspec::rule::{Findings, Strictness};
+use tvmspec::wire::Trace;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((selector, bytes)) = data.split_first() else { return };
+    if selector & 4 == 0 {
+        read(bytes, Layout::ALL[usize::from(selector & 3)]);
+        read(bytes, detect(bytes, None));
+    } else if let Ok(blob) = invented(&mut Unstructured::new(bytes)) {
+        write_and_read_back(&blob);
+    }
+});
+
+fn read(bytes: &[u8], layout: Layout) {
+    let mut findings = Findings::default();
+    let whole = Blob::read(bytes, layout, &mut findings);
+    let trace = Trace::new();
+    let partial = Blob::read_traced(bytes, layout, Findings::default(), &trace);
+    assert_eq!(whole.is_ok(), partial.broken.is_none(), "a partial reading breaks exactly where a whole one does");
+    // Fields never overlap, whatever the bytes.
+    let mut end = 0;
+    for span in trace.into_spans() {
+        assert!(span.start >= end && span.end > span.start, "{span:?} begins before {end}");
+        end = span.end;
+    }
+    let Ok(blob) = whole else { return };
+    if findings.is_empty() {
+        assert!(Blob::read(bytes, layout, &mut Findings::new(Strictness::Strict)).is_ok());
+        let written = blob.write().expect("what was read without findings can be written");
+        assert!(written == bytes, "a canonical blob is written to the same bytes");
+        for end in [bytes.len() / 2, bytes.len().saturating_sub(1)] {
+            assert!(Blob::read(&bytes[..end], layout, &mut Findings::default()).is_err(), "cut at {end}");
+        }
+    }
+    for to in Layout::ALL {
+        if let Ok(converted) = blob.convert(to) {
+            let _ = converted.write();
+        }
+    }
+}
+
+fn invented(from: &mut Unstructured<'_>) -> arbitrary::Result<Blob<'static>> {
+    let count = from.int_in_range(1..=6)?;
+    let library = from.int_in_range(0..=count)?;
+    let mut modules = Vec::new();
+    for index in 0..count {
+        if index == library {
+            modules.push(Module { kind: LIBRARY.into(), payload: None, offset: 0 });
+            continue;
+        }
+        let payload = Vec::<u8>::arbitrary(from)?;
+        modules.push(Module { kind: format!("acme{index}").into(), payload: Some(Cow::Owned(payload)), offset: 0 });
+    }
+    let mut indptr = vec![0_u64];
+    let mut indices = Vec::new();
+    for row in 0..count {
+        for child in row + 1..count {
+            // The first child keeps every module in reach of the root.
+            if child == row + 1 || from.arbitrary()? {
+                indices.push(child as u64);
+            }
+        }
+        indptr.push(indices.len() as u64);
+    }
+    let tree = ImportTree::new(&indptr, &indices, &mut Findings::default()).unwrap();
+    Ok(Blob { layout: Layout::V0_22, modules, tree: Some(tree) })
+}
+
+fn write_and_read_back(blob: &Blob<'_>) {
+    let bytes = blob.write().expect("layout 0.22 holds any modules");
+    let read = Blob::read(&bytes, Layout::V0_22, &mut Findings::default()).expect("what was written can be read");
+    assert_eq!(read.to_json(), blob.to_json());
+}

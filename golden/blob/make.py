@@ -1,0 +1,460 @@
+#!/usr/bin/env python3
+"""Makes golden/blob and its share of conformance/blob/cases.json from blobs that real releases wrote.
+
+    python3 golden/blob/make.py SAMPLES
+
+SAMPLES is the folder of real artifacts. Real blobs are copied, or cut out of their library by the symbol's address and
+size. Broken ones are made here, each by one edit of a real or minimal one, and the edit is the `hand` reasoning. This
+script shares no code with the crate: what it says of a blob is an independent reading.
+"""
+
+import base64
+import json
+import pathlib
+import re
+import struct
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+U64 = struct.Struct("<Q")
+OPS = ("blob.decode", "blob.encode", "blob.detect", "blob.convert")
+cases, manifest = [], {}
+
+
+def u64(*values):
+    return b"".join(U64.pack(v) for v in values)
+
+
+def text(value):
+    value = value.encode() if isinstance(value, str) else value
+    return u64(len(value)) + value
+
+
+def framed(body):
+    return u64(len(body)) + body
+
+
+def patch(data, at, new):
+    return data[:at] + new + data[at + len(new):]
+
+
+def once(data, old, new):
+    assert data.count(old) == 1, (data.count(old), old)
+    return data.replace(old, new)
+
+
+def reframe(data):
+    """The header made true again after an edit of the body."""
+    return framed(data[8:])
+
+
+# ---------------------------------------------------------------------------------------------- reading, independently
+
+def elf_symbol(data, name):
+    shoff, = struct.unpack_from("<Q", data, 0x28)
+    size, count = struct.unpack_from("<HH", data, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, shoff + i * size) for i in range(count)]
+    for section in sections:
+        if section[1] not in (2, 11):
+            continue
+        strings = sections[section[6]]
+        for at in range(section[4], section[4] + section[5], 24):
+            st_name, _, _, shndx, value, length = struct.unpack_from("<IBBHQQ", data, at)
+            start = strings[4] + st_name
+            if shndx and data[start:data.index(b"\0", start)].decode() == name:
+                home = sections[shndx]
+                offset = value - home[3] + home[4]
+                return data[offset:offset + length]
+    raise KeyError(name)
+
+
+def c_array(source):
+    body = re.search(r"\[\d+\] = \{(.*?)\}", source, re.S).group(1)
+    return bytes(int(byte, 16) for byte in re.findall(r"0x[0-9a-f]+", body))
+
+
+def form(layout, modules, tree):
+    """The JSON form. `modules`: kind, or (kind, payload)."""
+    listed = []
+    for module in modules:
+        if isinstance(module, str):
+            listed.append({"kind": module})
+        else:
+            listed.append({"kind": module[0], "payload": base64.b64encode(module[1]).decode()})
+    tree = None if tree is None else {"indptr": tree[0], "indices": tree[1]}
+    return {"layout": layout, "modules": listed, "import_tree": tree}
+
+
+def read_framed(data):
+    """Layout 0.22."""
+    at = 8
+
+    def word():
+        nonlocal at
+        at += 8
+        return U64.unpack_from(data, at - 8)[0]
+
+    def run():
+        nonlocal at
+        length = word()
+        at += length
+        return data[at - length:at]
+
+    indptr = [word() for _ in range(word())]
+    indices = [word() for _ in range(word())]
+    modules = []
+    for _ in indptr[1:]:
+        kind = run().decode()
+        modules.append(kind if kind == "_lib" else (kind, run()))
+    assert at == len(data), (at, len(data))
+    return form("0.22", modules, (indptr, indices))
+
+
+def read_streamed(layout, data, kinds):
+    """The older layouts, cut at the keys that are known to be there in this order."""
+    modules, at, tree = [], 16, None
+    starts = []
+    for kind in kinds:
+        found = data.index(text(kind), at)
+        starts.append((kind, found, found + 8 + len(kind)))
+        at = found + 8 + len(kind)
+    ends = [start for _, start, _ in starts[1:]] + [len(data)]
+    for (kind, _, start), end in zip(starts, ends):
+        if kind == "_import_tree":
+            count = U64.unpack_from(data, start)[0]
+            words = [v for v, in U64.iter_unpack(data[start + 8:end])]
+            tree = (words[:count], words[count + 1:])
+            assert words[count] == len(tree[1])
+        elif kind == "_lib":
+            assert start == end
+            modules.append(kind)
+        else:
+            modules.append((kind, data[start:end]))
+    return form(layout, modules, tree)
+
+
+# ---------------------------------------------------------------------------------------------------------- collecting
+
+def keep(name, data, origin):
+    (HERE / name).write_bytes(data)
+    manifest["blob/" + name] = origin
+    return {"file": "blob/" + name}
+
+
+def case(id, rules, releases, op, input, expect, why, origin, **more):
+    entry = {"id": "blob/" + id, "rules": rules.split(), "releases": releases, "op": op}
+    if "parent" in more:
+        entry["parent"] = "blob/" + more.pop("parent")
+    entry["input"] = input
+    if "args" in more:
+        entry["args"] = more.pop("args")
+    entry["expect"] = expect
+    entry.update(more)
+    entry["why"], entry["origin"] = why, origin
+    cases.append(entry)
+
+
+SPAN = {"0.2": "..0.6", "0.7": "0.7..0.20", "0.21": "0.21..0.21", "0.22": "0.22.."}
+
+
+def real(id, layout, data, value, release, how, rules, why, **more):
+    origin = {"release": release, "how": how}
+    input = keep(id + ".bin", data, origin)
+    case(id, rules, SPAN[layout], "blob.decode", input, {"accept": value}, why, origin, args={"layout": layout}, **more)
+
+
+def broken(id, layout, parent, data, kind, rules, hand, why):
+    input = keep(id + ".bin", data, {"hand": hand})
+    case(id, rules, SPAN[layout], "blob.decode", input, {"reject": kind}, why, {"hand": hand}, parent=parent,
+         args={"layout": layout})
+
+
+def odd(id, layout, data, value, findings, rules, hand, why):
+    input = keep(id + ".bin", data, {"hand": hand})
+    case(id, rules, SPAN[layout], "blob.decode", input, {"accept": value}, why, {"hand": hand}, args={"layout": layout},
+         findings=findings.split(), encode=False)
+
+
+def main(samples):
+    v06, v08, v19, v21, v27 = (samples / f"v0.{n}" for n in ("6", "8", "19", "21", "27"))
+
+    # ------------------------------------------------------------------------------------------------ 0.22, real
+    def framed_sample(id, path, rules, why, name=None):
+        data = (v27 / path).read_bytes()
+        real(id, "0.22", data, read_framed(data), "0.27.0", f"v0.27/{path}", rules, why)
+        return data
+
+    opencl = framed_sample("opencl", "device/opencl.library_bin", "BLOB-01 BLOB-10 BLOB-11 BLOB-12",
+                           "the plainest device library: host code that imports one device module")
+    framed_sample("cuda", "device/cuda.library_bin", "BLOB-11", "the kind most people ship")
+    framed_sample("metal", "device/metal.library_bin", "BLOB-11", "one payload with a map of shaders inside")
+    framed_sample("webgpu", "device/webgpu.library_bin", "BLOB-11", "a payload without a format field")
+    framed_sample("const-loader-c", "misc/const_loader_c.library_bin", "BLOB-10 BLOB-12",
+                  "the root is not the host library: whoever takes module 0 for it calls into nothing")
+    framed_sample("dso-merge", "misc/dso_merge.library_bin", "BLOB-10 BLOB-12",
+                  "two host modules are one `_lib`; whoever counts them as two is off by one from there on")
+    alone = framed_sample("library-alone", "misc/c_alone.library_bin", "BLOB-01 BLOB-10 BLOB-12",
+                          "the smallest blob there is: a tree of one and no payload")
+    framed_sample("relax-vm", "vm/relax_vm.library_bin", "BLOB-10 BLOB-11", "bytecode with constants of every type")
+    data = (v27 / "misc/const_loader_alone.library_bin").read_bytes()
+    origin = {"release": "0.27.0", "how": "v0.27/misc/const_loader_alone.library_bin"}
+    case("no-library", "BLOB-13", "0.22..", "blob.decode", keep("no-library.bin", data, origin),
+         {"accept": read_framed(data)},
+         "a library without host code is legal, but its owner should know that nothing can be called", origin,
+         args={"layout": "0.22"}, findings=["BLOB-13"])
+    data = (v27 / "misc/quirk_nonserializable_omitted.library_bin").read_bytes()
+    origin = {"release": "0.27.0", "how": "v0.27/misc/quirk_nonserializable_omitted.library_bin: the released writer "
+              "left out a module that it had counted"}
+    case("module-left-out", "BLOB-10", "0.22..", "blob.decode", keep("module-left-out.bin", data, origin),
+         {"reject": "truncated"}, "the real writer makes such files; a reader must say which module is missing", origin,
+         parent="library-alone", args={"layout": "0.22"})
+
+    # ------------------------------------------------------------------------------------------- 0.7, 0.21, 0.2, real
+    def streamed_sample(id, layout, release, data, how, kinds, rules, why, **more):
+        real(id, layout, data, read_streamed(layout, data, kinds), release, how, rules, why, **more)
+        return data
+
+    def mblob(name):
+        return (v08 / "modules" / (name + ".mblob")).read_bytes()
+
+    opencl7 = streamed_sample("opencl-0.8", "0.7", "0.8.0", mblob("dev_opencl"), "v0.8/modules/dev_opencl.mblob",
+                              ["_lib", "opencl", "_import_tree"], "BLOB-01 BLOB-03 BLOB-04 BLOB-05",
+                              "payloads have no length here: one byte of misjudgement and the next key is nonsense")
+    streamed_sample("metal-0.8", "0.7", "0.8.0", mblob("dev_metal"), "v0.8/modules/dev_metal.mblob",
+                    ["_lib", "metal", "_import_tree"], "BLOB-05", "the payload of 0.8 is not the one of 0.24")
+    streamed_sample("graph-factory", "0.7", "0.8.0", mblob("graph_factory"), "v0.8/modules/graph_factory.mblob",
+                    ["GraphExecutorFactory", "_lib", "_import_tree"], "BLOB-05 BLOB-08",
+                    "a model: the executor factory on top, the host library below it")
+    streamed_sample("relay-vm", "0.7", "0.8.0", mblob("relay_vm"), "v0.8/modules/relay_vm.mblob",
+                    ["VMExecutable", "_lib", "_import_tree"], "BLOB-05", "bytecode of the Relay VM as payload")
+    streamed_sample("library-alone-0.8", "0.7", "0.8.0", mblob("cpu_llvm"), "v0.8/modules/cpu_llvm.mblob", [],
+                    "BLOB-03", "a lone host library: no entry, no tree, and nothing wrong with that")
+    for id, path, kinds, why in (
+        ("tree3", "tree3.so", ["_lib", "opencl", "metal", "_import_tree"], "a tree of three kinds"),
+        ("opencl-root", "opencl_root.so", ["opencl", "_lib", "_import_tree"],
+         "a device module on top and the host library below: module 0 is not the library"),
+    ):
+        data = elf_symbol((v08 / path).read_bytes(), "__tvm_dev_mblob")
+        kinds = sorted(kinds, key=lambda kind: data.index(text(kind)))
+        streamed_sample(id, "0.7", "0.8.0", data, f"v0.8/{path}, symbol __tvm_dev_mblob", kinds, "BLOB-05 BLOB-08", why)
+    data = elf_symbol((v19 / "host_opencl.so").read_bytes(), "__tvm_dev_mblob")
+    streamed_sample("opencl-0.19", "0.7", "0.19.0", data, "v0.19/host_opencl.so, symbol __tvm_dev_mblob",
+                    ["_lib", "opencl", "_import_tree"], "BLOB-05", "the last release but one of the layout")
+    opencl21 = elf_symbol((v21 / "host_opencl.so").read_bytes(), "__tvm_ffi_library_bin")
+    streamed_sample("opencl-0.21", "0.21", "0.21.0", opencl21, "v0.21/host_opencl.so, symbol __tvm_ffi_library_bin",
+                    ["_lib", "opencl", "_import_tree"], "BLOB-05 BLOB-18",
+                    "the container of 0.7 with the function information of 0.22: the symbol is all that tells them apart")
+    opencl2 = c_array((v06 / "c_opencl.devc.c").read_text())
+    streamed_sample("opencl-0.6", "0.2", "0.6.1", opencl2, "v0.6/c_opencl.devc.c", ["opencl"], "BLOB-03 BLOB-05 BLOB-14",
+                    "no `_lib`, no tree: the library itself is the root")
+    two2 = c_array((v06 / "c_opencl_metal.devc.c").read_text())
+    kinds = sorted(["opencl", "metal"], key=lambda kind: two2.index(text(kind)))
+    streamed_sample("two-imports-0.6", "0.2", "0.6.1", two2, "v0.6/c_opencl_metal.devc.c", kinds, "BLOB-03 BLOB-05",
+                    "two modules of one level: the second begins where the first's grammar ends")
+
+    # ---------------------------------------------------------------------------------------------------- the header
+    n = len(opencl) - 8
+    for id, value, what in (("header-too-long", n + 1, "one more than there is"), ("header-2-62", 2 ** 62, "2^62"),
+                            ("header-all-ones", 2 ** 64 - 1, "2^64-1")):
+        broken(id, "0.22", "opencl", patch(opencl, 0, u64(value)), "truncated", "BLOB-01",
+               f"opencl.bin with nbytes = {what}", "a loader that believes the header reads its neighbour's memory")
+    broken("header-too-long-0.8", "0.7", "opencl-0.8", patch(opencl7, 0, u64(len(opencl7) - 7)), "truncated", "BLOB-01",
+           "opencl-0.8.bin with nbytes one more than there is", "a loader that believes the header reads its neighbour's memory")
+    broken("header-too-short", "0.22", "opencl", patch(opencl, 0, u64(n - 1)), "truncated", "WIRE-01",
+           "opencl.bin with nbytes one less: the code loses its last byte",
+           "the 0.27 loader accepts this and runs a kernel source that ends in a NUL")
+    broken("header-too-short-0.8", "0.7", "opencl-0.8", patch(opencl7, 0, u64(len(opencl7) - 9)), "truncated",
+           "WIRE-01 WIRE-06", "opencl-0.8.bin with nbytes one less: the tree loses its last byte",
+           "a tree that lost its end is no tree")
+    broken("header-zero", "0.22", "opencl", patch(opencl, 0, u64(0)), "truncated", "WIRE-01", "opencl.bin with nbytes = 0",
+           "an empty body has no tree")
+    broken("header-cut", "0.22", "opencl", opencl[:5], "truncated", "WIRE-01", "opencl.bin cut in its header",
+           "a symbol of less than 8 bytes makes a loader read past it")
+    broken("nothing", "0.22", "opencl", b"", "truncated", "WIRE-01", "opencl.bin cut before its first byte",
+           "an empty section is not a blob")
+    odd("bytes-behind", "0.22", opencl + b"\0\0\0", read_framed(opencl), "BLOB-02", "BLOB-02",
+        "opencl.bin with three zero bytes appended", "padding is harmless, a second blob behind the first is not; say so")
+    odd("bytes-inside", "0.22", framed(alone[8:] + b"abc"), read_framed(alone), "WIRE-08", "WIRE-08",
+        "library-alone.bin with three bytes appended and counted",
+        "what no reader looks at is where things are hidden")
+
+    # --------------------------------------------------------------------------------------------- cut at every field
+    for at in (8, 12, 0x10, 0x28, 0x30, 0x38, 0x40, 0x42, 0x44, 0x52, 0x5a, 0x62, 0x64, 0x92, 0x9a, 0xdf, len(opencl) - 1):
+        rules = {0x38: "BLOB-10", 0x44: "BLOB-10"}.get(at, "WIRE-01 WIRE-06")
+        broken(f"cut-at-{at:03x}", "0.22", "opencl", framed(opencl[8:at]), "truncated", rules,
+               f"opencl.bin cut at byte {at:#x}, with a true header", "a download that broke off is refused, wherever it broke")
+    for at in (8, 0x10, 0x18, 0x1c, 0x24, 0x2a, 0x34, 0x5b, 0x98, 0xa0, 0x1a9, 0x1b1, 0x1bd, 0x1dd, len(opencl7) - 1):
+        rules = {0x1c: "BLOB-03", 0x1a9: "BLOB-03"}.get(at, "WIRE-01 WIRE-06 BLOB-03")
+        broken(f"cut-at-{at:03x}-0.8", "0.7", "opencl-0.8", framed(opencl7[8:at]), "truncated", rules,
+               f"opencl-0.8.bin cut at byte {at:#x}, with a true header",
+               "a download that broke off is refused, wherever it broke")
+
+    # ------------------------------------------------------------------------------------------------ counts and strings
+    for id, value in (("rows-2-61", 2 ** 61), ("rows-2-28", 2 ** 28), ("rows-all-ones", 2 ** 64 - 1)):
+        broken(id, "0.22", "opencl", patch(opencl, 8, u64(value)), "truncated", "WIRE-06",
+               f"opencl.bin whose `indptr` counts {value:#x} words",
+               "a reader that reserves before it looks asks for gigabytes")
+    for id, value in (("children-2-61", 2 ** 61), ("children-all-ones", 2 ** 64 - 1)):
+        broken(id, "0.22", "opencl", patch(opencl, 0x28, u64(value)), "truncated", "WIRE-06",
+               f"opencl.bin whose `indices` count {value:#x} words",
+               "a reader that reserves before it looks asks for gigabytes")
+    for id, value in (("kind-all-ones", 2 ** 64 - 1), ("kind-2-63", 2 ** 63), ("kind-2-31", 2 ** 31),
+                      ("kind-one-too-long", len(opencl) - 0x40 + 1)):
+        broken(id, "0.22", "opencl", patch(opencl, 0x38, u64(value)), "truncated", "WIRE-01",
+               f"opencl.bin whose first kind has length {value:#x}",
+               "lengths near 2^64 wrap around when an offset is added to them")
+    for id, value in (("payload-all-ones", 2 ** 64 - 1), ("payload-2-40", 2 ** 40), ("payload-one-too-long", 0x26e)):
+        broken(id, "0.22", "opencl", patch(opencl, 0x52, u64(value)), "truncated", "WIRE-01",
+               f"opencl.bin whose payload has length {value:#x}",
+               "the 0.27 loader allocates this much, reads what there is, and carries on")
+    for id, value in (("count-2-63", 2 ** 63), ("count-all-ones", 2 ** 64 - 1), ("count-one-too-many", 4)):
+        broken(id, "0.7", "opencl-0.8", patch(opencl7, 8, u64(value)), "truncated", "BLOB-03",
+               f"opencl-0.8.bin that counts {value:#x} entries", "a loop to 2^63 is a hang")
+    broken("count-one-too-few", "0.7", "opencl-0.8", patch(opencl7, 8, u64(2)), "missing", "BLOB-09",
+           "opencl-0.8.bin that counts 2 entries, so that the tree is cut off",
+           "released loaders then build another tree than the file's, without a word")
+    broken("kind-not-utf8", "0.22", "opencl", once(opencl, b"opencl", b"open\xff\xfe"), "malformed", "WIRE-05",
+           "opencl.bin with kind `open\\xff\\xfe`", "a kind becomes part of a function's name")
+    broken("kind-not-utf8-0.8", "0.7", "opencl-0.8", once(opencl7, b"opencl", b"open\xff\xfe"), "malformed", "WIRE-05",
+           "opencl-0.8.bin with key `open\\xff\\xfe`", "a kind becomes part of a function's name")
+    broken("kind-empty", "0.22", "opencl", reframe(once(opencl, text("opencl"), text(""))), "malformed", "BLOB-04",
+           "opencl.bin with an empty kind", "the 0.27 reader takes a string of length 0 for the end of the file")
+    broken("kind-empty-0.8", "0.7", "opencl-0.8", reframe(once(opencl7, text("opencl"), text(""))), "malformed", "BLOB-04",
+           "opencl-0.8.bin with an empty key", "there is no loader without a name")
+    broken("kind-with-nul", "0.22", "opencl", once(opencl, b"opencl", b"open\0l"), "malformed", "BLOB-04",
+           "opencl.bin with kind `open\\0l`", "in C the loader's name ends at the NUL, and another loader is called")
+
+    # --------------------------------------------------------------------------------------------------------- modules
+    def blob22(tree, *modules):
+        body = u64(len(tree[0]), *tree[0]) + u64(len(tree[1]), *tree[1])
+        for module in modules:
+            body += text(module) if isinstance(module, (str, bytes)) else text(module[0]) + text(module[1])
+        return framed(body)
+
+    def blob7(*entries):
+        body = u64(len(entries))
+        for entry in entries:
+            if isinstance(entry, str):
+                body += text(entry)
+            elif entry[0] == "_import_tree":
+                indptr, indices = entry[1:]
+                body += text(entry[0]) + u64(len(indptr), *indptr) + u64(len(indices), *indices)
+            else:
+                body += text(entry[0]) + entry[1]
+        return framed(body)
+
+    payload22 = opencl[0x5a:]
+    payload7 = opencl7[0x2a:0x1a9]
+    one = ([0, 1, 1], [1])
+    assert blob22(one, "_lib", ("opencl", payload22)) == opencl
+    assert blob7("_lib", ("opencl", payload7), ("_import_tree", *one)) == opencl7
+
+    unknown = blob22(one, "_lib", ("acme_npu", b"\x01\x02\x03"))
+    hand = "opencl.bin with kind `acme_npu` and three payload bytes"
+    case("unknown-kind", "BLOB-11", "0.22..", "blob.decode", keep("unknown-kind.bin", unknown, {"hand": hand}),
+         {"accept": read_framed(unknown)}, "a vendor's module must survive tools that never heard of it", {"hand": hand},
+         args={"layout": "0.22"})
+    broken("unknown-kind-0.8", "0.7", "opencl-0.8", blob7("_lib", ("acme_npu", b"\x01\x02\x03"), ("_import_tree", *one)),
+           "unknown-kind", "BLOB-06", "opencl-0.8.bin with key `acme_npu` and three payload bytes",
+           "guessing the end of an unknown payload finds keys in its middle")
+    odd("payload-empty", "0.22", blob22(one, "_lib", ("opencl", b"")), form("0.22", ["_lib", ("opencl", b"")], one),
+        "BLOB-15", "BLOB-15", "opencl.bin with a payload of no bytes", "legal by the format, unreadable by every release")
+    broken("two-libraries", "0.22", "library-alone", blob22(one, "_lib", "_lib"), "duplicate", "BLOB-12",
+           "library-alone.bin with a second `_lib` below the first",
+           "the host code finds its imports through whichever came last")
+    broken("two-libraries-0.8", "0.7", "opencl-0.8", blob7("_lib", "_lib", ("_import_tree", *one)), "duplicate", "BLOB-12",
+           "opencl-0.8.bin with a second `_lib` in place of opencl", "0.8 to 0.21 refuse it, 0.7 and 0.22 do not")
+    broken("rows-for-a-missing-module", "0.22", "opencl", blob22(([0, 1, 1, 1], [1]), "_lib", ("opencl", payload22)),
+           "truncated", "BLOB-10 TREE-10", "opencl.bin with one row more in its tree", "which module is missing?")
+    odd("module-without-a-row", "0.22", blob22(([0, 0], []), "_lib", ("opencl", payload22)),
+        form("0.22", ["_lib"], ([0, 0], [])), "WIRE-08", "WIRE-08", "opencl.bin with one row less in its tree",
+        "the module is in the file and in no tree: it is never loaded")
+
+    # ------------------------------------------------------------------------------------------------- tree in 0.7, 0.21
+    broken("tree-missing", "0.7", "opencl-0.8", blob7("_lib", ("opencl", payload7)), "missing", "BLOB-09",
+           "opencl-0.8.bin without its last entry", "released loaders put a new root above everything")
+    broken("tree-twice", "0.7", "opencl-0.8",
+           blob7("_lib", ("opencl", payload7), ("_import_tree", *one), ("_import_tree", *one)), "duplicate", "BLOB-07",
+           "opencl-0.8.bin with its tree twice", "two trees, and the last one wins: which one was checked?")
+    broken("tree-not-last", "0.7", "opencl-0.8", blob7("_lib", ("_import_tree", *one), ("opencl", payload7)), "malformed",
+           "BLOB-08", "opencl-0.8.bin with the tree in the middle", "a reader that stops at the tree misses a module")
+    odd("count-zero-with-entry", "0.7", framed(u64(0) + text("opencl") + payload7), form("0.7", [], None), "BLOB-16",
+        "BLOB-16", "opencl-0.8.bin as a 0.14 writer writes a lone OpenCL root: count 0 and one entry",
+        "the module is in the file, and no loader sees it")
+    broken("library-key-0.6", "0.2", "opencl-0.6", opencl7, "unknown-kind", "BLOB-14", "opencl-0.8.bin read as layout 0.2",
+           "what a 0.6 runtime makes of a library of today")
+    broken("older-bytes", "0.22", "opencl", opencl7, "truncated", "WIRE-06", "opencl-0.8.bin read as layout 0.22",
+           "the mistake that a renamed symbol invites")
+    # As layout 0.7 the tree's words are a count (3), an empty key, and so on.
+    broken("newer-bytes", "0.7", "opencl-0.8", opencl, "malformed", "BLOB-04", "opencl.bin read as layout 0.7",
+           "the mistake that a renamed symbol invites")
+
+    # ------------------------------------------------------------------------------------------------ detection, writing
+    for id, file, symbol, layout in (
+        ("detect-0.22", "opencl", None, "0.22"), ("detect-0.21", "opencl-0.21", None, "0.21"),
+        ("detect-0.7", "opencl-0.8", None, "0.7"), ("detect-0.2", "opencl-0.6", None, "0.2"),
+        ("detect-lone-library", "library-alone-0.8", None, "0.7"),
+        ("detect-by-symbol-0.22", "opencl-0.8", "__tvm_ffi__library_bin", "0.22"),
+        ("detect-by-symbol-0.21", "opencl-0.8", "__tvm_ffi_library_bin", "0.21"),
+        ("detect-by-symbol-0.7", "opencl-0.8", "__tvm_dev_mblob", "0.7"),
+        ("detect-by-symbol-0.2", "opencl-0.6", "__tvm_dev_mblob", "0.2"),
+        ("detect-by-prefixed-symbol", "opencl", "modA___tvm_ffi__library_bin", "0.22"),
+        ("detect-nothing", "nothing", None, "0.7"),
+    ):
+        case(id, "BLOB-18", "0.2..", "blob.detect", {"file": f"blob/{file}.bin"}, {"accept": layout},
+             "read in the wrong layout, a good file looks broken and a broken one may look good",
+             {"hand": f"{file}.bin is of layout {layout} or claimed to be by its symbol"},
+             **({"args": {"symbol": symbol}} if symbol else {}), encode=False)
+    case("write-library-alone", "BLOB-01 BLOB-10", "0.22..", "blob.encode", {"value": read_framed(alone)},
+         {"accept": base64.b64encode(alone).decode()}, "a writer that differs by a byte writes another file",
+         {"release": "0.27.0", "how": "library-alone.bin"})
+    for id, value, why in (
+        ("write-deep-tree-as-0.2", form("0.2", [("opencl", b"x")], ([0, 0], [])), "layout 0.2 has no tree"),
+        ("write-unknown-kind-as-0.7", form("0.7", ["_lib", ("acme_npu", b"x")], one), "no reader could find its end"),
+        ("write-without-a-tree-as-0.22", form("0.22", ["_lib"], None), "layout 0.22 begins with the tree"),
+    ):
+        kind = "missing" if "0.22" in id else "unsupported"
+        case(id, "BLOB-17", "0.2..", "blob.encode", {"value": value}, {"reject": kind},
+             "a writer that bends content to fit makes a file that loads as something else", {"hand": why},
+             parent="write-library-alone")
+    bare = form("0.7", ["_lib"], ([0, 0], []))
+    case("convert-lone-library-to-0.22", "BLOB-17", "0.2..", "blob.convert", {"file": "blob/library-alone-0.8.bin"},
+         {"accept": {**bare, "layout": "0.22"}}, "a library without a tree gets the one that loaders imply",
+         {"hand": "a treeless blob stands for a lone host library"}, args={"layout": "0.7", "to": "0.22"}, encode=False)
+    case("convert-opencl-to-0.22", "BLOB-17", "0.2..", "blob.convert", {"file": "blob/opencl-0.8.bin"},
+         {"accept": form("0.22", ["_lib", ("opencl", widen(payload7))], one)},
+         "function information gained a field in 0.21: a payload copied byte by byte would not load",
+         {"hand": "opencl-0.8.bin with `arg_extra_tags` 0, 0 behind the launch tags"},
+         args={"layout": "0.7", "to": "0.22"}, encode=False)
+    case("convert-opencl-to-0.2", "BLOB-17", "0.2..", "blob.convert", {"file": "blob/opencl-0.8.bin"},
+         {"accept": form("0.2", [("opencl", payload7)], None)}, "an old runtime can still be served",
+         {"hand": "opencl-0.8.bin without `_lib` and tree: the library takes the place of `_lib`"},
+         args={"layout": "0.7", "to": "0.2"}, encode=False)
+    case("convert-device-root-to-0.2", "BLOB-17", "0.2..", "blob.convert", {"file": "blob/opencl-root.bin"},
+         {"reject": "unsupported"}, "0.2 has only one root, the library", {"hand": "opencl-root.bin has a device module on top"},
+         parent="convert-opencl-to-0.2", args={"layout": "0.7", "to": "0.2"})
+
+
+def widen(payload):
+    """An OpenCL payload of 0.7 with the field that 0.21 added: no tag for each of its two arguments."""
+    tags_end = payload.index(b"threadIdx.x") + len("threadIdx.x")
+    return payload[:tags_end] + u64(2) + bytes(8) + payload[tags_end:]
+
+
+def write():
+    path = ROOT / "conformance/blob/cases.json"
+    others = [c for c in json.loads(path.read_text()) if c["op"] not in OPS] if path.exists() else []
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in cases + others)
+    path.write_text(f"[\n{lines}\n]\n")
+    path = ROOT / "golden/manifest.json"
+    listed = {e["file"]: e for e in json.loads(path.read_text())} if path.exists() else {}
+    listed = {file: e for file, e in listed.items() if not (file.startswith("blob/") and file.endswith(".bin") and file.count("/") == 1)}
+    listed.update({file: {"file": file, "origin": origin} for file, origin in manifest.items()})
+    lines = ",\n".join(json.dumps(listed[file], ensure_ascii=False) for file in sorted(listed))
+    path.write_text(f"[\n{lines}\n]\n")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
+    write()

@@ -1,0 +1,98 @@
+//! The same content in another layout.
+
+use super::{BLOB_17, Blob, LIBRARY, Module};
+use crate::import_tree::ImportTree;
+use crate::payload::Payload;
+use crate::release::Layout;
+use crate::rule::{Findings, Kind, Violation};
+use crate::wire::Writer;
+use std::borrow::Cow;
+
+impl<'a> Blob<'a> {
+    /// The same modules and the same imports in layout `to`. Payloads whose form depends on the layout are rewritten.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-17, kind `unsupported`, where `to` cannot hold the content: an unknown kind in a layout without payload
+    /// lengths, anything but a host library that imports leaves in 0.2. Any violation inside a payload that has to be
+    /// rewritten.
+    pub fn convert(&self, to: Layout) -> Result<Blob<'a>, Violation> {
+        if to == self.layout {
+            return Ok(self.clone());
+        }
+        let modules = self.modules.iter().map(|module| module.convert(self.layout, to)).collect::<Result<_, _>>()?;
+        let mut blob = Blob { layout: to, modules, tree: self.tree.clone() };
+        match (self.layout, to) {
+            (Layout::V0_2, _) => blob.put_library_on_top()?,
+            (_, Layout::V0_2) => blob.drop_library()?,
+            (_, Layout::V0_22) if blob.tree.is_none() => blob.put_library_on_top()?,
+            _ => {}
+        }
+        Ok(blob)
+    }
+
+    /// What a loader makes of a blob without a tree: the host library on top, importing every module in order.
+    fn put_library_on_top(&mut self) -> Result<(), Violation> {
+        let imported = self.modules.len() as u64;
+        self.modules.insert(0, Module { kind: LIBRARY.into(), payload: None, offset: 0 });
+        let mut indptr = vec![imported; self.modules.len().saturating_add(1)];
+        if let Some(first) = indptr.first_mut() {
+            *first = 0;
+        }
+        let indices: Vec<u64> = (1..=imported).collect();
+        self.tree = Some(ImportTree::new(&indptr, &indices, &mut Findings::default())?);
+        Ok(())
+    }
+
+    /// Layout 0.2 leaves the root out and has room for one level below it.
+    fn drop_library(&mut self) -> Result<(), Violation> {
+        let refused = |message: &str| Err(BLOB_17.refused(Kind::Unsupported, message));
+        match self.modules.first() {
+            None => return refused("layout 0.2 is not written for a library without imports"),
+            Some(root) if root.kind != LIBRARY => {
+                return refused("the root is not the host library, and layout 0.2 has no other root");
+            }
+            Some(_) => {}
+        }
+        let nested = (1..self.modules.len()).any(|index| !self.imports(index).is_empty());
+        if nested {
+            return refused("a module below the root imports another, and layout 0.2 has one level only");
+        }
+        let order: Vec<usize> = self.imports(0);
+        if order.len().saturating_add(1) != self.modules.len() {
+            return refused("a module is not imported by the root, and layout 0.2 has no other way to hold it");
+        }
+        self.modules = order.iter().filter_map(|index| self.modules.get(*index).cloned()).collect();
+        self.tree = None;
+        Ok(())
+    }
+}
+
+impl<'a> Module<'a> {
+    fn convert(&self, from: Layout, to: Layout) -> Result<Module<'a>, Violation> {
+        let Some(bytes) = &self.payload else { return Ok(self.clone()) };
+        let mut findings = Findings::default();
+        let payload = match self.decode(from, &mut findings)? {
+            Some(Payload::Opaque { .. }) | None if to != Layout::V0_22 => {
+                let message = format!(
+                    "layout {to} has no payload lengths: nobody could find the end of kind `{}`",
+                    self.kind
+                );
+                return Err(BLOB_17.refused(Kind::Unsupported, message));
+            }
+            Some(mut payload) => {
+                if from < Layout::V0_21 && to >= Layout::V0_21 {
+                    payload.fill_extra_tags();
+                }
+                payload
+            }
+            None => return Ok(self.clone()),
+        };
+        let mut out = Writer::new();
+        payload.write(to, &mut out)?;
+        let written = out.into_bytes();
+        let kept = written == bytes.as_ref();
+        let payload = if kept { bytes.clone() } else { Cow::Owned(written) };
+        Ok(Module { kind: self.kind.clone(), payload: Some(payload), offset: if kept { self.offset } else { 0 } })
+    }
+}

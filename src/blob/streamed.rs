@@ -1,0 +1,142 @@
+//! Layouts 0.2, 0.7 and 0.21: a count, then keys and payloads without lengths.
+
+use super::{
+    BLOB_03, BLOB_04, BLOB_05, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob, IMPORT_TREE,
+    LIBRARY, Module, check_kind,
+};
+use crate::import_tree::ImportTree;
+use crate::payload;
+use crate::release::Layout;
+use crate::rule::{Findings, Kind, Violation};
+use crate::wire::{Cursor, Writer};
+use std::borrow::Cow;
+
+pub(super) fn read<'a>(blob: &mut Blob<'a>, body: &mut Cursor<'a>, findings: &mut Findings) -> Result<(), Violation> {
+    let start = body.offset();
+    let count = body.u64("count", BLOB_03)?;
+    // An entry is at least the length of its key.
+    let room = body.remaining() as u64 / 8;
+    BLOB_03
+        .require_as(Kind::Truncated, count <= room, start, || {
+            format!("{count} entries are counted, {} bytes follow", body.remaining())
+        })
+        .map_err(|broken| broken.in_field("count"))?;
+    let mut tree_at = None;
+    for index in 0..count {
+        let entry = body.offset();
+        BLOB_03.require_as(Kind::Truncated, !body.is_at_end(), entry, || {
+            format!("{count} entries are counted, the bytes end after {index}")
+        })?;
+        if body.within("entry", index, |body| read_entry(blob, body, findings))? {
+            BLOB_07.require_as(Kind::Duplicate, tree_at.is_none(), entry, || {
+                "a second `_import_tree`: released readers take the last one".into()
+            })?;
+            tree_at = Some((index, entry));
+        }
+    }
+    check_tree(blob, count, tree_at, start)?;
+    if count == 0 && !body.is_at_end() {
+        let message = format!("no entry is counted, yet {} bytes follow", body.remaining());
+        findings.note(BLOB_16, Kind::Trailing, body.offset(), message)?;
+        body.skip_rest("uncounted", BLOB_16);
+    }
+    body.finish("the last entry", findings)
+}
+
+/// Reads one entry; says whether it was the import tree.
+fn read_entry<'a>(blob: &mut Blob<'a>, body: &mut Cursor<'a>, findings: &mut Findings) -> Result<bool, Violation> {
+    let start = body.offset();
+    let kind = body.str("key", BLOB_04)?;
+    check_kind(kind, start).map_err(|broken| body.blame("key", broken))?;
+    let reserved = kind == LIBRARY || kind == IMPORT_TREE;
+    BLOB_14
+        .require_as(Kind::UnknownKind, !(reserved && blob.layout == Layout::V0_2), start, || {
+            format!("`{kind}` has no meaning before 0.7, and no loader")
+        })
+        .map_err(|broken| body.blame("key", broken))?;
+    if kind == IMPORT_TREE {
+        blob.tree = Some(ImportTree::read(body, findings)?);
+        return Ok(true);
+    }
+    if kind == LIBRARY {
+        blob.push(Module { kind: kind.into(), payload: None, offset: body.offset() }, start)?;
+        return Ok(false);
+    }
+    if !is_known(kind, blob.layout) {
+        return Err(body.blame(
+            "key",
+            BLOB_06.broken(
+                Kind::UnknownKind,
+                start,
+                format!(
+                    "nothing is known of kind `{kind}`: layout {} has no payload lengths, so its end cannot be found",
+                    blob.layout
+                ),
+            ),
+        ));
+    }
+    let (rest, offset) = (body.rest(), body.offset());
+    if !BLOB_05.is_off() {
+        payload::read(kind, blob.layout, body, findings)?;
+    }
+    let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);
+    let bytes = rest.get(..length).unwrap_or_default();
+    blob.push(Module { kind: kind.into(), payload: Some(Cow::Borrowed(bytes)), offset }, start)?;
+    Ok(false)
+}
+
+/// BLOB-07 to BLOB-09: in 0.7 and 0.21 the tree stands last and has a row for every module.
+fn check_tree(blob: &Blob<'_>, count: u64, tree_at: Option<(u64, u64)>, start: u64) -> Result<(), Violation> {
+    if blob.layout == Layout::V0_2 || count == 0 {
+        return Ok(());
+    }
+    let Some((index, offset)) = tree_at else {
+        return BLOB_09.require_as(Kind::Missing, false, start, || {
+            let modules = blob.modules.len();
+            format!("{modules} modules and no `_import_tree`: released readers put them all below a new root")
+        });
+    };
+    BLOB_08.require(index.saturating_add(1) == count, offset, || {
+        format!("`_import_tree` is entry {index} of {count}, it must be the last")
+    })?;
+    match &blob.tree {
+        Some(tree) => tree.check_modules(blob.modules.len()),
+        None => Ok(()),
+    }
+}
+
+/// Whether `kind` has a grammar in `layout`, so that its end can be found.
+fn is_known(kind: &str, layout: Layout) -> bool {
+    payload::kind_info(kind).is_some_and(|info| info.forms_in(layout).next().is_some())
+}
+
+pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
+    let refused = |message: String| Err(BLOB_17.refused(Kind::Unsupported, message));
+    let entries = blob.modules.len().saturating_add(usize::from(blob.tree.is_some()));
+    out.count(entries);
+    for module in &blob.modules {
+        out.str(&module.kind);
+        match &module.payload {
+            Some(payload) if module.kind != LIBRARY => {
+                if !is_known(&module.kind, blob.layout) {
+                    return refused(format!(
+                        "layout {} has no payload lengths: nobody could find the end of kind `{}`",
+                        blob.layout, module.kind
+                    ));
+                }
+                out.raw(payload);
+            }
+            None if module.kind == LIBRARY && blob.layout != Layout::V0_2 => {}
+            _ => return refused(format!("layout {} cannot hold module `{}` this way", blob.layout, module.kind)),
+        }
+    }
+    match &blob.tree {
+        Some(_) if blob.layout == Layout::V0_2 => refused("layout 0.2 has no import tree".into()),
+        Some(tree) => {
+            out.str(IMPORT_TREE);
+            tree.write(out);
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
