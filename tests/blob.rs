@@ -11,7 +11,9 @@ use tvmspec::rule::Findings;
 use tvmspec::wire::Trace;
 
 fn golden(name: &str) -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/blob").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/blob")
+        .join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -43,15 +45,22 @@ fn real_blobs_are_written_to_the_same_bytes() {
         let bytes = golden(name);
         assert_eq!(detect(&bytes, None), layout, "{name}");
         let mut findings = Findings::default();
-        let blob = Blob::read(&bytes, layout, &mut findings).unwrap_or_else(|broken| panic!("{name}: {broken}"));
+        let blob = Blob::read(&bytes, layout, &mut findings)
+            .unwrap_or_else(|broken| panic!("{name}: {broken}"));
         assert!(findings.is_empty(), "{name}: {findings:?}");
         assert!(blob.write().unwrap() == bytes, "{name}");
         // Decoded and encoded, payload by payload.
         for module in &blob.modules {
-            let Some(payload) = module.decode(layout, &mut findings).unwrap() else { continue };
+            let Some(payload) = module.decode(layout, &mut findings).unwrap() else {
+                continue;
+            };
             let mut out = tvmspec::wire::Writer::new();
             payload.write(layout, &mut out).unwrap();
-            assert!(out.into_bytes() == module.payload.as_deref().unwrap(), "{name}: {}", module.kind);
+            assert!(
+                out.into_bytes() == module.payload.as_deref().unwrap(),
+                "{name}: {}",
+                module.kind
+            );
         }
     }
 }
@@ -61,13 +70,19 @@ fn every_prefix_of_a_real_blob_is_refused() {
     for (name, layout) in REAL {
         let bytes = golden(name);
         for end in 0..bytes.len() {
-            assert!(Blob::read(&bytes[..end], layout, &mut Findings::default()).is_err(), "{name} cut at {end}");
+            assert!(
+                Blob::read(&bytes[..end], layout, &mut Findings::default()).is_err(),
+                "{name} cut at {end}"
+            );
             // With a header that is true of what is left, too.
             let mut cut = bytes[..end.max(8)].to_vec();
             let body = cut.len() as u64 - 8;
             cut[..8].copy_from_slice(&body.to_le_bytes());
             if cut.len() < bytes.len() {
-                assert!(Blob::read(&cut, layout, &mut Findings::default()).is_err(), "{name} cut and reframed at {end}");
+                assert!(
+                    Blob::read(&cut, layout, &mut Findings::default()).is_err(),
+                    "{name} cut and reframed at {end}"
+                );
             }
         }
     }
@@ -78,7 +93,11 @@ fn every_byte_of_a_real_blob_has_one_field() {
     for (name, layout) in REAL {
         let bytes = golden(name);
         let trace = Trace::new();
-        assert!(Blob::read_traced(&bytes, layout, Findings::default(), &trace).broken.is_none());
+        assert!(
+            Blob::read_traced(&bytes, layout, Findings::default(), &trace)
+                .broken
+                .is_none()
+        );
         let mut end = 0;
         for span in trace.into_spans() {
             assert_eq!(span.start, end, "{name}: {span:?}");
@@ -94,25 +113,41 @@ fn what_stands_before_an_unknown_kind_is_shown() {
     let partial = Blob::read_partial(&bytes, Layout::V0_7, Findings::default());
     assert_eq!(partial.blob.modules.len(), 1);
     let broken = partial.broken.unwrap();
-    assert_eq!((broken.rule().id(), broken.field()), ("BLOB-06", "entry[1].key"));
+    assert_eq!(
+        (broken.rule().id(), broken.field()),
+        ("BLOB-06", "entry[1].key")
+    );
 }
 
 fn blobs() -> impl Strategy<Value = Blob<'static>> {
     let payloads = prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..8);
     (payloads, any::<u64>()).prop_map(|(payloads, edges)| {
-        let mut modules = vec![Module { kind: LIBRARY.into(), payload: None, offset: 0 }];
+        let mut modules = vec![Module {
+            kind: LIBRARY.into(),
+            payload: None,
+            offset: 0,
+        }];
         for (index, payload) in payloads.into_iter().enumerate() {
-            modules.push(Module { kind: format!("acme{index}").into(), payload: Some(Cow::Owned(payload)), offset: 0 });
+            modules.push(Module {
+                kind: format!("acme{index}").into(),
+                payload: Some(Cow::Owned(payload)),
+                offset: 0,
+            });
         }
         let (mut indptr, mut indices) = (vec![0], Vec::new());
         for row in 0..modules.len() {
             let children = row + 1..modules.len();
-            let chosen = |child: &usize| *child == row + 1 || (edges >> ((row * 8 + child) % 64)) & 1 == 1;
+            let chosen =
+                |child: &usize| *child == row + 1 || (edges >> ((row * 8 + child) % 64)) & 1 == 1;
             indices.extend(children.filter(chosen).map(|child| child as u64));
             indptr.push(indices.len() as u64);
         }
         let tree = ImportTree::new(&indptr, &indices, &mut Findings::default()).unwrap();
-        Blob { layout: Layout::V0_22, modules, tree: Some(tree) }
+        Blob {
+            layout: Layout::V0_22,
+            modules,
+            tree: Some(tree),
+        }
     })
 }
 

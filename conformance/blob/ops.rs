@@ -8,10 +8,26 @@ use serde_json::Value;
 
 /// What a case of this chapter can ask.
 pub const OPS: &[Op] = &[
-    Op { name: "blob.decode", help: "data, layout or symbol (optional): the JSON form of the blob", run: decode },
-    Op { name: "blob.encode", help: "value: the bytes in the layout that the JSON form names", run: encode },
-    Op { name: "blob.detect", help: "data, symbol (optional): the name of the layout", run: detect_layout },
-    Op { name: "blob.convert", help: "data, layout (optional), to: the JSON form in the other layout", run: convert },
+    Op {
+        name: "blob.decode",
+        help: "data, layout or symbol (optional): the JSON form of the blob",
+        run: decode,
+    },
+    Op {
+        name: "blob.encode",
+        help: "value: the bytes in the layout that the JSON form names",
+        run: encode,
+    },
+    Op {
+        name: "blob.detect",
+        help: "data, symbol (optional): the name of the layout",
+        run: detect_layout,
+    },
+    Op {
+        name: "blob.convert",
+        help: "data, layout (optional), to: the JSON form in the other layout",
+        run: convert,
+    },
 ];
 
 fn decode(args: &Value) -> Result<Answer, Refusal> {
@@ -29,12 +45,16 @@ fn encode(args: &Value) -> Result<Answer, Refusal> {
 fn detect_layout(args: &Value) -> Result<Answer, Refusal> {
     let data = op::data(args)?;
     let symbol = args.get("symbol").and_then(Value::as_str);
-    Ok(Answer::new(detect(&data, symbol).name().into(), Findings::default()))
+    Ok(Answer::new(
+        detect(&data, symbol).name().into(),
+        Findings::default(),
+    ))
 }
 
 fn convert(args: &Value) -> Result<Answer, Refusal> {
     let data = op::data(args)?;
-    let to = named_layout(args, "to")?.ok_or_else(|| Refusal::Unsupported("the request has no `to`".into()))?;
+    let to = named_layout(args, "to")?
+        .ok_or_else(|| Refusal::Unsupported("the request has no `to`".into()))?;
     let mut findings = Findings::default();
     let blob = Blob::read(&data, layout(args, &data)?, &mut findings)?;
     Ok(Answer::new(blob.convert(to)?.to_json(), findings))
@@ -47,5 +67,7 @@ fn layout(args: &Value, data: &[u8]) -> Result<Layout, Refusal> {
 
 fn named_layout(args: &Value, field: &str) -> Result<Option<Layout>, Refusal> {
     let name = args.get(field).and_then(Value::as_str);
-    name.map(str::parse).transpose().map_err(Refusal::Unsupported)
+    name.map(str::parse)
+        .transpose()
+        .map_err(Refusal::Unsupported)
 }

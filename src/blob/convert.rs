@@ -20,8 +20,16 @@ impl<'a> Blob<'a> {
         if to == self.layout {
             return Ok(self.clone());
         }
-        let modules = self.modules.iter().map(|module| module.convert(self.layout, to)).collect::<Result<_, _>>()?;
-        let mut blob = Blob { layout: to, modules, tree: self.tree.clone() };
+        let modules = self
+            .modules
+            .iter()
+            .map(|module| module.convert(self.layout, to))
+            .collect::<Result<_, _>>()?;
+        let mut blob = Blob {
+            layout: to,
+            modules,
+            tree: self.tree.clone(),
+        };
         match (self.layout, to) {
             (Layout::V0_2, _) => blob.put_library_on_top()?,
             (_, Layout::V0_2) => blob.drop_library()?,
@@ -34,13 +42,24 @@ impl<'a> Blob<'a> {
     /// What a loader makes of a blob without a tree: the host library on top, importing every module in order.
     fn put_library_on_top(&mut self) -> Result<(), Violation> {
         let imported = self.modules.len() as u64;
-        self.modules.insert(0, Module { kind: LIBRARY.into(), payload: None, offset: 0 });
+        self.modules.insert(
+            0,
+            Module {
+                kind: LIBRARY.into(),
+                payload: None,
+                offset: 0,
+            },
+        );
         let mut indptr = vec![imported; self.modules.len().saturating_add(1)];
         if let Some(first) = indptr.first_mut() {
             *first = 0;
         }
         let indices: Vec<u64> = (1..=imported).collect();
-        self.tree = Some(ImportTree::new(&indptr, &indices, &mut Findings::default())?);
+        self.tree = Some(ImportTree::new(
+            &indptr,
+            &indices,
+            &mut Findings::default(),
+        )?);
         Ok(())
     }
 
@@ -50,19 +69,28 @@ impl<'a> Blob<'a> {
         match self.modules.first() {
             None => return refused("layout 0.2 is not written for a library without imports"),
             Some(root) if root.kind != LIBRARY => {
-                return refused("the root is not the host library, and layout 0.2 has no other root");
+                return refused(
+                    "the root is not the host library, and layout 0.2 has no other root",
+                );
             }
             Some(_) => {}
         }
         let nested = (1..self.modules.len()).any(|index| !self.imports(index).is_empty());
         if nested {
-            return refused("a module below the root imports another, and layout 0.2 has one level only");
+            return refused(
+                "a module below the root imports another, and layout 0.2 has one level only",
+            );
         }
         let order: Vec<usize> = self.imports(0);
         if order.len().saturating_add(1) != self.modules.len() {
-            return refused("a module is not imported by the root, and layout 0.2 has no other way to hold it");
+            return refused(
+                "a module is not imported by the root, and layout 0.2 has no other way to hold it",
+            );
         }
-        self.modules = order.iter().filter_map(|index| self.modules.get(*index).cloned()).collect();
+        self.modules = order
+            .iter()
+            .filter_map(|index| self.modules.get(*index).cloned())
+            .collect();
         self.tree = None;
         Ok(())
     }
@@ -70,7 +98,9 @@ impl<'a> Blob<'a> {
 
 impl<'a> Module<'a> {
     fn convert(&self, from: Layout, to: Layout) -> Result<Module<'a>, Violation> {
-        let Some(bytes) = &self.payload else { return Ok(self.clone()) };
+        let Some(bytes) = &self.payload else {
+            return Ok(self.clone());
+        };
         let mut findings = Findings::default();
         let payload = match self.decode(from, &mut findings)? {
             Some(Payload::Opaque { .. }) | None if to != Layout::V0_22 => {
@@ -92,7 +122,15 @@ impl<'a> Module<'a> {
         payload.write(to, &mut out)?;
         let written = out.into_bytes();
         let kept = written == bytes.as_ref();
-        let payload = if kept { bytes.clone() } else { Cow::Owned(written) };
-        Ok(Module { kind: self.kind.clone(), payload: Some(payload), offset: if kept { self.offset } else { 0 } })
+        let payload = if kept {
+            bytes.clone()
+        } else {
+            Cow::Owned(written)
+        };
+        Ok(Module {
+            kind: self.kind.clone(),
+            payload: Some(payload),
+            offset: if kept { self.offset } else { 0 },
+        })
     }
 }

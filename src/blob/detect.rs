@@ -49,12 +49,19 @@ fn unnamed(bytes: &[u8]) -> Layout {
 /// which the bytes keep every rule is theirs, and where both do, the older one.
 fn by_function_information(bytes: &[u8]) -> Layout {
     let reads = |layout| Blob::read(bytes, layout, &mut Findings::new(Strictness::Strict)).is_ok();
-    if !reads(Layout::V0_7) && reads(Layout::V0_21) { Layout::V0_21 } else { Layout::V0_7 }
+    if !reads(Layout::V0_7) && reads(Layout::V0_21) {
+        Layout::V0_21
+    } else {
+        Layout::V0_7
+    }
 }
 
 /// 0.2 has neither `_lib` nor `_import_tree`; every 0.7 blob with entries has the tree.
 fn old_layout(bytes: &[u8]) -> Layout {
-    if matches!(word(bytes, 8), None | Some(0)) || contains_key(bytes, IMPORT_TREE) || contains_key(bytes, LIBRARY) {
+    if matches!(word(bytes, 8), None | Some(0))
+        || contains_key(bytes, IMPORT_TREE)
+        || contains_key(bytes, LIBRARY)
+    {
         return Layout::V0_7;
     }
     Layout::V0_2

@@ -7,7 +7,11 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
-pub(super) fn read<'a>(blob: &mut Blob<'a>, body: &mut Cursor<'a>, findings: &mut Findings) -> Result<(), Violation> {
+pub(super) fn read<'a>(
+    blob: &mut Blob<'a>,
+    body: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
     let tree = ImportTree::read(body, findings)?;
     let modules = tree.modules();
     // Set at once: a partial reading shows the tree although a module behind it is broken.
@@ -16,27 +20,54 @@ pub(super) fn read<'a>(blob: &mut Blob<'a>, body: &mut Cursor<'a>, findings: &mu
         BLOB_10.require_as(Kind::Truncated, !body.is_at_end(), body.offset(), || {
             format!("the tree has {modules} modules, the bytes end after {index}")
         })?;
-        body.within("module", index as u64, |body| read_module(blob, body, findings))?;
+        body.within("module", index as u64, |body| {
+            read_module(blob, body, findings)
+        })?;
     }
     body.finish("the last module", findings)
 }
 
-fn read_module<'a>(blob: &mut Blob<'a>, body: &mut Cursor<'a>, findings: &mut Findings) -> Result<(), Violation> {
+fn read_module<'a>(
+    blob: &mut Blob<'a>,
+    body: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
     let start = body.offset();
     let kind = body.str("kind", BLOB_04)?;
     check_kind(kind, start).map_err(|broken| body.blame("kind", broken))?;
     if kind == LIBRARY {
-        return blob.push(Module { kind: kind.into(), payload: None, offset: body.offset() }, start);
+        return blob.push(
+            Module {
+                kind: kind.into(),
+                payload: None,
+                offset: body.offset(),
+            },
+            start,
+        );
     }
     if BLOB_11.is_off() {
-        return blob.push(Module { kind: kind.into(), payload: None, offset: body.offset() }, start);
+        return blob.push(
+            Module {
+                kind: kind.into(),
+                payload: None,
+                offset: body.offset(),
+            },
+            start,
+        );
     }
     let mut window = body.window("payload")?;
     let (bytes, offset) = (window.rest(), window.offset());
     findings.expect(BLOB_15, Kind::Truncated, !bytes.is_empty(), offset.saturating_sub(8), || {
         format!("the payload of `{kind}` is empty: released readers take that for the end of the file")
     })?;
-    blob.push(Module { kind: kind.into(), payload: Some(Cow::Borrowed(bytes)), offset }, start)?;
+    blob.push(
+        Module {
+            kind: kind.into(),
+            payload: Some(Cow::Borrowed(bytes)),
+            offset,
+        },
+        start,
+    )?;
     // An empty payload was noted; no grammar has one, so there is nothing more to say about it.
     if bytes.is_empty() {
         return Ok(());
@@ -46,10 +77,17 @@ fn read_module<'a>(blob: &mut Blob<'a>, body: &mut Cursor<'a>, findings: &mut Fi
 
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
     let Some(tree) = &blob.tree else {
-        return Err(BLOB_17.refused(Kind::Missing, "layout 0.22 begins with an import tree, and this blob has none"));
+        return Err(BLOB_17.refused(
+            Kind::Missing,
+            "layout 0.22 begins with an import tree, and this blob has none",
+        ));
     };
     if tree.modules() != blob.modules.len() {
-        let message = format!("the tree has {} rows for {} modules", tree.modules(), blob.modules.len());
+        let message = format!(
+            "the tree has {} rows for {} modules",
+            tree.modules(),
+            blob.modules.len()
+        );
         return Err(BLOB_10.refused(Kind::Malformed, message));
     }
     tree.write(out);
@@ -58,9 +96,14 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
         match &module.payload {
             Some(payload) if module.kind != LIBRARY => out.bytes(payload),
             None if module.kind == LIBRARY => {}
-            Some(_) => return Err(BLOB_17.refused(Kind::Malformed, "`_lib` has no payload in any layout")),
+            Some(_) => {
+                return Err(BLOB_17.refused(Kind::Malformed, "`_lib` has no payload in any layout"));
+            }
             None => {
-                return Err(BLOB_17.refused(Kind::Missing, format!("module `{}` has no payload", module.kind)));
+                return Err(BLOB_17.refused(
+                    Kind::Missing,
+                    format!("module `{}` has no payload", module.kind),
+                ));
             }
         }
     }

@@ -17,9 +17,10 @@ impl Blob<'_> {
     /// The JSON form. `import_tree` is null where there is none.
     pub fn to_json(&self) -> Value {
         let modules: Vec<Value> = self.modules.iter().map(Module::to_json).collect();
-        let tree = self.tree.as_ref().map_or(Value::Null, |tree| {
-            json!({ "indptr": tree.indptr().to_vec(), "indices": tree.indices().to_vec() })
-        });
+        let tree = self.tree.as_ref().map_or(
+            Value::Null,
+            |tree| json!({ "indptr": tree.indptr().to_vec(), "indices": tree.indices().to_vec() }),
+        );
         json!({ "layout": self.layout.name(), "modules": modules, "import_tree": tree })
     }
 }
@@ -31,10 +32,19 @@ impl Blob<'static> {
     ///
     /// BLOB-17 with kind `type` where `value` is not of the form; a TREE rule where its tree breaks one.
     pub fn from_json(value: &Value) -> Result<Blob<'static>, Violation> {
-        let layout = value.get("layout").and_then(Value::as_str).ok_or_else(|| wrong("`layout` must be text"))?;
+        let layout = value
+            .get("layout")
+            .and_then(Value::as_str)
+            .ok_or_else(|| wrong("`layout` must be text"))?;
         let layout = layout.parse().map_err(|error: String| wrong(&error))?;
-        let modules = value.get("modules").and_then(Value::as_array).ok_or_else(|| wrong("`modules` must be a list"))?;
-        let modules = modules.iter().map(Module::from_json).collect::<Result<_, _>>()?;
+        let modules = value
+            .get("modules")
+            .and_then(Value::as_array)
+            .ok_or_else(|| wrong("`modules` must be a list"))?;
+        let modules = modules
+            .iter()
+            .map(Module::from_json)
+            .collect::<Result<_, _>>()?;
         let tree = match value.get("import_tree") {
             None | Some(Value::Null) => None,
             Some(tree) => {
@@ -42,12 +52,22 @@ impl Blob<'static> {
                     let list = tree.get(field).and_then(Value::as_array)?;
                     list.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>()
                 };
-                let indptr = words("indptr").ok_or_else(|| wrong("`indptr` must be a list of integers"))?;
-                let indices = words("indices").ok_or_else(|| wrong("`indices` must be a list of integers"))?;
-                Some(ImportTree::new(&indptr, &indices, &mut Findings::default())?)
+                let indptr =
+                    words("indptr").ok_or_else(|| wrong("`indptr` must be a list of integers"))?;
+                let indices = words("indices")
+                    .ok_or_else(|| wrong("`indices` must be a list of integers"))?;
+                Some(ImportTree::new(
+                    &indptr,
+                    &indices,
+                    &mut Findings::default(),
+                )?)
             }
         };
-        Ok(Blob { layout, modules, tree })
+        Ok(Blob {
+            layout,
+            modules,
+            tree,
+        })
     }
 }
 
@@ -64,16 +84,29 @@ impl Module<'_> {
 
 impl Module<'static> {
     fn from_json(value: &Value) -> Result<Module<'static>, Violation> {
-        let kind = value.get("kind").and_then(Value::as_str).ok_or_else(|| wrong("a module's `kind` must be text"))?;
+        let kind = value
+            .get("kind")
+            .and_then(Value::as_str)
+            .ok_or_else(|| wrong("a module's `kind` must be text"))?;
         let payload = match value.get("payload") {
             None | Some(Value::Null) if kind == LIBRARY => None,
             Some(Value::String(text)) => {
-                let bytes = BASE64_STANDARD.decode(text).map_err(|_| wrong("`payload` is not base64"))?;
+                let bytes = BASE64_STANDARD
+                    .decode(text)
+                    .map_err(|_| wrong("`payload` is not base64"))?;
                 Some(Cow::Owned(bytes))
             }
-            _ => return Err(wrong("a module other than `_lib` must have base64 as `payload`")),
+            _ => {
+                return Err(wrong(
+                    "a module other than `_lib` must have base64 as `payload`",
+                ));
+            }
         };
-        Ok(Module { kind: Cow::Owned(kind.to_owned()), payload, offset: 0 })
+        Ok(Module {
+            kind: Cow::Owned(kind.to_owned()),
+            payload,
+            offset: 0,
+        })
     }
 }
 

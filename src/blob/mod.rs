@@ -98,7 +98,11 @@ impl<'a> Blob<'a> {
     ///
     /// The first broken rule of the chapters wire, tensor, payload, import_tree and blob, with its byte offset from
     /// the start of the header. Oddities go to `findings`.
-    pub fn read(bytes: &'a [u8], layout: Layout, findings: &mut Findings) -> Result<Blob<'a>, Violation> {
+    pub fn read(
+        bytes: &'a [u8],
+        layout: Layout,
+        findings: &mut Findings,
+    ) -> Result<Blob<'a>, Violation> {
         let mut blob = Blob::empty(layout);
         blob.read_into(Cursor::new(bytes), findings)?;
         Ok(blob)
@@ -108,14 +112,29 @@ impl<'a> Blob<'a> {
     pub fn read_partial(bytes: &'a [u8], layout: Layout, mut findings: Findings) -> Partial<'a> {
         let mut blob = Blob::empty(layout);
         let broken = blob.read_into(Cursor::new(bytes), &mut findings).err();
-        Partial { blob, findings, broken }
+        Partial {
+            blob,
+            findings,
+            broken,
+        }
     }
 
     /// [`Blob::read_partial`] with a record of every field, those inside payloads included.
-    pub fn read_traced(bytes: &'a [u8], layout: Layout, mut findings: Findings, trace: &'a Trace) -> Partial<'a> {
+    pub fn read_traced(
+        bytes: &'a [u8],
+        layout: Layout,
+        mut findings: Findings,
+        trace: &'a Trace,
+    ) -> Partial<'a> {
         let mut blob = Blob::empty(layout);
-        let broken = blob.read_into(Cursor::traced(bytes, trace), &mut findings).err();
-        Partial { blob, findings, broken }
+        let broken = blob
+            .read_into(Cursor::traced(bytes, trace), &mut findings)
+            .err();
+        Partial {
+            blob,
+            findings,
+            broken,
+        }
     }
 
     /// The bytes, header included, in the layout that [`Blob::layout`] names.
@@ -139,15 +158,27 @@ impl<'a> Blob<'a> {
     ///
     /// Without a tree module 0 imports nothing in layouts 0.7 and 0.21; in layout 0.2 no module imports another.
     pub fn imports(&self, index: usize) -> Vec<usize> {
-        let Some(tree) = &self.tree else { return Vec::new() };
-        tree.children(index).filter_map(|child| usize::try_from(child).ok()).collect()
+        let Some(tree) = &self.tree else {
+            return Vec::new();
+        };
+        tree.children(index)
+            .filter_map(|child| usize::try_from(child).ok())
+            .collect()
     }
 
     fn empty(layout: Layout) -> Blob<'a> {
-        Blob { layout, modules: Vec::new(), tree: None }
+        Blob {
+            layout,
+            modules: Vec::new(),
+            tree: None,
+        }
     }
 
-    fn read_into(&mut self, mut file: Cursor<'a>, findings: &mut Findings) -> Result<(), Violation> {
+    fn read_into(
+        &mut self,
+        mut file: Cursor<'a>,
+        findings: &mut Findings,
+    ) -> Result<(), Violation> {
         let nbytes = file.u64("nbytes", BLOB_01)?;
         let here = file.remaining() as u64;
         BLOB_01
@@ -182,7 +213,8 @@ impl<'a> Blob<'a> {
 
     /// Adds a module while reading, at `offset`; a second `_lib` breaks BLOB-12.
     fn push(&mut self, module: Module<'a>, offset: u64) -> Result<(), Violation> {
-        let again = module.kind == LIBRARY && self.modules.iter().any(|earlier| earlier.kind == LIBRARY);
+        let again =
+            module.kind == LIBRARY && self.modules.iter().any(|earlier| earlier.kind == LIBRARY);
         BLOB_12.require_as(Kind::Duplicate, !again, offset, || {
             "a second `_lib`: the host library can stand in the tree once".into()
         })?;
@@ -197,8 +229,14 @@ impl<'a> Module<'a> {
     /// # Errors
     ///
     /// The first broken rule, at an offset from the start of the blob.
-    pub fn decode(&self, layout: Layout, findings: &mut Findings) -> Result<Option<Payload<'_>>, Violation> {
-        let Some(bytes) = &self.payload else { return Ok(None) };
+    pub fn decode(
+        &self,
+        layout: Layout,
+        findings: &mut Findings,
+    ) -> Result<Option<Payload<'_>>, Violation> {
+        let Some(bytes) = &self.payload else {
+            return Ok(None);
+        };
         let mut cursor = Cursor::new(bytes).at(self.offset);
         payload::read(&self.kind, layout, &mut cursor, findings).map(Some)
     }
@@ -207,7 +245,11 @@ impl<'a> Module<'a> {
 /// BLOB-04: what a kind must be to name a module.
 fn check_kind(kind: &str, offset: u64) -> Result<(), Violation> {
     BLOB_04.require(!kind.is_empty() && !kind.contains('\0'), offset, || {
-        let what = if kind.is_empty() { "is empty" } else { "contains a NUL" };
+        let what = if kind.is_empty() {
+            "is empty"
+        } else {
+            "contains a NUL"
+        };
         format!("the kind `{}` {what}", kind.escape_default())
     })
 }

@@ -1,8 +1,8 @@
 //! Layouts 0.2, 0.7 and 0.21: a count, then keys and payloads without lengths.
 
 use super::{
-    BLOB_03, BLOB_04, BLOB_05, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob, IMPORT_TREE,
-    LIBRARY, Module, check_kind,
+    BLOB_03, BLOB_04, BLOB_05, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
+    IMPORT_TREE, LIBRARY, Module, check_kind,
 };
 use crate::import_tree::ImportTree;
 use crate::payload;
@@ -11,14 +11,21 @@ use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
-pub(super) fn read<'a>(blob: &mut Blob<'a>, body: &mut Cursor<'a>, findings: &mut Findings) -> Result<(), Violation> {
+pub(super) fn read<'a>(
+    blob: &mut Blob<'a>,
+    body: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
     let start = body.offset();
     let count = body.u64("count", BLOB_03)?;
     // An entry is at least the length of its key.
     let room = body.remaining() as u64 / 8;
     BLOB_03
         .require_as(Kind::Truncated, count <= room, start, || {
-            format!("{count} entries are counted, {} bytes follow", body.remaining())
+            format!(
+                "{count} entries are counted, {} bytes follow",
+                body.remaining()
+            )
         })
         .map_err(|broken| broken.in_field("count"))?;
     let mut tree_at = None;
@@ -44,22 +51,36 @@ pub(super) fn read<'a>(blob: &mut Blob<'a>, body: &mut Cursor<'a>, findings: &mu
 }
 
 /// Reads one entry; says whether it was the import tree.
-fn read_entry<'a>(blob: &mut Blob<'a>, body: &mut Cursor<'a>, findings: &mut Findings) -> Result<bool, Violation> {
+fn read_entry<'a>(
+    blob: &mut Blob<'a>,
+    body: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<bool, Violation> {
     let start = body.offset();
     let kind = body.str("key", BLOB_04)?;
     check_kind(kind, start).map_err(|broken| body.blame("key", broken))?;
     let reserved = kind == LIBRARY || kind == IMPORT_TREE;
     BLOB_14
-        .require_as(Kind::UnknownKind, !(reserved && blob.layout == Layout::V0_2), start, || {
-            format!("`{kind}` has no meaning before 0.7, and no loader")
-        })
+        .require_as(
+            Kind::UnknownKind,
+            !(reserved && blob.layout == Layout::V0_2),
+            start,
+            || format!("`{kind}` has no meaning before 0.7, and no loader"),
+        )
         .map_err(|broken| body.blame("key", broken))?;
     if kind == IMPORT_TREE {
         blob.tree = Some(ImportTree::read(body, findings)?);
         return Ok(true);
     }
     if kind == LIBRARY {
-        blob.push(Module { kind: kind.into(), payload: None, offset: body.offset() }, start)?;
+        blob.push(
+            Module {
+                kind: kind.into(),
+                payload: None,
+                offset: body.offset(),
+            },
+            start,
+        )?;
         return Ok(false);
     }
     if !is_known(kind, blob.layout) {
@@ -81,12 +102,24 @@ fn read_entry<'a>(blob: &mut Blob<'a>, body: &mut Cursor<'a>, findings: &mut Fin
     }
     let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);
     let bytes = rest.get(..length).unwrap_or_default();
-    blob.push(Module { kind: kind.into(), payload: Some(Cow::Borrowed(bytes)), offset }, start)?;
+    blob.push(
+        Module {
+            kind: kind.into(),
+            payload: Some(Cow::Borrowed(bytes)),
+            offset,
+        },
+        start,
+    )?;
     Ok(false)
 }
 
 /// BLOB-07 to BLOB-09: in 0.7 and 0.21 the tree stands last and has a row for every module.
-fn check_tree(blob: &Blob<'_>, count: u64, tree_at: Option<(u64, u64)>, start: u64) -> Result<(), Violation> {
+fn check_tree(
+    blob: &Blob<'_>,
+    count: u64,
+    tree_at: Option<(u64, u64)>,
+    start: u64,
+) -> Result<(), Violation> {
     if blob.layout == Layout::V0_2 || count == 0 {
         return Ok(());
     }
@@ -112,7 +145,10 @@ fn is_known(kind: &str, layout: Layout) -> bool {
 
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {
     let refused = |message: String| Err(BLOB_17.refused(Kind::Unsupported, message));
-    let entries = blob.modules.len().saturating_add(usize::from(blob.tree.is_some()));
+    let entries = blob
+        .modules
+        .len()
+        .saturating_add(usize::from(blob.tree.is_some()));
     out.count(entries);
     for module in &blob.modules {
         out.str(&module.kind);
@@ -127,7 +163,12 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
                 out.raw(payload);
             }
             None if module.kind == LIBRARY && blob.layout != Layout::V0_2 => {}
-            _ => return refused(format!("layout {} cannot hold module `{}` this way", blob.layout, module.kind)),
+            _ => {
+                return refused(format!(
+                    "layout {} cannot hold module `{}` this way",
+                    blob.layout, module.kind
+                ));
+            }
         }
     }
     match &blob.tree {
