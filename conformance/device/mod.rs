@@ -11,6 +11,7 @@
 pub mod behaviour;
 pub mod ops;
 pub mod own;
+mod pack;
 mod pool;
 pub mod probe;
 pub mod recorder;

@@ -5,7 +5,7 @@ use super::{behaviour, own, script};
 use crate::conformance::behaviour::{Failure, Outcome};
 use crate::conformance::op::{Answer, Op, Refusal};
 use crate::device::simulated::Simulated;
-use crate::device::{Attribute, Device, DeviceApi, Dtype, byte_size, cpu, is_contiguous, kind};
+use crate::device::{Attribute, Device, DeviceApi, Dtype, byte_size, cpu, is_contiguous, kind, manager, timer};
 use crate::release::Release;
 use serde_json::{Value, json};
 
@@ -50,6 +50,26 @@ pub const OPS: &[Op] = &[
         name: "device.contiguous",
         help: "`value`: {shape, strides}; `release`: whether the tensor lies in one piece",
         run: contiguous,
+    },
+    Op {
+        name: "device.launch",
+        help: "`value`: {tags, args}; the launch that these arguments ask for: {grid, block, cluster, shared, cooperative, programmatic, arguments}",
+        run: super::pack::launch,
+    },
+    Op {
+        name: "device.pack",
+        help: "`value`: {form, types, args}, form one of void, slots4, slots8, tight, aligned; the packed arguments in hex",
+        run: super::pack::pack,
+    },
+    Op {
+        name: "device.timer-name",
+        help: "`value`: a device type; `release`: the registry name of its timer",
+        run: timer_name,
+    },
+    Op {
+        name: "device.needs-set-device",
+        help: "`value`: a device type; `release`: whether compiled host code sets the device before a launch",
+        run: needs_set_device,
     },
 ];
 
@@ -182,6 +202,16 @@ fn contiguous(args: &Value) -> Result<Answer, Refusal> {
         strides.as_deref(),
         release(args)?
     ))))
+}
+
+fn timer_name(args: &Value) -> Result<Answer, Refusal> {
+    let number = integer(args.get("value"))?;
+    refused_or(timer::timer_name(number as i32, release(args)?))
+}
+
+fn needs_set_device(args: &Value) -> Result<Answer, Refusal> {
+    let number = integer(args.get("value"))?;
+    Ok(value(json!(manager::needs_set_device(number as i32, release(args)?))))
 }
 
 pub(super) fn value(value: Value) -> Answer {

@@ -20,16 +20,24 @@ pub mod api;
 pub mod attribute;
 pub mod cpu;
 mod error;
+mod install;
 pub mod kind;
+pub mod launch;
+pub mod manager;
+pub mod module;
 pub mod pool;
 mod shape;
 pub mod simulated;
 pub mod stream;
+pub mod table;
+pub mod timer;
 
 pub use crate::tensor::{Device, Dtype};
 pub use api::{Copy, DeviceApi, Space, Stream};
 pub use attribute::{Attribute, Value};
 pub use error::Error;
+pub use install::install;
+pub use manager::Manager;
 pub use shape::{TensorRef, byte_size, is_contiguous};
 
 /// What every fallible call of a device gives.

@@ -1,0 +1,306 @@
+//! What a call of a kernel means: which arguments are the kernel's, which are its launch, and how both reach a driver.
+//!
+//! A kernel is called with its own arguments in the order of its types, then one integer per launch tag that carries one,
+//! then the bytes of dynamic shared memory if it uses any.
+
+use crate::device::error::refuse;
+use crate::device::{DEV_47, DEV_48, DEV_49, DEV_50, DEV_51, DEV_52, DEV_53, Dtype, Result};
+use crate::rule::Kind;
+use std::ffi::c_void;
+
+/// An argument of a kernel, before it is packed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arg {
+    /// Any integer or bool.
+    Int(i64),
+    /// Any float.
+    Float(f64),
+    /// Memory of the device, or another pointer.
+    Handle(*mut c_void),
+}
+
+// SAFETY: a handle is a number until the device reads it.
+unsafe impl Send for Arg {}
+// SAFETY: as above.
+unsafe impl Sync for Arg {}
+
+/// Threads, blocks and the rest of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkSizes {
+    /// Blocks per axis.
+    pub grid: [usize; 3],
+    /// Threads of a block per axis.
+    pub block: [usize; 3],
+    /// Blocks of a cluster per axis (0.25 on).
+    pub cluster: [usize; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: usize,
+    /// All blocks run at once and may wait for each other.
+    pub cooperative: bool,
+    /// The kernel may start before the one in front of it is done.
+    pub programmatic: bool,
+    /// Axes in use: the highest with a tag, one at least.
+    pub dimensions: u32,
+}
+
+impl Default for WorkSizes {
+    fn default() -> WorkSizes {
+        WorkSizes {
+            grid: [1; 3],
+            block: [1; 3],
+            cluster: [1; 3],
+            shared: 0,
+            cooperative: false,
+            programmatic: false,
+            dimensions: 1,
+        }
+    }
+}
+
+/// What a launch tag stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tag {
+    Grid(usize),
+    Block(usize),
+    Cluster(usize),
+    /// Carries an argument that no device needs: virtual threads, the preferred cluster.
+    Ignored,
+    Shared,
+    Cooperative,
+    Programmatic,
+}
+
+/// The launch tags of a kernel, understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchTags {
+    tags: Vec<Tag>,
+}
+
+impl LaunchTags {
+    /// Reads the tags of a function (DEV-47 to DEV-49).
+    pub fn parse<S: AsRef<str>>(tags: &[S]) -> Result<LaunchTags> {
+        let mut parsed = Vec::with_capacity(tags.len());
+        for (at, tag) in tags.iter().enumerate() {
+            let tag = parse_tag(tag.as_ref())?;
+            if tag == Tag::Shared && at + 1 != tags.len() && !DEV_48.is_off() {
+                return refuse(DEV_48, Kind::Malformed, "kUseDynamicSharedMemoryTag should be the last tag in launch_param_tags.");
+            }
+            parsed.push(tag);
+        }
+        Ok(LaunchTags { tags: parsed })
+    }
+
+    /// How many arguments behind the kernel's own belong to the launch.
+    pub fn arguments(&self) -> usize {
+        self.tags.iter().filter(|tag| tag.carries_argument()).count()
+    }
+
+    /// The launch that these arguments ask for (DEV-47): a missing axis is 1, and so is 0 or less.
+    pub fn sizes(&self, arguments: &[i64]) -> Result<WorkSizes> {
+        let wanted = self.arguments();
+        DEV_47.require_as(Kind::Type, arguments.len() == wanted, 0, || {
+            format!("a launch with {} arguments, the tags ask for {wanted}", arguments.len())
+        })?;
+        let mut sizes = WorkSizes::default();
+        let mut arguments = arguments.iter();
+        for tag in &self.tags {
+            let argument = if tag.carries_argument() { arguments.next().copied().unwrap_or(1) } else { 1 };
+            let extent = if DEV_47.is_off() { argument } else { argument.max(1) };
+            let extent = usize::try_from(extent).unwrap_or(0);
+            let axis = match tag {
+                Tag::Grid(axis) => sizes.grid.get_mut(*axis),
+                Tag::Block(axis) => sizes.block.get_mut(*axis),
+                Tag::Cluster(axis) => sizes.cluster.get_mut(*axis),
+                Tag::Shared => {
+                    sizes.shared = usize::try_from(argument).unwrap_or(0);
+                    None
+                }
+                Tag::Cooperative => {
+                    sizes.cooperative = true;
+                    None
+                }
+                Tag::Programmatic => {
+                    sizes.programmatic = true;
+                    None
+                }
+                Tag::Ignored => None,
+            };
+            if let Some(axis) = axis {
+                *axis = extent;
+            }
+            if let Tag::Grid(axis) | Tag::Block(axis) = tag {
+                sizes.dimensions = sizes.dimensions.max(*axis as u32 + 1);
+            }
+        }
+        Ok(sizes)
+    }
+}
+
+impl Tag {
+    fn carries_argument(self) -> bool {
+        !matches!(self, Tag::Cooperative | Tag::Programmatic)
+    }
+}
+
+/// One tag; `tir.` became `tirx.` in 0.24, and "programtic" is how it is spelled.
+fn parse_tag(text: &str) -> Result<Tag> {
+    let axis = |text: &str| ["x", "y", "z"].iter().position(|name| *name == text);
+    if let Some((scope, name)) = text.split_once('.') {
+        let of: Option<fn(usize) -> Tag> = match scope {
+            "blockIdx" => Some(Tag::Grid),
+            "threadIdx" => Some(Tag::Block),
+            "clusterCtaIdx" => Some(Tag::Cluster),
+            "preferredClusterCtaIdx" => Some(|_| Tag::Ignored),
+            _ => None,
+        };
+        if let (Some(of), Some(axis)) = (of, axis(name)) {
+            return Ok(of(axis));
+        }
+        if matches!(scope, "tir" | "tirx") {
+            match name {
+                "use_dyn_shared_memory" => return Ok(Tag::Shared),
+                "use_programtic_dependent_launch" => return Ok(Tag::Programmatic),
+                "use_cooperative_launch" => return Ok(Tag::Cooperative),
+                _ => {}
+            }
+        }
+    }
+    if text.starts_with("vthread") || text.starts_with("cthread") || DEV_49.is_off() {
+        return Ok(Tag::Ignored);
+    }
+    refuse(DEV_49, Kind::UnknownKind, format!("Unknown threadscope {text}"))
+}
+
+/// How an argument is converted before it is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgType {
+    /// 8 bytes, as given.
+    Int64,
+    /// 4 bytes; wider values wrap.
+    Int32,
+    /// 4 bytes; wider values wrap.
+    Uint32,
+    /// 8 bytes, as given.
+    Float64,
+    /// 4 bytes; rounded.
+    Float32,
+    /// A pointer.
+    Handle,
+}
+
+impl ArgType {
+    /// The types that a kernel can take (DEV-53).
+    pub fn of(dtype: Dtype) -> Result<ArgType> {
+        if dtype.lanes != 1 && !DEV_53.is_off() {
+            return refuse(DEV_53, Kind::Unsupported, "Cannot pass vector type argument to device function for now");
+        }
+        Ok(match (dtype.code, dtype.bits) {
+            (Dtype::INT, 64) => ArgType::Int64,
+            (Dtype::INT, 32) => ArgType::Int32,
+            (Dtype::UINT, 32) => ArgType::Uint32,
+            (Dtype::FLOAT, 64) => ArgType::Float64,
+            (Dtype::FLOAT, 32) => ArgType::Float32,
+            (Dtype::HANDLE, _) => ArgType::Handle,
+            _ if DEV_53.is_off() => ArgType::Int64,
+            (code, bits) => {
+                let message = format!("Cannot handle dtype of code {code} with {bits} bits as device function argument");
+                return refuse(DEV_53, Kind::Unsupported, message);
+            }
+        })
+    }
+
+    /// Bytes that it takes.
+    pub fn nbytes(self) -> usize {
+        match self {
+            ArgType::Int32 | ArgType::Uint32 | ArgType::Float32 => 4,
+            ArgType::Int64 | ArgType::Float64 | ArgType::Handle => 8,
+        }
+    }
+
+    /// The bytes of `arg` as this type, in the order of the host; the first [`ArgType::nbytes`] count (DEV-50).
+    fn bytes(self, arg: Arg) -> Result<[u8; 8]> {
+        let mut slot = [0; 8];
+        let narrow = !DEV_50.is_off();
+        match (self, arg) {
+            (ArgType::Int64, Arg::Int(value)) => slot = value.to_ne_bytes(),
+            (ArgType::Int32 | ArgType::Uint32, Arg::Int(value)) if narrow => {
+                slot[..4].copy_from_slice(&(value as i32).to_ne_bytes());
+            }
+            (ArgType::Int32 | ArgType::Uint32, Arg::Int(value)) => slot = value.to_be_bytes(),
+            (ArgType::Float64, Arg::Float(value)) => slot = value.to_ne_bytes(),
+            (ArgType::Float64, Arg::Int(value)) => slot = (value as f64).to_ne_bytes(),
+            (ArgType::Float32, Arg::Float(value)) if narrow => slot[..4].copy_from_slice(&(value as f32).to_ne_bytes()),
+            (ArgType::Float32, Arg::Float(value)) => slot = value.to_ne_bytes(),
+            (ArgType::Float32, Arg::Int(value)) => slot[..4].copy_from_slice(&(value as f32).to_ne_bytes()),
+            (ArgType::Handle, Arg::Handle(value)) => slot = (value as u64).to_ne_bytes(),
+            (wanted, arg) => {
+                return refuse(DEV_53, Kind::Type, format!("{arg:?} where the kernel takes {wanted:?}"));
+            }
+        }
+        Ok(slot)
+    }
+}
+
+/// Arguments one by one, for drivers that want an address each (CUDA, OpenCL) (DEV-50).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    slots: Vec<[u8; 8]>,
+    types: Vec<ArgType>,
+}
+
+impl Packed {
+    /// Converts every argument to its type.
+    pub fn new(types: &[ArgType], args: &[Arg]) -> Result<Packed> {
+        if types.len() != args.len() {
+            return refuse(
+                DEV_53,
+                Kind::Type,
+                format!("the kernel takes {} arguments, {} are given", types.len(), args.len()),
+            );
+        }
+        let slots = types.iter().zip(args).map(|(of, arg)| of.bytes(*arg)).collect::<Result<_>>()?;
+        Ok(Packed { slots, types: types.to_vec() })
+    }
+
+    /// The bytes of each argument.
+    pub fn values(&self) -> impl Iterator<Item = (ArgType, &[u8])> {
+        self.slots.iter().zip(&self.types).map(|(slot, of)| (*of, slot.get(..of.nbytes()).unwrap_or(slot)))
+    }
+
+    /// The address of each argument, valid while `self` is neither moved into nor changed.
+    pub fn addresses(&mut self) -> Vec<*mut c_void> {
+        self.slots.iter_mut().map(|slot| slot.as_mut_ptr().cast()).collect()
+    }
+
+    /// The leading handles as numbers, and every scalar behind them in a slot of `width` bytes (Vulkan, Metal) (DEV-51).
+    ///
+    /// A slot had 4 bytes up to 0.7, so that nothing of 64 bits could be passed; since 0.8 it has 8.
+    pub fn buffers_and_scalars(&self, width: usize) -> Result<(Vec<u64>, Vec<u8>)> {
+        let buffers = self.types.iter().take_while(|of| **of == ArgType::Handle).count();
+        let handles = self.slots.iter().take(buffers).map(|slot| u64::from_ne_bytes(*slot)).collect();
+        let mut scalars = Vec::new();
+        for (slot, of) in self.slots.iter().zip(&self.types).skip(buffers) {
+            if *of == ArgType::Handle && !DEV_51.is_off() {
+                return refuse(DEV_51, Kind::Type, "Device function need to be organized: a handle follows a scalar");
+            }
+            if of.nbytes() > width {
+                return refuse(DEV_51, Kind::Unsupported, "Donot support 64bit argument to device function");
+            }
+            let width = if DEV_51.is_off() { of.nbytes() } else { width };
+            scalars.extend_from_slice(slot.get(..width).unwrap_or(slot));
+        }
+        Ok((handles, scalars))
+    }
+
+    /// All arguments in one block (ROCm): up to 0.15 one behind the other, since 0.16 each at its own alignment (DEV-52).
+    pub fn block(&self, aligned: bool) -> Vec<u8> {
+        let mut block = Vec::new();
+        for (of, bytes) in self.values() {
+            if aligned && !DEV_52.is_off() {
+                block.resize(block.len().next_multiple_of(of.nbytes()), 0);
+            }
+            block.extend_from_slice(bytes);
+        }
+        block
+    }
+}

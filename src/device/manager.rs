@@ -1,0 +1,192 @@
+//! The manager: which API serves a device type.
+//!
+//! A device type has a name, and the registry has a function `device_api.<name>` that gives an API. The manager asks once
+//! and remembers the answer, never a miss.
+
+use crate::device::error::refuse;
+use crate::device::kind::{REMOTE, name_in};
+use crate::device::table::{self, DeviceTable};
+use crate::device::{
+    Attribute, DEV_02, DEV_03, DEV_04, DEV_05, DEV_07, DEV_19, DEV_20, DEV_34, DEV_42, DEV_43, Device, DeviceApi, Dtype, Error,
+    Result, Space, Stream, TensorRef, Value, stream,
+};
+use crate::function::{Function, registry};
+use crate::module::workspace::Request;
+use crate::release::Release;
+use crate::rule::Kind;
+use crate::value::Any;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+/// Where a manager looks: the factory of a name, or nothing.
+pub type Lookup = Box<dyn Fn(&str) -> Option<Factory> + Send + Sync>;
+
+/// Gives the API; called once.
+pub type Factory = Box<dyn FnOnce() -> Result<&'static dyn DeviceApi>>;
+
+/// Finds the API of a device and remembers it.
+pub struct Manager {
+    table: RwLock<HashMap<i32, &'static dyn DeviceApi>>,
+    missed: RwLock<Vec<i32>>,
+    lookup: Lookup,
+}
+
+impl Manager {
+    /// The manager of this process. It looks into the global registry.
+    pub fn global() -> &'static Manager {
+        static GLOBAL: OnceLock<Manager> = OnceLock::new();
+        GLOBAL.get_or_init(|| {
+            crate::device::install();
+            Manager::with_lookup(Box::new(in_registry))
+        })
+    }
+
+    /// A manager that looks elsewhere.
+    pub fn with_lookup(lookup: Lookup) -> Manager {
+        Manager { table: RwLock::default(), missed: RwLock::default(), lookup }
+    }
+
+    /// The API of device type `kind`, or why there is none (DEV-01 to DEV-06).
+    pub fn api(&self, kind: i32) -> Result<&'static dyn DeviceApi> {
+        match self.find(kind)? {
+            Some(api) => Ok(api),
+            None => {
+                let name = name_of(kind)?;
+                refuse(DEV_04, Kind::Missing, format!("Device API {name} is not enabled."))
+            }
+        }
+    }
+
+    /// The API of device type `kind` if there is one. That there is none is not remembered (DEV-05).
+    pub fn find(&self, kind: i32) -> Result<Option<&'static dyn DeviceApi>> {
+        // All remote types are one: the session is in the number, the API is not (DEV-03).
+        let slot = if kind >= REMOTE && !DEV_03.is_off() { REMOTE } else { kind };
+        if let Some(api) = read(&self.table).get(&slot).filter(|_| !DEV_02.is_off()) {
+            return Ok(Some(*api));
+        }
+        if DEV_05.is_off() && read(&self.missed).contains(&slot) {
+            return Ok(None);
+        }
+        let name = name_of(kind)?;
+        let Some(factory) = (self.lookup)(&format!("device_api.{name}")) else {
+            self.missed.write().unwrap_or_else(PoisonError::into_inner).push(slot);
+            return if DEV_04.is_off() { refuse(DEV_04, Kind::Missing, "") } else { Ok(None) };
+        };
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have been faster: the factory is asked once (DEV-02).
+        if let Some(api) = table.get(&slot).filter(|_| !DEV_02.is_off()) {
+            return Ok(Some(*api));
+        }
+        let api = factory()?;
+        table.insert(slot, api);
+        Ok(Some(api))
+    }
+
+    /// Answers `runtime.GetDeviceAttr`: whether a device exists is answered for a backend that does not, with 0 (DEV-07).
+    pub fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
+        if attribute == Attribute::Exist && !DEV_07.is_off() {
+            let Some(api) = self.find(device.kind)? else {
+                return Ok(Value::Int(0));
+            };
+            return api.attribute(device, attribute);
+        }
+        self.api(device.kind)?.attribute(device, attribute)
+    }
+
+    /// Copies between tensors of this process: asks the device that is not the CPU (DEV-19), and refuses a copy between
+    /// two types of devices (DEV-20).
+    ///
+    /// # Safety
+    ///
+    /// As for [`DeviceApi::copy`].
+    pub unsafe fn copy_tensor(&self, from: &TensorRef<'_>, to: &TensorRef<'_>, stream: Stream) -> Result<()> {
+        let (source, target) = (from.device, to.device);
+        if source.kind != target.kind && !source.is_host() && !target.is_host() && !DEV_20.is_off() {
+            return refuse(
+                DEV_20,
+                Kind::Unsupported,
+                format!(
+                    "Can not copy across different device types directly. From device type: {} to device type: {}",
+                    source.kind, target.kind
+                ),
+            );
+        }
+        let source_decides = (source.kind != Device::CPU.kind) ^ DEV_19.is_off();
+        let api = self.api(if source_decides { source.kind } else { target.kind })?;
+        // SAFETY: the caller's promise.
+        unsafe { api.copy_tensor(from, to, stream) }
+    }
+
+    /// Workspace as compiled code asks for it: the hint is a type of one lane (DEV-34).
+    pub fn workspace(&self, request: &Request) -> Result<Space> {
+        let device = Device::new(request.device_type, request.device_id);
+        let hint = Dtype {
+            code: request.hint.0 as u8,
+            bits: request.hint.1 as u8,
+            lanes: if DEV_34.is_off() { 0 } else { 1 },
+        };
+        let Ok(nbytes) = usize::try_from(request.bytes) else {
+            return Err(Error::OutOfMemory { nbytes: usize::MAX, by: format!("{} bytes of workspace", request.bytes) });
+        };
+        self.api(device.kind)?.alloc_workspace(device, nbytes, hint)
+    }
+
+    /// What compiled code calls as `__tvm_set_device` (DEV-42).
+    pub fn set_device(&self, device: Device) -> Result<()> {
+        if DEV_42.is_off() {
+            return Ok(());
+        }
+        self.api(device.kind)?.set_device(device)
+    }
+}
+
+/// Whether compiled host code sets the device before it launches (DEV-43): not for the CPU, and up to 0.19 not for micro
+/// devices.
+pub fn needs_set_device(kind: i32, release: Release) -> bool {
+    if DEV_43.is_off() {
+        return true;
+    }
+    let micro = match release.minor() {
+        7..=10 => Some(13),
+        11..=19 => Some(35),
+        _ => None,
+    };
+    kind != Device::CPU.kind && Some(kind) != micro
+}
+
+fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn name_of(kind: i32) -> Result<&'static str> {
+    if kind >= REMOTE { Ok("rpc") } else { name_in(kind, Release::LAST) }
+}
+
+/// Registers `api` as `device_api.<name>`, for this crate and for everybody who reads the global registry (DEV-01).
+///
+/// What the registry function gives is the address of a [`DeviceTable`], so that C can call the device as well.
+pub fn register(name: &str, api: &'static dyn DeviceApi) -> std::result::Result<(), crate::function::Error> {
+    let table = table::of_api(api);
+    let factory = Function::from_packed(move |_| Ok(Any::from(std::ptr::from_ref(table).cast_mut().cast::<c_void>())));
+    registry::register(&format!("device_api.{name}"), factory, true)
+}
+
+fn in_registry(name: &str) -> Option<Factory> {
+    let function = registry::lookup(name)?;
+    let name = name.to_owned();
+    Some(Box::new(move || {
+        let absent = |why: String| Error::Absent(format!("{name}: {why}"));
+        let given = function.call(&[]).map_err(|error| absent(error.to_string()))?;
+        let pointer = <*mut c_void>::try_from(&given).map_err(|error| absent(error.to_string()))?;
+        // SAFETY: what a device API function gives is a device table that lives for ever; that is its contract (DEV-02).
+        unsafe { table::to_api(pointer.cast::<DeviceTable>()) }.ok_or_else(|| absent("gave no device table".into()))
+    }))
+}
+
+/// The stream functions of the registry, for a device of any type.
+pub fn set_stream(device: Device, new: Stream) -> Result<Stream> {
+    let before = stream::current(device);
+    Manager::global().api(device.kind)?.set_stream(device, new)?;
+    Ok(before)
+}

@@ -1,0 +1,145 @@
+//! Device modules: kernels of one kind, loaded by a driver when one is first launched.
+
+use crate::device::launch::{Arg, ArgType, LaunchTags, Packed, WorkSizes};
+use crate::device::stream::{self, current_device};
+use crate::device::{DEV_54, DEV_55, DEV_56, Device, Dtype, Result, Stream};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A kernel as its module describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelInfo {
+    /// The name under which the module finds it.
+    pub name: String,
+    /// Types of its own arguments.
+    pub arg_types: Vec<ArgType>,
+    /// What the arguments behind them mean.
+    pub tags: LaunchTags,
+}
+
+impl KernelInfo {
+    /// Reads types and tags (DEV-47 to DEV-49, DEV-53).
+    pub fn new<S: AsRef<str>>(name: &str, arg_types: &[Dtype], tags: &[S]) -> Result<KernelInfo> {
+        Ok(KernelInfo {
+            name: name.to_owned(),
+            arg_types: arg_types.iter().map(|dtype| ArgType::of(*dtype)).collect::<Result<_>>()?,
+            tags: LaunchTags::parse(tags)?,
+        })
+    }
+}
+
+/// What a backend does with the code of a module.
+pub trait Driver: Send + Sync {
+    /// The device type that it launches on.
+    fn device_kind(&self) -> i32;
+
+    /// Loads the code on device `id`: called once per device, at the first launch there (DEV-54).
+    fn load(&self, id: i32) -> Result<Arc<dyn Loaded>>;
+}
+
+/// Code that is on a device.
+pub trait Loaded: Send + Sync {
+    /// Queues a launch.
+    fn launch(&self, kernel: &KernelInfo, args: &mut Packed, sizes: &WorkSizes, stream: Stream) -> Result<()>;
+}
+
+/// A module of device code.
+pub struct DeviceModule {
+    kind: String,
+    driver: Box<dyn Driver>,
+    kernels: Vec<Arc<KernelInfo>>,
+    loaded: Mutex<HashMap<i32, Arc<dyn Loaded>>>,
+}
+
+impl DeviceModule {
+    /// A module of `kind` with these kernels. Nothing is loaded yet (DEV-54).
+    pub fn new(kind: &str, driver: Box<dyn Driver>, kernels: Vec<KernelInfo>) -> Arc<DeviceModule> {
+        Arc::new(DeviceModule {
+            kind: kind.to_owned(),
+            driver,
+            kernels: kernels.into_iter().map(Arc::new).collect(),
+            loaded: Mutex::default(),
+        })
+    }
+
+    /// The module's kind: `opencl`, `cuda`, `vulkan`.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Names of its kernels.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.kernels.iter().map(|kernel| kernel.name.as_str())
+    }
+
+    /// The kernel of this name; a name that the module does not have is no error (DEV-56).
+    pub fn kernel(self: &Arc<Self>, name: &str) -> Option<Kernel> {
+        let named = self.kernels.iter().find(|kernel| kernel.name == name);
+        let found = if DEV_56.is_off() { named.or(self.kernels.first()) } else { named };
+        Some(Kernel {
+            module: self.clone(),
+            info: found?.clone(),
+        })
+    }
+
+    /// The code on device `id`, loaded now if it never was. Loading one device holds up launches on no other thread that
+    /// has its code already for longer than a look into the table.
+    fn on(&self, id: i32) -> Result<Arc<dyn Loaded>> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = loaded.get(&id).filter(|_| !DEV_54.is_off()) {
+            return Ok(there.clone());
+        }
+        let there = self.driver.load(id)?;
+        loaded.insert(id, there.clone());
+        Ok(there)
+    }
+}
+
+impl fmt::Debug for DeviceModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceModule")
+            .field("kind", &self.kind)
+            .field("kernels", &self.names().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A kernel that can be called. It keeps its module alive.
+#[derive(Clone)]
+pub struct Kernel {
+    module: Arc<DeviceModule>,
+    info: Arc<KernelInfo>,
+}
+
+impl Kernel {
+    /// What it takes.
+    pub fn info(&self) -> &KernelInfo {
+        &self.info
+    }
+
+    /// How many arguments a call has: the kernel's own and those of the launch.
+    pub fn arity(&self) -> usize {
+        self.info.arg_types.len() + self.info.tags.arguments()
+    }
+
+    /// Queues the kernel on this thread's current device of its type (DEV-55), on this thread's stream there.
+    pub fn call(&self, args: &[Arg]) -> Result<()> {
+        let own = self.info.arg_types.len().min(args.len());
+        let (own, launch) = args.split_at(own);
+        let launch: Vec<i64> = launch
+            .iter()
+            .map(|arg| match arg {
+                Arg::Int(value) => *value,
+                Arg::Float(value) => *value as i64,
+                Arg::Handle(value) => *value as i64,
+            })
+            .collect();
+        let mut packed = Packed::new(&self.info.arg_types, own)?;
+        let sizes = self.info.tags.sizes(&launch)?;
+        let kind = self.module.driver.device_kind();
+        let id = if DEV_55.is_off() { 0 } else { current_device(kind) };
+        let stream = stream::current(Device::new(kind, id));
+        self.module.on(id)?.launch(&self.info, &mut packed, &sizes, stream)
+    }
+}

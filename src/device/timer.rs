@@ -1,0 +1,146 @@
+//! Timers, and the time evaluator that measures a function with them.
+
+use crate::device::{DEV_44, DEV_45, Device, DeviceApi, Result, Stream, kind};
+use crate::release::Release;
+use std::time::{Duration, Instant};
+
+/// Measures one stretch of work of a device.
+pub trait Timer {
+    /// Begins the stretch.
+    fn start(&mut self) -> Result<()>;
+
+    /// Ends it; returns before the device is done.
+    fn stop(&mut self) -> Result<()>;
+
+    /// Waits for the device and gives the nanoseconds between.
+    fn elapsed(&mut self) -> Result<u64>;
+}
+
+/// The timer of devices that have none of their own: it waits for the device before it reads the host's clock, so what it
+/// measures includes the wait.
+pub struct DefaultTimer<'a> {
+    api: &'a dyn DeviceApi,
+    device: Device,
+    started: Instant,
+    elapsed: Duration,
+}
+
+impl<'a> DefaultTimer<'a> {
+    /// A timer that was not started.
+    pub fn new(api: &'a dyn DeviceApi, device: Device) -> DefaultTimer<'a> {
+        DefaultTimer { api, device, started: Instant::now(), elapsed: Duration::ZERO }
+    }
+}
+
+impl Timer for DefaultTimer<'_> {
+    fn start(&mut self) -> Result<()> {
+        self.api.sync(self.device, Stream::DEFAULT)?;
+        self.started = Instant::now();
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        if !DEV_44.is_off() {
+            self.api.sync(self.device, Stream::DEFAULT)?;
+        }
+        self.elapsed = self.started.elapsed();
+        Ok(())
+    }
+
+    fn elapsed(&mut self) -> Result<u64> {
+        Ok(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The name under which the registry has the timer of a device type: `profiling.timer.<name>` from 0.8 to 0.23,
+/// `runtime.timer.<name>` since (DEV-44).
+pub fn timer_name(device_kind: i32, release: Release) -> Result<String> {
+    let name = kind::name_in(device_kind, release)?;
+    let prefix = if release.minor() >= 24 && !DEV_44.is_off() { "runtime" } else { "profiling" };
+    Ok(format!("{prefix}.timer.{name}"))
+}
+
+/// How often to call, and when to be content.
+#[derive(Clone, Copy, Debug)]
+pub struct Evaluator {
+    /// Calls per measurement, at first.
+    pub number: u64,
+    /// Measurements.
+    pub repeat: usize,
+    /// A measurement shorter than this is made again with more calls.
+    pub min_repeat: Duration,
+    /// How many measurements of no time at all are put up with.
+    pub limit_zero_time_iterations: u64,
+    /// Pause after every `repeats_to_cooldown` measurements.
+    pub cooldown: Duration,
+    /// See `cooldown`.
+    pub repeats_to_cooldown: usize,
+}
+
+impl Default for Evaluator {
+    fn default() -> Evaluator {
+        Evaluator {
+            number: 10,
+            repeat: 1,
+            min_repeat: Duration::ZERO,
+            limit_zero_time_iterations: 100,
+            cooldown: Duration::ZERO,
+            repeats_to_cooldown: 1,
+        }
+    }
+}
+
+impl Evaluator {
+    /// Seconds per call, one number per measurement (DEV-45): one call to warm up, then `repeat` times `number` calls,
+    /// more where `min_repeat` asks for them.
+    pub fn run(
+        &self,
+        api: &dyn DeviceApi,
+        device: Device,
+        timer: &mut dyn Timer,
+        mut call: impl FnMut() -> Result<()>,
+    ) -> Result<Vec<f64>> {
+        if !DEV_45.is_off() {
+            call()?;
+        }
+        api.sync(device, Stream::DEFAULT)?;
+        let mut number = self.number.max(1);
+        let mut seconds = Vec::with_capacity(self.repeat);
+        for repeat in 0..self.repeat {
+            let mut zeros = 0;
+            let taken = loop {
+                api.sync(device, Stream::DEFAULT)?;
+                timer.start()?;
+                for _ in 0..number {
+                    call()?;
+                }
+                timer.stop()?;
+                let taken = timer.elapsed()?;
+                zeros += u64::from(taken == 0);
+                if u128::from(taken) >= self.min_repeat.as_nanos() || zeros >= self.limit_zero_time_iterations {
+                    break taken;
+                }
+                number = more(number, taken, self.min_repeat);
+            };
+            seconds.push(taken as f64 / 1e9 / number as f64);
+            if self.repeats_to_cooldown > 0 && repeat.is_multiple_of(self.repeats_to_cooldown) && !self.cooldown.is_zero() {
+                std::thread::sleep(self.cooldown);
+            }
+        }
+        Ok(seconds)
+    }
+}
+
+/// The calls of the next try: as many as the last pace asks for and one more, or the golden ratio, whichever is larger.
+fn more(number: u64, taken: u64, wanted: Duration) -> u64 {
+    let per_call = taken as f64 / number as f64;
+    let by_pace = wanted.as_nanos() as f64 / per_call + 1.0;
+    // A pace of zero gives infinity, and that is more than anybody wants to wait for.
+    let by_pace = if by_pace.is_finite() { by_pace } else { 0.0 };
+    by_pace.max(number as f64 * 1.618) as u64
+}
+
+/// The bytes that a time evaluator returns: native doubles, one after the other (DEV-45).
+pub fn to_bytes(seconds: &[f64]) -> Vec<u8> {
+    seconds.iter().flat_map(|second| second.to_ne_bytes()).collect()
+}
