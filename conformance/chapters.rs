@@ -3,7 +3,7 @@
 use super::op::Op;
 use crate::rule::Rule;
 use crate::wire::Span;
-use crate::{blob, import_tree, tensor, wire};
+use crate::{blob, device, import_tree, tensor, wire};
 use serde_json::Value;
 
 /// What the suite knows of a chapter.
@@ -46,6 +46,12 @@ pub const CHAPTERS: &[Chapter] = &[
         name: "blob",
         rule_groups: &[blob::RULES, blob::container::rules::RULES],
         op_groups: &[super::blob::ops::OPS, super::blob::containers::OPS],
+        trace: None,
+    },
+    Chapter {
+        name: "device",
+        rule_groups: &[device::RULES],
+        op_groups: &[super::device::ops::OPS],
         trace: None,
     },
 ];

@@ -380,8 +380,18 @@ fn pooled(probe: &Probe<'_>) -> Outcome {
     Failure::skipped("workspace of this device is plain memory")
 }
 
+/// Runs `body` on a thread of its own, whose pool is empty.
+fn on_fresh_thread<T: Send>(body: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+    let outcome = std::thread::scope(|scope| scope.spawn(body).join());
+    outcome.unwrap_or_else(|_| Failure::broken("the device panicked"))
+}
+
 fn workspace_is_reused(probe: &Probe<'_>) -> Outcome {
     pooled(probe)?;
+    on_fresh_thread(|| reused(probe))
+}
+
+fn reused(probe: &Probe<'_>) -> Outcome {
     let first = probe.workspace(4096)?;
     let space = first.space;
     first.free()?;
@@ -397,9 +407,7 @@ fn workspace_order(probe: &Probe<'_>) -> Outcome {
     pooled(probe)?;
     // In: the order in which equal blocks come back. Out: the order in which they are handed out again.
     for (back, again) in [("BA", "AB"), ("AB", "BA"), ("CBA", "BCA"), ("DCBA", "CDBA")] {
-        // A thread of its own has a pool of its own.
-        let order = std::thread::scope(|scope| scope.spawn(|| order_of_reuse(probe, back)).join());
-        let order = order.map_err(|_| Failure::Broken("the device panicked".into()))??;
+        let order = on_fresh_thread(|| order_of_reuse(probe, back))?;
         expect(
             order.as_str(),
             again,
