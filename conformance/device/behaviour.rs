@@ -381,7 +381,9 @@ fn pooled(probe: &Probe<'_>) -> Outcome {
 }
 
 /// Runs `body` on a thread of its own, whose pool is empty.
-fn on_fresh_thread<T: Send>(body: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+fn on_fresh_thread<T: Send>(
+    body: impl FnOnce() -> Result<T, Failure> + Send,
+) -> Result<T, Failure> {
     let outcome = std::thread::scope(|scope| scope.spawn(body).join());
     outcome.unwrap_or_else(|_| Failure::broken("the device panicked"))
 }

@@ -5,7 +5,9 @@ use super::{behaviour, own, script};
 use crate::conformance::behaviour::{Failure, Outcome};
 use crate::conformance::op::{Answer, Op, Refusal};
 use crate::device::simulated::Simulated;
-use crate::device::{Attribute, Device, DeviceApi, Dtype, byte_size, cpu, is_contiguous, kind, manager, timer};
+use crate::device::{
+    Attribute, Device, DeviceApi, Dtype, byte_size, cpu, is_contiguous, kind, manager, timer,
+};
 use crate::release::Release;
 use serde_json::{Value, json};
 
@@ -211,7 +213,10 @@ fn timer_name(args: &Value) -> Result<Answer, Refusal> {
 
 fn needs_set_device(args: &Value) -> Result<Answer, Refusal> {
     let number = integer(args.get("value"))?;
-    Ok(value(json!(manager::needs_set_device(number as i32, release(args)?))))
+    Ok(value(json!(manager::needs_set_device(
+        number as i32,
+        release(args)?
+    ))))
 }
 
 pub(super) fn value(value: Value) -> Answer {

@@ -2,15 +2,17 @@
 
 use super::recorder::Recorder;
 use crate::conformance::behaviour::{Behaviour, Outcome, demand, expect};
-use crate::device::pool::WorkspacePools;
-use crate::device::launch::{Packed, WorkSizes};
-use crate::device::module::{DeviceModule, Driver, KernelInfo, Loaded};
-use crate::device::timer::{DefaultTimer, Evaluator, Timer, to_bytes};
 use crate::device::launch::Arg;
+use crate::device::launch::{Packed, WorkSizes};
 use crate::device::manager::{Factory, Manager};
+use crate::device::module::{DeviceModule, Driver, KernelInfo, Loaded};
+use crate::device::pool::WorkspacePools;
+use crate::device::timer::{DefaultTimer, Evaluator, Timer, to_bytes};
 use crate::device::{
-    Attribute, Copy, DEV_01, DEV_02, DEV_03, DEV_04, DEV_05, DEV_06, DEV_07, DEV_13, DEV_14, DEV_15, DEV_18, DEV_19, DEV_20, DEV_21, DEV_24, DEV_25, DEV_26, DEV_27, DEV_28, DEV_29,
-    DEV_31, DEV_33, DEV_34, DEV_42, DEV_44, DEV_45, DEV_54, DEV_55, DEV_56, Device, DeviceApi, Dtype, Space, Stream, TensorRef, Value,
+    Attribute, Copy, DEV_01, DEV_02, DEV_03, DEV_04, DEV_05, DEV_06, DEV_07, DEV_13, DEV_14,
+    DEV_15, DEV_18, DEV_19, DEV_20, DEV_21, DEV_24, DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_31,
+    DEV_33, DEV_34, DEV_42, DEV_44, DEV_45, DEV_54, DEV_55, DEV_56, Device, DeviceApi, Dtype,
+    Space, Stream, TensorRef, Value,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -479,7 +481,9 @@ struct Registry {
 /// Recorders that managers hold for ever, one per name, so that running a case again leaks nothing new.
 fn recorder_of(name: &'static str) -> &'static Recorder {
     static ALL: Mutex<Vec<(&str, &Recorder)>> = Mutex::new(Vec::new());
-    let mut all = ALL.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut all = ALL
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some((_, recorder)) = all.iter().find(|(known, _)| *known == name) {
         return recorder;
     }
@@ -494,18 +498,35 @@ impl Registry {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (known, log) = (names.clone(), asked.clone());
         let lookup = move |name: &str| -> Option<Factory> {
-            let known = known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let known = known
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             let found = known.iter().copied().find(|known| *known == name);
-            let mut log = log.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            log.push(if found.is_some() { name.to_owned() } else { format!("no {name}") });
+            let mut log = log
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            log.push(if found.is_some() {
+                name.to_owned()
+            } else {
+                format!("no {name}")
+            });
             let recorder = recorder_of(found?);
             Some(Box::new(move || Ok(recorder as &dyn DeviceApi)))
         };
-        Registry { manager: Manager::with_lookup(Box::new(lookup)), asked, names }
+        Registry {
+            manager: Manager::with_lookup(Box::new(lookup)),
+            asked,
+            names,
+        }
     }
 
     fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut *self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+        std::mem::take(
+            &mut *self
+                .asked
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
     }
 }
 
@@ -514,7 +535,13 @@ fn lookup_once() -> Outcome {
     for kind in [2, 2, 12, 1, 12] {
         registry.manager.api(kind)?;
     }
-    expect(registry.asked(), ["device_api.cuda", "device_api.ext_dev", "device_api.cpu"].map(String::from).to_vec(), "names asked for")
+    expect(
+        registry.asked(),
+        ["device_api.cuda", "device_api.ext_dev", "device_api.cpu"]
+            .map(String::from)
+            .to_vec(),
+        "names asked for",
+    )
 }
 
 fn remote_share() -> Outcome {
@@ -522,30 +549,59 @@ fn remote_share() -> Outcome {
     for kind in [128, 130, 257, 4096 + 4] {
         registry.manager.api(kind)?;
     }
-    expect(registry.asked(), vec!["device_api.rpc".to_owned()], "names asked for")
+    expect(
+        registry.asked(),
+        vec!["device_api.rpc".to_owned()],
+        "names asked for",
+    )
 }
 
 fn missing_says() -> Outcome {
     let registry = Registry::with(&[]);
-    let refused = registry.manager.api(2).err().map(|error| error.to_string()).unwrap_or_default();
-    demand(refused.contains("Device API cuda is not enabled."), || format!("the error is `{refused}`"))?;
-    demand(registry.manager.find(2)?.is_none(), || "something was found where nothing is".into())
+    let refused = registry
+        .manager
+        .api(2)
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
+    demand(refused.contains("Device API cuda is not enabled."), || {
+        format!("the error is `{refused}`")
+    })?;
+    demand(registry.manager.find(2)?.is_none(), || {
+        "something was found where nothing is".into()
+    })
 }
 
 fn miss_forgotten() -> Outcome {
     let registry = Registry::with(&[]);
-    demand(registry.manager.find(12)?.is_none(), || "something was found where nothing is".into())?;
-    registry.names.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push("device_api.ext_dev");
-    demand(registry.manager.find(12)?.is_some(), || "a device that was registered later is not found".into())
+    demand(registry.manager.find(12)?.is_none(), || {
+        "something was found where nothing is".into()
+    })?;
+    registry
+        .names
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .push("device_api.ext_dev");
+    demand(registry.manager.find(12)?.is_some(), || {
+        "a device that was registered later is not found".into()
+    })
 }
 
 fn unknown_number() -> Outcome {
     let registry = Registry::with(&["device_api.unknown"]);
     for kind in [-1, 0, 5, 6, 17, 31, 32, 36, 99, 127] {
         let given = registry.manager.api(kind);
-        demand(given.as_ref().is_err_and(|error| error.rule() == Some(DEV_06)), || {
-            format!("type {kind}: {:?}", given.map(|_| "an API").map_err(|error| error.to_string()))
-        })?;
+        demand(
+            given
+                .as_ref()
+                .is_err_and(|error| error.rule() == Some(DEV_06)),
+            || {
+                format!(
+                    "type {kind}: {:?}",
+                    given.map(|_| "an API").map_err(|error| error.to_string())
+                )
+            },
+        )?;
     }
     expect(registry.asked(), Vec::<String>::new(), "names asked for")
 }
@@ -553,25 +609,63 @@ fn unknown_number() -> Outcome {
 fn exist_of_missing() -> Outcome {
     let registry = Registry::with(&["device_api.cuda"]);
     let ask = |kind, attribute| registry.manager.attribute(Device::new(kind, 0), attribute);
-    expect(ask(4, Attribute::Exist)?, Value::Int(0), "exist of a backend that is not here")?;
-    expect(ask(2, Attribute::Exist)?, Value::Int(1), "exist of one that is")?;
-    demand(ask(4, Attribute::WarpSize).is_err(), || "a missing backend knows its warp size".into())
+    expect(
+        ask(4, Attribute::Exist)?,
+        Value::Int(0),
+        "exist of a backend that is not here",
+    )?;
+    expect(
+        ask(2, Attribute::Exist)?,
+        Value::Int(1),
+        "exist of one that is",
+    )?;
+    demand(ask(4, Attribute::WarpSize).is_err(), || {
+        "a missing backend knows its warp size".into()
+    })
 }
 
 fn bytes_on(device: Device, memory: &[u8; 8]) -> TensorRef<'_> {
-    TensorRef { data: Space::host(memory), device, dtype: Dtype::UINT8, shape: &[8], strides: None, byte_offset: 0 }
+    TensorRef {
+        data: Space::host(memory),
+        device,
+        dtype: Dtype::UINT8,
+        shape: &[8],
+        strides: None,
+        byte_offset: 0,
+    }
 }
 
 fn copy_dispatch() -> Outcome {
     let registry = Registry::with(&["device_api.cpu", "device_api.cuda"]);
     let (from, to) = ([1u8; 8], [0u8; 8]);
     let (cuda, cpu) = (Device::cuda(0), Device::CPU);
-    for (source, target, asked) in [(cuda, cpu, "device_api.cuda"), (cpu, cuda, "device_api.cuda"), (cpu, cpu, "device_api.cpu")] {
+    for (source, target, asked) in [
+        (cuda, cpu, "device_api.cuda"),
+        (cpu, cuda, "device_api.cuda"),
+        (cpu, cpu, "device_api.cpu"),
+    ] {
         recorder_of(asked).take_log();
         // SAFETY: both arrays hold 8 bytes, and recorders copy host memory.
-        unsafe { registry.manager.copy_tensor(&bytes_on(source, &from), &bytes_on(target, &to), Stream::DEFAULT)? };
-        let copies = recorder_of(asked).take_log().into_iter().filter(|call| call.starts_with("copy")).count();
-        expect(copies, 1, &format!("copies by {asked} from type {} to {}", source.kind, target.kind))?;
+        unsafe {
+            registry.manager.copy_tensor(
+                &bytes_on(source, &from),
+                &bytes_on(target, &to),
+                Stream::DEFAULT,
+            )?
+        };
+        let copies = recorder_of(asked)
+            .take_log()
+            .into_iter()
+            .filter(|call| call.starts_with("copy"))
+            .count();
+        expect(
+            copies,
+            1,
+            &format!(
+                "copies by {asked} from type {} to {}",
+                source.kind, target.kind
+            ),
+        )?;
     }
     Ok(())
 }
@@ -581,10 +675,22 @@ fn copy_between_types() -> Outcome {
     let (from, to) = ([1u8; 8], [0u8; 8]);
     let copy = |source, target| {
         // SAFETY: both arrays hold 8 bytes, and recorders copy host memory.
-        unsafe { registry.manager.copy_tensor(&bytes_on(source, &from), &bytes_on(target, &to), Stream::DEFAULT) }
+        unsafe {
+            registry.manager.copy_tensor(
+                &bytes_on(source, &from),
+                &bytes_on(target, &to),
+                Stream::DEFAULT,
+            )
+        }
     };
-    let refused = copy(Device::cuda(0), Device::opencl(0)).err().map(|error| error.to_string()).unwrap_or_default();
-    demand(refused.contains("Can not copy across different device types directly"), || format!("the error is `{refused}`"))?;
+    let refused = copy(Device::cuda(0), Device::opencl(0))
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
+    demand(
+        refused.contains("Can not copy across different device types directly"),
+        || format!("the error is `{refused}`"),
+    )?;
     copy(Device::cuda(0), Device::cuda(1))?;
     copy(Device::cuda(0), Device::new(3, 0))?;
     Ok(())
@@ -594,11 +700,23 @@ fn workspace_hint() -> Outcome {
     let registry = Registry::with(&["device_api.ext_dev"]);
     let recorder = recorder_of("device_api.ext_dev");
     recorder.take_log();
-    let request = crate::module::workspace::Request { device_type: 12, device_id: 3, bytes: 100, hint: (2, 32) };
+    let request = crate::module::workspace::Request {
+        device_type: 12,
+        device_id: 3,
+        bytes: 100,
+        hint: (2, 32),
+    };
     let space = registry.manager.workspace(&request)?;
     // SAFETY: given above.
     unsafe { recorder.free_workspace(Device::ext_dev(3), space)? };
-    expect(recorder.take_log(), vec!["alloc 100 align 64 hint 2:32x1 on 3".to_owned(), "free on 3".into()], "calls")
+    expect(
+        recorder.take_log(),
+        vec![
+            "alloc 100 align 64 hint 2:32x1 on 3".to_owned(),
+            "free on 3".into(),
+        ],
+        "calls",
+    )
 }
 
 fn set_device_reaches() -> Outcome {
@@ -637,14 +755,22 @@ impl Timer for Clock {
 fn evaluator_counts() -> Outcome {
     let recorder = Recorder::new();
     let calls = AtomicUsize::new(0);
-    let evaluator = Evaluator { number: 5, repeat: 3, ..Evaluator::default() };
+    let evaluator = Evaluator {
+        number: 5,
+        repeat: 3,
+        ..Evaluator::default()
+    };
     let seconds = evaluator.run(&recorder, DEVICE, &mut Clock(5_000_000_000), || {
         calls.fetch_add(1, Ordering::Relaxed);
         Ok(())
     })?;
     expect(calls.load(Ordering::Relaxed), 1 + 5 * 3, "calls")?;
     expect(seconds.as_slice(), &[1.0; 3], "seconds per call")?;
-    expect(to_bytes(&seconds), [1f64.to_ne_bytes(); 3].concat(), "bytes")
+    expect(
+        to_bytes(&seconds),
+        [1f64.to_ne_bytes(); 3].concat(),
+        "bytes",
+    )
 }
 
 /// A driver that counts how often it loads on which device, and notes launches.
@@ -655,20 +781,36 @@ struct Counting {
 
 impl Counting {
     fn note(&self, what: String) {
-        self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(what);
+        self.log
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push(what);
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+        std::mem::take(
+            &mut *self
+                .log
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
     }
 
     fn module(&self) -> Result<Arc<DeviceModule>, crate::device::Error> {
         let handle = Dtype::scalar(Dtype::HANDLE, 64);
         let kernels = vec![
-            KernelInfo::new("add", &[handle, Dtype::scalar(Dtype::INT, 32)], &["blockIdx.x", "threadIdx.x"])?,
+            KernelInfo::new(
+                "add",
+                &[handle, Dtype::scalar(Dtype::INT, 32)],
+                &["blockIdx.x", "threadIdx.x"],
+            )?,
             KernelInfo::new("mul", &[handle], &["threadIdx.x"])?,
         ];
-        Ok(DeviceModule::new("counting", Box::new(self.clone()), kernels))
+        Ok(DeviceModule::new(
+            "counting",
+            Box::new(self.clone()),
+            kernels,
+        ))
     }
 }
 
@@ -687,27 +829,51 @@ impl Driver for Counting {
 struct CountingOn(Counting, i32);
 
 impl Loaded for CountingOn {
-    fn launch(&self, kernel: &KernelInfo, args: &mut Packed, sizes: &WorkSizes, _: Stream) -> crate::device::Result<()> {
+    fn launch(
+        &self,
+        kernel: &KernelInfo,
+        args: &mut Packed,
+        sizes: &WorkSizes,
+        _: Stream,
+    ) -> crate::device::Result<()> {
         let bytes: usize = args.values().map(|(_, bytes)| bytes.len()).sum();
-        self.0.note(format!("{} on {} with {bytes} bytes, {:?} blocks of {:?}", kernel.name, self.1, sizes.grid, sizes.block));
+        self.0.note(format!(
+            "{} on {} with {bytes} bytes, {:?} blocks of {:?}",
+            kernel.name, self.1, sizes.grid, sizes.block
+        ));
         Ok(())
     }
 }
 
-const KERNEL_ARGS: [Arg; 4] = [Arg::Handle(std::ptr::null_mut()), Arg::Int(7), Arg::Int(3), Arg::Int(64)];
+const KERNEL_ARGS: [Arg; 4] = [
+    Arg::Handle(std::ptr::null_mut()),
+    Arg::Int(7),
+    Arg::Int(3),
+    Arg::Int(64),
+];
 
 fn loaded_late() -> Outcome {
     let counting = Counting::default();
     let module = counting.module()?;
     let (Some(add), Some(mul)) = (module.kernel("add"), module.kernel("mul")) else {
-        return crate::conformance::behaviour::Failure::broken("the module does not know its kernels");
+        return crate::conformance::behaviour::Failure::broken(
+            "the module does not know its kernels",
+        );
     };
-    expect(counting.take(), Vec::<String>::new(), "before the first launch")?;
+    expect(
+        counting.take(),
+        Vec::<String>::new(),
+        "before the first launch",
+    )?;
     crate::device::stream::set_current_device(Device::new(31, 0));
     add.call(&KERNEL_ARGS)?;
     mul.call(&[KERNEL_ARGS[0], Arg::Int(0)])?;
     let log = counting.take();
-    let expected = ["load on 0", "add on 0 with 12 bytes, [3, 1, 1] blocks of [64, 1, 1]", "mul on 0 with 8 bytes, [1, 1, 1] blocks of [1, 1, 1]"];
+    let expected = [
+        "load on 0",
+        "add on 0 with 12 bytes, [3, 1, 1] blocks of [64, 1, 1]",
+        "mul on 0 with 8 bytes, [1, 1, 1] blocks of [1, 1, 1]",
+    ];
     expect(log, expected.map(String::from).to_vec(), "two launches")
 }
 
@@ -715,18 +881,32 @@ fn current_device() -> Outcome {
     let counting = Counting::default();
     let module = counting.module()?;
     let Some(mul) = module.kernel("mul") else {
-        return crate::conformance::behaviour::Failure::broken("the module does not know its kernels");
+        return crate::conformance::behaviour::Failure::broken(
+            "the module does not know its kernels",
+        );
     };
     for id in [2, 0, 2] {
         crate::device::stream::set_current_device(Device::new(31, id));
         mul.call(&[KERNEL_ARGS[0], Arg::Int(1)])?;
     }
     crate::device::stream::set_current_device(Device::new(31, 0));
-    let launches: Vec<String> = counting.take().into_iter().map(|call| call.split(" with").next().unwrap_or_default().to_owned()).collect();
-    expect(launches, ["load on 2", "mul on 2", "load on 0", "mul on 0", "mul on 2"].map(String::from).to_vec(), "launches")
+    let launches: Vec<String> = counting
+        .take()
+        .into_iter()
+        .map(|call| call.split(" with").next().unwrap_or_default().to_owned())
+        .collect();
+    expect(
+        launches,
+        ["load on 2", "mul on 2", "load on 0", "mul on 0", "mul on 2"]
+            .map(String::from)
+            .to_vec(),
+        "launches",
+    )
 }
 
 fn unknown_kernel() -> Outcome {
     let module = Counting::default().module()?;
-    demand(module.kernel("div").is_none(), || "a kernel that is not there was found".into())
+    demand(module.kernel("div").is_none(), || {
+        "a kernel that is not there was found".into()
+    })
 }

@@ -13,7 +13,15 @@ pub(super) fn launch(args: &Value) -> Result<Answer, Refusal> {
     let given = integers(of.get("args"))?;
     let launch = || -> DeviceResult<Value> {
         let tags = LaunchTags::parse(&tags)?;
-        let WorkSizes { grid, block, cluster, shared, cooperative, programmatic, .. } = tags.sizes(&given)?;
+        let WorkSizes {
+            grid,
+            block,
+            cluster,
+            shared,
+            cooperative,
+            programmatic,
+            ..
+        } = tags.sizes(&given)?;
         Ok(json!({
             "grid": grid, "block": block, "cluster": cluster, "shared": shared,
             "cooperative": cooperative, "programmatic": programmatic, "arguments": tags.arguments(),
@@ -25,13 +33,24 @@ pub(super) fn launch(args: &Value) -> Result<Answer, Refusal> {
 /// The packed arguments of `{form, types, args}`, in hex. A handle is given as `{"handle": number}`.
 pub(super) fn pack(args: &Value) -> Result<Answer, Refusal> {
     let of = args.get("value").unwrap_or(&Value::Null);
-    let types = of.get("types").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let types = of
+        .get("types")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let types: Vec<Dtype> = types.iter().map(dtype).collect::<Result<_, _>>()?;
-    let given = of.get("args").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let given = of
+        .get("args")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let given: Vec<Arg> = given.iter().map(arg).collect::<Result<_, _>>()?;
     let form = of.get("form").and_then(Value::as_str).unwrap_or_default();
     let packed = || -> DeviceResult<Packed> {
-        let types: Vec<ArgType> = types.iter().map(|dtype| ArgType::of(*dtype)).collect::<DeviceResult<_>>()?;
+        let types: Vec<ArgType> = types
+            .iter()
+            .map(|dtype| ArgType::of(*dtype))
+            .collect::<DeviceResult<_>>()?;
         Packed::new(&types, &given)
     };
     let packed = match packed() {
@@ -39,10 +58,16 @@ pub(super) fn pack(args: &Value) -> Result<Answer, Refusal> {
         Err(error) => return refused_or::<Value>(Err(error)),
     };
     match form {
-        "void" => Ok(value(packed.values().map(|(_, bytes)| hex(bytes)).collect())),
+        "void" => Ok(value(
+            packed.values().map(|(_, bytes)| hex(bytes)).collect(),
+        )),
         "slots4" | "slots8" => {
             let width = if form == "slots4" { 4 } else { 8 };
-            refused_or(packed.buffers_and_scalars(width).map(|(buffers, scalars)| json!({"buffers": buffers, "scalars": hex(&scalars)})))
+            refused_or(
+                packed.buffers_and_scalars(width).map(
+                    |(buffers, scalars)| json!({"buffers": buffers, "scalars": hex(&scalars)}),
+                ),
+            )
         }
         "tight" | "aligned" => Ok(value(hex(&packed.block(form == "aligned")))),
         _ => Err(Refusal::Unsupported(format!("no form `{form}`"))),
@@ -54,20 +79,32 @@ fn hex(bytes: &[u8]) -> Value {
 }
 
 fn strings(list: Option<&Value>) -> Result<Vec<String>, Refusal> {
-    let list = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let list = list
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let text = |item: &Value| item.as_str().map(str::to_owned);
-    list.iter().map(text).collect::<Option<_>>().ok_or_else(|| Refusal::Unsupported("a list of texts is missing".into()))
+    list.iter()
+        .map(text)
+        .collect::<Option<_>>()
+        .ok_or_else(|| Refusal::Unsupported("a list of texts is missing".into()))
 }
 
 fn dtype(text: &Value) -> Result<Dtype, Refusal> {
     let parsed = crate::value::dtype_from_text(text.as_str().unwrap_or_default());
     let of = parsed.map_err(Refusal::Rejected)?;
-    Ok(Dtype { code: of.code, bits: of.bits, lanes: of.lanes })
+    Ok(Dtype {
+        code: of.code,
+        bits: of.bits,
+        lanes: of.lanes,
+    })
 }
 
 fn arg(value: &Value) -> Result<Arg, Refusal> {
     if let Some(handle) = value.get("handle").and_then(Value::as_u64) {
-        return Ok(Arg::Handle(std::ptr::without_provenance_mut(handle as usize)));
+        return Ok(Arg::Handle(std::ptr::without_provenance_mut(
+            handle as usize,
+        )));
     }
     match (value.as_i64(), value.as_f64()) {
         (Some(number), _) => Ok(Arg::Int(number)),

@@ -32,35 +32,75 @@ fn functions() {
         let _ = registry::register(name, function, false);
     };
     put("runtime.GetDeviceAttr", Function::from_packed(device_attr));
-    put("__tvm_set_device", Function::from_typed(|kind: i32, id: i32| Manager::global().set_device(Device::new(kind, id))));
-    put("runtime.TVMSetStream", Function::from_typed(|kind: i32, id: i32, stream: *mut c_void| {
-        manager::set_stream(Device::new(kind, id), Stream(stream)).map(drop)
-    }));
-    put("runtime.Device_StreamCreate", Function::from_typed(|device: DLDevice| {
-        let device = of(device);
-        Manager::global().api(device.kind)?.create_stream(device).map(|stream| stream.0 as i64)
-    }));
-    put("runtime.Device_StreamFree", Function::from_typed(|device: DLDevice, stream: i64| {
-        let device = of(device);
-        // SAFETY: the caller of this registry function vouches for the stream.
-        unsafe { Manager::global().api(device.kind)?.free_stream(device, handle(stream)) }
-    }));
-    put("runtime.Device_SetStream", Function::from_typed(|device: DLDevice, stream: i64| {
-        manager::set_stream(of(device), handle(stream)).map(drop)
-    }));
-    put("runtime.Device_StreamSync", Function::from_typed(|device: DLDevice, stream: i64| {
-        let device = of(device);
-        Manager::global().api(device.kind)?.sync(device, handle(stream))
-    }));
-    put("runtime.Device_StreamSyncFromTo", Function::from_typed(|device: DLDevice, before: i64, after: i64| {
-        let device = of(device);
-        Manager::global().api(device.kind)?.sync_streams(device, handle(before), handle(after))
-    }));
+    put(
+        "__tvm_set_device",
+        Function::from_typed(|kind: i32, id: i32| {
+            Manager::global().set_device(Device::new(kind, id))
+        }),
+    );
+    put(
+        "runtime.TVMSetStream",
+        Function::from_typed(|kind: i32, id: i32, stream: *mut c_void| {
+            manager::set_stream(Device::new(kind, id), Stream(stream)).map(drop)
+        }),
+    );
+    put(
+        "runtime.Device_StreamCreate",
+        Function::from_typed(|device: DLDevice| {
+            let device = of(device);
+            Manager::global()
+                .api(device.kind)?
+                .create_stream(device)
+                .map(|stream| stream.0 as i64)
+        }),
+    );
+    put(
+        "runtime.Device_StreamFree",
+        Function::from_typed(|device: DLDevice, stream: i64| {
+            let device = of(device);
+            // SAFETY: the caller of this registry function vouches for the stream.
+            unsafe {
+                Manager::global()
+                    .api(device.kind)?
+                    .free_stream(device, handle(stream))
+            }
+        }),
+    );
+    put(
+        "runtime.Device_SetStream",
+        Function::from_typed(|device: DLDevice, stream: i64| {
+            manager::set_stream(of(device), handle(stream)).map(drop)
+        }),
+    );
+    put(
+        "runtime.Device_StreamSync",
+        Function::from_typed(|device: DLDevice, stream: i64| {
+            let device = of(device);
+            Manager::global()
+                .api(device.kind)?
+                .sync(device, handle(stream))
+        }),
+    );
+    put(
+        "runtime.Device_StreamSyncFromTo",
+        Function::from_typed(|device: DLDevice, before: i64, after: i64| {
+            let device = of(device);
+            Manager::global()
+                .api(device.kind)?
+                .sync_streams(device, handle(before), handle(after))
+        }),
+    );
     #[cfg(any())]
-    put("device_api.vulkan.get_target_property", Function::from_typed(|device: DLDevice, name: String| {
-        let device = of(device);
-        Manager::global().api(device.kind)?.target_property(device, &name).map(Any::from)
-    }));
+    put(
+        "device_api.vulkan.get_target_property",
+        Function::from_typed(|device: DLDevice, name: String| {
+            let device = of(device);
+            Manager::global()
+                .api(device.kind)?
+                .target_property(device, &name)
+                .map(Any::from)
+        }),
+    );
 }
 
 fn of(device: DLDevice) -> Device {
@@ -77,7 +117,12 @@ fn device_attr(args: &[AnyView<'_>]) -> function::Result {
     let (device, number) = match (args.len(), int(0), int(1), int(2)) {
         (3, Some(kind), Some(id), Some(number)) => (Device::new(kind, id), number),
         (2, _, Some(number), _) => (of(DLDevice::try_from(args[0])?), number),
-        _ => return Err(function::Error::new("TypeError", "runtime.GetDeviceAttr takes a device type, an id and a number")),
+        _ => {
+            return Err(function::Error::new(
+                "TypeError",
+                "runtime.GetDeviceAttr takes a device type, an id and a number",
+            ));
+        }
     };
     match Attribute::from_number(number, Release::LAST) {
         Some(attribute) => Ok(Manager::global().attribute(device, attribute)?.into()),
@@ -110,14 +155,19 @@ struct DeviceWorkspace;
 
 impl workspace::Source for DeviceWorkspace {
     fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String> {
-        let space = Manager::global().workspace(&request).map_err(|error| error.to_string())?;
+        let space = Manager::global()
+            .workspace(&request)
+            .map_err(|error| error.to_string())?;
         NonNull::new(space.0).ok_or_else(|| "the device gave a null workspace".to_owned())
     }
 
     unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String> {
         let device = Device::new(device.0, device.1);
-        let api = Manager::global().api(device.kind).map_err(|error| error.to_string())?;
+        let api = Manager::global()
+            .api(device.kind)
+            .map_err(|error| error.to_string())?;
         // SAFETY: the caller vouches for the memory.
-        unsafe { api.free_workspace(device, Space(memory.as_ptr())) }.map_err(|error| error.to_string())
+        unsafe { api.free_workspace(device, Space(memory.as_ptr())) }
+            .map_err(|error| error.to_string())
     }
 }

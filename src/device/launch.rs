@@ -83,7 +83,11 @@ impl LaunchTags {
         for (at, tag) in tags.iter().enumerate() {
             let tag = parse_tag(tag.as_ref())?;
             if tag == Tag::Shared && at + 1 != tags.len() && !DEV_48.is_off() {
-                return refuse(DEV_48, Kind::Malformed, "kUseDynamicSharedMemoryTag should be the last tag in launch_param_tags.");
+                return refuse(
+                    DEV_48,
+                    Kind::Malformed,
+                    "kUseDynamicSharedMemoryTag should be the last tag in launch_param_tags.",
+                );
             }
             parsed.push(tag);
         }
@@ -92,20 +96,34 @@ impl LaunchTags {
 
     /// How many arguments behind the kernel's own belong to the launch.
     pub fn arguments(&self) -> usize {
-        self.tags.iter().filter(|tag| tag.carries_argument()).count()
+        self.tags
+            .iter()
+            .filter(|tag| tag.carries_argument())
+            .count()
     }
 
     /// The launch that these arguments ask for (DEV-47): a missing axis is 1, and so is 0 or less.
     pub fn sizes(&self, arguments: &[i64]) -> Result<WorkSizes> {
         let wanted = self.arguments();
         DEV_47.require_as(Kind::Type, arguments.len() == wanted, 0, || {
-            format!("a launch with {} arguments, the tags ask for {wanted}", arguments.len())
+            format!(
+                "a launch with {} arguments, the tags ask for {wanted}",
+                arguments.len()
+            )
         })?;
         let mut sizes = WorkSizes::default();
         let mut arguments = arguments.iter();
         for tag in &self.tags {
-            let argument = if tag.carries_argument() { arguments.next().copied().unwrap_or(1) } else { 1 };
-            let extent = if DEV_47.is_off() { argument } else { argument.max(1) };
+            let argument = if tag.carries_argument() {
+                arguments.next().copied().unwrap_or(1)
+            } else {
+                1
+            };
+            let extent = if DEV_47.is_off() {
+                argument
+            } else {
+                argument.max(1)
+            };
             let extent = usize::try_from(extent).unwrap_or(0);
             let axis = match tag {
                 Tag::Grid(axis) => sizes.grid.get_mut(*axis),
@@ -168,7 +186,11 @@ fn parse_tag(text: &str) -> Result<Tag> {
     if text.starts_with("vthread") || text.starts_with("cthread") || DEV_49.is_off() {
         return Ok(Tag::Ignored);
     }
-    refuse(DEV_49, Kind::UnknownKind, format!("Unknown threadscope {text}"))
+    refuse(
+        DEV_49,
+        Kind::UnknownKind,
+        format!("Unknown threadscope {text}"),
+    )
 }
 
 /// How an argument is converted before it is packed.
@@ -192,7 +214,11 @@ impl ArgType {
     /// The types that a kernel can take (DEV-53).
     pub fn of(dtype: Dtype) -> Result<ArgType> {
         if dtype.lanes != 1 && !DEV_53.is_off() {
-            return refuse(DEV_53, Kind::Unsupported, "Cannot pass vector type argument to device function for now");
+            return refuse(
+                DEV_53,
+                Kind::Unsupported,
+                "Cannot pass vector type argument to device function for now",
+            );
         }
         Ok(match (dtype.code, dtype.bits) {
             (Dtype::INT, 64) => ArgType::Int64,
@@ -203,7 +229,9 @@ impl ArgType {
             (Dtype::HANDLE, _) => ArgType::Handle,
             _ if DEV_53.is_off() => ArgType::Int64,
             (code, bits) => {
-                let message = format!("Cannot handle dtype of code {code} with {bits} bits as device function argument");
+                let message = format!(
+                    "Cannot handle dtype of code {code} with {bits} bits as device function argument"
+                );
                 return refuse(DEV_53, Kind::Unsupported, message);
             }
         })
@@ -229,12 +257,20 @@ impl ArgType {
             (ArgType::Int32 | ArgType::Uint32, Arg::Int(value)) => slot = value.to_be_bytes(),
             (ArgType::Float64, Arg::Float(value)) => slot = value.to_ne_bytes(),
             (ArgType::Float64, Arg::Int(value)) => slot = (value as f64).to_ne_bytes(),
-            (ArgType::Float32, Arg::Float(value)) if narrow => slot[..4].copy_from_slice(&(value as f32).to_ne_bytes()),
+            (ArgType::Float32, Arg::Float(value)) if narrow => {
+                slot[..4].copy_from_slice(&(value as f32).to_ne_bytes())
+            }
             (ArgType::Float32, Arg::Float(value)) => slot = value.to_ne_bytes(),
-            (ArgType::Float32, Arg::Int(value)) => slot[..4].copy_from_slice(&(value as f32).to_ne_bytes()),
+            (ArgType::Float32, Arg::Int(value)) => {
+                slot[..4].copy_from_slice(&(value as f32).to_ne_bytes())
+            }
             (ArgType::Handle, Arg::Handle(value)) => slot = (value as u64).to_ne_bytes(),
             (wanted, arg) => {
-                return refuse(DEV_53, Kind::Type, format!("{arg:?} where the kernel takes {wanted:?}"));
+                return refuse(
+                    DEV_53,
+                    Kind::Type,
+                    format!("{arg:?} where the kernel takes {wanted:?}"),
+                );
             }
         }
         Ok(slot)
@@ -255,36 +291,70 @@ impl Packed {
             return refuse(
                 DEV_53,
                 Kind::Type,
-                format!("the kernel takes {} arguments, {} are given", types.len(), args.len()),
+                format!(
+                    "the kernel takes {} arguments, {} are given",
+                    types.len(),
+                    args.len()
+                ),
             );
         }
-        let slots = types.iter().zip(args).map(|(of, arg)| of.bytes(*arg)).collect::<Result<_>>()?;
-        Ok(Packed { slots, types: types.to_vec() })
+        let slots = types
+            .iter()
+            .zip(args)
+            .map(|(of, arg)| of.bytes(*arg))
+            .collect::<Result<_>>()?;
+        Ok(Packed {
+            slots,
+            types: types.to_vec(),
+        })
     }
 
     /// The bytes of each argument.
     pub fn values(&self) -> impl Iterator<Item = (ArgType, &[u8])> {
-        self.slots.iter().zip(&self.types).map(|(slot, of)| (*of, slot.get(..of.nbytes()).unwrap_or(slot)))
+        self.slots
+            .iter()
+            .zip(&self.types)
+            .map(|(slot, of)| (*of, slot.get(..of.nbytes()).unwrap_or(slot)))
     }
 
     /// The address of each argument, valid while `self` is neither moved into nor changed.
     pub fn addresses(&mut self) -> Vec<*mut c_void> {
-        self.slots.iter_mut().map(|slot| slot.as_mut_ptr().cast()).collect()
+        self.slots
+            .iter_mut()
+            .map(|slot| slot.as_mut_ptr().cast())
+            .collect()
     }
 
     /// The leading handles as numbers, and every scalar behind them in a slot of `width` bytes (Vulkan, Metal) (DEV-51).
     ///
     /// A slot had 4 bytes up to 0.7, so that nothing of 64 bits could be passed; since 0.8 it has 8.
     pub fn buffers_and_scalars(&self, width: usize) -> Result<(Vec<u64>, Vec<u8>)> {
-        let buffers = self.types.iter().take_while(|of| **of == ArgType::Handle).count();
-        let handles = self.slots.iter().take(buffers).map(|slot| u64::from_ne_bytes(*slot)).collect();
+        let buffers = self
+            .types
+            .iter()
+            .take_while(|of| **of == ArgType::Handle)
+            .count();
+        let handles = self
+            .slots
+            .iter()
+            .take(buffers)
+            .map(|slot| u64::from_ne_bytes(*slot))
+            .collect();
         let mut scalars = Vec::new();
         for (slot, of) in self.slots.iter().zip(&self.types).skip(buffers) {
             if *of == ArgType::Handle && !DEV_51.is_off() {
-                return refuse(DEV_51, Kind::Type, "Device function need to be organized: a handle follows a scalar");
+                return refuse(
+                    DEV_51,
+                    Kind::Type,
+                    "Device function need to be organized: a handle follows a scalar",
+                );
             }
             if of.nbytes() > width {
-                return refuse(DEV_51, Kind::Unsupported, "Donot support 64bit argument to device function");
+                return refuse(
+                    DEV_51,
+                    Kind::Unsupported,
+                    "Donot support 64bit argument to device function",
+                );
             }
             let width = if DEV_51.is_off() { of.nbytes() } else { width };
             scalars.extend_from_slice(slot.get(..width).unwrap_or(slot));

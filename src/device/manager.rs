@@ -7,8 +7,8 @@ use crate::device::error::refuse;
 use crate::device::kind::{REMOTE, name_in};
 use crate::device::table::{self, DeviceTable};
 use crate::device::{
-    Attribute, DEV_02, DEV_03, DEV_04, DEV_05, DEV_07, DEV_19, DEV_20, DEV_34, DEV_42, DEV_43, Device, DeviceApi, Dtype, Error,
-    Result, Space, Stream, TensorRef, Value, stream,
+    Attribute, DEV_02, DEV_03, DEV_04, DEV_05, DEV_07, DEV_19, DEV_20, DEV_34, DEV_42, DEV_43,
+    Device, DeviceApi, Dtype, Error, Result, Space, Stream, TensorRef, Value, stream,
 };
 use crate::function::{Function, registry};
 use crate::module::workspace::Request;
@@ -44,7 +44,11 @@ impl Manager {
 
     /// A manager that looks elsewhere.
     pub fn with_lookup(lookup: Lookup) -> Manager {
-        Manager { table: RwLock::default(), missed: RwLock::default(), lookup }
+        Manager {
+            table: RwLock::default(),
+            missed: RwLock::default(),
+            lookup,
+        }
     }
 
     /// The API of device type `kind`, or why there is none (DEV-01 to DEV-06).
@@ -53,7 +57,11 @@ impl Manager {
             Some(api) => Ok(api),
             None => {
                 let name = name_of(kind)?;
-                refuse(DEV_04, Kind::Missing, format!("Device API {name} is not enabled."))
+                refuse(
+                    DEV_04,
+                    Kind::Missing,
+                    format!("Device API {name} is not enabled."),
+                )
             }
         }
     }
@@ -61,7 +69,11 @@ impl Manager {
     /// The API of device type `kind` if there is one. That there is none is not remembered (DEV-05).
     pub fn find(&self, kind: i32) -> Result<Option<&'static dyn DeviceApi>> {
         // All remote types are one: the session is in the number, the API is not (DEV-03).
-        let slot = if kind >= REMOTE && !DEV_03.is_off() { REMOTE } else { kind };
+        let slot = if kind >= REMOTE && !DEV_03.is_off() {
+            REMOTE
+        } else {
+            kind
+        };
         if let Some(api) = read(&self.table).get(&slot).filter(|_| !DEV_02.is_off()) {
             return Ok(Some(*api));
         }
@@ -70,8 +82,15 @@ impl Manager {
         }
         let name = name_of(kind)?;
         let Some(factory) = (self.lookup)(&format!("device_api.{name}")) else {
-            self.missed.write().unwrap_or_else(PoisonError::into_inner).push(slot);
-            return if DEV_04.is_off() { refuse(DEV_04, Kind::Missing, "") } else { Ok(None) };
+            self.missed
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(slot);
+            return if DEV_04.is_off() {
+                refuse(DEV_04, Kind::Missing, "")
+            } else {
+                Ok(None)
+            };
         };
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have been faster: the factory is asked once (DEV-02).
@@ -100,9 +119,15 @@ impl Manager {
     /// # Safety
     ///
     /// As for [`DeviceApi::copy`].
-    pub unsafe fn copy_tensor(&self, from: &TensorRef<'_>, to: &TensorRef<'_>, stream: Stream) -> Result<()> {
+    pub unsafe fn copy_tensor(
+        &self,
+        from: &TensorRef<'_>,
+        to: &TensorRef<'_>,
+        stream: Stream,
+    ) -> Result<()> {
         let (source, target) = (from.device, to.device);
-        if source.kind != target.kind && !source.is_host() && !target.is_host() && !DEV_20.is_off() {
+        if source.kind != target.kind && !source.is_host() && !target.is_host() && !DEV_20.is_off()
+        {
             return refuse(
                 DEV_20,
                 Kind::Unsupported,
@@ -113,7 +138,11 @@ impl Manager {
             );
         }
         let source_decides = (source.kind != Device::CPU.kind) ^ DEV_19.is_off();
-        let api = self.api(if source_decides { source.kind } else { target.kind })?;
+        let api = self.api(if source_decides {
+            source.kind
+        } else {
+            target.kind
+        })?;
         // SAFETY: the caller's promise.
         unsafe { api.copy_tensor(from, to, stream) }
     }
@@ -127,7 +156,10 @@ impl Manager {
             lanes: if DEV_34.is_off() { 0 } else { 1 },
         };
         let Ok(nbytes) = usize::try_from(request.bytes) else {
-            return Err(Error::OutOfMemory { nbytes: usize::MAX, by: format!("{} bytes of workspace", request.bytes) });
+            return Err(Error::OutOfMemory {
+                nbytes: usize::MAX,
+                by: format!("{} bytes of workspace", request.bytes),
+            });
         };
         self.api(device.kind)?.alloc_workspace(device, nbytes, hint)
     }
@@ -160,15 +192,26 @@ fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
 }
 
 fn name_of(kind: i32) -> Result<&'static str> {
-    if kind >= REMOTE { Ok("rpc") } else { name_in(kind, Release::LAST) }
+    if kind >= REMOTE {
+        Ok("rpc")
+    } else {
+        name_in(kind, Release::LAST)
+    }
 }
 
 /// Registers `api` as `device_api.<name>`, for this crate and for everybody who reads the global registry (DEV-01).
 ///
 /// What the registry function gives is the address of a [`DeviceTable`], so that C can call the device as well.
-pub fn register(name: &str, api: &'static dyn DeviceApi) -> std::result::Result<(), crate::function::Error> {
+pub fn register(
+    name: &str,
+    api: &'static dyn DeviceApi,
+) -> std::result::Result<(), crate::function::Error> {
     let table = table::of_api(api);
-    let factory = Function::from_packed(move |_| Ok(Any::from(std::ptr::from_ref(table).cast_mut().cast::<c_void>())));
+    let factory = Function::from_packed(move |_| {
+        Ok(Any::from(
+            std::ptr::from_ref(table).cast_mut().cast::<c_void>(),
+        ))
+    });
     registry::register(&format!("device_api.{name}"), factory, true)
 }
 
@@ -177,16 +220,21 @@ fn in_registry(name: &str) -> Option<Factory> {
     let name = name.to_owned();
     Some(Box::new(move || {
         let absent = |why: String| Error::Absent(format!("{name}: {why}"));
-        let given = function.call(&[]).map_err(|error| absent(error.to_string()))?;
+        let given = function
+            .call(&[])
+            .map_err(|error| absent(error.to_string()))?;
         let pointer = <*mut c_void>::try_from(&given).map_err(|error| absent(error.to_string()))?;
         // SAFETY: what a device API function gives is a device table that lives for ever; that is its contract (DEV-02).
-        unsafe { table::to_api(pointer.cast::<DeviceTable>()) }.ok_or_else(|| absent("gave no device table".into()))
+        unsafe { table::to_api(pointer.cast::<DeviceTable>()) }
+            .ok_or_else(|| absent("gave no device table".into()))
     }))
 }
 
 /// The stream functions of the registry, for a device of any type.
 pub fn set_stream(device: Device, new: Stream) -> Result<Stream> {
     let before = stream::current(device);
-    Manager::global().api(device.kind)?.set_stream(device, new)?;
+    Manager::global()
+        .api(device.kind)?
+        .set_stream(device, new)?;
     Ok(before)
 }

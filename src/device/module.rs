@@ -23,7 +23,10 @@ impl KernelInfo {
     pub fn new<S: AsRef<str>>(name: &str, arg_types: &[Dtype], tags: &[S]) -> Result<KernelInfo> {
         Ok(KernelInfo {
             name: name.to_owned(),
-            arg_types: arg_types.iter().map(|dtype| ArgType::of(*dtype)).collect::<Result<_>>()?,
+            arg_types: arg_types
+                .iter()
+                .map(|dtype| ArgType::of(*dtype))
+                .collect::<Result<_>>()?,
             tags: LaunchTags::parse(tags)?,
         })
     }
@@ -41,7 +44,13 @@ pub trait Driver: Send + Sync {
 /// Code that is on a device.
 pub trait Loaded: Send + Sync {
     /// Queues a launch.
-    fn launch(&self, kernel: &KernelInfo, args: &mut Packed, sizes: &WorkSizes, stream: Stream) -> Result<()>;
+    fn launch(
+        &self,
+        kernel: &KernelInfo,
+        args: &mut Packed,
+        sizes: &WorkSizes,
+        stream: Stream,
+    ) -> Result<()>;
 }
 
 /// A module of device code.
@@ -76,7 +85,11 @@ impl DeviceModule {
     /// The kernel of this name; a name that the module does not have is no error (DEV-56).
     pub fn kernel(self: &Arc<Self>, name: &str) -> Option<Kernel> {
         let named = self.kernels.iter().find(|kernel| kernel.name == name);
-        let found = if DEV_56.is_off() { named.or(self.kernels.first()) } else { named };
+        let found = if DEV_56.is_off() {
+            named.or(self.kernels.first())
+        } else {
+            named
+        };
         Some(Kernel {
             module: self.clone(),
             info: found?.clone(),
@@ -138,8 +151,14 @@ impl Kernel {
         let mut packed = Packed::new(&self.info.arg_types, own)?;
         let sizes = self.info.tags.sizes(&launch)?;
         let kind = self.module.driver.device_kind();
-        let id = if DEV_55.is_off() { 0 } else { current_device(kind) };
+        let id = if DEV_55.is_off() {
+            0
+        } else {
+            current_device(kind)
+        };
         let stream = stream::current(Device::new(kind, id));
-        self.module.on(id)?.launch(&self.info, &mut packed, &sizes, stream)
+        self.module
+            .on(id)?
+            .launch(&self.info, &mut packed, &sizes, stream)
     }
 }

@@ -3,7 +3,9 @@
 //! The registry holds pointers. Upstream's point to a C++ object, whose layout is nobody's business but its compiler's;
 //! ours point to a [`DeviceTable`], which any language can fill. `include/tvmspec.h` declares it.
 
-use crate::device::{Attribute, Copy, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value};
+use crate::device::{
+    Attribute, Copy, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
+};
 use crate::release::Release;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -77,7 +79,8 @@ pub struct DeviceTable {
     /// [`DeviceApi::free_stream`].
     pub free_stream: Option<unsafe extern "C" fn(*mut c_void, i32, *mut c_void) -> c_int>,
     /// [`DeviceApi::sync_streams`]: id, the stream waited for, the stream that waits.
-    pub sync_streams: Option<unsafe extern "C" fn(*mut c_void, i32, *mut c_void, *mut c_void) -> c_int>,
+    pub sync_streams:
+        Option<unsafe extern "C" fn(*mut c_void, i32, *mut c_void, *mut c_void) -> c_int>,
 }
 
 // SAFETY: functions and a context that its maker promises to be usable from any thread, as every device API is.
@@ -117,7 +120,8 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
     }));
     made.table.context = std::ptr::from_mut(made).cast();
     let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
-    ours.get_or_insert_default().insert(std::ptr::from_ref(&made.table) as usize, api);
+    ours.get_or_insert_default()
+        .insert(std::ptr::from_ref(&made.table) as usize, api);
     &made.table
 }
 
@@ -161,22 +165,42 @@ impl FromC {
                 return String::new();
             }
             // SAFETY: the table promises a text that ends.
-            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+            unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned()
         });
-        Err(Error::driver("a device of C", call, code.into(), meaning.unwrap_or_default()))
+        Err(Error::driver(
+            "a device of C",
+            call,
+            code.into(),
+            meaning.unwrap_or_default(),
+        ))
     }
 }
 
 impl DeviceApi for FromC {
     fn set_device(&self, device: Device) -> Result<()> {
         // SAFETY: the table's own function with its own context; so below.
-        self.checked("set_device", unsafe { (self.0.set_device)(self.0.context, device.id) })
+        self.checked("set_device", unsafe {
+            (self.0.set_device)(self.0.context, device.id)
+        })
     }
 
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
-        let mut answer = Answer { tag: 0, number: 0, text: std::ptr::null() };
+        let mut answer = Answer {
+            tag: 0,
+            number: 0,
+            text: std::ptr::null(),
+        };
         // SAFETY: `answer` is a place for the answer.
-        let code = unsafe { (self.0.attribute)(self.0.context, device.id, attribute.number(), &raw mut answer) };
+        let code = unsafe {
+            (self.0.attribute)(
+                self.0.context,
+                device.id,
+                attribute.number(),
+                &raw mut answer,
+            )
+        };
         self.checked("attribute", code)?;
         match answer.tag {
             1 => Ok(Value::Int(answer.number)),
@@ -191,14 +215,24 @@ impl DeviceApi for FromC {
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
         let mut space = std::ptr::null_mut();
         // SAFETY: `space` is a place for the handle.
-        let code = unsafe { (self.0.alloc)(self.0.context, device.id, nbytes as u64, alignment as u64, &raw mut space) };
+        let code = unsafe {
+            (self.0.alloc)(
+                self.0.context,
+                device.id,
+                nbytes as u64,
+                alignment as u64,
+                &raw mut space,
+            )
+        };
         self.checked("alloc", code)?;
         Ok(Space(space))
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
         // SAFETY: the caller vouches for the space.
-        self.checked("free", unsafe { (self.0.free)(self.0.context, device.id, space.0) })
+        self.checked("free", unsafe {
+            (self.0.free)(self.0.context, device.id, space.0)
+        })
     }
 
     unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
@@ -210,22 +244,32 @@ impl DeviceApi for FromC {
             nbytes: copy.nbytes as u64,
             from_device: [copy.from_device.kind, copy.from_device.id],
             to_device: [copy.to_device.kind, copy.to_device.id],
-            hint: [copy.hint.code.into(), copy.hint.bits.into(), copy.hint.lanes],
+            hint: [
+                copy.hint.code.into(),
+                copy.hint.bits.into(),
+                copy.hint.lanes,
+            ],
         };
         // SAFETY: the caller vouches for the copy.
-        self.checked("copy", unsafe { (self.0.copy)(self.0.context, &raw const bytes, stream.0) })
+        self.checked("copy", unsafe {
+            (self.0.copy)(self.0.context, &raw const bytes, stream.0)
+        })
     }
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
         // SAFETY: the table's own function with its own context; so below.
-        self.checked("sync", unsafe { (self.0.sync)(self.0.context, device.id, stream.0) })
+        self.checked("sync", unsafe {
+            (self.0.sync)(self.0.context, device.id, stream.0)
+        })
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
         let mut stream = std::ptr::null_mut();
         if let Some(create) = self.0.create_stream {
             // SAFETY: `stream` is a place for the handle.
-            self.checked("create_stream", unsafe { create(self.0.context, device.id, &raw mut stream) })?;
+            self.checked("create_stream", unsafe {
+                create(self.0.context, device.id, &raw mut stream)
+            })?;
         }
         Ok(Stream(stream))
     }
@@ -235,7 +279,9 @@ impl DeviceApi for FromC {
             return Ok(());
         };
         // SAFETY: the caller vouches for the stream.
-        self.checked("free_stream", unsafe { free(self.0.context, device.id, stream.0) })
+        self.checked("free_stream", unsafe {
+            free(self.0.context, device.id, stream.0)
+        })
     }
 
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
@@ -243,13 +289,18 @@ impl DeviceApi for FromC {
             return Ok(());
         };
         // SAFETY: the table's own function with its own context.
-        self.checked("sync_streams", unsafe { order(self.0.context, device.id, before.0, after.0) })
+        self.checked("sync_streams", unsafe {
+            order(self.0.context, device.id, before.0, after.0)
+        })
     }
 }
 
 /// The other direction: a device API of this crate behind C functions.
 mod out {
-    use super::{Answer, Attribute, Copy, CopyBytes, Device, Dtype, OfApi, Release, Result, Space, Stream, Value};
+    use super::{
+        Answer, Attribute, Copy, CopyBytes, Device, Dtype, OfApi, Release, Result, Space, Stream,
+        Value,
+    };
     use std::cell::RefCell;
     use std::ffi::{CString, c_char, c_int, c_void};
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -267,7 +318,10 @@ mod out {
     }
 
     /// Runs `body` with the API behind `context`; a failure or panic becomes -1 and a text.
-    fn with(context: *mut c_void, body: impl FnOnce(&'static dyn super::DeviceApi) -> Result<()>) -> c_int {
+    fn with(
+        context: *mut c_void,
+        body: impl FnOnce(&'static dyn super::DeviceApi) -> Result<()>,
+    ) -> c_int {
         // SAFETY: `context` is what `of_api` put into the table.
         let api = unsafe { &*context.cast::<OfApi>() }.api;
         match catch_unwind(AssertUnwindSafe(|| body(api))) {
@@ -296,16 +350,33 @@ mod out {
         with(context, |api| api.set_device(device(id)))
     }
 
-    pub(super) unsafe extern "C" fn attribute(context: *mut c_void, id: i32, number: i32, answer: *mut Answer) -> c_int {
+    pub(super) unsafe extern "C" fn attribute(
+        context: *mut c_void,
+        id: i32,
+        number: i32,
+        answer: *mut Answer,
+    ) -> c_int {
         with(context, |api| {
             let given = match Attribute::from_number(number, Release::LAST) {
                 Some(attribute) => api.attribute(device(id), attribute)?,
                 None => Value::None,
             };
             let given = match given {
-                Value::None => Answer { tag: 0, number: 0, text: std::ptr::null() },
-                Value::Int(number) => Answer { tag: 1, number, text: std::ptr::null() },
-                Value::Text(text) => Answer { tag: 2, number: 0, text: keep(&text) },
+                Value::None => Answer {
+                    tag: 0,
+                    number: 0,
+                    text: std::ptr::null(),
+                },
+                Value::Int(number) => Answer {
+                    tag: 1,
+                    number,
+                    text: std::ptr::null(),
+                },
+                Value::Text(text) => Answer {
+                    tag: 2,
+                    number: 0,
+                    text: keep(&text),
+                },
             };
             // SAFETY: the caller gives a place for the answer.
             unsafe { answer.write(given) };
@@ -321,19 +392,32 @@ mod out {
         space: *mut *mut c_void,
     ) -> c_int {
         with(context, |api| {
-            let given = api.alloc(device(id), nbytes as usize, alignment as usize, Dtype::UINT8)?;
+            let given = api.alloc(
+                device(id),
+                nbytes as usize,
+                alignment as usize,
+                Dtype::UINT8,
+            )?;
             // SAFETY: the caller gives a place for the handle.
             unsafe { space.write(given.0) };
             Ok(())
         })
     }
 
-    pub(super) unsafe extern "C" fn free(context: *mut c_void, id: i32, space: *mut c_void) -> c_int {
+    pub(super) unsafe extern "C" fn free(
+        context: *mut c_void,
+        id: i32,
+        space: *mut c_void,
+    ) -> c_int {
         // SAFETY: the caller vouches for the space.
         with(context, |api| unsafe { api.free(device(id), Space(space)) })
     }
 
-    pub(super) unsafe extern "C" fn copy(context: *mut c_void, copy: *const CopyBytes, stream: *mut c_void) -> c_int {
+    pub(super) unsafe extern "C" fn copy(
+        context: *mut c_void,
+        copy: *const CopyBytes,
+        stream: *mut c_void,
+    ) -> c_int {
         with(context, |api| {
             // SAFETY: the caller gives a copy.
             let bytes = unsafe { &*copy };
@@ -346,18 +430,30 @@ mod out {
                 nbytes: bytes.nbytes as usize,
                 from_device: Device::new(bytes.from_device[0], bytes.from_device[1]),
                 to_device: Device::new(bytes.to_device[0], bytes.to_device[1]),
-                hint: Dtype { code: code as u8, bits: bits as u8, lanes },
+                hint: Dtype {
+                    code: code as u8,
+                    bits: bits as u8,
+                    lanes,
+                },
             };
             // SAFETY: the caller vouches for the copy.
             unsafe { api.copy(&copy, Stream(stream)) }
         })
     }
 
-    pub(super) unsafe extern "C" fn sync(context: *mut c_void, id: i32, stream: *mut c_void) -> c_int {
+    pub(super) unsafe extern "C" fn sync(
+        context: *mut c_void,
+        id: i32,
+        stream: *mut c_void,
+    ) -> c_int {
         with(context, |api| api.sync(device(id), Stream(stream)))
     }
 
-    pub(super) unsafe extern "C" fn create_stream(context: *mut c_void, id: i32, stream: *mut *mut c_void) -> c_int {
+    pub(super) unsafe extern "C" fn create_stream(
+        context: *mut c_void,
+        id: i32,
+        stream: *mut *mut c_void,
+    ) -> c_int {
         with(context, |api| {
             let given = api.create_stream(device(id))?;
             // SAFETY: the caller gives a place for the handle.
@@ -366,9 +462,15 @@ mod out {
         })
     }
 
-    pub(super) unsafe extern "C" fn free_stream(context: *mut c_void, id: i32, stream: *mut c_void) -> c_int {
+    pub(super) unsafe extern "C" fn free_stream(
+        context: *mut c_void,
+        id: i32,
+        stream: *mut c_void,
+    ) -> c_int {
         // SAFETY: the caller vouches for the stream.
-        with(context, |api| unsafe { api.free_stream(device(id), Stream(stream)) })
+        with(context, |api| unsafe {
+            api.free_stream(device(id), Stream(stream))
+        })
     }
 
     pub(super) unsafe extern "C" fn sync_streams(
@@ -377,6 +479,8 @@ mod out {
         before: *mut c_void,
         after: *mut c_void,
     ) -> c_int {
-        with(context, |api| api.sync_streams(device(id), Stream(before), Stream(after)))
+        with(context, |api| {
+            api.sync_streams(device(id), Stream(before), Stream(after))
+        })
     }
 }

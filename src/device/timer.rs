@@ -28,7 +28,12 @@ pub struct DefaultTimer<'a> {
 impl<'a> DefaultTimer<'a> {
     /// A timer that was not started.
     pub fn new(api: &'a dyn DeviceApi, device: Device) -> DefaultTimer<'a> {
-        DefaultTimer { api, device, started: Instant::now(), elapsed: Duration::ZERO }
+        DefaultTimer {
+            api,
+            device,
+            started: Instant::now(),
+            elapsed: Duration::ZERO,
+        }
     }
 }
 
@@ -56,7 +61,11 @@ impl Timer for DefaultTimer<'_> {
 /// `runtime.timer.<name>` since (DEV-44).
 pub fn timer_name(device_kind: i32, release: Release) -> Result<String> {
     let name = kind::name_in(device_kind, release)?;
-    let prefix = if release.minor() >= 24 && !DEV_44.is_off() { "runtime" } else { "profiling" };
+    let prefix = if release.minor() >= 24 && !DEV_44.is_off() {
+        "runtime"
+    } else {
+        "profiling"
+    };
     Ok(format!("{prefix}.timer.{name}"))
 }
 
@@ -117,13 +126,18 @@ impl Evaluator {
                 timer.stop()?;
                 let taken = timer.elapsed()?;
                 zeros += u64::from(taken == 0);
-                if u128::from(taken) >= self.min_repeat.as_nanos() || zeros >= self.limit_zero_time_iterations {
+                if u128::from(taken) >= self.min_repeat.as_nanos()
+                    || zeros >= self.limit_zero_time_iterations
+                {
                     break taken;
                 }
                 number = more(number, taken, self.min_repeat);
             };
             seconds.push(taken as f64 / 1e9 / number as f64);
-            if self.repeats_to_cooldown > 0 && repeat.is_multiple_of(self.repeats_to_cooldown) && !self.cooldown.is_zero() {
+            if self.repeats_to_cooldown > 0
+                && repeat.is_multiple_of(self.repeats_to_cooldown)
+                && !self.cooldown.is_zero()
+            {
                 std::thread::sleep(self.cooldown);
             }
         }
@@ -142,5 +156,8 @@ fn more(number: u64, taken: u64, wanted: Duration) -> u64 {
 
 /// The bytes that a time evaluator returns: native doubles, one after the other (DEV-45).
 pub fn to_bytes(seconds: &[f64]) -> Vec<u8> {
-    seconds.iter().flat_map(|second| second.to_ne_bytes()).collect()
+    seconds
+        .iter()
+        .flat_map(|second| second.to_ne_bytes())
+        .collect()
 }
