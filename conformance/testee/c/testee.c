@@ -1,0 +1,441 @@
+/* A testee for `tvmspec check` in one C file without dependencies.
+ *
+ *     cc -O1 -Wall -Wextra -o testee conformance/testee/c/testee.c
+ *     tvmspec check --impl "exec:./testee"
+ *
+ * It shows how little is needed to join: import_tree.decode, and blob.decode for the layouts 0.7 and 0.22. Payloads stay
+ * opaque; in layout 0.7, which does not frame them, it knows where those of device modules end and says "unsupported" to
+ * others. It was written from the prose in spec/. The protocol is taught by `tvmspec check --help-exec`.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- text that grows ------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  char *text;
+  size_t length, room;
+} Text;
+
+static void put(Text *out, const char *bytes, size_t count) {
+  if (out->length + count + 1 > out->room) {
+    out->room = (out->length + count + 1) * 2;
+    out->text = realloc(out->text, out->room);
+    if (!out->text) abort();
+  }
+  memcpy(out->text + out->length, bytes, count);
+  out->length += count;
+  out->text[out->length] = 0;
+}
+
+static void puts_to(Text *out, const char *text) { put(out, text, strlen(text)); }
+
+static void printf_to(Text *out, const char *form, ...) {
+  char line[256];
+  va_list rest;
+  va_start(rest, form);
+  vsnprintf(line, sizeof line, form, rest);
+  va_end(rest);
+  puts_to(out, line);
+}
+
+static void put_string(Text *out, const uint8_t *bytes, size_t count) {
+  puts_to(out, "\"");
+  for (size_t i = 0; i < count; i++) {
+    if (bytes[i] == '"' || bytes[i] == '\\')
+      printf_to(out, "\\%c", bytes[i]);
+    else if (bytes[i] < 0x20)
+      printf_to(out, "\\u%04x", bytes[i]);
+    else
+      put(out, (const char *)bytes + i, 1);
+  }
+  puts_to(out, "\"");
+}
+
+/* --- base64 ---------------------------------------------------------------------------------------------------- */
+
+static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static void put_base64(Text *out, const uint8_t *bytes, size_t count) {
+  puts_to(out, "\"");
+  for (size_t i = 0; i < count; i += 3) {
+    size_t have = count - i < 3 ? count - i : 3;
+    uint32_t word = (uint32_t)bytes[i] << 16;
+    if (have > 1) word |= (uint32_t)bytes[i + 1] << 8;
+    if (have > 2) word |= bytes[i + 2];
+    char four[4];
+    for (size_t k = 0; k < 4; k++)
+      four[k] = k <= have ? DIGITS[(word >> (18 - 6 * k)) & 63] : '=';
+    put(out, four, 4);
+  }
+  puts_to(out, "\"");
+}
+
+static uint8_t *base64_bytes(const char *text, size_t length, size_t *count) {
+  uint8_t *bytes = malloc(length / 4 * 3 + 3);
+  uint32_t word = 0;
+  unsigned bits = 0;
+  *count = 0;
+  for (size_t i = 0; bytes && i < length && text[i] != '='; i++) {
+    const char *digit = strchr(DIGITS, text[i]);
+    if (!digit) break;
+    word = word << 6 | (uint32_t)(digit - DIGITS);
+    bits += 6;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes[(*count)++] = (uint8_t)(word >> bits);
+    }
+  }
+  return bytes;
+}
+
+/* --- as much JSON as requests need ------------------------------------------------------------------------------- */
+
+static const char *blank(const char *at) {
+  while (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n') at++;
+  return at;
+}
+
+/* Behind the value that starts at `at`. */
+static const char *behind(const char *at) {
+  int depth = 0;
+  do {
+    if (*at == '"') {
+      for (at++; *at && *at != '"'; at++)
+        if (*at == '\\' && at[1]) at++;
+    } else if (*at == '{' || *at == '[') {
+      depth++;
+    } else if (*at == '}' || *at == ']') {
+      depth--;
+    } else if (depth == 0) {
+      while (*at && !strchr(",}] \t\r\n", *at)) at++;
+      return at;
+    }
+    if (*at) at++;
+  } while (*at && depth > 0);
+  return at;
+}
+
+/* The value under `key` of the object at `at`, or NULL. */
+static const char *member(const char *at, const char *key) {
+  at = blank(at);
+  if (*at++ != '{') return NULL;
+  for (at = blank(at); *at == '"'; at = blank(at)) {
+    const char *end = behind(at);
+    int found = (size_t)(end - at) == strlen(key) + 2 && !strncmp(at + 1, key, strlen(key));
+    at = blank(end);
+    if (*at == ':') at = blank(at + 1);
+    if (found) return at;
+    at = blank(behind(at));
+    if (*at == ',') at++;
+  }
+  return NULL;
+}
+
+/* Whether the value is the string `text`. */
+static int is(const char *value, const char *text) {
+  return value && *value == '"' && !strncmp(value + 1, text, strlen(text)) && value[1 + strlen(text)] == '"';
+}
+
+/* --- bytes ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const uint8_t *bytes;
+  uint64_t size, at;
+  char wrong[512];  /* the answer, where reading cannot go on */
+  jmp_buf stop;
+} Reader;
+
+static void reject(Reader *in, const char *kind, uint64_t offset, const char *message) {
+  snprintf(in->wrong, sizeof in->wrong, "\"reject\":{\"kind\":\"%s\",\"offset\":%" PRIu64 ",\"message\":\"%s\"}", kind,
+           offset, message);
+  longjmp(in->stop, 1);
+}
+
+/* A broken rule whose kind and place we do not want to be held to. */
+static void broken(Reader *in, const char *message) {
+  snprintf(in->wrong, sizeof in->wrong, "\"reject\":{\"message\":\"%s\"}", message);
+  longjmp(in->stop, 1);
+}
+
+static void unsupported(Reader *in, const char *message) {
+  snprintf(in->wrong, sizeof in->wrong, "\"unsupported\":\"%s\"", message);
+  longjmp(in->stop, 1);
+}
+
+static const uint8_t *take(Reader *in, uint64_t count) {
+  if (count > in->size - in->at) reject(in, "truncated", in->at, "the field does not fit into the window");
+  in->at += count;
+  return in->bytes + in->at - count;
+}
+
+static uint64_t word_at(const uint8_t *bytes) {
+  uint64_t word = 0;
+  for (int i = 7; i >= 0; i--) word = word << 8 | bytes[i];
+  return word;
+}
+
+static uint64_t u64(Reader *in) { return word_at(take(in, 8)); }
+
+/* A count of elements of at least `smallest` bytes: promised too many, it is the count that is wrong. */
+static uint64_t count_of(Reader *in, uint64_t smallest) {
+  uint64_t start = in->at, count = u64(in);
+  if (count > (in->size - in->at) / smallest) reject(in, "truncated", start, "the count promises too much");
+  return count;
+}
+
+typedef struct {
+  const uint8_t *bytes;
+  uint64_t count;
+} Run;
+
+static Run string(Reader *in) {
+  Run run = {NULL, u64(in)};
+  run.bytes = take(in, run.count);
+  return run;
+}
+
+static Run words(Reader *in) {
+  Run run = {NULL, count_of(in, 8)};
+  run.bytes = take(in, run.count * 8);
+  return run;
+}
+
+static uint64_t word(Run run, uint64_t index) { return word_at(run.bytes + 8 * index); }
+
+static int equals(Run run, const char *text) {
+  return run.count == strlen(text) && !memcmp(run.bytes, text, run.count);
+}
+
+static int is_utf8(Run run) {
+  for (uint64_t i = 0; i < run.count;) {
+    uint8_t lead = run.bytes[i++];
+    uint32_t code = lead, least = 0;
+    int more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : -1;
+    if (more < 0) return 0;
+    if (more) code = lead & (0x3f >> more), least = more == 1 ? 0x80 : more == 2 ? 0x800 : 0x10000;
+    for (; more > 0; more--) {
+      if (i == run.count || run.bytes[i] >> 6 != 2) return 0;
+      code = code << 6 | (run.bytes[i++] & 0x3f);
+    }
+    if (code < least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return 0;
+  }
+  return 1;
+}
+
+/* --- import_tree ----------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  Run indptr, indices;
+} Tree;
+
+static void check_tree(Reader *in, Tree tree) {
+  if (tree.indptr.count < 2) broken(in, "there is no module");
+  uint64_t modules = tree.indptr.count - 1;
+  for (uint64_t i = 0; i < modules; i++)
+    if (word(tree.indptr, i) > word(tree.indptr, i + 1)) broken(in, "a row runs backwards");
+  if (word(tree.indptr, modules) > tree.indices.count) broken(in, "a row ends behind the children");
+  for (uint64_t i = 0; i < tree.indices.count; i++)
+    if (word(tree.indices, i) >= modules) broken(in, "a child is no module");
+  /* Take away modules that no module imports until none is left: what remains imports each other, or itself. */
+  uint64_t *importers = calloc(modules, 8), *free_ones = calloc(modules, 8), waiting = 0, taken = 0;
+  if (!importers || !free_ones) abort();
+  for (uint64_t i = word(tree.indptr, 0); i < word(tree.indptr, modules); i++) importers[word(tree.indices, i)]++;
+  for (uint64_t i = 0; i < modules; i++)
+    if (!importers[i]) free_ones[waiting++] = i;
+  while (waiting) {
+    uint64_t module = free_ones[--waiting];
+    taken++;
+    for (uint64_t i = word(tree.indptr, module); i < word(tree.indptr, module + 1); i++)
+      if (!--importers[word(tree.indices, i)]) free_ones[waiting++] = word(tree.indices, i);
+  }
+  free(importers);
+  free(free_ones);
+  if (taken < modules) broken(in, "a module imports itself, or modules import each other");
+}
+
+static Tree read_tree(Reader *in) {
+  Tree tree;
+  tree.indptr = words(in);
+  tree.indices = words(in);
+  return tree;
+}
+
+static void put_words(Text *out, Run run) {
+  puts_to(out, "[");
+  for (uint64_t i = 0; i < run.count; i++) printf_to(out, "%s%" PRIu64, i ? "," : "", word(run, i));
+  puts_to(out, "]");
+}
+
+static void put_tree(Text *out, Tree tree) {
+  puts_to(out, "{\"indptr\":");
+  put_words(out, tree.indptr);
+  puts_to(out, ",\"indices\":");
+  put_words(out, tree.indices);
+  puts_to(out, "}");
+}
+
+static void import_tree_decode(Reader *in, const char *args, Text *out) {
+  Tree tree = read_tree(in);
+  const char *modules = member(args, "modules");
+  check_tree(in, tree);
+  if (modules && strtoull(modules, NULL, 10) != tree.indptr.count - 1) broken(in, "not a row for every module");
+  puts_to(out, "\"ok\":");
+  put_tree(out, tree);
+}
+
+/* --- blob ------------------------------------------------------------------------------------------------------ */
+
+/* The payload of a device module: format, functions, code. */
+static void skip_device_payload(Reader *in) {
+  string(in);
+  for (uint64_t functions = count_of(in, 16); functions; functions--) {
+    string(in);
+    string(in);
+    take(in, count_of(in, 4) * 4);
+    for (uint64_t tags = count_of(in, 8); tags; tags--) string(in);
+  }
+  string(in);
+}
+
+static void put_module(Reader *in, Text *out, Run kind, const Run *payload) {
+  if (!is_utf8(kind)) broken(in, "a kind is not UTF-8");
+  puts_to(out, out->text && out->text[out->length - 1] == '[' ? "{\"kind\":" : ",{\"kind\":");
+  put_string(out, kind.bytes, kind.count);
+  if (payload) {
+    puts_to(out, ",\"payload\":");
+    put_base64(out, payload->bytes, payload->count);
+  }
+  puts_to(out, "}");
+}
+
+static void blob_0_22(Reader *in, Text *out) {
+  Tree tree = read_tree(in);
+  check_tree(in, tree);
+  puts_to(out, "\"ok\":{\"layout\":\"0.22\",\"modules\":[");
+  for (uint64_t left = tree.indptr.count - 1; left; left--) {
+    Run kind = string(in);
+    if (equals(kind, "_lib")) {
+      put_module(in, out, kind, NULL);
+    } else {
+      Run payload = string(in);
+      put_module(in, out, kind, &payload);
+    }
+  }
+  puts_to(out, "],\"import_tree\":");
+  put_tree(out, tree);
+  puts_to(out, "}");
+}
+
+static void blob_0_7(Reader *in, Text *out) {
+  static const char *const DEVICES[] = {"cuda", "opencl", "metal", "hip", "hsaco", "sdaccel", "aocl", NULL};
+  Tree tree;
+  uint64_t modules = 0;
+  int has_tree = 0;
+  puts_to(out, "\"ok\":{\"layout\":\"0.7\",\"modules\":[");
+  for (uint64_t left = count_of(in, 8); left; left--) {
+    Run kind = string(in);
+    if (equals(kind, "_import_tree")) {
+      tree = read_tree(in);
+      has_tree = 1;
+    } else if (equals(kind, "_lib")) {
+      put_module(in, out, kind, NULL);
+      modules++;
+    } else {
+      const char *const *known = DEVICES;
+      while (*known && !equals(kind, *known)) known++;
+      if (!*known) unsupported(in, "a payload whose end we do not know");
+      Run payload = {in->bytes + in->at, in->at};
+      skip_device_payload(in);
+      payload.count = in->at - payload.count;
+      put_module(in, out, kind, &payload);
+      modules++;
+    }
+  }
+  puts_to(out, "],\"import_tree\":");
+  if (has_tree) {
+    check_tree(in, tree);
+    if (tree.indptr.count - 1 != modules) broken(in, "not a row for every module");
+    put_tree(out, tree);
+  } else {
+    puts_to(out, "null");
+  }
+  puts_to(out, "}");
+}
+
+static void blob_decode(Reader *in, const char *args, Text *out) {
+  const char *layout = member(args, "layout");
+  uint64_t size = u64(in);
+  if (size > in->size - 8) broken(in, "the header promises more than there is");
+  in->size = 8 + size;
+  if (is(layout, "0.22"))
+    blob_0_22(in, out);
+  else if (is(layout, "0.7"))
+    blob_0_7(in, out);
+  else
+    unsupported(in, "we know the layouts 0.7 and 0.22, when they are named");
+}
+
+/* --- the protocol ---------------------------------------------------------------------------------------------- */
+
+static void answer(const char *line, Text *out) {
+  const char *id = member(line, "id"), *op = member(line, "op"), *args = member(line, "args");
+  printf_to(out, "{\"id\":%" PRIu64 ",", id ? strtoull(id, NULL, 10) : 0);
+  if (is(op, "hello")) {
+    puts_to(out,
+            "\"ok\":{\"name\":\"tvmspec-c-testee\",\"version\":\"1\",\"ops\":[\"import_tree.decode\",\"blob.decode\"]}}\n");
+    return;
+  }
+  const char *data = args ? member(args, "data") : NULL;
+  void (*decode)(Reader *, const char *, Text *) = is(op, "import_tree.decode") ? import_tree_decode
+                                                   : is(op, "blob.decode")      ? blob_decode
+                                                                                : NULL;
+  if (!decode || !data || *data != '"') {
+    puts_to(out, "\"unsupported\":\"import_tree.decode and blob.decode are all that we do\"}\n");
+    return;
+  }
+  static Reader in; /* not on the stack: its fields must survive longjmp */
+  size_t size = 0, start = out->length;
+  uint8_t *volatile bytes = base64_bytes(data + 1, (size_t)(behind(data) - data) - 2, &size);
+  in.bytes = bytes;
+  in.size = size;
+  in.at = 0;
+  if (setjmp(in.stop) == 0) {
+    decode(&in, args, out);
+  } else {
+    out->length = start;
+    puts_to(out, in.wrong);
+  }
+  puts_to(out, "}\n");
+  free(bytes);
+}
+
+/* One line of any length, without its end; 0 at the end of the input. */
+static int read_line(Text *line) {
+  char block[4096];
+  line->length = 0;
+  while (fgets(block, sizeof block, stdin)) {
+    size_t length = strcspn(block, "\n");
+    put(line, block, length);
+    if (block[length] == '\n') return 1;
+  }
+  return line->length > 0;
+}
+
+int main(void) {
+  Text line = {0}, out = {0};
+  while (read_line(&line)) {
+    out.length = 0;
+    answer(line.text, &out);
+    fwrite(out.text, 1, out.length, stdout);
+    fflush(stdout);
+  }
+  free(line.text);
+  free(out.text);
+  return 0;
+}
