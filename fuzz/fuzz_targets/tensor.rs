@@ -1,0 +1,89 @@
+//! Stored tensors from outside: no panic, what reads writes back, no part of a file is read, texts come back.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use std::borrow::Cow;
+use tvmspec::release::Release;
+use tvmspec::rule::Findings;
+use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};
+use tvmspec::wire::{Cursor, Writer};
+
+#[derive(Arbitrary, Debug)]
+enum Input<'a> {
+    File(&'a [u8]),
+    Record(u8, &'a [u8]),
+    Tensors(u8, Vec<(&'a str, u8, u8, u8, Vec<u8>)>),
+    Text(u8, &'a str),
+    Dtype(u8, u8, u8, u16),
+}
+
+fuzz_target!(|input: Input<'_>| {
+    match input {
+        Input::File(bytes) => file(bytes),
+        Input::Record(sizing, bytes) => record(family(sizing), bytes),
+        Input::Tensors(sizing, tensors) => build(family(sizing), &tensors),
+        Input::Text(minor, text) => {
+            let release = release(minor);
+            if let Ok(dtype) = Dtype::parse(text, release) {
+                let _ = dtype.text(release).expect("what a release reads it can write");
+            }
+        }
+        Input::Dtype(minor, code, bits, lanes) => {
+            let dtype = Dtype { code, bits, lanes };
+            let _ = dtype.text(release(minor));
+            if let Some(text) = dtype.exact_text() {
+                assert!(Dtype::parse(&text, Release::LAST).ok() == Some(dtype));
+            }
+        }
+    }
+});
+
+fn family(choice: u8) -> Sizing {
+    Sizing::ALL[usize::from(choice) % Sizing::ALL.len()]
+}
+
+fn release(choice: u8) -> Release {
+    Release::of(2 + choice % 26)
+}
+
+fn file(bytes: &[u8]) {
+    let mut cursor = Cursor::new(bytes);
+    let mut findings = Findings::default();
+    let Ok((params, sizing)) = Params::detect(&mut cursor, &mut findings) else { return };
+    let length = bytes.len() - cursor.remaining();
+    let mut out = Writer::new();
+    params.write(&mut out);
+    assert!(out.into_bytes() == bytes[..length], "write(read(b)) = b");
+    for cut in 0..length.min(256) {
+        let cut = Params::read(&mut Cursor::new(&bytes[..cut]), sizing, &mut findings);
+        assert!(cut.is_err(), "a strict prefix is truncated");
+    }
+}
+
+fn record(sizing: Sizing, bytes: &[u8]) {
+    let mut cursor = Cursor::new(bytes);
+    if let Ok(record) = TensorRecord::read(&mut cursor, sizing, &mut Findings::default()) {
+        let mut out = Writer::new();
+        record.write(&mut out);
+        assert!(out.into_bytes() == bytes[..bytes.len() - cursor.remaining()], "write(read(b)) = b");
+    }
+}
+
+fn build(sizing: Sizing, tensors: &[(&str, u8, u8, u8, Vec<u8>)]) {
+    let data = vec![7; 1 << 16];
+    let named = tensors.iter().filter_map(|(name, code, bits, lanes, shape)| {
+        let dtype = Dtype { code: *code, bits: *bits, lanes: u16::from(*lanes) };
+        let shape: Vec<i64> = shape.iter().take(4).map(|dim| i64::from(dim % 8)).collect();
+        let size = usize::try_from(sizing.data_bytes(dtype, &shape)?).ok()?;
+        let record = TensorRecord::new(dtype, &shape, data.get(..size)?, sizing).ok()?;
+        Some((Cow::Borrowed(*name), record))
+    });
+    let params = Params::new(named.collect());
+    let mut out = Writer::new();
+    params.write(&mut out);
+    let bytes = out.into_bytes();
+    let back = Params::read(&mut Cursor::new(&bytes), sizing, &mut Findings::default());
+    assert!(back.ok() == Some(params), "read(write(x)) = x");
+    file(&bytes);
+}

@@ -1,0 +1,210 @@
+//! Stored tensors: round trips, what the real 0.27 says of element types, cut files, zero copy.
+
+use proptest::prelude::*;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::path::PathBuf;
+use tvmspec::release::Release;
+use tvmspec::rule::{Findings, Kind, Strictness};
+use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};
+use tvmspec::wire::{Cursor, Trace, Writer};
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/tensor")
+        .join(name)
+}
+
+fn real_files() -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = std::fs::read_dir(golden("")).unwrap();
+    let paths = folder.map(|entry| entry.unwrap().path());
+    let params = paths.filter(|path| path.extension().is_some_and(|end| end == "params"));
+    params
+        .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn dtype_texts_are_those_of_the_wheel() {
+    let text = std::fs::read_to_string(golden("dtypes.json")).unwrap();
+    let said: Value = serde_json::from_str(&text).unwrap();
+    let three = |value: &Value| Dtype {
+        code: value[0].as_u64().unwrap().try_into().unwrap(),
+        bits: value[1].as_u64().unwrap().try_into().unwrap(),
+        lanes: value[2].as_u64().unwrap().try_into().unwrap(),
+    };
+    for line in said["read"].as_array().unwrap() {
+        let ours = Dtype::parse(line[0].as_str().unwrap(), Release::LAST).ok();
+        let theirs = (!line[1].is_null()).then(|| three(&line[1]));
+        assert_eq!(ours, theirs, "{line}");
+    }
+    for line in said["printed"].as_array().unwrap() {
+        let ours = three(&line[0]).text(Release::LAST).ok();
+        assert_eq!(ours.as_deref(), line[1].as_str(), "{line}");
+    }
+}
+
+#[test]
+fn real_files_come_back_and_no_part_of_one_is_read() {
+    let files = real_files();
+    assert!(files.len() >= 9);
+    for (path, bytes) in files {
+        let mut strict = Findings::new(Strictness::Strict);
+        let (params, sizing) = Params::detect(&mut Cursor::new(&bytes), &mut strict).unwrap();
+        assert_eq!(sizing, Sizing::V0_7);
+        let mut out = Writer::new();
+        params.write(&mut out);
+        assert!(out.into_bytes() == bytes, "{} changes", path.display());
+        for cut in 0..bytes.len() {
+            let read = Params::detect(&mut Cursor::new(&bytes[..cut]), &mut strict);
+            assert_eq!(
+                read.unwrap_err().kind(),
+                Kind::Truncated,
+                "{} cut at {cut}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_a_real_file_has_a_field() {
+    for (path, bytes) in real_files() {
+        let trace = Trace::new();
+        let mut cursor = Cursor::traced(&bytes, &trace);
+        Params::detect(&mut cursor, &mut Findings::default()).unwrap();
+        let mut end = 0;
+        for span in trace.into_spans() {
+            assert_eq!(span.start, end, "{}: {}", path.display(), span.field);
+            end = span.end;
+        }
+        assert_eq!(end, bytes.len() as u64, "{}", path.display());
+    }
+}
+
+#[test]
+fn data_are_the_bytes_of_the_file() {
+    let bytes = std::fs::read(golden("mlp-0.8.params")).unwrap();
+    let params = Params::read(
+        &mut Cursor::new(&bytes),
+        Sizing::V0_7,
+        &mut Findings::default(),
+    )
+    .unwrap();
+    let range = bytes.as_ptr_range();
+    for (name, record) in params.iter() {
+        assert!(range.contains(&record.data().as_ptr()), "{name} was copied");
+    }
+}
+
+#[test]
+fn of_two_tensors_with_one_name_the_last_counts() {
+    let first = TensorRecord::new(Dtype::scalar(Dtype::INT, 8), &[1], &[1], Sizing::V0_7).unwrap();
+    let last = TensorRecord::new(Dtype::scalar(Dtype::INT, 8), &[1], &[2], Sizing::V0_7).unwrap();
+    let params = Params::new(vec![("a".into(), first), ("a".into(), last.clone())]);
+    assert_eq!(params.get("a"), Some(&last));
+}
+
+#[test]
+fn a_violation_says_which_tensor() {
+    let mut bytes = std::fs::read(golden("small-0.27.params")).unwrap();
+    // The last tensor is empty, so the file ends with its size.
+    let last = bytes.len() - 8;
+    bytes[last] = 4;
+    let broken = Params::read(
+        &mut Cursor::new(&bytes),
+        Sizing::V0_7,
+        &mut Findings::default(),
+    );
+    let broken = broken.unwrap_err();
+    assert_eq!(
+        (broken.rule().id(), broken.offset()),
+        ("TEN-31", Some(last as u64))
+    );
+    assert_eq!(broken.field(), "tensor[2].data_byte_size");
+}
+
+#[test]
+fn what_cannot_be_stored_is_refused() {
+    let float = Dtype::scalar(Dtype::FLOAT, 32);
+    let refused = |shape: &[i64], data: &[u8]| {
+        let record = TensorRecord::new(float, shape, data, Sizing::V0_7);
+        record.unwrap_err().rule().id()
+    };
+    assert_eq!(refused(&[-1], &[]), "TEN-26");
+    assert_eq!(refused(&[i64::MAX, 2], &[]), "TEN-27");
+    assert_eq!(refused(&[2], &[0; 7]), "TEN-31");
+    assert!(TensorRecord::new(float, &[i64::MAX, 0, i64::MAX], &[], Sizing::V0_7).is_ok());
+}
+
+fn dtypes() -> impl Strategy<Value = Dtype> {
+    (0..=17_u8, 1..=128_u8, 1..=4_u16).prop_map(|(code, bits, lanes)| Dtype { code, bits, lanes })
+}
+
+type Owned = (String, Dtype, Vec<i64>, Vec<u8>);
+
+fn tensors(sizing: Sizing) -> impl Strategy<Value = Owned> {
+    (".{0,8}", dtypes(), prop::collection::vec(0..4_i64, 0..4)).prop_flat_map(
+        move |(name, dtype, shape)| {
+            let size = sizing.data_bytes(dtype, &shape).unwrap() as usize;
+            prop::collection::vec(any::<u8>(), size)
+                .prop_map(move |data| (name.clone(), dtype, shape.clone(), data))
+        },
+    )
+}
+
+fn files() -> impl Strategy<Value = (Sizing, Vec<Owned>)> {
+    prop::sample::select(Sizing::ALL.to_vec())
+        .prop_flat_map(|sizing| (Just(sizing), prop::collection::vec(tensors(sizing), 0..4)))
+}
+
+proptest! {
+    #[test]
+    fn params_come_back((sizing, tensors) in files()) {
+        let record = |(name, dtype, shape, data): &'_ Owned| {
+            (name.clone(), TensorRecord::new(*dtype, shape, data, sizing).unwrap().dtype())
+        };
+        let names: Vec<_> = tensors.iter().map(record).collect();
+        let named = tensors.iter().map(|(name, dtype, shape, data)| {
+            let record = TensorRecord::new(*dtype, shape, data, sizing).unwrap();
+            (Cow::from(name.as_str()), record)
+        });
+        let params = Params::new(named.collect());
+        let mut out = Writer::new();
+        params.write(&mut out);
+        let bytes = out.into_bytes();
+        let mut findings = Findings::default();
+        let mut cursor = Cursor::new(&bytes);
+        let back = Params::read(&mut cursor, sizing, &mut findings).unwrap();
+        prop_assert!(cursor.is_at_end());
+        prop_assert!(back == params);
+        prop_assert_eq!(back.iter().map(|(name, record)| (name.to_owned(), record.dtype())).collect::<Vec<_>>(), names);
+        for cut in 0..bytes.len() {
+            let cut = Params::read(&mut Cursor::new(&bytes[..cut]), sizing, &mut findings);
+            prop_assert_eq!(cut.unwrap_err().kind(), Kind::Truncated);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_read_is_written_alike(text in "(int|uint|float|bool|bfloat|handle)[0-9]{0,3}(x[0-9]{1,3})?", minor in 2..=27_u8) {
+        let release = Release::of(minor);
+        if let Ok(dtype) = Dtype::parse(&text, release) {
+            let written = dtype.text(release).unwrap();
+            let again = Dtype::parse(&written, release).unwrap();
+            prop_assert_eq!(again.code, dtype.code);
+            if dtype.code != Dtype::HANDLE {
+                prop_assert_eq!(again, dtype);
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_too_odd(bytes in prop::collection::vec(any::<u8>(), 0..200), sizing in prop::sample::select(Sizing::ALL.to_vec())) {
+        let mut file = Params::MAGIC.to_le_bytes().to_vec();
+        file.extend(&bytes);
+        let _ = Params::read(&mut Cursor::new(&file), sizing, &mut Findings::default());
+        let mut record = TensorRecord::MAGIC.to_le_bytes().to_vec();
+        record.extend(&bytes);
+        let _ = TensorRecord::read(&mut Cursor::new(&record), sizing, &mut Findings::default());
+    }
+}
