@@ -4,7 +4,21 @@
 
 mod check;
 mod completions;
+mod convert;
+mod diagnostic;
+mod dump;
+mod explain;
+mod extract;
+mod hexdump;
+mod input;
+mod inspect;
+mod output;
+mod pack;
+mod package;
+mod subject;
+mod table;
 mod testee;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use std::fmt::Display;
@@ -26,6 +40,20 @@ struct Line {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show what a file holds: layout, modules, import tree, functions, payloads; nothing is executed
+    Inspect(inspect::Args),
+    /// Say why a file loads, or why not, in each release
+    Explain(explain::Args),
+    /// Report every broken rule and every oddity
+    Verify(verify::Args),
+    /// Show every byte with its field and rule
+    Dump(dump::Args),
+    /// Write out what one module stores: PTX, source, SPIR-V, ...
+    Extract(extract::Args),
+    /// Make a library binary from a list of modules, as .bin, .c, .o or .so
+    Pack(pack::Args),
+    /// Rewrite a library binary in another layout
+    Convert(convert::Args),
     /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
     Check(check::Args),
     /// Write a completion script for a shell
@@ -80,6 +108,13 @@ impl From<String> for Error {
 /// Parses the command line, runs the subcommand and turns its outcome into the exit code.
 pub(crate) fn main() -> ExitCode {
     let outcome = match Line::parse().command {
+        Command::Inspect(args) => inspect::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Dump(args) => dump::run(args),
+        Command::Extract(args) => extract::run(args),
+        Command::Pack(args) => pack::run(args),
+        Command::Convert(args) => convert::run(args),
         Command::Check(args) => check::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Testee(args) => testee::run(args),

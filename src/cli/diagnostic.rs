@@ -1,0 +1,113 @@
+//! How a broken rule and an oddity look to people.
+//!
+//! ```text
+//! error TREE-03: row 1 ends at 1, before its start 2
+//!   model.so, symbol __tvm_ffi__library_bin, byte 0x20 (indptr[2])
+//!     0018  02 00 00 00 00 00 00 00   indptr[1] = 2
+//!     0020  01 00 00 00 00 00 00 00   indptr[2] = 1  <-
+//!   For every module i, `indptr[i] <= indptr[i + 1]`.
+//!   A reader walks `indices[indptr[i] .. indptr[i + 1]]`. When rows run backwards it walks outside `indices`.
+//! ```
+
+use super::hexdump::Dump;
+use super::table::wrap;
+use std::fmt::Write as _;
+use tvmspec::rule::{Finding, Rule, Violation};
+use tvmspec::wire::Span;
+
+/// How many fields are shown in front of the one that is wrong.
+const BEFORE: usize = 2;
+
+/// Where the bytes are that something is said about.
+pub(crate) struct Place<'a> {
+    /// The file, and what inside it: `model.so, symbol __tvm_dev_mblob`.
+    pub(crate) name: &'a str,
+    /// The bytes that offsets count.
+    pub(crate) bytes: &'a [u8],
+    /// Every field that was read, by offset; may be empty.
+    pub(crate) spans: &'a [Span],
+}
+
+impl Place<'_> {
+    /// The broken rule, where it is broken, and why it matters.
+    pub(crate) fn violation(&self, broken: &Violation) -> String {
+        let mut out = format!("error {}: {}\n", broken.rule(), broken.message());
+        match broken.offset() {
+            Some(offset) => self.location(&mut out, offset, broken.field()),
+            None => {
+                let _ = writeln!(out, "  {}", self.name);
+            }
+        }
+        explain(&mut out, broken.rule());
+        out
+    }
+
+    /// The oddity in the same form.
+    pub(crate) fn finding(&self, finding: &Finding) -> String {
+        let mut out = format!("finding {}: {}\n", finding.rule, finding.message);
+        self.location(&mut out, finding.offset, "");
+        explain(&mut out, finding.rule);
+        out
+    }
+
+    fn location(&self, out: &mut String, offset: u64, field: &str) {
+        let field = if field.is_empty() {
+            self.field_at(offset)
+        } else {
+            field
+        };
+        let _ = write!(out, "  {}, byte {offset:#x}", self.name);
+        if !field.is_empty() {
+            let _ = write!(out, " ({field})");
+        }
+        out.push('\n');
+        let dump = Dump {
+            bytes: self.bytes,
+            spans: self.spans,
+            marks: &[],
+            whole: false,
+        };
+        for line in dump.around(offset, BEFORE).lines() {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
+
+    fn field_at(&self, offset: u64) -> &str {
+        let holds = |span: &&Span| span.start <= offset && offset < span.end;
+        self.spans
+            .iter()
+            .find(holds)
+            .map_or("", |span| span.field.as_str())
+    }
+}
+
+/// The rule's own words: what it asks, and what released implementations make of a breach.
+fn explain(out: &mut String, rule: Rule) {
+    let Some(text) = rule.text() else { return };
+    if text.text.is_empty() {
+        let _ = writeln!(out, "  {}", text.title);
+        return;
+    }
+    for paragraph in text.text.split("\n\n").take(2) {
+        // Tables and code stay in the book.
+        if paragraph.starts_with(['|', ' ', '`']) {
+            break;
+        }
+        for line in wrap(paragraph, 98) {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+}
+
+/// `1 violation, 2 findings`.
+pub(crate) fn count(violations: usize, findings: usize) -> String {
+    let plural = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    };
+    format!(
+        "{}, {}",
+        plural(violations, "violation"),
+        plural(findings, "finding")
+    )
+}

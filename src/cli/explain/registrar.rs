@@ -1,0 +1,49 @@
+//! Who registers the loader of a kind.
+
+/// The part of TVM that must be there for a module of `kind` to load.
+pub(super) fn of(kind: &str) -> &'static str {
+    match kind {
+        "cuda" => {
+            "a runtime built with USE_CUDA; in the wheels of 0.27 the library libtvm_runtime_cuda.so, which needs a driver"
+        }
+        "opencl" => "a runtime built with USE_OPENCL (the wheels of 0.27 are not)",
+        "metal" => "a runtime built with USE_METAL, on macOS or iOS",
+        "vulkan" => "a runtime built with USE_VULKAN (the wheels of 0.27 are not)",
+        "hip" | "hsaco" => "a runtime built with USE_ROCM (the wheels of 0.27 are not)",
+        "webgpu" => "the WebAssembly runtime, tvmjs; no native runtime",
+        "opengl" => "a runtime built with USE_OPENGL",
+        "hexagon" => "a runtime built with USE_HEXAGON",
+        "sdaccel" | "aocl" => {
+            "nobody: its writer names a kind that no release loads. Build for the target again and load the files of the device tools instead"
+        }
+        "c" | "static_library" | "const_loader" | "metadata" | "metadata_module" => {
+            "every runtime of those releases"
+        }
+        "GraphRuntimeFactory" | "GraphExecutorFactory" => {
+            "a runtime built with USE_GRAPH_EXECUTOR (the default)"
+        }
+        "AotExecutorFactory" => "a runtime built with USE_AOT_EXECUTOR (the default)",
+        "VMExecutable" | "relax.Executable" | "relax.VMExecutable" => {
+            "every runtime of those releases"
+        }
+        "stackvm" => "nobody: a StackVM module is loaded from a file of its own",
+        "tensorrt" => "a runtime built with USE_TENSORRT_RUNTIME",
+        "dnnl_json" => "a runtime built with USE_DNNL",
+        "arm_compute_lib" => "a runtime built with USE_ARM_COMPUTE_LIB_GRAPH_EXECUTOR",
+        "bnns_json" => "a runtime built with USE_BNNS, on macOS or iOS",
+        "clml" => "a runtime built with USE_CLML_GRAPH_EXECUTOR",
+        "cublas_json" => "a runtime built with USE_CUBLAS",
+        "cudnn_json" => "a runtime built with USE_CUDNN",
+        "hipblas_json" => "a runtime built with USE_HIPBLAS",
+        "nnapi" => "a runtime built with USE_NNAPI_RUNTIME, on Android",
+        "msc_tensorrt" => "a runtime built with USE_MSC and TensorRT",
+        "coreml" => "a runtime built with USE_COREML, on macOS or iOS",
+        "ethos-n" => "a runtime built with USE_ETHOSN",
+        "VitisAIRuntime" => "a runtime built with USE_VITIS_AI",
+        "torch" => "a runtime built with USE_LIBTORCH",
+        "mrvl_sim" | "mrvl_hw" => "a runtime built with USE_MRVL",
+        _ => {
+            "whoever made the kind: a global function of that name has to be registered before the library is opened"
+        }
+    }
+}

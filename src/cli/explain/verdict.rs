@@ -1,0 +1,261 @@
+//! What a release makes of a library.
+
+use std::fmt;
+use tvmspec::blob::container::Part;
+use tvmspec::blob::{Blob, LIBRARY};
+use tvmspec::payload::{self, Payload};
+use tvmspec::release::{Layout, Release};
+
+/// A library binary and what it is in.
+pub(super) struct Library<'l> {
+    pub(super) layout: Layout,
+    pub(super) symbol: Option<&'l str>,
+    pub(super) part: &'l Part<'l>,
+    pub(super) blob: &'l Blob<'l>,
+    /// One for each module; `None` for `_lib` and for what does not decode.
+    pub(super) payloads: &'l [Option<Payload<'l>>],
+}
+
+/// How opening a file ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All of it is there.
+    Loads,
+    /// No error, and something is missing.
+    Silent,
+    /// An error.
+    Fails,
+}
+
+/// What a release makes of a file, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) outcome: Outcome,
+    pub(super) why: String,
+}
+
+impl Outcome {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Outcome::Loads => "loads",
+            Outcome::Silent => "silent",
+            Outcome::Fails => "fails",
+        }
+    }
+}
+
+impl Load {
+    pub(super) fn whole(why: impl Into<String>) -> Load {
+        Load {
+            outcome: Outcome::Loads,
+            why: why.into(),
+        }
+    }
+
+    pub(super) fn fails(why: impl Into<String>) -> Load {
+        Load {
+            outcome: Outcome::Fails,
+            why: why.into(),
+        }
+    }
+
+    fn silent(why: impl Into<String>) -> Load {
+        Load {
+            outcome: Outcome::Silent,
+            why: why.into(),
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.outcome {
+            Outcome::Loads => write!(f, "loads it, {}", self.why),
+            Outcome::Silent => write!(f, "SILENT TRAP: {}", self.why),
+            Outcome::Fails => write!(f, "fails: {}", self.why),
+        }
+    }
+}
+
+impl Library<'_> {
+    /// What `release` makes of it.
+    pub(super) fn load(&self, release: Release) -> Load {
+        let looked_for = symbol(Layout::of(release));
+        if let Some(found) = self.symbol
+            && found != looked_for
+        {
+            return self.not_found(release, looked_for);
+        }
+        let reader = Layout::of(release);
+        if let Some(load) = self.in_another_layout(release, reader) {
+            return load;
+        }
+        for (index, module) in self.blob.modules.iter().enumerate() {
+            if module.kind == LIBRARY {
+                continue;
+            }
+            let payload = self.payloads.get(index).and_then(Option::as_ref);
+            if let Err(why) = reads(release, &module.kind, payload) {
+                return Load::fails(format!("module {index}: {why}"));
+            }
+        }
+        let needed = self
+            .blob
+            .modules
+            .iter()
+            .filter(|module| module.kind != LIBRARY)
+            .count();
+        Load::whole(match needed {
+            0 => "whole: there is nothing but the host library",
+            1 => "if the loader of its module is there",
+            _ => "if the loaders of all its modules are there",
+        })
+    }
+
+    /// The loader looks for another symbol and is content without one.
+    fn not_found(&self, release: Release, looked_for: &str) -> Load {
+        let imports = self
+            .blob
+            .modules
+            .iter()
+            .any(|module| module.kind != LIBRARY);
+        let lost = if imports {
+            "loads the host code without its imports"
+        } else {
+            "loads the host code"
+        };
+        let why = format!("it looks for {looked_for}, finds none and {lost}");
+        let functions = self.part.functions().next().is_some();
+        match foreign_functions(self.part, release).filter(|_| functions) {
+            Some(trouble) => Load::silent(format!("{why}, and {trouble}")),
+            None if imports => Load::silent(why),
+            None => Load::silent(format!("{why}, which is all there is")),
+        }
+    }
+
+    /// The bytes are of another layout than the one that `release` writes.
+    fn in_another_layout(&self, release: Release, reader: Layout) -> Option<Load> {
+        let modules = self.blob.modules.is_empty();
+        match (self.layout, reader) {
+            (written, reader) if written == reader => None,
+            // Both have a count and self-delimiting payloads; without a tree all modules go below a new root.
+            (Layout::V0_2, Layout::V0_7) => None,
+            (Layout::V0_7, Layout::V0_2) if modules => None,
+            (Layout::V0_7, Layout::V0_2) => Some(Load::fails(format!(
+                "it knows neither tree nor `_lib`: it looks for a loader `{}_lib`",
+                loader_prefix(release)
+            ))),
+            (Layout::V0_21, Layout::V0_7) | (Layout::V0_7, Layout::V0_21) => {
+                let device = self
+                    .payloads
+                    .iter()
+                    .flatten()
+                    .any(|payload| payload.functions().next().is_some());
+                device.then(|| {
+                    Load::fails(
+                        "function information has one field more from 0.21 on, so everything behind the first device function is misread",
+                    )
+                })
+            }
+            (written, reader) => Some(Load::fails(format!(
+                "the bytes are of layout {written}, it reads them as {reader}"
+            ))),
+        }
+    }
+}
+
+/// What `release` makes of compiled code without a library binary.
+pub(super) fn bare(part: &Part<'_>, release: Release) -> Load {
+    match foreign_functions(part, release) {
+        Some(trouble) => Load::silent(format!("it opens, but {trouble}")),
+        None => Load::whole("as host code that imports nothing"),
+    }
+}
+
+/// Why the functions of `part` cannot be used by `release`; `None` where they can.
+fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
+    let prefixed = part
+        .symbols
+        .iter()
+        .any(|symbol| symbol.name.starts_with("__tvm_ffi_"));
+    let written = part.releases()?;
+    if written.contains(release) {
+        return None;
+    }
+    Some(match release.minor() {
+        22.. if !prefixed => {
+            "it finds none of its functions: it looks for names that begin with `__tvm_ffi_`".into()
+        }
+        ..=21 if prefixed => {
+            "it finds none of its functions: their names begin with `__tvm_ffi_`, which it does not add".into()
+        }
+        21 => {
+            "it finds its functions and calls them by another convention: its slots stay empty, and the first call out of it crashes".into()
+        }
+        ..=20 if written.since >= Release::of(21) => {
+            "it finds its functions and calls them by the convention of 0.20: they crash".into()
+        }
+        _ => format!("its symbols are those of {written}"),
+    })
+}
+
+/// Whether `release` reads a payload, or why not.
+fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<(), String> {
+    let Some(info) = payload::kind_info(kind) else {
+        return Ok(());
+    };
+    let Some(loader) = info.loader(release) else {
+        let renamed = match info.renamed {
+            Some((to, since)) if since <= release => {
+                format!("; the kind is called `{to}` since {since}")
+            }
+            _ => String::new(),
+        };
+        return Err(format!(
+            "no loader `{}{kind}` is registered in it{renamed}",
+            loader_prefix(release)
+        ));
+    };
+    let Some(Payload::Known(known)) = payload else {
+        return Ok(());
+    };
+    let form = known.form();
+    if kind == "opencl" && form.name == "0.13" {
+        return Err(format!(
+            "it is the SPIR-V form of 0.13 to 0.23, which `{loader}` cannot read in any release"
+        ));
+    }
+    if kind == "metal" && form.name == "0.2" && release >= Release::of(13) {
+        return Err(format!(
+            "it is a metal payload of 0.12 or before, or of a compiler without Metal; `{loader}` expects another order of fields"
+        ));
+    }
+    if !form.releases.contains(release) {
+        return Err(format!(
+            "its payload is of the form that {} writes, which `{loader}` misreads",
+            form.releases
+        ));
+    }
+    Ok(())
+}
+
+/// The symbol of the slot in which a loader leaves the module.
+pub(super) fn context_symbol(layout: Layout) -> &'static str {
+    match layout {
+        Layout::V0_2 | Layout::V0_7 => "__tvm_module_ctx",
+        Layout::V0_21 => "__tvm_ffi_library_ctx",
+        Layout::V0_22 => "__tvm_ffi__library_ctx",
+    }
+}
+
+fn symbol(layout: Layout) -> &'static str {
+    tvmspec::blob::detect::symbol(layout)
+}
+
+fn loader_prefix(release: Release) -> &'static str {
+    match release.minor() {
+        ..=6 => "module.loadbinary_",
+        7..=21 => "runtime.module.loadbinary_",
+        22.. => "ffi.Module.load_from_bytes.",
+    }
+}

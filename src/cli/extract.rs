@@ -1,0 +1,214 @@
+//! `tvmspec extract FILE INDEX -o OUT`: what one module stores.
+
+use super::convert::broken_input;
+use super::input::Input;
+use super::output::{self, Content};
+use super::subject::pick;
+use super::{Error, Exit, subject};
+use std::path::{Path, PathBuf};
+use tvmspec::blob::Module;
+use tvmspec::payload::{Field, Payload};
+use tvmspec::release::Layout;
+use tvmspec::rule::Findings;
+
+/// Without an option, the code: PTX, OpenCL or Metal source, SPIR-V, an object file. A module with several kernels
+/// needs a folder (-o DIR/), or --kernel.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file, or - for stdin
+    file: PathBuf,
+    /// The module: its number as `inspect` shows it, or its kind if only one module has it
+    module: String,
+    /// Where to write; a folder for several kernels [default: stdout]
+    #[arg(
+        short,
+        long,
+        value_name = "OUT",
+        default_value = "-",
+        hide_default_value = true
+    )]
+    output: PathBuf,
+    /// The payload as it is stored
+    #[arg(long, conflicts_with_all = ["json", "field", "kernel"])]
+    raw: bool,
+    /// The payload decoded, in the JSON form of chapter payload
+    #[arg(long, conflicts_with_all = ["field", "kernel"])]
+    json: bool,
+    /// One field of the payload, such as `graph_json`
+    #[arg(long, value_name = "NAME", conflicts_with = "kernel")]
+    field: Option<String>,
+    /// One of several kernels
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+    /// Read the library binary in this layout, whatever symbol and bytes say
+    #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
+    layout: Option<Layout>,
+    /// Which library binary, counted from 0, of a file that has several
+    #[arg(long, value_name = "N")]
+    blob: Option<usize>,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+    let input = Input::open(&args.file)?;
+    let file = subject::open(&input).map_err(|broken| broken_input(&input, &broken))?;
+    let units = subject::units(&input, &file, args.layout);
+    let unit = pick(&input, &file, &units, args.blob)?;
+    let Some(partial) = unit.library() else {
+        return Err(subject::nothing(&input, &file));
+    };
+    let modules = &partial.blob.modules;
+    let (index, module) = find(&args.module, modules).map_err(|message| match &partial.broken {
+        Some(broken) => Error::new(format!("{message}; reading stopped at {broken}")),
+        None => Error::new(message),
+    })?;
+    let Some(bytes) = &module.payload else {
+        return Err(Error::new(format!(
+            "module {index} is the host library: it has no payload, its code is {} itself",
+            input.name
+        )));
+    };
+    if args.raw {
+        output::write(&args.output, bytes, Content::Binary)?;
+        return Ok(Exit::Good);
+    }
+    let payload = module
+        .decode(partial.blob.layout, &mut Findings::default())
+        .map_err(|broken| Error::new(format!("{broken}; --raw gives the bytes as they are")))?;
+    let Some(payload) = payload else {
+        return Ok(Exit::Good);
+    };
+    if args.json {
+        let text = format!("{:#}\n", payload.to_json());
+        output::write(&args.output, text.as_bytes(), Content::Text)?;
+        return Ok(Exit::Good);
+    }
+    if let Some(name) = &args.field {
+        return write(&args.output, field(&payload, name)?);
+    }
+    code(&args, index, &payload)
+}
+
+fn find<'m, 'a>(
+    wanted: &str,
+    modules: &'m [Module<'a>],
+) -> Result<(usize, &'m Module<'a>), String> {
+    if let Ok(index) = wanted.parse::<usize>() {
+        let module = modules.get(index);
+        return module.map(|module| (index, module)).ok_or_else(|| {
+            format!(
+                "there is no module {index}: {} were read, counted from 0",
+                modules.len()
+            )
+        });
+    }
+    let mut found = modules
+        .iter()
+        .enumerate()
+        .filter(|(_, module)| module.kind == wanted);
+    match (found.next(), found.next()) {
+        (Some(module), None) => Ok(module),
+        (Some(_), Some(_)) => Err(format!(
+            "several modules are `{wanted}`; give the number that `tvmspec inspect` shows"
+        )),
+        (None, _) => {
+            let kinds: Vec<&str> = modules.iter().map(|module| &*module.kind).collect();
+            Err(format!(
+                "no module is `{wanted}`: there are {}",
+                kinds.join(", ")
+            ))
+        }
+    }
+}
+
+fn code(args: &Args, index: usize, payload: &Payload<'_>) -> Result<Exit, Error> {
+    let kernels: Vec<(&str, &[u8])> = payload.kernels().collect();
+    if let Some(name) = &args.kernel {
+        let found = kernels.iter().find(|(kernel, _)| kernel == name);
+        return match found {
+            Some((_, code)) => write(&args.output, code),
+            None if kernels.is_empty() => Err(Error::new(format!(
+                "module {index} keeps its kernels in one piece; leave --kernel out"
+            ))),
+            None => Err(Error::new(format!(
+                "module {index} has no kernel `{name}`: there are {}",
+                names(&kernels)
+            ))),
+        };
+    }
+    if let Some(code) = payload.data() {
+        return write(&args.output, code);
+    }
+    match kernels.as_slice() {
+        [] => Err(Error::new(format!(
+            "module {index}, a {}, stores no code; --json gives all of it, --raw its bytes, --field NAME one of {}",
+            payload.kind(),
+            fields(payload)
+        ))),
+        [(_, code)] if !is_folder(&args.output) => write(&args.output, code),
+        kernels if is_folder(&args.output) => {
+            std::fs::create_dir_all(&args.output)?;
+            let extension = extension(payload);
+            for (name, code) in kernels {
+                let name = format!("{}.{extension}", name.replace(['/', '\\'], "_"));
+                output::write(&args.output.join(name), code, Content::Binary)?;
+            }
+            Ok(Exit::Good)
+        }
+        kernels => Err(Error::new(format!(
+            "module {index} has {} kernels: give a folder (-o DIR/), or --kernel and one of {}",
+            kernels.len(),
+            names(kernels)
+        ))),
+    }
+}
+
+fn field<'p>(payload: &'p Payload<'_>, name: &str) -> Result<&'p [u8], Error> {
+    match payload.field(name) {
+        Some(Field::Text(text)) => Ok(text.as_bytes()),
+        Some(Field::Bytes(bytes)) => Ok(bytes),
+        Some(_) => Err(Error::new(format!(
+            "`{name}` is neither text nor bytes; --json shows it"
+        ))),
+        None => Err(Error::new(format!(
+            "a {} has no field `{name}`: there are {}",
+            payload.kind(),
+            fields(payload)
+        ))),
+    }
+}
+
+fn fields(payload: &Payload<'_>) -> String {
+    match payload {
+        Payload::Known(known) => {
+            let names: Vec<&str> = known.form().slots.iter().map(|slot| slot.name).collect();
+            names.join(", ")
+        }
+        Payload::Opaque { .. } => "none".into(),
+    }
+}
+
+fn names(kernels: &[(&str, &[u8])]) -> String {
+    let names: Vec<&str> = kernels.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
+}
+
+/// What a file of one kernel ends in.
+fn extension<'p>(payload: &'p Payload<'_>) -> &'p str {
+    match (payload.kind(), payload.format()) {
+        ("vulkan", _) => "spv",
+        ("webgpu", _) => "wgsl",
+        (_, Some(format)) => format,
+        _ => "bin",
+    }
+}
+
+fn write(path: &Path, code: &[u8]) -> Result<Exit, Error> {
+    let text = std::str::from_utf8(code).is_ok_and(|text| !text.contains('\0'));
+    let content = if text { Content::Text } else { Content::Binary };
+    output::write(path, code, content)?;
+    Ok(Exit::Good)
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().to_string_lossy().ends_with(['/', '\\'])
+}

@@ -1,0 +1,328 @@
+//! Bytes beside what they mean: one row for every eight bytes of a field.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use tvmspec::wire::Span;
+
+/// Fields longer than this many rows lose their middle.
+const LONGEST_FIELD: usize = 4;
+/// Values longer than this many characters are cut.
+const LONGEST_VALUE: usize = 32;
+/// Runs of like fields longer than this lose their middle.
+const LONGEST_RUN: usize = 12;
+
+/// Something to say at an offset: a broken rule, a finding.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    /// Offset into the dumped bytes.
+    pub(crate) offset: u64,
+    /// What is said: `TREE-03 broken: row 1 ends at 1, before its start 2`.
+    pub(crate) text: String,
+}
+
+/// What is dumped and how.
+pub(crate) struct Dump<'a> {
+    /// All bytes; the first is at offset 0.
+    pub(crate) bytes: &'a [u8],
+    /// Every field, by offset.
+    pub(crate) spans: &'a [Span],
+    /// What is said where.
+    pub(crate) marks: &'a [Mark],
+    /// Whether nothing is left out.
+    pub(crate) whole: bool,
+}
+
+/// One field, or bytes that no field covers.
+struct Field<'a> {
+    start: usize,
+    end: usize,
+    name: &'a str,
+    value: &'a str,
+    rule: &'a str,
+}
+
+impl Dump<'_> {
+    /// The dump, a line for each row. Bytes that no field covers are rows named `unread`.
+    pub(crate) fn render(&self) -> String {
+        let fields = self.fields();
+        let keep: Vec<bool> = fields.iter().map(|field| self.is_marked(field)).collect();
+        let mut out = String::new();
+        let widths = Widths::of(&fields, self.bytes.len());
+        let mut rule = "";
+        let mut index = 0;
+        while index < fields.len() {
+            let run = if self.whole {
+                1
+            } else {
+                self.run(&fields, index)
+            };
+            if run > LONGEST_RUN {
+                let (head, tail) = (LONGEST_RUN / 2, 2);
+                for (position, field) in fields[index..index + run].iter().enumerate() {
+                    if position < head || position >= run - tail || keep[index + position] {
+                        self.row(&mut out, field, &widths, &mut rule);
+                    } else if position == head {
+                        let left = run - head - tail;
+                        let _ = writeln!(out, "{:>w$}  {left} more", "..", w = widths.offset);
+                    }
+                }
+                index += run;
+                continue;
+            }
+            self.row(&mut out, &fields[index], &widths, &mut rule);
+            index += 1;
+        }
+        for mark in self.marks {
+            if mark.offset >= self.bytes.len() as u64 {
+                let _ = writeln!(
+                    out,
+                    "{:0w$x}  the end{}<- {}",
+                    self.bytes.len(),
+                    " ".repeat(19),
+                    mark.text,
+                    w = widths.offset
+                );
+            }
+        }
+        out
+    }
+
+    /// The rows around `offset`: `before` fields and the one that holds it, with `<-`.
+    pub(crate) fn around(&self, offset: u64, before: usize) -> String {
+        let fields = self.fields();
+        let at = usize::try_from(offset).unwrap_or(usize::MAX);
+        let here = fields
+            .iter()
+            .position(|field| field.start <= at && at < field.end)
+            .unwrap_or(fields.len());
+        let from = here.saturating_sub(before);
+        let shown = fields
+            .get(from..(here + 1).min(fields.len()))
+            .unwrap_or(&[]);
+        let widths = Widths {
+            rule: 0,
+            ..Widths::of(shown, self.bytes.len())
+        };
+        let mut out = String::new();
+        for field in shown {
+            let mark = if field.start <= at && at < field.end {
+                "<-"
+            } else {
+                ""
+            };
+            self.lines(&mut out, field, &widths, "", mark);
+        }
+        if here == fields.len() {
+            let _ = writeln!(
+                out,
+                "{:0w$x}  the end  <-",
+                self.bytes.len(),
+                w = widths.offset
+            );
+        }
+        out
+    }
+
+    fn fields(&self) -> Vec<Field<'_>> {
+        let mut fields = Vec::with_capacity(self.spans.len());
+        let mut at = 0;
+        for span in self.spans {
+            let start = usize::try_from(span.start).unwrap_or(usize::MAX);
+            let end = usize::try_from(span.end).unwrap_or(usize::MAX);
+            if end > self.bytes.len() {
+                continue;
+            }
+            if start > at {
+                fields.push(unread(at, start));
+            }
+            fields.push(Field {
+                start,
+                end,
+                name: &span.field,
+                value: &span.value,
+                rule: span.rule.id(),
+            });
+            at = at.max(end);
+        }
+        if at < self.bytes.len() {
+            fields.push(unread(at, self.bytes.len()));
+        }
+        fields
+    }
+
+    /// How many fields from `index` on differ only in numbers of their names: elements of one vector.
+    fn run(&self, fields: &[Field<'_>], index: usize) -> usize {
+        let first = stem(fields[index].name);
+        if first.len() == fields[index].name.len() {
+            return 1;
+        }
+        fields[index..]
+            .iter()
+            .take_while(|field| stem(field.name) == first)
+            .count()
+    }
+
+    fn is_marked(&self, field: &Field<'_>) -> bool {
+        self.marks.iter().any(|mark| covers(field, mark.offset))
+    }
+
+    fn row<'a>(&self, out: &mut String, field: &Field<'a>, widths: &Widths, rule: &mut &'a str) {
+        // A rule is named where it begins to hold; the rows below it say no more.
+        let named = if field.rule == *rule { "" } else { field.rule };
+        *rule = field.rule;
+        let marks: Vec<String> = self
+            .marks
+            .iter()
+            .filter(|mark| covers(field, mark.offset))
+            .map(|mark| format!("<- {}", mark.text))
+            .collect();
+        self.lines(out, field, widths, named, &marks.join("; "));
+    }
+
+    fn lines(&self, out: &mut String, field: &Field<'_>, widths: &Widths, rule: &str, mark: &str) {
+        let bytes = &self.bytes[field.start..field.end];
+        let rows = bytes.len().div_ceil(8);
+        for (row, chunk) in bytes.chunks(8).enumerate() {
+            let elide = !self.whole && rows > LONGEST_FIELD;
+            if elide && row == 2 {
+                let left = (rows - 3) * 8;
+                let _ = writeln!(out, "{:>w$}  {left} more bytes", "..", w = widths.offset);
+            }
+            if elide && row >= 2 && row + 1 < rows {
+                continue;
+            }
+            let hex: Vec<String> = chunk.iter().map(|byte| format!("{byte:02x}")).collect();
+            let offset = field.start + row * 8;
+            let mut line = format!("{offset:0w$x}  {:<23}", hex.join(" "), w = widths.offset);
+            if row == 0 {
+                let value = match field.value.strip_prefix(':') {
+                    Some(size) => format!(":{size}"),
+                    None if field.value.is_empty() => String::new(),
+                    None if field.name.ends_with("magic") => match field.value.parse::<u64>() {
+                        Ok(magic) => format!("= {magic:#x}"),
+                        Err(_) => format!("= {}", field.value),
+                    },
+                    None if self.whole => format!("= {}", field.value),
+                    None => format!("= {}", shortened(field.value)),
+                };
+                let (n, v, r) = (widths.name, widths.value, widths.rule);
+                let _ = write!(line, "   {:<n$} {value:<v$}  {rule:<r$} {mark}", field.name);
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+    }
+}
+
+fn covers(field: &Field<'_>, offset: u64) -> bool {
+    (field.start as u64) <= offset && offset < field.end as u64
+}
+
+/// Long values end in dots: the bytes stand beside them.
+fn shortened(value: &str) -> Cow<'_, str> {
+    match value.char_indices().nth(LONGEST_VALUE) {
+        Some((cut, _)) => format!("{}...", value[..cut].trim_end_matches('.')).into(),
+        None => value.into(),
+    }
+}
+
+fn unread<'a>(start: usize, end: usize) -> Field<'a> {
+    Field {
+        start,
+        end,
+        name: "unread",
+        value: "",
+        rule: "",
+    }
+}
+
+/// A name up to its last index: `indptr` of `indptr[7]`, the whole name where it has none at its end.
+fn stem(name: &str) -> &str {
+    match name
+        .strip_suffix(']')
+        .and_then(|name| name.rsplit_once('['))
+    {
+        Some((stem, _)) => stem,
+        None => name,
+    }
+}
+
+struct Widths {
+    offset: usize,
+    name: usize,
+    value: usize,
+    rule: usize,
+}
+
+impl Widths {
+    fn of(fields: &[Field<'_>], length: usize) -> Widths {
+        let widest = |length: fn(&Field<'_>) -> usize, limit: usize| {
+            fields
+                .iter()
+                .map(length)
+                .filter(|width| *width <= limit)
+                .max()
+                .unwrap_or(0)
+        };
+        Widths {
+            offset: format!("{:x}", length.saturating_sub(1)).len().max(4),
+            name: widest(|field| field.name.chars().count(), 44),
+            value: widest(|field| field.value.chars().count() + 2, LONGEST_VALUE + 5),
+            rule: widest(|field| field.rule.len(), 9),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tvmspec::wire::WIRE_02;
+
+    fn span(start: u64, end: u64, field: &str, value: &str) -> Span {
+        Span {
+            start,
+            end,
+            field: field.into(),
+            rule: WIRE_02,
+            value: value.into(),
+        }
+    }
+
+    #[test]
+    fn a_row_shows_offset_bytes_field_value_and_rule() {
+        let bytes = 52u64.to_le_bytes();
+        let dump = Dump {
+            bytes: &bytes,
+            spans: &[span(0, 8, "nbytes", "52")],
+            marks: &[],
+            whole: false,
+        };
+        assert_eq!(
+            dump.render(),
+            "0000  34 00 00 00 00 00 00 00   nbytes = 52  WIRE-02\n"
+        );
+    }
+
+    #[test]
+    fn the_middle_of_long_fields_and_runs_is_left_out_unless_asked_for() {
+        let bytes = vec![7; 800];
+        let mut spans = vec![span(0, 400, "code", "")];
+        spans.extend((0..50).map(|i| span(400 + i * 8, 408 + i * 8, &format!("words[{i}]"), "")));
+        let mark = Mark {
+            offset: 400 + 8 * 20,
+            text: "here".into(),
+        };
+        let mut dump = Dump {
+            bytes: &bytes,
+            spans: &spans,
+            marks: &[mark],
+            whole: false,
+        };
+        let text = dump.render();
+        assert!(text.contains("376 more bytes"), "{text}");
+        assert!(text.contains("42 more"), "{text}");
+        assert!(text.contains("<- here"), "a marked row is never left out");
+        dump.whole = true;
+        assert_eq!(dump.render().lines().count(), 100);
+    }
+}

@@ -1,0 +1,110 @@
+//! Files as the subcommands see them: mapped, read, or taken from stdin; never executed.
+
+use super::Error;
+use memmap2::Mmap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Below this size a file is read: a map would cost more than it saves.
+const SMALL: u64 = 64 * 1024;
+
+/// An opened input: its name for messages, and its bytes.
+pub(crate) struct Input {
+    /// The path as it was given; `<stdin>` for `-`.
+    pub(crate) name: String,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Mapped(Mmap),
+    Read(Vec<u8>),
+}
+
+impl Input {
+    /// Opens `path`, or stdin for `-`.
+    pub(crate) fn open(path: &Path) -> Result<Input, Error> {
+        let input = if path.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes)?;
+            Input {
+                name: "<stdin>".into(),
+                bytes: Bytes::Read(bytes),
+            }
+        } else {
+            let bytes = open(path).map_err(|error| cannot_read(path, &error))?;
+            Input {
+                name: path.display().to_string(),
+                bytes,
+            }
+        };
+        Ok(input)
+    }
+
+    /// The content.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(map) => map,
+            Bytes::Read(bytes) => bytes,
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<Bytes> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::other("it is a directory; give a file in it"));
+    }
+    if !metadata.is_file() || metadata.len() < SMALL {
+        let mut bytes = Vec::new();
+        { file }.read_to_end(&mut bytes)?;
+        return Ok(Bytes::Read(bytes));
+    }
+    // SAFETY: the map is read-only and private to this process. If another process shrinks or rewrites the file while
+    // it is mapped, reads see other bytes or the process is ended by SIGBUS; this program changes no file in place
+    // (see `output`) and holds the map for one command only. Every reader of it tolerates any bytes.
+    unsafe { Mmap::map(&file) }.map(Bytes::Mapped)
+}
+
+/// The message for a file that cannot be read, with the nearest name in the same folder if the name is wrong.
+fn cannot_read(path: &Path, error: &io::Error) -> Error {
+    let mut message = format!("cannot read {}: {error}", path.display());
+    if error.kind() == io::ErrorKind::NotFound {
+        message = format!("there is no file {}", path.display());
+        if let Some(near) = nearest(path) {
+            message.push_str(&format!("; did you mean {}?", near.display()));
+        }
+    }
+    Error::new(message)
+}
+
+fn nearest(path: &Path) -> Option<PathBuf> {
+    let wanted = path.file_name()?.to_str()?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let names = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?;
+    names
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .map(|name| (distance(wanted, &name), name))
+        .filter(|(distance, _)| *distance <= wanted.len() / 3)
+        .min()
+        .map(|(_, name)| folder.map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name)))
+}
+
+/// How many single-character edits lie between two names.
+pub(crate) fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}

@@ -1,0 +1,56 @@
+//! The report as one page that needs nothing else.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;\
+color:#1b1f24;background:#fff}h1{font-size:1.3rem;overflow-wrap:anywhere}h2{font-size:1.05rem;margin-top:2rem}\
+pre{background:#f4f5f7;padding:1rem;overflow-x:auto;border-radius:6px;font:13px/1.45 ui-monospace,monospace}\
+.bad{border-left:4px solid #c62828}details{margin-top:2rem}\
+@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#15181c}pre{background:#22262c}}";
+
+/// The page: the same lines that a terminal shows, and the JSON below them to fold out.
+pub(super) fn page(report: &Value, broken: &str) -> String {
+    let file = report["file"].as_str().unwrap_or_default();
+    let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n");
+    let _ = writeln!(
+        out,
+        "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{STYLE}</style>",
+        escape(file)
+    );
+    let text = super::text::render(report);
+    let mut sections = text.split("\n\n");
+    let head = sections.next().unwrap_or_default();
+    let (title, rest) = head.split_once('\n').unwrap_or((head, ""));
+    let _ = writeln!(out, "<h1>{}</h1>", escape(title));
+    if !rest.trim().is_empty() {
+        let _ = writeln!(out, "<pre>{}</pre>", escape(rest.trim_end()));
+    }
+    for section in sections {
+        let (title, body) = section.split_once('\n').unwrap_or((section, ""));
+        let _ = writeln!(out, "<h2>{}</h2>", escape(title));
+        if !body.trim().is_empty() {
+            let _ = writeln!(out, "<pre>{}</pre>", escape(body.trim_end()));
+        }
+    }
+    if !broken.is_empty() {
+        let _ = writeln!(
+            out,
+            "<h2>Broken rules</h2>\n<pre class=\"bad\">{}</pre>",
+            escape(broken.trim())
+        );
+    }
+    let _ = writeln!(
+        out,
+        "<details><summary>JSON</summary><pre>{}</pre></details>\n</html>",
+        escape(&format!("{report:#}"))
+    );
+    out
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

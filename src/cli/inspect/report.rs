@@ -1,0 +1,218 @@
+//! Everything that is known of a file, as one JSON value.
+
+use super::graph;
+use super::payload;
+use crate::cli::diagnostic::Place;
+use crate::cli::input::Input;
+use crate::cli::subject::{Format, Unit};
+use crate::cli::{Error, subject};
+use serde_json::{Map, Value, json};
+use tvmspec::blob::container::{Form, Part, Role};
+use tvmspec::blob::{LIBRARY, Partial};
+use tvmspec::release::Layout;
+use tvmspec::rule::{Finding, Findings, Violation};
+
+/// The report, and the text of the violations that were met; empty where every rule is kept.
+pub(super) fn report(input: &Input, layout: Option<Layout>) -> Result<(Value, String), Error> {
+    let mut text = String::new();
+    let mut top = Map::new();
+    top.insert("file".into(), input.name.clone().into());
+    top.insert("bytes".into(), input.bytes().len().into());
+    let file = match subject::open(input) {
+        Ok(file) => file,
+        Err(broken) => {
+            let place = Place {
+                name: &input.name,
+                bytes: input.bytes(),
+                spans: &[],
+            };
+            text.push_str(&place.violation(&broken));
+            top.insert("form".into(), Form::of(input.bytes()).name().into());
+            top.insert("violation".into(), violation(&broken));
+            return Ok((Value::Object(top), text));
+        }
+    };
+    top.insert("form".into(), file.form.name().into());
+    let units = subject::units(input, &file, layout);
+    if file.form == Form::Unknown && units.is_empty() {
+        return Err(subject::nothing(input, &file));
+    }
+    if !file.findings.is_empty() {
+        let list: Vec<Value> = file.findings.as_slice().iter().map(finding).collect();
+        top.insert("findings".into(), list.into());
+    }
+    let parts: Vec<Value> = file
+        .parts
+        .iter()
+        .enumerate()
+        .map(|(index, part)| {
+            let units = units.iter().filter(|unit| unit.part == index);
+            part_value(part, units, &mut text)
+        })
+        .collect();
+    if file.form.is_object() || file.form.is_archive() || parts.iter().any(has_library) {
+        top.insert("parts".into(), parts.into());
+    }
+    for unit in &units {
+        data(unit, &mut top, &mut text);
+    }
+    if file.form == Form::GraphJson {
+        let summary = graph::summary(input.bytes());
+        top.insert("graph".into(), summary.unwrap_or(Value::Null));
+    }
+    Ok((Value::Object(top), text))
+}
+
+fn has_library(part: &Value) -> bool {
+    part["libraries"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty())
+}
+
+fn part_value<'a>(
+    part: &Part<'_>,
+    units: impl Iterator<Item = &'a Unit<'a>> + Clone,
+    text: &mut String,
+) -> Value {
+    let releases = subject::releases(part, units.clone());
+    let libraries: Vec<Value> = units
+        .filter(|unit| matches!(unit.format, Format::Library { .. }))
+        .map(|unit| library(unit, text))
+        .collect();
+    let named = |pick: fn(&Role) -> Option<&str>| -> Vec<&str> {
+        part.symbols
+            .iter()
+            .filter_map(|symbol| pick(&symbol.role))
+            .collect()
+    };
+    let mut slots = named(|role| match role {
+        Role::Slot(api) => Some(api),
+        _ => None,
+    });
+    slots.sort_unstable();
+    let mut needs = named(|role| match role {
+        Role::Needs(api) => Some(api),
+        _ => None,
+    });
+    needs.sort_unstable();
+    let symbol = |wanted: fn(&Role) -> bool| {
+        let found = part.symbols.iter().find(|symbol| wanted(&symbol.role));
+        found.map(|symbol| symbol.name.as_str())
+    };
+    let mut functions: Vec<&str> = part.functions().collect();
+    functions.sort_unstable();
+    json!({
+        "member": part.member,
+        "form": part.form.name(),
+        "machine": part.machine.as_ref().map(|machine| json!({
+            "architecture": machine.architecture,
+            "bits": machine.bits,
+            "little_endian": machine.little_endian,
+        })),
+        "releases": releases.map(|releases| releases.to_string()),
+        "prefix": part.prefix(),
+        "functions": functions,
+        "entry": symbol(|role| matches!(role, Role::Entry)),
+        "context": symbol(|role| matches!(role, Role::Context(_))),
+        "slots": slots,
+        "needs": needs,
+        "libraries": libraries,
+    })
+}
+
+fn library(unit: &Unit<'_>, text: &mut String) -> Value {
+    let Some(partial) = unit.library() else {
+        return Value::Null;
+    };
+    let Partial {
+        blob,
+        findings,
+        broken,
+    } = &partial;
+    let layout = blob.layout;
+    let modules: Vec<Value> = blob
+        .modules
+        .iter()
+        .enumerate()
+        .map(|(index, module)| {
+            let mut value = Map::new();
+            value.insert("index".into(), index.into());
+            value.insert("kind".into(), module.kind.as_ref().into());
+            if let Some(bytes) = &module.payload {
+                value.insert("offset".into(), module.offset.into());
+                value.insert("bytes".into(), bytes.len().into());
+            }
+            value.insert("imports".into(), blob.imports(index).into());
+            // The oddities of a payload are among those of the blob already.
+            if let Ok(Some(decoded)) = module.decode(layout, &mut Findings::default()) {
+                payload::describe(&decoded, &mut value);
+            }
+            Value::Object(value)
+        })
+        .collect();
+    let Format::Library { symbol, .. } = &unit.format else {
+        return Value::Null;
+    };
+    if let Some(broken) = broken {
+        text.push_str(&told(unit, broken));
+    }
+    json!({
+        "symbol": Some(symbol.as_str()).filter(|symbol| !symbol.is_empty()),
+        "offset": unit.offset,
+        "bytes": unit.bytes.len(),
+        "layout": layout.name(),
+        "releases": layout.releases().to_string(),
+        "modules": modules,
+        "import_tree": blob.tree.as_ref().map(|tree| json!({
+            "indptr": tree.indptr().to_vec(),
+            "indices": tree.indices().to_vec(),
+        })),
+        "host": blob.modules.iter().any(|module| module.kind == LIBRARY),
+        "findings": findings.as_slice().iter().map(finding).collect::<Vec<_>>(),
+        "violation": broken.as_ref().map(violation),
+    })
+}
+
+/// A file that is no container: its content under the name of its format.
+fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, text: &mut String) {
+    if matches!(unit.format, Format::Library { .. }) {
+        return;
+    }
+    let reading = unit.judge();
+    let (name, value) = payload::content(unit);
+    top.insert(name.into(), value);
+    let findings: Vec<Value> = reading.findings.iter().map(finding).collect();
+    top.insert("findings".into(), findings.into());
+    if let Some(broken) = &reading.broken {
+        text.push_str(&told(unit, broken));
+        top.insert("violation".into(), violation(broken));
+    }
+}
+
+fn told(unit: &Unit<'_>, broken: &Violation) -> String {
+    let reading = unit.trace();
+    let place = Place {
+        name: &unit.name,
+        bytes: &unit.bytes,
+        spans: &reading.spans,
+    };
+    format!("\n{}", place.violation(broken))
+}
+
+fn violation(broken: &Violation) -> Value {
+    json!({
+        "rule": broken.rule().id(),
+        "kind": broken.kind().name(),
+        "offset": broken.offset(),
+        "field": broken.field(),
+        "message": broken.message(),
+    })
+}
+
+fn finding(finding: &Finding) -> Value {
+    json!({
+        "rule": finding.rule.id(),
+        "offset": finding.offset,
+        "message": finding.message,
+    })
+}

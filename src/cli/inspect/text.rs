@@ -1,0 +1,421 @@
+//! The report for people at a terminal.
+
+use super::tree;
+use crate::cli::table::{size, table};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The report as text.
+pub(super) fn render(report: &Value) -> String {
+    let mut out = format!(
+        "{}: {}, {}\n",
+        text(&report["file"]),
+        form(text(&report["form"])),
+        size(number(&report["bytes"])),
+    );
+    let parts = list(&report["parts"]);
+    let none = parts.iter().all(|part| list(&part["libraries"]).is_empty());
+    for part in parts {
+        part_lines(&mut out, part, none);
+    }
+    params(&mut out, "parameters", &report["params"]);
+    params(&mut out, "tensor", &report["tensor"]);
+    if report["module"].is_object() {
+        details(&mut out, &report["module"]);
+    }
+    graph(&mut out, &report["graph"]);
+    findings(&mut out, report);
+    out
+}
+
+/// `alone`: no other part has the library binary of this one.
+fn part_lines(out: &mut String, part: &Value, alone: bool) {
+    let member = text(&part["member"]);
+    if !member.is_empty() {
+        let _ = writeln!(out, "\nmember {member}: {}", form(text(&part["form"])));
+    }
+    if part["machine"].is_object() {
+        let machine = &part["machine"];
+        let order = match machine["little_endian"].as_bool() {
+            Some(false) => ", big endian",
+            _ => "",
+        };
+        let _ = writeln!(
+            out,
+            "  machine    {}, {} bit{order}",
+            text(&machine["architecture"]),
+            machine["bits"]
+        );
+    }
+    let symbols = ["functions", "slots"]
+        .iter()
+        .any(|name| !list(&part[*name]).is_empty());
+    if let Some(releases) = part["releases"].as_str() {
+        let _ = writeln!(out, "  era        tvm {}", releases_of(releases));
+    } else if part["machine"].is_object() {
+        let _ = writeln!(out, "  era        not known: no symbol in it is one of TVM");
+    }
+    if let Some(prefix) = part["prefix"].as_str() {
+        let _ = writeln!(out, "  prefix     {prefix} (system library)");
+    }
+    names(out, "functions", &part["functions"]);
+    if let Some(entry) = part["entry"].as_str() {
+        let _ = writeln!(out, "  entry      {entry}");
+    }
+    if let Some(context) = part["context"].as_str() {
+        let _ = writeln!(out, "  context    {context}");
+    }
+    names(out, "slots", &part["slots"]);
+    names(out, "needs", &part["needs"]);
+    for library in list(&part["libraries"]) {
+        library_lines(out, library);
+    }
+    if list(&part["libraries"]).is_empty() && symbols && alone {
+        let _ = writeln!(out, "  no library binary: it imports no module");
+    }
+}
+
+fn library_lines(out: &mut String, library: &Value) {
+    let _ = write!(
+        out,
+        "\nlibrary binary, layout {} (tvm {}), {}",
+        text(&library["layout"]),
+        releases_of(text(&library["releases"])),
+        size(number(&library["bytes"])),
+    );
+    if let Some(symbol) = library["symbol"].as_str() {
+        let _ = write!(out, ", symbol {symbol}");
+        if let Some(offset) = library["offset"].as_u64() {
+            let _ = write!(out, " at {offset:#x}");
+        }
+    }
+    out.push('\n');
+    let modules = list(&library["modules"]);
+    if modules.is_empty() && library["violation"].is_null() {
+        let _ = writeln!(out, "  no modules: the host library stands alone");
+    }
+    if !modules.is_empty() {
+        let rows = modules.iter().map(module_row).collect();
+        out.push_str(&table(
+            &["#", "kind", "format", "payload", "at", "functions"],
+            rows,
+        ));
+    }
+    if !library["import_tree"].is_null() && !modules.is_empty() {
+        out.push_str("\nimport tree\n");
+        let imports = |index: usize| -> Vec<usize> {
+            let imports = modules.get(index).map(|module| list(&module["imports"]));
+            imports
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|index| usize::try_from(index.as_u64()?).ok())
+                .collect()
+        };
+        let label = |index: usize| {
+            let kind = modules
+                .get(index)
+                .map_or("(not read)", |module| text(&module["kind"]));
+            format!("{index} {kind}")
+        };
+        out.push_str(&tree::draw(0, &imports, &label));
+    } else if modules.iter().any(|module| text(&module["kind"]) != "_lib") {
+        let _ = writeln!(
+            out,
+            "\nno import tree: a loader puts the host library on top, importing every module in order"
+        );
+    }
+    for module in modules {
+        details(out, module);
+    }
+    findings(out, library);
+}
+
+fn module_row(module: &Value) -> Vec<String> {
+    let kind = text(&module["kind"]);
+    let functions: Vec<&str> = list(&module["functions"])
+        .iter()
+        .map(|function| text(&function["name"]))
+        .collect();
+    let functions = match functions.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+    };
+    vec![
+        module["index"].to_string(),
+        kind.to_owned(),
+        text(&module["format"]).to_owned(),
+        module["bytes"].as_u64().map(size).unwrap_or_default(),
+        module["offset"]
+            .as_u64()
+            .map(|offset| format!("{offset:#x}"))
+            .unwrap_or_default(),
+        if kind == "_lib" {
+            "(the host code)".into()
+        } else {
+            functions
+        },
+    ]
+}
+
+/// What a module stores, below the table that lists it.
+fn details(out: &mut String, module: &Value) {
+    let title = match module["index"].as_u64() {
+        Some(index) => format!("module {index} {}", text(&module["kind"])),
+        None => format!("module {}", text(&module["kind"])),
+    };
+    let functions = list(&module["functions"]);
+    if !functions.is_empty() {
+        let _ = writeln!(out, "\n{title}: {}", count(functions.len(), "function"));
+        for function in functions {
+            let types: Vec<String> = list(&function["arg_types"]).iter().map(plain).collect();
+            let tags: Vec<&str> = list(&function["launch_param_tags"])
+                .iter()
+                .map(text)
+                .collect();
+            let launch = match tags.as_slice() {
+                [] => String::new(),
+                tags => format!("  launched by {}", tags.join(", ")),
+            };
+            let _ = writeln!(
+                out,
+                "  {}({}){launch}",
+                text(&function["name"]),
+                types.join(", ")
+            );
+        }
+    }
+    let titled = |out: &mut String, what: &str| {
+        let _ = writeln!(out, "\n{title}: {what}");
+    };
+    if let Some(names) = module["symbols"].as_object() {
+        titled(out, "constants of each function");
+        for (function, variables) in names {
+            let variables: Vec<&str> = list(variables).iter().map(text).collect();
+            let _ = writeln!(out, "  {function}: {}", variables.join(", "));
+        }
+    }
+    if let Some(fields) = module["fields"].as_object() {
+        titled(out, "fields");
+        let width = fields.keys().map(String::len).max().unwrap_or(0);
+        for (name, value) in fields {
+            let shown = match value {
+                Value::Object(_) => size(number(&value["bytes"])),
+                Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(", "),
+                other => plain(other),
+            };
+            let _ = writeln!(out, "  {name:<width$}  {shown}");
+        }
+    }
+    if module["vm"].is_object() {
+        vm(out, &title, &module["vm"]);
+    }
+    params(out, &format!("{title}: tensors"), &module["tensors"]);
+    graph(out, &module["graph"]);
+}
+
+fn vm(out: &mut String, title: &str, vm: &Value) {
+    let _ = writeln!(out, "\n{title}: {}", text(&vm["version"]));
+    let rows = list(&vm["functions"])
+        .iter()
+        .map(|function| {
+            let parameters: Vec<&str> = list(&function["parameters"]).iter().map(text).collect();
+            vec![
+                text(&function["name"]).to_owned(),
+                text(&function["kind"]).to_owned(),
+                parameters.join(", "),
+                plain(&function["registers"]),
+                plain(&function["instructions"]),
+            ]
+        })
+        .collect::<Vec<_>>();
+    if !rows.is_empty() {
+        out.push_str(&table(
+            &[
+                "function",
+                "kind",
+                "parameters",
+                "registers",
+                "instructions",
+            ],
+            rows,
+        ));
+    }
+    names(out, "calls", &vm["packed"]);
+    if !list(&vm["constants"]).is_empty() {
+        let rows = list(&vm["constants"])
+            .iter()
+            .enumerate()
+            .map(|(index, constant)| {
+                vec![
+                    index.to_string(),
+                    plain(&constant["type"]),
+                    plain(&constant["value"]),
+                ]
+            })
+            .collect();
+        out.push_str(&table(&["constant", "type", "value"], rows));
+    }
+}
+
+fn params(out: &mut String, title: &str, tensors: &Value) {
+    let Some(tensors) = tensors.as_array() else {
+        return;
+    };
+    let bytes = tensors.iter().map(|tensor| number(&tensor["bytes"])).sum();
+    let _ = writeln!(out, "\n{title}: {}, {}", tensors.len(), size(bytes));
+    let rows: Vec<_> = tensors
+        .iter()
+        .map(|tensor| {
+            vec![
+                text(&tensor["name"]).to_owned(),
+                plain(&tensor["dtype"]),
+                shape(&tensor["shape"]),
+                size(number(&tensor["bytes"])),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        out.push_str(&table(&["name", "dtype", "shape", "data"], rows));
+    }
+}
+
+fn graph(out: &mut String, graph: &Value) {
+    if !graph.is_object() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\ngraph: {} nodes, {} operators, {} of storage in {} blocks",
+        graph["nodes"],
+        graph["operators"],
+        size(number(&graph["storage"]["bytes"])),
+        graph["storage"]["blocks"],
+    );
+    let entries = |out: &mut String, what: &str, entries: &Value| {
+        for entry in list(entries) {
+            let (dtype, shape) = (text(&entry["dtype"]), shape(&entry["shape"]));
+            let _ = writeln!(out, "  {what:<7} {}  {dtype} {shape}", text(&entry["name"]));
+        }
+    };
+    entries(out, "input", &graph["inputs"]);
+    if let Some(functions) = graph["functions"].as_object() {
+        for (name, calls) in functions {
+            let times = if calls == 1 {
+                String::new()
+            } else {
+                format!("  {calls} times")
+            };
+            let _ = writeln!(out, "  calls   {name}{times}");
+        }
+    }
+    entries(out, "output", &graph["outputs"]);
+}
+
+fn findings(out: &mut String, value: &Value) {
+    for finding in list(&value["findings"]) {
+        let _ = writeln!(
+            out,
+            "finding {}: {} (at byte {:#x})",
+            text(&finding["rule"]),
+            text(&finding["message"]),
+            number(&finding["offset"])
+        );
+    }
+}
+
+/// `  slots      a, b, c`, in lines of a readable length.
+fn names(out: &mut String, what: &str, names: &Value) {
+    const MOST: usize = 24;
+    let names: Vec<&str> = list(names).iter().map(text).collect();
+    if names.is_empty() {
+        return;
+    }
+    let mut shown = names
+        .iter()
+        .take(MOST)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if names.len() > MOST {
+        let _ = write!(shown, " and {} more (--json has all)", names.len() - MOST);
+    }
+    for (index, line) in crate::cli::table::wrap(&shown, 86).iter().enumerate() {
+        let what = if index == 0 { what } else { "" };
+        let _ = writeln!(out, "  {what:<10} {line}");
+    }
+}
+
+/// The name of a form for people.
+fn form(name: &str) -> &str {
+    match name {
+        "elf-shared" => "ELF shared object",
+        "elf-executable" => "ELF executable",
+        "elf-object" => "ELF object file",
+        "macho-shared" => "Mach-O dynamic library",
+        "macho-executable" => "Mach-O executable",
+        "macho-object" => "Mach-O object file",
+        "macho-fat" => "Mach-O for several machines",
+        "pe-shared" => "PE dynamic library",
+        "pe-executable" => "PE executable",
+        "coff-object" => "COFF object file",
+        "archive" => "static archive",
+        "tar" => "tar archive",
+        "gzip-tar" => "tar archive under gzip",
+        "c-text" => "C text",
+        "raw-blob" => "library binary",
+        "params" => "parameter file",
+        "tensor" => "tensor file",
+        "graph-json" => "graph JSON",
+        "object-json" => "object JSON of 0.20 and before",
+        "ffi-json" => "object JSON of tvm-ffi",
+        "relax-vm" => "Relax VM executable",
+        "relay-vm" => "Relay VM code",
+        "stackvm" => "StackVM module",
+        other => other,
+    }
+}
+
+/// `0.7..0.20` as people say it.
+pub(super) fn releases_of(range: &str) -> String {
+    match range.split_once("..") {
+        Some(("", "")) => "0.2 to 0.27".into(),
+        Some((since, "")) => format!("{since} and later"),
+        Some(("", until)) => format!("0.2 to {until}"),
+        Some((since, until)) if since == until => since.into(),
+        Some((since, until)) => format!("{since} to {until}"),
+        None => range.into(),
+    }
+}
+
+fn count(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+fn shape(shape: &Value) -> String {
+    let extents: Vec<String> = list(shape).iter().map(ToString::to_string).collect();
+    format!("[{}]", extents.join(", "))
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_default()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}

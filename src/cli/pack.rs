@@ -1,0 +1,283 @@
+//! `tvmspec pack MANIFEST -o OUT`: a library binary from a list of modules.
+
+use super::package::Packaging;
+use super::{Error, Exit};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use tvmspec::blob::{Blob, LIBRARY, Module};
+use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
+use tvmspec::payload::Payload;
+use tvmspec::release::Layout;
+use tvmspec::rule::{Findings, Violation};
+use tvmspec::wire::Writer;
+
+const HELP: &str = "\
+The manifest is TOML or JSON:
+
+  layout = \"0.22\"             # unless --layout says so
+  order = \"0.8\"               # 0.7, 0.8 or topological; unless --order says so
+
+  [[modules]]                 # the first module is the root
+  kind = \"_lib\"               # the host library; several are merged, as the release does
+  imports = [1]               # positions in this list
+
+  [[modules]]
+  kind = \"opencl\"
+  file = \"opencl.payload\"     # the payload as it is stored, beside the manifest, or
+  # payload = \"<base64>\"      # the same here, or
+  # decoded = \"opencl.json\"   # its decoded JSON form: a file, or the value itself;
+                              # `tvmspec extract --json` writes one
+
+Modules are put into the order in which that release stores them. With an explicit tree
+they stay where they are, and `imports` is left out:
+
+  [import_tree]
+  indptr = [0, 1, 1]
+  indices = [1]
+
+The JSON form of a library binary (chapter blob) is such a manifest.";
+
+#[derive(clap::Args)]
+#[command(after_long_help = HELP)]
+pub(crate) struct Args {
+    /// The list of modules, in TOML or JSON; --help shows one
+    manifest: PathBuf,
+    /// The layout to write
+    #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
+    layout: Option<Layout>,
+    /// The order of modules: that of 0.7, of 0.8 and later, or parents before children, which stores every graph
+    #[arg(long, value_name = "0.7|0.8|topological")]
+    order: Option<Algorithm>,
+    #[command(flatten)]
+    packaging: Packaging,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+    let (manifest, folder) = read(&args.manifest)?;
+    let named = |error: String| Error::new(format!("{}: {error}", args.manifest.display()));
+    let layout = match (args.layout, manifest.get("layout")) {
+        (Some(layout), _) => layout,
+        (None, Some(Value::String(name))) => name.parse().map_err(named)?,
+        (None, _) => {
+            return Err(named(
+                "no layout; give --layout, or `layout = \"0.22\"` in it".into(),
+            ));
+        }
+    };
+    let algorithm = match (args.order, manifest.get("order")) {
+        (Some(algorithm), _) => algorithm,
+        (None, Some(Value::String(name))) => name.parse().map_err(named)?,
+        (None, _) => Algorithm::default(),
+    };
+    let modules = manifest.get("modules").and_then(Value::as_array);
+    let modules = modules
+        .filter(|modules| !modules.is_empty())
+        .ok_or_else(|| named("it has no modules; `tvmspec pack --help` shows a manifest".into()))?;
+    // Layout 0.2 is the one-level content of a later layout, whose payloads have the same forms.
+    let first = match layout {
+        Layout::V0_2 => Layout::V0_7,
+        layout => layout,
+    };
+    let read: Result<Vec<Entry>, String> = modules
+        .iter()
+        .enumerate()
+        .map(|(index, value)| {
+            Entry::read(value, first, &folder).map_err(|error| format!("module {index}: {error}"))
+        })
+        .collect();
+    let entries = read.map_err(named)?;
+    let blob = match manifest.get("import_tree").filter(|tree| !tree.is_null()) {
+        Some(tree) => as_listed(entries, tree, first).map_err(named)?,
+        None => ordered(entries, algorithm, first).map_err(|refused| named(refused.to_string()))?,
+    };
+    let blob = match layout == first {
+        true => blob,
+        false => blob
+            .convert(layout)
+            .map_err(|refused| named(refused.message().to_owned()))?,
+    };
+    args.packaging.write(&blob)
+}
+
+/// The manifest as a JSON value, and the folder that its file names start from.
+fn read(path: &Path) -> Result<(Value, PathBuf), Error> {
+    let input = super::input::Input::open(path)?;
+    let text = std::str::from_utf8(input.bytes()).map_err(|_| {
+        Error::new(format!(
+            "{} is not text; a manifest is TOML or JSON",
+            input.name
+        ))
+    })?;
+    let value = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    } else {
+        toml::from_str(text).map_err(|error| error.to_string())
+    };
+    let value =
+        value.map_err(|error| Error::new(format!("{}: {}", input.name, error.trim_end())))?;
+    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    Ok((value, folder))
+}
+
+struct Entry {
+    kind: String,
+    payload: Option<Vec<u8>>,
+    imports: Vec<usize>,
+}
+
+impl Entry {
+    fn read(value: &Value, layout: Layout, folder: &Path) -> Result<Entry, String> {
+        const KEYS: [&str; 5] = ["kind", "file", "payload", "decoded", "imports"];
+        let object = value.as_object().ok_or("it is not a table")?;
+        if let Some(unknown) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(format!(
+                "there is no key `{unknown}`; there are {}",
+                KEYS.join(", ")
+            ));
+        }
+        let kind = value["kind"].as_str().ok_or("it has no `kind`")?.to_owned();
+        let given: Vec<&str> = ["file", "payload", "decoded"]
+            .into_iter()
+            .filter(|key| object.contains_key(*key))
+            .collect();
+        let payload = match (given.as_slice(), kind == LIBRARY) {
+            ([], true) => None,
+            (_, true) => return Err("`_lib` has no payload".into()),
+            (["file"], _) => Some(load(folder, &value["file"])?),
+            (["payload"], _) => {
+                let text = value["payload"]
+                    .as_str()
+                    .ok_or("`payload` is not base64 text")?;
+                Some(
+                    BASE64_STANDARD
+                        .decode(text)
+                        .map_err(|error| format!("`payload` is not base64: {error}"))?,
+                )
+            }
+            (["decoded"], _) => Some(encode(&kind, &value["decoded"], layout, folder)?),
+            ([], _) => return Err(format!("kind `{kind}` needs one of file, payload, decoded")),
+            (several, _) => {
+                return Err(format!(
+                    "{} are given; one is enough",
+                    several.join(" and ")
+                ));
+            }
+        };
+        let imports = match object.get("imports") {
+            None => Vec::new(),
+            Some(list) => list
+                .as_array()
+                .and_then(|list| list.iter().map(position).collect())
+                .ok_or("`imports` is not a list of positions")?,
+        };
+        Ok(Entry {
+            kind,
+            payload,
+            imports,
+        })
+    }
+
+    fn into_module(self) -> Module<'static> {
+        Module {
+            kind: Cow::Owned(self.kind),
+            payload: self.payload.map(Cow::Owned),
+            offset: 0,
+        }
+    }
+}
+
+fn position(value: &Value) -> Option<usize> {
+    value.as_u64().and_then(|index| usize::try_from(index).ok())
+}
+
+fn load(folder: &Path, name: &Value) -> Result<Vec<u8>, String> {
+    let name = name.as_str().ok_or("`file` is not a file name")?;
+    let path = folder.join(name);
+    std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// The payload of its decoded form, which stands in the manifest or in a file beside it.
+fn encode(kind: &str, decoded: &Value, layout: Layout, folder: &Path) -> Result<Vec<u8>, String> {
+    let loaded;
+    let decoded = match decoded {
+        Value::String(_) => {
+            let bytes = load(folder, decoded)?;
+            loaded =
+                serde_json::from_slice(&bytes).map_err(|error| format!("{decoded}: {error}"))?;
+            &loaded
+        }
+        value => value,
+    };
+    let mut decoded: Value = decoded.clone();
+    if let Some(object) = decoded.as_object_mut() {
+        object.entry("kind").or_insert_with(|| kind.into());
+    }
+    let payload = Payload::from_json(&decoded).map_err(|error| error.to_string())?;
+    if payload.kind() != kind {
+        return Err(format!("the payload is that of a `{}`", payload.kind()));
+    }
+    let mut out = Writer::new();
+    payload
+        .write(layout, &mut out)
+        .map_err(|refused| refused.to_string())?;
+    Ok(out.into_bytes())
+}
+
+/// The modules as they stand, with the tree that the manifest gives.
+fn as_listed(entries: Vec<Entry>, tree: &Value, layout: Layout) -> Result<Blob<'static>, String> {
+    if entries.iter().any(|entry| !entry.imports.is_empty()) {
+        return Err("`imports` and `import_tree` say the same thing; leave one out".into());
+    }
+    let mut findings = Findings::default();
+    let tree = tvmspec::import_tree::json::to_tree(tree, &mut findings)?;
+    let tree = tree.map_err(|broken| broken.to_string())?;
+    Ok(Blob {
+        layout,
+        modules: entries.into_iter().map(Entry::into_module).collect(),
+        tree: Some(tree),
+    })
+}
+
+/// The modules in the order in which a release stores them, and their tree.
+fn ordered(
+    entries: Vec<Entry>,
+    algorithm: Algorithm,
+    layout: Layout,
+) -> Result<Blob<'static>, Violation> {
+    let lone = matches!(entries.as_slice(), [root] if root.kind == LIBRARY);
+    if lone && matches!(layout, Layout::V0_7 | Layout::V0_21) {
+        // What those layouts have for a library without imports: no entry and no tree.
+        return Ok(Blob {
+            layout,
+            modules: Vec::new(),
+            tree: None,
+        });
+    }
+    let nodes = entries.iter().map(|entry| ModuleNode {
+        kind: entry.kind.clone(),
+        dso: entry.kind == LIBRARY,
+        imports: entry.imports.clone(),
+    });
+    let stored = order(
+        &ModuleGraph {
+            modules: nodes.collect(),
+        },
+        algorithm,
+    )?;
+    let tree = ImportTree::new(&stored.indptr, &stored.indices, &mut Findings::default())?;
+    let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
+    // A group of several is the merged host library: one of them stands for all.
+    let modules = stored
+        .groups
+        .iter()
+        .filter_map(|group| entries.get_mut(*group.first()?)?.take())
+        .map(Entry::into_module)
+        .collect();
+    Ok(Blob {
+        layout,
+        modules,
+        tree: Some(tree),
+    })
+}

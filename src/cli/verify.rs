@@ -1,0 +1,122 @@
+//! `tvmspec verify FILE`: every violation and finding, rule by rule.
+
+use super::diagnostic::{Place, count};
+use super::input::Input;
+use super::{Error, Exit, output, subject};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use tvmspec::release::Layout;
+use tvmspec::rule::{Finding, Violation};
+
+/// Exit code 0: no rule is broken. 1: one is, or, with --strict, something is odd. 2: the file cannot be read.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file, or - for stdin
+    file: PathBuf,
+    /// Let findings fail, too
+    #[arg(long)]
+    strict: bool,
+    /// Read library binaries in this layout, whatever symbol and bytes say
+    #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
+    layout: Option<Layout>,
+    /// Print JSON: {"file", "violations": [..], "findings": [..]}
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+    let input = Input::open(&args.file)?;
+    let mut report = Report::default();
+    match subject::open(&input) {
+        Ok(file) => {
+            let units = subject::units(&input, &file, args.layout);
+            let of_tvm = file.parts.iter().any(|part| part.releases().is_some());
+            if units.is_empty() && !of_tvm {
+                return Err(subject::nothing(&input, &file));
+            }
+            if units.is_empty() {
+                report.text = format!(
+                    "{} has no library binary: it imports no module\n",
+                    input.name
+                );
+            }
+            let whole = Place {
+                name: &input.name,
+                bytes: input.bytes(),
+                spans: &[],
+            };
+            for finding in file.findings.as_slice() {
+                report.finding(&whole, finding);
+            }
+            for unit in &units {
+                let mut reading = unit.judge();
+                if reading.broken.is_some() || !reading.findings.is_empty() {
+                    reading = unit.trace();
+                }
+                let place = Place {
+                    name: &unit.name,
+                    bytes: &unit.bytes,
+                    spans: &reading.spans,
+                };
+                for finding in &reading.findings {
+                    report.finding(&place, finding);
+                }
+                if let Some(broken) = &reading.broken {
+                    report.violation(&place, broken);
+                }
+            }
+        }
+        Err(broken) => report.violation(
+            &Place {
+                name: &input.name,
+                bytes: input.bytes(),
+                spans: &[],
+            },
+            &broken,
+        ),
+    }
+    let bad = !report.violations.is_empty() || args.strict && !report.findings.is_empty();
+    if args.json {
+        let value = json!({
+            "file": input.name,
+            "violations": report.violations,
+            "findings": report.findings,
+        });
+        output::print(&format!("{value:#}\n"))?;
+    } else {
+        let counts = count(report.violations.len(), report.findings.len());
+        output::print(&format!("{}{counts}\n", report.text))?;
+    }
+    Ok(if bad { Exit::Bad } else { Exit::Good })
+}
+
+#[derive(Default)]
+struct Report {
+    text: String,
+    violations: Vec<Value>,
+    findings: Vec<Value>,
+}
+
+impl Report {
+    fn violation(&mut self, place: &Place<'_>, broken: &Violation) {
+        self.text.push_str(&place.violation(broken));
+        self.violations.push(json!({
+            "rule": broken.rule().id(),
+            "kind": broken.kind().name(),
+            "message": broken.message(),
+            "in": place.name,
+            "offset": broken.offset(),
+            "field": broken.field(),
+        }));
+    }
+
+    fn finding(&mut self, place: &Place<'_>, finding: &Finding) {
+        self.text.push_str(&place.finding(finding));
+        self.findings.push(json!({
+            "rule": finding.rule.id(),
+            "message": finding.message,
+            "in": place.name,
+            "offset": finding.offset,
+        }));
+    }
+}

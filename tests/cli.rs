@@ -1,0 +1,168 @@
+//! The command line, by example: every file in `tests/cli/` is a transcript.
+//!
+//! A transcript holds one or more runs. `#` lines at its top say what it shows.
+//!
+//! ```text
+//! # Why this is worth a transcript.
+//! RUN: tvmspec inspect golden/blob/host.so > $TMP/out
+//! what stdout holds
+//! ! what stderr holds
+//! exit: 1
+//! ```
+//!
+//! `< FILE` is stdin, `> FILE` keeps stdout, `$TMP` is a folder of the transcript's own. Exit code 0 is not written.
+//! `RUN: cat FILE` shows a file. `BLESS=1 cargo test --test cli` writes what the program says now.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+#[test]
+fn transcripts_hold() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut files: Vec<PathBuf> = fs::read_dir(root.join("tests/cli"))
+        .expect("tests/cli is there")
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no transcript in tests/cli");
+    let mut wrong = Vec::new();
+    for file in &files {
+        let expected = fs::read_to_string(file).expect("a readable transcript");
+        let actual = replay(root, &expected);
+        if actual == expected {
+            continue;
+        }
+        if bless {
+            fs::write(file, actual).expect("a writable transcript");
+        } else {
+            wrong.push(format!(
+                "{}\n{}",
+                file.display(),
+                difference(&expected, &actual)
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} transcripts differ (BLESS=1 rewrites them):\n\n{}",
+        wrong.len(),
+        files.len(),
+        wrong.join("\n")
+    );
+}
+
+/// The transcript as it would be written today.
+fn replay(root: &Path, transcript: &str) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path().to_str().expect("a path in UTF-8");
+    let mut out = String::new();
+    for line in transcript.lines() {
+        if line.starts_with('#') && !out.contains("RUN:") {
+            let _ = writeln!(out, "{line}");
+        }
+        if let Some(command) = line.strip_prefix("RUN: ") {
+            let _ = writeln!(out, "{line}");
+            out.push_str(&run(root, &command.replace("$TMP", folder)).replace(folder, "$TMP"));
+        }
+    }
+    out
+}
+
+fn run(root: &Path, command: &str) -> String {
+    let mut words = split(command).into_iter();
+    let program = words.next().expect("a program after RUN:");
+    let (mut arguments, mut stdin, mut stdout) = (Vec::new(), None, None);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "<" => stdin = words.next(),
+            ">" => stdout = words.next(),
+            _ => arguments.push(word),
+        }
+    }
+    if program == "cat" {
+        let text = fs::read_to_string(&arguments[0]).expect("a file to show");
+        return lines("", &text);
+    }
+    assert_eq!(program, "tvmspec", "RUN: knows tvmspec and cat");
+    let stdin = match stdin {
+        Some(path) => Stdio::from(fs::File::open(root.join(path)).expect("a file for stdin")),
+        None => Stdio::null(),
+    };
+    let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(&arguments)
+        .current_dir(root)
+        .env("COLUMNS", "100")
+        .env("NO_COLOR", "1")
+        .stdin(stdin)
+        .output()
+        .expect("tvmspec runs");
+    let mut shown = String::new();
+    match stdout {
+        Some(path) => fs::write(path, &output.stdout).expect("a writable file for stdout"),
+        None => shown.push_str(&lines("", &String::from_utf8_lossy(&output.stdout))),
+    }
+    shown.push_str(&lines("! ", &String::from_utf8_lossy(&output.stderr)));
+    match output.status.code() {
+        Some(0) => {}
+        Some(code) => {
+            let _ = writeln!(shown, "exit: {code}");
+        }
+        None => shown.push_str("exit: by a signal\n"),
+    }
+    shown
+}
+
+/// Every line behind `prefix`, with no blank at its end: editors take those away.
+fn lines(prefix: &str, text: &str) -> String {
+    text.lines()
+        .map(|line| format!("{}\n", format!("{prefix}{line}").trim_end()))
+        .collect()
+}
+
+/// Words by blanks; single quotes hold blanks together.
+fn split(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (index, part) in command.split('\'').enumerate() {
+        if index % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+/// The first lines that differ, with what was expected before what came.
+fn difference(expected: &str, actual: &str) -> String {
+    let (expected, actual): (Vec<_>, Vec<_>) =
+        (expected.lines().collect(), actual.lines().collect());
+    let first = expected
+        .iter()
+        .zip(&actual)
+        .position(|(expected, actual)| expected != actual)
+        .unwrap_or(expected.len().min(actual.len()));
+    let mut out = format!("  from line {}:\n", first + 1);
+    for (sign, lines) in [('-', &expected), ('+', &actual)] {
+        for line in lines.iter().skip(first).take(8) {
+            let _ = writeln!(out, "  {sign} {line}");
+        }
+    }
+    out
+}
+
+#[test]
+fn a_closed_pipe_is_quiet() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("tvmspec runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("tvmspec ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
