@@ -104,6 +104,8 @@ pub mod capi;
 #[cfg(feature = "runtime")]
 pub mod device;
 
+pub mod graph;
+
 #[cfg(feature = "suite")]
 #[path = "../conformance/mod.rs"]
 pub mod conformance;

@@ -1,0 +1,512 @@
+//! Running a graph.
+//!
+//! An [`Executor`] holds one pool of memory for every storage id, one description of a tensor for every argument of
+//! every call, and calls the functions in the order of the nodes. Nothing is allocated while it runs.
+
+use super::{EntryRef, GRF_30, GRF_31, GRF_32, GRF_33, GRF_34, GRF_35, GRF_36, Graph, Plan, plan::bytes_of};
+use crate::device::{ALIGNMENT, Copy, Device, DeviceApi, Dtype, Space};
+use crate::function::{Error, Function};
+use crate::rule::{Kind, Violation};
+use crate::value::{AnyView, DLDataType, DLDevice, DLTensor};
+use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// A device that an executor may use: which one, and how to talk to it.
+#[derive(Clone)]
+pub struct Place {
+    /// Type and index.
+    pub device: Device,
+    /// Its memory and copies.
+    pub api: Arc<dyn DeviceApi>,
+}
+
+/// Finds the function that a node calls.
+pub type Kernels<'a> = dyn Fn(&str) -> Option<Function> + 'a;
+
+/// A graph with memory, ready to run.
+pub struct Executor {
+    graph: Arc<Graph>,
+    places: Vec<Place>,
+    pools: Vec<Arc<Memory>>,
+    /// The tensor of each entry, in its pool.
+    entries: Vec<Tensor>,
+    steps: Vec<Step>,
+    by_name: HashMap<String, usize>,
+    /// What was handed in by reference: the entry it stands for, kept alive here.
+    external: HashMap<usize, Tensor>,
+}
+
+/// What one node does.
+enum Step {
+    /// An input, or `__nop`.
+    Nothing,
+    /// `__copy`: between devices, by the executor itself.
+    Copy { from: usize, to: usize },
+    Call { function: Function, arguments: Arguments },
+}
+
+impl Executor {
+    /// Plans and takes memory for `graph`, and finds every function that it calls.
+    ///
+    /// The first of `places` is the fallback: entries without a device, or on a device type that is not among them,
+    /// live there (GRF-30).
+    ///
+    /// # Errors
+    ///
+    /// GRF-31 with the names of all functions that `kernels` does not have; no place at all; a plan that breaks a rule;
+    /// memory that is not there.
+    pub fn new(graph: Arc<Graph>, kernels: &Kernels<'_>, places: Vec<Place>) -> Result<Executor, Error> {
+        let plan = Plan::of(&graph)?;
+        let Some(fallback) = places.first().cloned() else {
+            return Err(GRF_30.refused(Kind::Missing, "an executor needs a device").into());
+        };
+        let place_of = |kind: Option<i32>| {
+            let named = places.iter().find(|place| Some(place.device.kind) == kind);
+            named.unwrap_or(&fallback).clone()
+        };
+        let pools = plan.pools.iter().map(|pool| Memory::take(pool.bytes, &pool.scope, place_of(pool.device)));
+        let pools: Vec<Arc<Memory>> = pools.collect::<Result<_, Error>>()?;
+        let entries: Vec<Tensor> = graph
+            .entries
+            .iter()
+            .filter_map(|entry| Some(Tensor::new(pools.get(entry.storage_id)?.clone(), entry.dtype, &entry.shape)))
+            .collect();
+        let by_name = graph.nodes.iter().enumerate().map(|(index, node)| (node.name.clone(), index)).collect();
+        let mut executor =
+            Executor { graph, places, pools, entries, steps: Vec::new(), by_name, external: HashMap::new() };
+        executor.steps = executor.find_functions(kernels)?;
+        Ok(executor)
+    }
+
+    /// The graph that runs here.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// The devices, the fallback first.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Bytes of memory of all pools.
+    pub fn planned_bytes(&self) -> u64 {
+        self.pools.iter().map(|pool| pool.bytes as u64).sum()
+    }
+
+    /// Runs every node, in order.
+    pub fn run(&self) -> Result<(), Error> {
+        self.steps.iter().try_for_each(|step| self.execute(step))
+    }
+
+    /// Runs node `index` alone, on whatever its inputs hold.
+    pub fn run_node(&self, index: usize) -> Result<(), Error> {
+        self.steps.get(index).map_or(Ok(()), |step| self.execute(step))
+    }
+
+    /// How many inputs and parameters there are.
+    pub fn input_count(&self) -> usize {
+        self.graph.arg_nodes.len()
+    }
+
+    /// How many outputs there are.
+    pub fn output_count(&self) -> usize {
+        self.graph.heads.len()
+    }
+
+    /// The number of the input or parameter called `name`.
+    pub fn input_index(&self, name: &str) -> Option<usize> {
+        let node = self.by_name.get(name)?;
+        self.graph.arg_nodes.iter().position(|index| index == node)
+    }
+
+    /// The number of the input called `name`, or a violation of GRF-32 that lists what there is.
+    pub fn require_input(&self, name: &str) -> Result<usize, Violation> {
+        self.input_index(name).ok_or_else(|| {
+            let known: Vec<&str> = self.graph.inputs().map(|(_, name)| name).collect();
+            GRF_32.refused(Kind::Missing, format!("the graph has no input `{name}`; it has {}", known.join(", ")))
+        })
+    }
+
+    /// Input `index`, as it is in memory now.
+    pub fn input(&self, index: usize) -> Result<&Tensor, Violation> {
+        Ok(self.entry(self.input_entry(index)?))
+    }
+
+    /// Output `index`, as it is in memory now. The next run overwrites it.
+    pub fn output(&self, index: usize) -> Result<&Tensor, Violation> {
+        Ok(self.entry(self.output_entry(index)?))
+    }
+
+    /// Copies `source` into input `index` (GRF-33: same type, same shape).
+    pub fn set_input(&mut self, index: usize, source: &DLTensor) -> Result<(), Error> {
+        let entry = self.input_entry(index)?;
+        let target = self.entry(entry);
+        target.check_same(source, &format!("input `{}`", self.input_name(index)))?;
+        target.copy_from(source)
+    }
+
+    /// Copies output `index` into `target` (GRF-33).
+    pub fn copy_output(&self, index: usize, target: &DLTensor) -> Result<(), Error> {
+        let source = self.output(index)?;
+        source.check_same(target, &format!("output {index}"))?;
+        source.copy_to(target)
+    }
+
+    /// Lets every call that uses input `index` use the memory of `source` instead (GRF-34).
+    ///
+    /// Nothing is copied, now or in a run. [`Executor::input`] still shows the old memory, as in every release.
+    ///
+    /// # Safety
+    ///
+    /// The memory of `source` stays valid until the executor is dropped or the input is set by reference again.
+    pub unsafe fn set_input_by_reference(&mut self, index: usize, source: &DLTensor) -> Result<(), Error> {
+        let entry = self.input_entry(index)?;
+        let what = format!("input `{}`", self.input_name(index));
+        self.redirect(entry, source, &what)
+    }
+
+    /// Lets every call that writes output `index` write to the memory of `target` instead (GRF-34).
+    ///
+    /// # Safety
+    ///
+    /// As for [`Executor::set_input_by_reference`].
+    pub unsafe fn set_output_by_reference(&mut self, index: usize, target: &DLTensor) -> Result<(), Error> {
+        let entry = self.output_entry(index)?;
+        self.redirect(entry, target, &format!("output {index}"))
+    }
+
+    /// Lets this executor use `other`'s memory for the inputs called `names` (GRF-35): both see one set of parameters.
+    ///
+    /// Names that either graph does not have are skipped, as `load_params` does.
+    pub fn share_inputs<'a>(&mut self, other: &Executor, names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+        for name in names {
+            let (Some(here), Some(there)) = (self.input_index(name), other.input_index(name)) else { continue };
+            let shared = other.input(there)?.clone();
+            let entry = self.input_entry(here)?;
+            self.entry(entry).check_same(&shared.view, &format!("shared parameter `{name}`"))?;
+            // The pool must be this parameter's alone, or its neighbours would be overwritten with it.
+            let storage = self.graph.entries.get(entry).map(|entry| entry.storage_id);
+            let users = self.graph.entries.iter().filter(|entry| Some(entry.storage_id) == storage).count();
+            GRF_35.require(users <= 1, 0, || format!("the memory of `{name}` is shared with other entries of its graph"))?;
+            self.point_at(entry, &shared.view);
+            self.external.insert(entry, shared.clone());
+            if let Some(slot) = self.entries.get_mut(entry) {
+                *slot = shared;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for every device.
+    pub fn sync(&self) -> Result<(), Error> {
+        for place in &self.places {
+            place.api.sync(place.device, place.api.current_stream(place.device)).map_err(device_error)?;
+        }
+        Ok(())
+    }
+
+    /// Entry `id`, as it is in memory now.
+    pub fn entry(&self, id: usize) -> &Tensor {
+        &self.entries[id]
+    }
+
+    fn input_name(&self, index: usize) -> &str {
+        self.graph.inputs().nth(index).map_or("", |(_, name)| name)
+    }
+
+    fn input_entry(&self, index: usize) -> Result<usize, Violation> {
+        let node = self.graph.arg_nodes.get(index);
+        node.and_then(|node| self.graph.entry_id(EntryRef { node: *node, index: 0, version: 0 })).ok_or_else(|| {
+            GRF_32.refused(Kind::Missing, format!("there is no input {index}; there are {}", self.input_count()))
+        })
+    }
+
+    fn output_entry(&self, index: usize) -> Result<usize, Violation> {
+        self.graph.heads.get(index).and_then(|head| self.graph.entry_id(*head)).ok_or_else(|| {
+            GRF_32.refused(Kind::Missing, format!("there is no output {index}; there are {}", self.output_count()))
+        })
+    }
+
+    fn find_functions(&self, kernels: &Kernels<'_>) -> Result<Vec<Step>, Error> {
+        let mut missing = Vec::new();
+        let mut steps = Vec::with_capacity(self.graph.nodes.len());
+        for (index, node) in self.graph.nodes.iter().enumerate() {
+            let Some(call) = &node.call else {
+                steps.push(Step::Nothing);
+                continue;
+            };
+            let first = self.graph.node_row_ptr[index];
+            let inputs = node.inputs.iter().filter_map(|input| self.graph.entry_id(*input));
+            let used: Vec<usize> = inputs.chain(first..first + call.num_outputs).collect();
+            match (call.func_name.as_str(), used.as_slice()) {
+                ("__nop", _) => steps.push(Step::Nothing),
+                ("__copy", [from, to]) => steps.push(Step::Copy { from: *from, to: *to }),
+                ("__copy", _) => {
+                    return Err(GRF_36.refused(Kind::Malformed, format!("node {index} copies {} arguments", used.len())).into());
+                }
+                (name, _) => match kernels(name) {
+                    Some(function) => {
+                        let arguments = Arguments::new(used.iter().map(|id| (*id, &self.entries[*id])), call.flatten_data);
+                        steps.push(Step::Call { function, arguments });
+                    }
+                    None => missing.push(name.to_owned()),
+                },
+            }
+        }
+        if missing.is_empty() {
+            return Ok(steps);
+        }
+        missing.sort();
+        missing.dedup();
+        Err(GRF_31.refused(Kind::Missing, format!("no such function in module: {}", missing.join(", "))).into())
+    }
+
+    fn execute(&self, step: &Step) -> Result<(), Error> {
+        match step {
+            Step::Nothing => Ok(()),
+            Step::Copy { from, to } => self.current(*to).copy_from(&self.current(*from).view),
+            Step::Call { function, arguments } => function.call(arguments.views()).map(drop),
+        }
+    }
+
+    /// What entry `id` is for a run: the memory handed in by reference, where there is one.
+    fn current(&self, id: usize) -> &Tensor {
+        self.external.get(&id).unwrap_or(&self.entries[id])
+    }
+
+    fn redirect(&mut self, entry: usize, to: &DLTensor, what: &str) -> Result<(), Error> {
+        let inside = self.entry(entry);
+        inside.check_same(to, what)?;
+        GRF_34.require(inside.view.device == to.device, 0, || {
+            format!("{what} is on device {:?}, the tensor handed in on {:?}", inside.view.device, to.device)
+        })?;
+        // SAFETY: the caller vouches for the tensor.
+        let strided = unsafe { !to.is_contiguous() };
+        let address = (to.data as usize).wrapping_add(to.byte_offset as usize);
+        GRF_34.require(!strided && address % ALIGNMENT == 0, 0, || {
+            format!("{what} must be in one piece and aligned to {ALIGNMENT} bytes to be used in place")
+        })?;
+        let external = Tensor::borrowed(to, inside);
+        self.point_at(entry, &external.view);
+        self.external.insert(entry, external);
+        Ok(())
+    }
+
+    /// Every argument that stands for `entry`, or for an entry in the same pool, gets the address of `to`.
+    fn point_at(&mut self, entry: usize, to: &DLTensor) {
+        let pool = self.graph.entries.get(entry).map(|entry| entry.storage_id);
+        for step in &mut self.steps {
+            let Step::Call { arguments, .. } = step else { continue };
+            arguments.point_at(|id| self.graph.entries.get(id).map(|entry| entry.storage_id) == pool, to);
+        }
+    }
+}
+
+/// The bytes of one pool. Given back when nobody looks at them any more.
+struct Memory {
+    place: Place,
+    space: Space,
+    bytes: usize,
+}
+
+impl Memory {
+    fn take(bytes: u64, scope: &str, place: Place) -> Result<Arc<Memory>, Error> {
+        let bytes = usize::try_from(bytes)
+            .map_err(|_| Error::from(super::GRF_23.refused(Kind::Limit, format!("a pool of {bytes} bytes"))))?;
+        // As float32 in whole words, as every release does; a kernel may write its last word whole.
+        let words = (bytes.div_ceil(4)) as i64;
+        let hint = Dtype::scalar(Dtype::FLOAT, 32);
+        let space = match scope {
+            "" | "global" => place.api.alloc(place.device, bytes.div_ceil(4) * 4, ALIGNMENT, hint),
+            scope => place.api.alloc_scoped(place.device, &[words], hint, Some(scope)),
+        };
+        let space = space.map_err(device_error)?;
+        Ok(Arc::new(Memory { place, space, bytes }))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the space came from this device, is freed once, and no view outlives its `Arc`.
+        let _ = unsafe { self.place.api.free(self.place.device, self.space) };
+    }
+}
+
+/// A tensor in the memory of an executor.
+#[derive(Clone)]
+pub struct Tensor {
+    memory: Arc<Memory>,
+    shape: Arc<[i64]>,
+    view: DLTensor,
+    dtype: Dtype,
+}
+
+// SAFETY: the view points into `shape` and `memory`, which are kept with it; devices are `Sync`.
+unsafe impl Send for Tensor {}
+// SAFETY: as above; writing happens through the executor, which is borrowed for it.
+unsafe impl Sync for Tensor {}
+
+impl Tensor {
+    fn new(memory: Arc<Memory>, dtype: Dtype, shape: &[i64]) -> Tensor {
+        let shape: Arc<[i64]> = shape.into();
+        let view = DLTensor {
+            data: memory.space.0,
+            device: DLDevice { device_type: memory.place.device.kind, device_id: memory.place.device.id },
+            ndim: shape.len() as i32,
+            dtype: DLDataType { code: dtype.code, bits: dtype.bits, lanes: dtype.lanes },
+            shape: shape.as_ptr().cast_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        };
+        Tensor { memory, shape, view, dtype }
+    }
+
+    /// `view` seen as `like`, whose owner somebody else keeps.
+    fn borrowed(view: &DLTensor, like: &Tensor) -> Tensor {
+        let mut tensor = like.clone();
+        tensor.view.data = view.data;
+        tensor.view.byte_offset = view.byte_offset;
+        tensor
+    }
+
+    /// The description that compiled code is given. Valid as long as the tensor.
+    pub fn as_dltensor(&self) -> &DLTensor {
+        &self.view
+    }
+
+    /// Extents.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// Size in bytes.
+    pub fn nbytes(&self) -> usize {
+        bytes_of(self.dtype, &self.shape).and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0)
+    }
+
+    /// The elements, copied to the host.
+    pub fn to_host(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0_u8; self.nbytes()];
+        let target = DLTensor { data: bytes.as_mut_ptr().cast(), device: DLDevice::CPU, byte_offset: 0, ..self.view };
+        self.copy_to(&target)?;
+        let place = &self.memory.place;
+        place.api.sync(place.device, place.api.current_stream(place.device)).map_err(device_error)?;
+        Ok(bytes)
+    }
+
+    /// GRF-33: a tensor that is copied in or out has the type and shape of what it is copied to.
+    fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
+        let dtype = Dtype { code: other.dtype.code, bits: other.dtype.bits, lanes: other.dtype.lanes };
+        // A bool of old graphs is a uint1, of newer frontends a bool of 8 bits: the same byte.
+        let bool_like = |dtype: Dtype| matches!((dtype.code, dtype.bits), (Dtype::UINT, 1) | (Dtype::BOOL, 8));
+        let same_type = dtype == self.dtype || (bool_like(dtype) && bool_like(self.dtype));
+        // SAFETY: the caller of the executor vouches for the tensor that he hands in.
+        let shape = unsafe { other.shape() };
+        GRF_33
+            .require_as(Kind::Type, same_type && shape == &*self.shape, 0, || {
+                format!("{what} is {} {:?}, not {dtype} {shape:?}", self.dtype, self.shape)
+            })
+            .map_err(|broken| GRF_33.refused(broken.kind(), broken.message()))
+    }
+
+    fn copy_from(&self, source: &DLTensor) -> Result<(), Error> {
+        self.copy(source, &self.view)
+    }
+
+    fn copy_to(&self, target: &DLTensor) -> Result<(), Error> {
+        self.copy(&self.view, target)
+    }
+
+    /// Copies whole tensors of the same type and shape through the device that is not the host.
+    fn copy(&self, from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
+        let device = |device: DLDevice| Device { kind: device.device_type, id: device.device_id };
+        let copy = Copy {
+            from: Space(from.data),
+            from_offset: from.byte_offset as usize,
+            to: Space(to.data),
+            to_offset: to.byte_offset as usize,
+            nbytes: self.nbytes(),
+            from_device: device(from.device),
+            to_device: device(to.device),
+            hint: self.dtype,
+        };
+        let api = if copy.from_device.kind == Device::CPU_KIND && copy.to_device.kind == Device::CPU_KIND {
+            crate::device::cpu::cpu() as &dyn DeviceApi
+        } else {
+            &*self.memory.place.api
+        };
+        let place = &self.memory.place;
+        // SAFETY: both tensors have the same size, checked by the caller or by the plan; their owners keep them.
+        unsafe { api.copy(&copy, api.current_stream(place.device)) }.map_err(device_error)
+    }
+}
+
+/// The arguments of one call, built once.
+struct Arguments {
+    /// Made by `Box::into_raw`: the values below point at them, so that no reference may claim them alone.
+    tensors: Vec<NonNull<DLTensor>>,
+    entries: Vec<usize>,
+    views: Vec<AnyView<'static>>,
+    /// What the tensors' shapes point at.
+    _shapes: Vec<Arc<[i64]>>,
+}
+
+// SAFETY: the pointers are to memory that this value owns alone.
+unsafe impl Send for Arguments {}
+// SAFETY: changes need `&mut self`, and nobody runs meanwhile.
+unsafe impl Sync for Arguments {}
+
+impl Arguments {
+    fn new<'a>(used: impl Iterator<Item = (usize, &'a Tensor)>, flatten: bool) -> Arguments {
+        let (mut tensors, mut entries, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, tensor) in used {
+            let shape: Arc<[i64]> =
+                if flatten { [tensor.shape.iter().product::<i64>()].as_slice().into() } else { tensor.shape.clone() };
+            let view = DLTensor { ndim: shape.len() as i32, shape: shape.as_ptr().cast_mut(), ..tensor.view };
+            tensors.push(NonNull::from(Box::leak(Box::new(view))));
+            entries.push(id);
+            shapes.push(shape);
+        }
+        // SAFETY: the tensors live as long as this value, and are written only while nobody reads a view.
+        let views = tensors.iter().map(|tensor| AnyView::dltensor(unsafe { tensor.as_ref() }));
+        Arguments { views: views.collect(), tensors, entries, _shapes: shapes }
+    }
+
+    fn views(&self) -> &[AnyView<'static>] {
+        &self.views
+    }
+
+    fn point_at(&mut self, stands_for: impl Fn(usize) -> bool, to: &DLTensor) {
+        for (id, tensor) in self.entries.iter().zip(&self.tensors) {
+            if stands_for(*id) {
+                // SAFETY: `&mut self`: no call that reads the tensor is under way.
+                unsafe {
+                    (*tensor.as_ptr()).data = to.data;
+                    (*tensor.as_ptr()).byte_offset = to.byte_offset;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Arguments {
+    fn drop(&mut self) {
+        for tensor in &self.tensors {
+            // SAFETY: made by `Box` in `new`, freed once.
+            drop(unsafe { Box::from_raw(tensor.as_ptr()) });
+        }
+    }
+}
+
+pub(super) fn device_error(error: crate::device::Error) -> Error {
+    match error {
+        crate::device::Error::Refused(broken) => broken.into(),
+        error => Error::new("RuntimeError", error.to_string()),
+    }
+}

@@ -1,0 +1,177 @@
+//! The graph executor: a model as JSON, a plan of its storage, and its execution. Released from 0.2 to 0.19.
+//!
+//! | member | form | rule |
+//! |---|---|---|
+//! | `nodes` | list of nodes: `op`, `name`, `inputs`, `attrs` | GRF-04 .. GRF-10 |
+//! | `arg_nodes` | list of node indices | GRF-11 |
+//! | `node_row_ptr` | list of entry indices, nodes + 1 | GRF-12 |
+//! | `heads` | list of entries | GRF-08, GRF-09 |
+//! | `attrs` | `dltype`, `storage_id`, `shape` and more, each `[type, list]` | GRF-13 .. GRF-18 |
+//!
+//! An *entry* is one output of one node; entries are numbered through `node_row_ptr`, and every list in `attrs` has one
+//! element for each.
+
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
+mod json;
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
+mod plan;
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
+mod text;
+
+#[cfg(feature = "runtime")]
+pub mod executor;
+
+pub use plan::{Plan, Pool};
+
+use crate::tensor::Dtype;
+use std::collections::BTreeMap;
+
+crate::rule::rules! {
+    GRF_01 "GRF-01"
+    GRF_02 "GRF-02"
+    GRF_03 "GRF-03"
+    GRF_04 "GRF-04"
+    GRF_05 "GRF-05"
+    GRF_06 "GRF-06"
+    GRF_07 "GRF-07"
+    GRF_08 "GRF-08"
+    GRF_09 "GRF-09"
+    GRF_10 "GRF-10"
+    GRF_11 "GRF-11"
+    GRF_12 "GRF-12"
+    GRF_13 "GRF-13"
+    GRF_14 "GRF-14"
+    GRF_15 "GRF-15"
+    GRF_16 "GRF-16"
+    GRF_17 "GRF-17"
+    GRF_18 "GRF-18"
+    GRF_20 "GRF-20"
+    GRF_21 "GRF-21"
+    GRF_22 "GRF-22"
+    GRF_23 "GRF-23"
+    GRF_24 "GRF-24"
+    GRF_30 "GRF-30"
+    GRF_31 "GRF-31"
+    GRF_32 "GRF-32"
+    GRF_33 "GRF-33"
+    GRF_34 "GRF-34"
+    GRF_35 "GRF-35"
+    GRF_36 "GRF-36"
+}
+
+/// The last release with a graph executor: its names of dtypes are those of every graph.
+const LAST: crate::release::Release = crate::release::Release::of(19);
+
+/// A graph, held to every rule of its format.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    /// The nodes, in the order in which they run.
+    pub nodes: Vec<Node>,
+    /// Which nodes are inputs or parameters.
+    pub arg_nodes: Vec<usize>,
+    /// First entry of each node, and behind the last node the number of entries.
+    pub node_row_ptr: Vec<usize>,
+    /// The outputs.
+    pub heads: Vec<EntryRef>,
+    /// What each entry is and where it lives.
+    pub entries: Vec<Entry>,
+}
+
+/// One step, or one input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The name; inputs are set by it.
+    pub name: String,
+    /// The entries that it reads.
+    pub inputs: Vec<EntryRef>,
+    /// What it calls; `None` for an input or parameter (`op` is `null`).
+    pub call: Option<Call>,
+}
+
+/// The function that a `tvm_op` node calls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The function's name; `__nop` does nothing, `__copy` copies its input to its output.
+    pub func_name: String,
+    /// How many inputs the compiler counted.
+    pub num_inputs: usize,
+    /// How many entries the node writes.
+    pub num_outputs: usize,
+    /// Whether every argument is passed as one flat dimension.
+    pub flatten_data: bool,
+    /// Other attributes, such as `hash` and `weight_layout`.
+    pub attrs: BTreeMap<String, String>,
+}
+
+/// Output `index` of node `node`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryRef {
+    /// The node.
+    pub node: usize,
+    /// Which of its outputs.
+    pub index: usize,
+    /// Always 0 in released graphs; carried along.
+    pub version: usize,
+}
+
+/// What an entry is and where it lives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extents; empty for a scalar.
+    pub shape: Vec<i64>,
+    /// The pool that it shares with every other entry of the same number.
+    pub storage_id: usize,
+    /// Device *type* number, where the graph names one (`device_index`, from 0.5 on).
+    pub device: Option<i32>,
+    /// Memory scope, where the graph names one (`storage_scope`, from 0.10 on); empty is the default scope.
+    pub scope: Option<String>,
+}
+
+impl Graph {
+    /// Number of `entry` among all entries.
+    pub fn entry_id(&self, entry: EntryRef) -> Option<usize> {
+        let first = *self.node_row_ptr.get(entry.node)?;
+        let behind = *self.node_row_ptr.get(entry.node.checked_add(1)?)?;
+        let id = first.checked_add(entry.index)?;
+        (id < behind).then_some(id)
+    }
+
+    /// The inputs and parameters: node index and name, in the order of `arg_nodes`.
+    pub fn inputs(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.arg_nodes
+            .iter()
+            .filter_map(|index| Some((*index, self.nodes.get(*index)?.name.as_str())))
+    }
+}
