@@ -3,7 +3,7 @@
 use super::op::Op;
 use crate::rule::Rule;
 use crate::wire::Span;
-use crate::{blob, device, import_tree, tensor, wire};
+use crate::{blob, device, graph, import_tree, tensor, wire};
 use serde_json::Value;
 
 /// What the suite knows of a chapter.
@@ -52,6 +52,12 @@ pub const CHAPTERS: &[Chapter] = &[
         name: "device",
         rule_groups: &[device::RULES],
         op_groups: &[super::device::ops::OPS],
+        trace: None,
+    },
+    Chapter {
+        name: "graph",
+        rule_groups: &[graph::RULES],
+        op_groups: &[super::graph::ops::OPS],
         trace: None,
     },
 ];

@@ -41,6 +41,11 @@ pub mod blob {
     pub mod ops;
 }
 
+/// The chapter `graph`.
+pub mod graph {
+    pub mod ops;
+}
+
 /// The chapter `import_tree`.
 pub mod import_tree {
     pub mod ops;

@@ -102,10 +102,9 @@ def main(samples):
     def accepts(id, rules, edit, hand, why, findings=(), text=None, releases="..0.19"):
         graph = edited(edit) if edit else small
         text = text or json.dumps(graph, indent=1)
-        expect = {"accept": normal(graph)}
-        if findings:
-            expect["findings"] = list(findings)
-        case(id, rules, keep(id + ".json", text, {"hand": hand}), expect, why, {"hand": hand}, releases=releases)
+        more = {"findings": list(findings)} if findings else {}
+        case(id, rules, keep(id + ".json", text, {"hand": hand}), {"accept": normal(graph)}, why, {"hand": hand},
+             releases=releases, **more)
 
     def rejects(id, rules, kind, edit, hand, why, text=None):
         text = text if text is not None else json.dumps(edited(edit), indent=1)

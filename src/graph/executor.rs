@@ -3,7 +3,7 @@
 //! An [`Executor`] holds one pool of memory for every storage id, one description of a tensor for every argument of
 //! every call, and calls the functions in the order of the nodes. Nothing is allocated while it runs.
 
-use super::{EntryRef, GRF_30, GRF_31, GRF_32, GRF_33, GRF_34, GRF_35, GRF_36, Graph, Plan, plan::bytes_of};
+use super::{EntryRef, Graph, Plan, plan::bytes_of};
 use crate::device::{ALIGNMENT, Copy, Device, DeviceApi, Dtype, Space};
 use crate::function::{Error, Function};
 use crate::rule::{Kind, Violation};
@@ -11,6 +11,16 @@ use crate::value::{AnyView, DLDataType, DLDevice, DLTensor};
 use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
+
+crate::rule::rules! {
+    GRF_30 "GRF-30"
+    GRF_31 "GRF-31"
+    GRF_32 "GRF-32"
+    GRF_33 "GRF-33"
+    GRF_34 "GRF-34"
+    GRF_35 "GRF-35"
+    GRF_36 "GRF-36"
+}
 
 /// A device that an executor may use: which one, and how to talk to it.
 #[derive(Clone)]

@@ -47,7 +47,7 @@ impl Graph {
             |value: fn(&Entry) -> Value| Value::Array(self.entries.iter().map(value).collect());
         attrs.insert(
             "dltype".into(),
-            json!(["list_str", column(|entry| entry.dtype.text(super::LAST).unwrap_or_default().into())]),
+            json!(["list_str", column(|entry| dtype_text(entry.dtype).into())]),
         );
         if self.entries.iter().any(|entry| entry.device.is_some()) {
             attrs.insert(
@@ -478,6 +478,11 @@ fn read_dtype(item: &Json<'_>) -> Result<Dtype, Violation> {
             )
             .in_field("attrs.dltype")
     })
+}
+
+/// Graphs spell a bool by its bits.
+fn dtype_text(dtype: Dtype) -> String {
+    dtype.text(super::LAST).unwrap_or_default().replace("bool", "uint1")
 }
 
 fn read_shape(item: &Json<'_>) -> Result<Vec<i64>, Violation> {

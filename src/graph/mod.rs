@@ -80,13 +80,6 @@ crate::rule::rules! {
     GRF_22 "GRF-22"
     GRF_23 "GRF-23"
     GRF_24 "GRF-24"
-    GRF_30 "GRF-30"
-    GRF_31 "GRF-31"
-    GRF_32 "GRF-32"
-    GRF_33 "GRF-33"
-    GRF_34 "GRF-34"
-    GRF_35 "GRF-35"
-    GRF_36 "GRF-36"
 }
 
 /// The last release with a graph executor: its names of dtypes are those of every graph.

@@ -78,11 +78,6 @@ impl<'a> Json<'a> {
         serde_json::from_str(self.text).map_err(|_| self.wrong(rule, what, "an integer from 0 on"))
     }
 
-    /// The value as `serde_json` has it.
-    pub(super) fn value(&self) -> serde_json::Value {
-        serde_json::from_str(self.text).unwrap_or_default()
-    }
-
     fn parse<T: serde::Deserialize<'a>>(
         &self,
         rule: Rule,

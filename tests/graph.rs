@@ -1,0 +1,61 @@
+//! The graph JSON: normal form is stable, cut and changed text never panics, plans hold every entry.
+
+use proptest::prelude::*;
+use std::path::PathBuf;
+use tvmspec::graph::{Graph, Plan};
+use tvmspec::rule::Findings;
+
+fn golden(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/graph").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+const REAL: [&str; 7] = [
+    "mlp.json",
+    "multi-out.json",
+    "dtypes.json",
+    "resnet8.json",
+    "mlp-0.19.json",
+    "dtypes-0.19.json",
+    "shared-storage.json",
+];
+
+#[test]
+fn the_normal_form_reads_as_itself() {
+    for name in REAL {
+        let graph = Graph::read(&golden(name), &mut Findings::default()).unwrap();
+        let normal = graph.to_json().to_string();
+        let again = Graph::read(&normal, &mut Findings::default()).unwrap();
+        assert_eq!(graph, again, "{name}");
+        assert_eq!(again.to_json().to_string(), normal, "{name}");
+    }
+}
+
+#[test]
+fn the_plan_of_shared_storage_is_the_released_one() {
+    let graph = Graph::read(&golden("shared-storage.json"), &mut Findings::default()).unwrap();
+    let bytes: Vec<u64> = Plan::of(&graph).unwrap().pools.iter().map(|pool| pool.bytes).collect();
+    // What the 0.8.0 executor allocated for this graph.
+    assert_eq!(bytes, [24, 48, 16, 32, 16, 24]);
+}
+
+proptest! {
+    #[test]
+    fn cut_text_is_refused(which in 0..REAL.len(), at in any::<prop::sample::Index>()) {
+        let text = golden(REAL[which]);
+        let text = text.trim_end();
+        let at = at.index(text.len());
+        prop_assert!(Graph::read(&text[..at], &mut Findings::default()).is_err());
+    }
+
+    #[test]
+    fn changed_text_never_panics(which in 0..REAL.len(), at in any::<prop::sample::Index>(), to in 0x20_u8..0x7f) {
+        let mut text = golden(REAL[which]).into_bytes();
+        let at = at.index(text.len());
+        text[at] = to;
+        let text = String::from_utf8(text).unwrap();
+        if let Ok(graph) = Graph::read(&text, &mut Findings::default()) {
+            let _ = Plan::of(&graph);
+        }
+    }
+}
