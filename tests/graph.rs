@@ -6,7 +6,9 @@ use tvmspec::graph::{Graph, Plan};
 use tvmspec::rule::Findings;
 
 fn golden(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/graph").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/graph")
+        .join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -34,7 +36,12 @@ fn the_normal_form_reads_as_itself() {
 #[test]
 fn the_plan_of_shared_storage_is_the_released_one() {
     let graph = Graph::read(&golden("shared-storage.json"), &mut Findings::default()).unwrap();
-    let bytes: Vec<u64> = Plan::of(&graph).unwrap().pools.iter().map(|pool| pool.bytes).collect();
+    let bytes: Vec<u64> = Plan::of(&graph)
+        .unwrap()
+        .pools
+        .iter()
+        .map(|pool| pool.bytes)
+        .collect();
     // What the 0.8.0 executor allocated for this graph.
     assert_eq!(bytes, [24, 48, 16, 32, 16, 24]);
 }

@@ -15,8 +15,13 @@ pub const OPS: &[Op] = &[Op {
 
 fn decode(args: &Value) -> Result<Answer, Refusal> {
     let data = op::data(args)?;
-    let text = std::str::from_utf8(&data)
-        .map_err(|error| WIRE_05.broken(Kind::Malformed, error.valid_up_to() as u64, "the graph is not UTF-8"))?;
+    let text = std::str::from_utf8(&data).map_err(|error| {
+        WIRE_05.broken(
+            Kind::Malformed,
+            error.valid_up_to() as u64,
+            "the graph is not UTF-8",
+        )
+    })?;
     let mut findings = Findings::default();
     let graph = Graph::read(text, &mut findings)?;
     let plan = Plan::of(&graph)?;

@@ -53,7 +53,10 @@ enum Step {
     Nothing,
     /// `__copy`: between devices, by the executor itself.
     Copy { from: usize, to: usize },
-    Call { function: Function, arguments: Arguments },
+    Call {
+        function: Function,
+        arguments: Arguments,
+    },
 }
 
 impl Executor {
@@ -66,25 +69,52 @@ impl Executor {
     ///
     /// GRF-31 with the names of all functions that `kernels` does not have; no place at all; a plan that breaks a rule;
     /// memory that is not there.
-    pub fn new(graph: Arc<Graph>, kernels: &Kernels<'_>, places: Vec<Place>) -> Result<Executor, Error> {
+    pub fn new(
+        graph: Arc<Graph>,
+        kernels: &Kernels<'_>,
+        places: Vec<Place>,
+    ) -> Result<Executor, Error> {
         let plan = Plan::of(&graph)?;
         let Some(fallback) = places.first().cloned() else {
-            return Err(GRF_30.refused(Kind::Missing, "an executor needs a device").into());
+            return Err(GRF_30
+                .refused(Kind::Missing, "an executor needs a device")
+                .into());
         };
         let place_of = |kind: Option<i32>| {
             let named = places.iter().find(|place| Some(place.device.kind) == kind);
             named.unwrap_or(&fallback).clone()
         };
-        let pools = plan.pools.iter().map(|pool| Memory::take(pool.bytes, &pool.scope, place_of(pool.device)));
+        let pools = plan
+            .pools
+            .iter()
+            .map(|pool| Memory::take(pool.bytes, &pool.scope, place_of(pool.device)));
         let pools: Vec<Arc<Memory>> = pools.collect::<Result<_, Error>>()?;
         let entries: Vec<Tensor> = graph
             .entries
             .iter()
-            .filter_map(|entry| Some(Tensor::new(pools.get(entry.storage_id)?.clone(), entry.dtype, &entry.shape)))
+            .filter_map(|entry| {
+                Some(Tensor::new(
+                    pools.get(entry.storage_id)?.clone(),
+                    entry.dtype,
+                    &entry.shape,
+                ))
+            })
             .collect();
-        let by_name = graph.nodes.iter().enumerate().map(|(index, node)| (node.name.clone(), index)).collect();
-        let mut executor =
-            Executor { graph, places, pools, entries, steps: Vec::new(), by_name, external: HashMap::new() };
+        let by_name = graph
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| (node.name.clone(), index))
+            .collect();
+        let mut executor = Executor {
+            graph,
+            places,
+            pools,
+            entries,
+            steps: Vec::new(),
+            by_name,
+            external: HashMap::new(),
+        };
         executor.steps = executor.find_functions(kernels)?;
         Ok(executor)
     }
@@ -111,7 +141,9 @@ impl Executor {
 
     /// Runs node `index` alone, on whatever its inputs hold.
     pub fn run_node(&self, index: usize) -> Result<(), Error> {
-        self.steps.get(index).map_or(Ok(()), |step| self.execute(step))
+        self.steps
+            .get(index)
+            .map_or(Ok(()), |step| self.execute(step))
     }
 
     /// How many inputs and parameters there are.
@@ -134,7 +166,13 @@ impl Executor {
     pub fn require_input(&self, name: &str) -> Result<usize, Violation> {
         self.input_index(name).ok_or_else(|| {
             let known: Vec<&str> = self.graph.inputs().map(|(_, name)| name).collect();
-            GRF_32.refused(Kind::Missing, format!("the graph has no input `{name}`; it has {}", known.join(", ")))
+            GRF_32.refused(
+                Kind::Missing,
+                format!(
+                    "the graph has no input `{name}`; it has {}",
+                    known.join(", ")
+                ),
+            )
         })
     }
 
@@ -170,7 +208,11 @@ impl Executor {
     /// # Safety
     ///
     /// The memory of `source` stays valid until the executor is dropped or the input is set by reference again.
-    pub unsafe fn set_input_by_reference(&mut self, index: usize, source: &DLTensor) -> Result<(), Error> {
+    pub unsafe fn set_input_by_reference(
+        &mut self,
+        index: usize,
+        source: &DLTensor,
+    ) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
         let what = format!("input `{}`", self.input_name(index));
         self.redirect(entry, source, &what)
@@ -181,7 +223,11 @@ impl Executor {
     /// # Safety
     ///
     /// As for [`Executor::set_input_by_reference`].
-    pub unsafe fn set_output_by_reference(&mut self, index: usize, target: &DLTensor) -> Result<(), Error> {
+    pub unsafe fn set_output_by_reference(
+        &mut self,
+        index: usize,
+        target: &DLTensor,
+    ) -> Result<(), Error> {
         let entry = self.output_entry(index)?;
         self.redirect(entry, target, &format!("output {index}"))
     }
@@ -189,16 +235,31 @@ impl Executor {
     /// Lets this executor use `other`'s memory for the inputs called `names` (GRF-35): both see one set of parameters.
     ///
     /// Names that either graph does not have are skipped, as `load_params` does.
-    pub fn share_inputs<'a>(&mut self, other: &Executor, names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+    pub fn share_inputs<'a>(
+        &mut self,
+        other: &Executor,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<(), Error> {
         for name in names {
-            let (Some(here), Some(there)) = (self.input_index(name), other.input_index(name)) else { continue };
+            let (Some(here), Some(there)) = (self.input_index(name), other.input_index(name))
+            else {
+                continue;
+            };
             let shared = other.input(there)?.clone();
             let entry = self.input_entry(here)?;
-            self.entry(entry).check_same(&shared.view, &format!("shared parameter `{name}`"))?;
+            self.entry(entry)
+                .check_same(&shared.view, &format!("shared parameter `{name}`"))?;
             // The pool must be this parameter's alone, or its neighbours would be overwritten with it.
             let storage = self.graph.entries.get(entry).map(|entry| entry.storage_id);
-            let users = self.graph.entries.iter().filter(|entry| Some(entry.storage_id) == storage).count();
-            GRF_35.require(users <= 1, 0, || format!("the memory of `{name}` is shared with other entries of its graph"))?;
+            let users = self
+                .graph
+                .entries
+                .iter()
+                .filter(|entry| Some(entry.storage_id) == storage)
+                .count();
+            GRF_35.require(users <= 1, 0, || {
+                format!("the memory of `{name}` is shared with other entries of its graph")
+            })?;
             self.point_at(entry, &shared.view);
             self.external.insert(entry, shared.clone());
             if let Some(slot) = self.entries.get_mut(entry) {
@@ -211,7 +272,10 @@ impl Executor {
     /// Waits for every device.
     pub fn sync(&self) -> Result<(), Error> {
         for place in &self.places {
-            place.api.sync(place.device, place.api.current_stream(place.device)).map_err(device_error)?;
+            place
+                .api
+                .sync(place.device, place.api.current_stream(place.device))
+                .map_err(device_error)?;
         }
         Ok(())
     }
@@ -227,15 +291,38 @@ impl Executor {
 
     fn input_entry(&self, index: usize) -> Result<usize, Violation> {
         let node = self.graph.arg_nodes.get(index);
-        node.and_then(|node| self.graph.entry_id(EntryRef { node: *node, index: 0, version: 0 })).ok_or_else(|| {
-            GRF_32.refused(Kind::Missing, format!("there is no input {index}; there are {}", self.input_count()))
+        node.and_then(|node| {
+            self.graph.entry_id(EntryRef {
+                node: *node,
+                index: 0,
+                version: 0,
+            })
+        })
+        .ok_or_else(|| {
+            GRF_32.refused(
+                Kind::Missing,
+                format!(
+                    "there is no input {index}; there are {}",
+                    self.input_count()
+                ),
+            )
         })
     }
 
     fn output_entry(&self, index: usize) -> Result<usize, Violation> {
-        self.graph.heads.get(index).and_then(|head| self.graph.entry_id(*head)).ok_or_else(|| {
-            GRF_32.refused(Kind::Missing, format!("there is no output {index}; there are {}", self.output_count()))
-        })
+        self.graph
+            .heads
+            .get(index)
+            .and_then(|head| self.graph.entry_id(*head))
+            .ok_or_else(|| {
+                GRF_32.refused(
+                    Kind::Missing,
+                    format!(
+                        "there is no output {index}; there are {}",
+                        self.output_count()
+                    ),
+                )
+            })
     }
 
     fn find_functions(&self, kernels: &Kernels<'_>) -> Result<Vec<Step>, Error> {
@@ -247,18 +334,35 @@ impl Executor {
                 continue;
             };
             let first = self.graph.node_row_ptr[index];
-            let inputs = node.inputs.iter().filter_map(|input| self.graph.entry_id(*input));
+            let inputs = node
+                .inputs
+                .iter()
+                .filter_map(|input| self.graph.entry_id(*input));
             let used: Vec<usize> = inputs.chain(first..first + call.num_outputs).collect();
             match (call.func_name.as_str(), used.as_slice()) {
                 ("__nop", _) => steps.push(Step::Nothing),
-                ("__copy", [from, to]) => steps.push(Step::Copy { from: *from, to: *to }),
+                ("__copy", [from, to]) => steps.push(Step::Copy {
+                    from: *from,
+                    to: *to,
+                }),
                 ("__copy", _) => {
-                    return Err(GRF_36.refused(Kind::Malformed, format!("node {index} copies {} arguments", used.len())).into());
+                    return Err(GRF_36
+                        .refused(
+                            Kind::Malformed,
+                            format!("node {index} copies {} arguments", used.len()),
+                        )
+                        .into());
                 }
                 (name, _) => match kernels(name) {
                     Some(function) => {
-                        let arguments = Arguments::new(used.iter().map(|id| (*id, &self.entries[*id])), call.flatten_data);
-                        steps.push(Step::Call { function, arguments });
+                        let arguments = Arguments::new(
+                            used.iter().map(|id| (*id, &self.entries[*id])),
+                            call.flatten_data,
+                        );
+                        steps.push(Step::Call {
+                            function,
+                            arguments,
+                        });
                     }
                     None => missing.push(name.to_owned()),
                 },
@@ -269,14 +373,22 @@ impl Executor {
         }
         missing.sort();
         missing.dedup();
-        Err(GRF_31.refused(Kind::Missing, format!("no such function in module: {}", missing.join(", "))).into())
+        Err(GRF_31
+            .refused(
+                Kind::Missing,
+                format!("no such function in module: {}", missing.join(", ")),
+            )
+            .into())
     }
 
     fn execute(&self, step: &Step) -> Result<(), Error> {
         match step {
             Step::Nothing => Ok(()),
             Step::Copy { from, to } => self.current(*to).copy_from(&self.current(*from).view),
-            Step::Call { function, arguments } => function.call(arguments.views()).map(drop),
+            Step::Call {
+                function,
+                arguments,
+            } => function.call(arguments.views()).map(drop),
         }
     }
 
@@ -289,13 +401,18 @@ impl Executor {
         let inside = self.entry(entry);
         inside.check_same(to, what)?;
         GRF_34.require(inside.view.device == to.device, 0, || {
-            format!("{what} is on device {:?}, the tensor handed in on {:?}", inside.view.device, to.device)
+            format!(
+                "{what} is on device {:?}, the tensor handed in on {:?}",
+                inside.view.device, to.device
+            )
         })?;
         // SAFETY: the caller vouches for the tensor.
         let strided = unsafe { !to.is_contiguous() };
         let address = (to.data as usize).wrapping_add(to.byte_offset as usize);
         GRF_34.require(!strided && address % ALIGNMENT == 0, 0, || {
-            format!("{what} must be in one piece and aligned to {ALIGNMENT} bytes to be used in place")
+            format!(
+                "{what} must be in one piece and aligned to {ALIGNMENT} bytes to be used in place"
+            )
         })?;
         let external = Tensor::borrowed(to, inside);
         self.point_at(entry, &external.view);
@@ -307,8 +424,13 @@ impl Executor {
     fn point_at(&mut self, entry: usize, to: &DLTensor) {
         let pool = self.graph.entries.get(entry).map(|entry| entry.storage_id);
         for step in &mut self.steps {
-            let Step::Call { arguments, .. } = step else { continue };
-            arguments.point_at(|id| self.graph.entries.get(id).map(|entry| entry.storage_id) == pool, to);
+            let Step::Call { arguments, .. } = step else {
+                continue;
+            };
+            arguments.point_at(
+                |id| self.graph.entries.get(id).map(|entry| entry.storage_id) == pool,
+                to,
+            );
         }
     }
 }
@@ -322,17 +444,26 @@ struct Memory {
 
 impl Memory {
     fn take(bytes: u64, scope: &str, place: Place) -> Result<Arc<Memory>, Error> {
-        let bytes = usize::try_from(bytes)
-            .map_err(|_| Error::from(super::GRF_23.refused(Kind::Limit, format!("a pool of {bytes} bytes"))))?;
+        let bytes = usize::try_from(bytes).map_err(|_| {
+            Error::from(super::GRF_23.refused(Kind::Limit, format!("a pool of {bytes} bytes")))
+        })?;
         // As float32 in whole words, as every release does; a kernel may write its last word whole.
         let words = (bytes.div_ceil(4)) as i64;
         let hint = Dtype::scalar(Dtype::FLOAT, 32);
         let space = match scope {
-            "" | "global" => place.api.alloc(place.device, bytes.div_ceil(4) * 4, ALIGNMENT, hint),
-            scope => place.api.alloc_scoped(place.device, &[words], hint, Some(scope)),
+            "" | "global" => place
+                .api
+                .alloc(place.device, bytes.div_ceil(4) * 4, ALIGNMENT, hint),
+            scope => place
+                .api
+                .alloc_scoped(place.device, &[words], hint, Some(scope)),
         };
         let space = space.map_err(device_error)?;
-        Ok(Arc::new(Memory { place, space, bytes }))
+        Ok(Arc::new(Memory {
+            place,
+            space,
+            bytes,
+        }))
     }
 }
 
@@ -362,14 +493,26 @@ impl Tensor {
         let shape: Arc<[i64]> = shape.into();
         let view = DLTensor {
             data: memory.space.0,
-            device: DLDevice { device_type: memory.place.device.kind, device_id: memory.place.device.id },
+            device: DLDevice {
+                device_type: memory.place.device.kind,
+                device_id: memory.place.device.id,
+            },
             ndim: shape.len() as i32,
-            dtype: DLDataType { code: dtype.code, bits: dtype.bits, lanes: dtype.lanes },
+            dtype: DLDataType {
+                code: dtype.code,
+                bits: dtype.bits,
+                lanes: dtype.lanes,
+            },
             shape: shape.as_ptr().cast_mut(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,
         };
-        Tensor { memory, shape, view, dtype }
+        Tensor {
+            memory,
+            shape,
+            view,
+            dtype,
+        }
     }
 
     /// `view` seen as `like`, whose owner somebody else keeps.
@@ -397,30 +540,52 @@ impl Tensor {
 
     /// Size in bytes.
     pub fn nbytes(&self) -> usize {
-        bytes_of(self.dtype, &self.shape).and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0)
+        bytes_of(self.dtype, &self.shape)
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(0)
     }
 
     /// The elements, copied to the host.
     pub fn to_host(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0_u8; self.nbytes()];
-        let target = DLTensor { data: bytes.as_mut_ptr().cast(), device: DLDevice::CPU, byte_offset: 0, ..self.view };
+        let target = DLTensor {
+            data: bytes.as_mut_ptr().cast(),
+            device: DLDevice::CPU,
+            byte_offset: 0,
+            ..self.view
+        };
         self.copy_to(&target)?;
         let place = &self.memory.place;
-        place.api.sync(place.device, place.api.current_stream(place.device)).map_err(device_error)?;
+        place
+            .api
+            .sync(place.device, place.api.current_stream(place.device))
+            .map_err(device_error)?;
         Ok(bytes)
     }
 
     /// GRF-33: a tensor that is copied in or out has the type and shape of what it is copied to.
     fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
-        let dtype = Dtype { code: other.dtype.code, bits: other.dtype.bits, lanes: other.dtype.lanes };
+        let dtype = Dtype {
+            code: other.dtype.code,
+            bits: other.dtype.bits,
+            lanes: other.dtype.lanes,
+        };
         // A bool of old graphs is a uint1, of newer frontends a bool of 8 bits: the same byte.
-        let bool_like = |dtype: Dtype| matches!((dtype.code, dtype.bits), (Dtype::UINT, 1) | (Dtype::BOOL, 8));
+        let bool_like = |dtype: Dtype| {
+            matches!(
+                (dtype.code, dtype.bits),
+                (Dtype::UINT, 1) | (Dtype::BOOL, 8)
+            )
+        };
         let same_type = dtype == self.dtype || (bool_like(dtype) && bool_like(self.dtype));
         // SAFETY: the caller of the executor vouches for the tensor that he hands in.
         let shape = unsafe { other.shape() };
         GRF_33
             .require_as(Kind::Type, same_type && shape == &*self.shape, 0, || {
-                format!("{what} is {} {:?}, not {dtype} {shape:?}", self.dtype, self.shape)
+                format!(
+                    "{what} is {} {:?}, not {dtype} {shape:?}",
+                    self.dtype, self.shape
+                )
             })
             .map_err(|broken| GRF_33.refused(broken.kind(), broken.message()))
     }
@@ -435,7 +600,10 @@ impl Tensor {
 
     /// Copies whole tensors of the same type and shape through the device that is not the host.
     fn copy(&self, from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
-        let device = |device: DLDevice| Device { kind: device.device_type, id: device.device_id };
+        let device = |device: DLDevice| Device {
+            kind: device.device_type,
+            id: device.device_id,
+        };
         let copy = Copy {
             from: Space(from.data),
             from_offset: from.byte_offset as usize,
@@ -446,7 +614,9 @@ impl Tensor {
             to_device: device(to.device),
             hint: self.dtype,
         };
-        let api = if copy.from_device.kind == Device::CPU_KIND && copy.to_device.kind == Device::CPU_KIND {
+        let api = if copy.from_device.kind == Device::CPU_KIND
+            && copy.to_device.kind == Device::CPU_KIND
+        {
             crate::device::cpu::cpu() as &dyn DeviceApi
         } else {
             &*self.memory.place.api
@@ -476,16 +646,30 @@ impl Arguments {
     fn new<'a>(used: impl Iterator<Item = (usize, &'a Tensor)>, flatten: bool) -> Arguments {
         let (mut tensors, mut entries, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
         for (id, tensor) in used {
-            let shape: Arc<[i64]> =
-                if flatten { [tensor.shape.iter().product::<i64>()].as_slice().into() } else { tensor.shape.clone() };
-            let view = DLTensor { ndim: shape.len() as i32, shape: shape.as_ptr().cast_mut(), ..tensor.view };
+            let shape: Arc<[i64]> = if flatten {
+                [tensor.shape.iter().product::<i64>()].as_slice().into()
+            } else {
+                tensor.shape.clone()
+            };
+            let view = DLTensor {
+                ndim: shape.len() as i32,
+                shape: shape.as_ptr().cast_mut(),
+                ..tensor.view
+            };
             tensors.push(NonNull::from(Box::leak(Box::new(view))));
             entries.push(id);
             shapes.push(shape);
         }
         // SAFETY: the tensors live as long as this value, and are written only while nobody reads a view.
-        let views = tensors.iter().map(|tensor| AnyView::dltensor(unsafe { tensor.as_ref() }));
-        Arguments { views: views.collect(), tensors, entries, _shapes: shapes }
+        let views = tensors
+            .iter()
+            .map(|tensor| AnyView::dltensor(unsafe { tensor.as_ref() }));
+        Arguments {
+            views: views.collect(),
+            tensors,
+            entries,
+            _shapes: shapes,
+        }
     }
 
     fn views(&self) -> &[AnyView<'static>] {

@@ -482,7 +482,10 @@ fn read_dtype(item: &Json<'_>) -> Result<Dtype, Violation> {
 
 /// Graphs spell a bool by its bits.
 fn dtype_text(dtype: Dtype) -> String {
-    dtype.text(super::LAST).unwrap_or_default().replace("bool", "uint1")
+    dtype
+        .text(super::LAST)
+        .unwrap_or_default()
+        .replace("bool", "uint1")
 }
 
 fn read_shape(item: &Json<'_>) -> Result<Vec<i64>, Violation> {
