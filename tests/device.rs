@@ -64,3 +64,27 @@ fn every_planted_bug_is_found_by_the_walk_and_shrunk() {
         );
     }
 }
+
+/// The OpenCL device of this machine, or why there is none to test.
+#[cfg(feature = "opencl")]
+fn opencl_here(test: &str) -> Option<&'static dyn tvmspec::device::DeviceApi> {
+    use tvmspec::device::{Attribute, DeviceApi, Value, opencl};
+    let api = opencl::opencl();
+    if api.attribute(Device::opencl(0), Attribute::Exist) == Ok(Value::Int(1)) {
+        return Some(api);
+    }
+    let why = api.attribute(Device::opencl(0), Attribute::DeviceName).expect_err("no device");
+    println!("{test}: skipped, because {why}");
+    None
+}
+
+#[cfg(feature = "opencl")]
+#[test]
+fn opencl_keeps_the_contract() {
+    let Some(api) = opencl_here("opencl_keeps_the_contract") else {
+        return;
+    };
+    let report = contract_on(api, Device::opencl(0));
+    println!("{report}");
+    assert!(report.holds(), "{report}");
+}

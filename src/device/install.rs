@@ -15,7 +15,7 @@ pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let _ = manager::register("cpu", cpu::cpu());
-        #[cfg(any())]
+        #[cfg(feature = "opencl")]
         let _ = manager::register("opencl", crate::device::opencl::opencl());
         #[cfg(any())]
         let _ = manager::register("vulkan", crate::device::vulkan::vulkan());

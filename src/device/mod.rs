@@ -25,6 +25,8 @@ pub mod kind;
 pub mod launch;
 pub mod manager;
 pub mod module;
+#[cfg(feature = "opencl")]
+pub mod opencl;
 pub mod pool;
 mod shape;
 pub mod simulated;
