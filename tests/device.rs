@@ -73,7 +73,9 @@ fn opencl_here(test: &str) -> Option<&'static dyn tvmspec::device::DeviceApi> {
     if api.attribute(Device::opencl(0), Attribute::Exist) == Ok(Value::Int(1)) {
         return Some(api);
     }
-    let why = api.attribute(Device::opencl(0), Attribute::DeviceName).expect_err("no device");
+    let why = api
+        .attribute(Device::opencl(0), Attribute::DeviceName)
+        .expect_err("no device");
     println!("{test}: skipped, because {why}");
     None
 }

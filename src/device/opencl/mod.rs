@@ -9,7 +9,8 @@ use crate::device::error::refuse;
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::set_current_device;
 use crate::device::{
-    Attribute, Copy, DEV_21, DEV_40, DEV_41, DEV_42, Dtype, Device, DeviceApi, Error, Result, Space, Stream, Value,
+    Attribute, Copy, DEV_21, DEV_40, DEV_41, DEV_42, Device, DeviceApi, Dtype, Error, Result,
+    Space, Stream, Value,
 };
 use crate::rule::Kind;
 use opencl3::command_queue::{
@@ -17,10 +18,10 @@ use opencl3::command_queue::{
 };
 use opencl3::context::context::create_context;
 use opencl3::device::{
-    CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_CLOCK_FREQUENCY,
-    CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_NAME,
-    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_DEVICE_VERSION, CL_DRIVER_VERSION,
-    get_device_data, get_device_ids,
+    CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_LOCAL_MEM_SIZE,
+    CL_DEVICE_MAX_CLOCK_FREQUENCY, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_WORK_GROUP_SIZE,
+    CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_NAME, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_CPU,
+    CL_DEVICE_TYPE_GPU, CL_DEVICE_VERSION, CL_DRIVER_VERSION, get_device_data, get_device_ids,
 };
 use opencl3::error_codes::error_text;
 use opencl3::event::release_event;
@@ -44,7 +45,10 @@ pub fn opencl() -> &'static OpenCl {
     static OPENCL: OnceLock<OpenCl> = OnceLock::new();
     OPENCL.get_or_init(|| {
         let inner = Arc::new(Inner::default());
-        OpenCl { pools: WorkspacePools::new(inner.clone()), inner }
+        OpenCl {
+            pools: WorkspacePools::new(inner.clone()),
+            inner,
+        }
     })
 }
 
@@ -99,7 +103,11 @@ impl Inner {
                 Error::Absent(format!("no OpenCL here: {} ({code})", error_text(code)))
             })?;
             let mut found = Vec::new();
-            for kind in [CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_CPU] {
+            for kind in [
+                CL_DEVICE_TYPE_GPU,
+                CL_DEVICE_TYPE_ACCELERATOR,
+                CL_DEVICE_TYPE_CPU,
+            ] {
                 for platform in &platforms {
                     // A platform that fails is as good as none.
                     found.extend(get_device_ids(*platform, kind).unwrap_or_default());
@@ -115,10 +123,20 @@ impl Inner {
 
     fn device(&self, device: Device) -> Result<&Opened> {
         let devices = self.devices()?;
-        let opened = usize::try_from(device.id).ok().and_then(|id| devices.get(id));
+        let opened = usize::try_from(device.id)
+            .ok()
+            .and_then(|id| devices.get(id));
         match opened {
             Some(opened) => Ok(opened),
-            None => refuse(DEV_42, Kind::Missing, format!("Invalid device id {}: {} are here", device.id, devices.len())),
+            None => refuse(
+                DEV_42,
+                Kind::Missing,
+                format!(
+                    "Invalid device id {}: {} are here",
+                    device.id,
+                    devices.len()
+                ),
+            ),
         }
     }
 
@@ -130,15 +148,24 @@ impl Inner {
     fn buffer(&self, space: Space) -> Result<Buffer> {
         match self.buffers().get(&space.address()) {
             Some(buffer) => Ok(*buffer),
-            None => refuse(DEV_41, Kind::Missing, format!("{space:?} is no memory of OpenCL")),
+            None => refuse(
+                DEV_41,
+                Kind::Missing,
+                format!("{space:?} is no memory of OpenCL"),
+            ),
         }
     }
 }
 
 fn open(id: *mut c_void) -> Result<Opened> {
-    let context = checked("clCreateContext", create_context(&[id], ptr::null(), None, ptr::null_mut()))?;
+    let context = checked(
+        "clCreateContext",
+        create_context(&[id], ptr::null(), None, ptr::null_mut()),
+    )?;
     // SAFETY: both were just given to us, and 0 is a queue in order.
-    let queue = checked("clCreateCommandQueue", unsafe { create_command_queue(context, id, 0) })?;
+    let queue = checked("clCreateCommandQueue", unsafe {
+        create_command_queue(context, id, 0)
+    })?;
     Ok(Opened { id, context, queue })
 }
 
@@ -148,7 +175,12 @@ impl SpaceSource for Inner {
         // OpenCL has no buffer of no bytes.
         let created = unsafe {
             // SAFETY: the context is ours, and no host pointer is given.
-            create_buffer(opened.context, CL_MEM_READ_WRITE, nbytes.max(1), ptr::null_mut())
+            create_buffer(
+                opened.context,
+                CL_MEM_READ_WRITE,
+                nbytes.max(1),
+                ptr::null_mut(),
+            )
         };
         let memory = created.map_err(|code| Error::OutOfMemory {
             nbytes,
@@ -158,17 +190,30 @@ impl SpaceSource for Inner {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         *next += 64;
         let handle = *next + (1 << 40);
-        self.buffers().insert(handle, Buffer { memory, nbytes, device: device.id });
+        self.buffers().insert(
+            handle,
+            Buffer {
+                memory,
+                nbytes,
+                device: device.id,
+            },
+        );
         Ok(Space(ptr::without_provenance_mut(handle)))
     }
 
     unsafe fn free(&self, _: Device, space: Space) -> Result<()> {
         let Some(buffer) = self.buffers().remove(&space.address()) else {
-            return refuse(DEV_41, Kind::Missing, format!("{space:?} is no memory of OpenCL"));
+            return refuse(
+                DEV_41,
+                Kind::Missing,
+                format!("{space:?} is no memory of OpenCL"),
+            );
         };
         // Work that is queued still has the buffer: OpenCL keeps what a command uses until the command is done.
         // SAFETY: the buffer is ours and in nobody's hands any more.
-        checked("clReleaseMemObject", unsafe { release_mem_object(buffer.memory) })
+        checked("clReleaseMemObject", unsafe {
+            release_mem_object(buffer.memory)
+        })
     }
 }
 
@@ -182,10 +227,14 @@ impl OpenCl {
         let bytes = self.info(opened, name).unwrap_or_default();
         let number = match *bytes.as_slice() {
             [a, b, c, d] => Some(i64::from(u32::from_ne_bytes([a, b, c, d]))),
-            [a, b, c, d, e, f, g, h] => i64::try_from(u64::from_ne_bytes([a, b, c, d, e, f, g, h])).ok(),
+            [a, b, c, d, e, f, g, h] => {
+                i64::try_from(u64::from_ne_bytes([a, b, c, d, e, f, g, h])).ok()
+            }
             _ => None,
         };
-        number.filter(|number| *number > 0).map_or(Value::None, Value::Int)
+        number
+            .filter(|number| *number > 0)
+            .map_or(Value::None, Value::Int)
     }
 
     fn text(&self, opened: &Opened, name: u32) -> Option<String> {
@@ -201,14 +250,35 @@ impl OpenCl {
     ///
     /// As for `copy`.
     unsafe fn copy_across(&self, copy: &Copy, from: Buffer, to: Buffer) -> Result<()> {
-        let (source, target) = (self.inner.device(copy.from_device)?, self.inner.device(copy.to_device)?);
+        let (source, target) = (
+            self.inner.device(copy.from_device)?,
+            self.inner.device(copy.to_device)?,
+        );
         let mut bytes = vec![0u8; copy.nbytes];
         let data = bytes.as_mut_ptr().cast();
         // SAFETY: `bytes` holds as many, and both calls block until they are done with it.
         unsafe {
-            let event = enqueue_read_buffer(source.queue, from.memory, 1, copy.from_offset, copy.nbytes, data, 0, ptr::null());
+            let event = enqueue_read_buffer(
+                source.queue,
+                from.memory,
+                1,
+                copy.from_offset,
+                copy.nbytes,
+                data,
+                0,
+                ptr::null(),
+            );
             forget(checked("clEnqueueReadBuffer", event)?);
-            let event = enqueue_write_buffer(target.queue, to.memory, 1, copy.to_offset, copy.nbytes, data, 0, ptr::null());
+            let event = enqueue_write_buffer(
+                target.queue,
+                to.memory,
+                1,
+                copy.to_offset,
+                copy.nbytes,
+                data,
+                0,
+                ptr::null(),
+            );
             forget(checked("clEnqueueWriteBuffer", event)?);
         }
         Ok(())
@@ -220,7 +290,11 @@ fn only_default(stream: Stream) -> Result<()> {
     if stream == Stream::DEFAULT {
         return Ok(());
     }
-    refuse(DEV_21, Kind::Unsupported, "OpenCL has only the default stream")
+    refuse(
+        DEV_21,
+        Kind::Unsupported,
+        "OpenCL has only the default stream",
+    )
 }
 
 impl DeviceApi for OpenCl {
@@ -239,7 +313,9 @@ impl DeviceApi for OpenCl {
             Attribute::MaxThreadsPerBlock => self.number(opened, CL_DEVICE_MAX_WORK_GROUP_SIZE),
             // OpenCL does not say; one is what upstream assumes unless told otherwise.
             Attribute::WarpSize => {
-                let told = std::env::var("TVM_OPENCL_WARP_SIZE").ok().and_then(|text| text.parse().ok());
+                let told = std::env::var("TVM_OPENCL_WARP_SIZE")
+                    .ok()
+                    .and_then(|text| text.parse().ok());
                 Value::Int(told.filter(|size| *size > 0).unwrap_or(1))
             }
             Attribute::MaxSharedMemoryPerBlock => self.number(opened, CL_DEVICE_LOCAL_MEM_SIZE),
@@ -247,26 +323,40 @@ impl DeviceApi for OpenCl {
                 .text(opened, CL_DEVICE_VERSION)
                 .and_then(|text| Some(text.strip_prefix("OpenCL ")?.split(' ').next()?.to_owned()))
                 .map_or(Value::None, Value::Text),
-            Attribute::DeviceName => self.text(opened, CL_DEVICE_NAME).map_or(Value::None, Value::Text),
+            Attribute::DeviceName => self
+                .text(opened, CL_DEVICE_NAME)
+                .map_or(Value::None, Value::Text),
             Attribute::MaxClockRate => match self.number(opened, CL_DEVICE_MAX_CLOCK_FREQUENCY) {
                 Value::Int(megahertz) => Value::Int(megahertz * 1000),
                 other => other,
             },
             Attribute::MultiProcessorCount => self.number(opened, CL_DEVICE_MAX_COMPUTE_UNITS),
             Attribute::MaxThreadDimensions => {
-                let bytes = self.info(opened, CL_DEVICE_MAX_WORK_ITEM_SIZES).unwrap_or_default();
+                let bytes = self
+                    .info(opened, CL_DEVICE_MAX_WORK_ITEM_SIZES)
+                    .unwrap_or_default();
                 let words = bytes.chunks_exact(size_of::<usize>());
                 let axes: Vec<String> = words
                     .take(3)
-                    .map(|word| usize::from_ne_bytes(word.try_into().unwrap_or_default()).to_string())
+                    .map(|word| {
+                        usize::from_ne_bytes(word.try_into().unwrap_or_default()).to_string()
+                    })
                     .collect();
-                if axes.len() == 3 { Value::Text(format!("[{}]", axes.join(", "))) } else { Value::None }
+                if axes.len() == 3 {
+                    Value::Text(format!("[{}]", axes.join(", ")))
+                } else {
+                    Value::None
+                }
             }
             Attribute::ApiVersion => Value::Int(120),
-            Attribute::DriverVersion => self.text(opened, CL_DRIVER_VERSION).map_or(Value::None, Value::Text),
+            Attribute::DriverVersion => self
+                .text(opened, CL_DRIVER_VERSION)
+                .map_or(Value::None, Value::Text),
             Attribute::L2CacheSizeBytes => self.number(opened, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE),
             Attribute::TotalGlobalMemory => self.number(opened, CL_DEVICE_GLOBAL_MEM_SIZE),
-            Attribute::ImagePitchAlignment => self.number(opened, opencl3::device::CL_DEVICE_IMAGE_PITCH_ALIGNMENT),
+            Attribute::ImagePitchAlignment => {
+                self.number(opened, opencl3::device::CL_DEVICE_IMAGE_PITCH_ALIGNMENT)
+            }
             _ => Value::None,
         })
     }
@@ -286,9 +376,18 @@ impl DeviceApi for OpenCl {
             return Ok(());
         }
         let (from_host, to_host) = (copy.from_device.is_host(), copy.to_device.is_host());
-        let Copy { from_offset, to_offset, nbytes, .. } = *copy;
+        let Copy {
+            from_offset,
+            to_offset,
+            nbytes,
+            ..
+        } = *copy;
         if from_host && to_host {
-            return refuse(DEV_41, Kind::Type, "a copy between two places of the host was given to OpenCL");
+            return refuse(
+                DEV_41,
+                Kind::Type,
+                "a copy between two places of the host was given to OpenCL",
+            );
         }
         // SAFETY (all calls): the caller vouches for host memory until a sync, and OpenCL checks the ends of buffers.
         let event = if from_host {
@@ -296,14 +395,27 @@ impl DeviceApi for OpenCl {
             let queue = self.inner.device(Device::opencl(to.device))?.queue;
             let data = copy.from.0.wrapping_byte_add(from_offset);
             // SAFETY: see above.
-            let event = unsafe { enqueue_write_buffer(queue, to.memory, 0, to_offset, nbytes, data, 0, ptr::null()) };
+            let event = unsafe {
+                enqueue_write_buffer(queue, to.memory, 0, to_offset, nbytes, data, 0, ptr::null())
+            };
             checked("clEnqueueWriteBuffer", event)?
         } else if to_host {
             let from = self.inner.buffer(copy.from)?;
             let queue = self.inner.device(Device::opencl(from.device))?.queue;
             let data = copy.to.0.wrapping_byte_add(to_offset);
             // SAFETY: see above.
-            let event = unsafe { enqueue_read_buffer(queue, from.memory, 0, from_offset, nbytes, data, 0, ptr::null()) };
+            let event = unsafe {
+                enqueue_read_buffer(
+                    queue,
+                    from.memory,
+                    0,
+                    from_offset,
+                    nbytes,
+                    data,
+                    0,
+                    ptr::null(),
+                )
+            };
             checked("clEnqueueReadBuffer", event)?
         } else {
             let (from, to) = (self.inner.buffer(copy.from)?, self.inner.buffer(copy.to)?);
@@ -311,15 +423,27 @@ impl DeviceApi for OpenCl {
                 // SAFETY: the caller's promise.
                 return unsafe { self.copy_across(copy, from, to) };
             }
-            let overlap = from_offset < to_offset.saturating_add(nbytes) && to_offset < from_offset.saturating_add(nbytes);
+            let overlap = from_offset < to_offset.saturating_add(nbytes)
+                && to_offset < from_offset.saturating_add(nbytes);
             if from.memory == to.memory && overlap {
-                let message = format!("{nbytes} bytes from {from_offset} to {to_offset} of one buffer overlap");
+                let message = format!(
+                    "{nbytes} bytes from {from_offset} to {to_offset} of one buffer overlap"
+                );
                 return refuse(DEV_40, Kind::Unsupported, message);
             }
             let queue = self.inner.device(Device::opencl(from.device))?.queue;
             // SAFETY: see above.
             let event = unsafe {
-                enqueue_copy_buffer(queue, from.memory, to.memory, from_offset, to_offset, nbytes, 0, ptr::null())
+                enqueue_copy_buffer(
+                    queue,
+                    from.memory,
+                    to.memory,
+                    from_offset,
+                    to_offset,
+                    nbytes,
+                    0,
+                    ptr::null(),
+                )
             };
             checked("clEnqueueCopyBuffer", event)?
         };

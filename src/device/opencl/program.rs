@@ -10,8 +10,8 @@ use opencl3::command_queue::enqueue_nd_range_kernel;
 use opencl3::error_codes::error_text;
 use opencl3::kernel::{create_kernel, release_kernel, set_kernel_arg};
 use opencl3::program::{
-    CL_PROGRAM_BUILD_LOG, build_program, create_program_with_binary, create_program_with_source, get_program_build_data,
-    release_program,
+    CL_PROGRAM_BUILD_LOG, build_program, create_program_with_binary, create_program_with_source,
+    get_program_build_data, release_program,
 };
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -38,20 +38,41 @@ impl Driver for OpenClCode {
             let Ok(source) = std::str::from_utf8(&self.data) else {
                 return refuse(DEV_54, Kind::Malformed, "the OpenCL source is not UTF-8");
             };
-            checked("clCreateProgramWithSource", create_program_with_source(opened.context, &[source]))?
+            checked(
+                "clCreateProgramWithSource",
+                create_program_with_source(opened.context, &[source]),
+            )?
         } else {
             // SAFETY: the device and its context are ours; the driver checks the binary.
-            let created = unsafe { create_program_with_binary(opened.context, &[opened.id], &[&self.data]) };
-            checked(&format!("clCreateProgramWithBinary ({})", self.format), created)?
+            let created =
+                unsafe { create_program_with_binary(opened.context, &[opened.id], &[&self.data]) };
+            checked(
+                &format!("clCreateProgramWithBinary ({})", self.format),
+                created,
+            )?
         };
         let program = Program(program);
         if let Err(code) = build_program(program.0, &[opened.id], c"", None, ptr::null_mut()) {
-            let log = get_program_build_data(program.0, opened.id, CL_PROGRAM_BUILD_LOG).unwrap_or_default();
+            let log = get_program_build_data(program.0, opened.id, CL_PROGRAM_BUILD_LOG)
+                .unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
-            let meaning = format!("{}\n{}", error_text(code), log.trim_end_matches('\0').trim());
-            return Err(Error::driver("opencl", "clBuildProgram", code.into(), meaning));
+            let meaning = format!(
+                "{}\n{}",
+                error_text(code),
+                log.trim_end_matches('\0').trim()
+            );
+            return Err(Error::driver(
+                "opencl",
+                "clBuildProgram",
+                code.into(),
+                meaning,
+            ));
         }
-        Ok(Arc::new(Built { id, program, kernels: Mutex::default() }))
+        Ok(Arc::new(Built {
+            id,
+            program,
+            kernels: Mutex::default(),
+        }))
     }
 }
 
@@ -91,7 +112,13 @@ struct Built {
 }
 
 impl Loaded for Built {
-    fn launch(&self, kernel: &KernelInfo, args: &mut Packed, sizes: &WorkSizes, _: Stream) -> Result<()> {
+    fn launch(
+        &self,
+        kernel: &KernelInfo,
+        args: &mut Packed,
+        sizes: &WorkSizes,
+        _: Stream,
+    ) -> Result<()> {
         let inner: &Inner = &opencl().inner;
         let opened = inner.device(Device::opencl(self.id))?;
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,27 +139,53 @@ impl Loaded for Built {
     }
 }
 
-fn set_argument(inner: &Inner, kernel: *mut c_void, at: usize, of: ArgType, bytes: &[u8]) -> Result<()> {
-    let failed = |code| Error::driver("opencl", format!("clSetKernelArg {at}"), i64::from(code), error_text(code));
+fn set_argument(
+    inner: &Inner,
+    kernel: *mut c_void,
+    at: usize,
+    of: ArgType,
+    bytes: &[u8],
+) -> Result<()> {
+    let failed = |code| {
+        Error::driver(
+            "opencl",
+            format!("clSetKernelArg {at}"),
+            i64::from(code),
+            error_text(code),
+        )
+    };
     if of == ArgType::Handle {
         let address = bytes.try_into().map_or(0, usize::from_ne_bytes);
         let memory = match address {
             0 => ptr::null_mut(),
             address => {
-                let Buffer { memory, .. } = inner.buffer(Space(ptr::without_provenance_mut(address)))?;
+                let Buffer { memory, .. } =
+                    inner.buffer(Space(ptr::without_provenance_mut(address)))?;
                 memory
             }
         };
         // SAFETY: a buffer argument is the address of a buffer handle.
-        return unsafe { set_kernel_arg(kernel, at as u32, size_of::<*mut c_void>(), (&raw const memory).cast()) }
-            .map_err(failed);
+        return unsafe {
+            set_kernel_arg(
+                kernel,
+                at as u32,
+                size_of::<*mut c_void>(),
+                (&raw const memory).cast(),
+            )
+        }
+        .map_err(failed);
     }
     // SAFETY: the bytes are there, and OpenCL compares their number with the kernel's declaration.
     unsafe { set_kernel_arg(kernel, at as u32, bytes.len(), bytes.as_ptr().cast()) }.map_err(failed)
 }
 
 /// The global size of OpenCL is blocks times threads.
-fn enqueue(opened: &Opened, kernel: *mut c_void, info: &KernelInfo, sizes: &WorkSizes) -> Result<()> {
+fn enqueue(
+    opened: &Opened,
+    kernel: *mut c_void,
+    info: &KernelInfo,
+    sizes: &WorkSizes,
+) -> Result<()> {
     let local = sizes.block;
     let mut global = sizes.block;
     for (global, grid) in global.iter_mut().zip(sizes.grid) {
@@ -151,7 +204,12 @@ fn enqueue(opened: &Opened, kernel: *mut c_void, info: &KernelInfo, sizes: &Work
             ptr::null(),
         )
     };
-    let call = || format!("clEnqueueNDRangeKernel `{}`, global {global:?}, local {local:?}", info.name);
+    let call = || {
+        format!(
+            "clEnqueueNDRangeKernel `{}`, global {global:?}, local {local:?}",
+            info.name
+        )
+    };
     forget(event.map_err(|code| Error::driver("opencl", call(), code.into(), error_text(code)))?);
     Ok(())
 }
