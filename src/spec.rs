@@ -30,14 +30,13 @@ pub struct RuleText {
 }
 
 impl RuleText {
-    /// The first paragraph of the text as one line, or the title where there is none.
+    /// The title and the first paragraph of the text, as one line.
     pub fn gist(&self) -> String {
         let first = self.text.split("\n\n").next().unwrap_or_default();
-        let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
-        if line.is_empty() {
-            self.title.clone()
-        } else {
-            line
+        let words = first.split_whitespace().collect::<Vec<_>>().join(" ");
+        match words.as_str() {
+            "" => self.title.clone(),
+            words => format!("{}. {words}", self.title),
         }
     }
 }

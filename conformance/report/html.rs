@@ -86,8 +86,8 @@ fn case(out: &mut String, report: &Report<'_>, outcome: &Outcome<'_>) {
         escaped(&outcome.case.id)
     );
     let evidence = evidence(report, outcome);
-    for (id, title, gist) in &evidence.rules {
-        entry(out, id, &format!("{title}. {gist}"));
+    for (id, gist) in &evidence.rules {
+        entry(out, id, gist);
     }
     entry(out, "why", &outcome.case.why);
     entry(out, "origin", &outcome.case.origin);

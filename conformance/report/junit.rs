@@ -69,7 +69,7 @@ fn case(report: &Report<'_>, outcome: &Outcome<'_>) -> TestCase {
         let mut lines: Vec<String> = evidence
             .rules
             .iter()
-            .map(|(id, title, gist)| format!("{id} {title}. {gist}"))
+            .map(|(id, gist)| format!("{id} {gist}"))
             .collect();
         lines.push(format!("why: {}", outcome.case.why));
         lines.push(format!("expected: {}", evidence.expected));

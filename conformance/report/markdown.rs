@@ -39,8 +39,8 @@ pub(super) fn render(report: &Report<'_>) -> String {
             outcome.verdict.name(),
             outcome.case.id
         );
-        for (id, title, gist) in &evidence.rules {
-            let _ = writeln!(out, "* **{id} {}**: {}", escaped(title), escaped(gist));
+        for (id, gist) in &evidence.rules {
+            let _ = writeln!(out, "* **{id}** {}", escaped(gist));
         }
         let _ = writeln!(out, "* why: {}", escaped(&outcome.case.why));
         let _ = writeln!(out, "* expected: {}", escaped(&evidence.expected));

@@ -65,8 +65,8 @@ pub fn render(form: Form, report: &Report<'_>) -> String {
 
 /// What a report says of one failure, whatever its form.
 struct Evidence {
-    /// Each rule of the case: id, title, gist.
-    rules: Vec<(String, String, String)>,
+    /// Each rule of the case: id and gist.
+    rules: Vec<(String, String)>,
     expected: String,
     actual: String,
     /// Annotated bytes around the offset; empty where there is none.
@@ -91,9 +91,7 @@ fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
     };
     let rules = case.rules.iter().filter_map(|id| spec::rule(id));
     Evidence {
-        rules: rules
-            .map(|rule| (rule.id.clone(), rule.title.clone(), rule.gist()))
-            .collect(),
+        rules: rules.map(|rule| (rule.id.clone(), rule.gist())).collect(),
         expected,
         actual,
         bytes: offset.map_or(Vec::new(), |offset| bytes_around(case, offset)),

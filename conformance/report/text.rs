@@ -40,8 +40,8 @@ fn failure(out: &mut String, outcome: &Outcome<'_>, evidence: &Evidence) {
         outcome.verdict.name().to_uppercase(),
         outcome.case.id
     );
-    for (id, title, gist) in &evidence.rules {
-        line(out, "rule", &format!("{id} {title}. {gist}"));
+    for (id, gist) in &evidence.rules {
+        line(out, "rule", &format!("{id} {gist}"));
     }
     line(out, "why", &outcome.case.why);
     line(out, "expected", &evidence.expected);

@@ -303,8 +303,16 @@ static void skip_device_payload(Reader *in) {
   string(in);
 }
 
-static void put_module(Reader *in, Text *out, Run kind, const Run *payload) {
+/* The kind of a module: a name. `libraries` counts the host library, which stands there once. */
+static Run kind_of(Reader *in, unsigned *libraries) {
+  Run kind = string(in);
   if (!is_utf8(kind)) broken(in, "a kind is not UTF-8");
+  if (!kind.count || memchr(kind.bytes, 0, kind.count)) broken(in, "a kind is empty or has a NUL in it");
+  if (equals(kind, "_lib") && (*libraries)++) broken(in, "there are two host libraries");
+  return kind;
+}
+
+static void put_module(Text *out, Run kind, const Run *payload) {
   puts_to(out, out->text && out->text[out->length - 1] == '[' ? "{\"kind\":" : ",{\"kind\":");
   put_string(out, kind.bytes, kind.count);
   if (payload) {
@@ -315,16 +323,17 @@ static void put_module(Reader *in, Text *out, Run kind, const Run *payload) {
 }
 
 static void blob_0_22(Reader *in, Text *out) {
+  unsigned libraries = 0;
   Tree tree = read_tree(in);
   check_tree(in, tree);
   puts_to(out, "\"ok\":{\"layout\":\"0.22\",\"modules\":[");
   for (uint64_t left = tree.indptr.count - 1; left; left--) {
-    Run kind = string(in);
+    Run kind = kind_of(in, &libraries);
     if (equals(kind, "_lib")) {
-      put_module(in, out, kind, NULL);
+      put_module(out, kind, NULL);
     } else {
       Run payload = string(in);
-      put_module(in, out, kind, &payload);
+      put_module(out, kind, &payload);
     }
   }
   puts_to(out, "],\"import_tree\":");
@@ -336,15 +345,17 @@ static void blob_0_7(Reader *in, Text *out) {
   static const char *const DEVICES[] = {"cuda", "opencl", "metal", "hip", "hsaco", "sdaccel", "aocl", NULL};
   Tree tree;
   uint64_t modules = 0;
+  unsigned libraries = 0;
   int has_tree = 0;
   puts_to(out, "\"ok\":{\"layout\":\"0.7\",\"modules\":[");
   for (uint64_t left = count_of(in, 8); left; left--) {
-    Run kind = string(in);
+    if (has_tree) broken(in, "an entry behind the import tree");
+    Run kind = kind_of(in, &libraries);
     if (equals(kind, "_import_tree")) {
       tree = read_tree(in);
       has_tree = 1;
     } else if (equals(kind, "_lib")) {
-      put_module(in, out, kind, NULL);
+      put_module(out, kind, NULL);
       modules++;
     } else {
       const char *const *known = DEVICES;
@@ -353,7 +364,7 @@ static void blob_0_7(Reader *in, Text *out) {
       Run payload = {in->bytes + in->at, in->at};
       skip_device_payload(in);
       payload.count = in->at - payload.count;
-      put_module(in, out, kind, &payload);
+      put_module(out, kind, &payload);
       modules++;
     }
   }
@@ -363,6 +374,7 @@ static void blob_0_7(Reader *in, Text *out) {
     if (tree.indptr.count - 1 != modules) broken(in, "not a row for every module");
     put_tree(out, tree);
   } else {
+    if (modules) broken(in, "entries without an import tree");
     puts_to(out, "null");
   }
   puts_to(out, "}");

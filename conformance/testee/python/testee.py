@@ -592,27 +592,35 @@ def blob_body(data):
     return Reader(data[: 8 + size]), reader
 
 
+def kind_of(reader, modules):
+    kind = reader.text("kind")
+    if not kind or "\0" in kind:
+        raise Reject("a kind is a name")
+    if kind == "_lib" and {"kind": kind} in modules:
+        raise Reject("there are two host libraries")
+    return kind
+
+
 def blob_decode(args):
     layout = args.get("layout")
     reader, _ = blob_body(data_of(args))
     reader.at = 8
     if layout is None:
         raise Unsupported("we do not detect layouts")
-    tree, modules = None, []
     if layout == "0.22":
-        tree = tree_read(reader)
-        tree_check(tree["indptr"], tree["indices"])
-        for _ in range(len(tree["indptr"]) - 1):
-            kind = reader.text("kind")
-            modules.append({"kind": kind} if kind == "_lib" else {"kind": kind, "payload": b64(reader.bytes())})
-        return {"layout": layout, "modules": modules, "import_tree": tree}
+        return framed_blob(reader)
+    tree, modules = None, []
     for _ in range(reader.count(8)):
-        kind = reader.text("kind")
+        if tree is not None:
+            raise Reject("an entry behind the import tree")
+        kind = kind_of(reader, modules)
         start = reader.at
-        if kind == "_import_tree" and layout != "0.2":
+        if kind in ("_lib", "_import_tree") and layout == "0.2":
+            raise Reject(f"layout 0.2 has no {kind}")
+        if kind == "_import_tree":
             tree = tree_read(reader)
             continue
-        if kind == "_lib" and layout != "0.2":
+        if kind == "_lib":
             modules.append({"kind": kind})
             continue
         if kind not in GRAMMAR or (kind == "metal" and layout == "0.21"):
@@ -621,7 +629,18 @@ def blob_decode(args):
         modules.append({"kind": kind, "payload": b64(reader.data[start : reader.at])})
     if tree is not None:
         tree_check(tree["indptr"], tree["indices"], len(modules))
+    elif modules and layout != "0.2":
+        raise Reject("entries without an import tree")
     return {"layout": layout, "modules": modules, "import_tree": tree}
+
+
+def framed_blob(reader):
+    tree, modules = tree_read(reader), []
+    tree_check(tree["indptr"], tree["indices"])
+    for _ in range(len(tree["indptr"]) - 1):
+        kind = kind_of(reader, modules)
+        modules.append({"kind": kind} if kind == "_lib" else {"kind": kind, "payload": b64(reader.bytes())})
+    return {"layout": "0.22", "modules": modules, "import_tree": tree}
 
 
 def blob_encode(args):
@@ -630,9 +649,15 @@ def blob_encode(args):
     if value["layout"] != layout:
         raise Unsupported("we do not convert")
     tree, body = value["import_tree"], b""
+    if tree and layout == "0.2":
+        raise Reject("layout 0.2 has no import tree")
+    if not tree and layout == "0.22":
+        raise Reject("layout 0.22 begins with the import tree")
     framed = string if layout == "0.22" else lambda payload: payload
     for module in value["modules"]:
         body += string(module["kind"])
+        if layout != "0.22" and module["kind"] not in (*GRAMMAR, "_lib"):
+            raise Reject(f"nobody would find the end of {module['kind']}")
         if "payload" in module:
             body += framed(base64.b64decode(module["payload"]))
     rows = words(tree["indptr"]) + words(tree["indices"]) if tree else b""
