@@ -20,7 +20,7 @@ fn a_typed_function_converts_and_checks() {
     let wrong = add.call(&[1i64.into(), text.view()]).unwrap_err();
     assert_eq!(
         wrong.message(),
-        "Mismatched type on argument #1 when calling: `add(0: int, 1: float) -> float`. Expected `float` but got `str`"
+        "Mismatched type on argument #1 when calling: `add(0: int, 1: float) -> float`. Expected `float` but got `ffi.SmallStr`"
     );
 }
 

@@ -1,3 +1,4 @@
 //! The exported C symbols. No logic of their own.
 
 pub mod backend;
+pub mod ffi;

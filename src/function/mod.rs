@@ -329,3 +329,8 @@ impl Argument for Function {
         Ref::try_from_view(view).map(Function)
     }
 }
+
+/// Runs `body` at the C boundary of a function without a result: 0, or -1 with the error raised.
+pub(crate) fn guard_code(body: impl FnOnce() -> Result<()>) -> i32 {
+    guard(std::ptr::null_mut(), || body().map(|()| Any::none()))
+}

@@ -1,17 +1,21 @@
 //! Objects: types, containers, reflection, comparison, and the JSON graph.
 
 pub mod big_int;
+mod builtin;
 pub mod column;
+pub mod env;
 pub mod hash;
 mod map;
 mod native;
 pub mod opaque;
+pub mod record;
 mod seq;
 mod shape;
 mod tensor;
 
 pub use crate::value::header::{BareObject, Header, Object, ObjectRef, Ref};
 pub use crate::value::types;
+pub use builtin::{init, kwargs, missing};
 pub use map::{Dict, Map, Pairs, lookup_in, pair_count, pairs_of};
 pub use seq::{Array, List, sequence_of};
 pub use shape::{Shape, extents_of};

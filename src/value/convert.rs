@@ -98,13 +98,9 @@ pub trait Argument: Sized {
     const ANY: bool = false;
 }
 
-/// The name of a value's type as messages write it.
+/// The name of a value's type as messages write it: its type key.
 fn describe(view: AnyView<'_>) -> String {
-    match view.type_index() {
-        index::SMALL_STR | index::STR => "str".to_owned(),
-        index::SMALL_BYTES | index::BYTES => "bytes".to_owned(),
-        other => types::key_of(other).to_owned(),
-    }
+    types::key_of(view.type_index()).to_owned()
 }
 
 /// The violation for a value that does not convert to `T`.

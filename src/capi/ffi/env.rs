@@ -1,0 +1,94 @@
+//! The environment: streams, the tensor allocator, Python's hooks.
+
+use super::enter;
+use crate::object::Allocator;
+use crate::object::env;
+use crate::value::DLTensor;
+use crate::value::header::Header;
+use std::ffi::{CStr, c_char, c_void};
+
+/// Sets the current stream of a device for this thread.
+///
+/// # Safety
+/// `before` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIEnvSetStream(
+    device_type: i32,
+    device_id: i32,
+    stream: *mut c_void,
+    before: *mut *mut c_void,
+) -> i32 {
+    enter(|| {
+        let old = env::set_stream(device_type, device_id, stream)?;
+        if !before.is_null() {
+            // SAFETY: says the caller.
+            unsafe { before.write(old) }
+        }
+        Ok(())
+    })
+}
+
+/// The current stream of a device for this thread.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn TVMFFIEnvGetStream(device_type: i32, device_id: i32) -> *mut c_void {
+    env::stream(device_type, device_id)
+}
+
+/// Sets the tensor allocator of this thread, and of all threads if asked.
+///
+/// # Safety
+/// `allocator` follows DLPack's signature; `before` is null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
+    allocator: Option<Allocator>,
+    for_all: i32,
+    before: *mut Option<Allocator>,
+) -> i32 {
+    let old = env::set_allocator(allocator, for_all != 0);
+    if !before.is_null() {
+        // SAFETY: says the caller.
+        unsafe { before.write(old) }
+    }
+    0
+}
+
+/// The tensor allocator in force, or null.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<Allocator> {
+    env::allocator()
+}
+
+/// A tensor from the allocator in force.
+///
+/// # Safety
+/// `prototype` is readable, `out` writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIEnvTensorAlloc(
+    prototype: *mut DLTensor,
+    out: *mut *mut Header,
+) -> i32 {
+    enter(|| {
+        // SAFETY: says the caller.
+        unsafe { out.write(env::allocate(prototype)?.into_object().into_raw()) }
+        Ok(())
+    })
+}
+
+/// Asks the frontend for pending signals.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn TVMFFIEnvCheckSignals() -> i32 {
+    env::check_signals()
+}
+
+/// Registers a function of the frontend.
+///
+/// # Safety
+/// `name` is a C string; `symbol` is that function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIEnvRegisterCAPI(
+    name: *const c_char,
+    symbol: *mut c_void,
+) -> i32 {
+    // SAFETY: says the caller.
+    enter(|| env::register_hook(unsafe { CStr::from_ptr(name) }.to_bytes(), symbol))
+}

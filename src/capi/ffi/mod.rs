@@ -1,0 +1,42 @@
+//! The C interface of tvm-ffi (from 0.21 on). Declared in `include/tvm_ffi_c_api.h`. No logic lives here.
+//!
+//! No panic leaves these functions. Those that return an int say 0, or -1 with the error raised on this thread.
+
+pub mod env;
+pub mod error;
+pub mod function;
+pub mod module;
+pub mod object;
+pub mod tensor;
+pub mod types;
+pub mod value;
+
+use crate::function::{Result, from_panic, set_raised};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs the body of a C function.
+#[inline]
+fn enter(body: impl FnOnce() -> Result<()>) -> i32 {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            set_raised(error);
+            -1
+        }
+        Err(panic) => {
+            set_raised(from_panic(&*panic));
+            -1
+        }
+    }
+}
+
+/// Runs the body of a C function that has no way to report: a failure is printed and ends the process, as the ABI says.
+fn must<T>(what: &str, body: impl FnOnce() -> Result<T>) -> T {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => return value,
+        Ok(Err(error)) => error,
+        Err(panic) => from_panic(&*panic),
+    };
+    eprintln!("Exception caught during {what}:\n{error}");
+    std::process::exit(-1)
+}

@@ -1,0 +1,172 @@
+//! References, opaque objects, the version, and handles that are made once.
+
+use super::enter;
+use crate::function::{Error, raised};
+use crate::object::opaque;
+use crate::value::header::{self, Header};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// `TVMFFIVersion`: the version of the ABI, not of this crate.
+#[repr(C)]
+pub struct TVMFFIVersion {
+    /// Major.
+    pub major: u32,
+    /// Minor.
+    pub minor: u32,
+    /// Patch.
+    pub patch: u32,
+}
+
+/// The version of the ABI that this library follows: 0.1.16, what the wheel 0.1.15.post2 reports.
+///
+/// # Safety
+/// `out` is writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIGetVersion(out: *mut TVMFFIVersion) {
+    // SAFETY: says the caller.
+    unsafe {
+        out.write(TVMFFIVersion {
+            major: 0,
+            minor: 1,
+            patch: 16,
+        });
+    }
+}
+
+/// Adds a strong reference; null does nothing.
+///
+/// # Safety
+/// `object` is null or alive.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIObjectIncRef(object: *mut Header) -> i32 {
+    // SAFETY: says the caller.
+    unsafe { header::inc_ref(object) }
+    0
+}
+
+/// Drops a strong reference; null does nothing.
+///
+/// # Safety
+/// `object` is null, or the caller owns a reference.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIObjectDecRef(object: *mut Header) -> i32 {
+    // SAFETY: says the caller.
+    unsafe { header::dec_ref(object) }
+    0
+}
+
+/// Wraps a handle of a frontend language.
+///
+/// # Safety
+/// `deleter` may be called with `handle` once; `out` is writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIObjectCreateOpaque(
+    handle: *mut c_void,
+    type_index: i32,
+    deleter: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
+    out: *mut *mut Header,
+) -> i32 {
+    enter(|| {
+        // SAFETY: says the caller.
+        unsafe { out.write(opaque::wrap(handle, type_index, deleter)?.into_raw()) };
+        Ok(())
+    })
+}
+
+static ONCE: Mutex<()> = Mutex::new(());
+
+/// Makes the handle at `handle_addr` unless it is there. One maker at a time in the whole process.
+///
+/// # Safety
+/// `handle_addr` is a pointer that only these two functions write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
+    handle_addr: *mut *mut c_void,
+    init: unsafe extern "C-unwind" fn(*mut *mut c_void) -> i32,
+) -> i32 {
+    // SAFETY: an aligned pointer that is only accessed atomically from here.
+    let slot = unsafe { AtomicPtr::from_ptr(handle_addr) };
+    if !slot.load(Ordering::Acquire).is_null() {
+        return 0;
+    }
+    enter(|| {
+        let _one = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
+        if !slot.load(Ordering::Acquire).is_null() {
+            return Ok(());
+        }
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the caller's function writes one pointer.
+        let code = unsafe { init(&mut handle) };
+        if code != 0 {
+            return Err(raised(code));
+        }
+        if handle.is_null() {
+            return Err(Error::new(
+                "RuntimeError",
+                "init_func must return a non-NULL handle",
+            ));
+        }
+        slot.store(handle, Ordering::Release);
+        Ok(())
+    })
+}
+
+/// Ends the handle at `handle_addr` if it is there.
+///
+/// # Safety
+/// As [`TVMFFIHandleInitOnce`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
+    handle_addr: *mut *mut c_void,
+    deinit: unsafe extern "C-unwind" fn(*mut c_void) -> i32,
+) -> i32 {
+    // SAFETY: as above.
+    let slot = unsafe { AtomicPtr::from_ptr(handle_addr) };
+    enter(|| {
+        let _one = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = slot.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if handle.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the handle was made by the matching init and nobody else will end it.
+        let code = unsafe { deinit(handle) };
+        if code == 0 { Ok(()) } else { Err(raised(code)) }
+    })
+}
+
+/// `TVMFFICustomAllocator`: kept for those who ask; no object of this library is made with it.
+#[repr(C)]
+pub struct TVMFFICustomAllocator {
+    allocate: *mut c_void,
+    context: *mut c_void,
+}
+
+// SAFETY: two addresses that this library never follows.
+unsafe impl Sync for TVMFFICustomAllocator {}
+
+static DEFAULT_ALLOCATOR: TVMFFICustomAllocator = TVMFFICustomAllocator {
+    allocate: std::ptr::null_mut(),
+    context: std::ptr::null_mut(),
+};
+static ALLOCATOR: AtomicPtr<TVMFFICustomAllocator> =
+    AtomicPtr::new((&raw const DEFAULT_ALLOCATOR).cast_mut());
+
+/// The allocator that was set last.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn TVMFFIGetCustomAllocator() -> *mut TVMFFICustomAllocator {
+    ALLOCATOR.load(Ordering::Acquire)
+}
+
+/// Remembers an allocator; null goes back to the default.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn TVMFFISetCustomAllocator(allocator: *mut TVMFFICustomAllocator) -> i32 {
+    let allocator = if allocator.is_null() {
+        (&raw const DEFAULT_ALLOCATOR).cast_mut()
+    } else {
+        allocator
+    };
+    ALLOCATOR.store(allocator, Ordering::Release);
+    0
+}

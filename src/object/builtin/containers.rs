@@ -1,0 +1,190 @@
+//! `ffi.Array`, `ffi.List`, `ffi.Map`, `ffi.Dict`, `ffi.Shape` and their accessors.
+
+use super::{def, def_packed, missing};
+use crate::function::{Error, Function, Result};
+use crate::object::hash::any_equal;
+use crate::object::map::Cursor;
+use crate::object::{Array, Dict, List, Map, Shape, pairs_of, sequence_of};
+use crate::value::header::ObjectRef;
+use crate::value::{Any, AnyView, DLDevice, cast, index};
+use std::sync::{Mutex, PoisonError};
+
+pub(super) fn register() {
+    sequences();
+    maps();
+    def_packed("ffi.Shape", |args| {
+        let extents: Result<Vec<i64>> = args
+            .iter()
+            .enumerate()
+            .map(|(at, &arg)| {
+                cast::<i64>(arg).map_err(|_| {
+                    Error::new(
+                        "ValueError",
+                        format!(
+                            "Expect shape to take list of int arguments: argument {at} is `{}`",
+                            crate::value::types::key_of(arg.type_index())
+                        ),
+                    )
+                })
+            })
+            .collect();
+        Ok(Shape::new(&extents?).into())
+    });
+    def("ffi.ContainerFindFirstNonCPUDevice", |value: Any| {
+        first_device(value.view()).unwrap_or(DLDevice::CPU)
+    });
+}
+
+fn owned(args: &[AnyView<'_>]) -> Vec<Any> {
+    args.iter().map(|arg| arg.to_any()).collect()
+}
+
+fn contains(items: &[Any], value: &Any) -> Result<bool> {
+    for item in items {
+        if any_equal(item.view(), value.view())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn sequences() {
+    def_packed("ffi.Array", |args| Ok(Array::new(owned(args)).into()));
+    def("ffi.ArrayGetItem", |array: Array, at: i64| array.at(at));
+    def("ffi.ArraySize", |array: Array| array.len());
+    def("ffi.ArrayContains", |array: Array, value: Any| {
+        contains(array.as_slice(), &value)
+    });
+    def_packed("ffi.List", |args| Ok(List::new(owned(args)).into()));
+    def("ffi.ListGetItem", |list: List, at: i64| list.at(at));
+    def("ffi.ListSetItem", |list: List, at: i64, value: Any| {
+        list.set(at, value)
+    });
+    def("ffi.ListSize", |list: List| list.len());
+    def("ffi.ListContains", |list: List, value: Any| {
+        contains(list.as_slice(), &value)
+    });
+    def("ffi.ListAppend", |list: List, value: Any| list.push(value));
+    def("ffi.ListInsert", |list: List, at: i64, value: Any| {
+        list.insert(at, vec![value])
+    });
+    def("ffi.ListPop", |list: List, at: i64| {
+        list.at(at)?;
+        let mut gone = list.remove(at, at + 1)?;
+        Ok::<Any, Error>(gone.pop().unwrap_or_default())
+    });
+    def("ffi.ListErase", |list: List, at: i64| {
+        list.at(at)?;
+        list.remove(at, at + 1).map(drop)
+    });
+    def("ffi.ListEraseRange", |list: List, start: i64, stop: i64| {
+        list.remove(start, stop).map(drop)
+    });
+    def(
+        "ffi.ListReplaceSlice",
+        |list: List, start: i64, stop: i64, by: List| {
+            let items = by.as_slice().to_vec();
+            let gone = list.remove(start, stop)?;
+            list.insert(start, items)?;
+            drop(gone);
+            Ok::<(), Error>(())
+        },
+    );
+    def("ffi.ListReverse", |list: List| list.reverse());
+    def("ffi.ListClear", |list: List| list.clear());
+    def("ffi.ListReserve", |list: List, count: i64| {
+        list.reserve(usize::try_from(count).unwrap_or(0));
+    });
+}
+
+fn odd(name: &str) -> Error {
+    Error::new(
+        "InternalError",
+        format!("{name} takes keys and values in turn: an even number of arguments"),
+    )
+}
+
+/// The iterator function of a map: 0 gives the key, 1 the value, 2 steps on.
+fn cursor(map: ObjectRef) -> Function {
+    let cursor = Mutex::new(Cursor::new(map));
+    Function::from_typed(move |command: i64| {
+        let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
+        if command > 1 {
+            return Ok(Any::from(cursor.advance()));
+        }
+        match cursor.pair() {
+            Some((key, _)) if command == 0 => Ok(key.clone()),
+            Some((_, value)) => Ok(value.clone()),
+            None => Err(Error::new("IndexError", "the map iterator is at its end")),
+        }
+    })
+}
+
+fn maps() {
+    def_packed("ffi.Map", |args| {
+        let mut map = Map::new();
+        for pair in args.chunks(2) {
+            let [key, value] = pair else {
+                return Err(odd("ffi.Map"));
+            };
+            map.set(key.to_any(), value.to_any())?;
+        }
+        Ok(map.into())
+    });
+    def("ffi.MapSize", |map: Map| map.len());
+    def("ffi.MapGetItem", |map: Map, key: Any| map.at(key.view()));
+    def("ffi.MapCount", |map: Map, key: Any| {
+        Ok::<i64, Error>(map.get(key.view())?.is_some().into())
+    });
+    def("ffi.MapForwardIterFunctor", |map: Map| {
+        cursor(map.into_object())
+    });
+    def("ffi.MapGetItemOrMissing", |map: Map, key: Any| {
+        let found = map.get(key.view())?;
+        Ok::<Any, Error>(found.unwrap_or_else(|| missing().clone().into()))
+    });
+    def_packed("ffi.Dict", |args| {
+        let dict = Dict::new();
+        for pair in args.chunks(2) {
+            let [key, value] = pair else {
+                return Err(odd("ffi.Dict"));
+            };
+            dict.set(key.to_any(), value.to_any())?;
+        }
+        Ok(dict.into())
+    });
+    def("ffi.DictSize", |dict: Dict| dict.len());
+    def("ffi.DictGetItem", |dict: Dict, key: Any| {
+        dict.at(key.view())
+    });
+    def("ffi.DictSetItem", |dict: Dict, key: Any, value: Any| {
+        dict.set(key, value)
+    });
+    def("ffi.DictCount", |dict: Dict, key: Any| {
+        Ok::<i64, Error>(dict.get(key.view())?.is_some().into())
+    });
+    def("ffi.DictErase", |dict: Dict, key: Any| {
+        dict.remove(key.view()).map(drop)
+    });
+    def("ffi.DictClear", |dict: Dict| dict.clear());
+    def("ffi.DictForwardIterFunctor", |dict: Dict| {
+        cursor(dict.into_object())
+    });
+    def("ffi.DictGetItemOrMissing", |dict: Dict, key: Any| {
+        let found = dict.get(key.view())?;
+        Ok::<Any, Error>(found.unwrap_or_else(|| missing().clone().into()))
+    });
+}
+
+/// The device of the first tensor, depth first, that the CPU does not own.
+fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
+    if value.type_index() == index::TENSOR {
+        let tensor = cast::<crate::object::Tensor>(value).ok()?;
+        let device = tensor.dl().device;
+        return (device.device_type != 1).then_some(device);
+    }
+    if let Some(items) = sequence_of(value) {
+        return items.iter().find_map(|item| first_device(item.view()));
+    }
+    pairs_of(value)?.find_map(|(_, value)| first_device(value.view()))
+}

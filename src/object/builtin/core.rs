@@ -1,0 +1,331 @@
+//! Registry functions, sentinels, conversions to the builtin types, enumerations, big integers.
+
+use super::path::dynamic_object;
+use super::{def, kwargs, missing};
+use crate::function::{Error, Function, Result, SafeCall, registry};
+use crate::object::record::Describe;
+use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int, column};
+use crate::value::header::{Header, Object, ObjectRef, Ref};
+use crate::value::heap::delete_plain;
+use crate::value::types::{self, flag};
+use crate::value::{Any, AnyView, Argument, Bytes, RawAny, Str, cast, index};
+use std::ffi::c_void;
+use std::mem::offset_of;
+use std::sync::OnceLock;
+
+pub(super) fn register() {
+    def("ffi.GetRegisteredTypeKeys", || {
+        types::keys().into_iter().map(Any::from).collect::<Array>()
+    });
+    def("ffi.GetInvalidObject", || missing().clone());
+    def("ffi.GetKwargsObject", || kwargs().clone());
+    def("ffi.FunctionRemoveGlobal", |name: String| {
+        registry::remove(&name)
+    });
+    def("ffi.FunctionListGlobalNamesFunctor", list_names);
+    def("ffi.String", |value: Str| value);
+    def("ffi.Bytes", |value: Bytes| value);
+    def("ffi.GetGlobalFuncMetadata", |name: String| {
+        registry::details(&name)
+            .map(|details| details.metadata)
+            .ok_or_else(|| {
+                Error::new(
+                    "RuntimeError",
+                    format!("Global Function is not found: {name}"),
+                )
+            })
+    });
+    def(
+        "ffi.FunctionFromExternC",
+        |context: *mut c_void, call: *mut c_void, finish: *mut c_void| {
+            if call.is_null() {
+                return Err(Error::new("ValueError", "the function must not be null"));
+            }
+            type Finish = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
+            // SAFETY: the caller of this builtin vouches for the addresses, as its documentation demands.
+            Ok(unsafe {
+                Function::from_c(
+                    context,
+                    std::mem::transmute::<*mut c_void, SafeCall>(call),
+                    std::mem::transmute::<*mut c_void, Finish>(finish),
+                )
+            })
+        },
+    );
+    conversions();
+    enumerations();
+    big_integers();
+}
+
+fn list_names() -> Function {
+    let names = registry::names();
+    Function::from_typed(move |at: i64| match usize::try_from(at) {
+        Err(_) => Ok(Any::from(names.len())),
+        Ok(at) => names
+            .get(at)
+            .map(|name| Any::from(*name))
+            .ok_or_else(|| Error::new("IndexError", format!("there is no name {at}"))),
+    })
+}
+
+/// The attribute that converts any value to a type.
+pub(super) fn convert_to<T: Argument + 'static>() -> Any
+where
+    Any: From<T>,
+{
+    Function::from_packed(|args| {
+        let [value] = args else {
+            return Err(Error::new("TypeError", "a conversion takes one value"));
+        };
+        Ok(Any::from(cast::<T>(*value)?))
+    })
+    .into()
+}
+
+fn conversions() {
+    let list: [(i32, Any); 11] = [
+        (index::OBJECT, convert_to::<ObjectRef>()),
+        (index::STR, convert_to::<Str>()),
+        (index::BYTES, convert_to::<Bytes>()),
+        (index::ERROR, convert_to::<Error>()),
+        (index::FUNCTION, convert_to::<Function>()),
+        (index::SHAPE, convert_to::<Shape>()),
+        (index::TENSOR, convert_to::<Tensor>()),
+        (index::ARRAY, convert_to::<Array>()),
+        (index::MAP, convert_to::<Map>()),
+        (index::LIST, convert_to::<List>()),
+        (index::DICT, convert_to::<Dict>()),
+    ];
+    for (type_index, convert) in list {
+        let _ = types::set_attr(type_index, column::CONVERT.name(), convert);
+    }
+}
+
+#[repr(C)]
+struct EnumState {
+    header: Header,
+    entries: List,
+    indexes: Dict,
+    attrs: Dict,
+}
+
+dynamic_object!(EnumState, "ffi.EnumState");
+
+fn blank() -> Header {
+    Header::new(index::OBJECT, delete_plain)
+}
+
+impl Default for EnumState {
+    fn default() -> EnumState {
+        EnumState {
+            header: blank(),
+            entries: List::new(Vec::new()),
+            indexes: Dict::new(),
+            attrs: Dict::new(),
+        }
+    }
+}
+
+impl Clone for EnumState {
+    fn clone(&self) -> EnumState {
+        EnumState {
+            header: blank(),
+            entries: self.entries.clone(),
+            indexes: self.indexes.clone(),
+            attrs: self.attrs.clone(),
+        }
+    }
+}
+
+macro_rules! enumeration {
+    ($name:ident, $key:literal, $parent:expr) => {
+        #[repr(C)]
+        struct $name {
+            header: Header,
+            int_index: i64,
+            str_index: Str,
+        }
+
+        // SAFETY: `#[repr(C)]` with the header first; the key is registered for this layout.
+        unsafe impl Object for $name {
+            fn type_index() -> i32 {
+                static INDEX: OnceLock<i32> = OnceLock::new();
+                *INDEX.get_or_init(|| types::register($key, $parent).unwrap_or(index::OBJECT))
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name {
+                    header: blank(),
+                    int_index: 0,
+                    str_index: Str::new(""),
+                }
+            }
+        }
+
+        impl Clone for $name {
+            fn clone(&self) -> $name {
+                $name {
+                    header: blank(),
+                    int_index: self.int_index,
+                    str_index: self.str_index.clone(),
+                }
+            }
+        }
+    };
+}
+
+enumeration!(Enum, "ffi.Enum", index::OBJECT);
+enumeration!(IntEnum, "ffi.IntEnum", Enum::type_index());
+enumeration!(StrEnum, "ffi.StrEnum", Enum::type_index());
+
+/// Index of `ffi.Enum`.
+pub(crate) fn enum_index() -> i32 {
+    Enum::type_index()
+}
+
+/// Name of an enumeration's member.
+pub(crate) fn enum_name(member: &ObjectRef) -> Option<Str> {
+    if !types::is_instance(member.type_index(), enum_index()) {
+        return None;
+    }
+    // SAFETY: every enumeration starts with the layout of `Enum`.
+    Some(unsafe { (*member.as_ptr().cast::<Enum>()).str_index.clone() })
+}
+
+/// Number of an enumeration's member.
+pub(crate) fn enum_number(member: &ObjectRef) -> i64 {
+    // SAFETY: callers checked with `enum_name`.
+    unsafe { (*member.as_ptr().cast::<Enum>()).int_index }
+}
+
+fn enumerations() {
+    const INT: &str = "{\"type\":\"int\"}";
+    const STR: &str = "{\"type\":\"ffi.String\"}";
+    const HIDDEN: i64 = flag::INIT_OFF;
+    let state = Describe::whole::<EnumState>(0);
+    state
+        .field::<List>(
+            "entries",
+            "Enum singletons in registration order.",
+            offset_of!(EnumState, entries),
+            index::LIST,
+            HIDDEN,
+            "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}",
+        )
+        .field::<Dict>(
+            "indexes",
+            "Canonical integer and string indices to enum singletons.",
+            offset_of!(EnumState, indexes),
+            index::OBJECT,
+            HIDDEN,
+            "{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"Any\"},{\"type\":\"ffi.Object\"}]}",
+        )
+        .field::<Dict>(
+            "attrs",
+            "Extensible-attribute columns keyed by enum singleton.",
+            offset_of!(EnumState, attrs),
+            index::OBJECT,
+            HIDDEN,
+            "{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.String\"},{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.Object\"},{\"type\":\"Any\"}]}]}",
+        )
+        .method("__ffi_init__", "", true, || {
+            Ref::new(EnumState::default()).into_object()
+        })
+        .attr(
+            &column::INIT,
+            Function::from_typed(|| Ref::new(EnumState::default()).into_object()).into(),
+        );
+    let numbers = "Canonical integer index.";
+    let names = "Canonical string index.";
+    let hidden = HIDDEN | flag::EQ_HASH_IGNORE;
+    let (number, name) = (offset_of!(Enum, int_index), offset_of!(Enum, str_index));
+    Describe::whole::<Enum>(5)
+        .field::<i64>(
+            "_int_index",
+            numbers,
+            number,
+            index::INT,
+            flag::EQ_HASH_IGNORE,
+            INT,
+        )
+        .field::<Str>("_str_index", names, name, index::ANY, 0, STR);
+    Describe::whole::<IntEnum>(5)
+        .field::<i64>("value", numbers, number, index::INT, hidden, INT)
+        .attr(&column::CONVERT, convert_to::<Ref<IntEnum>>());
+    Describe::whole::<StrEnum>(5)
+        .field::<Str>("value", names, name, index::ANY, hidden, STR)
+        .attr(&column::CONVERT, convert_to::<Ref<StrEnum>>());
+}
+
+/// An error as the answer of a bare C hook: the error object in the cell.
+fn answer(result: Result) -> RawAny {
+    match result {
+        Ok(value) => value.into_raw(),
+        Err(error) => Any::from(error).into_raw(),
+    }
+}
+
+fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
+    big_int::words_of_view(value).ok_or_else(|| {
+        Error::new(
+            "TypeError",
+            format!(
+                "Cannot convert from type `{}` to `BigInt`",
+                types::key_of(value.type_index())
+            ),
+        )
+    })
+}
+
+unsafe extern "C-unwind" fn hash_hook(value: *const RawAny) -> RawAny {
+    // SAFETY: the caller passes the address of a cell.
+    let value = unsafe { AnyView::from_raw(*value) };
+    answer(words(value).map(|words| Any::from(big_int::hash(&words))))
+}
+
+unsafe extern "C-unwind" fn equal_hook(left: *const RawAny, right: *const RawAny) -> RawAny {
+    // SAFETY: the caller passes addresses of cells.
+    let (left, right) = unsafe { (AnyView::from_raw(*left), AnyView::from_raw(*right)) };
+    answer((|| Ok(Any::from(words(left)? == words(right)?)))())
+}
+
+fn big_integers() {
+    Describe::opaque(index::BIG_INT, 32, 0)
+        .attr(&column::ANY_HASH, Any::from(hash_hook as *mut c_void))
+        .attr(&column::ANY_EQUAL, Any::from(equal_hook as *mut c_void))
+        .attr(
+            &column::EQ,
+            Function::from_typed(|left: Any, right: Any, _: Any| {
+                Ok::<bool, Error>(words(left.view())? == words(right.view())?)
+            })
+            .into(),
+        )
+        .attr(
+            &column::COMPARE,
+            Function::from_typed(|left: Any, right: Any, _: Any| {
+                let order = big_int::compare(&words(left.view())?, &words(right.view())?);
+                Ok::<i64, Error>(order as i64)
+            })
+            .into(),
+        )
+        .attr(
+            &column::HASH,
+            Function::from_typed(|value: Any, _: Any| {
+                Ok::<i64, Error>(big_int::hash(&words(value.view())?) as i64)
+            })
+            .into(),
+        )
+        .attr(
+            &column::DATA_TO_JSON,
+            Function::from_typed(|value: Any| {
+                Ok::<String, Error>(big_int::to_decimal(&words(value.view())?))
+            })
+            .into(),
+        )
+        .attr(
+            &column::DATA_FROM_JSON,
+            Function::from_typed(|text: String| big_int::from_decimal(&text)).into(),
+        );
+}

@@ -1,0 +1,85 @@
+//! What every library of this ABI registers when it comes up: types, attributes, global functions.
+
+mod containers;
+mod core;
+mod path;
+
+use crate::function::registry;
+use crate::function::{Function, Result, TypedFn};
+use crate::value::header::{BareObject, ObjectRef};
+use crate::value::types;
+use crate::value::{Any, AnyView, index};
+use std::sync::Once;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static READY: AtomicBool = AtomicBool::new(false);
+static INIT: Once = Once::new();
+
+/// Registers types and functions, once. Every C entry that looks at the tables calls this; Rust users call it before
+/// they look builtin functions up.
+#[inline]
+pub fn init() {
+    if !READY.load(Ordering::Acquire) {
+        start();
+    }
+}
+
+#[cold]
+fn start() {
+    INIT.call_once(|| {
+        for key in ["ffi.EnumState", "ffi.Enum"] {
+            let _ = types::register(key, index::OBJECT);
+        }
+        let enumeration = types::index_of("ffi.Enum").unwrap_or(index::OBJECT);
+        let _ = types::register("ffi.IntEnum", enumeration);
+        let _ = types::register("ffi.StrEnum", enumeration);
+        for key in [
+            "ffi.reflection.AccessStep",
+            "ffi.reflection.AccessPath",
+            "ffi.StructuralVisitor",
+            "ffi.VisitErrorContext",
+            "ffi.StructuralMutator",
+            "ffi.StructuralKey",
+        ] {
+            let _ = types::register(key, index::OBJECT);
+        }
+        for column in super::column::ALL {
+            column.column();
+        }
+        core::register();
+        containers::register();
+        path::register();
+        READY.store(true, Ordering::Release);
+    });
+}
+
+/// Registers a builtin. A name that a user took before is left to him.
+fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
+    let _ = registry::register_typed(name, body);
+}
+
+/// Registers a builtin over any arguments.
+fn def_packed(
+    name: &'static str,
+    body: impl Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
+) {
+    let details = registry::Details {
+        metadata: "{\"type_schema\":\"{\\\"type\\\":\\\"ffi.Function\\\"}\"}".to_owned(),
+        flags: types::flag::STATIC_METHOD,
+        ..registry::Details::default()
+    };
+    let _ = registry::register_with(name.as_bytes(), Function::from_packed(body), false, details);
+}
+
+/// The object that stands for "no value" where None is one. Only itself is equal to it.
+pub fn missing() -> &'static ObjectRef {
+    static MISSING: OnceLock<ObjectRef> = OnceLock::new();
+    MISSING.get_or_init(BareObject::new)
+}
+
+/// The object between positional and named arguments of a constructor.
+pub fn kwargs() -> &'static ObjectRef {
+    static KWARGS: OnceLock<ObjectRef> = OnceLock::new();
+    KWARGS.get_or_init(BareObject::new)
+}
