@@ -3,15 +3,20 @@
 pub mod big_int;
 mod builtin;
 pub mod column;
+pub mod construct;
+pub mod copy;
 pub mod env;
 pub mod hash;
 mod map;
 mod native;
 pub mod opaque;
 pub mod record;
+pub mod recursive;
+pub mod repr;
 mod seq;
 mod shape;
 mod tensor;
+pub mod text;
 
 pub use crate::value::header::{BareObject, Header, Object, ObjectRef, Ref};
 pub use crate::value::types;

@@ -2,7 +2,10 @@
 
 mod containers;
 mod core;
+mod dataclass;
 mod path;
+
+pub(crate) use core::{enum_index, enum_name, enum_number};
 
 use crate::function::registry;
 use crate::function::{Function, Result, TypedFn};
@@ -50,6 +53,7 @@ fn start() {
         core::register();
         containers::register();
         path::register();
+        dataclass::register();
         READY.store(true, Ordering::Release);
     });
 }

@@ -1,0 +1,74 @@
+//! Copy, text, comparison and hash by contents, and constructors.
+
+use super::{def, def_packed};
+use crate::function::{Error, Function, raised};
+use crate::object::record::{getter_for, store};
+use crate::object::{construct, copy, recursive, repr};
+use crate::value::{Any, AnyView, RawAny, cast};
+use std::ffi::c_void;
+
+pub(super) fn register() {
+    def("ffi._RegisterFFIInit", construct::register_init);
+    def(
+        "ffi.MakeFieldSetter",
+        |field_type: i32, converter: i64, convert: i64| make_setter(field_type, converter, convert),
+    );
+    def(
+        "ffi._PyClassRegisterTypeAttrColumns",
+        |type_index: i32, size: i64| construct::register_frontend_type(type_index, size),
+    );
+    def("ffi.DeepCopy", |value: Any| copy::deep_copy(value.view()));
+    def("ffi.ReprPrint", |value: Any| repr::repr(value.view()));
+    def("ffi.RecursiveHash", |value: Any| {
+        recursive::hash(value.view()).map(|hash| hash as i64)
+    });
+    def("ffi.MakeFieldGetter", |field_type: i32| {
+        getter_for(field_type).map(|getter| getter as usize as i64)
+    });
+    def("ffi.RecursiveEq", |left: Any, right: Any| {
+        recursive::equal(left.view(), right.view())
+    });
+    macro_rules! orders {
+        ($($name:literal $operator:tt)*) => {$(
+            def($name, |left: Any, right: Any| {
+                Ok::<bool, Error>(recursive::compare(left.view(), right.view())? $operator 0)
+            });
+        )*};
+    }
+    orders! { "ffi.RecursiveLt" < "ffi.RecursiveLe" <= "ffi.RecursiveGt" > "ffi.RecursiveGe" >= }
+    def_packed("ffi.MakeObjectFromPackedArgs", construct::make_object);
+}
+
+/// A setter that lets the frontend convert the value, then stores it.
+fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function, Error> {
+    type Convert = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny, *mut RawAny) -> i32;
+    if convert == 0 {
+        return Err(Error::new("ValueError", "the conversion function is null"));
+    }
+    let (converter, convert) = (converter as usize, convert as usize);
+    Ok(Function::from_packed(move |args| {
+        let [at, value] = args else {
+            return Err(Error::new(
+                "TypeError",
+                "a setter takes an address and a value",
+            ));
+        };
+        let at = cast::<*mut c_void>(*at)?;
+        let mut converted = RawAny::NONE;
+        // SAFETY: the frontend gave the address of a function of this signature and its context.
+        let code = unsafe {
+            let convert = std::mem::transmute::<usize, Convert>(convert);
+            convert(
+                converter as *mut c_void,
+                AnyView::as_raw(value),
+                &mut converted,
+            )
+        };
+        if code != 0 {
+            return Err(raised(code));
+        }
+        // SAFETY: the conversion answered with an owned value.
+        store(at, field_type, unsafe { Any::from_raw(converted) })?;
+        Ok(Any::none())
+    }))
+}

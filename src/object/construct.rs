@@ -1,0 +1,213 @@
+//! Constructors made from reflection, and types that a frontend defines (OBJ-15).
+
+use super::builtin::kwargs;
+use super::column;
+use super::record::{allocate_record, copy_record, create, set_default, set_field};
+use crate::function::{Error, Function, Result};
+use crate::value::header::ObjectRef;
+use crate::value::types::{self, FieldInfo, TypeInfo, flag};
+use crate::value::{Any, AnyView, Argument, cast};
+
+fn info(type_index: i32) -> Result<&'static TypeInfo> {
+    types::info(type_index)
+        .ok_or_else(|| Error::new("RuntimeError", format!("unknown type index {type_index}")))
+}
+
+/// The parameters of a constructor.
+struct Parameters {
+    key: &'static str,
+    fields: Vec<&'static FieldInfo>,
+    /// Fields that positional arguments fill: those without a default first.
+    positional: Vec<usize>,
+}
+
+impl Parameters {
+    fn of(info: &'static TypeInfo) -> Parameters {
+        let fields: Vec<&'static FieldInfo> = info.all_fields().collect();
+        let mut positional: Vec<usize> = (0..fields.len())
+            .filter(|&at| fields[at].flags & (flag::INIT_OFF | flag::KEYWORD_ONLY) == 0)
+            .collect();
+        positional.sort_by_key(|&at| fields[at].flags & flag::HAS_DEFAULT != 0);
+        Parameters {
+            key: info.key(),
+            fields,
+            positional,
+        }
+    }
+
+    /// The last field of that name that a constructor takes.
+    fn named(&self, name: &str) -> Option<usize> {
+        (0..self.fields.len()).rev().find(|&at| {
+            self.fields[at].name() == name && self.fields[at].flags & flag::INIT_OFF == 0
+        })
+    }
+
+    fn refuse(&self, message: impl std::fmt::Display) -> Error {
+        Error::new(
+            "TypeError",
+            format!("{}.__ffi_init__() {message}", self.key),
+        )
+    }
+
+    /// The error of a setter, said of the field.
+    fn at_field(&self, what: &str, field: &FieldInfo, error: Error) -> Error {
+        let inner = error.message().replace('\n', "\n  ");
+        let message = format!(
+            "{}.__ffi_init__() {what} '{}':\n  {inner}",
+            self.key,
+            field.name()
+        );
+        let (kind, trace) = (error.kind().to_owned(), error.backtrace().to_owned());
+        Error::with_parts(
+            kind.as_bytes(),
+            message.as_bytes(),
+            trace.as_bytes(),
+            Some(error.into_object()),
+            None,
+        )
+    }
+
+    fn bind(&self, object: &ObjectRef, args: &[AnyView<'_>]) -> Result<()> {
+        let mut bound = vec![false; self.fields.len()];
+        let set = |at: usize, value: AnyView<'_>, bound: &mut Vec<bool>| -> Result<()> {
+            let field = self.fields[at];
+            set_field(object, field, value)
+                .map_err(|error| self.at_field("field", field, error))?;
+            bound[at] = true;
+            Ok(())
+        };
+        let marker = args.iter().position(|arg| {
+            arg.as_object()
+                .is_some_and(|object| object.as_ptr() == kwargs().as_ptr())
+        });
+        let (positional, named) = match marker {
+            Some(at) => (&args[..at], &args[at + 1..]),
+            None => (args, &args[args.len()..]),
+        };
+        if positional.len() > self.positional.len() {
+            return Err(self.refuse(format_args!(
+                "takes at most {} positional argument(s), but {} were given",
+                self.positional.len(),
+                positional.len()
+            )));
+        }
+        for (&at, &value) in self.positional.iter().zip(positional) {
+            set(at, value, &mut bound)?;
+        }
+        for pair in named.chunks(2) {
+            let [name, value] = pair else {
+                return Err(self.refuse("KWARGS requires an even number of key-value arguments"));
+            };
+            let name = cast::<String>(*name)?;
+            let Some(at) = self.named(&name) else {
+                return Err(
+                    self.refuse(format_args!("got an unexpected keyword argument '{name}'"))
+                );
+            };
+            if bound[at] {
+                return Err(self.refuse(format_args!("got multiple values for argument '{name}'")));
+            }
+            set(at, *value, &mut bound)?;
+        }
+        self.fill(object, &bound)
+    }
+
+    fn fill(&self, object: &ObjectRef, bound: &[bool]) -> Result<()> {
+        for (field, _) in self.fields.iter().zip(bound).filter(|(_, bound)| !**bound) {
+            let filled = set_default(object, field)
+                .map_err(|error| self.at_field("default for field", field, error))?;
+            if filled || field.flags & flag::INIT_OFF != 0 {
+                continue;
+            }
+            let what = if field.flags & flag::KEYWORD_ONLY != 0 {
+                "keyword-only argument"
+            } else {
+                "argument"
+            };
+            return Err(self.refuse(format_args!("missing required {what}: '{}'", field.name())));
+        }
+        Ok(())
+    }
+}
+
+/// Registers a constructor over the reflected fields of a type.
+pub fn register_init(type_index: i32) -> Result<()> {
+    let info = info(type_index)?;
+    let parameters = Parameters::of(info);
+    let init = Function::from_packed(move |args| {
+        let object = create(info)?;
+        parameters.bind(&object, args)?;
+        Ok(object.into())
+    });
+    set_attr(type_index, &column::INIT, init)
+}
+
+fn set_attr(type_index: i32, attribute: &column::Attribute, function: Function) -> Result<()> {
+    types::set_attr(type_index, attribute.name(), function.into())
+        .map_err(|broken| Error::new("RuntimeError", broken.message()))
+}
+
+/// Registers what a type needs whose objects only reflection knows: constructor, empty object, copy.
+pub fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
+    register_init(type_index)?;
+    let size = usize::try_from(size)
+        .map_err(|_| Error::new("ValueError", "an object has no negative size"))?;
+    let make = Function::from_typed(move || allocate_record(type_index, size));
+    set_attr(type_index, &column::NEW, make)?;
+    let copy =
+        Function::from_typed(move |source: ObjectRef| copy_record(&source, type_index, size));
+    set_attr(type_index, &column::SHALLOW_COPY, copy)
+}
+
+/// `ffi.MakeObjectFromPackedArgs`: type index or key, then names and values.
+pub fn make_object(args: &[AnyView<'_>]) -> Result {
+    let [first, pairs @ ..] = args else {
+        return Err(Error::new("TypeError", "a type index or key is missing"));
+    };
+    let type_index = match i32::try_from_view(*first) {
+        Some(type_index) => type_index,
+        None => {
+            let key = cast::<String>(*first)?;
+            types::index_of(&key)
+                .ok_or_else(|| Error::new("InternalError", format!("Cannot find type `{key}`")))?
+        }
+    };
+    if !pairs.len().is_multiple_of(2) {
+        return Err(Error::new(
+            "InternalError",
+            "names and values come in turn: an even number of arguments after the type",
+        ));
+    }
+    let info = info(type_index)?;
+    let object = create(info)?;
+    let names: Result<Vec<String>> = pairs
+        .iter()
+        .step_by(2)
+        .map(|&name| Ok(cast(name)?))
+        .collect();
+    let names = names?;
+    let mut used = vec![false; names.len()];
+    for field in info.all_fields() {
+        let found = (0..names.len()).find(|&at| !used[at] && names[at] == field.name());
+        if let Some(at) = found {
+            set_field(&object, field, pairs[at * 2 + 1])?;
+            used[at] = true;
+        } else if !set_default(&object, field)? {
+            return Err(Error::new(
+                "TypeError",
+                format!(
+                    "Required field `{}` not set in type `{}`",
+                    field.name(),
+                    info.key()
+                ),
+            ));
+        }
+    }
+    if let Some(at) = used.iter().position(|used| !used) {
+        return Err(Error::new(
+            "TypeError",
+            format!("Type `{}` does not have field `{}`", info.key(), names[at]),
+        ));
+    }
+    Ok(Any::from(object))
+}

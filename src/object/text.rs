@@ -1,0 +1,93 @@
+//! Text of plain values: numbers as C prints them, strings with their escapes.
+
+use std::fmt::Write;
+
+/// A float with six significant digits, as C's `%g` prints it.
+pub fn float_short(value: f64) -> String {
+    general(value, 6)
+}
+
+/// A float with `digits` significant digits, as C's `%.<digits>g` prints it.
+pub fn general(value: f64, digits: usize) -> String {
+    if value.is_nan() {
+        return if value.is_sign_negative() {
+            "-nan"
+        } else {
+            "nan"
+        }
+        .to_owned();
+    }
+    if value.is_infinite() {
+        return if value < 0.0 { "-inf" } else { "inf" }.to_owned();
+    }
+    let scientific = format!("{:.*e}", digits - 1, value);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trim = |text: &str| -> String {
+        match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text.to_owned(),
+        }
+    };
+    if exponent < -4 || exponent >= digits as i32 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", trim(mantissa), exponent.abs());
+    }
+    let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
+    trim(&format!("{value:.decimals$}"))
+}
+
+/// A string in double quotes with Python's escapes: control characters as `\xNN`, beyond ASCII as `\uNNNN` or
+/// `\UNNNNNNNN`.
+pub fn quoted(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() + 2);
+    text.push('"');
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            quote_char(&mut text, c);
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text.push('"');
+    text
+}
+
+fn quote_char(text: &mut String, c: char) {
+    match c {
+        '\n' => text.push_str("\\n"),
+        '\t' => text.push_str("\\t"),
+        '\r' => text.push_str("\\r"),
+        '\\' => text.push_str("\\\\"),
+        '"' => text.push_str("\\\""),
+        ' '..='~' => text.push(c),
+        '\0'..='\x7f' => {
+            let _ = write!(text, "\\x{:02x}", c as u32);
+        }
+        '\u{80}'..='\u{ffff}' => {
+            let _ = write!(text, "\\u{:04x}", c as u32);
+        }
+        _ => {
+            let _ = write!(text, "\\U{:08x}", c as u32);
+        }
+    }
+}
+
+/// Bytes as Python writes them, in double quotes.
+pub fn quoted_bytes(bytes: &[u8]) -> String {
+    let mut text = "b\"".to_owned();
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => {
+                let _ = write!(text, "\\x{byte:02x}");
+            }
+            b' '..=b'~' => text.push(char::from(byte)),
+            _ => {
+                let _ = write!(text, "\\x{byte:02x}");
+            }
+        }
+    }
+    text.push('"');
+    text
+}
