@@ -61,6 +61,9 @@ impl Place<'_> {
             let _ = write!(out, " ({field})");
         }
         out.push('\n');
+        if self.spans.is_empty() {
+            return;
+        }
         let dump = Dump {
             bytes: self.bytes,
             spans: self.spans,
@@ -72,7 +75,8 @@ impl Place<'_> {
         }
     }
 
-    fn field_at(&self, offset: u64) -> &str {
+    /// The field that holds `offset`; empty where none does.
+    pub(crate) fn field_at(&self, offset: u64) -> &str {
         let holds = |span: &&Span| span.start <= offset && offset < span.end;
         self.spans
             .iter()

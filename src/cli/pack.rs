@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::{Blob, LIBRARY, Module};
-use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
+use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, TREE_25, order};
 use tvmspec::payload::Payload;
 use tvmspec::release::Layout;
 use tvmspec::rule::{Findings, Violation};
@@ -57,6 +57,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     let (manifest, folder) = read(&args.manifest)?;
     let named = |error: String| Error::new(format!("{}: {error}", args.manifest.display()));
+    let modules = manifest.get("modules").and_then(Value::as_array);
+    let modules = modules
+        .filter(|modules| !modules.is_empty())
+        .ok_or_else(|| named("it has no modules; `tvmspec pack --help` shows a manifest".into()))?;
     let layout = match (args.layout, manifest.get("layout")) {
         (Some(layout), _) => layout,
         (None, Some(Value::String(name))) => name.parse().map_err(named)?,
@@ -71,10 +75,6 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         (None, Some(Value::String(name))) => name.parse().map_err(named)?,
         (None, _) => Algorithm::default(),
     };
-    let modules = manifest.get("modules").and_then(Value::as_array);
-    let modules = modules
-        .filter(|modules| !modules.is_empty())
-        .ok_or_else(|| named("it has no modules; `tvmspec pack --help` shows a manifest".into()))?;
     // Layout 0.2 is the one-level content of a later layout, whose payloads have the same forms.
     let first = match layout {
         Layout::V0_2 => Layout::V0_7,
@@ -90,7 +90,13 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     let entries = read.map_err(named)?;
     let blob = match manifest.get("import_tree").filter(|tree| !tree.is_null()) {
         Some(tree) => as_listed(entries, tree, first).map_err(named)?,
-        None => ordered(entries, algorithm, first).map_err(|refused| named(refused.to_string()))?,
+        None => ordered(entries, algorithm, first).map_err(|refused| {
+            let hint = match refused.rule() {
+                TREE_25 => "; `--order topological` stores it so that every loader accepts it",
+                _ => "",
+            };
+            named(format!("{refused}{hint}"))
+        })?,
     };
     let blob = match layout == first {
         true => blob,

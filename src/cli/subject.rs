@@ -331,8 +331,44 @@ pub(crate) fn nothing(input: &Input, file: &container::File<'_>) -> Error {
         }
         _ => "there is no library binary in it",
     };
-    Error::new(format!(
-        "nothing to read in {} ({form}): {hint}",
-        input.name
-    ))
+    let form = match form {
+        Form::Unknown => String::new(),
+        form => format!(" ({})", form_name(form)),
+    };
+    Error::new(format!("nothing to read in {}{form}: {hint}", input.name))
+}
+
+/// What a form is called in sentences.
+pub(crate) fn form_name(form: Form) -> &'static str {
+    form_title(form.name())
+}
+
+/// The name of a form for people.
+pub(crate) fn form_title(name: &str) -> &str {
+    match name {
+        "elf-shared" => "ELF shared object",
+        "elf-executable" => "ELF executable",
+        "elf-object" => "ELF object file",
+        "macho-shared" => "Mach-O dynamic library",
+        "macho-executable" => "Mach-O executable",
+        "macho-object" => "Mach-O object file",
+        "macho-fat" => "Mach-O for several machines",
+        "pe-shared" => "PE dynamic library",
+        "pe-executable" => "PE executable",
+        "coff-object" => "COFF object file",
+        "archive" => "static archive",
+        "tar" => "tar archive",
+        "gzip-tar" => "tar archive under gzip",
+        "c-text" => "C text",
+        "raw-blob" => "library binary",
+        "params" => "parameter file",
+        "tensor" => "tensor file",
+        "graph-json" => "graph JSON",
+        "object-json" => "object JSON of 0.20 and before",
+        "ffi-json" => "object JSON of tvm-ffi",
+        "relax-vm" => "Relax VM executable",
+        "relay-vm" => "Relay VM code",
+        "stackvm" => "StackVM module",
+        other => other,
+    }
 }

@@ -106,7 +106,10 @@ impl Report {
             "message": broken.message(),
             "in": place.name,
             "offset": broken.offset(),
-            "field": broken.field(),
+            "field": match broken.field() {
+                "" => broken.offset().map_or("", |offset| place.field_at(offset)),
+                field => field,
+            },
         }));
     }
 
@@ -117,6 +120,7 @@ impl Report {
             "message": finding.message,
             "in": place.name,
             "offset": finding.offset,
+            "field": place.field_at(finding.offset),
         }));
     }
 }

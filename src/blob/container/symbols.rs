@@ -12,6 +12,8 @@ pub struct Symbol {
     pub prefix: String,
     /// What it is for.
     pub role: Role,
+    /// Whether it is code: `__tvm_main__` is text in most libraries, and a function in those of C hosts (BLOB-64).
+    pub code: bool,
     /// Its value; `None` where it is undefined.
     pub address: Option<u64>,
     /// Its size as the symbol table has it; 0 where it has none.
@@ -65,6 +67,7 @@ pub(super) fn classify<'a>(raw: impl Iterator<Item = Raw<'a>> + Clone) -> Vec<Sy
             name: raw.name.to_owned(),
             prefix: prefix.to_owned(),
             role,
+            code: raw.text,
             address: raw.defined.then_some(raw.address),
             size: raw.size,
         })

@@ -162,8 +162,17 @@ fn bare(input: &Input, part: &Part<'_>, only: Option<Release>) -> Account {
             .to_owned(),
     ];
     remarks.extend(symbol_remarks(part));
+    let both = |releases: Releases| {
+        releases.contains(Release::of(20)) && releases.contains(Release::of(21))
+    };
+    if part.releases().is_some_and(both) {
+        remarks.push("0.7 and 0.21 changed how packed functions are called, and nothing in this file says which way its functions speak: a runtime of another era calls them and they crash, or return nonsense. Ask whoever built it.".into());
+    }
     Account {
-        title: format!("{name}: {}, no library binary", part.form),
+        title: format!(
+            "{name}: {}, no library binary",
+            subject::form_name(part.form)
+        ),
         loads: loads(only, |release| verdict::bare(part, release)),
         needs: Vec::new(),
         remarks,
@@ -253,7 +262,7 @@ fn other(input: &Input, file: &File<'_>) -> Result<Account, Error> {
         _ => return Err(subject::nothing(input, file)),
     };
     Ok(Account {
-        title: format!("{}: {}", input.name, file.form),
+        title: format!("{}: {}", input.name, subject::form_name(file.form)),
         loads,
         needs: Vec::new(),
         remarks: vec![remark.into()],
@@ -358,7 +367,7 @@ fn remarks(library: &Library<'_>) -> Vec<String> {
         && blob.tree.is_some()
     {
         remarks.push(format!(
-            "The root is a `{}` module and the host library is imported by it: functions of the host library are found with query_imports only.",
+            "The root is of kind `{}` and imports the host library: host functions are found with query_imports only.",
             blob.modules[0].kind
         ));
     }
@@ -400,15 +409,10 @@ fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
         .symbols
         .iter()
         .find(|symbol| matches!(symbol.role, Role::Entry));
-    if let Some(entry) = entry
-        && part.functions().any(|name| name == entry.name)
-    {
+    if entry.is_some_and(|entry| entry.code) {
         remarks.push("`__tvm_main__` is a function here, as C host code of 0.8 to 0.21 has it. The loader reads its machine code as the name of the entry function and finds none: call functions by their own names.".into());
     }
-    let prefixed = part
-        .symbols
-        .iter()
-        .any(|symbol| symbol.name.starts_with("__tvm_ffi_"));
+    let prefixed = verdict::prefixed(part);
     let blob_is_old = part
         .blobs
         .iter()

@@ -1,7 +1,7 @@
 //! What a release makes of a library.
 
 use std::fmt;
-use tvmspec::blob::container::Part;
+use tvmspec::blob::container::{Part, Role};
 use tvmspec::blob::{Blob, LIBRARY};
 use tvmspec::payload::{self, Payload};
 use tvmspec::release::{Layout, Release};
@@ -174,10 +174,7 @@ pub(super) fn bare(part: &Part<'_>, release: Release) -> Load {
 
 /// Why the functions of `part` cannot be used by `release`; `None` where they can.
 fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
-    let prefixed = part
-        .symbols
-        .iter()
-        .any(|symbol| symbol.name.starts_with("__tvm_ffi_"));
+    let prefixed = prefixed(part);
     let written = part.releases()?;
     if written.contains(release) {
         return None;
@@ -196,6 +193,13 @@ fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
             "it finds its functions and calls them by the convention of 0.20: they crash".into()
         }
         _ => format!("its symbols are those of {written}"),
+    })
+}
+
+/// Whether functions of `part` have the prefix of 0.22.
+pub(super) fn prefixed(part: &Part<'_>) -> bool {
+    part.symbols.iter().any(|symbol| {
+        matches!(symbol.role, Role::Function(_)) && symbol.name.starts_with("__tvm_ffi_")
     })
 }
 

@@ -1,6 +1,7 @@
 //! The report for people at a terminal.
 
 use super::tree;
+use crate::cli::subject::form_title as form_name;
 use crate::cli::table::{size, table};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ pub(super) fn render(report: &Value) -> String {
     let mut out = format!(
         "{}: {}, {}\n",
         text(&report["file"]),
-        form(text(&report["form"])),
+        form_name(text(&report["form"])),
         size(number(&report["bytes"])),
     );
     let parts = list(&report["parts"]);
@@ -32,7 +33,7 @@ pub(super) fn render(report: &Value) -> String {
 fn part_lines(out: &mut String, part: &Value, alone: bool) {
     let member = text(&part["member"]);
     if !member.is_empty() {
-        let _ = writeln!(out, "\nmember {member}: {}", form(text(&part["form"])));
+        let _ = writeln!(out, "\nmember {member}: {}", form_name(text(&part["form"])));
     }
     if part["machine"].is_object() {
         let machine = &part["machine"];
@@ -50,7 +51,9 @@ fn part_lines(out: &mut String, part: &Value, alone: bool) {
     let symbols = ["functions", "slots"]
         .iter()
         .any(|name| !list(&part[*name]).is_empty());
-    if let Some(releases) = part["releases"].as_str() {
+    if text(&part["form"]) == "raw-blob" {
+        // What follows says it all.
+    } else if let Some(releases) = part["releases"].as_str() {
         let _ = writeln!(out, "  era        tvm {}", releases_of(releases));
     } else if part["machine"].is_object() {
         let _ = writeln!(out, "  era        not known: no symbol in it is one of TVM");
@@ -166,7 +169,11 @@ fn details(out: &mut String, module: &Value) {
     };
     let functions = list(&module["functions"]);
     if !functions.is_empty() {
-        let _ = writeln!(out, "\n{title}: {}", count(functions.len(), "function"));
+        let _ = writeln!(
+            out,
+            "\n{title}: {}",
+            count(&functions.len().into(), "function")
+        );
         for function in functions {
             let types: Vec<String> = list(&function["arg_types"]).iter().map(plain).collect();
             let tags: Vec<&str> = list(&function["launch_param_tags"])
@@ -192,7 +199,11 @@ fn details(out: &mut String, module: &Value) {
         titled(out, "constants of each function");
         for (function, variables) in names {
             let variables: Vec<&str> = list(variables).iter().map(text).collect();
-            let _ = writeln!(out, "  {function}: {}", variables.join(", "));
+            let variables = match variables.as_slice() {
+                [] => "(none)".into(),
+                some => some.join(", "),
+            };
+            let _ = writeln!(out, "  {function}: {variables}");
         }
     }
     if let Some(fields) = module["fields"].as_object() {
@@ -286,16 +297,26 @@ fn graph(out: &mut String, graph: &Value) {
     }
     let _ = writeln!(
         out,
-        "\ngraph: {} nodes, {} operators, {} of storage in {} blocks",
-        graph["nodes"],
-        graph["operators"],
+        "\ngraph: {}, {}, {} of storage in {}",
+        count(&graph["nodes"], "node"),
+        count(&graph["operators"], "operator"),
         size(number(&graph["storage"]["bytes"])),
-        graph["storage"]["blocks"],
+        count(&graph["storage"]["blocks"], "block"),
     );
+    let both = [&graph["inputs"], &graph["outputs"]];
+    let names = both.iter().flat_map(|entries| list(entries));
+    let width = names
+        .map(|entry| text(&entry["name"]).len())
+        .filter(|width| *width < 40);
+    let width = width.max().unwrap_or(0);
     let entries = |out: &mut String, what: &str, entries: &Value| {
         for entry in list(entries) {
             let (dtype, shape) = (text(&entry["dtype"]), shape(&entry["shape"]));
-            let _ = writeln!(out, "  {what:<7} {}  {dtype} {shape}", text(&entry["name"]));
+            let _ = writeln!(
+                out,
+                "  {what:<7} {:<width$}  {dtype} {shape}",
+                text(&entry["name"])
+            );
         }
     };
     entries(out, "input", &graph["inputs"]);
@@ -346,36 +367,6 @@ fn names(out: &mut String, what: &str, names: &Value) {
     }
 }
 
-/// The name of a form for people.
-fn form(name: &str) -> &str {
-    match name {
-        "elf-shared" => "ELF shared object",
-        "elf-executable" => "ELF executable",
-        "elf-object" => "ELF object file",
-        "macho-shared" => "Mach-O dynamic library",
-        "macho-executable" => "Mach-O executable",
-        "macho-object" => "Mach-O object file",
-        "macho-fat" => "Mach-O for several machines",
-        "pe-shared" => "PE dynamic library",
-        "pe-executable" => "PE executable",
-        "coff-object" => "COFF object file",
-        "archive" => "static archive",
-        "tar" => "tar archive",
-        "gzip-tar" => "tar archive under gzip",
-        "c-text" => "C text",
-        "raw-blob" => "library binary",
-        "params" => "parameter file",
-        "tensor" => "tensor file",
-        "graph-json" => "graph JSON",
-        "object-json" => "object JSON of 0.20 and before",
-        "ffi-json" => "object JSON of tvm-ffi",
-        "relax-vm" => "Relax VM executable",
-        "relay-vm" => "Relay VM code",
-        "stackvm" => "StackVM module",
-        other => other,
-    }
-}
-
 /// `0.7..0.20` as people say it.
 pub(super) fn releases_of(range: &str) -> String {
     match range.split_once("..") {
@@ -388,10 +379,10 @@ pub(super) fn releases_of(range: &str) -> String {
     }
 }
 
-fn count(count: usize, what: &str) -> String {
-    match count {
+fn count(count: &Value, what: &str) -> String {
+    match number(count) {
         1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
+        count => format!("{count} {what}s"),
     }
 }
 
