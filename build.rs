@@ -8,6 +8,10 @@ use std::{env, fs};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    // Compiled code looks for the C interface among the symbols of the process.
+    if env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "unix") {
+        println!("cargo::rustc-link-arg=-rdynamic");
+    }
     if env::var_os("CARGO_FEATURE_SUITE").is_none() {
         return;
     }

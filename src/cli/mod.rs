@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 good, 1 violations or failed cases, 2 usage or I/O. A closed pipe ends the program quietly.
 
+mod call;
 mod check;
 mod completions;
 mod convert;
@@ -12,6 +13,7 @@ mod extract;
 mod hexdump;
 mod input;
 mod inspect;
+mod numpy_text;
 mod output;
 mod pack;
 mod package;
@@ -54,6 +56,8 @@ enum Command {
     Pack(pack::Args),
     /// Rewrite a library binary in another layout
     Convert(convert::Args),
+    /// Call a function of a compiled library
+    Call(call::Args),
     /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
     Check(check::Args),
     /// Write a completion script for a shell
@@ -115,6 +119,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Extract(args) => extract::run(args),
         Command::Pack(args) => pack::run(args),
         Command::Convert(args) => convert::run(args),
+        Command::Call(args) => call::run(args),
         Command::Check(args) => check::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Testee(args) => testee::run(args),

@@ -16,7 +16,16 @@ pub trait Symbols: Send + Sync {
     fn address(&self, name: &str) -> Option<NonNull<c_void>>;
 
     /// The bytes of the data symbol `name`: no more than belong to it, as far as that can be known.
-    fn bytes(&self, name: &str) -> Result<Option<&[u8]>, Violation>;
+    fn data(&self, name: &str) -> Result<Option<Data<'_>>, Violation>;
+
+    /// The function `name` whose symbols begin with `prefix`. Data is no function.
+    fn function(&self, prefix: &str, name: &str) -> Option<NonNull<c_void>> {
+        let address = self.address(&format!("{prefix}{name}"))?;
+        self.is_code(address).then_some(address)
+    }
+
+    /// Whether what stands at `address` can be executed.
+    fn is_code(&self, address: NonNull<c_void>) -> bool;
 
     /// Whether `bytes` from `address` on may be written, for slots that a loader fills.
     fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool;
@@ -26,6 +35,15 @@ pub trait Symbols: Send + Sync {
 
     /// For messages: the path, or what stands in its place.
     fn describe(&self) -> String;
+}
+
+/// The bytes of a data symbol.
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
+    /// From the symbol on.
+    pub bytes: &'a [u8],
+    /// Whether they end where the symbol does; otherwise where the memory does, and other data may be among them.
+    pub exact: bool,
 }
 
 /// A shared library that this process has opened. It stays mapped until this is dropped.
@@ -70,21 +88,26 @@ impl Symbols for Dso {
         NonNull::new(unsafe { symbol.ok()?.try_as_raw_ptr() }?)
     }
 
-    fn bytes(&self, name: &str) -> Result<Option<&[u8]>, Violation> {
+    fn data(&self, name: &str) -> Result<Option<Data<'_>>, Violation> {
         let Some(address) = self.address(name) else {
             return Ok(None);
         };
         let mapped = room_behind(address);
         let symbol = symbol_size(address).filter(|size| *size > 0);
-        let known = [symbol, mapped].into_iter().flatten().min();
-        let room = known.or_else(|| size_in_file(&self.path, name));
+        let symbol = symbol.or_else(|| size_in_file(&self.path, name).filter(|_| mapped.is_none()));
+        let room = [symbol, mapped].into_iter().flatten().min();
         let room = room.ok_or_else(|| {
             let text = format!("cannot tell where `{name}` of {} ends", self.path.display());
             MOD_18.refused(Kind::Unsupported, text)
         })?;
         // SAFETY: the segment that holds `start` is mapped and readable for at least `room` bytes, as long as `self` is.
         let bytes = unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), room) };
-        Ok(Some(bytes))
+        let exact = symbol == Some(room);
+        Ok(Some(Data { bytes, exact }))
+    }
+
+    fn is_code(&self, address: NonNull<c_void>) -> bool {
+        can_execute(address)
     }
 
     fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool {
@@ -148,11 +171,20 @@ pub(super) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
     }
 }
 
+/// Whether `address` lies in executable memory. Where segments cannot be asked for, it is taken at its word.
+pub(super) fn can_execute(address: NonNull<c_void>) -> bool {
+    match segment(address.as_ptr() as usize) {
+        Some(segment) => segment.executable,
+        None => !cfg!(target_os = "linux"),
+    }
+}
+
 /// A mapped segment of a library.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     end: usize,
     writable: bool,
+    executable: bool,
 }
 
 /// The segment of a loaded library that holds `address` and can be read; asked of the dynamic linker, not of the file.
@@ -185,6 +217,7 @@ fn segment(address: usize) -> Option<Segment> {
         ) -> c_int;
     }
     const LOAD: u32 = 1;
+    const EXECUTE: u32 = 1;
     const WRITE: u32 = 2;
     const READ: u32 = 4;
 
@@ -208,6 +241,7 @@ fn segment(address: usize) -> Option<Segment> {
                 search.found = Some(Segment {
                     end: end as usize,
                     writable: header.flags & WRITE != 0,
+                    executable: header.flags & EXECUTE != 0,
                 });
                 return 1;
             }

@@ -5,19 +5,42 @@
 //! | names that a library and its loader meet under | [`names`] | MOD-01 to MOD-05 |
 //! | an opened library and the bounds of its data | [`dso`] | MOD-18 |
 //! | the system library | [`system`] | MOD-16, MOD-17 |
+//! | the module object and its kinds | [`Module`], [`Kind`] | MOD-10, MOD-15 |
+//! | lookup | [`Module::function`], [`Module::from_environment`] | MOD-08, MOD-09, MOD-13, MOD-14 |
+//! | loading | [`load`], [`register_loader`] | MOD-06, MOD-07, MOD-11, MOD-18 |
+//! | constants | kinds `const_loader` and `metadata` | MOD-19 |
 //! | parallel launch and barrier | [`parallel`] | MOD-20, MOD-21, MOD-24 |
 //! | static initialisation | [`once`] | MOD-22 |
 //! | workspace | [`workspace`] | MOD-23 |
 
+mod constants;
+pub mod context;
 pub mod dso;
+mod kind;
 pub mod last_error;
+pub mod legacy;
+mod library;
+mod load;
+mod loaders;
+mod lookup;
 pub mod names;
+mod object;
 pub mod once;
+mod opaque;
 pub mod parallel;
+mod stream;
 pub mod system;
+mod virtuals;
 pub mod workspace;
 
-pub use dso::{Dso, Symbols};
+pub use dso::{Data, Dso, Symbols};
+pub use kind::{Kind, property, property_mask};
+pub use library::Library;
+pub use load::{LoadError, Loaded, load, load_library, load_symbols, system_library};
+pub use loaders::{Entry, Loader, global_name, has_loader, register_loader};
+pub use names::{Convention, Names};
+pub use object::{Module, ModuleObj};
+pub use opaque::Opaque;
 
 crate::rule::rules! {
     MOD_01 "MOD-01"
@@ -25,9 +48,19 @@ crate::rule::rules! {
     MOD_03 "MOD-03"
     MOD_04 "MOD-04"
     MOD_05 "MOD-05"
+    MOD_06 "MOD-06"
+    MOD_07 "MOD-07"
+    MOD_08 "MOD-08"
+    MOD_09 "MOD-09"
+    MOD_10 "MOD-10"
+    MOD_11 "MOD-11"
+    MOD_13 "MOD-13"
+    MOD_14 "MOD-14"
+    MOD_15 "MOD-15"
     MOD_16 "MOD-16"
     MOD_17 "MOD-17"
     MOD_18 "MOD-18"
+    MOD_19 "MOD-19"
     MOD_20 "MOD-20"
     MOD_21 "MOD-21"
     MOD_22 "MOD-22"

@@ -1,6 +1,6 @@
 //! The names that a library and its loader meet under, release by release.
 
-use super::{MOD_01, MOD_02, MOD_03, MOD_04, MOD_05, Symbols};
+use super::{MOD_01, MOD_03, MOD_04, MOD_05, Symbols};
 use crate::release::Layout;
 
 /// How compiled functions of a library are called.
@@ -173,20 +173,12 @@ pub fn dialect(symbols: &dyn Symbols) -> Layout {
     }
 }
 
-/// The symbol of the function `name` in a library of this dialect (MOD-02).
-pub fn function_symbol(names: &Names, name: &str) -> String {
-    if MOD_02.is_off() {
-        return name.to_owned();
-    }
-    format!("{}{name}", names.prefix)
-}
-
 /// The name that the data symbol of the entry point holds (MOD-04): ASCII up to a NUL, within the symbol.
 pub(super) fn entry_name(symbols: &dyn Symbols, entry: &str) -> Option<String> {
     if MOD_04.is_off() {
         return None;
     }
-    let bytes = symbols.bytes(entry).ok()??;
+    let bytes = symbols.data(entry).ok()??.bytes;
     let length = bytes.iter().position(|byte| *byte == 0)?;
     let name = bytes.get(..length).filter(|name| !name.is_empty())?;
     // A C host exports a function under this name. Machine code is not a name.

@@ -1,5 +1,6 @@
 //! The system library: symbols of statically linked code, registered before anybody asks for them.
 
+use super::dso::Data;
 use super::{MOD_16, MOD_17, Symbols};
 use crate::rule::{Kind, Violation};
 use std::collections::HashMap;
@@ -50,13 +51,6 @@ impl SystemSymbols {
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
-
-    /// The function `name` whose symbols begin with `before`: prefixed first, plain then.
-    pub fn function(&self, before: &str, name: &str) -> Option<NonNull<c_void>> {
-        let prefixed = format!("{before}{}{name}", self.prefix);
-        let found = exact(&prefixed).filter(|_| !MOD_16.is_off());
-        found.or_else(|| exact(&format!("{before}{name}")))
-    }
 }
 
 impl Symbols for SystemSymbols {
@@ -66,7 +60,7 @@ impl Symbols for SystemSymbols {
     }
 
     /// A registered symbol has no size. It lies in the executable or a library, whose segment bounds it.
-    fn bytes(&self, name: &str) -> Result<Option<&[u8]>, Violation> {
+    fn data(&self, name: &str) -> Result<Option<Data<'_>>, Violation> {
         let Some(address) = self.address(name) else {
             return Ok(None);
         };
@@ -76,7 +70,20 @@ impl Symbols for SystemSymbols {
         })?;
         // SAFETY: mapped and readable for `room` bytes; statically linked code is never unmapped.
         let bytes = unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), room) };
-        Ok(Some(bytes))
+        Ok(Some(Data {
+            bytes,
+            exact: false,
+        }))
+    }
+
+    fn function(&self, before: &str, name: &str) -> Option<NonNull<c_void>> {
+        let prefixed = format!("{before}{}{name}", self.prefix);
+        let found = exact(&prefixed).filter(|_| !MOD_16.is_off());
+        found.or_else(|| exact(&format!("{before}{name}")))
+    }
+
+    fn is_code(&self, address: NonNull<c_void>) -> bool {
+        super::dso::can_execute(address)
     }
 
     fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool {

@@ -1,24 +1,103 @@
-//! What libraries and modules register and look up.
+//! The functions of the tvm-ffi interface that compiled code of 0.22 on calls to find its way (`c_env_api.h`).
+//!
+//! No logic lives here; see [`crate::module`].
 
 use super::enter;
-use crate::module::system;
-use std::ffi::{CStr, c_char, c_void};
+use crate::function::Error;
+use crate::module::{Module, context, system};
+use crate::release::Release;
+use crate::value::header::Header;
+use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// Registers a symbol of the system library; another address for a known name replaces it with a warning.
+/// # Safety
+///
+/// `name` must be a C string.
+unsafe fn text<'a>(name: *const c_char) -> Result<&'a str, Error> {
+    if name.is_null() {
+        return Err(Error::new("ValueError", "the name is null"));
+    }
+    // SAFETY: says the caller.
+    let name = unsafe { CStr::from_ptr(name) };
+    name.to_str()
+        .map_err(|_| Error::new("ValueError", "the name is not UTF-8"))
+}
+
+/// The function that compiled code of the library with `context` means by `name` (MOD-13). The handle is borrowed.
 ///
 /// # Safety
-/// `name` is a C string; `symbol` stays for the life of the process.
+///
+/// `context` must be what a loader wrote into the library's context symbol, `name` a C string, `out` a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIEnvModLookupFromImports(
+    context: *mut c_void,
+    name: *const c_char,
+    out: *mut *mut Header,
+) -> c_int {
+    enter(|| {
+        // SAFETY: says the caller.
+        let (module, name) = unsafe { (Module::from_context(context), text(name)?) };
+        let module = module.ok_or_else(|| {
+            Error::new("RuntimeError", "this library has no module to look through")
+        })?;
+        let function = module.from_environment(name, Release::LAST)?;
+        module.keep_alive(&function);
+        // SAFETY: says the caller.
+        unsafe { out.write(function.as_object().as_ptr()) };
+        Ok(())
+    })
+}
+
+/// From now on libraries with a data symbol `name` get `address` written there (MOD-05).
+///
+/// # Safety
+///
+/// `name` must be a C string, `address` stay valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterContextSymbol(
+    name: *const c_char,
+    address: *mut c_void,
+) -> c_int {
+    enter(|| {
+        // SAFETY: says the caller.
+        context::register(unsafe { text(name) }?, address);
+        Ok(())
+    })
+}
+
+/// Puts a statically linked symbol into the system library (MOD-16).
+///
+/// # Safety
+///
+/// `name` must be a C string, `address` stay valid for the life of the process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterSystemLibSymbol(
     name: *const c_char,
-    symbol: *mut c_void,
-) -> i32 {
+    address: *mut c_void,
+) -> c_int {
     enter(|| {
         // SAFETY: says the caller.
-        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
-        if system::register(&name, symbol) {
-            eprintln!("Warning: SystemLib symbol {name} is overridden with a different address");
+        let name = unsafe { text(name) }?;
+        if system::register(name, address) {
+            eprintln!(
+                "warning: the system library symbol `{name}` is registered again, at another address"
+            );
         }
         Ok(())
     })
 }
+
+/// The functions of this interface that have a slot, with their addresses.
+pub(crate) const SLOTS: &[crate::capi::SlotFunction] = &[
+    ("TVMFFIFunctionCall", || {
+        super::function::TVMFFIFunctionCall as *mut c_void
+    }),
+    ("TVMFFIErrorSetRaisedFromCStr", || {
+        super::error::TVMFFIErrorSetRaisedFromCStr as *mut c_void
+    }),
+    ("TVMFFIHandleInitOnce", || {
+        super::object::TVMFFIHandleInitOnce as *mut c_void
+    }),
+    ("TVMFFIEnvModLookupFromImports", || {
+        TVMFFIEnvModLookupFromImports as *mut c_void
+    }),
+];

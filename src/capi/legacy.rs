@@ -1,0 +1,616 @@
+//! The C interface of 0.8 to 0.20 (`tvm/runtime/c_runtime_api.h`), declared in `include/tvm_c_runtime_api.h`.
+//!
+//! No logic lives here. Every function returns 0, or -1 with a text that [`TVMGetLastError`] gives on the same thread.
+//! Handles of modules, functions and objects are the objects of this crate; handles of arrays are the addresses of
+//! their descriptions, as in every release of that time.
+
+use crate::function::{Error, Function, from_panic, registry};
+use crate::module::legacy::{self as convention, argument, give_result, view};
+use crate::module::{self, Module, last_error};
+use crate::value::header::{Header, dec_ref, inc_ref};
+use crate::value::legacy::TVMValue;
+use crate::value::{Any, AnyView, types};
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+type Handle = *mut c_void;
+
+/// A callback of C: arguments, where its result goes, and what it was made with.
+pub type TVMPackedCFunc = unsafe extern "C-unwind" fn(
+    args: *mut TVMValue,
+    codes: *mut c_int,
+    count: c_int,
+    result: Handle,
+    resource: *mut c_void,
+) -> c_int;
+
+/// Ends the resource of a callback.
+pub type TVMPackedCFuncFinalizer = unsafe extern "C-unwind" fn(resource: *mut c_void);
+
+thread_local! {
+    /// Strings that were given out, valid until the next call of the same function on this thread.
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept { result: Any::none(), names: Vec::new(), pointers: Vec::new() }) };
+}
+
+struct Kept {
+    result: Any,
+    names: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+/// Runs `body` at the boundary: its error or panic becomes the text of this thread's last failure.
+pub(super) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(error)) => error,
+        Err(panic) => from_panic(&*panic),
+    };
+    report(&error);
+    -1
+}
+
+/// Leaves the error as text. The kind stands in front, as frontends of that time take it apart.
+fn report(error: &Error) {
+    let (kind, message) = (error.kind(), error.message());
+    if message.starts_with(kind) {
+        last_error::set(message);
+    } else {
+        last_error::set(&format!("{kind}: {message}"));
+    }
+}
+
+/// # Safety
+///
+/// `text` must be null or a C string.
+unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Error> {
+    if text.is_null() {
+        return Err(Error::new("ValueError", format!("{what} is null")));
+    }
+    // SAFETY: says the caller.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str()
+        .map_err(|_| Error::new("ValueError", format!("{what} is not UTF-8")))
+}
+
+/// # Safety
+///
+/// `place` must be null or valid for a write.
+unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Error> {
+    if place.is_null() {
+        return Err(Error::new("ValueError", "the place for the result is null"));
+    }
+    // SAFETY: says the caller.
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+/// The views of `count` arguments.
+///
+/// # Safety
+///
+/// `values` and `codes` must hold that many, live for `'a`.
+unsafe fn views<'a>(
+    values: *const TVMValue,
+    codes: *const c_int,
+    count: c_int,
+) -> Result<Vec<AnyView<'a>>, Error> {
+    let count = usize::try_from(count)
+        .map_err(|_| Error::new("ValueError", "a negative number of arguments"))?;
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: says the caller.
+    let (values, codes) = unsafe {
+        (
+            std::slice::from_raw_parts(values, count),
+            std::slice::from_raw_parts(codes, count),
+        )
+    };
+    // SAFETY: the code beside each value says which member was written.
+    let each = values
+        .iter()
+        .zip(codes)
+        .map(|(value, code)| unsafe { view(*value, *code) });
+    each.collect()
+}
+
+/// The text of the last failure on this thread; empty when there was none.
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMGetLastError() -> *const c_char {
+    last_error::pointer()
+}
+
+/// Leaves `message` as the failure of this thread: what a callback does before it returns -1.
+///
+/// # Safety
+///
+/// `message` must be a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMAPISetLastError(message: *const c_char) {
+    if message.is_null() {
+        return;
+    }
+    // SAFETY: says the caller.
+    let message = unsafe { CStr::from_ptr(message) };
+    last_error::set(&message.to_string_lossy());
+}
+
+/// Loads a module from a file; `format` is ignored, the extension says what it is.
+///
+/// # Safety
+///
+/// Both texts must be C strings, `out` a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMModLoadFromFile(
+    file_name: *const c_char,
+    _format: *const c_char,
+    out: *mut Handle,
+) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        let path = unsafe { text(file_name, "the file name") }?;
+        let module = module::load(path)?;
+        // SAFETY: says the caller.
+        unsafe { put(out, module.into_object().into_raw().cast()) }
+    })
+}
+
+/// Makes `module` import `dependency`.
+///
+/// # Safety
+///
+/// Both must be handles of modules.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMModImport(module: Handle, dependency: Handle) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        let (module, dependency) =
+            unsafe { (convention::module(module)?, convention::module(dependency)?) };
+        module.import(dependency)
+    })
+}
+
+/// The function `name` of a module; a null handle when there is none.
+///
+/// # Safety
+///
+/// `module` must be the handle of a module, `name` a C string, `out` a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMModGetFunction(
+    module: Handle,
+    name: *const c_char,
+    query_imports: c_int,
+    out: *mut Handle,
+) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        let (module, name) = unsafe { (convention::module(module)?, text(name, "the name")?) };
+        let function = module.function(name, query_imports != 0)?;
+        let handle = function.map_or(ptr::null_mut(), |function| {
+            function.into_object().into_raw()
+        });
+        // SAFETY: says the caller.
+        unsafe { put(out, handle.cast()) }
+    })
+}
+
+/// Gives a module back.
+///
+/// # Safety
+///
+/// `module` must be a handle that the caller owns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMModFree(module: Handle) -> c_int {
+    // SAFETY: says the caller.
+    unsafe { TVMObjectFree(module) }
+}
+
+/// Gives a function back.
+///
+/// # Safety
+///
+/// `function` must be a handle that the caller owns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFuncFree(function: Handle) -> c_int {
+    // SAFETY: says the caller.
+    unsafe { TVMObjectFree(function) }
+}
+
+/// Calls a function. A string in the result is valid until the next call on this thread; a handle in it belongs to the caller.
+///
+/// # Safety
+///
+/// `function` must be the handle of a function, `values` and `codes` hold `count` arguments, the last two be places for the
+/// result.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFuncCall(
+    function: Handle,
+    values: *mut TVMValue,
+    codes: *mut c_int,
+    count: c_int,
+    result: *mut TVMValue,
+    result_code: *mut c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        let (function, args) = unsafe {
+            (
+                convention::function(function)?,
+                views(values, codes, count)?,
+            )
+        };
+        let returned = function.call(&args)?;
+        let mut kept = Any::none();
+        let (value, code) = if is_text(&returned) {
+            // Into its place first: a short string is read where it lies.
+            KEPT.with_borrow_mut(|all| give_result(returned, &mut all.result))?
+        } else {
+            give_result(returned, &mut kept)?
+        };
+        // SAFETY: says the caller; compiled code that wants no result passes places all the same.
+        unsafe {
+            put(result, value)?;
+            put(result_code, code)
+        }
+    })
+}
+
+fn is_text(value: &Any) -> bool {
+    use crate::value::index;
+    matches!(value.type_index(), index::SMALL_STR | index::STR)
+}
+
+/// Sets the result of a callback; the value is copied, a handle counted.
+///
+/// # Safety
+///
+/// `result` must be what the callback was given, and `value` and `code` hold `count` values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMCFuncSetReturn(
+    result: Handle,
+    value: *mut TVMValue,
+    code: *mut c_int,
+    count: c_int,
+) -> c_int {
+    guard(|| {
+        if count != 1 {
+            return Err(Error::new(
+                "ValueError",
+                format!("a callback returns 1 value, not {count}"),
+            ));
+        }
+        // SAFETY: says the caller.
+        let returned = unsafe { views(value, code, 1) }?;
+        // SAFETY: the handle of a result is an `Any` of the callback's caller.
+        unsafe { *result.cast::<Any>() = returned[0].to_any() };
+        Ok(())
+    })
+}
+
+/// Turns an argument of a callback into a value that it owns.
+///
+/// # Safety
+///
+/// `value` and `code` must hold one argument of the callback.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMCbArgToReturn(value: *mut TVMValue, code: *mut c_int) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        let owned = unsafe { views(value, code, 1) }?[0].to_any();
+        if is_text(&owned) {
+            return Ok(());
+        }
+        let mut kept = Any::none();
+        let (now, now_code) = give_result(owned, &mut kept)?;
+        // SAFETY: says the caller.
+        unsafe {
+            put(value, now)?;
+            put(code, now_code)
+        }
+    })
+}
+
+/// Makes a function of a callback.
+///
+/// # Safety
+///
+/// `callback` must be callable with `resource` from any thread until `finish` was called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFuncCreateFromCFunc(
+    callback: TVMPackedCFunc,
+    resource: *mut c_void,
+    finish: Option<TVMPackedCFuncFinalizer>,
+    out: *mut Handle,
+) -> c_int {
+    guard(|| {
+        let resource = Resource { resource, finish };
+        let function = Function::from_packed(move |args| {
+            let resource = &resource;
+            let pairs: Result<Vec<(TVMValue, c_int)>, Error> = args.iter().map(argument).collect();
+            let (mut values, mut codes): (Vec<TVMValue>, Vec<c_int>) = pairs?.into_iter().unzip();
+            let mut result = Any::none();
+            last_error::take();
+            // SAFETY: says the caller; the arrays hold the arguments, `result` is what `TVMCFuncSetReturn` expects.
+            let returned = unsafe {
+                callback(
+                    values.as_mut_ptr(),
+                    codes.as_mut_ptr(),
+                    c_int::try_from(args.len()).unwrap_or(c_int::MAX),
+                    (&raw mut result).cast(),
+                    resource.resource,
+                )
+            };
+            if returned == 0 {
+                Ok(result)
+            } else {
+                Err(convention::failure(returned))
+            }
+        });
+        // SAFETY: says the caller.
+        unsafe { put(out, function.into_object().into_raw().cast()) }
+    })
+}
+
+struct Resource {
+    resource: *mut c_void,
+    finish: Option<TVMPackedCFuncFinalizer>,
+}
+
+// SAFETY: whoever made the callback vouches that its resource may be used from any thread.
+unsafe impl Send for Resource {}
+// SAFETY: as above.
+unsafe impl Sync for Resource {}
+
+impl Drop for Resource {
+    fn drop(&mut self) {
+        if let Some(finish) = self.finish {
+            // SAFETY: called once, when nobody can call the callback any more.
+            unsafe { finish(self.resource) }
+        }
+    }
+}
+
+/// Registers a global function.
+///
+/// # Safety
+///
+/// `name` must be a C string, `function` the handle of a function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFuncRegisterGlobal(
+    name: *const c_char,
+    function: Handle,
+    override_existing: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        let (name, function) =
+            unsafe { (text(name, "the name")?, convention::function(function)?) };
+        registry::register(name, function, override_existing != 0)
+    })
+}
+
+/// The global function `name`; a null handle when there is none.
+///
+/// # Safety
+///
+/// `name` must be a C string, `out` a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFuncGetGlobal(name: *const c_char, out: *mut Handle) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        let found = registry::lookup(unsafe { text(name, "the name") }?);
+        let handle = found.map_or(ptr::null_mut(), |function| {
+            function.into_object().into_raw()
+        });
+        // SAFETY: says the caller.
+        unsafe { put(out, handle.cast()) }
+    })
+}
+
+/// The names of all global functions, valid until the next call of this on the same thread.
+///
+/// # Safety
+///
+/// Both must be places for the result.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFuncListGlobalNames(
+    out_size: *mut c_int,
+    out_array: *mut *const *const c_char,
+) -> c_int {
+    guard(|| {
+        let names = registry::names()
+            .into_iter()
+            .filter_map(|name| CString::new(name).ok())
+            .collect();
+        let (count, pointers) = KEPT.with_borrow_mut(|kept| {
+            kept.names = names;
+            kept.pointers = kept.names.iter().map(|name| name.as_ptr()).collect();
+            (kept.pointers.len(), kept.pointers.as_ptr())
+        });
+        // SAFETY: says the caller.
+        unsafe {
+            put(out_size, c_int::try_from(count).unwrap_or(c_int::MAX))?;
+            put(out_array, pointers)
+        }
+    })
+}
+
+/// Removes a global function.
+///
+/// # Safety
+///
+/// `name` must be a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMFuncRemoveGlobal(name: *const c_char) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        registry::remove(unsafe { text(name, "the name") }?);
+        Ok(())
+    })
+}
+
+/// The index of an object's type.
+///
+/// # Safety
+///
+/// `object` must be the handle of an object, `out` a place for the index.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectGetTypeIndex(object: Handle, out: *mut c_uint) -> c_int {
+    guard(|| {
+        if object.is_null() {
+            return Err(Error::new("ValueError", "a null handle"));
+        }
+        // SAFETY: says the caller.
+        let type_index = unsafe { (*object.cast::<Header>()).type_index };
+        // SAFETY: says the caller.
+        unsafe { put(out, type_index.unsigned_abs()) }
+    })
+}
+
+/// The index of a type key.
+///
+/// # Safety
+///
+/// `key` must be a C string, `out` a place for the index.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectTypeKey2Index(key: *const c_char, out: *mut c_uint) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        let key = unsafe { text(key, "the type key") }?;
+        let found = types::index_of(key).ok_or_else(|| {
+            Error::new(
+                "ValueError",
+                format!("Cannot find type {key}: it is not registered"),
+            )
+        })?;
+        // SAFETY: says the caller.
+        unsafe { put(out, found.unsigned_abs()) }
+    })
+}
+
+/// The key of a type index, as memory of C's `malloc` that the caller frees.
+///
+/// # Safety
+///
+/// `out` must be a place for the text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectTypeIndex2Key(
+    type_index: c_uint,
+    out: *mut *mut c_char,
+) -> c_int {
+    guard(|| {
+        let known = c_int::try_from(type_index).ok().and_then(types::info);
+        let known = known.ok_or_else(|| {
+            Error::new(
+                "ValueError",
+                format!("type index {type_index} is not registered"),
+            )
+        })?;
+        // SAFETY: says the caller.
+        unsafe { put(out, c_copy(known.key().as_bytes())) }
+    })
+}
+
+/// Whether `child` is `parent` or derives from it.
+///
+/// # Safety
+///
+/// `out` must be a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectDerivedFrom(child: u32, parent: u32, out: *mut c_int) -> c_int {
+    guard(|| {
+        let both = (c_int::try_from(child), c_int::try_from(parent));
+        let derived = matches!(both, (Ok(child), Ok(parent)) if child == parent || types::is_instance(child, parent));
+        // SAFETY: says the caller.
+        unsafe { put(out, c_int::from(derived)) }
+    })
+}
+
+/// Counts a reference of an object.
+///
+/// # Safety
+///
+/// `object` must be null or the handle of an object.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectRetain(object: Handle) -> c_int {
+    // SAFETY: says the caller.
+    unsafe { inc_ref(object.cast()) };
+    0
+}
+
+/// Gives an object back.
+///
+/// # Safety
+///
+/// `object` must be null or a handle that the caller owns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectFree(object: Handle) -> c_int {
+    // SAFETY: says the caller.
+    guard(|| unsafe {
+        dec_ref(object.cast());
+        Ok(())
+    })
+}
+
+/// The function that compiled code of `module` means by `name`. The handle is borrowed: the module keeps it (MOD-13).
+///
+/// # Safety
+///
+/// `module` must be what a loader wrote into the library's context, `name` a C string, `out` a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
+    module: Handle,
+    name: *const c_char,
+    out: *mut Handle,
+) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        let (module, name) = unsafe {
+            (
+                Module::from_context_or_handle(module),
+                text(name, "the name")?,
+            )
+        };
+        let module = module.ok_or_else(|| {
+            Error::new("RuntimeError", "this library has no module to look through")
+        })?;
+        let function = module.from_environment(name, convention::SPOKEN)?;
+        module.keep_alive(&function);
+        // SAFETY: says the caller.
+        unsafe { put(out, function.as_object().as_ptr().cast()) }
+    })
+}
+
+/// Takes note of nothing: hooks of the Python frontend of 0.8 to 0.20 are not called by this crate.
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMBackendRegisterEnvCAPI(_name: *const c_char, _address: *mut c_void) -> c_int {
+    0
+}
+
+/// The functions of this file that have a slot, with their addresses.
+pub(super) const SLOTS: &[super::SlotFunction] = &[
+    ("TVMFuncCall", || TVMFuncCall as *mut c_void),
+    ("TVMAPISetLastError", || TVMAPISetLastError as *mut c_void),
+    ("TVMBackendGetFuncFromEnv", || {
+        TVMBackendGetFuncFromEnv as *mut c_void
+    }),
+];
+
+unsafe extern "C" {
+    fn malloc(size: usize) -> *mut c_void;
+}
+
+/// A copy with a NUL behind, from C's allocator.
+fn c_copy(bytes: &[u8]) -> *mut c_char {
+    // SAFETY: the block holds the bytes and the NUL.
+    unsafe {
+        let copy = malloc(bytes.len() + 1).cast::<u8>();
+        if !copy.is_null() {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), copy, bytes.len());
+            copy.add(bytes.len()).write(0);
+        }
+        copy.cast()
+    }
+}

@@ -1,0 +1,136 @@
+//! What a kind of module does, and what each known kind promises.
+
+use super::{MOD_15, Module};
+use crate::function::{Error, Function};
+use crate::release::Release;
+
+/// Bits of the property mask (MOD-15).
+pub mod property {
+    /// Its bytes can be saved and read back.
+    pub const SERIALIZABLE: u32 = 1;
+    /// Its functions can be called.
+    pub const RUNNABLE: u32 = 2;
+    /// It goes into a library as code, not as bytes.
+    pub const EXPORTABLE: u32 = 4;
+}
+
+/// What a kind of module does. Implement it to bring a kind of your own:
+///
+/// ```
+/// use tvmspec::function::{Error, Function};
+/// use tvmspec::module::{Kind, Module};
+///
+/// struct Doubler;
+///
+/// impl Kind for Doubler {
+///     fn kind(&self) -> &str {
+///         "doubler"
+///     }
+///
+///     fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>, Error> {
+///         Ok((name == "double").then(|| Function::from_typed(|x: i64| x * 2)))
+///     }
+/// }
+///
+/// let module = Module::new(Doubler);
+/// let double = module.function("double", false).unwrap().unwrap();
+/// assert_eq!(i64::try_from(&double.call(&[21i64.into()]).unwrap()).unwrap(), 42);
+/// ```
+///
+/// A function that is returned must keep `module` alive if it needs anything of it: clone the handle into it (MOD-12).
+pub trait Kind: Send + Sync + 'static {
+    /// The name of the kind: `library`, `cuda`, ... (`type_key` up to 0.21).
+    fn kind(&self) -> &str;
+
+    /// Bits of [`property`].
+    fn property_mask(&self) -> u32 {
+        property_mask(self.kind(), Release::LAST, true)
+    }
+
+    /// The module's own function `name`; `None` when it has none. An error ends the whole lookup.
+    fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error>;
+
+    /// Whether there is a function `name`, where that can be told without making it.
+    fn implements(&self, module: &Module, name: &str) -> Result<bool, Error> {
+        Ok(self.function(module, name)?.is_some())
+    }
+
+    /// Source text in `format`, the default format when empty; empty when there is none.
+    fn source(&self, _format: &str) -> Result<String, Error> {
+        Ok(String::new())
+    }
+
+    /// The payload that a loader of this kind reads back.
+    fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
+        Err(cannot(self.kind(), "does not support SaveToBytes"))
+    }
+
+    /// Writes to a file in `format`.
+    fn write_to_file(&self, _path: &str, _format: &str) -> Result<(), Error> {
+        Err(cannot(self.kind(), "does not support WriteToFile"))
+    }
+
+    /// The formats that [`Kind::write_to_file`] knows.
+    fn write_formats(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// JSON metadata of the function `name` (libraries of 0.22 on).
+    fn metadata(&self, _module: &Module, _name: &str) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    /// Documentation of the function `name` (libraries of 0.22 on).
+    fn doc(&self, _module: &Module, _name: &str) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    /// This, if it is the module of a shared object.
+    #[doc(hidden)]
+    fn as_library(&self) -> Option<&super::Library> {
+        None
+    }
+
+    /// For whoever asks why: what stands in the way of running this module, if anything.
+    fn hindrance(&self) -> Option<String> {
+        None
+    }
+}
+
+fn cannot(kind: &str, what: &str) -> Error {
+    Error::new("RuntimeError", format!("Module[{kind}] {what}"))
+}
+
+/// The property mask of `kind` as `release` defines it; 0 for kinds that are not listed (MOD-15).
+///
+/// `runs` says whether its runtime is there: device modules without one can be stored and no more.
+pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
+    use property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
+    if MOD_15.is_off() {
+        return 0;
+    }
+    let device = SERIALIZABLE | if runs { RUNNABLE } else { 0 };
+    match kind {
+        "library" => SERIALIZABLE | RUNNABLE,
+        "llvm" => RUNNABLE | EXPORTABLE,
+        "c" | "static_library" if release < Release::of(14) => EXPORTABLE,
+        "c" | "static_library" => SERIALIZABLE | EXPORTABLE,
+        "hexagon" if release < Release::of(24) => SERIALIZABLE | RUNNABLE | EXPORTABLE,
+        "cuda" | "opencl" | "metal" | "hip" | "hsaco" | "vulkan" | "hexagon" | "coreml"
+        | "torch" | "dnnl_json" | "arm_compute_lib" | "tensorrt" | "bnns_json" | "clml"
+        | "cublas_json" | "cudnn_json" | "msc_tensorrt" | "nnapi" | "hipblas_json" | "mrvl_sim"
+        | "mrvl_hw" | "VitisAIRuntime" => device,
+        "webgpu"
+        | "const_loader"
+        | "metadata"
+        | "metadata_module"
+        | "GraphExecutorFactory"
+        | "GraphRuntimeFactory"
+        | "AotExecutorFactory"
+        | "VMExecutable"
+        | "relax.Executable"
+        | "relax.VMExecutable" => SERIALIZABLE,
+        "GraphExecutor" | "AotExecutor" | "rpc" | "stackvm" => RUNNABLE,
+        _ => 0,
+    }
+}

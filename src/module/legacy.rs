@@ -1,0 +1,262 @@
+//! Calls across the boundary to the convention of 0.2 to 0.20: values of 8 bytes, type codes beside them.
+//!
+//! Handles of that convention are objects of this crate: a function, module or object handle is the address of the
+//! object, a tensor handle the address of the description inside it.
+
+use super::{Module, last_error};
+use crate::function::{Error, Function, raised, take_raised};
+use crate::release::Release;
+use crate::rule;
+use crate::value::header::{Header, ObjectRef};
+use crate::value::legacy::{TVMValue, argument_of, code, view_of};
+use crate::value::{Any, AnyView, Payload, RawAny, VAL_19, index};
+use std::ffi::{c_int, c_void};
+
+/// A compiled function up to 0.20: values, codes, count, result, result code, resource. Up to 0.6 the last three are missing.
+pub type PackedC = unsafe extern "C-unwind" fn(
+    args: *const TVMValue,
+    codes: *const c_int,
+    count: c_int,
+    result: *mut TVMValue,
+    result_code: *mut c_int,
+    resource: *mut c_void,
+) -> c_int;
+
+/// The release whose codes are produced: the last one that had them.
+pub const SPOKEN: Release = Release::of(20);
+
+/// Zeroed values behind the arguments: code of a C host does not count them, and reads the ones it expects.
+const SLACK: usize = 8;
+
+/// Calls `function` with `args`.
+///
+/// # Errors
+///
+/// An argument that the convention cannot express; and what the function left as the failure of this thread.
+///
+/// # Safety
+///
+/// `function` must follow the convention.
+pub unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let room = args.len() + SLACK;
+    let mut values = vec![TVMValue::ZERO; room];
+    let mut codes = vec![code::NULL; room];
+    for (at, arg) in args.iter().enumerate() {
+        (values[at], codes[at]) = argument(arg)?;
+    }
+    let mut result = TVMValue::ZERO;
+    let mut result_code = code::NULL;
+    last_error::take();
+    let count =
+        c_int::try_from(args.len()).map_err(|_| Error::new("ValueError", "too many arguments"))?;
+    // SAFETY: the caller vouches for the function; the arrays hold `count` arguments, which live through `args`.
+    let returned = unsafe {
+        function(
+            values.as_ptr(),
+            codes.as_ptr(),
+            count,
+            &raw mut result,
+            &raw mut result_code,
+            std::ptr::null_mut(),
+        )
+    };
+    if returned != 0 {
+        return Err(failure(returned));
+    }
+    // SAFETY: the callee wrote the result that its code names, and owns nothing of it any more.
+    unsafe { take_result(result, result_code) }
+}
+
+/// What a function that returned `code` left behind, in either era's place.
+pub fn failure(code: c_int) -> Error {
+    match last_error::take() {
+        Some(text) => Error::new(error_kind(&text), &text),
+        None => take_raised().unwrap_or_else(|| match code {
+            -2 => raised(code),
+            _ => Error::new(
+                "RuntimeError",
+                format!("a compiled function returned {code} and left no message"),
+            ),
+        }),
+    }
+}
+
+/// Compiled code of the old convention has no error kinds. From 0.8 on the text may begin with one: `ValueError: ...`.
+fn error_kind(text: &str) -> &str {
+    const KINDS: [&str; 7] = [
+        "ValueError",
+        "TypeError",
+        "RuntimeError",
+        "AttributeError",
+        "IndexError",
+        "KeyError",
+        "AssertionError",
+    ];
+    let head = text.split(':').next().unwrap_or_default();
+    KINDS
+        .into_iter()
+        .find(|kind| *kind == head)
+        .unwrap_or("RuntimeError")
+}
+
+/// An argument for a callee of the old convention; borrows from `view`.
+pub fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int), Error> {
+    let raw = view.as_raw();
+    let handle = |code| {
+        Ok((
+            TVMValue {
+                v_handle: raw.ptr(),
+            },
+            code,
+        ))
+    };
+    match raw.type_index {
+        index::FUNCTION => handle(code::FUNCTION),
+        index::MODULE => handle(code::MODULE),
+        index::SMALL_STR => {
+            // The characters of a small string lie in the cell itself and end in NUL there.
+            let text = std::ptr::from_ref(raw)
+                .cast::<u8>()
+                .wrapping_add(std::mem::offset_of!(RawAny, payload));
+            Ok((TVMValue { v_str: text.cast() }, code::STR))
+        }
+        index::TENSOR | index::STR => argument_of(view, SPOKEN).map_err(Error::from),
+        other if other >= index::OBJECT_BEGIN => handle(code::OBJECT),
+        _ => argument_of(view, SPOKEN).map_err(Error::from),
+    }
+}
+
+/// An argument that arrived in the old convention; borrows what it points to.
+///
+/// # Safety
+///
+/// `value` is what `code` says, and lives for `'a`; handles are objects of this process.
+pub unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a>, Error> {
+    // SAFETY: the caller says which member was written.
+    let pointer = || unsafe { value.v_handle };
+    let object = |pointer: *mut c_void| match pointer.cast::<Header>() {
+        // SAFETY: a handle is a live object, says the caller.
+        object if !object.is_null() => unsafe {
+            let type_index = (*object).type_index;
+            AnyView::from_raw(RawAny::of(type_index, Payload { ptr: object.cast() }))
+        },
+        _ => AnyView::none(),
+    };
+    Ok(match code {
+        code::OBJECT | code::MODULE | code::FUNCTION => object(pointer()),
+        // The handle of a tensor is its description, which stands behind the header.
+        code::NDARRAY if !pointer().is_null() => object(
+            pointer()
+                .cast::<u8>()
+                .wrapping_sub(size_of::<Header>())
+                .cast(),
+        ),
+        code::NDARRAY => AnyView::none(),
+        code::RVALUE => {
+            // SAFETY: the address of an object slot that the callee may empty; the view lives for `'a`.
+            unsafe { AnyView::from_raw(RawAny::of(index::RVALUE_REF, Payload { ptr: pointer() })) }
+        }
+        // SAFETY: passed on.
+        _ => unsafe { view_of(value, code) }.map_err(Error::from)?,
+    })
+}
+
+/// A result of the old convention, with the reference that it carries.
+///
+/// # Safety
+///
+/// As [`view`]; a handle carries one reference, which moves into the result. A string is copied.
+pub unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any, Error> {
+    // SAFETY: passed on.
+    let view = unsafe { view(value, code) }?;
+    if !matches!(
+        code,
+        code::OBJECT | code::MODULE | code::FUNCTION | code::NDARRAY
+    ) || view.is_none()
+    {
+        return Ok(view.to_any());
+    }
+    // SAFETY: the callee gave the reference away.
+    Ok(unsafe { Any::from_raw(*view.as_raw()) })
+}
+
+/// A result for a caller of the old convention. Strings and bytes are left in `keep`, which the caller holds until the
+/// next call on this thread.
+pub fn give_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_int), Error> {
+    let raw = *result.as_raw();
+    let code = match raw.type_index {
+        index::FUNCTION => code::FUNCTION,
+        index::MODULE => code::MODULE,
+        index::TENSOR => {
+            let handle = result
+                .into_raw()
+                .ptr()
+                .cast::<u8>()
+                .wrapping_add(size_of::<Header>());
+            return Ok((
+                TVMValue {
+                    v_handle: handle.cast(),
+                },
+                code::NDARRAY,
+            ));
+        }
+        index::SMALL_STR | index::STR | index::SMALL_BYTES | index::BYTES => {
+            *keep = result;
+            return text_result(keep);
+        }
+        other if other >= index::OBJECT_BEGIN => code::OBJECT,
+        _ => return argument_of(&result.view(), SPOKEN).map_err(Error::from),
+    };
+    Ok((
+        TVMValue {
+            v_handle: result.into_raw().ptr(),
+        },
+        code,
+    ))
+}
+
+fn text_result(kept: &Any) -> Result<(TVMValue, c_int), Error> {
+    match kept.type_index() {
+        index::SMALL_STR | index::STR => {
+            let at = std::ptr::from_ref(kept).cast::<AnyView<'_>>();
+            // SAFETY: `Any` and `AnyView` are both transparent over one cell; the view is used while `kept` is borrowed.
+            argument(unsafe { &*at })
+        }
+        _ => Err(VAL_19
+            .refused(
+                rule::Kind::Unsupported,
+                "bytes as a result have no place to live in before 0.21",
+            )
+            .into()),
+    }
+}
+
+/// The module behind a handle of the old convention.
+///
+/// # Safety
+///
+/// `handle` must be null or a live object.
+pub unsafe fn module(handle: *mut c_void) -> Result<Module, Error> {
+    // SAFETY: says the caller.
+    let object = unsafe { borrowed(handle) }?;
+    Module::from_object(object).map_err(|_| Error::new("TypeError", "the handle is no module"))
+}
+
+/// The function behind a handle of the old convention.
+///
+/// # Safety
+///
+/// As [`module`].
+pub unsafe fn function(handle: *mut c_void) -> Result<Function, Error> {
+    // SAFETY: says the caller.
+    let object = unsafe { borrowed(handle) }?;
+    Function::from_object(object).map_err(|_| Error::new("TypeError", "the handle is no function"))
+}
+
+unsafe fn borrowed(handle: *mut c_void) -> Result<ObjectRef, Error> {
+    if handle.is_null() {
+        return Err(Error::new("ValueError", "a null handle"));
+    }
+    // SAFETY: live, says the caller.
+    Ok(unsafe { ObjectRef::retain(handle.cast()) })
+}

@@ -1,0 +1,158 @@
+//! The module of a shared object: its exported functions, in either convention.
+
+use super::context::Written;
+use super::names::{self, Convention, Entry, Names};
+use super::{Kind, Module, Symbols, legacy};
+use crate::function::{Error, Function, SafeCall, raised};
+use crate::value::{Any, AnyView, RawAny, Str};
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+
+/// The kind `library`.
+pub struct Library {
+    // Before `symbols`: it writes into the library when it goes.
+    _context: Arc<OnceLock<Written>>,
+    symbols: Arc<dyn Symbols>,
+    names: Names,
+}
+
+impl Library {
+    /// The functions that `symbols` export under `names`.
+    pub(super) fn new(
+        symbols: Arc<dyn Symbols>,
+        names: Names,
+        context: Arc<OnceLock<Written>>,
+    ) -> Library {
+        Library {
+            _context: context,
+            symbols,
+            names,
+        }
+    }
+
+    /// What the module of a library does; `None` for modules of other kinds.
+    pub fn of(module: &Module) -> Option<&Library> {
+        module.implementation()?.as_library()
+    }
+
+    /// The names that this library goes by.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Functions that it exports, without their prefix, as far as they can be listed.
+    pub fn functions(&self) -> Vec<String> {
+        let list = self
+            .symbols
+            .list()
+            .into_iter()
+            .filter(|(_, needed)| !needed);
+        let own = list.filter_map(|(symbol, _)| {
+            let name = symbol.strip_prefix(self.names.prefix)?;
+            let address = self.symbols.address(&symbol)?;
+            let is_plumbing = self.names.prefix.is_empty() && name.starts_with('_')
+                || name.starts_with("_metadata_")
+                || name.starts_with("_doc_");
+            (!is_plumbing && self.symbols.is_code(address)).then(|| name.to_owned())
+        });
+        own.collect()
+    }
+
+    /// The address of the function `name`, the entry point included.
+    fn address(&self, name: &str) -> Option<NonNull<c_void>> {
+        if let Entry::NameOf(entry) = self.names.entry
+            && name == entry
+            && let Some(meant) = names::entry_name(&*self.symbols, entry)
+        {
+            return self.symbols.function(self.names.prefix, &meant);
+        }
+        self.symbols.function(self.names.prefix, name)
+    }
+
+    /// Calls the argument-free function `symbol` for a text: metadata and documentation.
+    fn text(&self, module: &Module, kind: &str, name: &str) -> Result<Option<String>, Error> {
+        if self.names.entry != Entry::Prefixed {
+            return Ok(None);
+        }
+        let Some(function) = self.function(module, &format!("{kind}{name}"))? else {
+            return Ok(None);
+        };
+        let text = Str::from_any(function.call(&[])?);
+        Ok(text.ok().map(|text| text.to_text().into_owned()))
+    }
+}
+
+impl Kind for Library {
+    fn kind(&self) -> &str {
+        "library"
+    }
+
+    fn as_library(&self) -> Option<&Library> {
+        Some(self)
+    }
+
+    fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error> {
+        let Some(address) = self.address(name) else {
+            return Ok(None);
+        };
+        let alive = module.clone();
+        Ok(Some(match self.names.convention {
+            Convention::Legacy => {
+                // SAFETY: a function of a library whose symbols name this convention (MOD-03).
+                let body: legacy::PackedC = unsafe { std::mem::transmute(address) };
+                Function::from_packed(move |args| {
+                    let _alive = &alive;
+                    // SAFETY: as above; the library is mapped while `alive` is.
+                    unsafe { legacy::call(body, args) }
+                })
+            }
+            Convention::Ffi => {
+                // SAFETY: as above.
+                let body: SafeCall = unsafe { std::mem::transmute(address) };
+                Function::from_packed(move |args| {
+                    let _alive = &alive;
+                    // SAFETY: as above.
+                    unsafe { call_ffi(body, args) }
+                })
+            }
+        }))
+    }
+
+    fn implements(&self, _module: &Module, name: &str) -> Result<bool, Error> {
+        Ok(self.address(name).is_some())
+    }
+
+    fn metadata(&self, module: &Module, name: &str) -> Result<Option<String>, Error> {
+        self.text(module, "_metadata_", name)
+    }
+
+    fn doc(&self, module: &Module, name: &str) -> Result<Option<String>, Error> {
+        self.text(module, "_doc_", name)
+    }
+}
+
+/// Calls a function of the convention of 0.21 on.
+///
+/// # Safety
+///
+/// `body` must follow it.
+unsafe fn call_ffi(body: SafeCall, args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let mut result = RawAny::NONE;
+    let count =
+        i32::try_from(args.len()).map_err(|_| Error::new("ValueError", "too many arguments"))?;
+    // SAFETY: the caller vouches for `body`; a view is one cell.
+    let code = unsafe {
+        body(
+            std::ptr::null_mut(),
+            args.as_ptr().cast(),
+            count,
+            &raw mut result,
+        )
+    };
+    if code == 0 {
+        // SAFETY: the callee left an owned value.
+        return Ok(unsafe { Any::from_raw(result) });
+    }
+    Err(raised(code))
+}

@@ -1,0 +1,251 @@
+//! From a file, or from any source of symbols, to a tree of modules.
+
+use super::loaders::{self, Entry};
+use super::{Dso, Library, MOD_01, MOD_07, MOD_18, Module, Names, Symbols, context, names};
+use crate::blob::{Blob, LIBRARY, detect};
+use crate::function::{Error, registry};
+use crate::release::Layout;
+use crate::rule::{Finding, Findings, Kind, Strictness, Violation};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// What came of loading a library.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The root: module 0 of the blob, or the library itself.
+    pub module: Module,
+    /// The layout of the blob; without one, the dialect that the symbols speak.
+    pub layout: Layout,
+    /// Whether there was a blob.
+    pub has_blob: bool,
+    /// Slots that were filled.
+    pub slots: Vec<String>,
+    /// Oddities that were tolerated.
+    pub findings: Vec<Finding>,
+}
+
+/// Why a library was not loaded.
+#[derive(Debug)]
+pub enum LoadError {
+    /// Its bytes or symbols break a rule.
+    Broken(Violation),
+    /// A loader of a kind failed.
+    Failed(Error),
+}
+
+impl From<Violation> for LoadError {
+    fn from(broken: Violation) -> LoadError {
+        LoadError::Broken(broken)
+    }
+}
+
+impl From<Error> for LoadError {
+    fn from(failed: Error) -> LoadError {
+        LoadError::Failed(failed)
+    }
+}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Error {
+        match error {
+            LoadError::Broken(broken) => Error::new("RuntimeError", broken.to_string()),
+            LoadError::Failed(error) => error,
+        }
+    }
+}
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LoadError::Broken(broken) => broken.fmt(f),
+            LoadError::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Loads the file at `path`: a shared library of any release, or what a loader for its extension is registered for.
+///
+/// The extension is what follows the last dot of the path; `dll`, `dylib` and `dso` mean `so`.
+///
+/// # Errors
+///
+/// See [`load_library`]; and an extension that nobody loads.
+pub fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
+    let path = path.as_ref();
+    let text = path.to_string_lossy();
+    let extension = match text.rsplit_once('.') {
+        Some((_, "dll" | "dylib" | "dso")) => "so",
+        Some((_, extension)) => extension,
+        None => {
+            let message = format!(
+                "`{text}` has no extension: what it holds is told by the text behind the last dot"
+            );
+            return Err(Error::new("RuntimeError", message));
+        }
+    };
+    if extension == "so" {
+        return Ok(load_library(path, Strictness::Lenient)?.module);
+    }
+    let name = format!("ffi.Module.load_from_file.{extension}");
+    let loader = registry::lookup(&name).ok_or_else(|| {
+        let message = format!("Loader for `.{extension}` files is not registered: there is no global function `{name}`");
+        Error::new("RuntimeError", message)
+    })?;
+    let made = loader.call_with([text.as_ref().into(), extension.into()])?;
+    let module = made
+        .into_object()
+        .ok()
+        .and_then(|object| Module::from_object(object).ok());
+    module.ok_or_else(|| Error::new("TypeError", format!("`{name}` returned no module")))
+}
+
+/// Opens the shared library at `path`, of any release, and makes modules of what is in it.
+///
+/// # Errors
+///
+/// MOD-01 when it cannot be opened; MOD-18 when its blob does not lie inside its symbol; any rule of the chapters blob,
+/// import_tree and payload; what a loader says. [`Strictness::Strict`] turns findings into errors.
+pub fn load_library(path: impl AsRef<Path>, strictness: Strictness) -> Result<Loaded, LoadError> {
+    let dso = Dso::open(path.as_ref())?;
+    load_symbols(Arc::new(dso), strictness)
+}
+
+/// [`load_library`] for any source of symbols.
+pub fn load_symbols(
+    symbols: Arc<dyn Symbols>,
+    strictness: Strictness,
+) -> Result<Loaded, LoadError> {
+    let dialect = names::dialect(&*symbols);
+    let names = Names::of(dialect);
+    let slots = context::fill_slots(&*symbols);
+    let mut findings = Findings::new(strictness);
+    let done = |module, layout, has_blob, findings: Findings| Loaded {
+        module,
+        layout,
+        has_blob,
+        slots: slots.clone(),
+        findings: findings.into_iter().collect(),
+    };
+    let data = symbols.data(names.blob)?.filter(|_| !MOD_01.is_off());
+    let Some(data) = data else {
+        let module = library(&symbols, names);
+        return Ok(done(module, dialect, false, findings));
+    };
+    let bytes = if data.exact {
+        data.bytes
+    } else {
+        declared(data.bytes)?
+    };
+    check_bounds(bytes)?;
+    let layout = detect::detect(bytes, Some(names.blob));
+    let blob = Blob::read(bytes, layout, &mut findings)?;
+    let module = build(&blob, &symbols, Names::of(layout))?;
+    Ok(done(module, layout, true, findings))
+}
+
+/// MOD-18: the header may not promise more than there is.
+fn check_bounds(bytes: &[u8]) -> Result<(), Violation> {
+    let nbytes = nbytes(bytes)?;
+    let room = bytes.len() as u64;
+    MOD_18.require_as(Kind::Truncated, nbytes <= room.saturating_sub(8), 0, || {
+        format!("the header of the blob counts {nbytes} bytes, its symbol has room for {room} with the header")
+    })
+}
+
+/// The blob as its header bounds it, where the symbol's own size is not known.
+fn declared(bytes: &[u8]) -> Result<&[u8], Violation> {
+    let end = usize::try_from(nbytes(bytes)?)
+        .ok()
+        .and_then(|nbytes| nbytes.checked_add(8));
+    Ok(end.and_then(|end| bytes.get(..end)).unwrap_or(bytes))
+}
+
+fn nbytes(bytes: &[u8]) -> Result<u64, Violation> {
+    let header = bytes.first_chunk::<8>().ok_or_else(|| {
+        MOD_18.broken(
+            Kind::Truncated,
+            0,
+            "the symbol of the blob is shorter than the blob's header",
+        )
+    })?;
+    Ok(u64::from_le_bytes(*header))
+}
+
+fn library(symbols: &Arc<dyn Symbols>, names: Names) -> Module {
+    let written = Arc::new(OnceLock::new());
+    let module = Module::new(Library::new(
+        Arc::clone(symbols),
+        names,
+        Arc::clone(&written),
+    ));
+    if let Some(now) = context::set(&**symbols, names.context, Some(&module)) {
+        // Just made, so nobody else has set it.
+        let _ = written.set(now);
+    }
+    module
+}
+
+/// MOD-07: one module for each entry, imports as the tree says.
+fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Module, LoadError> {
+    let mut modules = Vec::with_capacity(blob.modules.len());
+    let mut own = None;
+    for stored in &blob.modules {
+        let module = if stored.kind == LIBRARY {
+            let module = library(symbols, names);
+            own = Some(module.clone());
+            module
+        } else {
+            loaders::load(&Entry {
+                kind: &stored.kind,
+                payload: stored.payload.as_deref().unwrap_or_default(),
+                layout: blob.layout,
+                library: symbols,
+            })?
+        };
+        modules.push(module);
+    }
+    let Some(tree) = &blob.tree else {
+        // 0.2, and the blobs of 0.7 that embed nothing: the library imports what there is.
+        let module = library(symbols, names);
+        module.add_imports(modules)?;
+        return Ok(module);
+    };
+    if own.is_none() && blob.layout < Layout::V0_22 {
+        context::set(&**symbols, names.context, None);
+    }
+    for (parent, module) in modules.iter().enumerate() {
+        let children = tree
+            .children(parent)
+            .filter_map(|child| usize::try_from(child).ok());
+        let children: Vec<Module> = children
+            .filter_map(|child| modules.get(child).cloned())
+            .collect();
+        if !children.is_empty() && !MOD_07.is_off() {
+            module.add_imports(children)?;
+        }
+    }
+    let root = modules.into_iter().next();
+    Ok(root.ok_or_else(|| MOD_07.refused(Kind::Missing, "the tree of the blob has no module"))?)
+}
+
+/// The system library with `prefix`, the same module every time (MOD-17).
+pub fn system_library(prefix: &str) -> Result<Module, Error> {
+    use super::system::SystemSymbols;
+    use std::collections::HashMap;
+    use std::sync::{Mutex, PoisonError};
+    static KNOWN: Mutex<Option<HashMap<String, Module>>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(module) = known.get_or_insert_default().get(prefix)
+        && !super::MOD_17.is_off()
+    {
+        return Ok(module.clone());
+    }
+    let symbols = Arc::new(SystemSymbols::new(prefix));
+    let module = load_symbols(symbols, Strictness::Lenient)?.module;
+    known
+        .get_or_insert_default()
+        .insert(prefix.to_owned(), module.clone());
+    Ok(module)
+}

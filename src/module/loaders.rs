@@ -1,0 +1,126 @@
+//! Which function reads the payload of which kind.
+
+use super::{MOD_11, Module, Names, Opaque, Symbols};
+use crate::function::{Error, registry};
+use crate::payload;
+use crate::release::Layout;
+use crate::rule::Findings;
+use crate::value::{Bytes, index};
+use crate::wire::Cursor;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// One module of a library, as its loader gets it.
+pub struct Entry<'a> {
+    /// The kind, such as `cuda`.
+    pub kind: &'a str,
+    /// The payload, without a length. It has kept every rule of chapter payload.
+    pub payload: &'a [u8],
+    /// The layout that it was stored in, which says how function information reads.
+    pub layout: Layout,
+    /// The library that `payload` lies in. A module that keeps this may go on reading the payload in place.
+    pub library: &'a Arc<dyn Symbols>,
+}
+
+/// Makes a module of an entry.
+pub type Loader = fn(&Entry<'_>) -> Result<Module, Error>;
+
+static LOADERS: RwLock<Option<HashMap<String, Loader>>> = RwLock::new(None);
+
+/// From now on `loader` reads entries of `kind`, in front of whatever the global registry has for it.
+///
+/// Chapters below this one register the kinds that they can run; so may anybody for a kind of their own.
+pub fn register_loader(kind: &str, loader: Loader) {
+    let mut loaders = LOADERS.write().unwrap_or_else(PoisonError::into_inner);
+    loaders
+        .get_or_insert_default()
+        .insert(kind.to_owned(), loader);
+}
+
+/// Whether entries of `kind` in libraries of `layout` can be loaded to more than an opaque module.
+pub fn has_loader(kind: &str, layout: Layout) -> bool {
+    known(kind).is_some() || registry::lookup(&global_name(kind, layout)).is_some()
+}
+
+/// The global function that reads entries of `kind` in libraries of `layout` (MOD-11).
+pub fn global_name(kind: &str, layout: Layout) -> String {
+    if MOD_11.is_off() {
+        return kind.to_owned();
+    }
+    format!("{}{kind}", Names::of(layout).loader)
+}
+
+/// The module of `entry`: by a registered loader, by the global registry, or opaque (MOD-11).
+pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
+    if let Some(loader) = known(entry.kind) {
+        return loader(entry);
+    }
+    let name = global_name(entry.kind, entry.layout);
+    match registry::lookup(&name) {
+        Some(function) if entry.layout >= Layout::V0_22 => {
+            let bytes = Bytes::new(entry.payload);
+            let made = function.call(&[(&bytes).into()])?;
+            into_module(made, &name)
+        }
+        Some(function) => {
+            let mut stream = super::stream::Stream::new(entry.payload);
+            let made = function.call(&[stream.handle()])?;
+            into_module(made, &name)
+        }
+        None => Ok(opaque(entry, name)),
+    }
+}
+
+fn into_module(made: crate::value::Any, loader: &str) -> Result<Module, Error> {
+    let type_index = made.type_index();
+    let module = made
+        .into_object()
+        .ok()
+        .and_then(|object| Module::from_object(object).ok());
+    module.ok_or_else(|| {
+        let key = crate::value::types::key_of(type_index);
+        debug_assert_ne!(type_index, index::MODULE);
+        let text = format!(
+            "Cannot convert from type `{key}` to `ffi.Module`: `{loader}` must return a module"
+        );
+        Error::new("TypeError", text)
+    })
+}
+
+fn known(kind: &str) -> Option<Loader> {
+    let loaders = LOADERS.read().unwrap_or_else(PoisonError::into_inner);
+    let registered = loaders
+        .as_ref()
+        .and_then(|loaders| loaders.get(kind).copied());
+    registered.or(match kind {
+        "const_loader" | "metadata" => Some(super::constants::load),
+        _ => None,
+    })
+}
+
+fn opaque(entry: &Entry<'_>, loader: String) -> Module {
+    let mut cursor = Cursor::new(entry.payload);
+    let decoded = payload::read(
+        entry.kind,
+        entry.layout,
+        &mut cursor,
+        &mut Findings::default(),
+    );
+    let functions = decoded
+        .map(|payload| function_names(&payload))
+        .unwrap_or_default();
+    Module::new(Opaque::new(
+        entry.kind,
+        entry.payload,
+        functions,
+        loader,
+        entry.layout,
+    ))
+}
+
+fn function_names(payload: &payload::Payload<'_>) -> Vec<String> {
+    payload
+        .functions()
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}

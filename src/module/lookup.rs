@@ -1,0 +1,195 @@
+//! Lookup: in a module, through its imports, and from compiled code.
+
+use super::{MOD_08, MOD_09, MOD_13, MOD_14, Module, virtuals};
+use crate::function::{Error, Function, registry};
+use crate::release::Release;
+use crate::rule;
+use std::collections::HashSet;
+use std::sync::PoisonError;
+
+impl Module {
+    /// The kind: `library`, `cuda`, ...
+    pub fn kind(&self) -> String {
+        match self.implementation() {
+            Some(own) => own.kind().to_owned(),
+            None => virtuals::kind(self),
+        }
+    }
+
+    /// Bits of [`super::property`] (MOD-15).
+    pub fn property_mask(&self) -> u32 {
+        match self.implementation() {
+            Some(own) => own.property_mask(),
+            None => virtuals::property_mask(self),
+        }
+    }
+
+    /// The function `name`: the module's own, or, with `query_imports`, the first one below it (MOD-08).
+    pub fn function(&self, name: &str, query_imports: bool) -> Result<Option<Function>, Error> {
+        self.search(query_imports, |module| module.own_function(name))
+    }
+
+    /// [`Module::function`], or an error that says which functions there are.
+    pub fn require(&self, name: &str) -> Result<Function, Error> {
+        self.function(name, true)?.ok_or_else(|| {
+            let text = format!("Module[{}] has no function `{name}`", self.kind());
+            Error::new("AttributeError", text)
+        })
+    }
+
+    /// Whether there is a function `name`.
+    pub fn implements(&self, name: &str, query_imports: bool) -> Result<bool, Error> {
+        let found = self.search(query_imports, |module| match module.implementation() {
+            Some(own) => Ok(own.implements(module, name)?.then_some(())),
+            None => Ok(virtuals::function(module, name)?.map(drop)),
+        })?;
+        Ok(found.is_some())
+    }
+
+    /// JSON metadata of the function `name`.
+    pub fn metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
+        self.search(query_imports, |module| match module.implementation() {
+            Some(own) => own.metadata(module, name),
+            None => Ok(None),
+        })
+    }
+
+    /// Documentation of the function `name`.
+    pub fn doc(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
+        self.search(query_imports, |module| match module.implementation() {
+            Some(own) => own.doc(module, name),
+            None => Ok(None),
+        })
+    }
+
+    /// Source text in `format`; empty when there is none.
+    pub fn source(&self, format: &str) -> Result<String, Error> {
+        match self.implementation() {
+            Some(own) => own.source(format),
+            None => Ok(String::new()),
+        }
+    }
+
+    /// The payload that a loader of this kind reads back.
+    pub fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
+        match self.implementation() {
+            Some(own) => own.save_to_bytes(),
+            None => Err(Error::new(
+                "RuntimeError",
+                "a module made by C++ is saved by C++",
+            )),
+        }
+    }
+
+    /// This module and everything below it, depth first, each once.
+    pub fn walk(&self) -> Vec<Module> {
+        let mut all = Vec::new();
+        let _: Result<Option<()>, Error> = self.search(true, |module| {
+            all.push(module.clone());
+            Ok(None)
+        });
+        all
+    }
+
+    fn own_function(&self, name: &str) -> Result<Option<Function>, Error> {
+        match self.implementation() {
+            Some(own) => own.function(self, name),
+            None => virtuals::function(self, name),
+        }
+    }
+
+    /// Asks this module, then, depth first and in order, its imports, each once (MOD-08, MOD-09).
+    fn search<T>(
+        &self,
+        query_imports: bool,
+        mut ask: impl FnMut(&Module) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        if let Some(found) = ask(self)? {
+            return Ok(Some(found));
+        }
+        if !query_imports {
+            return Ok(None);
+        }
+        let mut seen = HashSet::from([self.context() as usize]);
+        let mut open = self.imports();
+        open.reverse();
+        while let Some(module) = open.pop() {
+            if !seen.insert(module.context() as usize) && !MOD_09.is_off() {
+                continue;
+            }
+            if let Some(found) = ask(&module)? {
+                return Ok(Some(found));
+            }
+            let before = open.len();
+            open.extend(module.imports());
+            // The top of the stack is asked next: the first import of this module.
+            if !MOD_08.is_off() {
+                open[before..].reverse();
+            }
+            if open.len() > ENDLESS {
+                let text = "the imports form a cycle: a lookup would not end";
+                return Err(MOD_09.refused(rule::Kind::Cycle, text).into());
+            }
+        }
+        Ok(None)
+    }
+
+    /// What `name` means to compiled code of this module: an import's function, else the global one (MOD-13).
+    ///
+    /// `release` says how: imports are asked with their imports from 0.7 on, and what the registry gave is kept from 0.21 on
+    /// (MOD-14).
+    pub fn from_environment(&self, name: &str, release: Release) -> Result<Function, Error> {
+        if let Some(body) = self.body() {
+            let found = body.found.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(function) = found.get(name).filter(|_| !MOD_14.is_off()) {
+                return Ok(function.clone());
+            }
+        }
+        // Not under the lock: a kind may load code, or call back.
+        let deep = release >= Release::of(7);
+        let own = if MOD_13.is_off() {
+            self.own_function(name)?
+        } else {
+            None
+        };
+        let mut imported = own;
+        for module in self.imports() {
+            if imported.is_some() {
+                break;
+            }
+            imported = module.function(name, deep)?;
+        }
+        let from_import = imported.is_some();
+        let function = imported.or_else(|| registry::lookup(name)).ok_or_else(|| {
+            let text =
+                format!("Cannot find function {name} in the imported modules or global registry.");
+            Error::from(MOD_13.refused(rule::Kind::Missing, text))
+        })?;
+        let keeps = from_import || release >= Release::of(21);
+        if let Some(body) = self.body().filter(|_| keeps) {
+            let mut found = body.found.lock().unwrap_or_else(PoisonError::into_inner);
+            // Another thread may have been first; then its answer stays.
+            return Ok(found.entry(name.into()).or_insert(function).clone());
+        }
+        Ok(function)
+    }
+}
+
+impl Module {
+    /// Keeps `function` alive for as long as this module lives, under no name.
+    pub(crate) fn keep_alive(&self, function: &Function) {
+        if let Some(body) = self.body() {
+            let mut kept = body.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let object = function.as_object().as_ptr();
+            if !kept
+                .iter()
+                .any(|known| known.as_object().as_ptr() == object)
+            {
+                kept.push(function.clone());
+            }
+        }
+    }
+}
+
+/// Only with MOD-09 switched off can a search hold more open modules than this.
+const ENDLESS: usize = 10_000_000;

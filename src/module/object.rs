@@ -1,0 +1,359 @@
+//! The module object: one counted handle for modules of this crate and of C++.
+//!
+//! | bytes   | field                                              |
+//! |---------|----------------------------------------------------|
+//! | -8..0   | table of virtual functions, for C++                |
+//! | 0..24   | object header, type 73                             |
+//! | 24..32  | imports, an array object                           |
+//! | 32..40  | what lookups from the environment found; C++ only  |
+//!
+//! A C++ runtime in the same process sees a `ModuleObj` of its own; one that it made is called through its table.
+
+use super::{Kind, MOD_10, virtuals};
+use crate::function::{Error, Function};
+use crate::object::{Array, sequence_of};
+use crate::rule;
+use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref};
+use crate::value::{Any, AnyView, Argument, Object, Schema, VAL_10, index};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+/// The public part of a module, as it lies behind the table of virtual functions.
+#[repr(C)]
+pub struct ModuleObj {
+    header: Header,
+    imports: AtomicPtr<Header>,
+    lookup_cache: AtomicPtr<Header>,
+}
+
+const _: () = assert!(size_of::<ModuleObj>() == 40);
+
+// SAFETY: `#[repr(C)]` with the header first; the index is final.
+unsafe impl Object for ModuleObj {
+    fn type_index() -> i32 {
+        index::MODULE
+    }
+
+    fn matches(type_index: i32) -> bool {
+        type_index == index::MODULE
+    }
+}
+
+/// A module of this crate: what C++ sees, then what it does.
+#[repr(C)]
+struct Cell {
+    table: &'static virtuals::Table,
+    public: ModuleObj,
+    body: ManuallyDrop<Body>,
+}
+
+pub(super) struct Body {
+    kind: Box<dyn Kind>,
+    /// The imports once more, so that a lookup takes a lock and no array walk of foreign cells.
+    imports: RwLock<Vec<Module>>,
+    /// What lookups from the environment found (MOD-14).
+    pub(super) found: Mutex<HashMap<Box<str>, Function>>,
+    /// What was handed to compiled code as a borrowed handle.
+    pub(super) kept: Mutex<Vec<Function>>,
+}
+
+/// A module. Cloning counts a reference.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Module(Ref<ModuleObj>);
+
+impl Module {
+    /// A module of `kind` without imports.
+    pub fn new(kind: impl Kind) -> Module {
+        Module::from_box(Box::new(kind))
+    }
+
+    fn from_box(kind: Box<dyn Kind>) -> Module {
+        let cell = Box::new(Cell {
+            table: virtuals::table(),
+            public: ModuleObj {
+                header: Header::new(index::MODULE, delete),
+                imports: AtomicPtr::new(Array::new([]).into_object().into_raw()),
+                lookup_cache: AtomicPtr::new(std::ptr::null_mut()),
+            },
+            body: ManuallyDrop::new(Body {
+                kind,
+                imports: RwLock::new(Vec::new()),
+                found: Mutex::new(HashMap::new()),
+                kept: Mutex::new(Vec::new()),
+            }),
+        });
+        let cell = Box::into_raw(cell);
+        // SAFETY: the cell was just made; its header counts one reference, which is ours.
+        Module(unsafe { Ref::from_raw((&raw mut (*cell).public).cast()) })
+    }
+
+    /// The module that `object` is, or `object` back.
+    pub fn from_object(object: ObjectRef) -> Result<Module, ObjectRef> {
+        object.downcast().map(Module)
+    }
+
+    /// The object.
+    pub fn into_object(self) -> ObjectRef {
+        self.0.into_object()
+    }
+
+    /// The object, borrowed.
+    pub const fn as_object(&self) -> &ObjectRef {
+        self.0.as_object()
+    }
+
+    /// The address that C++ and compiled code of 0.22 on know the module by: 8 bytes before the object.
+    pub fn context(&self) -> *mut c_void {
+        self.as_object()
+            .as_ptr()
+            .cast::<u8>()
+            .wrapping_sub(8)
+            .cast()
+    }
+
+    /// The module behind what a context symbol holds.
+    ///
+    /// # Safety
+    ///
+    /// `context` must be null, or come from [`Module::context`] or from a C++ runtime of 0.22 on, and be alive.
+    pub unsafe fn from_context(context: *mut c_void) -> Option<Module> {
+        if context.is_null() {
+            return None;
+        }
+        let object = context.cast::<u8>().wrapping_add(8).cast::<Header>();
+        // SAFETY: the object stands 8 bytes behind, says the caller.
+        Some(Module(unsafe {
+            Ref::from_raw(ObjectRef::retain(object).into_raw())
+        }))
+    }
+
+    /// [`Module::from_context`] for a pointer that may also be the object's own address, as handles up to 0.20 are.
+    ///
+    /// # Safety
+    ///
+    /// As [`Module::from_context`], and a module of this crate.
+    pub unsafe fn from_context_or_handle(pointer: *mut c_void) -> Option<Module> {
+        if pointer.is_null() {
+            return None;
+        }
+        // SAFETY: the first word is readable in both forms: the table, or the counts of the object.
+        let first = unsafe { pointer.cast::<*const virtuals::Table>().read() };
+        if std::ptr::eq(first, virtuals::table()) {
+            // SAFETY: only modules of this crate have this table in front.
+            return unsafe { Module::from_context(pointer) };
+        }
+        // SAFETY: then it is the object, says the caller.
+        Some(Module(unsafe {
+            Ref::from_raw(ObjectRef::retain(pointer.cast()).into_raw())
+        }))
+    }
+
+    /// What this crate knows of the module; `None` for one that C++ made.
+    pub(super) fn body(&self) -> Option<&Body> {
+        let cell = self.context().cast::<Cell>();
+        // SAFETY: every module has a table in front of its header.
+        let table = unsafe {
+            (&raw const (*cell).table)
+                .cast::<*const virtuals::Table>()
+                .read()
+        };
+        // SAFETY: only modules of this crate have this table, and behind the public part they have a body.
+        std::ptr::eq(table, virtuals::table()).then(|| unsafe { &*(*cell).body })
+    }
+
+    /// The kind's implementation, if this crate made the module.
+    pub fn implementation(&self) -> Option<&dyn Kind> {
+        Some(&*self.body()?.kind)
+    }
+
+    /// The imports, in order.
+    pub fn imports(&self) -> Vec<Module> {
+        match self.body() {
+            Some(body) => body
+                .imports
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+            None => self.foreign_imports(),
+        }
+    }
+
+    /// The imports of a module that C++ made: the array at its place in the object.
+    fn foreign_imports(&self) -> Vec<Module> {
+        let object = self.0.imports.load(Ordering::Acquire);
+        // SAFETY: the field holds an array object or null, and the module owns a reference of it.
+        let array = unsafe { ObjectRef::from_nullable(object) }.map(std::mem::ManuallyDrop::new);
+        let Some(array) = array else {
+            return Vec::new();
+        };
+        let items = sequence_of(AnyView::from(&*array)).unwrap_or_default();
+        let objects = items.iter().filter_map(|item| item.as_object().cloned());
+        objects
+            .filter_map(|object| Module::from_object(object).ok())
+            .collect()
+    }
+
+    /// Adds `other` behind the imports there are. Refused when this module can be reached from `other` (MOD-10).
+    pub fn import(&self, other: Module) -> Result<(), Error> {
+        if other.reaches(self) && !MOD_10.is_off() {
+            let text = "Cyclic dependency detected during import";
+            return Err(MOD_10.refused(rule::Kind::Cycle, text).into());
+        }
+        self.add_imports(vec![other])
+    }
+
+    /// Takes all imports away. What lookups from the environment found stays found (MOD-14).
+    pub fn clear_imports(&self) -> Result<(), Error> {
+        let body = self.own_body()?;
+        let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
+        let taken = std::mem::take(&mut *imports);
+        self.publish(&imports);
+        drop(imports);
+        drop_later(taken);
+        Ok(())
+    }
+
+    /// Adds imports that are known to close no cycle.
+    pub(super) fn add_imports(&self, more: Vec<Module>) -> Result<(), Error> {
+        let body = self.own_body()?;
+        let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
+        imports.extend(more);
+        self.publish(&imports);
+        Ok(())
+    }
+
+    /// Puts the imports where C++ and reflection look for them. The array that was there goes.
+    fn publish(&self, imports: &[Module]) {
+        let items: Vec<Any> = imports.iter().cloned().map(Any::from).collect();
+        let array = Array::new(items).into_object().into_raw();
+        let before = self.0.imports.swap(array, Ordering::AcqRel);
+        // SAFETY: the field owned one reference of what was in it, or was null.
+        drop_later(unsafe { ObjectRef::from_nullable(before) });
+    }
+
+    fn own_body(&self) -> Result<&Body, Error> {
+        self.body().ok_or_else(|| {
+            Error::new(
+                "RuntimeError",
+                "the imports of a module made by C++ are changed by C++ alone",
+            )
+        })
+    }
+
+    /// Whether `target` is this module or below it. Each module is looked at once, and depth costs no stack.
+    fn reaches(&self, target: &Module) -> bool {
+        let mut seen = HashSet::new();
+        let mut open = vec![self.clone()];
+        while let Some(module) = open.pop() {
+            if module == *target {
+                return true;
+            }
+            if seen.insert(module.context() as usize) {
+                open.extend(module.imports());
+            }
+        }
+        false
+    }
+}
+
+impl PartialEq for Module {
+    /// Modules are equal when they are one object.
+    fn eq(&self, other: &Module) -> bool {
+        std::ptr::eq(self.as_object().as_ptr(), other.as_object().as_ptr())
+    }
+}
+
+impl Eq for Module {}
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Module[{}]({:p})",
+            self.kind(),
+            self.as_object().as_ptr()
+        )
+    }
+}
+
+impl From<Module> for Any {
+    fn from(module: Module) -> Any {
+        module.into_object().into()
+    }
+}
+
+impl<'a> From<&'a Module> for AnyView<'a> {
+    fn from(module: &'a Module) -> AnyView<'a> {
+        AnyView::from(module.as_object())
+    }
+}
+
+impl Argument for Module {
+    const RULE: rule::Rule = VAL_10;
+
+    fn schema() -> Schema {
+        Schema::plain("ffi.Module")
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<Module> {
+        Ref::try_from_view(view).map(Module)
+    }
+}
+
+/// Ends a module of this crate. The counts follow the object header's rules; memory begins 8 bytes before it.
+unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
+    let cell = object
+        .cast::<u8>()
+        .wrapping_sub(std::mem::offset_of!(Cell, public))
+        .cast::<Cell>();
+    if flags & DELETE_STRONG != 0 {
+        // SAFETY: called once, when nobody refers to the module strongly any more.
+        let body = unsafe { ManuallyDrop::take(&mut (*cell).body) };
+        // SAFETY: the memory stays until the weak references are gone as well.
+        let public = unsafe { &(*cell).public };
+        let fields = [&public.imports, &public.lookup_cache].map(|field| {
+            let object = field.swap(std::ptr::null_mut(), Ordering::AcqRel);
+            // SAFETY: each field owns one reference of what it points to, or is null.
+            unsafe { ObjectRef::from_nullable(object) }
+        });
+        drop_later((fields, body));
+    }
+    if flags & DELETE_WEAK != 0 {
+        // SAFETY: called once, when nobody refers to the memory; the body was taken out before.
+        drop(unsafe { Box::from_raw(cell) });
+    }
+}
+
+/// Drops `what`, and whatever modules end with it, one after the other: a chain of imports costs no stack.
+fn drop_later<T: 'static>(what: T) {
+    thread_local! {
+        static WAITING: RefCell<Option<Vec<Box<dyn std::any::Any>>>> = const { RefCell::new(None) };
+    }
+    let what: Box<dyn std::any::Any> = Box::new(what);
+    let joined = WAITING.try_with(|waiting| {
+        let mut waiting = waiting.borrow_mut();
+        match waiting.as_mut() {
+            Some(list) => {
+                list.push(what);
+                true
+            }
+            None => {
+                *waiting = Some(vec![what]);
+                false
+            }
+        }
+    });
+    if joined != Ok(false) {
+        return;
+    }
+    while let Some(next) = WAITING.with(|waiting| waiting.borrow_mut().as_mut().and_then(Vec::pop))
+    {
+        drop(next);
+    }
+    WAITING.with(|waiting| *waiting.borrow_mut() = None);
+}

@@ -1,0 +1,79 @@
+//! A module whose kind has no runtime here: it keeps its bytes, names its functions, and says why it cannot run.
+
+use super::{Kind, MOD_11, Module, property_mask};
+use crate::function::{Error, Function};
+use crate::release::{Layout, Release};
+use crate::rule;
+
+/// What was in the library, untouched.
+pub struct Opaque {
+    kind: String,
+    payload: Vec<u8>,
+    functions: Vec<String>,
+    loader: String,
+    layout: Layout,
+}
+
+impl Opaque {
+    /// An entry of `kind` with its `payload`; `loader` is the global function that would have read it.
+    pub fn new(
+        kind: &str,
+        payload: &[u8],
+        functions: Vec<String>,
+        loader: String,
+        layout: Layout,
+    ) -> Opaque {
+        Opaque {
+            kind: kind.to_owned(),
+            payload: payload.to_vec(),
+            functions,
+            loader,
+            layout,
+        }
+    }
+
+    fn reason(&self) -> String {
+        let made_by = match self.kind.as_str() {
+            "cuda" => "a runtime with CUDA",
+            "opencl" => "a runtime with OpenCL",
+            "vulkan" => "a runtime with Vulkan",
+            "metal" => "a runtime with Metal, on a Mac or an iPhone",
+            "hip" | "hsaco" => "a runtime with ROCm",
+            "webgpu" => "the runtime of a web page",
+            "hexagon" => "a runtime with Hexagon",
+            _ => "a runtime that knows this kind",
+        };
+        format!(
+            "module kind `{}` has no runtime in this process: it needs {made_by}, which registers `{}`",
+            self.kind, self.loader
+        )
+    }
+}
+
+impl Kind for Opaque {
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    fn property_mask(&self) -> u32 {
+        property_mask(&self.kind, Release::LAST, false)
+    }
+
+    fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>, Error> {
+        if !self.functions.iter().any(|known| known == name) {
+            return Ok(None);
+        }
+        let text = format!("cannot call `{name}`: {}", self.reason());
+        Ok(Some(Function::from_packed(move |_| {
+            Err(MOD_11.refused(rule::Kind::Unsupported, text.clone()).into())
+        })))
+    }
+
+    fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
+        Ok(self.payload.clone())
+    }
+
+    fn hindrance(&self) -> Option<String> {
+        Some(format!("{} (layout {})", self.reason(), self.layout))
+    }
+}

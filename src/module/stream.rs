@@ -1,0 +1,60 @@
+//! The stream that loaders of 0.2 to 0.21 read their payload from: a C++ object whose table begins with `read`.
+//!
+//! A loader registered from C++ calls it as its `dmlc::Stream`; one in C calls `(**stream)(stream, buffer, bytes)`.
+
+use crate::value::AnyView;
+use std::ffi::c_void;
+
+#[repr(C)]
+struct Table {
+    read: unsafe extern "C-unwind" fn(*mut Stream<'_>, *mut u8, usize) -> usize,
+    write: unsafe extern "C-unwind" fn(*mut Stream<'_>, *const u8, usize) -> usize,
+    complete_destructor: unsafe extern "C-unwind" fn(*mut c_void),
+    deleting_destructor: unsafe extern "C-unwind" fn(*mut c_void),
+}
+
+/// Reads `bytes` from the front; a read beyond the end gives what there is.
+#[repr(C)]
+pub(super) struct Stream<'a> {
+    table: &'static Table,
+    bytes: &'a [u8],
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Stream<'a> {
+        Stream {
+            table: &TABLE,
+            bytes,
+        }
+    }
+
+    /// The stream as the argument of a loader. It must not outlive `self`.
+    pub(super) fn handle(&mut self) -> AnyView<'_> {
+        debug_assert!(std::ptr::eq(self.table, &TABLE));
+        AnyView::handle(std::ptr::from_mut(self).cast())
+    }
+}
+
+static TABLE: Table = Table {
+    read,
+    write,
+    complete_destructor: nothing,
+    deleting_destructor: nothing,
+};
+
+unsafe extern "C-unwind" fn read(this: *mut Stream<'_>, to: *mut u8, count: usize) -> usize {
+    // SAFETY: a loader calls this with the stream that it was given, while it runs.
+    let stream = unsafe { &mut *this };
+    let count = count.min(stream.bytes.len());
+    let (now, later) = stream.bytes.split_at(count);
+    // SAFETY: the loader vouches for `count` bytes at `to`.
+    unsafe { std::ptr::copy_nonoverlapping(now.as_ptr(), to, count) };
+    stream.bytes = later;
+    count
+}
+
+unsafe extern "C-unwind" fn write(_: *mut Stream<'_>, _: *const u8, _: usize) -> usize {
+    0
+}
+
+unsafe extern "C-unwind" fn nothing(_: *mut c_void) {}

@@ -1,0 +1,253 @@
+//! The table of virtual functions in front of a module, so that a C++ runtime in this process can call our modules, and
+//! we can call those that it made.
+//!
+//! Written for x86-64, where a result that owns something travels through a hidden first argument. Elsewhere the table is
+//! there, so that our own modules are told from others, and must not be called.
+//!
+//! No exception leaves these functions: a failure is raised on the thread and the result is empty.
+
+use super::Module;
+use crate::function::{Error, Function, set_raised};
+use crate::object::Array;
+use crate::value::header::{Header, ObjectRef};
+use crate::value::{Any, AnyView, Bytes, RawAny, Str, str_bytes};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+type This = *mut c_void;
+
+/// Offset to the top, type information, then the functions; a C++ object points at the third word.
+#[repr(C)]
+pub(super) struct Table {
+    kind: unsafe extern "C-unwind" fn(This) -> *const c_char,
+    property_mask: unsafe extern "C-unwind" fn(This) -> c_int,
+    function:
+        unsafe extern "C-unwind" fn(*mut *mut Header, This, *const RawAny) -> *mut *mut Header,
+    implements: unsafe extern "C-unwind" fn(This, *const RawAny) -> bool,
+    doc: unsafe extern "C-unwind" fn(*mut RawAny, This, *const RawAny) -> *mut RawAny,
+    metadata: unsafe extern "C-unwind" fn(*mut RawAny, This, *const RawAny) -> *mut RawAny,
+    write_to_file: unsafe extern "C-unwind" fn(This, *const RawAny, *const RawAny),
+    write_formats: unsafe extern "C-unwind" fn(*mut *mut Header, This) -> *mut *mut Header,
+    save_to_bytes: unsafe extern "C-unwind" fn(*mut RawAny, This) -> *mut RawAny,
+    inspect_source: unsafe extern "C-unwind" fn(*mut RawAny, This, *const RawAny) -> *mut RawAny,
+    import_module: unsafe extern "C-unwind" fn(This, *const *mut Header),
+    clear_imports: unsafe extern "C-unwind" fn(This),
+}
+
+#[repr(C)]
+struct Whole {
+    offset_to_top: isize,
+    type_information: usize,
+    table: Table,
+}
+
+static WHOLE: Whole = Whole {
+    offset_to_top: 0,
+    type_information: 0,
+    table: Table {
+        kind: kind_of,
+        property_mask: mask_of,
+        function: function_of,
+        implements: implements_of,
+        doc: doc_of,
+        metadata: metadata_of,
+        write_to_file,
+        write_formats,
+        save_to_bytes,
+        inspect_source,
+        import_module,
+        clear_imports,
+    },
+};
+
+/// The table of every module of this crate.
+pub(super) fn table() -> &'static Table {
+    debug_assert!(WHOLE.offset_to_top == 0 && WHOLE.type_information == 0);
+    &WHOLE.table
+}
+
+/// The kind of a module that C++ made.
+pub(super) fn kind(module: &Module) -> String {
+    let this = module.context();
+    // SAFETY: a C++ module points at its table, whose first function gives a C string that lives as long as it.
+    let text = unsafe { CStr::from_ptr(((*foreign(this)).kind)(this)) };
+    text.to_string_lossy().into_owned()
+}
+
+/// The property mask of a module that C++ made.
+pub(super) fn property_mask(module: &Module) -> u32 {
+    let this = module.context();
+    // SAFETY: as in `kind`.
+    let mask = unsafe { ((*foreign(this)).property_mask)(this) };
+    u32::try_from(mask).unwrap_or(0)
+}
+
+/// The own function `name` of a module that C++ made.
+pub(super) fn function(module: &Module, name: &str) -> Result<Option<Function>, Error> {
+    let this = module.context();
+    let name = Any::from(name);
+    let mut found = std::ptr::null_mut();
+    // SAFETY: as in `kind`; `found` is the place of the result, a nullable owned reference.
+    unsafe { ((*foreign(this)).function)(&raw mut found, this, name.as_raw()) };
+    // SAFETY: the reference is ours.
+    let object = unsafe { ObjectRef::from_nullable(found) };
+    let not_a_function = |_| {
+        Error::new(
+            "TypeError",
+            "a module returned something that is no function",
+        )
+    };
+    object
+        .map(Function::from_object)
+        .transpose()
+        .map_err(not_a_function)
+}
+
+fn foreign(this: This) -> *const Table {
+    // SAFETY: every module has a pointer to its table in front of its header.
+    unsafe { this.cast::<*const Table>().read() }
+}
+
+fn module_of(this: This) -> Option<Module> {
+    // SAFETY: virtual functions are called with a live module of this crate.
+    unsafe { Module::from_context(this) }
+}
+
+fn text_of(cell: *const RawAny) -> String {
+    // SAFETY: a `String const&` is the address of a live cell.
+    let view = unsafe { AnyView::from_raw(cell.read()) };
+    String::from_utf8_lossy(str_bytes(&view).unwrap_or_default()).into_owned()
+}
+
+fn or_raise<T: Default>(result: Result<T, Error>) -> T {
+    result.unwrap_or_else(|error| {
+        set_raised(error);
+        T::default()
+    })
+}
+
+unsafe fn give<T>(place: *mut T, value: T) -> *mut T {
+    // SAFETY: the hidden argument is an uninitialised place for the result.
+    unsafe { place.write(value) };
+    place
+}
+
+unsafe extern "C-unwind" fn kind_of(this: This) -> *const c_char {
+    let kind = module_of(this)
+        .map(|module| module.kind())
+        .unwrap_or_default();
+    intern(&kind)
+}
+
+/// A C string of `text` for ever; there are few kinds.
+fn intern(text: &str) -> *const c_char {
+    use std::collections::HashMap;
+    use std::sync::{Mutex, PoisonError};
+    static KNOWN: Mutex<Option<HashMap<String, &'static CStr>>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    if let Some(text) = known.get(text) {
+        return text.as_ptr();
+    }
+    let leaked: &'static CStr =
+        Box::leak(CString::new(text).unwrap_or_default().into_boxed_c_str());
+    known.insert(text.to_owned(), leaked);
+    leaked.as_ptr()
+}
+
+unsafe extern "C-unwind" fn mask_of(this: This) -> c_int {
+    module_of(this).map_or(0, |module| module.property_mask() as c_int)
+}
+
+unsafe extern "C-unwind" fn function_of(
+    place: *mut *mut Header,
+    this: This,
+    name: *const RawAny,
+) -> *mut *mut Header {
+    let found = module_of(this).map(|module| or_raise(module.function(&text_of(name), false)));
+    let raw = found.flatten().map_or(std::ptr::null_mut(), |function| {
+        function.into_object().into_raw()
+    });
+    // SAFETY: see `give`.
+    unsafe { give(place, raw) }
+}
+
+unsafe extern "C-unwind" fn implements_of(this: This, name: *const RawAny) -> bool {
+    module_of(this).is_some_and(|module| or_raise(module.implements(&text_of(name), false)))
+}
+
+unsafe extern "C-unwind" fn doc_of(
+    place: *mut RawAny,
+    this: This,
+    name: *const RawAny,
+) -> *mut RawAny {
+    let doc = module_of(this).and_then(|module| or_raise(module.doc(&text_of(name), false)));
+    // SAFETY: see `give`.
+    unsafe { give(place, Any::from(doc).into_raw()) }
+}
+
+unsafe extern "C-unwind" fn metadata_of(
+    place: *mut RawAny,
+    this: This,
+    name: *const RawAny,
+) -> *mut RawAny {
+    let metadata =
+        module_of(this).and_then(|module| or_raise(module.metadata(&text_of(name), false)));
+    // SAFETY: see `give`.
+    unsafe { give(place, Any::from(metadata).into_raw()) }
+}
+
+unsafe extern "C-unwind" fn write_to_file(this: This, path: *const RawAny, format: *const RawAny) {
+    if let Some(module) = module_of(this)
+        && let Some(own) = module.implementation()
+    {
+        or_raise(own.write_to_file(&text_of(path), &text_of(format)));
+    }
+}
+
+unsafe extern "C-unwind" fn write_formats(place: *mut *mut Header, this: This) -> *mut *mut Header {
+    let module = module_of(this);
+    let formats = module
+        .as_ref()
+        .and_then(Module::implementation)
+        .map(|own| own.write_formats());
+    let formats = formats.unwrap_or_default();
+    let array = Array::new(formats.into_iter().map(Any::from))
+        .into_object()
+        .into_raw();
+    // SAFETY: see `give`.
+    unsafe { give(place, array) }
+}
+
+unsafe extern "C-unwind" fn save_to_bytes(place: *mut RawAny, this: This) -> *mut RawAny {
+    let bytes = module_of(this)
+        .map(|module| or_raise(module.save_to_bytes()))
+        .unwrap_or_default();
+    // SAFETY: see `give`.
+    unsafe { give(place, Any::from(Bytes::new(bytes)).into_raw()) }
+}
+
+unsafe extern "C-unwind" fn inspect_source(
+    place: *mut RawAny,
+    this: This,
+    format: *const RawAny,
+) -> *mut RawAny {
+    let text = module_of(this)
+        .map(|module| or_raise(module.source(&text_of(format))))
+        .unwrap_or_default();
+    // SAFETY: see `give`.
+    unsafe { give(place, Any::from(Str::new(text)).into_raw()) }
+}
+
+unsafe extern "C-unwind" fn import_module(this: This, other: *const *mut Header) {
+    // SAFETY: a `Module const&` is the address of a non-null handle.
+    let other = unsafe { ObjectRef::retain(other.read()) };
+    if let (Some(module), Ok(other)) = (module_of(this), Module::from_object(other)) {
+        or_raise(module.import(other));
+    }
+}
+
+unsafe extern "C-unwind" fn clear_imports(this: This) {
+    if let Some(module) = module_of(this) {
+        or_raise(module.clear_imports());
+    }
+}

@@ -1,0 +1,247 @@
+//! Loading and calling real libraries of both eras.
+
+use std::path::PathBuf;
+use tvmspec::module::{self, Library, Module};
+use tvmspec::object::Tensor;
+use tvmspec::release::Layout;
+use tvmspec::rule::Strictness;
+use tvmspec::value::{Any, DLDataType};
+
+const F32: DLDataType = DLDataType {
+    code: 2,
+    bits: 32,
+    lanes: 1,
+};
+const I32: DLDataType = DLDataType {
+    code: 0,
+    bits: 32,
+    lanes: 1,
+};
+
+/// The golden libraries are machine code of x86-64 Linux.
+fn runs_here() -> bool {
+    let here = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    if !here {
+        println!("skipped, because the golden libraries are for x86-64 Linux");
+    }
+    here
+}
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/module")
+        .join(name)
+}
+
+fn open(name: &str) -> Module {
+    module::load(golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn tensor(values: &[f32]) -> Tensor {
+    let tensor = Tensor::empty(&[values.len() as i64], F32).unwrap();
+    let bytes: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    tensor.fill(&bytes).unwrap();
+    tensor
+}
+
+fn values(tensor: &Tensor) -> Vec<f32> {
+    let chunks = tensor.bytes().unwrap().chunks_exact(4);
+    chunks
+        .map(|chunk| f32::from_le_bytes(chunk.try_into().unwrap()))
+        .collect()
+}
+
+/// `add1` of every sample adds 1 to each element.
+fn adds_one(module: &Module, function: &str) {
+    let add1 = module.require(function).unwrap();
+    let input = tensor(&[0.0, 1.5, -2.0, 1e6]);
+    let output = tensor(&[0.0; 4]);
+    add1.call_with([input.into(), output.clone().into()])
+        .unwrap();
+    assert_eq!(values(&output), [1.0, 2.5, -1.0, 1_000_001.0]);
+}
+
+#[test]
+fn libraries_of_both_eras_give_the_right_numbers() {
+    if !runs_here() {
+        return;
+    }
+    for name in [
+        "host-0.8.so",
+        "c-0.8.so",
+        "tree3-0.8.so",
+        "opencl-root-0.8.so",
+        "host-0.19.so",
+        "c-0.19.so",
+    ] {
+        adds_one(&open(name), "add1");
+    }
+}
+
+#[test]
+fn the_entry_point_of_an_old_library_is_the_function_that_its_symbol_names() {
+    if !runs_here() {
+        return;
+    }
+    adds_one(&open("host-0.8.so"), "__tvm_main__");
+    // A C host exports a function of this name instead.
+    adds_one(&open("c-0.8.so"), "__tvm_main__");
+}
+
+#[test]
+fn a_wrong_argument_gives_the_compiled_codes_own_words() {
+    if !runs_here() {
+        return;
+    }
+    let add1 = open("host-0.8.so").require("add1").unwrap();
+    let (input, output) = (tensor(&[0.0; 4]), tensor(&[0.0; 4]));
+    let message = |args: Vec<Any>| {
+        let views: Vec<_> = args.iter().map(Any::view).collect();
+        add1.call(&views).unwrap_err().message().to_owned()
+    };
+    let count = message(vec![input.clone().into()]);
+    assert!(count.contains("num_args should be 2"), "{count}");
+    let whole = Tensor::empty(&[4], I32).unwrap();
+    let dtype = message(vec![whole.into(), output.clone().into()]);
+    assert!(
+        dtype.contains("arg0.dtype is expected to be float32"),
+        "{dtype}"
+    );
+    let shape = message(vec![input.into(), tensor(&[0.0; 5]).into()]);
+    assert!(
+        shape.contains("Argument arg1.shape[0] has an unsatisfied constraint"),
+        "{shape}"
+    );
+}
+
+#[test]
+fn the_tree_of_a_library_is_the_tree_that_was_exported() {
+    if !runs_here() {
+        return;
+    }
+    let tree = |module: &Module| -> (String, Vec<String>) {
+        (
+            module.kind(),
+            module.imports().iter().map(Module::kind).collect(),
+        )
+    };
+    let owned = |kinds: &[&str]| kinds.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        tree(&open("tree3-0.8.so")),
+        ("library".into(), owned(&["metal", "opencl"]))
+    );
+    assert_eq!(
+        tree(&open("opencl-root-0.8.so")),
+        ("opencl".into(), owned(&["library"]))
+    );
+    assert_eq!(
+        tree(&open("tree-0.21.so")),
+        ("library".into(), owned(&["opencl", "metal"]))
+    );
+    assert_eq!(
+        tree(&open("opencl-0.27.so")),
+        ("library".into(), owned(&["opencl"]))
+    );
+    assert_eq!(
+        tree(&open("const-loader-0.27.so")),
+        ("const_loader".into(), owned(&["library"]))
+    );
+}
+
+#[test]
+fn a_library_says_what_it_is() {
+    if !runs_here() {
+        return;
+    }
+    let layout = |name| {
+        module::load_library(golden(name), Strictness::Strict)
+            .unwrap()
+            .layout
+    };
+    assert_eq!(layout("host-0.8.so"), Layout::V0_7);
+    assert_eq!(layout("host-0.21.so"), Layout::V0_21);
+    assert_eq!(layout("host-0.27.so"), Layout::V0_22);
+    let functions = |name| {
+        let module = open(name);
+        let mut names: Vec<String> = module
+            .walk()
+            .iter()
+            .filter_map(Library::of)
+            .flat_map(Library::functions)
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(functions("host-0.8.so"), ["add1"]);
+    assert_eq!(functions("tree3-0.8.so"), ["add1", "add2", "add3"]);
+    assert_eq!(functions("host-0.27.so"), ["main"]);
+}
+
+#[test]
+fn data_is_no_function() {
+    if !runs_here() {
+        return;
+    }
+    assert!(
+        open("tree3-0.8.so")
+            .function("__tvm_dev_mblob", false)
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        open("opencl-0.27.so")
+            .function("_library_bin", false)
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn a_kind_without_a_runtime_fails_when_it_is_called_and_says_why() {
+    if !runs_here() {
+        return;
+    }
+    let module = open("tree3-0.8.so");
+    let metal = &module.imports()[0];
+    let kernel = metal
+        .function("add3_kernel0", false)
+        .unwrap()
+        .expect("the payload names it");
+    let message = kernel.call(&[]).unwrap_err().message().to_owned();
+    assert!(
+        message.contains("`metal` has no runtime in this process"),
+        "{message}"
+    );
+    assert_eq!(metal.property_mask(), 1);
+}
+
+/// Whether the dynamic linker has the file mapped.
+fn is_mapped(name: &str) -> bool {
+    std::fs::read_to_string("/proc/self/maps")
+        .unwrap()
+        .contains(name)
+}
+
+#[test]
+fn a_library_stays_mapped_while_a_function_of_it_lives() {
+    if !runs_here() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("stays-mapped.so");
+    std::fs::copy(golden("host-0.8.so"), &copy).unwrap();
+    let module = module::load(&copy).unwrap();
+    let function = module.require("add1").unwrap();
+    drop(module);
+    assert!(is_mapped("stays-mapped.so"));
+    let output = tensor(&[0.0]);
+    function
+        .call_with([tensor(&[1.0]).into(), output.clone().into()])
+        .unwrap();
+    assert_eq!(values(&output), [2.0]);
+    drop(function);
+    assert!(!is_mapped("stays-mapped.so"));
+}
