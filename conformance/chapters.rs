@@ -3,7 +3,7 @@
 use super::op::Op;
 use crate::rule::Rule;
 use crate::wire::Span;
-use crate::{blob, device, graph, import_tree, tensor, wire};
+use crate::{blob, device, graph, import_tree, payload, tensor, wire};
 use serde_json::Value;
 
 /// What the suite knows of a chapter.
@@ -35,6 +35,12 @@ pub const CHAPTERS: &[Chapter] = &[
         rule_groups: &[tensor::RULES],
         op_groups: &[super::tensor::ops::OPS],
         trace: Some(super::tensor::ops::trace),
+    },
+    Chapter {
+        name: "payload",
+        rule_groups: &[payload::RULES],
+        op_groups: &[super::payload::ops::OPS],
+        trace: Some(super::payload::ops::trace),
     },
     Chapter {
         name: "import_tree",

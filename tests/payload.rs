@@ -25,9 +25,11 @@ fn golden(path: &str) -> Vec<u8> {
 fn accepted() -> Vec<Accepted> {
     let cases = fs::read("conformance/payload/cases.json").unwrap();
     let cases: Vec<Value> = serde_json::from_slice(&cases).unwrap();
-    let decoded = cases
-        .iter()
-        .filter(|case| case["op"] == "payload.decode" && case["expect"]["accept_file"].is_string());
+    // Bytes behind the end are read over and not written back: such a case says so.
+    let decoded = cases.iter().filter(|case| {
+        let whole = case["encode"] != false && case["op"] == "payload.decode";
+        whole && case["expect"]["accept_file"].is_string()
+    });
     decoded
         .map(|case| Accepted {
             id: case["id"].as_str().unwrap().to_owned(),

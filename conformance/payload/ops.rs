@@ -4,7 +4,7 @@ use crate::conformance::op::{Answer, Op, Refusal, base64, data};
 use crate::payload::{self, Payload};
 use crate::release::Layout;
 use crate::rule::Findings;
-use crate::wire::{Cursor, Writer};
+use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::Value;
 
 /// Every operation of this chapter.
@@ -54,4 +54,16 @@ fn layout(args: &Value) -> Result<Layout, Refusal> {
     let name = args.get("layout").and_then(Value::as_str);
     let name = name.ok_or_else(|| Refusal::Unsupported("the request has no `layout`".into()))?;
     name.parse().map_err(Refusal::Unsupported)
+}
+
+/// Names the fields of a payload as far as it can be read.
+pub fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
+    let trace = Trace::new();
+    let kind = args.get("kind").and_then(Value::as_str);
+    if let (Some(kind), Ok(layout)) = (kind, layout(args)) {
+        // A violation ends the reading; the fields before it are what is wanted.
+        let mut cursor = Cursor::traced(data, &trace);
+        let _ = payload::read(kind, layout, &mut cursor, &mut Findings::default());
+    }
+    trace.into_spans()
 }

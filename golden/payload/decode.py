@@ -50,10 +50,10 @@ class Reader:
 
     def dtype(self):
         code, bits, lanes = struct.unpack("<BBH", self.take(4))
-        if (code, bits, lanes) == (3, 0, 0):
-            return "void"
-        name = {0: f"int{bits}", 1: f"uint{bits}", 2: f"float{bits}", 4: f"bfloat{bits}"}.get(code, f"code{code}:{bits}")
+        name = {0: f"int{bits}", 1: f"uint{bits}", 2: f"float{bits}", 4: f"bfloat{bits}"}.get(code)
         name = {(3, 64): "handle", (6, 8): "bool"}.get((code, bits), name)
+        if name is None or not 0 < lanes < 2**15:
+            return [code, bits, lanes]
         return name if lanes == 1 else f"{name}x{lanes}"
 
     def tensor(self):
@@ -190,7 +190,7 @@ def relay(outer):
 
 
 TAGS = {
-    "0.7": ("tensor", "dtype", "shape", "text", "int", "float"),
+    "0.7": {0: "tensor", 1: "dtype", 2: "shape", 3: "text", 4: "int", 5: "float"},
     "0.21": {72: "tensor", 5: "dtype", 71: "shape", 65: "text", 1: "int", 3: "float"},
     "0.22": {70: "tensor", 5: "dtype", 69: "shape", 65: "text", 1: "int", 3: "float"},
 }

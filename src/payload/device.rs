@@ -3,8 +3,8 @@
 use super::field::{Shape, Slot, text};
 use super::kinds::Form;
 use super::{
-    Bytes, Checked, Field, PAY_09, PAY_10, PAY_11, PAY_12, PAY_13, PAY_14, PAY_15, PAY_16, PAY_17,
-    PAY_18, PAY_19, PAY_20, PAY_21, PAY_22, Text,
+    Bytes, Checked, Field, PAY_10, PAY_11, PAY_12, PAY_13, PAY_14, PAY_15, PAY_16, PAY_17, PAY_18,
+    PAY_19, PAY_20, PAY_21, PAY_22, Text,
 };
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Rule, Violation};
@@ -12,20 +12,23 @@ use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
 /// The slots of PAY-10: format, functions, data.
-const fn code(formats: &'static [&'static str]) -> [Slot; 3] {
+const fn code(formats: &'static [&'static str], functions: Shape) -> [Slot; 3] {
     [
         Slot::new("format", Shape::Format(formats), PAY_10),
-        Slot::new("functions", Shape::Functions, PAY_10),
+        Slot::new("functions", functions, PAY_10),
         Slot::new("data", Shape::Code, PAY_10),
     ]
 }
 
-const CUDA_CODE: &[Slot] = &code(&["ptx", "cubin", "fatbin", "cuda", "cu"]);
-const OPENCL_CODE: &[Slot] = &code(&["cl", "clbin", "xclbin", "awsxclbin", "aocx"]);
-const METAL_CODE: &[Slot] = &code(METAL_FORMATS);
+const CUDA_CODE: &[Slot] = &code(&["ptx", "cubin", "fatbin", "cuda", "cu"], Shape::Functions);
+const OPENCL_CODE: &[Slot] = &code(
+    &["cl", "clbin", "xclbin", "awsxclbin", "aocx"],
+    Shape::Functions,
+);
+const METAL_CODE: &[Slot] = &code(METAL_FORMATS, Shape::SilentFunctions);
 const METAL_FORMATS: &[&str] = &["metal", "metallib"];
-const HIP_CODE: &[Slot] = &code(&["hsaco", "hip"]);
-const HEXAGON_CODE: &[Slot] = &code(&["so", "ll", "o", "s", "hexagon"]);
+const HIP_CODE: &[Slot] = &code(&["hsaco", "hip"], Shape::Functions);
+const HEXAGON_CODE: &[Slot] = &code(&["so", "ll", "o", "s", "hexagon"], Shape::Functions);
 
 pub(super) const CUDA: &[Form] = &[Form::new("0.2", Releases::ALL, CUDA_CODE)];
 
@@ -36,11 +39,10 @@ pub(super) const OPENCL: &[Form] = &[
         "0.13",
         Releases::between(13, 23),
         &[
-            Slot::new("functions", Shape::Functions, PAY_13),
+            Slot::new("functions", Shape::SilentFunctions, PAY_13),
             Slot::new("shaders", Shape::Shaders { framed: false }, PAY_13),
         ],
-    )
-    .checked(check_old),
+    ),
 ];
 
 pub(super) const FPGA: &[Form] = &[Form::new("0.4", Releases::between(4, 19), OPENCL_CODE)];
@@ -62,12 +64,11 @@ pub(super) const METAL: &[Form] = &[
         &[
             Slot::new("version", Shape::Version, PAY_16),
             Slot::new("kernels", Shape::Kernels, PAY_16),
-            Slot::new("functions", Shape::Functions, PAY_16),
+            Slot::new("functions", Shape::SilentFunctions, PAY_16),
             Slot::new("format", Shape::Format(METAL_FORMATS), PAY_16),
         ],
-    )
-    .checked(check_old),
-    Form::new("0.2", Releases::between(2, 23), METAL_CODE).checked(check_old),
+    ),
+    Form::new("0.2", Releases::between(2, 23), METAL_CODE),
 ];
 
 pub(super) const HIP: &[Form] = &[Form::new("0.2", Releases::ALL, HIP_CODE)];
@@ -89,11 +90,10 @@ pub(super) const VULKAN: &[Form] = &[
         Releases::between(3, 23),
         &[
             Slot::new("format", Shape::Format(VULKAN_FORMATS), PAY_19),
-            Slot::new("functions", Shape::Functions, PAY_19),
+            Slot::new("functions", Shape::SilentFunctions, PAY_19),
             Slot::new("shaders", Shape::Shaders { framed: false }, PAY_19),
         ],
-    )
-    .checked(check_old),
+    ),
 ];
 
 pub(super) const WEBGPU: &[Form] = &[Form::new(
@@ -258,21 +258,6 @@ pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer)
         out.count(shader.spirv.len() / 4);
         out.raw(&shader.spirv);
     });
-}
-
-/// PAY-09: what tells a form of 0.23 or before from a later one that is cut short, is that functions do not repeat
-/// their names.
-fn check_old(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Violation> {
-    let Some((Field::Functions(functions), start)) = checked.field("functions") else {
-        return Ok(());
-    };
-    let later = functions
-        .iter()
-        .find(|function| !function.info.name.is_empty());
-    PAY_09.require(later.is_none(), start, || {
-        let name = later.map(|function| &*function.key).unwrap_or_default();
-        format!("function `{name}` repeats its name, which nobody wrote before 0.24")
-    })
 }
 
 /// PAY-22: from 0.8 on OpenCL source is cut into kernels at its delimiter lines.

@@ -40,6 +40,8 @@ pub enum Shape {
     Names,
     /// A function map (PAY-02).
     Functions,
+    /// A function map whose functions do not repeat their names: what a form has that nobody wrote after 0.23 (PAY-09).
+    SilentFunctions,
     /// A map from kernel name to code.
     Kernels,
     /// A map from kernel name to shader (PAY-14), with a length in front of each when framed (PAY-15).
@@ -79,7 +81,7 @@ pub enum Field<'a> {
     Int(i32),
     /// [`Shape::Names`].
     Names(Vec<Text<'a>>),
-    /// [`Shape::Functions`].
+    /// [`Shape::Functions`], [`Shape::SilentFunctions`].
     Functions(Vec<Function<'a>>),
     /// [`Shape::Kernels`].
     Kernels(Vec<Kernel<'a>>),
@@ -123,6 +125,9 @@ impl Slot {
             Shape::Int => Field::Int(cursor.i32(name, rule)?),
             Shape::Names => Field::Names(names(cursor, name, rule)?),
             Shape::Functions => Field::Functions(function_info::read(layout, cursor, findings)?),
+            Shape::SilentFunctions => {
+                Field::Functions(function_info::read_silent(layout, cursor, findings)?)
+            }
             Shape::Kernels => Field::Kernels(device::read_kernels(cursor, name, rule)?),
             Shape::Shaders { framed } => {
                 Field::Shaders(device::read_shaders(cursor, name, rule, framed, findings)?)
@@ -153,7 +158,7 @@ impl Slot {
             (Shape::Code | Shape::Binary, Field::Bytes(bytes)) => out.bytes(bytes),
             (Shape::Int, Field::Int(value)) => out.i32(*value),
             (Shape::Names, Field::Names(names)) => write_names(names, out),
-            (Shape::Functions, Field::Functions(list)) => {
+            (Shape::Functions | Shape::SilentFunctions, Field::Functions(list)) => {
                 return function_info::write(list, layout, out);
             }
             (Shape::Kernels, Field::Kernels(list)) => device::write_kernels(list, out),

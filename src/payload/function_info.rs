@@ -9,7 +9,7 @@
 //! | arg_extra_tags | vector of i32 | PAY-03, PAY-08; layouts 0.21 and 0.22 only |
 
 use super::field::{names, text, write_names};
-use super::{PAY_02, PAY_03, PAY_04, PAY_05, PAY_06, PAY_07, PAY_08, Text};
+use super::{PAY_02, PAY_03, PAY_04, PAY_05, PAY_06, PAY_07, PAY_08, PAY_09, Text};
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::Dtype;
@@ -56,6 +56,25 @@ pub(super) fn read<'a>(
     let keys = list.iter().map(|function| &*function.key).zip(starts);
     let effect = "readers up to 0.23 keep the first, later ones the last";
     super::note_repeats(keys, PAY_04, "function", effect, findings)?;
+    Ok(list)
+}
+
+/// The map as forms up to 0.23 have it. What tells such a form from a later one that is cut short or damaged is that
+/// its functions do not repeat their names (PAY-09).
+pub(super) fn read_silent<'a>(
+    layout: Layout,
+    cursor: &mut Cursor<'a>,
+    findings: &mut Findings,
+) -> Result<Vec<Function<'a>>, Violation> {
+    let start = cursor.offset();
+    let list = read(layout, cursor, findings)?;
+    let later = list.iter().find(|function| !function.info.name.is_empty());
+    PAY_09
+        .require(later.is_none(), start, || {
+            let name = later.map(|function| &*function.key).unwrap_or_default();
+            format!("function `{name}` repeats its name, which nobody wrote before 0.24")
+        })
+        .map_err(|broken| cursor.blame("functions", broken))?;
     Ok(list)
 }
 

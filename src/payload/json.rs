@@ -6,6 +6,7 @@ use super::{
     Bytes, Kernel, Known, Network, PAY_01, Payload, Shader, StackVm, Text, json_vm, kind_info,
 };
 use crate::rule::{Kind, Violation};
+use crate::tensor::json::{from_dtype, from_record, to_device, to_dtype};
 use crate::tensor::{Device, Dtype, Sizing, TensorRecord};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
@@ -103,7 +104,9 @@ fn take_field(slot: &Slot, object: &In<'_>) -> Result<Field<'static>, Violation>
         Shape::Binary => Field::Bytes(object.at(name)?.base64()?),
         Shape::Int => Field::Int(object.at(name)?.i32()?),
         Shape::Names => Field::Names(object.texts(name)?),
-        Shape::Functions => Field::Functions(object.list(name, function_from)?),
+        Shape::Functions | Shape::SilentFunctions => {
+            Field::Functions(object.list(name, function_from)?)
+        }
         Shape::Kernels => Field::Kernels(object.list(name, kernel_from)?),
         Shape::Shaders { .. } => Field::Shaders(object.list(name, shader_from)?),
         Shape::Variables | Shape::Params => Field::Tensors(object.list(name, |item| {
@@ -130,17 +133,17 @@ fn put_code(bytes: &[u8], object: &mut Map<String, Value>) {
 
 fn function_to(function: &Function<'_>) -> Value {
     let Function { key, info } = function;
-    let types: Vec<String> = info
+    let types: Value = info
         .arg_types
         .iter()
-        .map(|dtype| dtype_text(*dtype))
+        .map(|dtype| from_dtype(*dtype))
         .collect();
     let mut object = Map::new();
     object.insert("name".into(), json!(key));
     if !info.name.is_empty() {
         object.insert("info_name".into(), json!(info.name));
     }
-    object.insert("arg_types".into(), json!(types));
+    object.insert("arg_types".into(), types);
     object.insert("launch_param_tags".into(), json!(info.launch_param_tags));
     if !info.arg_extra_tags.is_empty() {
         object.insert("arg_extra_tags".into(), json!(info.arg_extra_tags));
@@ -252,23 +255,13 @@ fn stackvm_from(item: In<'_>) -> Result<(Text<'static>, StackVm<'static>), Viola
 fn named_tensor(name: &str, tensor: &TensorRecord<'_>) -> Value {
     let mut object = Map::new();
     object.insert("name".into(), name.into());
-    put_tensor(tensor, &mut object);
+    if let Value::Object(tensor) = from_record(tensor) {
+        object.extend(tensor);
+    }
     Value::Object(object)
 }
 
-/// `dtype`, `shape`, `device`, `data`; and `reserved` where it is not 0.
-pub(super) fn put_tensor(tensor: &TensorRecord<'_>, object: &mut Map<String, Value>) {
-    let device = tensor.device();
-    object.insert("dtype".into(), dtype_text(tensor.dtype()).into());
-    object.insert("shape".into(), json!(tensor.shape()));
-    object.insert("device".into(), json!([device.kind, device.id]));
-    object.insert("data".into(), base64(tensor.data()));
-    if tensor.reserved() != 0 {
-        object.insert("reserved".into(), json!(tensor.reserved()));
-    }
-}
-
-/// The inverse of [`put_tensor`].
+/// A tensor in the form of the chapter `tensor`.
 pub(super) fn tensor_from(
     item: &In<'_>,
     sizing: Sizing,
@@ -285,51 +278,6 @@ pub(super) fn tensor_from(
 
 pub(super) fn base64(bytes: &[u8]) -> Value {
     Value::String(BASE64_STANDARD.encode(bytes))
-}
-
-/// `int32`, `float32x4`, `handle`, ...; codes without such a name are `code9:8`. Every dtype has exactly one text.
-pub(super) fn dtype_text(dtype: Dtype) -> String {
-    let Dtype { code, bits, lanes } = dtype;
-    let scalar = match (code, bits) {
-        (Dtype::HANDLE, 0) if lanes == 0 => return "void".to_owned(),
-        (Dtype::HANDLE, 64) => "handle".to_owned(),
-        (Dtype::BOOL, 8) => "bool".to_owned(),
-        (Dtype::INT, _) => format!("int{bits}"),
-        (Dtype::UINT, _) => format!("uint{bits}"),
-        (Dtype::FLOAT, _) => format!("float{bits}"),
-        (Dtype::BFLOAT, _) => format!("bfloat{bits}"),
-        _ => format!("code{code}:{bits}"),
-    };
-    if lanes == 1 {
-        scalar
-    } else {
-        format!("{scalar}x{lanes}")
-    }
-}
-
-/// The inverse of [`dtype_text`].
-pub(super) fn dtype_from(text: &str) -> Option<Dtype> {
-    if text == "void" {
-        return Some(Dtype::VOID);
-    }
-    let (scalar, lanes) = match text.split_once('x') {
-        Some((scalar, lanes)) => (scalar, lanes.parse().ok()?),
-        None => (text, 1),
-    };
-    let named = |name: &str, code| Some((code, scalar.strip_prefix(name)?.parse().ok()?));
-    let (code, bits) = match scalar {
-        "handle" => (Dtype::HANDLE, 64),
-        "bool" => (Dtype::BOOL, 8),
-        _ => named("int", Dtype::INT)
-            .or_else(|| named("uint", Dtype::UINT))
-            .or_else(|| named("float", Dtype::FLOAT))
-            .or_else(|| named("bfloat", Dtype::BFLOAT))
-            .or_else(|| {
-                let (code, bits) = scalar.strip_prefix("code")?.split_once(':')?;
-                Some((code.parse().ok()?, bits.parse().ok()?))
-            })?,
-    };
-    Some(Dtype { code, bits, lanes })
 }
 
 fn wrong(message: String) -> Violation {
@@ -433,19 +381,12 @@ impl<'v> In<'v> {
     }
 
     pub(super) fn dtype(&self) -> Result<Dtype, Violation> {
-        let dtype = self.value.as_str().and_then(dtype_from);
-        dtype.ok_or_else(|| self.wrong("a dtype"))
+        to_dtype(self.value).map_err(|_| self.wrong("a dtype"))
     }
 
     /// `[type, index]`.
     pub(super) fn device(&self) -> Result<Device, Violation> {
-        match self.all(|item| item.i32())?.as_slice() {
-            [kind, id] => Ok(Device {
-                kind: *kind,
-                id: *id,
-            }),
-            _ => Err(self.wrong("[device type, index]")),
-        }
+        to_device(self.value).map_err(|_| self.wrong("[device type, index]"))
     }
 
     pub(super) fn wrong(&self, expected: &str) -> Violation {

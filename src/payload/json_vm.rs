@@ -1,11 +1,12 @@
 //! The JSON form of the two VM executables.
 
-use super::json::{In, base64, dtype_text, put_tensor, tensor_from};
+use super::json::{In, base64, tensor_from};
 use super::{Text, relax_vm, relay_vm};
 use crate::rule::Violation;
 use crate::tensor::Sizing;
+use crate::tensor::json::{from_device, from_dtype, from_record};
 use crate::wire::Words;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub(super) fn relax_to(executable: &relax_vm::Executable<'_>) -> Value {
     let signed = |words: &Words<'_>| -> Vec<i64> { words.iter().map(u64::cast_signed).collect() };
@@ -70,14 +71,14 @@ fn relax_function_from(item: In<'_>) -> Result<relax_vm::Function<'static>, Viol
 fn relax_constant_to(constant: &relax_vm::Constant<'_>) -> Value {
     use relax_vm::Constant::{Dtype, Float, Int, Shape, Tensor, Text};
     match constant {
-        Tensor(tensor) => tensor_to(tensor),
+        Tensor(tensor) => json!({"tensor": from_record(tensor)}),
         Shape(shape) => json!({"shape": shape}),
         Text(text) => json!({"text": text}),
         Int(value) => json!({"int": value}),
         Float(value) if value.is_finite() => json!({"float": value}),
         // JSON has no word for these: their bits, little endian.
         Float(value) => json!({"float_bits": base64(&value.to_le_bytes())}),
-        Dtype(dtype) => json!({"dtype": dtype_text(*dtype)}),
+        Dtype(dtype) => json!({"dtype": from_dtype(*dtype)}),
     }
 }
 
@@ -107,23 +108,17 @@ fn relax_constant_from(item: In<'_>) -> Result<relax_vm::Constant<'static>, Viol
     item.at("dtype")?.dtype().map(Constant::Dtype)
 }
 
-fn tensor_to(tensor: &crate::tensor::TensorRecord<'_>) -> Value {
-    let mut object = Map::new();
-    put_tensor(tensor, &mut object);
-    json!({"tensor": object})
-}
-
 pub(super) fn relay_to(executable: &relay_vm::Executable<'_>) -> Value {
     let devices: Vec<Value> = executable
         .virtual_devices
         .iter()
-        .map(|device| json!({"device": [device.device.kind, device.device.id], "scope": device.scope}))
+        .map(|device| json!({"device": from_device(device.device), "scope": device.scope}))
         .collect();
     let constants: Vec<Value> = executable
         .constants
         .iter()
         .map(|constant| match constant {
-            relay_vm::Constant::Tensor(tensor) => tensor_to(tensor),
+            relay_vm::Constant::Tensor(tensor) => json!({"tensor": from_record(tensor)}),
             relay_vm::Constant::Late(name) => json!({"late": name}),
         })
         .collect();

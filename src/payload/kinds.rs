@@ -66,11 +66,12 @@ impl Form {
 
     /// Whether both have fields of the same names, in the same order, that hold values of the same type.
     pub(super) fn is_like(&self, other: &Form) -> bool {
-        use super::Shape::{Networks, Shaders};
+        use super::Shape::{Functions, Networks, Shaders, SilentFunctions};
         let alike = |(a, b): (&Slot, &Slot)| {
             a.name == b.name
                 && match (a.shape, b.shape) {
                     (Shaders { .. }, Shaders { .. }) => true,
+                    (Functions | SilentFunctions, Functions | SilentFunctions) => true,
                     (Networks { .. }, _) => false,
                     (a, b) => a == b,
                 }
