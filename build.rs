@@ -24,11 +24,16 @@ fn main() {
         !name.contains('/') && name.ends_with(".md")
     });
     let cases = files(&root, "conformance", |name| name.ends_with("/cases.json"));
-    // Dumps, scripts and explanations stand beside the bytes; the suite needs only the bytes.
-    let golden = files(&root, "golden", |name| {
-        ![".txt", ".md", ".py", ".sh"]
+    // Dumps, scripts and what only scripts read stand beside the bytes; the suite needs only the bytes.
+    let mut golden = files(&root, "golden", |name| {
+        ![".md", ".py", ".sh", ".npz"]
             .iter()
             .any(|end| name.ends_with(end))
+    });
+    let all = golden.clone();
+    golden.retain(|name| {
+        name.strip_suffix(".txt")
+            .is_none_or(|dumped| !all.iter().any(|name| name == dumped))
     });
 
     let mut code = String::new();
