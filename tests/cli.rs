@@ -13,6 +13,9 @@
 //! `< FILE` is stdin, `> FILE` keeps stdout, `$TMP` is a folder of the transcript's own. Exit code 0 is not written.
 //! `RUN: cat FILE` shows a file. `BLESS=1 cargo test --test cli` writes what the program says now.
 
+mod schema;
+
+use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -165,4 +168,34 @@ fn a_closed_pipe_is_quiet() {
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("tvmspec ends");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn inspect_keeps_to_its_schema() {
+    let schema: Value = serde_json::from_str(include_str!("../spec/schema/inspect.json")).unwrap();
+    let files = [
+        "blob/containers/tree3-0.8.so",
+        "blob/containers/system_lib-0.8.tar",
+        "blob/containers/c_opencl-0.6.devc.c",
+        "blob/containers/relax_vm-0.27.so",
+        "blob/containers/elf-cut.o",
+        "blob/graph-factory.bin",
+        "blob/const-loader-c.bin",
+        "blob/relay-vm.bin",
+        "blob/unknown-kind-0.8.bin",
+        "tensor/all_dtypes-0.8.params",
+    ];
+    for file in files {
+        let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            .args(["inspect", "--json"])
+            .arg(
+                Path::new(env!("CARGO_MANIFEST_DIR"))
+                    .join("golden")
+                    .join(file),
+            )
+            .output()
+            .unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).expect(file);
+        schema::conforms(&schema, &schema, &report, file);
+    }
 }
