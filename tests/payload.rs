@@ -2,6 +2,7 @@
 #![cfg(feature = "suite")]
 #![allow(missing_docs)]
 
+use proptest::prelude::*;
 use serde_json::Value;
 use std::fs;
 use tvmspec::payload::{self, Payload};
@@ -132,6 +133,58 @@ fn a_payload_that_is_cut_anywhere_is_refused_in_a_framed_layout() {
             let mut cursor = Cursor::new(&bytes[..length]);
             let result = payload::read(&kind, layout, &mut cursor, &mut findings);
             assert!(result.is_err(), "{id} reads when cut to {length} bytes");
+        }
+    }
+}
+
+/// Bytes of accepted payloads with a few of them changed, and whatever else there may be behind.
+fn damaged() -> impl Strategy<Value = (String, Layout, Vec<u8>)> {
+    let all = accepted();
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+    (
+        any::<prop::sample::Index>(),
+        edits,
+        any::<prop::sample::Index>(),
+    )
+        .prop_map(move |(which, edits, length)| {
+            let Accepted {
+                kind,
+                layout,
+                bytes,
+                ..
+            } = which.get(&all);
+            let mut bytes = bytes.clone();
+            for (at, byte) in edits {
+                if !bytes.is_empty() {
+                    let at = at.index(bytes.len());
+                    bytes[at] = byte;
+                }
+            }
+            // Mostly whole, sometimes cut.
+            if length.index(4) == 0 {
+                bytes.truncate(length.index(bytes.len() + 1));
+            }
+            (kind.clone(), *layout, bytes)
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn what_reads_writes_back((kind, layout, bytes) in damaged()) {
+        let mut findings = Findings::default();
+        let mut cursor = Cursor::new(&bytes);
+        if let Ok(payload) = payload::read(&kind, layout, &mut cursor, &mut findings) {
+            let read = &bytes[..bytes.len() - cursor.remaining()];
+            let mut out = Writer::new();
+            payload.write(layout, &mut out).unwrap();
+            let written = out.into_bytes();
+            prop_assert!(!findings.is_empty() || written == read, "{kind} is written as other bytes");
+            let from_json = Payload::from_json(&payload.to_json()).unwrap();
+            let mut out = Writer::new();
+            from_json.write(layout, &mut out).unwrap();
+            prop_assert!(out.into_bytes() == written, "the JSON form of {kind} is another payload");
         }
     }
 }

@@ -186,7 +186,7 @@ pub fn read<'a>(
         return Err(cursor.blame("payload", broken));
     };
     let form = choose(info, layout, cursor)?;
-    let fields = read_form(info, form, layout, cursor, findings)?;
+    let fields = read_form(form, layout, cursor, findings)?;
     if layout >= Layout::V0_22 {
         cursor.finish(&format!("the {kind} payload"), findings)?;
     }
@@ -209,7 +209,7 @@ fn choose(
     for form in forms {
         let mut trial = Cursor::new(cursor.rest()).at(cursor.offset());
         let mut scratch = Findings::new(Strictness::Lenient);
-        match read_form(info, form, layout, &mut trial, &mut scratch) {
+        match read_form(form, layout, &mut trial, &mut scratch) {
             Ok(_) if layout < Layout::V0_22 || trial.is_at_end() => return Ok(form),
             Ok(_) => reads = reads.or(Some(form)),
             Err(broken) => {
@@ -230,7 +230,6 @@ fn choose(
 }
 
 fn read_form<'a>(
-    info: &'static KindInfo,
     form: &'static Form,
     layout: Layout,
     cursor: &mut Cursor<'a>,
