@@ -9,6 +9,7 @@
 //!
 //! * [`wire`]: integers, strings, vectors; the cursor that every reader is made of
 //! * [`tensor`]: data types, devices, the tensor record, the parameter file
+//! * [`payload`]: what each kind of module stores, executables of both VMs included
 //! * [`import_tree`]: which module imports which, and the order in which they are stored
 //! * [`blob`]: the library binary and the files around it
 //!
