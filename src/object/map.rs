@@ -886,6 +886,27 @@ map_type!(Map, MapKind, index::MAP, "ffi.Map", index::DICT);
 map_type!(Dict, DictKind, index::DICT, "ffi.Dict", index::MAP);
 
 impl Map {
+    /// A map of pairs in order; later ones win. Four and more are dense at once (OBJ-06).
+    pub fn from_pairs(pairs: Vec<(Any, Any)>) -> Result<Map> {
+        let count = pairs.len() as u64;
+        let mut table = if count < SMALL_MAX {
+            Table::small(index::MAP, count)
+        } else {
+            let (slots, shift) = table_size(count);
+            Table::dense(index::MAP, slots, shift)
+        };
+        for (key, value) in pairs {
+            match table.insert(key, value) {
+                Ok(moved) => table = replace_by(table, moved),
+                Err(error) => {
+                    table.dispose();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Map::of(table))
+    }
+
     /// Sets `key` to `value` in this handle; other holders keep what they have.
     pub fn set(&mut self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         if !self.as_object().is_unique() {

@@ -3,6 +3,7 @@
 mod containers;
 mod core;
 mod dataclass;
+mod json;
 mod path;
 
 pub(crate) use core::{enum_index, enum_name, enum_number};
@@ -54,6 +55,7 @@ fn start() {
         containers::register();
         path::register();
         dataclass::register();
+        json::register();
         READY.store(true, Ordering::Release);
     });
 }

@@ -1,0 +1,25 @@
+//! JSON and the JSON graph by name.
+
+use super::def;
+use crate::object::{graph, json};
+use crate::value::{Any, Str};
+
+pub(super) fn register() {
+    def("ffi.json.Parse", |text: Str| json::parse(text.as_bytes()));
+    def("ffi.json.Stringify", |value: Any, indent: Option<i64>| {
+        let indent = indent.and_then(|indent| usize::try_from(indent).ok());
+        json::stringify(value.view(), indent.unwrap_or(0))
+    });
+    def("ffi.ToJSONGraph", |value: Any, metadata: Any| {
+        graph::encode(value.view(), metadata.view())
+    });
+    def("ffi.ToJSONGraphString", |value: Any, metadata: Any| {
+        graph::encode_text(value.view(), metadata.view())
+    });
+    def("ffi.FromJSONGraph", |graph: Any| {
+        graph::decode(graph.view())
+    });
+    def("ffi.FromJSONGraphString", |text: Str| {
+        graph::decode_text(text.as_bytes())
+    });
+}
