@@ -52,7 +52,7 @@ pub const CHAPTERS: &[Chapter] = &[
         name: "blob",
         rule_groups: &[blob::RULES, blob::container::rules::RULES],
         op_groups: &[super::blob::ops::OPS, super::blob::containers::OPS],
-        trace: None,
+        trace: Some(super::blob::ops::trace),
     },
     Chapter {
         name: "device",

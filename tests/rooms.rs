@@ -54,6 +54,37 @@ fn a_chapter_is_in_every_room_that_it_belongs_to() {
 }
 
 #[test]
+fn every_fuzz_target_is_built_once() {
+    let table = fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();
+    let named: Vec<&str> = table
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("path = \"fuzz_targets/")?
+                .strip_suffix(".rs\"")
+        })
+        .collect();
+    let mut there: Vec<String> = fs::read_dir(root().join("fuzz/fuzz_targets"))
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| {
+            Some(
+                entry
+                    .file_name()
+                    .into_string()
+                    .ok()?
+                    .strip_suffix(".rs")?
+                    .to_owned(),
+            )
+        })
+        .collect();
+    there.sort_unstable();
+    assert_eq!(
+        named, there,
+        "fuzz/Cargo.toml names each target once, sorted"
+    );
+}
+
+#[test]
 fn every_room_for_cases_is_in_the_table_of_chapters() {
     for entry in fs::read_dir(root().join("conformance")).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();

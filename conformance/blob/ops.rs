@@ -4,6 +4,7 @@ use crate::blob::{Blob, detect::detect};
 use crate::conformance::op::{self, Answer, Op, Refusal};
 use crate::release::Layout;
 use crate::rule::Findings;
+use crate::wire::{Span, Trace};
 use serde_json::Value;
 
 /// What a case of this chapter can ask.
@@ -58,6 +59,17 @@ fn convert(args: &Value) -> Result<Answer, Refusal> {
     let mut findings = Findings::default();
     let blob = Blob::read(&data, layout(args, &data)?, &mut findings)?;
     Ok(Answer::new(blob.convert(to)?.to_json(), findings))
+}
+
+/// The fields of a blob, those inside payloads included, as far as it can be read.
+pub fn trace(op: &str, data: &[u8], args: &Value) -> Vec<Span> {
+    let trace = Trace::new();
+    if op == "blob.decode"
+        && let Ok(layout) = layout(args, data)
+    {
+        let _ = Blob::read_traced(data, layout, Findings::default(), &trace);
+    }
+    trace.into_spans()
 }
 
 fn layout(args: &Value, data: &[u8]) -> Result<Layout, Refusal> {

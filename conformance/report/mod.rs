@@ -134,7 +134,8 @@ fn bytes_around(case: &Case, offset: u64) -> Vec<String> {
     };
     let chapter = case.op.split('.').next().unwrap_or_default();
     let trace = crate::conformance::chapter(chapter).and_then(|chapter| chapter.trace);
-    let decode = format!("{chapter}.decode");
+    // What was written is read back as a decode would.
+    let decode = case.op.replace(".encode", ".decode");
     let args = serde_json::Value::Object(case.args.clone());
     let spans = trace.map_or(Vec::new(), |trace| trace(&decode, bytes, &args));
     let (from, to) = (offset.saturating_sub(NEAR), offset.saturating_add(NEAR));
