@@ -6,6 +6,7 @@ mod junit;
 mod markdown;
 mod text;
 
+use super::adapter::{Adapter as _, InProcess, Reply, builtin::Builtin};
 use super::case::{Case, Expect};
 use super::op;
 use super::runner::{Outcome, Report};
@@ -89,6 +90,8 @@ fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
             None,
         ),
     };
+    // Where the testee missed what is wrong, our own implementation knows the place.
+    let offset = offset.or_else(|| place(case));
     let rules = case.rules.iter().filter_map(|id| spec::rule(id));
     Evidence {
         rules: rules.map(|rule| (rule.id.clone(), rule.gist())).collect(),
@@ -100,6 +103,17 @@ fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
             quoted(&report.implementation),
             quoted(&case.id)
         ),
+    }
+}
+
+/// The byte at which our own implementation rejects the input of a reject case.
+fn place(case: &Case) -> Option<u64> {
+    let Expect::Reject(..) = case.expect else {
+        return None;
+    };
+    match InProcess(Builtin).call(&case.op, &case.request()) {
+        Reply::Reject(rejection) => rejection.offset,
+        _ => None,
     }
 }
 
@@ -254,7 +268,7 @@ fn judged(report: &Report<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::adapter::{InProcess, liar::Liar};
+    use crate::conformance::adapter::liar::Liar;
     use crate::conformance::case::Suite;
     use crate::conformance::runner::{Run, Selection, run};
 
