@@ -77,10 +77,9 @@ impl Place<'_> {
 
     /// The field that holds `offset`; empty where none does.
     pub(crate) fn field_at(&self, offset: u64) -> &str {
-        let holds = |span: &&Span| span.start <= offset && offset < span.end;
-        self.spans
-            .iter()
-            .find(holds)
+        let behind = self.spans.partition_point(|span| span.start <= offset);
+        let span = behind.checked_sub(1).and_then(|last| self.spans.get(last));
+        span.filter(|span| offset < span.end)
             .map_or("", |span| span.field.as_str())
     }
 }

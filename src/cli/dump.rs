@@ -89,6 +89,7 @@ fn dump(unit: &Unit<'_>, reading: &Reading, whole: bool) -> String {
             text: format!("{} broken: {}", broken.rule(), broken.message()),
         });
     }
+    marks.sort_by_key(|mark| mark.offset);
     Dump {
         bytes: &unit.bytes,
         spans: &reading.spans,

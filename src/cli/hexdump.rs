@@ -26,7 +26,7 @@ pub(crate) struct Dump<'a> {
     pub(crate) bytes: &'a [u8],
     /// Every field, by offset.
     pub(crate) spans: &'a [Span],
-    /// What is said where.
+    /// What is said where, by offset.
     pub(crate) marks: &'a [Mark],
     /// Whether nothing is left out.
     pub(crate) whole: bool,
@@ -44,8 +44,11 @@ struct Field<'a> {
 impl Dump<'_> {
     /// The dump, a line for each row. Bytes that no field covers are rows named `unread`.
     pub(crate) fn render(&self) -> String {
-        let fields = self.fields();
-        let keep: Vec<bool> = fields.iter().map(|field| self.is_marked(field)).collect();
+        let fields = self.fields(self.spans, 0, self.bytes.len() as u64);
+        let keep: Vec<bool> = fields
+            .iter()
+            .map(|field| !self.marks_in(field).is_empty())
+            .collect();
         let mut out = String::new();
         let widths = Widths::of(&fields, self.bytes.len());
         let mut rule = "";
@@ -89,16 +92,18 @@ impl Dump<'_> {
 
     /// The rows around `offset`: `before` fields and the one that holds it, with `<-`.
     pub(crate) fn around(&self, offset: u64, before: usize) -> String {
-        let fields = self.fields();
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        let here = fields
-            .iter()
-            .position(|field| field.start <= at && at < field.end)
-            .unwrap_or(fields.len());
-        let from = here.saturating_sub(before);
-        let shown = fields
-            .get(from..(here + 1).min(fields.len()))
-            .unwrap_or(&[]);
+        // Only the neighbourhood is looked at: there may be as many findings as fields.
+        let behind = self.spans.partition_point(|span| span.start <= offset);
+        let near = self.spans.get(behind.saturating_sub(before + 1)..behind);
+        let near = near.unwrap_or_default();
+        let next = self.spans.get(behind).map(|span| span.start);
+        let first = near.first().map_or(0, |span| span.start);
+        let fields = self.fields(near, first, next.unwrap_or(self.bytes.len() as u64));
+        let here = fields.iter().position(|field| covers(field, offset));
+        let to = here.map_or(fields.len(), |here| here + 1);
+        let shown = fields.get(to.saturating_sub(before + 1)..to);
+        let shown = shown.unwrap_or_default();
         let widths = Widths {
             rule: 0,
             ..Widths::of(shown, self.bytes.len())
@@ -112,7 +117,7 @@ impl Dump<'_> {
             };
             self.lines(&mut out, field, &widths, "", mark);
         }
-        if here == fields.len() {
+        if at >= self.bytes.len() {
             let _ = writeln!(
                 out,
                 "{:0w$x}  the end  <-",
@@ -123,12 +128,13 @@ impl Dump<'_> {
         out
     }
 
-    fn fields(&self) -> Vec<Field<'_>> {
-        let mut fields = Vec::with_capacity(self.spans.len());
-        let mut at = 0;
-        for span in self.spans {
-            let start = usize::try_from(span.start).unwrap_or(usize::MAX);
-            let end = usize::try_from(span.end).unwrap_or(usize::MAX);
+    /// The fields of `spans`, and rows for what lies between them, from offset `from` to offset `to`.
+    fn fields<'s>(&self, spans: &'s [Span], from: u64, to: u64) -> Vec<Field<'s>> {
+        let mut fields = Vec::with_capacity(spans.len());
+        let offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+        let mut at = offset(from);
+        for span in spans {
+            let (start, end) = (offset(span.start), offset(span.end));
             if end > self.bytes.len() {
                 continue;
             }
@@ -144,8 +150,9 @@ impl Dump<'_> {
             });
             at = at.max(end);
         }
-        if at < self.bytes.len() {
-            fields.push(unread(at, self.bytes.len()));
+        let to = offset(to).min(self.bytes.len());
+        if at < to {
+            fields.push(unread(at, to));
         }
         fields
     }
@@ -162,8 +169,14 @@ impl Dump<'_> {
             .count()
     }
 
-    fn is_marked(&self, field: &Field<'_>) -> bool {
-        self.marks.iter().any(|mark| covers(field, mark.offset))
+    fn marks_in(&self, field: &Field<'_>) -> &[Mark] {
+        let before = |offset: usize| {
+            self.marks
+                .partition_point(|mark| mark.offset < offset as u64)
+        };
+        self.marks
+            .get(before(field.start)..before(field.end))
+            .unwrap_or_default()
     }
 
     fn row<'a>(&self, out: &mut String, field: &Field<'a>, widths: &Widths, rule: &mut &'a str) {
@@ -171,9 +184,8 @@ impl Dump<'_> {
         let named = if field.rule == *rule { "" } else { field.rule };
         *rule = field.rule;
         let marks: Vec<String> = self
-            .marks
+            .marks_in(field)
             .iter()
-            .filter(|mark| covers(field, mark.offset))
             .map(|mark| format!("<- {}", mark.text))
             .collect();
         self.lines(out, field, widths, named, &marks.join("; "));
@@ -182,15 +194,15 @@ impl Dump<'_> {
     fn lines(&self, out: &mut String, field: &Field<'_>, widths: &Widths, rule: &str, mark: &str) {
         let bytes = &self.bytes[field.start..field.end];
         let rows = bytes.len().div_ceil(8);
-        for (row, chunk) in bytes.chunks(8).enumerate() {
-            let elide = !self.whole && rows > LONGEST_FIELD;
-            if elide && row == 2 {
+        let elide = !self.whole && rows > LONGEST_FIELD;
+        // Of a long field the first two rows and the last; nothing between them is touched.
+        let (head, tail) = if elide { (2, rows - 1) } else { (rows, rows) };
+        for row in (0..head).chain(tail..rows) {
+            if elide && row == tail {
                 let left = (rows - 3) * 8;
                 let _ = writeln!(out, "{:>w$}  {left} more bytes", "..", w = widths.offset);
             }
-            if elide && row >= 2 && row + 1 < rows {
-                continue;
-            }
+            let chunk = &bytes[row * 8..bytes.len().min(row * 8 + 8)];
             let hex: Vec<String> = chunk.iter().map(|byte| format!("{byte:02x}")).collect();
             let offset = field.start + row * 8;
             let mut line = format!("{offset:0w$x}  {:<23}", hex.join(" "), w = widths.offset);

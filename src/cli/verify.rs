@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use tvmspec::release::Layout;
 use tvmspec::rule::{Finding, Violation};
 
+/// How many findings are written out for people.
+const MOST: usize = 50;
+
 /// Exit code 0: no rule is broken. 1: one is, or, with --strict, something is odd. 2: the file cannot be read.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -85,6 +88,12 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         output::print(&format!("{value:#}\n"))?;
     } else {
         let counts = count(report.violations.len(), report.findings.len());
+        if report.findings.len() > MOST {
+            let more = report.findings.len() - MOST;
+            report
+                .text
+                .push_str(&format!("{more} more findings; --json lists all\n"));
+        }
         output::print(&format!("{}{counts}\n", report.text))?;
     }
     Ok(if bad { Exit::Bad } else { Exit::Good })
@@ -114,7 +123,10 @@ impl Report {
     }
 
     fn finding(&mut self, place: &Place<'_>, finding: &Finding) {
-        self.text.push_str(&place.finding(finding));
+        // Thousands of the same kind tell a person nothing more.
+        if self.findings.len() < MOST {
+            self.text.push_str(&place.finding(finding));
+        }
         self.findings.push(json!({
             "rule": finding.rule.id(),
             "message": finding.message,

@@ -224,6 +224,14 @@ fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<
         return Ok(());
     };
     let form = known.form();
+    if let Some(executable) = payload.and_then(Payload::relay_vm)
+        && !is_of(release, &executable.version)
+    {
+        return Err(format!(
+            "its Relay VM code is of {}, and a runtime loads only its own",
+            executable.version
+        ));
+    }
     if kind == "opencl" && form.name == "0.13" {
         return Err(format!(
             "it is the SPIR-V form of 0.13 to 0.23, which `{loader}` cannot read in any release"
@@ -241,6 +249,11 @@ fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<
         ));
     }
     Ok(())
+}
+
+/// Whether `version`, such as `0.8.0` or `0.9.dev0`, is one of `release`.
+fn is_of(release: Release, version: &str) -> bool {
+    version.parse::<Release>().is_ok_and(|of| of == release)
 }
 
 /// The symbol of the slot in which a loader leaves the module.

@@ -334,7 +334,9 @@ fn graph(out: &mut String, graph: &Value) {
 }
 
 fn findings(out: &mut String, value: &Value) {
-    for finding in list(&value["findings"]) {
+    const MOST: usize = 20;
+    let all = list(&value["findings"]);
+    for finding in all.iter().take(MOST) {
         let _ = writeln!(
             out,
             "finding {}: {} (at byte {:#x})",
@@ -342,6 +344,9 @@ fn findings(out: &mut String, value: &Value) {
             text(&finding["message"]),
             number(&finding["offset"])
         );
+    }
+    if all.len() > MOST {
+        let _ = writeln!(out, "{} more findings (--json has all)", all.len() - MOST);
     }
 }
 
