@@ -13,6 +13,7 @@
 //! | static initialisation | [`once`] | MOD-22 |
 //! | workspace | [`workspace`] | MOD-23 |
 
+pub(crate) mod builtin;
 mod constants;
 pub mod context;
 pub mod dso;

@@ -17,11 +17,13 @@ pub mod recursive;
 pub mod repr;
 mod seq;
 mod shape;
+pub mod structural;
 mod tensor;
 pub mod text;
 
 pub use crate::value::header::{BareObject, Header, Object, ObjectRef, Ref};
 pub use crate::value::types;
+pub(crate) use builtin::{def, def_packed};
 pub use builtin::{init, kwargs, missing};
 pub use map::{Dict, Map, Pairs, lookup_in, pair_count, pairs_of};
 pub use seq::{Array, List, sequence_of};

@@ -53,7 +53,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionGetGlobal(
     name: *const ByteArray,
     out: *mut *mut Header,
 ) -> i32 {
-    crate::object::init();
+    super::init();
     // SAFETY: says the caller. The lookup neither fails nor panics.
     unsafe {
         let found = registry::lookup_bytes((*name).as_slice());
@@ -76,7 +76,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobal(
     allow_override: i32,
 ) -> i32 {
     enter(|| {
-        crate::object::init();
+        super::init();
         // SAFETY: says the caller.
         let (name, object) = unsafe { ((*name).as_slice(), ObjectRef::retain(function)) };
         let function = cast::<Function>(AnyView::from(&object))?;
@@ -98,7 +98,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobalFromMethodInfo(
     allow_override: i32,
 ) -> i32 {
     enter(|| {
-        crate::object::init();
+        super::init();
         // SAFETY: says the caller.
         let (info, method) = unsafe { (&*info, AnyView::from_raw((*info).method)) };
         let function = cast::<Function>(method)?;

@@ -13,6 +13,22 @@ pub mod value;
 
 use crate::function::{Result, from_panic, set_raised};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Registers what the library brings, once.
+#[inline]
+pub(crate) fn init() {
+    static READY: AtomicBool = AtomicBool::new(false);
+    if !READY.load(Ordering::Acquire) {
+        static INIT: Once = Once::new();
+        INIT.call_once(|| {
+            crate::object::init();
+            crate::module::builtin::register();
+            READY.store(true, Ordering::Release);
+        });
+    }
+}
 
 /// Runs the body of a C function.
 #[inline]

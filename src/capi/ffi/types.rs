@@ -20,7 +20,7 @@ fn utf8(array: &ByteArray) -> crate::function::Result<&str> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITypeKeyToIndex(key: *const ByteArray, out: *mut i32) -> i32 {
     enter(|| {
-        crate::object::init();
+        super::init();
         // SAFETY: says the caller.
         let key = utf8(unsafe { &*key })?;
         let found = types::index_of(key)
@@ -45,7 +45,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
     parent: i32,
 ) -> i32 {
     must("TVMFFITypeGetOrAllocIndex", || {
-        crate::object::init();
+        super::init();
         // SAFETY: says the caller.
         let key = utf8(unsafe { &*key })?;
         if parent == -2 {
@@ -65,7 +65,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
 /// What is known of a type; valid for ever. Ends the process for an unknown index, as the ABI says.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TypeInfo {
-    crate::object::init();
+    super::init();
     match types::info(type_index) {
         Some(info) => info,
         None => must("TVMFFIGetTypeInfo", || {
@@ -93,7 +93,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
     info: *const FieldInfo,
 ) -> i32 {
     enter(|| {
-        crate::object::init();
+        super::init();
         // SAFETY: says the caller.
         let mut field = unsafe { *info };
         if field.flags & flag::HAS_DEFAULT != 0 {
@@ -120,7 +120,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMethod(
     info: *const MethodInfo,
 ) -> i32 {
     enter(|| {
-        crate::object::init();
+        super::init();
         // SAFETY: says the caller.
         let mut method = unsafe { *info };
         // SAFETY: a valid view.
@@ -139,7 +139,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
     metadata: *const TypeMetadata,
 ) -> i32 {
     enter(|| {
-        crate::object::init();
+        super::init();
         // SAFETY: says the caller.
         types::set_metadata(type_index, unsafe { *metadata })
             .map_err(|broken| Error::new("RuntimeError", broken.message()))
@@ -157,7 +157,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
     value: *const RawAny,
 ) -> i32 {
     enter(|| {
-        crate::object::init();
+        super::init();
         // SAFETY: says the caller.
         let name = utf8(unsafe { &*name })?;
         // SAFETY: says the caller.
@@ -174,7 +174,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIGetTypeAttrColumn(name: *const ByteArray) -> *const Column {
     must("TVMFFIGetTypeAttrColumn", || {
-        crate::object::init();
+        super::init();
         // SAFETY: says the caller.
         let name = utf8(unsafe { &*name })?;
         Ok(types::column(name).map_or(std::ptr::null(), |column| column))

@@ -5,8 +5,10 @@ mod core;
 mod dataclass;
 mod json;
 mod path;
+mod structural;
 
 pub(crate) use core::{enum_index, enum_name, enum_number};
+pub(crate) use path::{Kind as StepKind, Path, extend, root};
 
 use crate::function::registry;
 use crate::function::{Function, Result, TypedFn};
@@ -56,17 +58,18 @@ fn start() {
         path::register();
         dataclass::register();
         json::register();
+        structural::register();
         READY.store(true, Ordering::Release);
     });
 }
 
 /// Registers a builtin. A name that a user took before is left to him.
-fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
+pub(crate) fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
     let _ = registry::register_typed(name, body);
 }
 
 /// Registers a builtin over any arguments.
-fn def_packed(
+pub(crate) fn def_packed(
     name: &'static str,
     body: impl Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
 ) {

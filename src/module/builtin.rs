@@ -1,0 +1,92 @@
+//! The functions of modules by name.
+
+use super::Module;
+use crate::function::{Error, Function};
+use crate::module;
+use crate::object::Array;
+use crate::object::{def, def_packed};
+use crate::value::{Any, cast};
+use std::sync::{Mutex, PoisonError};
+
+/// Modules that live as long as the process.
+static PINNED: Mutex<Vec<Module>> = Mutex::new(Vec::new());
+
+pub(crate) fn register() {
+    def("ffi.ModuleLoadFromFile", |path: String| module::load(path));
+    def(
+        "ffi.ModuleImplementsFunction",
+        |module: Module, name: String, deep: bool| module.implements(&name, deep),
+    );
+    def(
+        "ffi.ModuleGetFunctionMetadata",
+        |module: Module, name: String, deep: bool| module.metadata(&name, deep),
+    );
+    def(
+        "ffi.ModuleGetFunctionDoc",
+        |module: Module, name: String, deep: bool| module.doc(&name, deep),
+    );
+    def(
+        "ffi.ModuleGetFunction",
+        |module: Module, name: String, deep: bool| -> Result<Option<Function>, Error> {
+            module.function(&name, deep)
+        },
+    );
+    def("ffi.ModuleGetPropertyMask", |module: Module| {
+        i64::from(module.property_mask())
+    });
+    def(
+        "ffi.ModuleInspectSource",
+        |module: Module, format: String| module.source(&format),
+    );
+    def("ffi.ModuleGetKind", |module: Module| module.kind());
+    def("ffi.ModuleImportModule", |module: Module, other: Module| {
+        module.import(other)
+    });
+    def("ffi.ModuleClearImports", |module: Module| {
+        module.clear_imports()
+    });
+    def("ffi.ModuleGlobalsAdd", |module: Module| {
+        PINNED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(module);
+    });
+    def("ffi.ModuleGlobalsRemove", |module: Module| {
+        let mut pinned = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
+        let object = module.into_object();
+        let found = pinned
+            .iter()
+            .position(|known| known.clone().into_object().as_ptr() == object.as_ptr());
+        let gone = found.map(|at| pinned.swap_remove(at));
+        drop(pinned);
+        drop(gone);
+    });
+    def_packed("ffi.SystemLib", |args| {
+        let prefix = match args {
+            [] => String::new(),
+            [prefix, ..] => cast::<String>(*prefix)?,
+        };
+        Ok(Any::from(module::system_library(&prefix)?))
+    });
+    def(
+        "ffi.Module.load_from_file.so",
+        |path: String, _format: String| module::load(path),
+    );
+    def("ffi.ModuleGetWriteFormats", |module: Module| {
+        let own = module.implementation().map(|own| own.write_formats());
+        own.unwrap_or_default()
+            .into_iter()
+            .map(Any::from)
+            .collect::<Array>()
+    });
+    def(
+        "ffi.ModuleWriteToFile",
+        |module: Module, path: String, format: String| match module.implementation() {
+            Some(own) => own.write_to_file(&path, &format),
+            None => Err(Error::new(
+                "RuntimeError",
+                "a module made by C++ is written by C++",
+            )),
+        },
+    );
+}
