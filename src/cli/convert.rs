@@ -1,12 +1,15 @@
 //! `tvmspec convert FILE --layout L -o OUT`: the library binary of a file, in another layout.
 
 use super::diagnostic::Place;
+use super::explain::verdict::reads;
 use super::input::Input;
 use super::package::Packaging;
 use super::subject::pick;
 use super::{Error, Exit, subject};
 use std::path::PathBuf;
-use tvmspec::release::Layout;
+use tvmspec::blob::Module;
+use tvmspec::release::{Layout, Release};
+use tvmspec::rule::Findings;
 
 /// The input is any container; its host code is not touched, and not carried over: give objects of it by --with.
 ///
@@ -55,7 +58,25 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
             refused.message()
         ))
     })?;
+    for (index, module) in converted.modules.iter().enumerate() {
+        if let Some(why) = unreadable(module, args.layout) {
+            eprintln!(
+                "warning: no release that reads layout {} loads module {index}: {why}",
+                args.layout
+            );
+        }
+    }
     args.packaging.write(&converted)
+}
+
+/// Why no release of `layout` loads the module, as of the last of them; `None` where one does.
+fn unreadable(module: &Module<'_>, layout: Layout) -> Option<String> {
+    let payload = module.decode(layout, &mut Findings::default()).ok()??;
+    let mut why = None;
+    for release in Release::all().filter(|release| layout.releases().contains(*release)) {
+        why = Some(reads(release, &module.kind, Some(&payload)).err()?);
+    }
+    why
 }
 
 pub(crate) fn broken_input(input: &Input, broken: &tvmspec::rule::Violation) -> Error {

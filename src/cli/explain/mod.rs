@@ -4,7 +4,7 @@
 //! nothing is looked up by file.
 
 mod registrar;
-mod verdict;
+pub(crate) mod verdict;
 
 use super::convert::broken_input;
 use super::input::Input;

@@ -204,7 +204,11 @@ pub(super) fn prefixed(part: &Part<'_>) -> bool {
 }
 
 /// Whether `release` reads a payload, or why not.
-fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<(), String> {
+pub(crate) fn reads(
+    release: Release,
+    kind: &str,
+    payload: Option<&Payload<'_>>,
+) -> Result<(), String> {
     let Some(info) = payload::kind_info(kind) else {
         return Ok(());
     };
