@@ -90,3 +90,27 @@ fn opencl_keeps_the_contract() {
     println!("{report}");
     assert!(report.holds(), "{report}");
 }
+
+/// The Vulkan device of this machine, or why there is none to test.
+#[cfg(feature = "vulkan")]
+fn vulkan_here(test: &str) -> Option<&'static dyn tvmspec::device::DeviceApi> {
+    use tvmspec::device::{Attribute, DeviceApi, Value, vulkan};
+    let api = vulkan::vulkan();
+    if api.attribute(Device::vulkan(0), Attribute::Exist) == Ok(Value::Int(1)) {
+        return Some(api);
+    }
+    let why = api.attribute(Device::vulkan(0), Attribute::DeviceName).expect_err("no device");
+    println!("{test}: skipped, because {why}");
+    None
+}
+
+#[cfg(feature = "vulkan")]
+#[test]
+fn vulkan_keeps_the_contract() {
+    let Some(api) = vulkan_here("vulkan_keeps_the_contract") else {
+        return;
+    };
+    let report = contract_on(api, Device::vulkan(0));
+    println!("{report}");
+    assert!(report.holds(), "{report}");
+}

@@ -17,9 +17,9 @@ pub fn install() {
         let _ = manager::register("cpu", cpu::cpu());
         #[cfg(feature = "opencl")]
         let _ = manager::register("opencl", crate::device::opencl::opencl());
-        #[cfg(any())]
+        #[cfg(feature = "vulkan")]
         let _ = manager::register("vulkan", crate::device::vulkan::vulkan());
-        #[cfg(any())]
+        #[cfg(feature = "cuda")]
         let _ = manager::register("cuda", crate::device::cuda::cuda());
         functions();
         workspace::provide(&DeviceWorkspace);

@@ -19,7 +19,11 @@
 pub mod api;
 pub mod attribute;
 pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod error;
+#[cfg(any(feature = "opencl", feature = "vulkan"))]
+mod handles;
 mod install;
 pub mod kind;
 pub mod launch;
@@ -33,6 +37,8 @@ pub mod simulated;
 pub mod stream;
 pub mod table;
 pub mod timer;
+#[cfg(feature = "vulkan")]
+pub mod vulkan;
 
 pub use crate::tensor::{Device, Dtype};
 pub use api::{Copy, DeviceApi, Space, Stream};

@@ -6,6 +6,7 @@
 mod program;
 
 use crate::device::error::refuse;
+use crate::device::handles::Handles;
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::set_current_device;
 use crate::device::{
@@ -27,10 +28,9 @@ use opencl3::error_codes::error_text;
 use opencl3::event::release_event;
 use opencl3::memory::{CL_MEM_READ_WRITE, create_buffer, release_mem_object};
 use opencl3::platform::platform::get_platform_ids;
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 pub use program::OpenClCode;
 
@@ -44,7 +44,7 @@ pub struct OpenCl {
 pub fn opencl() -> &'static OpenCl {
     static OPENCL: OnceLock<OpenCl> = OnceLock::new();
     OPENCL.get_or_init(|| {
-        let inner = Arc::new(Inner::default());
+        let inner = Arc::new(Inner { devices: OnceLock::new(), buffers: Handles::new("OpenCL") });
         OpenCl {
             pools: WorkspacePools::new(inner.clone()),
             inner,
@@ -52,12 +52,9 @@ pub fn opencl() -> &'static OpenCl {
     })
 }
 
-#[derive(Default)]
 struct Inner {
     devices: OnceLock<std::result::Result<Vec<Opened>, Error>>,
-    /// Buffers that are alive, by the handle that their owner has. A handle that is not here is refused, not followed.
-    buffers: Mutex<HashMap<usize, Buffer>>,
-    next: Mutex<usize>,
+    buffers: Handles<Buffer>,
 }
 
 /// A device with a context and a queue of its own.
@@ -75,7 +72,6 @@ unsafe impl Sync for Opened {}
 #[derive(Clone, Copy)]
 struct Buffer {
     memory: *mut c_void,
-    nbytes: usize,
     device: i32,
 }
 
@@ -140,20 +136,9 @@ impl Inner {
         }
     }
 
-    fn buffers(&self) -> MutexGuard<'_, HashMap<usize, Buffer>> {
-        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The buffer behind a handle.
     fn buffer(&self, space: Space) -> Result<Buffer> {
-        match self.buffers().get(&space.address()) {
-            Some(buffer) => Ok(*buffer),
-            None => refuse(
-                DEV_41,
-                Kind::Missing,
-                format!("{space:?} is no memory of OpenCL"),
-            ),
-        }
+        self.buffers.with(space, |buffer| *buffer)
     }
 }
 
@@ -186,29 +171,11 @@ impl SpaceSource for Inner {
             nbytes,
             by: format!("clCreateBuffer: {} ({code})", error_text(code)),
         })?;
-        // A handle is a number of ours: nobody can follow it, and none comes twice.
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        *next += 64;
-        let handle = *next + (1 << 40);
-        self.buffers().insert(
-            handle,
-            Buffer {
-                memory,
-                nbytes,
-                device: device.id,
-            },
-        );
-        Ok(Space(ptr::without_provenance_mut(handle)))
+        Ok(self.buffers.insert(Buffer { memory, device: device.id }))
     }
 
     unsafe fn free(&self, _: Device, space: Space) -> Result<()> {
-        let Some(buffer) = self.buffers().remove(&space.address()) else {
-            return refuse(
-                DEV_41,
-                Kind::Missing,
-                format!("{space:?} is no memory of OpenCL"),
-            );
-        };
+        let buffer = self.buffers.remove(space)?;
         // Work that is queued still has the buffer: OpenCL keeps what a command uses until the command is done.
         // SAFETY: the buffer is ours and in nobody's hands any more.
         checked("clReleaseMemObject", unsafe {

@@ -1,0 +1,166 @@
+//! The instance, and the devices that can compute.
+
+use super::queue::Queue;
+use crate::device::{Error, Result};
+use ash::vk;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The newest Vulkan that is asked for.
+const API_VERSION: u32 = vk::API_VERSION_1_2;
+
+/// Devices at most, as in every release.
+const MOST_DEVICES: usize = 8;
+
+/// A device with what is needed to compute on it.
+pub(super) struct Opened {
+    pub(super) device: ash::Device,
+    pub(super) properties: vk::PhysicalDeviceProperties,
+    pub(super) subgroup: vk::PhysicalDeviceSubgroupProperties<'static>,
+    pub(super) driver_name: String,
+    pub(super) features: Features,
+    pub(super) memory: vk::PhysicalDeviceMemoryProperties,
+    pub(super) queue_family: u32,
+    /// Memory types: for buffers of the device, and for staging.
+    pub(super) device_memory: u32,
+    pub(super) host_memory: u32,
+    queue: Mutex<Queue>,
+}
+
+// SAFETY: Vulkan objects may be used from any thread where the specification does not ask for external synchronisation;
+// what does (queue, command buffers, descriptor pools) is behind the lock. The property structs hold null chain pointers.
+unsafe impl Send for Opened {}
+// SAFETY: as above.
+unsafe impl Sync for Opened {}
+
+/// What shaders may use here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Features {
+    pub(super) float64: bool,
+    pub(super) int64: bool,
+    pub(super) int16: bool,
+    pub(super) float16: bool,
+    pub(super) int8: bool,
+    pub(super) storage8: bool,
+    pub(super) storage16: bool,
+    pub(super) push_descriptor: bool,
+    pub(super) dedicated_allocation: bool,
+}
+
+impl Opened {
+    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Loads Vulkan and opens every device with a compute queue. Called once; nothing of it is ever closed, because layers and
+/// drivers do not like to be closed while a process ends.
+pub(super) fn open_all() -> std::result::Result<Vec<Opened>, Error> {
+    // SAFETY: loading a library runs its initialisers; the system's Vulkan loader is trusted with that.
+    let entry = unsafe { ash::Entry::load() }.map_err(|error| Error::Absent(format!("no Vulkan here: {error}")))?;
+    let application = vk::ApplicationInfo::default().application_name(c"tvmspec").api_version(API_VERSION);
+    let create = vk::InstanceCreateInfo::default().application_info(&application);
+    // SAFETY: the structs live through the call.
+    let instance = unsafe { entry.create_instance(&create, None) }
+        .map_err(|code| Error::Absent(format!("no Vulkan here: vkCreateInstance: {code}")))?;
+    // SAFETY: the instance is alive, and stays so.
+    let physical = super::checked("vkEnumeratePhysicalDevices", unsafe { instance.enumerate_physical_devices() })?;
+    let opened: Vec<Opened> = physical
+        .into_iter()
+        .filter_map(|physical| open(&instance, physical).transpose())
+        .take(MOST_DEVICES)
+        .collect::<Result<_>>()?;
+    // Devices go on using what the entry has loaded.
+    std::mem::forget(entry);
+    if opened.is_empty() {
+        return Err(Error::Absent("Vulkan is here, but no device that computes".into()));
+    }
+    Ok(opened)
+}
+
+/// Opens a device; nothing if it cannot compute.
+fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option<Opened>> {
+    // SAFETY (all queries): the instance is alive and the physical device is one of its.
+    let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
+    let computes = families.iter().position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE));
+    // SAFETY: as above.
+    let memory = unsafe { instance.get_physical_device_memory_properties(physical) };
+    let (Some(family), Some((device_memory, host_memory))) = (computes, memory_types(&memory)) else {
+        return Ok(None);
+    };
+    let family = family as u32;
+    let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
+    let mut driver = vk::PhysicalDeviceDriverProperties::default();
+    let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut subgroup).push_next(&mut driver);
+    // SAFETY: as above; the chain lives through the call.
+    unsafe { instance.get_physical_device_properties2(physical, &mut properties) };
+    let properties = properties.properties;
+
+    let mut has11 = vk::PhysicalDeviceVulkan11Features::default();
+    let mut has12 = vk::PhysicalDeviceVulkan12Features::default();
+    let mut has = vk::PhysicalDeviceFeatures2::default();
+    let newer = properties.api_version >= vk::API_VERSION_1_2;
+    if newer {
+        has = has.push_next(&mut has11).push_next(&mut has12);
+    }
+    // SAFETY: as above.
+    unsafe { instance.get_physical_device_features2(physical, &mut has) };
+    let has = has.features;
+    // SAFETY: as above.
+    let extensions = unsafe { instance.enumerate_device_extension_properties(physical) }.unwrap_or_default();
+    let extension = |name| extensions.iter().any(|known| known.extension_name_as_c_str() == Ok(name));
+    let yes = |flag: vk::Bool32| flag == vk::TRUE;
+    let features = Features {
+        float64: yes(has.shader_float64),
+        int64: yes(has.shader_int64),
+        int16: yes(has.shader_int16),
+        float16: yes(has12.shader_float16),
+        int8: yes(has12.shader_int8),
+        storage8: yes(has12.storage_buffer8_bit_access),
+        storage16: yes(has11.storage_buffer16_bit_access),
+        push_descriptor: extension(c"VK_KHR_push_descriptor"),
+        dedicated_allocation: properties.api_version >= vk::API_VERSION_1_1 || extension(c"VK_KHR_dedicated_allocation"),
+    };
+
+    // Shaders may use what is switched on, and switching on what is there costs nothing.
+    let wanted = vk::PhysicalDeviceFeatures::default()
+        .shader_float64(features.float64)
+        .shader_int64(features.int64)
+        .shader_int16(features.int16);
+    let mut wanted11 = vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(features.storage16);
+    let mut wanted12 = vk::PhysicalDeviceVulkan12Features::default()
+        .shader_float16(features.float16)
+        .shader_int8(features.int8)
+        .storage_buffer8_bit_access(features.storage8);
+    let priorities = [1.0];
+    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&priorities)];
+    let mut create = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_features(&wanted);
+    if newer {
+        create = create.push_next(&mut wanted11).push_next(&mut wanted12);
+    }
+    // SAFETY: the structs live through the call.
+    let device = super::checked("vkCreateDevice", unsafe { instance.create_device(physical, &create, None) })?;
+    let queue = Mutex::new(Queue::new(&device, family)?);
+    let driver_name = driver.driver_name_as_c_str().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let subgroup = vk::PhysicalDeviceSubgroupProperties { p_next: std::ptr::null_mut(), _marker: std::marker::PhantomData, ..subgroup };
+    Ok(Some(Opened {
+        device,
+        properties,
+        subgroup,
+        driver_name,
+        features,
+        memory,
+        queue_family: family,
+        device_memory,
+        host_memory,
+        queue,
+    }))
+}
+
+/// The best memory type for buffers, and the one for staging: the host can see it and need not flush.
+fn memory_types(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, u32)> {
+    let types = memory.memory_types_as_slice();
+    let with = |flags| types.iter().position(|of| of.property_flags.contains(flags)).map(|at| at as u32);
+    let host = with(vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT)?;
+    let device = with(vk::MemoryPropertyFlags::DEVICE_LOCAL).unwrap_or(host);
+    Some((device, host))
+}

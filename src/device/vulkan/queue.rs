@@ -1,0 +1,190 @@
+//! Recorded work: a command buffer that is submitted when somebody waits.
+
+use super::checked;
+use super::instance::Opened;
+use super::memory::Buffer;
+use crate::device::Result;
+use ash::vk;
+
+/// The queue of a device, what is recorded for it, and what recorded work needs.
+pub(super) struct Queue {
+    queue: vk::Queue,
+    commands: vk::CommandBuffer,
+    fence: vk::Fence,
+    recording: bool,
+    /// How much is recorded; beyond a limit it is run, so that staging does not pile up.
+    recorded: usize,
+    staging: Vec<Buffer>,
+    descriptors: Vec<vk::DescriptorPool>,
+}
+
+/// Pieces of work after which a queue runs by itself.
+const MOST_RECORDED: usize = 512;
+/// Bytes of staging after which a queue runs by itself.
+const MOST_STAGING: usize = 256 << 20;
+
+impl Queue {
+    pub(super) fn new(device: &ash::Device, family: u32) -> Result<Queue> {
+        // SAFETY (all of this): the device is alive, and was created with one queue of this family.
+        let queue = unsafe { device.get_device_queue(family, 0) };
+        let create = vk::CommandPoolCreateInfo::default()
+            .queue_family_index(family)
+            .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER);
+        // SAFETY: as above.
+        let pool = checked("vkCreateCommandPool", unsafe { device.create_command_pool(&create, None) })?;
+        let allocate = vk::CommandBufferAllocateInfo::default()
+            .command_pool(pool)
+            .level(vk::CommandBufferLevel::PRIMARY)
+            .command_buffer_count(1);
+        // SAFETY: as above.
+        let commands = checked("vkAllocateCommandBuffers", unsafe { device.allocate_command_buffers(&allocate) })?;
+        // SAFETY: as above.
+        let fence = checked("vkCreateFence", unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) })?;
+        Ok(Queue {
+            queue,
+            commands: commands.first().copied().unwrap_or_default(),
+            fence,
+            recording: false,
+            recorded: 0,
+            staging: Vec::new(),
+            descriptors: Vec::new(),
+        })
+    }
+
+    /// Keeps a buffer until recorded work is done.
+    pub(super) fn keep(&mut self, staging: Buffer) {
+        self.staging.push(staging);
+    }
+
+    /// Records a copy. Buffers must hold the bytes.
+    pub(super) fn copy(
+        &mut self,
+        opened: &Opened,
+        from: (Buffer, usize),
+        to: (Buffer, usize),
+        nbytes: usize,
+    ) -> Result<()> {
+        let region = [vk::BufferCopy {
+            src_offset: from.1 as u64,
+            dst_offset: to.1 as u64,
+            size: nbytes as u64,
+        }];
+        self.record(opened, |device, commands| {
+            // SAFETY: recording; both buffers are alive until the queue has run, and hold the bytes.
+            unsafe { device.cmd_copy_buffer(commands, from.0.handle, to.0.handle, &region) };
+        })
+    }
+
+    /// Records work behind a barrier: it sees everything that was recorded before it (DEV-37).
+    pub(super) fn record(&mut self, opened: &Opened, work: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {
+        let device = &opened.device;
+        if !self.recording {
+            let begin = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+            // SAFETY: the command buffer is not in use: `run` waits before it clears `recording`.
+            checked("vkBeginCommandBuffer", unsafe { device.begin_command_buffer(self.commands, &begin) })?;
+            self.recording = true;
+        }
+        let both = vk::PipelineStageFlags::TRANSFER | vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::HOST;
+        let wrote = vk::AccessFlags::TRANSFER_WRITE | vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::HOST_WRITE;
+        let reads = vk::AccessFlags::TRANSFER_READ | vk::AccessFlags::SHADER_READ | vk::AccessFlags::UNIFORM_READ | vk::AccessFlags::HOST_READ;
+        let barrier = [vk::MemoryBarrier::default().src_access_mask(wrote).dst_access_mask(reads | wrote)];
+        // SAFETY: recording.
+        unsafe {
+            device.cmd_pipeline_barrier(self.commands, both, both, vk::DependencyFlags::empty(), &barrier, &[], &[]);
+        }
+        work(device, self.commands);
+        self.recorded += 1;
+        let staged: usize = self.staging.iter().map(|buffer| buffer.nbytes).sum();
+        if self.recorded >= MOST_RECORDED || staged > MOST_STAGING {
+            self.sync(opened)?;
+        }
+        Ok(())
+    }
+
+    /// A descriptor set that lives until recorded work is done.
+    pub(super) fn descriptor_set(&mut self, opened: &Opened, layout: vk::DescriptorSetLayout) -> Result<vk::DescriptorSet> {
+        let layouts = [layout];
+        for fresh in [false, true] {
+            if fresh {
+                self.descriptors.push(descriptor_pool(opened)?);
+            }
+            let Some(pool) = self.descriptors.last() else {
+                continue;
+            };
+            let allocate = vk::DescriptorSetAllocateInfo::default().descriptor_pool(*pool).set_layouts(&layouts);
+            // SAFETY: the pool is ours and behind the lock of this queue.
+            match unsafe { opened.device.allocate_descriptor_sets(&allocate) } {
+                Ok(sets) => return Ok(sets.first().copied().unwrap_or_default()),
+                Err(code) if fresh => return checked("vkAllocateDescriptorSets", Err(code)),
+                // Full: the next round makes a new one.
+                Err(_) => {}
+            }
+        }
+        checked("vkAllocateDescriptorSets", Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY))
+    }
+
+    /// Runs what is recorded, waits, and gives back what it needed (DEV-36).
+    pub(super) fn sync(&mut self, opened: &Opened) -> Result<()> {
+        let ran = self.submit(opened);
+        self.release(opened);
+        ran
+    }
+
+    /// Gives back staging and descriptor sets. Nothing may be recorded.
+    fn release(&mut self, opened: &Opened) {
+        for buffer in self.staging.drain(..) {
+            opened.destroy(buffer);
+        }
+        // One pool is kept for next time.
+        for pool in self.descriptors.drain(1.min(self.descriptors.len())..) {
+            // SAFETY: its sets are used by nothing any more.
+            unsafe { opened.device.destroy_descriptor_pool(pool, None) };
+        }
+        if let Some(pool) = self.descriptors.first() {
+            // SAFETY: as above.
+            let _ = unsafe { opened.device.reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty()) };
+        }
+    }
+
+    fn submit(&mut self, opened: &Opened) -> Result<()> {
+        if !self.recording {
+            return Ok(());
+        }
+        let device = &opened.device;
+        self.recording = false;
+        self.recorded = 0;
+        let to_host = [vk::MemoryBarrier::default()
+            .src_access_mask(vk::AccessFlags::TRANSFER_WRITE | vk::AccessFlags::SHADER_WRITE)
+            .dst_access_mask(vk::AccessFlags::HOST_READ)];
+        let commands = [self.commands];
+        let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
+        let fences = [self.fence];
+        // SAFETY: recording; everything recorded is alive; the queue and fence are behind our lock.
+        unsafe {
+            device.cmd_pipeline_barrier(
+                self.commands,
+                vk::PipelineStageFlags::TRANSFER | vk::PipelineStageFlags::COMPUTE_SHADER,
+                vk::PipelineStageFlags::HOST,
+                vk::DependencyFlags::empty(),
+                &to_host,
+                &[],
+                &[],
+            );
+            checked("vkEndCommandBuffer", device.end_command_buffer(self.commands))?;
+            checked("vkQueueSubmit", device.queue_submit(self.queue, &submits, self.fence))?;
+            checked("vkWaitForFences", device.wait_for_fences(&fences, true, u64::MAX))?;
+            checked("vkResetFences", device.reset_fences(&fences))
+        }
+    }
+}
+
+fn descriptor_pool(opened: &Opened) -> Result<vk::DescriptorPool> {
+    const SETS: u32 = 256;
+    let sizes = [
+        vk::DescriptorPoolSize { ty: vk::DescriptorType::STORAGE_BUFFER, descriptor_count: SETS * 8 },
+        vk::DescriptorPoolSize { ty: vk::DescriptorType::UNIFORM_BUFFER, descriptor_count: SETS },
+    ];
+    let create = vk::DescriptorPoolCreateInfo::default().max_sets(SETS).pool_sizes(&sizes);
+    // SAFETY: the device is alive.
+    checked("vkCreateDescriptorPool", unsafe { opened.device.create_descriptor_pool(&create, None) })
+}
