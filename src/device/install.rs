@@ -22,6 +22,7 @@ pub fn install() {
         #[cfg(feature = "cuda")]
         let _ = manager::register("cuda", crate::device::cuda::cuda());
         functions();
+        crate::device::load::register();
         workspace::provide(&DeviceWorkspace);
     });
 }

@@ -27,6 +27,7 @@ mod handles;
 mod install;
 pub mod kind;
 pub mod launch;
+pub mod load;
 pub mod manager;
 pub mod module;
 #[cfg(feature = "opencl")]

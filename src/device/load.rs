@@ -1,0 +1,144 @@
+//! From the payload of a device module to kernels.
+
+use crate::device::error::refuse;
+use crate::device::launch::Arg;
+use crate::device::module::{DeviceModule, Driver, KernelInfo};
+use crate::device::{DEV_53, DEV_54, Result};
+use crate::function::{self, Function};
+use crate::module::{self, Module};
+use crate::payload::{self, Payload};
+use crate::release::Layout;
+use crate::rule::{Findings, Kind, Strictness};
+use crate::value::{Any, AnyView, index};
+use crate::wire::Cursor;
+use std::sync::Arc;
+
+/// The kinds of modules that this build can launch kernels of.
+pub const KINDS: &[&str] = &[
+    #[cfg(feature = "opencl")]
+    "opencl",
+    #[cfg(feature = "cuda")]
+    "cuda",
+    #[cfg(feature = "vulkan")]
+    "vulkan",
+];
+
+/// The module of `kind` in `bytes`, as `layout` stores it. Its kernels' types and tags are checked; no driver is loaded
+/// (DEV-54).
+pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<DeviceModule>> {
+    let mut findings = Findings::new(Strictness::Lenient);
+    let payload = payload::read(kind, layout, &mut Cursor::new(bytes), &mut findings)?;
+    let driver = driver(kind, &payload)?;
+    let mut kernels = Vec::new();
+    for (name, info) in payload.functions() {
+        kernels.push(KernelInfo::new(name, &info.arg_types, &info.launch_param_tags)?);
+    }
+    Ok(DeviceModule::new(kind, driver, kernels))
+}
+
+fn driver(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn Driver>> {
+    let format = payload.format().unwrap_or_default().to_owned();
+    let data = payload.data();
+    let _ = (&format, data);
+    match kind {
+        #[cfg(feature = "opencl")]
+        "opencl" if data.is_some() => Ok(Box::new(crate::device::opencl::OpenClCode {
+            format,
+            data: data.unwrap_or_default().to_vec(),
+        })),
+        #[cfg(feature = "cuda")]
+        "cuda" if data.is_some() => Ok(Box::new(crate::device::cuda::CudaCode {
+            format,
+            data: data.unwrap_or_default().to_vec(),
+        })),
+        #[cfg(feature = "vulkan")]
+        "vulkan" => {
+            let shaders = payload.fields().iter().find_map(|field| match field {
+                payload::Field::Shaders(list) => Some(list.iter().map(shader).collect()),
+                _ => None,
+            });
+            Ok(Box::new(crate::device::vulkan::VulkanCode { shaders: shaders.unwrap_or_default() }))
+        }
+        _ => refuse(DEV_54, Kind::Unsupported, format!("this build launches no kernels of this `{kind}` module")),
+    }
+}
+
+#[cfg(feature = "vulkan")]
+fn shader(shader: &payload::Shader<'_>) -> crate::device::vulkan::Shader {
+    let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap_or_default());
+    crate::device::vulkan::Shader {
+        name: shader.name.clone().into_owned(),
+        flags: shader.flags,
+        words: shader.spirv.chunks_exact(4).map(word).collect(),
+    }
+}
+
+/// A device module as the module chapter sees it.
+struct DeviceKind {
+    module: Arc<DeviceModule>,
+    payload: Vec<u8>,
+}
+
+impl module::Kind for DeviceKind {
+    fn kind(&self) -> &str {
+        self.module.kind()
+    }
+
+    fn function(&self, module: &Module, name: &str) -> std::result::Result<Option<Function>, function::Error> {
+        let Some(kernel) = self.module.kernel(name) else {
+            return Ok(None);
+        };
+        let keep = module.clone();
+        Ok(Some(Function::from_packed(move |args| {
+            let _module_stays = &keep;
+            let types = &kernel.info().arg_types;
+            let args: Vec<Arg> = args.iter().map(argument).collect::<Result<_>>()?;
+            if args.len() != kernel.arity() {
+                let message = format!(
+                    "kernel `{}` takes {} arguments and {} launch parameters, {} values are given",
+                    kernel.info().name,
+                    types.len(),
+                    kernel.arity() - types.len(),
+                    args.len()
+                );
+                return refuse(DEV_53, Kind::Type, message).map_err(Into::into);
+            }
+            kernel.call(&args)?;
+            Ok(Any::none())
+        })))
+    }
+
+    fn save_to_bytes(&self) -> std::result::Result<Vec<u8>, function::Error> {
+        Ok(self.payload.clone())
+    }
+}
+
+/// A value as an argument of a kernel: numbers, pointers, and tensors for their memory.
+fn argument(view: &AnyView<'_>) -> Result<Arg> {
+    let raw = view.as_raw();
+    match view.type_index() {
+        index::INT | index::BOOL => Ok(Arg::Int(raw.int())),
+        index::FLOAT => Ok(Arg::Float(raw.float())),
+        index::NONE => Ok(Arg::Handle(std::ptr::null_mut())),
+        index::OPAQUE => Ok(Arg::Handle(raw.ptr())),
+        index::DLTENSOR_PTR | index::TENSOR => {
+            let tensor = <*mut crate::value::DLTensor as crate::value::Argument>::try_from_view(*view);
+            // SAFETY: a tensor argument is alive while the call lasts.
+            let data = tensor.and_then(|tensor| unsafe { tensor.as_ref() }).map(|tensor| tensor.data);
+            Ok(Arg::Handle(data.unwrap_or_default()))
+        }
+        other => refuse(DEV_53, Kind::Type, format!("a value of type index {other} cannot be an argument of a kernel")),
+    }
+}
+
+/// Makes the kinds of this build known to the module chapter.
+pub(super) fn register() {
+    for kind in KINDS {
+        module::register_loader(kind, |entry| {
+            let module = from_payload(entry.kind, entry.layout, entry.payload)?;
+            let payload = entry.payload.to_vec();
+            Ok(Module::new(DeviceKind { module, payload }))
+        });
+    }
+}
+
