@@ -99,7 +99,9 @@ fn vulkan_here(test: &str) -> Option<&'static dyn tvmspec::device::DeviceApi> {
     if api.attribute(Device::vulkan(0), Attribute::Exist) == Ok(Value::Int(1)) {
         return Some(api);
     }
-    let why = api.attribute(Device::vulkan(0), Attribute::DeviceName).expect_err("no device");
+    let why = api
+        .attribute(Device::vulkan(0), Attribute::DeviceName)
+        .expect_err("no device");
     println!("{test}: skipped, because {why}");
     None
 }

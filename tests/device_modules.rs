@@ -5,13 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::device::launch::Arg;
 use tvmspec::device::load::from_payload;
-use tvmspec::device::{self, Attribute, Copy, Device, DeviceApi, Dtype, Manager, Space, Stream, Value};
+use tvmspec::device::{
+    self, Attribute, Copy, Device, DeviceApi, Dtype, Manager, Space, Stream, Value,
+};
 use tvmspec::module;
 use tvmspec::release::Layout;
 use tvmspec::value::{AnyView, DLDataType, DLDevice, DLTensor};
 
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/device").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/device")
+        .join(name)
 }
 
 /// The API of `device`, or nothing after saying why the test is skipped.
@@ -44,10 +48,24 @@ struct Floats<'a> {
 
 impl<'a> Floats<'a> {
     fn new(api: &'a dyn DeviceApi, device: Device, values: &[f32]) -> Floats<'a> {
-        let space = api.alloc(device, values.len() * 4, 64, Dtype::FLOAT32).unwrap();
-        let floats = Floats { api, device, space, count: values.len(), shape: Box::new([values.len() as i64]) };
+        let space = api
+            .alloc(device, values.len() * 4, 64, Dtype::FLOAT32)
+            .unwrap();
+        let floats = Floats {
+            api,
+            device,
+            space,
+            count: values.len(),
+            shape: Box::new([values.len() as i64]),
+        };
         // SAFETY: both sides hold the floats, and the sync is before the end of `values`.
-        unsafe { api.copy(&floats.copy(Space::host(values.as_ptr()), true), Stream::DEFAULT).unwrap() };
+        unsafe {
+            api.copy(
+                &floats.copy(Space::host(values.as_ptr()), true),
+                Stream::DEFAULT,
+            )
+            .unwrap()
+        };
         api.sync(device, Stream::DEFAULT).unwrap();
         floats
     }
@@ -66,14 +84,24 @@ impl<'a> Floats<'a> {
         if to_device {
             return copy;
         }
-        Copy { from: copy.to, to: copy.from, from_device: copy.to_device, to_device: copy.from_device, ..copy }
+        Copy {
+            from: copy.to,
+            to: copy.from,
+            from_device: copy.to_device,
+            to_device: copy.from_device,
+            ..copy
+        }
     }
 
     fn read(&self) -> Vec<f32> {
         let mut values = vec![f32::NAN; self.count];
         let host = Space(values.as_mut_ptr().cast());
         // SAFETY: both sides hold the floats, and the sync is before `values` is looked at.
-        unsafe { self.api.copy(&self.copy(host, false), Stream::DEFAULT).unwrap() };
+        unsafe {
+            self.api
+                .copy(&self.copy(host, false), Stream::DEFAULT)
+                .unwrap()
+        };
         self.api.sync(self.device, Stream::DEFAULT).unwrap();
         values
     }
@@ -81,9 +109,16 @@ impl<'a> Floats<'a> {
     fn tensor(&mut self) -> DLTensor {
         DLTensor {
             data: self.space.0,
-            device: DLDevice { device_type: self.device.kind, device_id: self.device.id },
+            device: DLDevice {
+                device_type: self.device.kind,
+                device_id: self.device.id,
+            },
             ndim: 1,
-            dtype: DLDataType { code: 2, bits: 32, lanes: 1 },
+            dtype: DLDataType {
+                code: 2,
+                bits: 32,
+                lanes: 1,
+            },
             shape: self.shape.as_mut_ptr(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,
@@ -121,40 +156,78 @@ fn library_adds_one(library: &str, name: &str, device: Device, count: usize, tes
         return;
     };
     let module = module::load(golden(library)).unwrap();
-    let function = module.function(name, true).unwrap().unwrap_or_else(|| panic!("no `{name}` in {library}"));
+    let function = module
+        .function(name, true)
+        .unwrap()
+        .unwrap_or_else(|| panic!("no `{name}` in {library}"));
     let input = counting(count);
     let mut from = Floats::new(api, device, &input);
     let mut to = Floats::new(api, device, &vec![0.0; count]);
     let (from_tensor, to_tensor) = (from.tensor(), to.tensor());
-    function.call(&[AnyView::dltensor(&from_tensor), AnyView::dltensor(&to_tensor)]).unwrap();
+    function
+        .call(&[
+            AnyView::dltensor(&from_tensor),
+            AnyView::dltensor(&to_tensor),
+        ])
+        .unwrap();
     assert_eq!(to.read(), plus_one(&input));
-    println!("{test}: {library} on {:?}", api.attribute(device, Attribute::DeviceName));
+    println!(
+        "{test}: {library} on {:?}",
+        api.attribute(device, Attribute::DeviceName)
+    );
 
     // What the library refuses comes back as its own words.
     let wrong = Floats::new(api, device, &[1.0; 4]).tensor();
-    let wrong = DLTensor { device: DLDevice::CPU, ..wrong };
-    let error = function.call(&[AnyView::dltensor(&wrong), AnyView::dltensor(&to_tensor)]).unwrap_err();
+    let wrong = DLTensor {
+        device: DLDevice::CPU,
+        ..wrong
+    };
+    let error = function
+        .call(&[AnyView::dltensor(&wrong), AnyView::dltensor(&to_tensor)])
+        .unwrap_err();
     println!("{test}: refused: {error}");
 }
 
 #[test]
 fn opencl_library_of_0_8_adds_one() {
-    library_adds_one("host_opencl-0.8.so", "add1", Device::opencl(0), 300, "opencl_library_of_0_8_adds_one");
+    library_adds_one(
+        "host_opencl-0.8.so",
+        "add1",
+        Device::opencl(0),
+        300,
+        "opencl_library_of_0_8_adds_one",
+    );
 }
 
 #[test]
 fn opencl_library_of_0_27_adds_one() {
-    library_adds_one("opencl-0.27.so", "main", Device::opencl(0), 12, "opencl_library_of_0_27_adds_one");
+    library_adds_one(
+        "opencl-0.27.so",
+        "main",
+        Device::opencl(0),
+        12,
+        "opencl_library_of_0_27_adds_one",
+    );
 }
 
-fn kernel_adds_one(kind: &str, file: &str, layout: Layout, device: Device, extra: &[Arg], test: &str) {
+fn kernel_adds_one(
+    kind: &str,
+    file: &str,
+    layout: Layout,
+    device: Device,
+    extra: &[Arg],
+    test: &str,
+) {
     let Some(api) = here(device, test) else {
         return;
     };
     let module = from_payload(kind, layout, &std::fs::read(golden(file)).unwrap()).unwrap();
     let kernel = module.kernel("add_one").unwrap();
     let input = counting(1000);
-    let (from, to) = (Floats::new(api, device, &input), Floats::new(api, device, &vec![7.0; 1000]));
+    let (from, to) = (
+        Floats::new(api, device, &input),
+        Floats::new(api, device, &vec![7.0; 1000]),
+    );
     api.set_device(device).unwrap();
     // 900 of 1000, in 15 blocks of 64.
     let mut args = vec![to.arg(), from.arg(), Arg::Int(900)];
@@ -166,37 +239,82 @@ fn kernel_adds_one(kind: &str, file: &str, layout: Layout, device: Device, extra
     let mut expected = plus_one(&input);
     expected[900..].fill(7.0);
     assert_eq!(to.read(), expected);
-    println!("{test}: on {:?}", api.attribute(device, Attribute::DeviceName));
+    println!(
+        "{test}: on {:?}",
+        api.attribute(device, Attribute::DeviceName)
+    );
 }
 
 #[test]
 fn vulkan_kernel_with_push_constants() {
-    for (file, layout) in [("vulkan-0.8.payload", Layout::V0_7), ("vulkan-0.27.payload", Layout::V0_22)] {
+    for (file, layout) in [
+        ("vulkan-0.8.payload", Layout::V0_7),
+        ("vulkan-0.27.payload", Layout::V0_22),
+    ] {
         let extra = [Arg::Float(1.0)];
-        kernel_adds_one("vulkan", file, layout, Device::vulkan(0), &extra, "vulkan_kernel_with_push_constants");
+        kernel_adds_one(
+            "vulkan",
+            file,
+            layout,
+            Device::vulkan(0),
+            &extra,
+            "vulkan_kernel_with_push_constants",
+        );
     }
 }
 
 #[test]
 fn vulkan_kernel_with_a_uniform_buffer() {
     let (file, extra) = ("vulkan-uniform-0.27.payload", [Arg::Float(1.0)]);
-    kernel_adds_one("vulkan", file, Layout::V0_22, Device::vulkan(0), &extra, "vulkan_kernel_with_a_uniform_buffer");
+    kernel_adds_one(
+        "vulkan",
+        file,
+        Layout::V0_22,
+        Device::vulkan(0),
+        &extra,
+        "vulkan_kernel_with_a_uniform_buffer",
+    );
 }
 
 #[test]
 fn opencl_kernels_of_a_payload() {
     let test = "opencl_kernels_of_a_payload";
-    kernel_adds_one("opencl", "opencl-0.27.payload", Layout::V0_22, Device::opencl(0), &[], test);
+    kernel_adds_one(
+        "opencl",
+        "opencl-0.27.payload",
+        Layout::V0_22,
+        Device::opencl(0),
+        &[],
+        test,
+    );
     let Some(api) = here(Device::opencl(0), test) else {
         return;
     };
-    let module = from_payload("opencl", Layout::V0_22, &std::fs::read(golden("opencl-0.27.payload")).unwrap()).unwrap();
+    let module = from_payload(
+        "opencl",
+        Layout::V0_22,
+        &std::fs::read(golden("opencl-0.27.payload")).unwrap(),
+    )
+    .unwrap();
     let out = Floats::new(api, Device::opencl(0), &[0.0; 4]);
-    let args = [out.arg(), Arg::Int(-5), Arg::Int((1 << 32) + 6), Arg::Int(7), Arg::Float(0.25), Arg::Int(1), Arg::Int(1)];
+    let args = [
+        out.arg(),
+        Arg::Int(-5),
+        Arg::Int((1 << 32) + 6),
+        Arg::Int(7),
+        Arg::Float(0.25),
+        Arg::Int(1),
+        Arg::Int(1),
+    ];
     module.kernel("scalars").unwrap().call(&args).unwrap();
     assert_eq!(out.read(), [-5.0, 6.0, 7.0, 0.25]);
     // Threads share a module: many first launches at once.
-    let module = from_payload("opencl", Layout::V0_22, &std::fs::read(golden("opencl-0.27.payload")).unwrap()).unwrap();
+    let module = from_payload(
+        "opencl",
+        Layout::V0_22,
+        &std::fs::read(golden("opencl-0.27.payload")).unwrap(),
+    )
+    .unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let module = module.clone();
@@ -218,12 +336,23 @@ fn opencl_errors_say_what_is_wrong() {
         return;
     };
     let bytes = std::fs::read(golden("opencl-0.27.payload")).unwrap();
-    let broken: Vec<u8> = bytes.iter().map(|byte| if *byte == b';' { b'!' } else { *byte }).collect();
+    let broken: Vec<u8> = bytes
+        .iter()
+        .map(|byte| if *byte == b';' { b'!' } else { *byte })
+        .collect();
     let module = from_payload("opencl", Layout::V0_22, &broken).unwrap();
     let out = Floats::new(api, Device::opencl(0), &[0.0; 4]);
     let args = [out.arg(), out.arg(), Arg::Int(4), Arg::Int(1), Arg::Int(4)];
-    let error = module.kernel("add_one").unwrap().call(&args).unwrap_err().to_string();
-    assert!(error.contains("clBuildProgram") && error.contains("error:"), "{error}");
+    let error = module
+        .kernel("add_one")
+        .unwrap()
+        .call(&args)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("clBuildProgram") && error.contains("error:"),
+        "{error}"
+    );
 
     let module = from_payload("opencl", Layout::V0_22, &bytes).unwrap();
     let kernel = module.kernel("add_one").unwrap();
@@ -237,7 +366,10 @@ fn opencl_errors_say_what_is_wrong() {
     let mut huge = args;
     huge[4] = Arg::Int(1 << 20);
     let error = kernel.call(&huge).unwrap_err().to_string();
-    assert!(error.contains("clEnqueueNDRangeKernel `add_one`"), "{error}");
+    assert!(
+        error.contains("clEnqueueNDRangeKernel `add_one`"),
+        "{error}"
+    );
 }
 
 /// Everything about CUDA, on the card of this machine or, in a process of its own, on the stand-in.
@@ -249,9 +381,19 @@ fn cuda_contract_and_kernels() {
         return;
     };
     let report = tvmspec::conformance::device::contract_on(api, device);
-    println!("{test}: {}: {report}", api.attribute(device, Attribute::DeviceName).unwrap());
+    println!(
+        "{test}: {}: {report}",
+        api.attribute(device, Attribute::DeviceName).unwrap()
+    );
     assert!(report.holds(), "{report}");
-    kernel_adds_one("cuda", "cuda-0.27.payload", Layout::V0_22, device, &[], test);
+    kernel_adds_one(
+        "cuda",
+        "cuda-0.27.payload",
+        Layout::V0_22,
+        device,
+        &[],
+        test,
+    );
 
     let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
     let module = from_payload("cuda", Layout::V0_22, &bytes).unwrap();
@@ -270,31 +412,70 @@ fn cuda_contract_and_kernels() {
     let doubles: Vec<f64> = out
         .read()
         .chunks_exact(2)
-        .map(|pair| f64::from_bits(u64::from(pair[0].to_bits()) | u64::from(pair[1].to_bits()) << 32))
+        .map(|pair| {
+            f64::from_bits(u64::from(pair[0].to_bits()) | u64::from(pair[1].to_bits()) << 32)
+        })
         .collect();
-    assert_eq!(doubles, [-(1i64 << 40) as f64, -6.0, 4294967295.0, 0.1, f64::from(0.1f32)]);
+    assert_eq!(
+        doubles,
+        [
+            -(1i64 << 40) as f64,
+            -6.0,
+            4294967295.0,
+            0.1,
+            f64::from(0.1f32)
+        ]
+    );
 
     // Dynamic shared memory below and above what is free.
     for threads in [64usize, 1024] {
         let values = counting(threads);
         let data = Floats::new(api, device, &values);
         let shared = if threads == 64 { 4 * 64 } else { 60 << 10 };
-        module.kernel("reverse").unwrap().call(&[data.arg(), Arg::Int(threads as i64), Arg::Int(shared)]).unwrap();
+        module
+            .kernel("reverse")
+            .unwrap()
+            .call(&[data.arg(), Arg::Int(threads as i64), Arg::Int(shared)])
+            .unwrap();
         let reversed: Vec<f32> = values.into_iter().rev().collect();
         assert_eq!(data.read(), reversed);
     }
     let data = Floats::new(api, device, &[0.0; 4]);
-    let error = module.kernel("reverse").unwrap().call(&[data.arg(), Arg::Int(4096), Arg::Int(0)]).unwrap_err();
-    assert!(error.to_string().contains("CUDALaunch Error: `reverse` grid=(1, 1, 1), block=(4096, 1, 1)"), "{error}");
-    let broken: Vec<u8> = bytes.iter().map(|byte| if *byte == b'.' { b'_' } else { *byte }).collect();
+    let error = module
+        .kernel("reverse")
+        .unwrap()
+        .call(&[data.arg(), Arg::Int(4096), Arg::Int(0)])
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("CUDALaunch Error: `reverse` grid=(1, 1, 1), block=(4096, 1, 1)"),
+        "{error}"
+    );
+    let broken: Vec<u8> = bytes
+        .iter()
+        .map(|byte| if *byte == b'.' { b'_' } else { *byte })
+        .collect();
     let mut text = b"\x03\0\0\0\0\0\0\0ptx".to_vec();
     text.extend_from_slice(&broken[11..]);
     if let Ok(module) = from_payload("cuda", Layout::V0_22, &text) {
         let kernel = module.names().next().map(str::to_owned).unwrap();
-        println!("{test}: broken PTX: {:?}", module.kernel(&kernel).unwrap().call(&[data.arg()]).map_err(|error| error.to_string()));
+        println!(
+            "{test}: broken PTX: {:?}",
+            module
+                .kernel(&kernel)
+                .unwrap()
+                .call(&[data.arg()])
+                .map_err(|error| error.to_string())
+        );
     }
     let error = api.alloc(device, 64, 96, Dtype::UINT8).unwrap_err();
-    assert!(error.to_string().contains("CUDA space is aligned at 256 bytes"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("CUDA space is aligned at 256 bytes"),
+        "{error}"
+    );
     // More than any card has.
     assert!(api.alloc(device, 1 << 50, 64, Dtype::UINT8).is_err());
 }
@@ -308,9 +489,14 @@ fn cuda_contract_and_kernels_on_the_stand_in() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/testee/cuda_stand_in/cuda.c");
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/testee/cuda_stand_in/cuda.c");
     let library = folder.path().join("libcuda.so.1");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-pthread", "-o"]).arg(&library).arg(source).status();
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-pthread", "-o"])
+        .arg(&library)
+        .arg(source)
+        .status();
     match built {
         Ok(status) => assert!(status.success(), "the stand-in does not compile"),
         Err(why) => {
@@ -327,6 +513,13 @@ fn cuda_contract_and_kernels_on_the_stand_in() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}");
-    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("stand-in"), "the stand-in was not used:\n{text}");
+    assert!(
+        output.status.success(),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        text.contains("stand-in"),
+        "the stand-in was not used:\n{text}"
+    );
 }

@@ -24,7 +24,10 @@ impl<T> Handles<T> {
     pub(super) fn new(backend: &'static str) -> Handles<T> {
         Handles {
             backend,
-            state: Mutex::new(State { alive: HashMap::new(), last: FIRST }),
+            state: Mutex::new(State {
+                alive: HashMap::new(),
+                last: FIRST,
+            }),
         }
     }
 
@@ -52,7 +55,11 @@ impl<T> Handles<T> {
     }
 
     fn unknown<R>(&self, space: Space) -> Result<R> {
-        refuse(DEV_41, Kind::Missing, format!("{:#x} is no memory of {}", space.address(), self.backend))
+        refuse(
+            DEV_41,
+            Kind::Missing,
+            format!("{:#x} is no memory of {}", space.address(), self.backend),
+        )
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {

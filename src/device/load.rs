@@ -31,7 +31,11 @@ pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<Devi
     let driver = driver(kind, &payload)?;
     let mut kernels = Vec::new();
     for (name, info) in payload.functions() {
-        kernels.push(KernelInfo::new(name, &info.arg_types, &info.launch_param_tags)?);
+        kernels.push(KernelInfo::new(
+            name,
+            &info.arg_types,
+            &info.launch_param_tags,
+        )?);
     }
     Ok(DeviceModule::new(kind, driver, kernels))
 }
@@ -57,9 +61,15 @@ fn driver(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn Driver>> {
                 payload::Field::Shaders(list) => Some(list.iter().map(shader).collect()),
                 _ => None,
             });
-            Ok(Box::new(crate::device::vulkan::VulkanCode { shaders: shaders.unwrap_or_default() }))
+            Ok(Box::new(crate::device::vulkan::VulkanCode {
+                shaders: shaders.unwrap_or_default(),
+            }))
         }
-        _ => refuse(DEV_54, Kind::Unsupported, format!("this build launches no kernels of this `{kind}` module")),
+        _ => refuse(
+            DEV_54,
+            Kind::Unsupported,
+            format!("this build launches no kernels of this `{kind}` module"),
+        ),
     }
 }
 
@@ -84,7 +94,11 @@ impl module::Kind for DeviceKind {
         self.module.kind()
     }
 
-    fn function(&self, module: &Module, name: &str) -> std::result::Result<Option<Function>, function::Error> {
+    fn function(
+        &self,
+        module: &Module,
+        name: &str,
+    ) -> std::result::Result<Option<Function>, function::Error> {
         let Some(kernel) = self.module.kernel(name) else {
             return Ok(None);
         };
@@ -122,12 +136,19 @@ fn argument(view: &AnyView<'_>) -> Result<Arg> {
         index::NONE => Ok(Arg::Handle(std::ptr::null_mut())),
         index::OPAQUE => Ok(Arg::Handle(raw.ptr())),
         index::DLTENSOR_PTR | index::TENSOR => {
-            let tensor = <*mut crate::value::DLTensor as crate::value::Argument>::try_from_view(*view);
+            let tensor =
+                <*mut crate::value::DLTensor as crate::value::Argument>::try_from_view(*view);
             // SAFETY: a tensor argument is alive while the call lasts.
-            let data = tensor.and_then(|tensor| unsafe { tensor.as_ref() }).map(|tensor| tensor.data);
+            let data = tensor
+                .and_then(|tensor| unsafe { tensor.as_ref() })
+                .map(|tensor| tensor.data);
             Ok(Arg::Handle(data.unwrap_or_default()))
         }
-        other => refuse(DEV_53, Kind::Type, format!("a value of type index {other} cannot be an argument of a kernel")),
+        other => refuse(
+            DEV_53,
+            Kind::Type,
+            format!("a value of type index {other} cannot be an argument of a kernel"),
+        ),
     }
 }
 
@@ -141,4 +162,3 @@ pub(super) fn register() {
         });
     }
 }
-

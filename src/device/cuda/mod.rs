@@ -13,7 +13,8 @@ use crate::device::error::refuse;
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::set_current_device;
 use crate::device::{
-    Attribute, Copy, DEV_12, DEV_40, DEV_41, DEV_42, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
+    Attribute, Copy, DEV_12, DEV_40, DEV_41, DEV_42, Device, DeviceApi, Dtype, Error, Result,
+    Space, Stream, Value,
 };
 use crate::rule::Kind;
 use cudarc::driver::result::{self, DriverError};
@@ -30,8 +31,13 @@ pub struct Cuda {
 pub fn cuda() -> &'static Cuda {
     static CUDA: OnceLock<Cuda> = OnceLock::new();
     CUDA.get_or_init(|| {
-        let inner = Arc::new(Inner { devices: OnceLock::new() });
-        Cuda { pools: WorkspacePools::new(inner.clone()), inner }
+        let inner = Arc::new(Inner {
+            devices: OnceLock::new(),
+        });
+        Cuda {
+            pools: WorkspacePools::new(inner.clone()),
+            inner,
+        }
     })
 }
 
@@ -54,7 +60,10 @@ unsafe impl Sync for Opened {}
 fn checked<T>(call: &str, result: std::result::Result<T, DriverError>) -> Result<T> {
     result.map_err(|error| {
         let code = error.0;
-        let meaning = error.error_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let meaning = error
+            .error_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         Error::driver("cuda", call, code as i64, meaning)
     })
 }
@@ -64,15 +73,22 @@ impl Inner {
         let devices = self.devices.get_or_init(|| {
             // SAFETY: looks for the library, and runs its initialisers if it is there.
             if !unsafe { sys::is_culib_present() } {
-                return Err(Error::Absent("no CUDA here: the driver library (libcuda.so.1) was not found".into()));
+                return Err(Error::Absent(
+                    "no CUDA here: the driver library (libcuda.so.1) was not found".into(),
+                ));
             }
             let absent = |what: &str, DriverError(code): DriverError| {
-                Error::Absent(format!("the CUDA driver is here, but no device: {what} gave {code:?}"))
+                Error::Absent(format!(
+                    "the CUDA driver is here, but no device: {what} gave {code:?}"
+                ))
             };
             result::init().map_err(|code| absent("cuInit", code))?;
-            let count = result::device::get_count().map_err(|code| absent("cuDeviceGetCount", code))?;
+            let count =
+                result::device::get_count().map_err(|code| absent("cuDeviceGetCount", code))?;
             if count == 0 {
-                return Err(Error::Absent("the CUDA driver is here, but no device".into()));
+                return Err(Error::Absent(
+                    "the CUDA driver is here, but no device".into(),
+                ));
             }
             (0..count).map(open).collect()
         });
@@ -83,10 +99,16 @@ impl Inner {
     fn enter(&self, id: i32) -> Result<&Opened> {
         let devices = self.devices()?;
         let Some(opened) = usize::try_from(id).ok().and_then(|id| devices.get(id)) else {
-            return refuse(DEV_42, Kind::Missing, format!("Invalid device id {id}: {} are here", devices.len()));
+            return refuse(
+                DEV_42,
+                Kind::Missing,
+                format!("Invalid device id {id}: {} are here", devices.len()),
+            );
         };
         // SAFETY: the context is alive as long as the process.
-        checked("cuCtxSetCurrent", unsafe { result::ctx::set_current(opened.context) })?;
+        checked("cuCtxSetCurrent", unsafe {
+            result::ctx::set_current(opened.context)
+        })?;
         Ok(opened)
     }
 }
@@ -94,7 +116,9 @@ impl Inner {
 fn open(ordinal: i32) -> Result<Opened> {
     let device = checked("cuDeviceGet", result::device::get(ordinal))?;
     // SAFETY: the device was just given to us. The context is kept for ever.
-    let context = checked("cuDevicePrimaryCtxRetain", unsafe { result::primary_ctx::retain(device) })?;
+    let context = checked("cuDevicePrimaryCtxRetain", unsafe {
+        result::primary_ctx::retain(device)
+    })?;
     Ok(Opened { device, context })
 }
 
@@ -110,13 +134,20 @@ impl SpaceSource for Inner {
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
         // What the driver gives is aligned to 256 bytes; more cannot be had.
         if alignment == 0 || !256usize.is_multiple_of(alignment) {
-            return refuse(DEV_12, Kind::Unsupported, format!("CUDA space is aligned at 256 bytes, not at {alignment}"));
+            return refuse(
+                DEV_12,
+                Kind::Unsupported,
+                format!("CUDA space is aligned at 256 bytes, not at {alignment}"),
+            );
         }
         self.enter(device.id)?;
         // SAFETY: a context is current.
         let given = unsafe { result::malloc_sync(nbytes.max(1)) };
         let data = given.map_err(|DriverError(code)| match code {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory { nbytes, by: "cuMemAlloc".into() },
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory {
+                nbytes,
+                by: "cuMemAlloc".into(),
+            },
             other => Error::driver("cuda", "cuMemAlloc", other as i64, format!("{other:?}")),
         })?;
         Ok(Space(std::ptr::without_provenance_mut(data as usize)))
@@ -153,11 +184,15 @@ impl DeviceApi for Cuda {
         Ok(match attribute {
             Attribute::MaxThreadsPerBlock => number(Ask::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
             Attribute::WarpSize => number(Ask::CU_DEVICE_ATTRIBUTE_WARP_SIZE),
-            Attribute::MaxSharedMemoryPerBlock => number(Ask::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+            Attribute::MaxSharedMemoryPerBlock => {
+                number(Ask::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)
+            }
             Attribute::ComputeVersion => {
                 let major = self.ask(opened, Ask::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
                 // A minor version may be zero, which is no answer elsewhere.
-                let minor = self.ask(opened, Ask::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR).unwrap_or(0);
+                let minor = self
+                    .ask(opened, Ask::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+                    .unwrap_or(0);
                 major.map_or(Value::None, |major| Value::Text(format!("{major}.{minor}")))
             }
             Attribute::DeviceName => {
@@ -177,7 +212,9 @@ impl DeviceApi for Cuda {
                     _ => Value::None,
                 }
             }
-            Attribute::MaxRegistersPerBlock => number(Ask::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+            Attribute::MaxRegistersPerBlock => {
+                number(Ask::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)
+            }
             Attribute::ApiVersion => {
                 let mut version = 0;
                 // SAFETY: `version` is a place for the answer.
@@ -191,7 +228,9 @@ impl DeviceApi for Cuda {
                 let total = unsafe { result::device::total_mem(opened.device) };
                 Value::int(checked("cuDeviceTotalMem", total)?)?
             }
-            Attribute::AvailableGlobalMemory => Value::int(checked("cuMemGetInfo", result::mem_get_info())?.0)?,
+            Attribute::AvailableGlobalMemory => {
+                Value::int(checked("cuMemGetInfo", result::mem_get_info())?.0)?
+            }
             _ => Value::None,
         })
     }
@@ -210,35 +249,57 @@ impl DeviceApi for Cuda {
             return Ok(());
         }
         let stream = queue(stream);
-        let (from, to, nbytes) = (address(copy.from, copy.from_offset), address(copy.to, copy.to_offset), copy.nbytes);
+        let (from, to, nbytes) = (
+            address(copy.from, copy.from_offset),
+            address(copy.to, copy.to_offset),
+            copy.nbytes,
+        );
         match (copy.from_device.is_host(), copy.to_device.is_host()) {
-            (true, true) => refuse(DEV_41, Kind::Type, "a copy between two places of the host was given to CUDA"),
+            (true, true) => refuse(
+                DEV_41,
+                Kind::Type,
+                "a copy between two places of the host was given to CUDA",
+            ),
             (true, false) => {
                 self.inner.enter(copy.to_device.id)?;
                 let from = copy.from.0.wrapping_byte_add(copy.from_offset);
                 // SAFETY: the caller vouches for both sides until a sync.
-                checked("cuMemcpyHtoDAsync", unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, nbytes, stream) }.result())
+                checked(
+                    "cuMemcpyHtoDAsync",
+                    unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, nbytes, stream) }.result(),
+                )
             }
             (false, true) => {
                 self.inner.enter(copy.from_device.id)?;
                 let to = copy.to.0.wrapping_byte_add(copy.to_offset);
                 // SAFETY: as above.
-                checked("cuMemcpyDtoHAsync", unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, nbytes, stream) }.result())
+                checked(
+                    "cuMemcpyDtoHAsync",
+                    unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, nbytes, stream) }.result(),
+                )
             }
             (false, false) if copy.from_device.id == copy.to_device.id => {
                 self.inner.enter(copy.from_device.id)?;
                 let bytes = nbytes as sys::CUdeviceptr;
                 if from < to.wrapping_add(bytes) && to < from.wrapping_add(bytes) {
-                    return refuse(DEV_40, Kind::Unsupported, format!("{nbytes} bytes from {from:#x} to {to:#x} overlap"));
+                    return refuse(
+                        DEV_40,
+                        Kind::Unsupported,
+                        format!("{nbytes} bytes from {from:#x} to {to:#x} overlap"),
+                    );
                 }
                 // SAFETY: as above.
-                checked("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, nbytes, stream) }.result())
+                checked(
+                    "cuMemcpyDtoDAsync",
+                    unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, nbytes, stream) }.result(),
+                )
             }
             (false, false) => {
                 let target = self.inner.enter(copy.to_device.id)?.context;
                 let source = self.inner.enter(copy.from_device.id)?.context;
                 // SAFETY: as above; both contexts live as long as the process.
-                let done = unsafe { sys::cuMemcpyPeerAsync(to, target, from, source, nbytes, stream) };
+                let done =
+                    unsafe { sys::cuMemcpyPeerAsync(to, target, from, source, nbytes, stream) };
                 checked("cuMemcpyPeerAsync", done.result())
             }
         }
@@ -247,19 +308,26 @@ impl DeviceApi for Cuda {
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
         self.inner.enter(device.id)?;
         // SAFETY: the stream is the default one, or the caller vouches for it.
-        checked("cuStreamSynchronize", unsafe { result::stream::synchronize(queue(stream)) })
+        checked("cuStreamSynchronize", unsafe {
+            result::stream::synchronize(queue(stream))
+        })
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
         self.inner.enter(device.id)?;
-        let made = checked("cuStreamCreate", result::stream::create(result::stream::StreamKind::NonBlocking))?;
+        let made = checked(
+            "cuStreamCreate",
+            result::stream::create(result::stream::StreamKind::NonBlocking),
+        )?;
         Ok(Stream(made.cast()))
     }
 
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
         self.inner.enter(device.id)?;
         // SAFETY: the caller vouches for the stream.
-        checked("cuStreamDestroy", unsafe { result::stream::destroy(queue(stream)) })
+        checked("cuStreamDestroy", unsafe {
+            result::stream::destroy(queue(stream))
+        })
     }
 
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
@@ -270,7 +338,8 @@ impl DeviceApi for Cuda {
         unsafe {
             let recorded = result::event::record(event, queue(before));
             let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-            let waits = recorded.and_then(|()| result::stream::wait_event(queue(after), event, flags));
+            let waits =
+                recorded.and_then(|()| result::stream::wait_event(queue(after), event, flags));
             let _ = result::event::destroy(event);
             checked("cuStreamWaitEvent", waits)
         }

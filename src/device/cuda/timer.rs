@@ -16,15 +16,26 @@ impl CudaTimer {
     /// A timer of `device` that was not started.
     pub fn new(device: Device) -> Result<CudaTimer> {
         cuda().inner.enter(device.id)?;
-        let event = || checked("cuEventCreate", result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT));
-        Ok(CudaTimer { device, start: event()?, stop: event()? })
+        let event = || {
+            checked(
+                "cuEventCreate",
+                result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT),
+            )
+        };
+        Ok(CudaTimer {
+            device,
+            start: event()?,
+            stop: event()?,
+        })
     }
 
     fn record(&self, event: sys::CUevent) -> Result<()> {
         cuda().inner.enter(self.device.id)?;
         let stream = queue(stream::current(self.device));
         // SAFETY: the event is ours, the stream is this thread's.
-        checked("cuEventRecord", unsafe { result::event::record(event, stream) })
+        checked("cuEventRecord", unsafe {
+            result::event::record(event, stream)
+        })
     }
 }
 
@@ -42,7 +53,10 @@ impl Timer for CudaTimer {
         // SAFETY: both events are ours and were recorded.
         let milliseconds = unsafe {
             checked("cuEventSynchronize", result::event::synchronize(self.stop))?;
-            checked("cuEventElapsedTime", result::event::elapsed(self.start, self.stop))?
+            checked(
+                "cuEventElapsedTime",
+                result::event::elapsed(self.start, self.stop),
+            )?
         };
         Ok((f64::from(milliseconds) * 1e6) as u64)
     }

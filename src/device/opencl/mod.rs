@@ -44,7 +44,10 @@ pub struct OpenCl {
 pub fn opencl() -> &'static OpenCl {
     static OPENCL: OnceLock<OpenCl> = OnceLock::new();
     OPENCL.get_or_init(|| {
-        let inner = Arc::new(Inner { devices: OnceLock::new(), buffers: Handles::new("OpenCL") });
+        let inner = Arc::new(Inner {
+            devices: OnceLock::new(),
+            buffers: Handles::new("OpenCL"),
+        });
         OpenCl {
             pools: WorkspacePools::new(inner.clone()),
             inner,
@@ -171,7 +174,10 @@ impl SpaceSource for Inner {
             nbytes,
             by: format!("clCreateBuffer: {} ({code})", error_text(code)),
         })?;
-        Ok(self.buffers.insert(Buffer { memory, device: device.id }))
+        Ok(self.buffers.insert(Buffer {
+            memory,
+            device: device.id,
+        }))
     }
 
     unsafe fn free(&self, _: Device, space: Space) -> Result<()> {

@@ -56,14 +56,19 @@ impl Opened {
 /// drivers do not like to be closed while a process ends.
 pub(super) fn open_all() -> std::result::Result<Vec<Opened>, Error> {
     // SAFETY: loading a library runs its initialisers; the system's Vulkan loader is trusted with that.
-    let entry = unsafe { ash::Entry::load() }.map_err(|error| Error::Absent(format!("no Vulkan here: {error}")))?;
-    let application = vk::ApplicationInfo::default().application_name(c"tvmspec").api_version(API_VERSION);
+    let entry = unsafe { ash::Entry::load() }
+        .map_err(|error| Error::Absent(format!("no Vulkan here: {error}")))?;
+    let application = vk::ApplicationInfo::default()
+        .application_name(c"tvmspec")
+        .api_version(API_VERSION);
     let create = vk::InstanceCreateInfo::default().application_info(&application);
     // SAFETY: the structs live through the call.
     let instance = unsafe { entry.create_instance(&create, None) }
         .map_err(|code| Error::Absent(format!("no Vulkan here: vkCreateInstance: {code}")))?;
     // SAFETY: the instance is alive, and stays so.
-    let physical = super::checked("vkEnumeratePhysicalDevices", unsafe { instance.enumerate_physical_devices() })?;
+    let physical = super::checked("vkEnumeratePhysicalDevices", unsafe {
+        instance.enumerate_physical_devices()
+    })?;
     let opened: Vec<Opened> = physical
         .into_iter()
         .filter_map(|physical| open(&instance, physical).transpose())
@@ -72,7 +77,9 @@ pub(super) fn open_all() -> std::result::Result<Vec<Opened>, Error> {
     // Devices go on using what the entry has loaded.
     std::mem::forget(entry);
     if opened.is_empty() {
-        return Err(Error::Absent("Vulkan is here, but no device that computes".into()));
+        return Err(Error::Absent(
+            "Vulkan is here, but no device that computes".into(),
+        ));
     }
     Ok(opened)
 }
@@ -81,16 +88,21 @@ pub(super) fn open_all() -> std::result::Result<Vec<Opened>, Error> {
 fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option<Opened>> {
     // SAFETY (all queries): the instance is alive and the physical device is one of its.
     let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
-    let computes = families.iter().position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE));
+    let computes = families
+        .iter()
+        .position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE));
     // SAFETY: as above.
     let memory = unsafe { instance.get_physical_device_memory_properties(physical) };
-    let (Some(family), Some((device_memory, host_memory))) = (computes, memory_types(&memory)) else {
+    let (Some(family), Some((device_memory, host_memory))) = (computes, memory_types(&memory))
+    else {
         return Ok(None);
     };
     let family = family as u32;
     let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
     let mut driver = vk::PhysicalDeviceDriverProperties::default();
-    let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut subgroup).push_next(&mut driver);
+    let mut properties = vk::PhysicalDeviceProperties2::default()
+        .push_next(&mut subgroup)
+        .push_next(&mut driver);
     // SAFETY: as above; the chain lives through the call.
     unsafe { instance.get_physical_device_properties2(physical, &mut properties) };
     let properties = properties.properties;
@@ -106,8 +118,13 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
     unsafe { instance.get_physical_device_features2(physical, &mut has) };
     let has = has.features;
     // SAFETY: as above.
-    let extensions = unsafe { instance.enumerate_device_extension_properties(physical) }.unwrap_or_default();
-    let extension = |name| extensions.iter().any(|known| known.extension_name_as_c_str() == Ok(name));
+    let extensions =
+        unsafe { instance.enumerate_device_extension_properties(physical) }.unwrap_or_default();
+    let extension = |name| {
+        extensions
+            .iter()
+            .any(|known| known.extension_name_as_c_str() == Ok(name))
+    };
     let yes = |flag: vk::Bool32| flag == vk::TRUE;
     let features = Features {
         float64: yes(has.shader_float64),
@@ -118,7 +135,8 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
         storage8: yes(has12.storage_buffer8_bit_access),
         storage16: yes(has11.storage_buffer16_bit_access),
         push_descriptor: extension(c"VK_KHR_push_descriptor"),
-        dedicated_allocation: properties.api_version >= vk::API_VERSION_1_1 || extension(c"VK_KHR_dedicated_allocation"),
+        dedicated_allocation: properties.api_version >= vk::API_VERSION_1_1
+            || extension(c"VK_KHR_dedicated_allocation"),
     };
 
     // Shaders may use what is switched on, and switching on what is there costs nothing.
@@ -126,22 +144,36 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
         .shader_float64(features.float64)
         .shader_int64(features.int64)
         .shader_int16(features.int16);
-    let mut wanted11 = vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(features.storage16);
+    let mut wanted11 = vk::PhysicalDeviceVulkan11Features::default()
+        .storage_buffer16_bit_access(features.storage16);
     let mut wanted12 = vk::PhysicalDeviceVulkan12Features::default()
         .shader_float16(features.float16)
         .shader_int8(features.int8)
         .storage_buffer8_bit_access(features.storage8);
     let priorities = [1.0];
-    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&priorities)];
-    let mut create = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_features(&wanted);
+    let queues = [vk::DeviceQueueCreateInfo::default()
+        .queue_family_index(family)
+        .queue_priorities(&priorities)];
+    let mut create = vk::DeviceCreateInfo::default()
+        .queue_create_infos(&queues)
+        .enabled_features(&wanted);
     if newer {
         create = create.push_next(&mut wanted11).push_next(&mut wanted12);
     }
     // SAFETY: the structs live through the call.
-    let device = super::checked("vkCreateDevice", unsafe { instance.create_device(physical, &create, None) })?;
+    let device = super::checked("vkCreateDevice", unsafe {
+        instance.create_device(physical, &create, None)
+    })?;
     let queue = Mutex::new(Queue::new(&device, family)?);
-    let driver_name = driver.driver_name_as_c_str().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let subgroup = vk::PhysicalDeviceSubgroupProperties { p_next: std::ptr::null_mut(), _marker: std::marker::PhantomData, ..subgroup };
+    let driver_name = driver
+        .driver_name_as_c_str()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let subgroup = vk::PhysicalDeviceSubgroupProperties {
+        p_next: std::ptr::null_mut(),
+        _marker: std::marker::PhantomData,
+        ..subgroup
+    };
     Ok(Some(Opened {
         device,
         properties,
@@ -159,8 +191,14 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
 /// The best memory type for buffers, and the one for staging: the host can see it and need not flush.
 fn memory_types(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, u32)> {
     let types = memory.memory_types_as_slice();
-    let with = |flags| types.iter().position(|of| of.property_flags.contains(flags)).map(|at| at as u32);
-    let host = with(vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT)?;
+    let with = |flags| {
+        types
+            .iter()
+            .position(|of| of.property_flags.contains(flags))
+            .map(|at| at as u32)
+    };
+    let host =
+        with(vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT)?;
     let device = with(vk::MemoryPropertyFlags::DEVICE_LOCAL).unwrap_or(host);
     Some((device, host))
 }

@@ -1,7 +1,7 @@
 //! Buffers.
 
-use super::instance::Opened;
 use super::checked;
+use super::instance::Opened;
 use crate::device::{Error, Result};
 use ash::vk;
 use std::ffi::c_void;
@@ -23,28 +23,53 @@ unsafe impl Sync for Buffer {}
 
 impl Opened {
     /// A buffer of at least one byte in memory of type `memory_type`.
-    pub(super) fn buffer(&self, nbytes: usize, usage: vk::BufferUsageFlags, memory_type: u32) -> Result<Buffer> {
+    pub(super) fn buffer(
+        &self,
+        nbytes: usize,
+        usage: vk::BufferUsageFlags,
+        memory_type: u32,
+    ) -> Result<Buffer> {
         // Copies of Vulkan may be of any size, but memory without bytes does not exist.
-        let create = vk::BufferCreateInfo::default().size(nbytes.max(1) as u64).usage(usage);
+        let create = vk::BufferCreateInfo::default()
+            .size(nbytes.max(1) as u64)
+            .usage(usage);
         // SAFETY: the device is alive as long as the process; so below.
-        let handle = checked("vkCreateBuffer", unsafe { self.device.create_buffer(&create, None) })?;
+        let handle = checked("vkCreateBuffer", unsafe {
+            self.device.create_buffer(&create, None)
+        })?;
         // SAFETY: the buffer was just made.
         let needs = unsafe { self.device.get_buffer_memory_requirements(handle) };
         let fits = |of: u32| needs.memory_type_bits & (1 << of) != 0;
-        let memory_type = if fits(memory_type) { memory_type } else { needs.memory_type_bits.trailing_zeros() };
-        let allocate = vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(memory_type);
+        let memory_type = if fits(memory_type) {
+            memory_type
+        } else {
+            needs.memory_type_bits.trailing_zeros()
+        };
+        let allocate = vk::MemoryAllocateInfo::default()
+            .allocation_size(needs.size)
+            .memory_type_index(memory_type);
         // SAFETY: as above.
         let memory = match unsafe { self.device.allocate_memory(&allocate, None) } {
             Ok(memory) => memory,
             Err(code) => {
                 // SAFETY: nobody has the buffer yet.
                 unsafe { self.device.destroy_buffer(handle, None) };
-                return Err(Error::OutOfMemory { nbytes, by: format!("vkAllocateMemory: {code}") });
+                return Err(Error::OutOfMemory {
+                    nbytes,
+                    by: format!("vkAllocateMemory: {code}"),
+                });
             }
         };
-        let buffer = Buffer { handle, memory, nbytes, mapped: std::ptr::null_mut() };
+        let buffer = Buffer {
+            handle,
+            memory,
+            nbytes,
+            mapped: std::ptr::null_mut(),
+        };
         // SAFETY: buffer and memory were just made for each other.
-        if let Err(error) = checked("vkBindBufferMemory", unsafe { self.device.bind_buffer_memory(handle, memory, 0) }) {
+        if let Err(error) = checked("vkBindBufferMemory", unsafe {
+            self.device.bind_buffer_memory(handle, memory, 0)
+        }) {
             self.destroy(buffer);
             return Err(error);
         }
@@ -53,11 +78,16 @@ impl Opened {
 
     /// A buffer that the host sees, for the host's side of a copy.
     pub(super) fn staging(&self, nbytes: usize) -> Result<Buffer> {
-        let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::UNIFORM_BUFFER;
+        let usage = vk::BufferUsageFlags::TRANSFER_SRC
+            | vk::BufferUsageFlags::TRANSFER_DST
+            | vk::BufferUsageFlags::UNIFORM_BUFFER;
         let mut buffer = self.buffer(nbytes, usage, self.host_memory)?;
         let whole = (0, vk::WHOLE_SIZE);
         // SAFETY: the memory was just made, is of a type that the host sees, and is mapped once.
-        let mapped = unsafe { self.device.map_memory(buffer.memory, whole.0, whole.1, vk::MemoryMapFlags::empty()) };
+        let mapped = unsafe {
+            self.device
+                .map_memory(buffer.memory, whole.0, whole.1, vk::MemoryMapFlags::empty())
+        };
         match checked("vkMapMemory", mapped) {
             Ok(mapped) => buffer.mapped = mapped,
             Err(error) => {

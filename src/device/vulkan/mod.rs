@@ -16,7 +16,8 @@ use crate::device::handles::Handles;
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::set_current_device;
 use crate::device::{
-    Attribute, Copy, DEV_21, DEV_40, DEV_41, DEV_42, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
+    Attribute, Copy, DEV_21, DEV_40, DEV_41, DEV_42, Device, DeviceApi, Dtype, Error, Result,
+    Space, Stream, Value,
 };
 use crate::rule::Kind;
 use ash::vk;
@@ -38,7 +39,10 @@ pub fn vulkan() -> &'static Vulkan {
             devices: OnceLock::new(),
             buffers: Handles::new("Vulkan"),
         });
-        Vulkan { pools: WorkspacePools::new(inner.clone()), inner }
+        Vulkan {
+            pools: WorkspacePools::new(inner.clone()),
+            inner,
+        }
     })
 }
 
@@ -62,7 +66,11 @@ impl Inner {
         let devices = self.devices()?;
         match usize::try_from(id).ok().and_then(|id| devices.get(id)) {
             Some(opened) => Ok(opened),
-            None => refuse(DEV_42, Kind::Missing, format!("Invalid device id {id}: {} are here", devices.len())),
+            None => refuse(
+                DEV_42,
+                Kind::Missing,
+                format!("Invalid device id {id}: {} are here", devices.len()),
+            ),
         }
     }
 
@@ -75,7 +83,9 @@ impl Inner {
 impl SpaceSource for Inner {
     fn alloc(&self, device: Device, nbytes: usize, _: usize, _: Dtype) -> Result<Space> {
         let opened = self.device(device.id)?;
-        let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+        let usage = vk::BufferUsageFlags::STORAGE_BUFFER
+            | vk::BufferUsageFlags::TRANSFER_SRC
+            | vk::BufferUsageFlags::TRANSFER_DST;
         let buffer = opened.buffer(nbytes, usage, opened.device_memory)?;
         Ok(self.buffers.insert((device.id, buffer)))
     }
@@ -95,7 +105,11 @@ fn only_default(stream: Stream) -> Result<()> {
     if stream == Stream::DEFAULT {
         return Ok(());
     }
-    refuse(DEV_21, Kind::Unsupported, "Vulkan has only the default stream")
+    refuse(
+        DEV_21,
+        Kind::Unsupported,
+        "Vulkan has only the default stream",
+    )
 }
 
 impl Vulkan {
@@ -142,7 +156,8 @@ impl Vulkan {
     }
 
     fn between(&self, copy: &Copy) -> Result<()> {
-        let ((source, from), (target, to)) = (self.inner.buffer(copy.from)?, self.inner.buffer(copy.to)?);
+        let ((source, from), (target, to)) =
+            (self.inner.buffer(copy.from)?, self.inner.buffer(copy.to)?);
         check_end(from, copy.from_offset, copy.nbytes)?;
         check_end(to, copy.to_offset, copy.nbytes)?;
         if source != target {
@@ -150,25 +165,49 @@ impl Vulkan {
             let host = Space(bytes.as_mut_ptr().cast());
             // SAFETY: `bytes` holds as many, and staging has taken them when `upload` returns.
             return unsafe {
-                self.download(&Copy { to: host, to_offset: 0, ..*copy })?;
-                self.upload(&Copy { from: host, from_offset: 0, ..*copy })
+                self.download(&Copy {
+                    to: host,
+                    to_offset: 0,
+                    ..*copy
+                })?;
+                self.upload(&Copy {
+                    from: host,
+                    from_offset: 0,
+                    ..*copy
+                })
             };
         }
         let (first, second, nbytes) = (copy.from_offset, copy.to_offset, copy.nbytes);
         if from.handle == to.handle && first < second + nbytes && second < first + nbytes {
-            return refuse(DEV_40, Kind::Unsupported, format!("{nbytes} bytes from {first} to {second} of one buffer overlap"));
+            return refuse(
+                DEV_40,
+                Kind::Unsupported,
+                format!("{nbytes} bytes from {first} to {second} of one buffer overlap"),
+            );
         }
         let opened = self.inner.device(source)?;
-        opened.queue().copy(opened, (from, first), (to, second), nbytes)
+        opened
+            .queue()
+            .copy(opened, (from, first), (to, second), nbytes)
     }
 }
 
 /// Vulkan does not look where a copy ends: this does (DEV-41).
 fn check_end(buffer: Buffer, offset: usize, nbytes: usize) -> Result<()> {
-    if offset.checked_add(nbytes).is_some_and(|end| end <= buffer.nbytes) {
+    if offset
+        .checked_add(nbytes)
+        .is_some_and(|end| end <= buffer.nbytes)
+    {
         return Ok(());
     }
-    refuse(DEV_41, Kind::Limit, format!("{nbytes} bytes from {offset} of a buffer of {}", buffer.nbytes))
+    refuse(
+        DEV_41,
+        Kind::Limit,
+        format!(
+            "{nbytes} bytes from {offset} of a buffer of {}",
+            buffer.nbytes
+        ),
+    )
 }
 
 impl DeviceApi for Vulkan {
@@ -182,11 +221,17 @@ impl DeviceApi for Vulkan {
         if attribute == Attribute::Exist {
             return Ok(Value::Int(self.inner.device(device.id).is_ok().into()));
         }
-        Ok(properties::attribute(self.inner.device(device.id)?, attribute))
+        Ok(properties::attribute(
+            self.inner.device(device.id)?,
+            attribute,
+        ))
     }
 
     fn target_property(&self, device: Device, name: &str) -> Result<Value> {
-        Ok(properties::target_property(self.inner.device(device.id)?, name))
+        Ok(properties::target_property(
+            self.inner.device(device.id)?,
+            name,
+        ))
     }
 
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
@@ -209,7 +254,11 @@ impl DeviceApi for Vulkan {
             // SAFETY: as above.
             (false, true) => unsafe { self.download(copy) },
             (false, false) => self.between(copy),
-            (true, true) => refuse(DEV_41, Kind::Type, "a copy between two places of the host was given to Vulkan"),
+            (true, true) => refuse(
+                DEV_41,
+                Kind::Type,
+                "a copy between two places of the host was given to Vulkan",
+            ),
         }
     }
 

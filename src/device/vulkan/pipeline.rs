@@ -64,7 +64,13 @@ struct Pipeline {
 const SLOT: usize = 8;
 
 impl Loaded for OnDevice {
-    fn launch(&self, kernel: &KernelInfo, args: &mut Packed, sizes: &WorkSizes, _: Stream) -> Result<()> {
+    fn launch(
+        &self,
+        kernel: &KernelInfo,
+        args: &mut Packed,
+        sizes: &WorkSizes,
+        _: Stream,
+    ) -> Result<()> {
         let inner = &vulkan().inner;
         let opened = inner.device(self.id)?;
         let (handles, scalars) = args.buffers_and_scalars(SLOT)?;
@@ -74,7 +80,11 @@ impl Loaded for OnDevice {
             let space = Space(std::ptr::without_provenance_mut(handle as usize));
             let (id, buffer) = inner.buffer(space)?;
             if id != self.id {
-                return refuse(DEV_51, Kind::Type, format!("memory of device {id} for a kernel on device {}", self.id));
+                return refuse(
+                    DEV_51,
+                    Kind::Type,
+                    format!("memory of device {id} for a kernel on device {}", self.id),
+                );
             }
             buffers.push(buffer);
         }
@@ -83,14 +93,26 @@ impl Loaded for OnDevice {
         if pipeline.uniform {
             let uniform = opened.staging(scalars.len())?;
             // SAFETY: the buffer is mapped and was made for these bytes.
-            unsafe { std::ptr::copy_nonoverlapping(scalars.as_ptr(), uniform.mapped.cast(), scalars.len()) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    scalars.as_ptr(),
+                    uniform.mapped.cast(),
+                    scalars.len(),
+                )
+            };
             queue.keep(uniform);
             buffers.push(uniform);
         }
         let set = queue.descriptor_set(opened, pipeline.set_layout)?;
         let infos: Vec<[vk::DescriptorBufferInfo; 1]> = buffers
             .iter()
-            .map(|buffer| [vk::DescriptorBufferInfo { buffer: buffer.handle, offset: 0, range: vk::WHOLE_SIZE }])
+            .map(|buffer| {
+                [vk::DescriptorBufferInfo {
+                    buffer: buffer.handle,
+                    offset: 0,
+                    range: vk::WHOLE_SIZE,
+                }]
+            })
             .collect();
         let writes: Vec<vk::WriteDescriptorSet<'_>> = infos
             .iter()
@@ -103,7 +125,9 @@ impl Loaded for OnDevice {
                     .buffer_info(info)
             })
             .collect();
-        let [x, y, z] = sizes.grid.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
+        let [x, y, z] = sizes
+            .grid
+            .map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
         // SAFETY: the set is fresh, and everything named lives until the queue has run.
         unsafe { opened.device.update_descriptor_sets(&writes, &[]) };
         queue.record(opened, |device, commands| {
@@ -113,7 +137,13 @@ impl Loaded for OnDevice {
                 device.cmd_bind_pipeline(commands, bind, pipeline.pipeline);
                 device.cmd_bind_descriptor_sets(commands, bind, layout, 0, &[set], &[]);
                 if !pipeline.uniform && !scalars.is_empty() {
-                    device.cmd_push_constants(commands, layout, vk::ShaderStageFlags::COMPUTE, 0, &scalars);
+                    device.cmd_push_constants(
+                        commands,
+                        layout,
+                        vk::ShaderStageFlags::COMPUTE,
+                        0,
+                        &scalars,
+                    );
                 }
                 device.cmd_dispatch(commands, x, y, z);
             }
@@ -122,17 +152,32 @@ impl Loaded for OnDevice {
 }
 
 fn descriptor_type(binding: usize, storage: usize) -> vk::DescriptorType {
-    if binding < storage { vk::DescriptorType::STORAGE_BUFFER } else { vk::DescriptorType::UNIFORM_BUFFER }
+    if binding < storage {
+        vk::DescriptorType::STORAGE_BUFFER
+    } else {
+        vk::DescriptorType::UNIFORM_BUFFER
+    }
 }
 
 impl OnDevice {
     fn pipeline(&self, opened: &Opened, kernel: &KernelInfo) -> Result<Pipeline> {
-        let mut pipelines = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pipelines = self
+            .pipelines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = pipelines.get(&kernel.name) {
             return Ok(*made);
         }
-        let Some(shader) = self.shaders.iter().find(|shader| shader.name == kernel.name) else {
-            return refuse(DEV_54, Kind::Missing, format!("the module has no shader for `{}`", kernel.name));
+        let Some(shader) = self
+            .shaders
+            .iter()
+            .find(|shader| shader.name == kernel.name)
+        else {
+            return refuse(
+                DEV_54,
+                Kind::Missing,
+                format!("the module has no shader for `{}`", kernel.name),
+            );
         };
         let made = make(opened, kernel, shader)?;
         pipelines.insert(kernel.name.clone(), made);
@@ -147,13 +192,20 @@ impl Drop for OnDevice {
         };
         // Recorded work may still name a pipeline.
         let _ = opened.queue().sync(opened);
-        let pipelines = std::mem::take(&mut *self.pipelines.lock().unwrap_or_else(PoisonError::into_inner));
+        let pipelines = std::mem::take(
+            &mut *self
+                .pipelines
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         for made in pipelines.into_values() {
             // SAFETY: ours, and nothing uses them after the sync.
             unsafe {
                 opened.device.destroy_pipeline(made.pipeline, None);
                 opened.device.destroy_pipeline_layout(made.layout, None);
-                opened.device.destroy_descriptor_set_layout(made.set_layout, None);
+                opened
+                    .device
+                    .destroy_descriptor_set_layout(made.set_layout, None);
                 opened.device.destroy_shader_module(made.shader, None);
             }
         }
@@ -163,7 +215,11 @@ impl Drop for OnDevice {
 /// Compiles a shader: buffers are bindings 0 and up, the uniform buffer is the binding behind them.
 fn make(opened: &Opened, kernel: &KernelInfo, shader: &Shader) -> Result<Pipeline> {
     let device = &opened.device;
-    let storage = kernel.arg_types.iter().take_while(|of| **of == ArgType::Handle).count();
+    let storage = kernel
+        .arg_types
+        .iter()
+        .take_while(|of| **of == ArgType::Handle)
+        .count();
     let scalars = kernel.arg_types.len() - storage;
     let uniform = shader.flags & 1 != 0 && scalars > 0;
     let bindings: Vec<vk::DescriptorSetLayoutBinding<'_>> = (0..storage + usize::from(uniform))
@@ -180,10 +236,17 @@ fn make(opened: &Opened, kernel: &KernelInfo, shader: &Shader) -> Result<Pipelin
         offset: 0,
         size: (scalars * SLOT) as u32,
     }];
-    let pushes = if uniform || scalars == 0 { &ranges[..0] } else { &ranges[..] };
+    let pushes = if uniform || scalars == 0 {
+        &ranges[..0]
+    } else {
+        &ranges[..]
+    };
     let most = opened.properties.limits.max_push_constants_size;
     if !pushes.is_empty() && (scalars * SLOT) as u32 > most {
-        let message = format!("`{}` has {scalars} scalars of {SLOT} bytes, push constants hold {most} bytes", kernel.name);
+        let message = format!(
+            "`{}` has {scalars} scalars of {SLOT} bytes, push constants hold {most} bytes",
+            kernel.name
+        );
         return refuse(DEV_51, Kind::Limit, message);
     }
     let entry = CString::new(kernel.name.as_str()).unwrap_or_default();
@@ -191,17 +254,30 @@ fn make(opened: &Opened, kernel: &KernelInfo, shader: &Shader) -> Result<Pipelin
     // is as trusted as a library.
     unsafe {
         let create = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        let set_layout = checked("vkCreateDescriptorSetLayout", device.create_descriptor_set_layout(&create, None))?;
+        let set_layout = checked(
+            "vkCreateDescriptorSetLayout",
+            device.create_descriptor_set_layout(&create, None),
+        )?;
         let layouts = [set_layout];
-        let create = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts).push_constant_ranges(pushes);
-        let layout = checked("vkCreatePipelineLayout", device.create_pipeline_layout(&create, None))?;
+        let create = vk::PipelineLayoutCreateInfo::default()
+            .set_layouts(&layouts)
+            .push_constant_ranges(pushes);
+        let layout = checked(
+            "vkCreatePipelineLayout",
+            device.create_pipeline_layout(&create, None),
+        )?;
         let create = vk::ShaderModuleCreateInfo::default().code(&shader.words);
-        let module = checked("vkCreateShaderModule", device.create_shader_module(&create, None))?;
+        let module = checked(
+            "vkCreateShaderModule",
+            device.create_shader_module(&create, None),
+        )?;
         let stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
             .module(module)
             .name(&entry);
-        let create = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout)];
+        let create = [vk::ComputePipelineCreateInfo::default()
+            .stage(stage)
+            .layout(layout)];
         let pipelines = device.create_compute_pipelines(vk::PipelineCache::null(), &create, None);
         let pipelines = checked(
             &format!("vkCreateComputePipelines `{}`", kernel.name),

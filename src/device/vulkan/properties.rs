@@ -20,9 +20,12 @@ pub(super) fn attribute(opened: &Opened, attribute: Attribute) -> Value {
         Attribute::DriverVersion => version(opened.properties.driver_version),
         Attribute::TotalGlobalMemory => {
             let types = opened.memory.memory_types_as_slice();
-            let heap = types.get(opened.device_memory as usize).map(|of| of.heap_index as usize);
+            let heap = types
+                .get(opened.device_memory as usize)
+                .map(|of| of.heap_index as usize);
             let heap = heap.and_then(|heap| opened.memory.memory_heaps_as_slice().get(heap));
-            heap.and_then(|heap| i64::try_from(heap.size).ok()).map_or(Value::None, Value::Int)
+            heap.and_then(|heap| i64::try_from(heap.size).ok())
+                .map_or(Value::None, Value::Int)
         }
         _ => Value::None,
     }
@@ -34,7 +37,9 @@ pub(super) fn target_property(opened: &Opened, property: &str) -> Value {
     let [x, y, z] = limits.max_compute_work_group_size;
     let flag = |flag: bool| Value::Int(flag.into());
     match property {
-        "supports_float32" | "supports_int32" | "supports_storage_buffer_storage_class" => flag(true),
+        "supports_float32" | "supports_int32" | "supports_storage_buffer_storage_class" => {
+            flag(true)
+        }
         "supports_float16" => flag(features.float16),
         "supports_float64" => flag(features.float64),
         "supports_int8" => flag(features.int8),
@@ -53,7 +58,9 @@ pub(super) fn target_property(opened: &Opened, property: &str) -> Value {
         "max_push_constants_size" => int(limits.max_push_constants_size),
         "max_uniform_buffer_range" => int(limits.max_uniform_buffer_range),
         "max_storage_buffer_range" => int(limits.max_storage_buffer_range),
-        "max_per_stage_descriptor_storage_buffer" => int(limits.max_per_stage_descriptor_storage_buffers),
+        "max_per_stage_descriptor_storage_buffer" => {
+            int(limits.max_per_stage_descriptor_storage_buffers)
+        }
         "max_shared_memory_per_block" => int(limits.max_compute_shared_memory_size),
         "device_name" => name(opened),
         "device_type" => Value::Text(
@@ -85,11 +92,16 @@ fn int(number: u32) -> Value {
 
 fn name(opened: &Opened) -> Value {
     let name = opened.properties.device_name_as_c_str();
-    name.map_or(Value::None, |name| Value::Text(name.to_string_lossy().into_owned()))
+    name.map_or(Value::None, |name| {
+        Value::Text(name.to_string_lossy().into_owned())
+    })
 }
 
 fn version(packed: u32) -> Value {
-    let (major, minor, patch) =
-        (vk::api_version_major(packed), vk::api_version_minor(packed), vk::api_version_patch(packed));
+    let (major, minor, patch) = (
+        vk::api_version_major(packed),
+        vk::api_version_minor(packed),
+        vk::api_version_patch(packed),
+    );
     Value::Text(format!("{major}.{minor}.{patch}"))
 }

@@ -31,15 +31,21 @@ impl Queue {
             .queue_family_index(family)
             .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER);
         // SAFETY: as above.
-        let pool = checked("vkCreateCommandPool", unsafe { device.create_command_pool(&create, None) })?;
+        let pool = checked("vkCreateCommandPool", unsafe {
+            device.create_command_pool(&create, None)
+        })?;
         let allocate = vk::CommandBufferAllocateInfo::default()
             .command_pool(pool)
             .level(vk::CommandBufferLevel::PRIMARY)
             .command_buffer_count(1);
         // SAFETY: as above.
-        let commands = checked("vkAllocateCommandBuffers", unsafe { device.allocate_command_buffers(&allocate) })?;
+        let commands = checked("vkAllocateCommandBuffers", unsafe {
+            device.allocate_command_buffers(&allocate)
+        })?;
         // SAFETY: as above.
-        let fence = checked("vkCreateFence", unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) })?;
+        let fence = checked("vkCreateFence", unsafe {
+            device.create_fence(&vk::FenceCreateInfo::default(), None)
+        })?;
         Ok(Queue {
             queue,
             commands: commands.first().copied().unwrap_or_default(),
@@ -76,21 +82,45 @@ impl Queue {
     }
 
     /// Records work behind a barrier: it sees everything that was recorded before it (DEV-37).
-    pub(super) fn record(&mut self, opened: &Opened, work: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {
+    pub(super) fn record(
+        &mut self,
+        opened: &Opened,
+        work: impl FnOnce(&ash::Device, vk::CommandBuffer),
+    ) -> Result<()> {
         let device = &opened.device;
         if !self.recording {
-            let begin = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+            let begin = vk::CommandBufferBeginInfo::default()
+                .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
             // SAFETY: the command buffer is not in use: `run` waits before it clears `recording`.
-            checked("vkBeginCommandBuffer", unsafe { device.begin_command_buffer(self.commands, &begin) })?;
+            checked("vkBeginCommandBuffer", unsafe {
+                device.begin_command_buffer(self.commands, &begin)
+            })?;
             self.recording = true;
         }
-        let both = vk::PipelineStageFlags::TRANSFER | vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::HOST;
-        let wrote = vk::AccessFlags::TRANSFER_WRITE | vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::HOST_WRITE;
-        let reads = vk::AccessFlags::TRANSFER_READ | vk::AccessFlags::SHADER_READ | vk::AccessFlags::UNIFORM_READ | vk::AccessFlags::HOST_READ;
-        let barrier = [vk::MemoryBarrier::default().src_access_mask(wrote).dst_access_mask(reads | wrote)];
+        let both = vk::PipelineStageFlags::TRANSFER
+            | vk::PipelineStageFlags::COMPUTE_SHADER
+            | vk::PipelineStageFlags::HOST;
+        let wrote = vk::AccessFlags::TRANSFER_WRITE
+            | vk::AccessFlags::SHADER_WRITE
+            | vk::AccessFlags::HOST_WRITE;
+        let reads = vk::AccessFlags::TRANSFER_READ
+            | vk::AccessFlags::SHADER_READ
+            | vk::AccessFlags::UNIFORM_READ
+            | vk::AccessFlags::HOST_READ;
+        let barrier = [vk::MemoryBarrier::default()
+            .src_access_mask(wrote)
+            .dst_access_mask(reads | wrote)];
         // SAFETY: recording.
         unsafe {
-            device.cmd_pipeline_barrier(self.commands, both, both, vk::DependencyFlags::empty(), &barrier, &[], &[]);
+            device.cmd_pipeline_barrier(
+                self.commands,
+                both,
+                both,
+                vk::DependencyFlags::empty(),
+                &barrier,
+                &[],
+                &[],
+            );
         }
         work(device, self.commands);
         self.recorded += 1;
@@ -102,7 +132,11 @@ impl Queue {
     }
 
     /// A descriptor set that lives until recorded work is done.
-    pub(super) fn descriptor_set(&mut self, opened: &Opened, layout: vk::DescriptorSetLayout) -> Result<vk::DescriptorSet> {
+    pub(super) fn descriptor_set(
+        &mut self,
+        opened: &Opened,
+        layout: vk::DescriptorSetLayout,
+    ) -> Result<vk::DescriptorSet> {
         let layouts = [layout];
         for fresh in [false, true] {
             if fresh {
@@ -111,7 +145,9 @@ impl Queue {
             let Some(pool) = self.descriptors.last() else {
                 continue;
             };
-            let allocate = vk::DescriptorSetAllocateInfo::default().descriptor_pool(*pool).set_layouts(&layouts);
+            let allocate = vk::DescriptorSetAllocateInfo::default()
+                .descriptor_pool(*pool)
+                .set_layouts(&layouts);
             // SAFETY: the pool is ours and behind the lock of this queue.
             match unsafe { opened.device.allocate_descriptor_sets(&allocate) } {
                 Ok(sets) => return Ok(sets.first().copied().unwrap_or_default()),
@@ -120,7 +156,10 @@ impl Queue {
                 Err(_) => {}
             }
         }
-        checked("vkAllocateDescriptorSets", Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY))
+        checked(
+            "vkAllocateDescriptorSets",
+            Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY),
+        )
     }
 
     /// Runs what is recorded, waits, and gives back what it needed (DEV-36).
@@ -142,7 +181,11 @@ impl Queue {
         }
         if let Some(pool) = self.descriptors.first() {
             // SAFETY: as above.
-            let _ = unsafe { opened.device.reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty()) };
+            let _ = unsafe {
+                opened
+                    .device
+                    .reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty())
+            };
         }
     }
 
@@ -170,9 +213,18 @@ impl Queue {
                 &[],
                 &[],
             );
-            checked("vkEndCommandBuffer", device.end_command_buffer(self.commands))?;
-            checked("vkQueueSubmit", device.queue_submit(self.queue, &submits, self.fence))?;
-            checked("vkWaitForFences", device.wait_for_fences(&fences, true, u64::MAX))?;
+            checked(
+                "vkEndCommandBuffer",
+                device.end_command_buffer(self.commands),
+            )?;
+            checked(
+                "vkQueueSubmit",
+                device.queue_submit(self.queue, &submits, self.fence),
+            )?;
+            checked(
+                "vkWaitForFences",
+                device.wait_for_fences(&fences, true, u64::MAX),
+            )?;
             checked("vkResetFences", device.reset_fences(&fences))
         }
     }
@@ -181,10 +233,20 @@ impl Queue {
 fn descriptor_pool(opened: &Opened) -> Result<vk::DescriptorPool> {
     const SETS: u32 = 256;
     let sizes = [
-        vk::DescriptorPoolSize { ty: vk::DescriptorType::STORAGE_BUFFER, descriptor_count: SETS * 8 },
-        vk::DescriptorPoolSize { ty: vk::DescriptorType::UNIFORM_BUFFER, descriptor_count: SETS },
+        vk::DescriptorPoolSize {
+            ty: vk::DescriptorType::STORAGE_BUFFER,
+            descriptor_count: SETS * 8,
+        },
+        vk::DescriptorPoolSize {
+            ty: vk::DescriptorType::UNIFORM_BUFFER,
+            descriptor_count: SETS,
+        },
     ];
-    let create = vk::DescriptorPoolCreateInfo::default().max_sets(SETS).pool_sizes(&sizes);
+    let create = vk::DescriptorPoolCreateInfo::default()
+        .max_sets(SETS)
+        .pool_sizes(&sizes);
     // SAFETY: the device is alive.
-    checked("vkCreateDescriptorPool", unsafe { opened.device.create_descriptor_pool(&create, None) })
+    checked("vkCreateDescriptorPool", unsafe {
+        opened.device.create_descriptor_pool(&create, None)
+    })
 }
