@@ -3,7 +3,7 @@
 use super::op::Op;
 use crate::rule::Rule;
 use crate::wire::Span;
-use crate::{blob, device, graph, import_tree, payload, tensor, wire};
+use crate::{blob, device, graph, import_tree, module, payload, tensor, wire};
 use serde_json::Value;
 
 /// What the suite knows of a chapter.
@@ -53,6 +53,12 @@ pub const CHAPTERS: &[Chapter] = &[
         rule_groups: &[blob::RULES, blob::container::rules::RULES],
         op_groups: &[super::blob::ops::OPS, super::blob::containers::OPS],
         trace: Some(super::blob::ops::trace),
+    },
+    Chapter {
+        name: "module",
+        rule_groups: &[module::RULES],
+        op_groups: &[super::module::ops::OPS, super::module::behaviour::OPS],
+        trace: None,
     },
     Chapter {
         name: "device",

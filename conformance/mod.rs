@@ -61,6 +61,14 @@ pub mod tensor {
     pub mod ops;
 }
 
+/// The chapter `module`.
+pub mod module {
+    pub mod behaviour;
+    mod memory;
+    pub mod ops;
+    mod probe;
+}
+
 /// The chapter `wire`.
 pub mod wire {
     pub mod ops;

@@ -2,9 +2,12 @@
 
 use super::context::Written;
 use super::names::{self, Convention, Entry, Names};
-use super::{Kind, Module, Symbols, legacy};
+use super::{Kind, MOD_02, MOD_12, MOD_25, Module, Symbols, legacy};
 use crate::function::{Error, Function, SafeCall, raised};
-use crate::value::{Any, AnyView, RawAny, Str};
+use crate::rule;
+use crate::value::{
+    Any, AnyView, ByteArray, Header, Payload, RawAny, Str, bytes_bytes, index, str_bytes, types,
+};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -61,13 +64,18 @@ impl Library {
 
     /// The address of the function `name`, the entry point included.
     fn address(&self, name: &str) -> Option<NonNull<c_void>> {
+        let prefix = if MOD_02.is_off() {
+            ""
+        } else {
+            self.names.prefix
+        };
         if let Entry::NameOf(entry) = self.names.entry
             && name == entry
             && let Some(meant) = names::entry_name(&*self.symbols, entry)
         {
-            return self.symbols.function(self.names.prefix, &meant);
+            return self.symbols.function(prefix, &meant);
         }
-        self.symbols.function(self.names.prefix, name)
+        self.symbols.function(prefix, name)
     }
 
     /// Calls the argument-free function `symbol` for a text: metadata and documentation.
@@ -96,7 +104,7 @@ impl Kind for Library {
         let Some(address) = self.address(name) else {
             return Ok(None);
         };
-        let alive = module.clone();
+        let alive = (!MOD_12.is_off()).then(|| module.clone());
         Ok(Some(match self.names.convention {
             Convention::Legacy => {
                 // SAFETY: a function of a library whose symbols name this convention (MOD-03).
@@ -107,11 +115,16 @@ impl Kind for Library {
                     unsafe { legacy::call(body, args) }
                 })
             }
-            Convention::Ffi => {
+            convention => {
                 // SAFETY: as above.
                 let body: SafeCall = unsafe { std::mem::transmute(address) };
+                let flat = convention == Convention::Ffi021 && !MOD_25.is_off();
                 Function::from_packed(move |args| {
                     let _alive = &alive;
+                    if flat {
+                        // SAFETY: as above.
+                        return unsafe { call_ffi(body, &flattened(args)?.views()) };
+                    }
                     // SAFETY: as above.
                     unsafe { call_ffi(body, args) }
                 })
@@ -155,4 +168,76 @@ unsafe fn call_ffi(body: SafeCall, args: &[AnyView<'_>]) -> Result<Any, Error> {
         return Ok(unsafe { Any::from_raw(result) });
     }
     Err(raised(code))
+}
+
+/// Arguments without objects of a form that 0.21 does not know (MOD-25).
+struct Flat<'a> {
+    cells: Vec<AnyView<'a>>,
+    arrays: Vec<ByteArray>,
+}
+
+impl Flat<'_> {
+    fn views(&self) -> Vec<AnyView<'_>> {
+        let mut arrays = self.arrays.iter();
+        let each = self.cells.iter().map(|cell| match cell.type_index() {
+            index::BYTE_ARRAY => arrays.next().map_or(*cell, |array| byte_array(array)),
+            _ => *cell,
+        });
+        each.collect()
+    }
+}
+
+fn byte_array(array: &ByteArray) -> AnyView<'_> {
+    let ptr = std::ptr::from_ref(array).cast_mut().cast();
+    // SAFETY: the array lives as long as the view, and describes bytes that an argument of the call owns.
+    unsafe { AnyView::from_raw(RawAny::of(index::BYTE_ARRAY, Payload { ptr })) }
+}
+
+/// MOD-25: a tensor goes as its description, text as a C string, bytes as a byte array; functions and modules are handles
+/// that only this crate follows; any other object is refused.
+fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
+    let mut flat = Flat {
+        cells: Vec::with_capacity(args.len()),
+        arrays: Vec::new(),
+    };
+    for arg in args {
+        let raw = arg.as_raw();
+        let pointer = |index, ptr: *const c_void| {
+            let ptr = ptr.cast_mut();
+            // SAFETY: points into an argument, which lives as long as `args`.
+            unsafe { AnyView::from_raw(RawAny::of(index, Payload { ptr })) }
+        };
+        flat.cells.push(match raw.type_index {
+            index::TENSOR => {
+                let description = raw.ptr().cast::<u8>().wrapping_add(size_of::<Header>());
+                pointer(index::DLTENSOR_PTR, description.cast())
+            }
+            // Both forms end in a NUL.
+            index::SMALL_STR | index::STR => pointer(
+                index::RAW_STR,
+                str_bytes(arg).unwrap_or_default().as_ptr().cast(),
+            ),
+            index::SMALL_BYTES | index::BYTES => {
+                flat.arrays
+                    .push(ByteArray::of(bytes_bytes(arg).unwrap_or_default()));
+                pointer(index::BYTE_ARRAY, std::ptr::null())
+            }
+            index::BYTE_ARRAY => {
+                // SAFETY: such a cell points to an array that lives for the call.
+                flat.arrays.push(unsafe { *raw.ptr().cast::<ByteArray>() });
+                pointer(index::BYTE_ARRAY, std::ptr::null())
+            }
+            index::FUNCTION | index::MODULE => pointer(raw.type_index, raw.ptr()),
+            other if other >= index::OBJECT_BEGIN => {
+                let text = format!(
+                    "code of 0.21 cannot take an object of type `{}`",
+                    types::key_of(other)
+                );
+                return Err(MOD_25.refused(rule::Kind::Unsupported, text).into());
+            }
+            // SAFETY: plain values and borrowed pointers live as long as `args`.
+            _ => unsafe { AnyView::from_raw(*raw) },
+        });
+    }
+    Ok(flat)
 }

@@ -55,6 +55,7 @@ crate::rule::rules! {
     MOD_09 "MOD-09"
     MOD_10 "MOD-10"
     MOD_11 "MOD-11"
+    MOD_12 "MOD-12"
     MOD_13 "MOD-13"
     MOD_14 "MOD-14"
     MOD_15 "MOD-15"
@@ -66,4 +67,5 @@ crate::rule::rules! {
     MOD_21 "MOD-21"
     MOD_22 "MOD-22"
     MOD_23 "MOD-23"
+    MOD_25 "MOD-25"
 }

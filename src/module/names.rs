@@ -9,7 +9,9 @@ pub enum Convention {
     /// 0.2 to 0.20: values of 8 bytes and an array of type codes. The three parameters of 0.2 to 0.6 are the first three of
     /// the six of 0.7; a function that takes three ignores the rest.
     Legacy,
-    /// 0.21 on: cells of 16 bytes.
+    /// 0.21: cells of 16 bytes, with objects of a form that no other release has (MOD-25).
+    Ffi021,
+    /// 0.22 on: cells of 16 bytes.
     Ffi,
 }
 
@@ -59,7 +61,7 @@ impl Names {
             Layout::V0_21 => Names {
                 blob: "__tvm_ffi_library_bin",
                 context: "__tvm_ffi_library_ctx",
-                convention: Convention::Ffi,
+                convention: Convention::Ffi021,
                 ..LEGACY
             },
             Layout::V0_22 => Names {

@@ -1,0 +1,124 @@
+//! A library that is not a file: symbols in memory, for cases that no linker needs to run for.
+
+use crate::module::{Data, Symbols};
+use crate::rule::Violation;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Symbols in memory. Data belongs to this; code is what the process has anyway.
+#[derive(Default)]
+pub(super) struct Memory {
+    code: HashMap<String, usize>,
+    data: HashMap<String, Box<[u8]>>,
+    slots: HashMap<String, Box<usize>>,
+    needs: Vec<String>,
+    /// Set when this is dropped.
+    gone: Option<Arc<AtomicBool>>,
+}
+
+impl Memory {
+    /// A function at `address`.
+    pub(super) fn code(mut self, name: &str, address: *const c_void) -> Memory {
+        self.code.insert(name.to_owned(), address as usize);
+        self
+    }
+
+    /// Data that fills its symbol.
+    pub(super) fn data(mut self, name: &str, bytes: &[u8]) -> Memory {
+        self.data.insert(name.to_owned(), bytes.into());
+        self
+    }
+
+    /// A pointer that a loader may write.
+    pub(super) fn slot(mut self, name: &str) -> Memory {
+        self.slots.insert(name.to_owned(), Box::new(UNTOUCHED));
+        self
+    }
+
+    /// A name that the library needs from outside.
+    pub(super) fn need(mut self, name: &str) -> Memory {
+        self.needs.push(name.to_owned());
+        self
+    }
+
+    /// Sets `flag` when the library is unloaded.
+    pub(super) fn tell(mut self, flag: Arc<AtomicBool>) -> Memory {
+        self.gone = Some(flag);
+        self
+    }
+
+    /// What a slot holds now; `None` when nobody wrote it.
+    pub(super) fn written(&self, name: &str) -> Option<usize> {
+        let slot = self.slots.get(name)?;
+        // SAFETY: the box lives as long as `self`; a loader writes it on this thread only.
+        let value = unsafe { std::ptr::from_ref::<usize>(slot).read_volatile() };
+        (value != UNTOUCHED).then_some(value)
+    }
+}
+
+/// What no loader writes.
+const UNTOUCHED: usize = usize::MAX - 1;
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(gone) = &self.gone {
+            gone.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Symbols for Memory {
+    fn address(&self, name: &str) -> Option<NonNull<c_void>> {
+        let slot = || {
+            self.slots
+                .get(name)
+                .map(|slot| std::ptr::from_ref::<usize>(slot).cast_mut().cast())
+        };
+        let data = || {
+            self.data
+                .get(name)
+                .map(|data| data.as_ptr().cast_mut().cast())
+        };
+        let code = self.code.get(name).map(|code| *code as *mut c_void);
+        NonNull::new(code.or_else(data).or_else(slot)?)
+    }
+
+    fn data(&self, name: &str) -> Result<Option<Data<'_>>, Violation> {
+        Ok(self.data.get(name).map(|bytes| Data { bytes, exact: true }))
+    }
+
+    fn is_code(&self, address: NonNull<c_void>) -> bool {
+        self.code
+            .values()
+            .any(|code| *code == address.as_ptr() as usize)
+    }
+
+    fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool {
+        let slots = self
+            .slots
+            .values()
+            .map(|slot| std::ptr::from_ref::<usize>(slot) as usize);
+        bytes <= size_of::<usize>()
+            && slots
+                .into_iter()
+                .any(|slot| slot == address.as_ptr() as usize)
+    }
+
+    fn list(&self) -> Vec<(String, bool)> {
+        let own = self
+            .code
+            .keys()
+            .chain(self.data.keys())
+            .chain(self.slots.keys());
+        let own = own.map(|name| (name.clone(), false));
+        own.chain(self.needs.iter().map(|name| (name.clone(), true)))
+            .collect()
+    }
+
+    fn describe(&self) -> String {
+        "a library in memory".to_owned()
+    }
+}

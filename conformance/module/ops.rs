@@ -1,0 +1,442 @@
+//! Operations of the chapter module: loading, lookup, imports, properties.
+
+use super::memory::Memory;
+use super::probe;
+use crate::conformance::op::{self, Answer, Op, Refusal};
+use crate::function::{Error, Function, registry};
+use crate::module::{self, Kind, LoadError, Module, Names, load_symbols, property_mask};
+use crate::release::{Layout, Release};
+use crate::rule::{Findings, Strictness, Violation};
+use crate::value::Any;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a case of this chapter can ask of a library in memory.
+pub const OPS: &[Op] = &[
+    Op {
+        name: "module.load",
+        help: "data: a blob, symbol: its name: modules in the order of a walk, the context, the findings",
+        run: load,
+    },
+    Op {
+        name: "module.symbols",
+        help: "value {exports, needs, slots, text, name}: layout, convention, the function found, slots filled",
+        run: symbols,
+    },
+    Op {
+        name: "module.call",
+        help: "value {layout, args}: the type of each argument as the compiled function sees it",
+        run: probe::call,
+    },
+    Op {
+        name: "module.find",
+        help: "value {modules, name, query_imports}: which module answers, and which were asked",
+        run: find,
+    },
+    Op {
+        name: "module.import",
+        help: "value [[importer, imported], ...]: the imports of each module",
+        run: import,
+    },
+    Op {
+        name: "module.environment",
+        help: "value {release, steps}: what each lookup from compiled code found",
+        run: environment,
+    },
+    Op {
+        name: "module.properties",
+        help: "value {kind, release, runs}: the property mask",
+        run: properties,
+    },
+    Op {
+        name: "module.life",
+        help: "value {layout}: whether the library is there while a function of it is, and after",
+        run: life,
+    },
+    Op {
+        name: "module.constants",
+        help: "data: a const_loader payload, name, times: the initialisers that were called and with what",
+        run: constants,
+    },
+];
+
+fn broken(error: LoadError) -> Refusal {
+    match error {
+        LoadError::Broken(broken) => broken.into(),
+        LoadError::Failed(error) => Refusal::Unsupported(error.to_string()),
+    }
+}
+
+fn value(args: &Value) -> &Value {
+    args.get("value").unwrap_or(&Value::Null)
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+fn layout(value: &Value) -> Result<Layout, Refusal> {
+    let name = value.as_str().unwrap_or("0.22");
+    name.parse().map_err(Refusal::Unsupported)
+}
+
+fn release(value: &Value) -> Result<Release, Refusal> {
+    value
+        .as_str()
+        .unwrap_or("0.27")
+        .parse()
+        .map_err(Refusal::Unsupported)
+}
+
+fn load(args: &Value) -> Result<Answer, Refusal> {
+    let data = op::data(args)?;
+    let blob = args
+        .get("symbol")
+        .and_then(Value::as_str)
+        .unwrap_or("__tvm_ffi__library_bin");
+    let named = Layout::ALL
+        .into_iter()
+        .rev()
+        .find(|layout| Names::of(*layout).blob == blob);
+    let names = Names::of(named.unwrap_or(Layout::V0_22));
+    let memory = Arc::new(Memory::default().data(blob, &data).slot(names.context));
+    let loaded = load_symbols(memory.clone(), Strictness::Lenient).map_err(broken)?;
+    let all = loaded.module.walk();
+    let place = |module: &Module| all.iter().position(|other| other == module);
+    let modules: Vec<Value> = all
+        .iter()
+        .map(|module| {
+            let imports: Vec<_> = module.imports().iter().map(place).collect();
+            let loader = module.implementation().and_then(|own| own.hindrance());
+            let wants = loader.as_deref().and_then(|text| text.split('`').nth(3));
+            json!({"kind": module.kind(), "imports": imports, "wants": wants})
+        })
+        .collect();
+    let context = match memory.written(names.context) {
+        None => json!("untouched"),
+        Some(0) => Value::Null,
+        Some(written) => json!(
+            all.iter()
+                .position(|module| module.context() as usize == written)
+        ),
+    };
+    let mut answer = Answer::new(
+        json!({"layout": loaded.layout.name(), "modules": modules, "context": context}),
+        Findings::default(),
+    );
+    answer.findings = loaded.findings;
+    Ok(answer)
+}
+
+fn symbols(args: &Value) -> Result<Answer, Refusal> {
+    let value = value(args);
+    let mut memory = Memory::default();
+    for name in texts(&value["exports"]) {
+        memory = memory.code(name, probe::address(name));
+    }
+    for name in texts(&value["needs"]) {
+        memory = memory.need(name);
+    }
+    for name in texts(&value["slots"]) {
+        memory = memory.slot(name);
+    }
+    for (name, text) in value["text"].as_object().into_iter().flatten() {
+        let mut bytes = text.as_str().unwrap_or_default().as_bytes().to_vec();
+        bytes.push(0);
+        memory = memory.data(name, &bytes);
+    }
+    let loaded = load_symbols(Arc::new(memory), Strictness::Lenient).map_err(broken)?;
+    let name = value["name"].as_str().unwrap_or("f");
+    let found = loaded.module.function(name, false).map_err(failed)?;
+    let found = found
+        .map(|function| probe::name_of(&function))
+        .transpose()
+        .map_err(failed)?;
+    let mut slots = loaded.slots;
+    slots.sort();
+    Ok(plain(
+        json!({"layout": loaded.layout.name(), "function": found, "slots": slots}),
+    ))
+}
+
+pub(super) fn plain(value: Value) -> Answer {
+    Answer::new(value, Findings::default())
+}
+
+/// An error with a rule in it is a refusal; the text of both is the same.
+pub(super) fn failed(error: Error) -> Refusal {
+    Refusal::Unsupported(error.to_string())
+}
+
+/// A module with functions that return a number.
+struct Numbers {
+    place: usize,
+    functions: HashMap<String, i64>,
+}
+
+thread_local! {
+    static ASKED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Kind for Numbers {
+    fn kind(&self) -> &str {
+        "numbers"
+    }
+
+    fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>, Error> {
+        ASKED.with_borrow_mut(|asked| asked.push(self.place));
+        let number = self.functions.get(name).copied();
+        Ok(number.map(|number| Function::from_packed(move |_| Ok(Any::from(number)))))
+    }
+}
+
+fn numbers(place: usize, functions: HashMap<String, i64>) -> Module {
+    Module::new(Numbers { place, functions })
+}
+
+fn find(args: &Value) -> Result<Answer, Refusal> {
+    let value = value(args);
+    let described = value["modules"].as_array().cloned().unwrap_or_default();
+    let modules: Vec<Module> = described
+        .iter()
+        .enumerate()
+        .map(|(place, module)| {
+            let functions = texts(&module["functions"]).into_iter();
+            numbers(
+                place,
+                functions
+                    .map(|name| (name.to_owned(), place as i64))
+                    .collect(),
+            )
+        })
+        .collect();
+    for (module, described) in modules.iter().zip(&described) {
+        for import in described["imports"].as_array().into_iter().flatten() {
+            let import = import
+                .as_u64()
+                .and_then(|at| modules.get(at as usize))
+                .cloned();
+            module
+                .import(import.ok_or_else(|| Refusal::Unsupported("no such module".into()))?)
+                .map_err(failed)?;
+        }
+    }
+    ASKED.with_borrow_mut(Vec::clear);
+    let root = modules
+        .first()
+        .ok_or_else(|| Refusal::Unsupported("no modules".into()))?;
+    let query = value["query_imports"].as_bool().unwrap_or(true);
+    let found = root
+        .function(value["name"].as_str().unwrap_or("f"), query)
+        .map_err(failed)?;
+    let asked = ASKED.take();
+    let found = found.map(|function| number_of(&function)).transpose()?;
+    Ok(plain(json!({"found_in": found, "asked": asked})))
+}
+
+fn number_of(function: &Function) -> Result<i64, Refusal> {
+    let result = function.call(&[]).map_err(failed)?;
+    i64::try_from(&result).map_err(Refusal::from)
+}
+
+fn import(args: &Value) -> Result<Answer, Refusal> {
+    let edges: Vec<(usize, usize)> = value(args)
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|edge| {
+            Some((
+                edge.get(0)?.as_u64()? as usize,
+                edge.get(1)?.as_u64()? as usize,
+            ))
+        })
+        .collect();
+    let count = edges
+        .iter()
+        .map(|(from, to)| from.max(to) + 1)
+        .max()
+        .unwrap_or(0);
+    let modules: Vec<Module> = (0..count)
+        .map(|place| numbers(place, HashMap::new()))
+        .collect();
+    for (from, to) in edges {
+        if let Err(error) = modules[from].import(modules[to].clone()) {
+            for module in &modules {
+                let _ = module.clear_imports();
+            }
+            return Err(refused(&error));
+        }
+    }
+    let place = |module: &Module| modules.iter().position(|other| other == module);
+    let imports: Vec<Vec<_>> = modules
+        .iter()
+        .map(|module| module.imports().iter().map(place).collect())
+        .collect();
+    // With the rule off there is a cycle, which nothing would free.
+    modules
+        .iter()
+        .for_each(|module| drop(module.clear_imports()));
+    Ok(plain(json!(imports)))
+}
+
+/// The rule behind an error of this chapter's own.
+fn refused(error: &Error) -> Refusal {
+    let cycle = error.message().contains("Cyclic");
+    let (rule, kind) = if cycle {
+        (module::MOD_10, crate::rule::Kind::Cycle)
+    } else {
+        (module::MOD_13, crate::rule::Kind::Missing)
+    };
+    Violation::from(rule.refused(kind, error.message())).into()
+}
+
+/// Names that no other test registers.
+fn own_name(name: &str) -> String {
+    format!("tvmspec.case.{:?}.{name}", std::thread::current().id())
+}
+
+fn environment(args: &Value) -> Result<Answer, Refusal> {
+    let value = value(args);
+    let release = release(&value["release"])?;
+    let own: HashMap<String, i64> = numbered(&value["own"]);
+    let root = numbers(0, own);
+    let mut results = Vec::new();
+    let mut registered = Vec::new();
+    for step in value["steps"].as_array().into_iter().flatten() {
+        if let Some(functions) = step.get("import") {
+            root.import(numbers(1, numbered(functions)))
+                .map_err(failed)?;
+        }
+        if let Some(functions) = step.get("import_below") {
+            let between = numbers(2, HashMap::new());
+            between
+                .import(numbers(1, numbered(functions)))
+                .map_err(failed)?;
+            root.import(between).map_err(failed)?;
+        }
+        if step.get("clear").is_some() {
+            root.clear_imports().map_err(failed)?;
+        }
+        for (name, number) in step.get("register").map(numbered).unwrap_or_default() {
+            let function = Function::from_packed(move |_| Ok(Any::from(number)));
+            registry::register(&name, function, true).map_err(failed)?;
+            registered.push(name);
+        }
+        if let Some(name) = step.get("lookup").and_then(Value::as_str) {
+            results.push(match root.from_environment(&own_name(name), release) {
+                Ok(function) => json!(number_of(&function)?),
+                Err(_) => json!("missing"),
+            });
+        }
+    }
+    registered
+        .iter()
+        .for_each(|name| drop(registry::remove(name)));
+    Ok(plain(json!(results)))
+}
+
+fn numbered(value: &Value) -> HashMap<String, i64> {
+    let all = value.as_object().into_iter().flatten();
+    all.map(|(name, number)| (own_name(name), number.as_i64().unwrap_or(0)))
+        .collect()
+}
+
+fn properties(args: &Value) -> Result<Answer, Refusal> {
+    let value = value(args);
+    let kind = value["kind"].as_str().unwrap_or_default();
+    let runs = value["runs"].as_bool().unwrap_or(true);
+    Ok(plain(json!(property_mask(
+        kind,
+        release(&value["release"])?,
+        runs
+    ))))
+}
+
+fn life(args: &Value) -> Result<Answer, Refusal> {
+    let names = Names::of(layout(&value(args)["layout"])?);
+    let gone = Arc::new(AtomicBool::new(false));
+    let symbol = format!("{}f", names.prefix);
+    let memory = Memory::default()
+        .slot(names.context)
+        .code(&symbol, probe::address(&symbol))
+        .tell(Arc::clone(&gone));
+    let module = load_symbols(Arc::new(memory), Strictness::Lenient)
+        .map_err(broken)?
+        .module;
+    let function = module.require("f").map_err(failed)?;
+    drop(module);
+    let with_function = !gone.load(Ordering::SeqCst);
+    drop(function);
+    let after = !gone.load(Ordering::SeqCst);
+    Ok(plain(
+        json!({"with_function": with_function, "after": after}),
+    ))
+}
+
+/// A module that takes constants.
+struct Taker;
+
+thread_local! {
+    static TAKEN: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Kind for Taker {
+    fn kind(&self) -> &str {
+        "taker"
+    }
+
+    fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>, Error> {
+        let Some(symbol) = name.strip_prefix("__init_") else {
+            return Ok(Some(Function::from_packed(|_| Ok(Any::from(1_i64)))));
+        };
+        let symbol = symbol.to_owned();
+        Ok(Some(Function::from_packed(move |args| {
+            let tensors = args
+                .first()
+                .and_then(|array| crate::object::sequence_of(*array))
+                .unwrap_or_default();
+            let shapes: Vec<Vec<i64>> = tensors
+                .iter()
+                .filter_map(|tensor| {
+                    <crate::object::Tensor as crate::value::Argument>::try_from_view(tensor.view())
+                })
+                .map(|tensor| tensor.shape().to_vec())
+                .collect();
+            TAKEN.with_borrow_mut(|taken| taken.push(json!([symbol, shapes])));
+            Ok(Any::from(0_i64))
+        })))
+    }
+}
+
+fn constants(args: &Value) -> Result<Answer, Refusal> {
+    let payload = op::data(args)?;
+    // A blob of the const_loader alone, whose import is put below it here.
+    let mut blob = crate::wire::Writer::new();
+    let mut body = crate::wire::Writer::new();
+    for words in [&[0_u64, 0][..], &[]] {
+        body.u64(words.len() as u64);
+        words.iter().for_each(|word| body.u64(*word));
+    }
+    body.str("const_loader");
+    body.bytes(&payload);
+    blob.bytes(&body.into_bytes());
+    let memory = Memory::default().data("__tvm_ffi__library_bin", &blob.into_bytes());
+    let module = load_symbols(Arc::new(memory), Strictness::Lenient)
+        .map_err(broken)?
+        .module;
+    module.import(Module::new(Taker)).map_err(failed)?;
+    TAKEN.with_borrow_mut(Vec::clear);
+    let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
+    for _ in 0..args.get("times").and_then(Value::as_u64).unwrap_or(1) {
+        module.function(name, true).map_err(failed)?;
+    }
+    Ok(plain(json!({"initialised": TAKEN.take()})))
+}
