@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod ffi;
+pub mod half;
 pub mod legacy;
 
 use std::ffi::c_void;

@@ -2,8 +2,7 @@
 
 use super::numpy_text::{array_text, float_text};
 use super::{Error, Exit};
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use tvmspec::function::Function;
 use tvmspec::module::{self, Library, Module};
@@ -106,7 +105,7 @@ fn call(args: Args) -> Result<Exit, Error> {
         };
         writeln!(out, "{header}{}", tensor_text(tensor))?;
         if let Some(folder) = &args.save {
-            save(tensor, &folder.join(format!("out_{index}.npy")))?;
+            super::array::write(tensor, &folder.join(format!("out_{index}.npy")))?;
         }
     }
     Ok(Exit::Good)
@@ -148,7 +147,7 @@ impl Passed {
     fn parse(text: &str) -> Result<Passed, Error> {
         let plain = |value: Any| Ok(Passed { value, out: None });
         if let Some(path) = text.strip_prefix('@') {
-            return plain(read(path)?.into());
+            return plain(super::array::read(path)?.into());
         }
         if let Some(text) = text.strip_prefix("str:") {
             return plain(text.into());
@@ -200,120 +199,7 @@ fn empty(form: &str) -> Result<Tensor, Error> {
     Tensor::empty(&shape, dtype).map_err(Error::new)
 }
 
-/// A tensor from an .npy file, in row-major order.
-fn read(path: &str) -> Result<Tensor, Error> {
-    let wrong =
-        |error: &dyn std::fmt::Display| Error::Message(format!("cannot read {path}: {error}"));
-    let file = File::open(path).map_err(|error| wrong(&error))?;
-    let npy = npyz::NpyFile::new(BufReader::new(file)).map_err(|error| wrong(&error))?;
-    let shape: Vec<i64> = npy
-        .shape()
-        .iter()
-        .map(|extent| i64::try_from(*extent).unwrap_or(i64::MAX))
-        .collect();
-    if npy.order() != npyz::Order::C && shape.len() > 1 {
-        return Err(wrong(
-            &"its elements are in column-major order: save numpy.ascontiguousarray(x) instead",
-        ));
-    }
-    let npyz::DType::Plain(plain) = npy.dtype() else {
-        return Err(wrong(&"it holds records, not numbers"));
-    };
-    let text = plain.to_string();
-    let dtype = dtype_of(&text)
-        .ok_or_else(|| wrong(&format!("its type is `{text}`, which no tensor has")))?;
-    let swapped = text.starts_with('>') && dtype.bits > 8;
-    let tensor = Tensor::empty(&shape, dtype).map_err(Error::new)?;
-    let mut bytes = vec![0; tensor.bytes().map_err(Error::new)?.len()];
-    let mut data = npy_data(path).map_err(|error| wrong(&error))?;
-    std::io::Read::read_exact(&mut data, &mut bytes).map_err(|error| wrong(&error))?;
-    if swapped {
-        bytes
-            .chunks_exact_mut(usize::from(dtype.bits) / 8)
-            .for_each(<[u8]>::reverse);
-    }
-    tensor.fill(&bytes).map_err(Error::new)?;
-    Ok(tensor)
-}
-
-/// The file behind its header.
-fn npy_data(path: &str) -> std::io::Result<impl std::io::Read> {
-    let mut file = BufReader::new(File::open(path)?);
-    npyz::NpyHeader::from_reader(&mut file)?;
-    Ok(file)
-}
-
-/// The data type of numpy's `<f4`, `|b1`, ...
-fn dtype_of(text: &str) -> Option<DLDataType> {
-    let (kind, bytes) = text
-        .trim_start_matches(['<', '>', '|', '='])
-        .split_at_checked(1)?;
-    let bits = bytes.parse::<u8>().ok()?.checked_mul(8)?;
-    let code = match kind {
-        "i" => 0,
-        "u" => 1,
-        "f" => 2,
-        "b" => 6,
-        _ => return None,
-    };
-    Some(DLDataType {
-        code,
-        bits,
-        lanes: 1,
-    })
-}
-
-/// numpy's word for a data type; `None` for types that it does not have.
-fn numpy_word(dtype: DLDataType) -> Option<String> {
-    let bytes = dtype.bits.div_ceil(8);
-    let end = if bytes == 1 { '|' } else { '<' };
-    let kind = match (dtype.code, dtype.bits, dtype.lanes) {
-        (0, 8 | 16 | 32 | 64, 1) => 'i',
-        (1, 1, 1) | (6, 8, 1) => 'b',
-        (1, 8 | 16 | 32 | 64, 1) => 'u',
-        (2, 16 | 32 | 64, 1) => 'f',
-        _ => return None,
-    };
-    Some(format!("{end}{kind}{bytes}"))
-}
-
-fn save(tensor: &Tensor, path: &std::path::Path) -> Result<(), Error> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        Error::Message(format!("cannot write {}: {error}", path.display()))
-    };
-    let dtype = tensor.dl().dtype;
-    let word = numpy_word(dtype).ok_or_else(|| {
-        wrong(&format!(
-            "numpy has no type `{}`",
-            dtype_to_text(dtype).unwrap_or_default()
-        ))
-    })?;
-    let shape: Vec<String> = tensor
-        .shape()
-        .iter()
-        .map(|extent| format!("{extent},"))
-        .collect();
-    let mut header = format!(
-        "{{'descr': '{word}', 'fortran_order': False, 'shape': ({}), }}",
-        shape.join(" ")
-    );
-    // The data begins at a multiple of 64.
-    let filled = (10 + header.len() + 1).next_multiple_of(64);
-    header.push_str(&" ".repeat(filled - 10 - header.len() - 1));
-    header.push('\n');
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| wrong(&error))?;
-    }
-    let mut file = BufWriter::new(File::create(path).map_err(|error| wrong(&error))?);
-    let length = u16::try_from(header.len()).map_err(|error| wrong(&error))?;
-    file.write_all(b"\x93NUMPY\x01\x00")?;
-    file.write_all(&length.to_le_bytes())?;
-    file.write_all(header.as_bytes())?;
-    file.write_all(tensor.bytes().map_err(Error::new)?)?;
-    file.flush().map_err(|error| wrong(&error))
-}
-
-fn tensor_text(tensor: &Tensor) -> String {
+pub(super) fn tensor_text(tensor: &Tensor) -> String {
     match tensor.bytes() {
         Ok(bytes) => array_text(tensor.dl().dtype, tensor.shape(), bytes),
         Err(error) => format!("a tensor of shape {:?}: {error}", tensor.shape()),

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 good, 1 violations or failed cases, 2 usage or I/O. A closed pipe ends the program quietly.
 
+mod array;
 mod call;
 mod check;
 mod completions;
@@ -17,6 +18,7 @@ mod numpy_text;
 mod output;
 mod pack;
 mod package;
+mod run;
 mod subject;
 mod table;
 mod testee;
@@ -58,6 +60,8 @@ enum Command {
     Convert(convert::Args),
     /// Call a function of a compiled library
     Call(call::Args),
+    /// Run a model: a graph or Relax VM library, or graph, parameters and kernels
+    Run(run::Args),
     /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
     Check(check::Args),
     /// Write a completion script for a shell
@@ -120,6 +124,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Pack(args) => pack::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Call(args) => call::run(args),
+        Command::Run(args) => run::run(args),
         Command::Check(args) => check::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Testee(args) => testee::run(args),

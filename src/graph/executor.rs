@@ -4,9 +4,11 @@
 //! every call, and calls the functions in the order of the nodes. Nothing is allocated while it runs.
 
 use super::{EntryRef, Graph, Plan, plan::bytes_of};
+use crate::device::manager::Manager;
 use crate::device::{ALIGNMENT, Copy, Device, DeviceApi, Dtype, Space};
 use crate::function::{Error, Function};
 use crate::rule::{Kind, Violation};
+use crate::tensor::{Params, TensorRecord};
 use crate::value::{AnyView, DLDataType, DLDevice, DLTensor};
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -20,19 +22,33 @@ crate::rule::rules! {
     GRF_34 "GRF-34"
     GRF_35 "GRF-35"
     GRF_36 "GRF-36"
+    GRF_37 "GRF-37"
+    GRF_40 "GRF-40"
+    GRF_41 "GRF-41"
+    GRF_42 "GRF-42"
+    GRF_43 "GRF-43"
+    GRF_44 "GRF-44"
 }
 
 /// A device that an executor may use: which one, and how to talk to it.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub struct Place {
     /// Type and index.
     pub device: Device,
     /// Its memory and copies.
-    pub api: Arc<dyn DeviceApi>,
+    pub api: &'static dyn DeviceApi,
+}
+
+impl Place {
+    /// `device`, if its backend is here.
+    pub fn of(device: Device) -> Result<Place, Error> {
+        let api = Manager::global().api(device.kind).map_err(device_error)?;
+        Ok(Place { device, api })
+    }
 }
 
 /// Finds the function that a node calls.
-pub type Kernels<'a> = dyn Fn(&str) -> Option<Function> + 'a;
+pub type Kernels<'a> = dyn Fn(&str) -> Result<Option<Function>, Error> + 'a;
 
 /// A graph with memory, ready to run.
 pub struct Executor {
@@ -75,14 +91,14 @@ impl Executor {
         places: Vec<Place>,
     ) -> Result<Executor, Error> {
         let plan = Plan::of(&graph)?;
-        let Some(fallback) = places.first().cloned() else {
+        let Some(fallback) = places.first().copied() else {
             return Err(GRF_30
                 .refused(Kind::Missing, "an executor needs a device")
                 .into());
         };
         let place_of = |kind: Option<i32>| {
             let named = places.iter().find(|place| Some(place.device.kind) == kind);
-            named.unwrap_or(&fallback).clone()
+            *named.unwrap_or(&fallback)
         };
         let pools = plan
             .pools
@@ -269,6 +285,18 @@ impl Executor {
         Ok(())
     }
 
+    /// Sets every parameter that is an input of the graph; others are skipped, as from 0.7 on (GRF-37). Returns how many
+    /// were set.
+    pub fn load_params(&mut self, params: &Params<'_>) -> Result<usize, Error> {
+        let mut set = 0;
+        for (name, record) in params.iter() {
+            let Some(index) = self.input_index(name) else { continue };
+            with_record(record, |tensor| self.set_input(index, tensor))?;
+            set += 1;
+        }
+        Ok(set)
+    }
+
     /// Waits for every device.
     pub fn sync(&self) -> Result<(), Error> {
         for place in &self.places {
@@ -353,7 +381,7 @@ impl Executor {
                         )
                         .into());
                 }
-                (name, _) => match kernels(name) {
+                (name, _) => match kernels(name)? {
                     Some(function) => {
                         let arguments = Arguments::new(
                             used.iter().map(|id| (*id, &self.entries[*id])),
@@ -545,6 +573,30 @@ impl Tensor {
             .unwrap_or(0)
     }
 
+    /// The same memory as an object that keeps it alive. The next run overwrites what it shows.
+    pub fn to_object(&self) -> crate::object::Tensor {
+        let keep = self.clone();
+        // SAFETY: the memory and the shape live as long as `keep`, which goes when the object does.
+        unsafe { crate::object::Tensor::over(self.view, Box::new(move || drop(keep))) }
+    }
+
+    /// Copies into `target`, which has the same type and shape (GRF-33).
+    pub fn copy_out(&self, target: &DLTensor) -> Result<(), Error> {
+        self.check_same(target, "the tensor")?;
+        self.copy_to(target)
+    }
+
+    /// A copy on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of today, which is that byte.
+    pub fn to_host_object(&self) -> Result<crate::object::Tensor, Error> {
+        let dtype = match (self.dtype.code, self.dtype.bits) {
+            (Dtype::UINT, 1) => DLDataType { code: Dtype::BOOL, bits: 8, lanes: self.dtype.lanes },
+            _ => self.view.dtype,
+        };
+        let copy = crate::object::Tensor::empty(self.shape(), dtype)?;
+        copy.fill(&self.to_host()?)?;
+        Ok(copy)
+    }
+
     /// The elements, copied to the host.
     pub fn to_host(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0_u8; self.nbytes()];
@@ -619,7 +671,7 @@ impl Tensor {
         {
             crate::device::cpu::cpu() as &dyn DeviceApi
         } else {
-            &*self.memory.place.api
+            self.memory.place.api
         };
         let place = &self.memory.place;
         // SAFETY: both tensors have the same size, checked by the caller or by the plan; their owners keep them.
@@ -696,6 +748,39 @@ impl Drop for Arguments {
             drop(unsafe { Box::from_raw(tensor.as_ptr()) });
         }
     }
+}
+
+/// Hands `body` the description of a record's bytes, which stay where they are.
+pub(super) fn with_record<T>(
+    record: &TensorRecord<'_>,
+    body: impl FnOnce(&DLTensor) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let dtype = record.dtype();
+    let shape = record.shape();
+    body(&DLTensor {
+        data: record.data().as_ptr().cast_mut().cast(),
+        device: DLDevice::CPU,
+        ndim: shape.len() as i32,
+        dtype: DLDataType { code: dtype.code, bits: dtype.bits, lanes: dtype.lanes },
+        shape: shape.as_ptr().cast_mut(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    })
+}
+
+/// A copy of a compact host tensor.
+pub(super) fn host_copy(tensor: &DLTensor) -> Result<crate::object::Tensor, Error> {
+    // SAFETY: a parameter's description, with its shape and its bytes.
+    let (shape, bytes) = unsafe {
+        let shape = tensor.shape();
+        let dtype = Dtype { code: tensor.dtype.code, bits: tensor.dtype.bits, lanes: tensor.dtype.lanes };
+        let length = bytes_of(dtype, shape).and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
+        let start = tensor.data.cast::<u8>().add(tensor.byte_offset as usize);
+        (shape, if length == 0 { &[] } else { std::slice::from_raw_parts(start, length) })
+    };
+    let copy = crate::object::Tensor::empty(shape, tensor.dtype)?;
+    copy.fill(bytes)?;
+    Ok(copy)
 }
 
 pub(super) fn device_error(error: crate::device::Error) -> Error {

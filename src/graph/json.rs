@@ -481,7 +481,7 @@ fn read_dtype(item: &Json<'_>) -> Result<Dtype, Violation> {
 }
 
 /// Graphs spell a bool by its bits.
-fn dtype_text(dtype: Dtype) -> String {
+pub(super) fn dtype_text(dtype: Dtype) -> String {
     dtype
         .text(super::LAST)
         .unwrap_or_default()

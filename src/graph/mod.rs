@@ -49,7 +49,11 @@ mod plan;
 mod text;
 
 #[cfg(feature = "runtime")]
+pub mod debug;
+#[cfg(feature = "runtime")]
 pub mod executor;
+#[cfg(feature = "runtime")]
+pub mod module;
 
 pub use plan::{Plan, Pool};
 

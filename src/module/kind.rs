@@ -38,7 +38,7 @@ pub mod property {
 /// ```
 ///
 /// A function that is returned must keep `module` alive if it needs anything of it: clone the handle into it (MOD-12).
-pub trait Kind: Send + Sync + 'static {
+pub trait Kind: std::any::Any + Send + Sync {
     /// The name of the kind: `library`, `cuda`, ... (`type_key` up to 0.21).
     fn kind(&self) -> &str;
 
