@@ -17,4 +17,5 @@ pub extern "C" fn __gnu_h2f_ieee(bits: u16) -> f32 {
 
 /// Keeps both in every program that links this library, so that libraries which it loads find them.
 #[used]
-static KEPT: (extern "C" fn(f32) -> u16, extern "C" fn(u16) -> f32) = (__gnu_f2h_ieee, __gnu_h2f_ieee);
+static KEPT: (extern "C" fn(f32) -> u16, extern "C" fn(u16) -> f32) =
+    (__gnu_f2h_ieee, __gnu_h2f_ieee);

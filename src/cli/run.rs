@@ -63,13 +63,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    let places = args.device.iter().map(|text| place(text)).collect::<Result<Vec<_>, _>>()?;
+    let places = args
+        .device
+        .iter()
+        .map(|text| place(text))
+        .collect::<Result<Vec<_>, _>>()?;
     let inputs = read_inputs(&args)?;
     match &args.library {
         Some(library) => {
             let module = load(library)?;
             match Factory::of(&module) {
-                Some(factory) => run_graph(&args, factory.create(&module, places).map_err(Error::new)?, inputs, true),
+                Some(factory) => run_graph(
+                    &args,
+                    factory.create(&module, places).map_err(Error::new)?,
+                    inputs,
+                    true,
+                ),
                 None => Err(Error::Message(format!(
                     "{} is a `{}` module, no model; `tvmspec call` calls its functions, --graph with --lib runs a graph on it",
                     library.display(),
@@ -88,28 +97,44 @@ fn from_parts(args: &Args, places: Vec<Place>) -> Result<Executor, Error> {
     let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
         return Err(Error::new("give a library, or --graph and --lib"));
     };
-    let text = std::fs::read_to_string(graph).map_err(|error| Error::new(format!("cannot read {}: {error}", graph.display())))?;
+    let text = std::fs::read_to_string(graph)
+        .map_err(|error| Error::new(format!("cannot read {}: {error}", graph.display())))?;
     let mut findings = Findings::default();
-    let parsed = Graph::read(&text, &mut findings).map_err(|broken| Error::new(format!("{}: {broken}", graph.display())))?;
+    let parsed = Graph::read(&text, &mut findings)
+        .map_err(|broken| Error::new(format!("{}: {broken}", graph.display())))?;
     for finding in findings {
         eprintln!("note: {finding}");
     }
     let module = load(lib)?;
-    let mut executor =
-        Executor::new(Arc::new(parsed), &|name| module.function(name, true), places).map_err(Error::new)?;
+    let mut executor = Executor::new(
+        Arc::new(parsed),
+        &|name| module.function(name, true),
+        places,
+    )
+    .map_err(Error::new)?;
     if let Some(path) = &args.params {
-        let bytes = std::fs::read(path).map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))?;
+        let bytes = std::fs::read(path)
+            .map_err(|error| Error::new(format!("cannot read {}: {error}", path.display())))?;
         let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())
             .map_err(|broken| Error::new(format!("{}: {broken}", path.display())))?;
         let set = executor.load_params(&params).map_err(Error::new)?;
         if set < params.len() {
-            eprintln!("note: {} of {} parameters are not inputs of the graph", params.len() - set, params.len());
+            eprintln!(
+                "note: {} of {} parameters are not inputs of the graph",
+                params.len() - set,
+                params.len()
+            );
         }
     }
     Ok(executor)
 }
 
-fn run_graph(args: &Args, mut executor: Executor, inputs: Vec<(String, Tensor)>, has_params: bool) -> Result<Exit, Error> {
+fn run_graph(
+    args: &Args,
+    mut executor: Executor,
+    inputs: Vec<(String, Tensor)>,
+    has_params: bool,
+) -> Result<Exit, Error> {
     let mut set = Vec::new();
     for (name, tensor) in &inputs {
         let index = executor.require_input(name).map_err(Error::new)?;
@@ -119,14 +144,28 @@ fn run_graph(args: &Args, mut executor: Executor, inputs: Vec<(String, Tensor)>,
     // Parameters are set by the file; without one every input is the caller's.
     if !has_params {
         let graph = Arc::clone(executor.graph());
-        let missing: Vec<&str> = graph.inputs().map(|(_, name)| name).filter(|name| !set.iter().any(|set| set == name)).collect();
+        let missing: Vec<&str> = graph
+            .inputs()
+            .map(|(_, name)| name)
+            .filter(|name| !set.iter().any(|set| set == name))
+            .collect();
         if !missing.is_empty() {
             eprintln!("note: not set, and zero: {}", missing.join(", "));
         }
     }
-    let times = timed(args.repeat, || executor.run().and_then(|()| executor.sync()).map_err(Error::new))?;
+    let times = timed(args.repeat, || {
+        executor
+            .run()
+            .and_then(|()| executor.sync())
+            .map_err(Error::new)
+    })?;
     let outputs = (0..executor.output_count())
-        .map(|index| Ok((format!("out_{index}"), executor.output(index)?.to_host_object()?)))
+        .map(|index| {
+            Ok((
+                format!("out_{index}"),
+                executor.output(index)?.to_host_object()?,
+            ))
+        })
         .collect::<Result<Vec<_>, tvmspec::function::Error>>()
         .map_err(Error::new)?;
     give(args, &outputs)?;
@@ -161,10 +200,19 @@ fn profile_graph(args: &Args, executor: &Executor) -> Result<(), Error> {
             let extents: Vec<String> = entry.shape.iter().map(i64::to_string).collect();
             format!("{}[{}]", entry.dtype, extents.join(","))
         };
-        let ins: Vec<String> = node.inputs.iter().filter_map(|input| graph.entry_id(*input)).map(entry).collect();
+        let ins: Vec<String> = node
+            .inputs
+            .iter()
+            .filter_map(|input| graph.entry_id(*input))
+            .map(entry)
+            .collect();
         let first = graph.node_row_ptr[index];
         let outs: Vec<String> = (first..first + call.num_outputs).map(entry).collect();
-        let share = if total > 0.0 { seconds / total * 100.0 } else { 0.0 };
+        let share = if total > 0.0 {
+            seconds / total * 100.0
+        } else {
+            0.0
+        };
         let row = vec![
             node.name.clone(),
             format!("{:.3}", seconds * 1e6),
@@ -192,7 +240,10 @@ fn give(args: &Args, outputs: &[(String, Tensor)]) -> Result<(), Error> {
     }
 }
 
-fn timed(repeat: usize, mut once: impl FnMut() -> Result<(), Error>) -> Result<Vec<Duration>, Error> {
+fn timed(
+    repeat: usize,
+    mut once: impl FnMut() -> Result<(), Error>,
+) -> Result<Vec<Duration>, Error> {
     let mut times = Vec::with_capacity(repeat.max(1));
     for _ in 0..repeat.max(1) {
         let start = Instant::now();
@@ -210,7 +261,8 @@ fn statistics(times: &[Duration]) {
     let mut micros: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e6).collect();
     micros.sort_by(f64::total_cmp);
     let mean = micros.iter().sum::<f64>() / micros.len() as f64;
-    let spread = (micros.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / micros.len() as f64).sqrt();
+    let spread =
+        (micros.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / micros.len() as f64).sqrt();
     eprintln!(
         "{} runs: median {:.1} us, mean {mean:.1} us, min {:.1} us, max {:.1} us, deviation {spread:.1} us",
         micros.len(),
@@ -231,7 +283,11 @@ fn load(path: &Path) -> Result<Module, Error> {
 
 fn place(text: &str) -> Result<Place, Error> {
     let device = device_from_text(text).map_err(Error::new)?;
-    Place::of(Device { kind: device.device_type, id: device.device_id }).map_err(|error| Error::new(format!("{text}: {error}")))
+    Place::of(Device {
+        kind: device.device_type,
+        id: device.device_id,
+    })
+    .map_err(|error| Error::new(format!("{text}: {error}")))
 }
 
 fn read_inputs(args: &Args) -> Result<Vec<(String, Tensor)>, Error> {

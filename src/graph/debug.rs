@@ -22,7 +22,12 @@ impl Stepper {
     pub fn execute(&mut self, executor: &Executor, index: usize) -> Result<(), Error> {
         let nodes = executor.graph().nodes.len();
         if index >= nodes {
-            return Err(GRF_40.refused(Kind::Missing, format!("there is no node {index}; there are {nodes}")).into());
+            return Err(GRF_40
+                .refused(
+                    Kind::Missing,
+                    format!("there is no node {index}; there are {nodes}"),
+                )
+                .into());
         }
         let first = match self.last {
             Some(last) if last == index => return Ok(()),
@@ -42,8 +47,19 @@ impl Stepper {
             let message = format!("node {index} did not run last; run it, then ask");
             return Err(GRF_41.refused(Kind::Missing, message).into());
         }
-        let entry = executor.graph().entry_id(super::EntryRef { node: index, index: output, version: 0 });
-        entry.ok_or_else(|| GRF_41.refused(Kind::Missing, format!("node {index} has no output {output}")).into())
+        let entry = executor.graph().entry_id(super::EntryRef {
+            node: index,
+            index: output,
+            version: 0,
+        });
+        entry.ok_or_else(|| {
+            GRF_41
+                .refused(
+                    Kind::Missing,
+                    format!("node {index} has no output {output}"),
+                )
+                .into()
+        })
     }
 }
 
@@ -57,7 +73,9 @@ pub fn run_individual(
     min_repeat_ms: u64,
 ) -> Result<Vec<Vec<f64>>, Error> {
     if (number == 0 || repeat == 0) && !GRF_42.is_off() {
-        return Err(GRF_42.refused(Kind::Type, "number and repeat must be greater than 0").into());
+        return Err(GRF_42
+            .refused(Kind::Type, "number and repeat must be greater than 0")
+            .into());
     }
     // Once through, so that no node is measured on memory that was never touched.
     executor.run()?;
@@ -77,7 +95,12 @@ pub fn run_individual(
 }
 
 /// Mean seconds of one run of node `index`.
-pub fn time_node(executor: &Executor, index: usize, number: usize, min_repeat_ms: u64) -> Result<f64, Error> {
+pub fn time_node(
+    executor: &Executor,
+    index: usize,
+    number: usize,
+    min_repeat_ms: u64,
+) -> Result<f64, Error> {
     let mut number = number.max(1);
     loop {
         let start = Instant::now();
@@ -105,18 +128,34 @@ pub fn graph_dump(graph: &Graph) -> Value {
         .iter()
         .enumerate()
         .map(|(index, node)| {
-            let entry = graph.node_row_ptr.get(index).and_then(|entry| graph.entries.get(*entry));
+            let entry = graph
+                .node_row_ptr
+                .get(index)
+                .and_then(|entry| graph.entries.get(*entry));
             let mut attrs = Map::new();
             if let Some(call) = &node.call {
                 attrs.insert("num_outputs".into(), call.num_outputs.to_string().into());
                 attrs.insert("num_inputs".into(), call.num_inputs.to_string().into());
-                attrs.insert("flatten_data".into(), u8::from(call.flatten_data).to_string().into());
+                attrs.insert(
+                    "flatten_data".into(),
+                    u8::from(call.flatten_data).to_string().into(),
+                );
                 attrs.insert("func_name".into(), call.func_name.clone().into());
-                attrs.extend(call.attrs.iter().map(|(key, value)| (key.clone(), value.clone().into())));
+                attrs.extend(
+                    call.attrs
+                        .iter()
+                        .map(|(key, value)| (key.clone(), value.clone().into())),
+                );
             }
-            let dtype = entry.map(|entry| super::json::dtype_text(entry.dtype)).unwrap_or_default();
+            let dtype = entry
+                .map(|entry| super::json::dtype_text(entry.dtype))
+                .unwrap_or_default();
             attrs.insert("T".into(), format!("type: {dtype}").into());
-            let inputs: Vec<&str> = node.inputs.iter().map(|input| name_of(input.node)).collect();
+            let inputs: Vec<&str> = node
+                .inputs
+                .iter()
+                .map(|input| name_of(input.node))
+                .collect();
             json!({
                 "op": node.call.as_ref().map_or("param", |call| &call.func_name),
                 "name": node.name,
@@ -159,36 +198,63 @@ pub fn dump(executor: &Executor, root: &Path) -> Result<PathBuf, Error> {
         let start = Instant::now();
         stepper.execute(executor, index)?;
         executor.sync()?;
-        seconds.push(if node.call.is_some() { start.elapsed().as_secs_f64() } else { 0.0 });
+        seconds.push(if node.call.is_some() {
+            start.elapsed().as_secs_f64()
+        } else {
+            0.0
+        });
         // At once: a later node may use the same memory.
         let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
         for output in 0..outputs {
             let tensor = executor.entry(stepper.entry(executor, index, output)?);
-            let record =
-                TensorRecord::new(tensor.dtype(), tensor.shape(), Cow::Owned(tensor.to_host()?), Sizing::V0_7)?;
+            let record = TensorRecord::new(
+                tensor.dtype(),
+                tensor.shape(),
+                Cow::Owned(tensor.to_host()?),
+                Sizing::V0_7,
+            )?;
             tensors.push((Cow::Owned(format!("{}____{output}", node.name)), record));
         }
     }
-    let device = executor.places().first().map_or(crate::tensor::Device::CPU, |place| place.device);
+    let device = executor
+        .places()
+        .first()
+        .map_or(crate::tensor::Device::CPU, |place| place.device);
     let folder = root.join(format!("_tvmdbg_device_{}", device_name(device)));
     let mut params = Writer::new();
     Params::new(tensors).write(&mut params);
     let write = |name: &str, bytes: &[u8]| {
-        std::fs::write(folder.join(name), bytes)
-            .map_err(|error| Error::new("RuntimeError", format!("{}: {error}", folder.join(name).display())))
+        std::fs::write(folder.join(name), bytes).map_err(|error| {
+            Error::new(
+                "RuntimeError",
+                format!("{}: {error}", folder.join(name).display()),
+            )
+        })
     };
     std::fs::create_dir_all(&folder)
         .map_err(|error| Error::new("RuntimeError", format!("{}: {error}", folder.display())))?;
-    write("_tvmdbg_graph_dump.json", indented(&graph_dump(graph)).as_bytes())?;
-    write("_tvmdbg_execution_trace.json", chrome_trace(graph, &seconds).to_string().as_bytes())?;
+    write(
+        "_tvmdbg_graph_dump.json",
+        indented(&graph_dump(graph)).as_bytes(),
+    )?;
+    write(
+        "_tvmdbg_execution_trace.json",
+        chrome_trace(graph, &seconds).to_string().as_bytes(),
+    )?;
     write("output_tensors.params", &params.into_bytes())?;
     Ok(folder)
 }
 
 /// `CPU_0`, `CUDA_1`, ...
 fn device_name(device: crate::tensor::Device) -> String {
-    let name = crate::value::device_to_text(crate::value::DLDevice { device_type: device.kind, device_id: device.id });
-    name.to_uppercase().replace(':', "_").replace('(', "_").replace(')', "")
+    let name = crate::value::device_to_text(crate::value::DLDevice {
+        device_type: device.kind,
+        device_id: device.id,
+    });
+    name.to_uppercase()
+        .replace(':', "_")
+        .replace('(', "_")
+        .replace(')', "")
 }
 
 fn indented(value: &Value) -> String {

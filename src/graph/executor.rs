@@ -290,7 +290,9 @@ impl Executor {
     pub fn load_params(&mut self, params: &Params<'_>) -> Result<usize, Error> {
         let mut set = 0;
         for (name, record) in params.iter() {
-            let Some(index) = self.input_index(name) else { continue };
+            let Some(index) = self.input_index(name) else {
+                continue;
+            };
             with_record(record, |tensor| self.set_input(index, tensor))?;
             set += 1;
         }
@@ -589,7 +591,11 @@ impl Tensor {
     /// A copy on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of today, which is that byte.
     pub fn to_host_object(&self) -> Result<crate::object::Tensor, Error> {
         let dtype = match (self.dtype.code, self.dtype.bits) {
-            (Dtype::UINT, 1) => DLDataType { code: Dtype::BOOL, bits: 8, lanes: self.dtype.lanes },
+            (Dtype::UINT, 1) => DLDataType {
+                code: Dtype::BOOL,
+                bits: 8,
+                lanes: self.dtype.lanes,
+            },
             _ => self.view.dtype,
         };
         let copy = crate::object::Tensor::empty(self.shape(), dtype)?;
@@ -761,7 +767,11 @@ pub(super) fn with_record<T>(
         data: record.data().as_ptr().cast_mut().cast(),
         device: DLDevice::CPU,
         ndim: shape.len() as i32,
-        dtype: DLDataType { code: dtype.code, bits: dtype.bits, lanes: dtype.lanes },
+        dtype: DLDataType {
+            code: dtype.code,
+            bits: dtype.bits,
+            lanes: dtype.lanes,
+        },
         shape: shape.as_ptr().cast_mut(),
         strides: std::ptr::null_mut(),
         byte_offset: 0,
@@ -773,10 +783,23 @@ pub(super) fn host_copy(tensor: &DLTensor) -> Result<crate::object::Tensor, Erro
     // SAFETY: a parameter's description, with its shape and its bytes.
     let (shape, bytes) = unsafe {
         let shape = tensor.shape();
-        let dtype = Dtype { code: tensor.dtype.code, bits: tensor.dtype.bits, lanes: tensor.dtype.lanes };
-        let length = bytes_of(dtype, shape).and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
+        let dtype = Dtype {
+            code: tensor.dtype.code,
+            bits: tensor.dtype.bits,
+            lanes: tensor.dtype.lanes,
+        };
+        let length = bytes_of(dtype, shape)
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(0);
         let start = tensor.data.cast::<u8>().add(tensor.byte_offset as usize);
-        (shape, if length == 0 { &[] } else { std::slice::from_raw_parts(start, length) })
+        (
+            shape,
+            if length == 0 {
+                &[]
+            } else {
+                std::slice::from_raw_parts(start, length)
+            },
+        )
     };
     let copy = crate::object::Tensor::empty(shape, tensor.dtype)?;
     copy.fill(bytes)?;

@@ -24,7 +24,10 @@ const CREATE: [(&str, bool); 4] = [
 ];
 
 /// The same of a factory.
-const CREATE_FACTORY: [&str; 2] = ["tvm.graph_executor_factory.create", "tvm.graph_runtime_factory.create"];
+const CREATE_FACTORY: [&str; 2] = [
+    "tvm.graph_executor_factory.create",
+    "tvm.graph_runtime_factory.create",
+];
 
 /// Registers the global functions and the loaders of this chapter. Doing it again changes nothing.
 pub fn install() {
@@ -44,11 +47,22 @@ pub fn install() {
 fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> Result {
     let few = || {
         let count = args.len();
-        GRF_43.refused(Broken::Type, format!("The expected number of arguments for {name} is at least 4, but it has {count}"))
+        GRF_43.refused(
+            Broken::Type,
+            format!(
+                "The expected number of arguments for {name} is at least 4, but it has {count}"
+            ),
+        )
     };
-    let [json, module, rest @ ..] = args else { return Err(few().into()) };
+    let [json, module, rest @ ..] = args else {
+        return Err(few().into());
+    };
     // A function in third place finds linked parameters. None of our loaders links any, so it has nothing to say.
-    let devices = if rest.len() % 2 == 1 { rest.get(1..).unwrap_or_default() } else { rest };
+    let devices = if rest.len() % 2 == 1 {
+        rest.get(1..).unwrap_or_default()
+    } else {
+        rest
+    };
     if devices.len() < 2 {
         return Err(few().into());
     }
@@ -60,17 +74,28 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> Result {
 /// `(graph_json, module, module_name, name0, tensor0, name1, ...)`.
 fn create_factory(args: &[AnyView<'_>]) -> Result {
     let [json, module, name, params @ ..] = args else {
-        return Err(GRF_43.refused(Broken::Type, "needs at least 3 arguments: graph, module, name").into());
+        return Err(GRF_43
+            .refused(
+                Broken::Type,
+                "needs at least 3 arguments: graph, module, name",
+            )
+            .into());
     };
     if params.len() % 2 != 0 && !GRF_43.is_off() {
-        return Err(GRF_43.refused(Broken::Type, "parameters come in pairs of name and tensor").into());
+        return Err(GRF_43
+            .refused(Broken::Type, "parameters come in pairs of name and tensor")
+            .into());
     }
     let mut owned = Vec::new();
     for pair in params.chunks_exact(2) {
         let tensor = cast::<crate::object::Tensor>(pair[1])?;
         owned.push((String::try_from(pair[0])?, tensor));
     }
-    let factory = Factory { graph_json: String::try_from(*json)?, name: String::try_from(*name)?, params: Parameters::Tensors(owned) };
+    let factory = Factory {
+        graph_json: String::try_from(*json)?,
+        name: String::try_from(*name)?,
+        params: Parameters::Tensors(owned),
+    };
     let made = Module::new(factory);
     made.import(as_module(*module)?)?;
     Ok(made.into())
@@ -79,25 +104,41 @@ fn create_factory(args: &[AnyView<'_>]) -> Result {
 fn executor(json: &str, module: &Module, devices: &[AnyView<'_>]) -> Result<Executor> {
     let graph = Graph::read(json, &mut Findings::default())?;
     // A kernel may live in an import of the library.
-    Executor::new(Arc::new(graph), &|name| module.function(name, true), places(devices)?)
+    Executor::new(
+        Arc::new(graph),
+        &|name| module.function(name, true),
+        places(devices)?,
+    )
 }
 
 /// Pairs of type and index.
 fn places(devices: &[AnyView<'_>]) -> Result<Vec<Place>> {
     let pairs = devices.chunks(2).map(|pair| {
         let [kind, id] = pair else {
-            return Err(GRF_43.refused(Broken::Type, "devices come in pairs of type and index").into());
+            return Err(GRF_43
+                .refused(Broken::Type, "devices come in pairs of type and index")
+                .into());
         };
-        Place::of(Device { kind: i32::try_from(*kind)?, id: i32::try_from(*id)? })
+        Place::of(Device {
+            kind: i32::try_from(*kind)?,
+            id: i32::try_from(*id)?,
+        })
     });
     pairs.collect()
 }
 
 fn as_module(view: AnyView<'_>) -> Result<Module> {
     let object = view.as_object().cloned();
-    object.and_then(|object| Module::from_object(object).ok()).ok_or_else(|| {
-        GRF_43.refused(Broken::Type, "the argument in the module's place is no module").into()
-    })
+    object
+        .and_then(|object| Module::from_object(object).ok())
+        .ok_or_else(|| {
+            GRF_43
+                .refused(
+                    Broken::Type,
+                    "the argument in the module's place is no module",
+                )
+                .into()
+        })
 }
 
 /// An executor as a module.
@@ -114,8 +155,14 @@ struct State {
 impl GraphExecutor {
     /// The module of `executor`; a debug executor has more functions.
     pub fn new(executor: Executor, debug: bool) -> GraphExecutor {
-        let state = State { executor, stepper: debug::Stepper::default() };
-        GraphExecutor { state: Arc::new(Mutex::new(state)), debug }
+        let state = State {
+            executor,
+            stepper: debug::Stepper::default(),
+        };
+        GraphExecutor {
+            state: Arc::new(Mutex::new(state)),
+            debug,
+        }
     }
 
     /// The executor that `module` is, if it is one.
@@ -131,13 +178,18 @@ impl Kind for GraphExecutor {
     }
 
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
-        let Some(method) = base_method(name).or_else(|| if self.debug { debug_method(name) } else { None }) else {
+        let Some(method) =
+            base_method(name).or_else(|| if self.debug { debug_method(name) } else { None })
+        else {
             return Ok(None);
         };
         let (state, alive) = (Arc::clone(&self.state), module.clone());
         Ok(Some(Function::from_packed(move |args| {
             let _alive = &alive;
-            method(&mut state.lock().unwrap_or_else(PoisonError::into_inner), args)
+            method(
+                &mut state.lock().unwrap_or_else(PoisonError::into_inner),
+                args,
+            )
         })))
     }
 }
@@ -171,9 +223,19 @@ fn which_input(executor: &Executor, key: AnyView<'_>) -> Result<Option<usize>> {
         return Ok(executor.input_index(&name));
     }
     let index = i64::try_from(key)?;
-    let known = usize::try_from(index).ok().filter(|index| *index < executor.input_count());
+    let known = usize::try_from(index)
+        .ok()
+        .filter(|index| *index < executor.input_count());
     known.map(Some).ok_or_else(|| {
-        GRF_44.refused(Broken::Missing, format!("there is no input {index}; there are {}", executor.input_count())).into()
+        GRF_44
+            .refused(
+                Broken::Missing,
+                format!(
+                    "there is no input {index}; there are {}",
+                    executor.input_count()
+                ),
+            )
+            .into()
     })
 }
 
@@ -187,11 +249,17 @@ fn which_output(executor: &Executor, key: AnyView<'_>) -> Result<usize> {
         let node = graph.nodes.get(head.node).map_or("", |node| &node.name);
         name == format!("{node}:{}", head.index) || (head.index == 0 && name == node)
     });
-    found.ok_or_else(|| GRF_44.refused(Broken::Missing, format!("Invalid output node:{name}")).into())
+    found.ok_or_else(|| {
+        GRF_44
+            .refused(Broken::Missing, format!("Invalid output node:{name}"))
+            .into()
+    })
 }
 
 fn set_input(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, tensor, ..] = args else { return Err(wrong_count("set_input", 2, args)) };
+    let [key, tensor, ..] = args else {
+        return Err(wrong_count("set_input", 2, args));
+    };
     if let Some(index) = which_input(&state.executor, *key)? {
         with_dl(*tensor, |tensor| state.executor.set_input(index, tensor))?;
     }
@@ -199,30 +267,44 @@ fn set_input(state: &mut State, args: &[AnyView<'_>]) -> Result {
 }
 
 fn set_input_zero_copy(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, tensor, ..] = args else { return Err(wrong_count("set_input_zero_copy", 2, args)) };
+    let [key, tensor, ..] = args else {
+        return Err(wrong_count("set_input_zero_copy", 2, args));
+    };
     if let Some(index) = which_input(&state.executor, *key)? {
         // SAFETY: whoever calls this keeps the tensor, as in every release.
-        with_dl(*tensor, |tensor| unsafe { state.executor.set_input_by_reference(index, tensor) })?;
+        with_dl(*tensor, |tensor| unsafe {
+            state.executor.set_input_by_reference(index, tensor)
+        })?;
     }
     Ok(Any::none())
 }
 
 fn set_output_zero_copy(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, tensor, ..] = args else { return Err(wrong_count("set_output_zero_copy", 2, args)) };
+    let [key, tensor, ..] = args else {
+        return Err(wrong_count("set_output_zero_copy", 2, args));
+    };
     let index = which_output(&state.executor, *key)?;
     // SAFETY: as above.
-    with_dl(*tensor, |tensor| unsafe { state.executor.set_output_by_reference(index, tensor) })?;
+    with_dl(*tensor, |tensor| unsafe {
+        state.executor.set_output_by_reference(index, tensor)
+    })?;
     Ok(Any::none())
 }
 
 fn input(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, rest @ ..] = args else { return Err(wrong_count("get_input", 1, args)) };
-    let Some(index) = which_input(&state.executor, *key)? else { return Ok(Any::none()) };
+    let [key, rest @ ..] = args else {
+        return Err(wrong_count("get_input", 1, args));
+    };
+    let Some(index) = which_input(&state.executor, *key)? else {
+        return Ok(Any::none());
+    };
     give(state.executor.input(index)?, rest)
 }
 
 fn output(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, rest @ ..] = args else { return Err(wrong_count("get_output", 1, args)) };
+    let [key, rest @ ..] = args else {
+        return Err(wrong_count("get_output", 1, args));
+    };
     let index = which_output(&state.executor, *key)?;
     give(state.executor.output(index)?, rest)
 }
@@ -236,10 +318,16 @@ fn give(tensor: &Tensor, rest: &[AnyView<'_>]) -> Result {
 }
 
 fn input_index(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [name, ..] = args else { return Err(wrong_count("get_input_index", 1, args)) };
+    let [name, ..] = args else {
+        return Err(wrong_count("get_input_index", 1, args));
+    };
     let name = String::try_from(*name)
         .map_err(|_| Error::from(GRF_44.refused(Broken::Type, "Input key is not a string")))?;
-    Ok(state.executor.input_index(&name).map_or(-1, |index| index as i64).into())
+    Ok(state
+        .executor
+        .input_index(&name)
+        .map_or(-1, |index| index as i64)
+        .into())
 }
 
 /// `{"shape": {name: shape}, "dtype": {name: text}}`.
@@ -257,7 +345,11 @@ fn info(executor: &Executor, inputs: bool) -> Result {
     } else {
         for (index, head) in graph.heads.iter().enumerate() {
             let node = graph.nodes.get(head.node).map_or("", |node| &node.name);
-            let name = if head.index == 0 { node.to_owned() } else { format!("{node}:{}", head.index) };
+            let name = if head.index == 0 {
+                node.to_owned()
+            } else {
+                format!("{node}:{}", head.index)
+            };
             add(&name, executor.output(index)?)?;
         }
     }
@@ -270,13 +362,16 @@ fn info(executor: &Executor, inputs: bool) -> Result {
 /// `(host device type, host device id, name0, tensor0, ...)`: sets, runs, and returns host copies of the outputs.
 fn run_from_inputs(state: &mut State, args: &[AnyView<'_>]) -> Result {
     if args.len() % 2 != 0 {
-        let text = "Number of arguments to run_from_inputs must be an even number of key-value pairs";
+        let text =
+            "Number of arguments to run_from_inputs must be an even number of key-value pairs";
         return Err(GRF_44.refused(Broken::Type, text).into());
     }
     for pair in args.get(2..).unwrap_or_default().chunks_exact(2) {
         let name = String::try_from(pair[0])?;
         let index = state.executor.input_index(&name).ok_or_else(|| {
-            Error::from(GRF_44.refused(Broken::Missing, format!("{name} is not a valid input name")))
+            Error::from(
+                GRF_44.refused(Broken::Missing, format!("{name} is not a valid input name")),
+            )
         })?;
         with_dl(pair[1], |tensor| state.executor.set_input(index, tensor))?;
     }
@@ -290,7 +385,9 @@ fn run_from_inputs(state: &mut State, args: &[AnyView<'_>]) -> Result {
 
 /// Sets every parameter of a parameter file that is an input of the graph; others are skipped, as from 0.7 on.
 fn load_params(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [bytes, ..] = args else { return Err(wrong_count("load_params", 1, args)) };
+    let [bytes, ..] = args else {
+        return Err(wrong_count("load_params", 1, args));
+    };
     let bytes = as_bytes(*bytes)?;
     let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
     state.executor.load_params(&params)?;
@@ -299,32 +396,53 @@ fn load_params(state: &mut State, args: &[AnyView<'_>]) -> Result {
 
 /// `(other executor's module, parameter file)`: uses the other's memory for every parameter that the file names.
 fn share_params(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [other, bytes, ..] = args else { return Err(wrong_count("share_params", 2, args)) };
+    let [other, bytes, ..] = args else {
+        return Err(wrong_count("share_params", 2, args));
+    };
     let other = as_module(*other)?;
     let shared = GraphExecutor::of(&other).ok_or_else(|| {
-        Error::from(GRF_44.refused(Broken::Type, format!("parameters are shared with a GraphExecutor, not a {}", other.kind())))
+        Error::from(GRF_44.refused(
+            Broken::Type,
+            format!(
+                "parameters are shared with a GraphExecutor, not a {}",
+                other.kind()
+            ),
+        ))
     })?;
     let bytes = as_bytes(*bytes)?;
     let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
     let other = shared.state.try_lock().map_err(|_| {
-        Error::from(GRF_44.refused(Broken::Cycle, "an executor cannot share parameters with itself"))
+        Error::from(GRF_44.refused(
+            Broken::Cycle,
+            "an executor cannot share parameters with itself",
+        ))
     })?;
-    state.executor.share_inputs(&other.executor, params.iter().map(|(name, _)| name))?;
+    state
+        .executor
+        .share_inputs(&other.executor, params.iter().map(|(name, _)| name))?;
     Ok(Any::none())
 }
 
 fn debug_method(name: &str) -> Option<Method> {
     Some(match name {
         "execute_node" => |state, args| {
-            let [index, ..] = args else { return Err(wrong_count("execute_node", 1, args)) };
+            let [index, ..] = args else {
+                return Err(wrong_count("execute_node", 1, args));
+            };
             let index = usize::try_from(i64::try_from(*index)?).unwrap_or(usize::MAX);
             let State { executor, stepper } = state;
             stepper.execute(executor, index).map(|()| Any::none())
         },
         "get_node_output" => |state, args| {
-            let [index, output, ..] = args else { return Err(wrong_count("get_node_output", 2, args)) };
-            let number = |view: AnyView<'_>| Result::Ok(usize::try_from(i64::try_from(view)?).unwrap_or(usize::MAX));
-            let entry = state.stepper.entry(&state.executor, number(*index)?, number(*output)?)?;
+            let [index, output, ..] = args else {
+                return Err(wrong_count("get_node_output", 2, args));
+            };
+            let number = |view: AnyView<'_>| {
+                Result::Ok(usize::try_from(i64::try_from(view)?).unwrap_or(usize::MAX))
+            };
+            let entry = state
+                .stepper
+                .entry(&state.executor, number(*index)?, number(*output)?)?;
             Ok(state.executor.entry(entry).to_host_object()?.into())
         },
         "debug_get_output" => debug_output,
@@ -354,12 +472,20 @@ fn debug_method(name: &str) -> Option<Method> {
 ///
 /// Released executors give the *entry* of that number, another one as soon as an earlier node has two outputs.
 fn debug_output(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, rest @ ..] = args else { return Err(wrong_count("debug_get_output", 1, args)) };
+    let [key, rest @ ..] = args else {
+        return Err(wrong_count("debug_get_output", 1, args));
+    };
     let graph = Arc::clone(state.executor.graph());
     let index = match String::try_from(*key) {
-        Ok(name) => graph.nodes.iter().position(|node| node.name == name).ok_or_else(|| {
-            Error::from(GRF_44.refused(Broken::Missing, format!("cannot find {name} among nodes")))
-        })?,
+        Ok(name) => graph
+            .nodes
+            .iter()
+            .position(|node| node.name == name)
+            .ok_or_else(|| {
+                Error::from(
+                    GRF_44.refused(Broken::Missing, format!("cannot find {name} among nodes")),
+                )
+            })?,
         Err(_) => usize::try_from(i64::try_from(*key)?).unwrap_or(usize::MAX),
     };
     let mut stepper = debug::Stepper::default();
@@ -371,11 +497,22 @@ fn debug_output(state: &mut State, args: &[AnyView<'_>]) -> Result {
 /// `(number, repeat, min_repeat_ms)` gives text, seconds of each node and a comma (0.6 to 0.8); with the three arguments
 /// that came later, bytes: doubles, node after node, all repetitions.
 fn individual(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [number, repeat, least, rest @ ..] = args else { return Err(wrong_count("run_individual", 3, args)) };
-    let times = debug::run_individual(&state.executor, count(*number)?, count(*repeat)?, count(*least)? as u64)?;
+    let [number, repeat, least, rest @ ..] = args else {
+        return Err(wrong_count("run_individual", 3, args));
+    };
+    let times = debug::run_individual(
+        &state.executor,
+        count(*number)?,
+        count(*repeat)?,
+        count(*least)? as u64,
+    )?;
     if rest.is_empty() {
         let last = times.last().map(Vec::as_slice).unwrap_or_default();
-        return Ok(last.iter().map(|seconds| format!("{seconds},")).collect::<String>().into());
+        return Ok(last
+            .iter()
+            .map(|seconds| format!("{seconds},"))
+            .collect::<String>()
+            .into());
     }
     let nodes = state.executor.graph().nodes.len();
     let doubles = (0..nodes).flat_map(|node| times.iter().filter_map(move |times| times.get(node)));
@@ -385,14 +522,23 @@ fn individual(state: &mut State, args: &[AnyView<'_>]) -> Result {
 
 /// `(node, number, repeat, min_repeat_ms, ...)`: bytes of `repeat` doubles.
 fn individual_node(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [node, number, repeat, least, ..] = args else { return Err(wrong_count("run_individual_node", 4, args)) };
+    let [node, number, repeat, least, ..] = args else {
+        return Err(wrong_count("run_individual_node", 4, args));
+    };
     let node = count(*node)?;
     if node >= state.executor.graph().nodes.len() {
-        return Err(GRF_44.refused(Broken::Missing, format!("there is no node {node}")).into());
+        return Err(GRF_44
+            .refused(Broken::Missing, format!("there is no node {node}"))
+            .into());
     }
     let mut bytes = Vec::new();
     for _ in 0..count(*repeat)? {
-        let seconds = debug::time_node(&state.executor, node, count(*number)?, count(*least)? as u64)?;
+        let seconds = debug::time_node(
+            &state.executor,
+            node,
+            count(*number)?,
+            count(*least)? as u64,
+        )?;
         bytes.extend(seconds.to_le_bytes());
     }
     Ok(Bytes::new(bytes).into())
@@ -403,7 +549,10 @@ fn count(view: AnyView<'_>) -> Result<usize> {
 }
 
 fn wrong_count(name: &str, expected: usize, args: &[AnyView<'_>]) -> Error {
-    let message = format!("`{name}` needs {expected} arguments at least, it got {}", args.len());
+    let message = format!(
+        "`{name}` needs {expected} arguments at least, it got {}",
+        args.len()
+    );
     GRF_44.refused(Broken::Type, message).into()
 }
 
@@ -433,7 +582,12 @@ pub struct Factory {
 enum Parameters {
     None,
     /// In the mapped library.
-    Mapped { payload: &'static [u8], _library: Arc<dyn Symbols>, kind: &'static str, layout: Layout },
+    Mapped {
+        payload: &'static [u8],
+        _library: Arc<dyn Symbols>,
+        kind: &'static str,
+        layout: Layout,
+    },
     /// Handed in as tensors.
     Tensors(Vec<(String, crate::object::Tensor)>),
 }
@@ -443,12 +597,24 @@ impl Parameters {
     fn each(&self, mut give: impl FnMut(&str, &DLTensor) -> Result<()>) -> Result<()> {
         match self {
             Parameters::None => Ok(()),
-            Parameters::Tensors(list) => list.iter().try_for_each(|(name, tensor)| give(name, tensor.dl())),
-            Parameters::Mapped { payload, kind, layout, .. } => {
+            Parameters::Tensors(list) => list
+                .iter()
+                .try_for_each(|(name, tensor)| give(name, tensor.dl())),
+            Parameters::Mapped {
+                payload,
+                kind,
+                layout,
+                ..
+            } => {
                 let mut cursor = Cursor::new(payload);
-                let read = crate::payload::read(kind, *layout, &mut cursor, &mut Findings::default())?;
-                let Some(Field::Tensors(list)) = read.field("params") else { return Ok(()) };
-                list.iter().try_for_each(|(name, record)| super::executor::with_record(record, |dl| give(name, dl)))
+                let read =
+                    crate::payload::read(kind, *layout, &mut cursor, &mut Findings::default())?;
+                let Some(Field::Tensors(list)) = read.field("params") else {
+                    return Ok(());
+                };
+                list.iter().try_for_each(|(name, record)| {
+                    super::executor::with_record(record, |dl| give(name, dl))
+                })
             }
         }
     }
@@ -457,16 +623,31 @@ impl Parameters {
 /// Reads a factory out of a library.
 fn load_factory(entry: &Entry<'_>) -> Result<Module> {
     let mut cursor = Cursor::new(entry.payload);
-    let read = crate::payload::read(entry.kind, entry.layout, &mut cursor, &mut Findings::default())?;
+    let read = crate::payload::read(
+        entry.kind,
+        entry.layout,
+        &mut cursor,
+        &mut Findings::default(),
+    )?;
     let text = |name: &str| match read.field(name) {
         Some(Field::Text(text)) => text.clone().into_owned(),
         _ => String::new(),
     };
     // SAFETY: the payload lies in the library, which `_library` keeps mapped beside it; it is read-only data.
     let payload = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(entry.payload) };
-    let kind = crate::payload::kind_info(entry.kind).map_or("GraphExecutorFactory", |info| info.kind);
-    let params = Parameters::Mapped { payload, _library: Arc::clone(entry.library), kind, layout: entry.layout };
-    Ok(Module::new(Factory { graph_json: text("graph_json"), name: text("module_name"), params }))
+    let kind =
+        crate::payload::kind_info(entry.kind).map_or("GraphExecutorFactory", |info| info.kind);
+    let params = Parameters::Mapped {
+        payload,
+        _library: Arc::clone(entry.library),
+        kind,
+        layout: entry.layout,
+    };
+    Ok(Module::new(Factory {
+        graph_json: text("graph_json"),
+        name: text("module_name"),
+        params,
+    }))
 }
 
 impl Factory {
@@ -483,10 +664,11 @@ impl Factory {
             Ok(None)
         };
         let mut executor = Executor::new(Arc::new(graph), kernels, places)?;
-        self.params.each(|name, tensor| match executor.input_index(name) {
-            Some(index) => executor.set_input(index, tensor),
-            None => Ok(()),
-        })?;
+        self.params
+            .each(|name, tensor| match executor.input_index(name) {
+                Some(index) => executor.set_input(index, tensor),
+                None => Ok(()),
+            })?;
         Ok(executor)
     }
 
@@ -521,9 +703,13 @@ impl Kind for Factory {
             })
         };
         Ok(Some(match name {
-            _ if name == self.name => with(|factory, module, devices| factory.make(module, devices, false)),
+            _ if name == self.name => {
+                with(|factory, module, devices| factory.make(module, devices, false))
+            }
             "debug_create" => with(|factory, module, args| {
-                let [name, devices @ ..] = args else { return Err(wrong_count("debug_create", 3, args)) };
+                let [name, devices @ ..] = args else {
+                    return Err(wrong_count("debug_create", 3, args));
+                };
                 if String::try_from(*name)? != factory.name {
                     let text = "Currently we only support single model for now.";
                     return Err(GRF_44.refused(Broken::Missing, text).into());
@@ -533,13 +719,22 @@ impl Kind for Factory {
             "get_graph_json" => with(|factory, _, _| Ok(factory.graph_json.as_str().into())),
             "get_graph_params" => with(|factory, _, _| {
                 let mut map = Map::new();
-                factory.params.each(|name, tensor| map.set(name, super::executor::host_copy(tensor)?))?;
+                factory
+                    .params
+                    .each(|name, tensor| map.set(name, super::executor::host_copy(tensor)?))?;
                 Ok(map.into())
             }),
             "remove_params" => with(|factory, module, _| {
                 let (graph_json, name) = (factory.graph_json.clone(), factory.name.clone());
-                let bare = Module::new(Factory { graph_json, name, params: Parameters::None });
-                module.imports().into_iter().try_for_each(|import| bare.import(import))?;
+                let bare = Module::new(Factory {
+                    graph_json,
+                    name,
+                    params: Parameters::None,
+                });
+                module
+                    .imports()
+                    .into_iter()
+                    .try_for_each(|import| bare.import(import))?;
                 Ok(bare.into())
             }),
             _ => return Ok(None),
@@ -552,16 +747,25 @@ impl Kind for Factory {
         }
         let mut tensors = Vec::new();
         self.params.each(|name, tensor| {
-            let dtype = Dtype { code: tensor.dtype.code, bits: tensor.dtype.bits, lanes: tensor.dtype.lanes };
+            let dtype = Dtype {
+                code: tensor.dtype.code,
+                bits: tensor.dtype.bits,
+                lanes: tensor.dtype.lanes,
+            };
             let copy = super::executor::host_copy(tensor)?;
-            tensors.push((name.to_owned(), TensorRecord::new(dtype, copy.shape(), copy.bytes()?.to_vec(), Sizing::V0_7)?));
+            tensors.push((
+                name.to_owned(),
+                TensorRecord::new(dtype, copy.shape(), copy.bytes()?.to_vec(), Sizing::V0_7)?,
+            ));
             Ok(())
         })?;
         let mut out = Writer::new();
         out.str(&self.graph_json);
         out.count(tensors.len());
         out.vector(&tensors, |out, (name, _)| out.str(name));
-        tensors.iter().for_each(|(_, tensor)| tensor.write(&mut out));
+        tensors
+            .iter()
+            .for_each(|(_, tensor)| tensor.write(&mut out));
         out.str(&self.name);
         Ok(out.into_bytes())
     }
