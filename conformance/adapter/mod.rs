@@ -5,6 +5,7 @@
 //! libraries, which may crash, are testees of a worker: our own binary, started again as `tvmspec worker SPEC`.
 
 pub mod builtin;
+pub mod device;
 pub mod exec;
 pub mod liar;
 pub mod protocol;
@@ -115,7 +116,7 @@ impl Default for Limits {
 }
 
 /// The adapters, for help texts.
-pub const HELP: &str = "builtin | exec:COMMAND | liar:NAME";
+pub const HELP: &str = "builtin | exec:COMMAND | liar:NAME | device:NAME[:ID]";
 
 /// Opens `spec`, such as `builtin` or `exec:python3 testee.py`.
 ///
@@ -147,6 +148,7 @@ pub fn worker(spec: &str) -> Result<Box<dyn Testee>, String> {
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match scheme {
         "builtin" => Ok(Box::new(builtin::Builtin)),
+        "device" => Ok(Box::new(device::DeviceUnderTest::open(rest)?)),
         _ => Ok(Box::new(rest.parse::<liar::Liar>()?)),
     }
 }
@@ -156,6 +158,7 @@ fn worker_exists(spec: &str) -> Result<(), String> {
     let (scheme, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match scheme {
         "builtin" => Ok(()),
+        "device" => device::parse(rest).map(drop),
         "liar" => rest.parse::<liar::Liar>().map(drop),
         _ => Err(format!("there is no adapter `{scheme}`: {HELP}")),
     }

@@ -7,6 +7,7 @@ mod call;
 mod check;
 mod completions;
 mod convert;
+mod devices;
 mod diagnostic;
 mod dump;
 mod explain;
@@ -62,6 +63,8 @@ enum Command {
     Call(call::Args),
     /// Run a model: a graph or Relax VM library, or graph, parameters and kernels
     Run(run::Args),
+    /// Show the devices that are here, with every attribute
+    Devices(devices::Args),
     /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
     Check(check::Args),
     /// Write a completion script for a shell
@@ -125,6 +128,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Convert(args) => convert::run(args),
         Command::Call(args) => call::run(args),
         Command::Run(args) => run::run(args),
+        Command::Devices(args) => devices::run(args),
         Command::Check(args) => check::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Testee(args) => testee::run(args),

@@ -57,6 +57,15 @@ impl Timer for DefaultTimer<'_> {
     }
 }
 
+/// The best timer of `device`: its own clock where it has one, else the host's.
+pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Timer>> {
+    #[cfg(feature = "cuda")]
+    if device.kind == Device::cuda(0).kind {
+        return Ok(Box::new(crate::device::cuda::CudaTimer::new(device)?));
+    }
+    Ok(Box::new(DefaultTimer::new(api, device)))
+}
+
 /// The name under which the registry has the timer of a device type: `profiling.timer.<name>` from 0.8 to 0.23,
 /// `runtime.timer.<name>` since (DEV-44).
 pub fn timer_name(device_kind: i32, release: Release) -> Result<String> {

@@ -64,11 +64,10 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
         return refuse(DEV_54, Kind::Malformed, "the CUDA source is not UTF-8");
     };
     use sys::CUdevice_attribute_enum as Ask;
-    // SAFETY: the device came from the driver.
     let version = |question| {
-        checked("cuDeviceGetAttribute", unsafe {
-            result::device::get_attribute(device, question)
-        })
+        // SAFETY: the device came from the driver.
+        let answer = unsafe { result::device::get_attribute(device, question) };
+        checked("cuDeviceGetAttribute", answer)
     };
     let major = version(Ask::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = version(Ask::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;

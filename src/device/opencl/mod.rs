@@ -362,12 +362,12 @@ impl DeviceApi for OpenCl {
                 "a copy between two places of the host was given to OpenCL",
             );
         }
-        // SAFETY (all calls): the caller vouches for host memory until a sync, and OpenCL checks the ends of buffers.
+        // The caller vouches for host memory until a sync, and OpenCL checks the ends of buffers.
         let event = if from_host {
             let to = self.inner.buffer(copy.to)?;
             let queue = self.inner.device(Device::opencl(to.device))?.queue;
             let data = copy.from.0.wrapping_byte_add(from_offset);
-            // SAFETY: see above.
+            // SAFETY: host memory is valid until a sync, says the caller; OpenCL checks the ends of buffers.
             let event = unsafe {
                 enqueue_write_buffer(queue, to.memory, 0, to_offset, nbytes, data, 0, ptr::null())
             };
@@ -376,7 +376,7 @@ impl DeviceApi for OpenCl {
             let from = self.inner.buffer(copy.from)?;
             let queue = self.inner.device(Device::opencl(from.device))?.queue;
             let data = copy.to.0.wrapping_byte_add(to_offset);
-            // SAFETY: see above.
+            // SAFETY: host memory is valid until a sync, says the caller; OpenCL checks the ends of buffers.
             let event = unsafe {
                 enqueue_read_buffer(
                     queue,
@@ -405,7 +405,7 @@ impl DeviceApi for OpenCl {
                 return refuse(DEV_40, Kind::Unsupported, message);
             }
             let queue = self.inner.device(Device::opencl(from.device))?.queue;
-            // SAFETY: see above.
+            // SAFETY: host memory is valid until a sync, says the caller; OpenCL checks the ends of buffers.
             let event = unsafe {
                 enqueue_copy_buffer(
                     queue,

@@ -19,7 +19,6 @@ pub(super) struct Opened {
     pub(super) driver_name: String,
     pub(super) features: Features,
     pub(super) memory: vk::PhysicalDeviceMemoryProperties,
-    pub(super) queue_family: u32,
     /// Memory types: for buffers of the device, and for staging.
     pub(super) device_memory: u32,
     pub(super) host_memory: u32,
@@ -86,7 +85,7 @@ pub(super) fn open_all() -> std::result::Result<Vec<Opened>, Error> {
 
 /// Opens a device; nothing if it cannot compute.
 fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option<Opened>> {
-    // SAFETY (all queries): the instance is alive and the physical device is one of its.
+    // SAFETY: the instance is alive and the physical device is one of its.
     let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
     let computes = families
         .iter()
@@ -181,7 +180,6 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
         driver_name,
         features,
         memory,
-        queue_family: family,
         device_memory,
         host_memory,
         queue,

@@ -250,7 +250,7 @@ fn make(opened: &Opened, kernel: &KernelInfo, shader: &Shader) -> Result<Pipelin
         return refuse(DEV_51, Kind::Limit, message);
     }
     let entry = CString::new(kernel.name.as_str()).unwrap_or_default();
-    // SAFETY (all of this): the device is alive, every struct lives through its call. The driver trusts SPIR-V: a module
+    // SAFETY: the device is alive, every struct lives through its call. The driver trusts SPIR-V: a module
     // is as trusted as a library.
     unsafe {
         let create = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);

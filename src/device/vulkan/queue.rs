@@ -25,7 +25,7 @@ const MOST_STAGING: usize = 256 << 20;
 
 impl Queue {
     pub(super) fn new(device: &ash::Device, family: u32) -> Result<Queue> {
-        // SAFETY (all of this): the device is alive, and was created with one queue of this family.
+        // SAFETY: the device is alive, and was created with one queue of this family.
         let queue = unsafe { device.get_device_queue(family, 0) };
         let create = vk::CommandPoolCreateInfo::default()
             .queue_family_index(family)

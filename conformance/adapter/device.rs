@@ -1,0 +1,107 @@
+//! `device:NAME[:ID]`: a device API of this process, driven through the contract.
+//!
+//! It answers `device.behaviour` and nothing else: names, sizes and packing are no business of a device.
+
+use super::{Identity, Reply, Testee};
+use crate::conformance::behaviour::Failure;
+use crate::conformance::device::{behaviour, ops, probe::Probe, script};
+use crate::device::simulated::Simulated;
+use crate::device::{Attribute, Device, DeviceApi, Error, Manager, Value as Answer, kind};
+use crate::release::Release;
+use serde_json::Value;
+
+/// A device that is held to the contract.
+pub struct DeviceUnderTest {
+    name: String,
+    version: String,
+    api: &'static dyn DeviceApi,
+    device: Device,
+}
+
+impl DeviceUnderTest {
+    /// The device `name`, such as `opencl`, `cuda:1`, `simulated`, or whatever is registered as `device_api.<name>`.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be driven: the name, the driver, the device.
+    pub fn open(name: &str) -> Result<DeviceUnderTest, String> {
+        let (family, device) = parse(name)?;
+        if family == "simulated" {
+            let api: &'static Simulated = Box::leak(Box::new(Simulated::new(1)));
+            return Ok(DeviceUnderTest { name: "simulated".into(), version: version(), api, device });
+        }
+        let api = Manager::global().api(device.kind).map_err(|error| explain(&family, &error))?;
+        match api.attribute(device, Attribute::Exist) {
+            Ok(Answer::Int(1)) => {}
+            _ => {
+                let why = api.attribute(device, Attribute::DeviceName).err().map(|error| error.to_string());
+                return Err(format!("device {name} is not here: {}", why.unwrap_or_else(|| "no such device".into())));
+            }
+        }
+        let told = |attribute| match api.attribute(device, attribute) {
+            Ok(Answer::Text(text)) => Some(text),
+            _ => None,
+        };
+        let model = told(Attribute::DeviceName).map(|model| format!(" ({model})")).unwrap_or_default();
+        Ok(DeviceUnderTest {
+            name: format!("{family}:{}{model}", device.id),
+            version: told(Attribute::DriverVersion).unwrap_or_else(version),
+            api,
+            device,
+        })
+    }
+}
+
+/// Checks the spelling of a name without touching a driver.
+///
+/// # Errors
+///
+/// When no release has a device of that name.
+pub fn parse(name: &str) -> Result<(String, Device), String> {
+    let (family, id) = name.split_once(':').unwrap_or((name, "0"));
+    let id: i32 = id.parse().map_err(|_| format!("`{id}` is no number of a device"))?;
+    if family == "simulated" {
+        return Ok((family.to_owned(), Device::ext_dev(id)));
+    }
+    let kind = kind::number_in(family, Release::LAST);
+    let kind = kind.ok_or_else(|| format!("there is no device `{family}`: cpu, simulated, opencl, vulkan, cuda, ext_dev, ..."))?;
+    Ok((family.to_owned(), Device::new(kind, id)))
+}
+
+fn explain(family: &str, error: &Error) -> String {
+    match family {
+        "rocm" | "hip" => format!("{error} This crate has no HIP backend: not built"),
+        _ => error.to_string(),
+    }
+}
+
+fn version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}
+
+impl Testee for DeviceUnderTest {
+    fn identity(&self) -> Identity {
+        Identity {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            releases: Vec::new(),
+            ops: vec!["device.behaviour".into()],
+        }
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        let id = args.get("value").and_then(Value::as_str).unwrap_or_default();
+        if op != "device.behaviour" {
+            return Reply::Unsupported("a device answers device.behaviour only".into());
+        }
+        if id == "device/random-walk" {
+            let walk = script::walk(self.api, self.device, &script::Walk::default());
+            let outcome = walk.map_err(|found| Failure::Broken(found.to_string()));
+            return ops::answer(outcome).into();
+        }
+        match behaviour::CASES.iter().find(|case| case.id == id) {
+            Some(case) => ops::answer((case.run)(&Probe::new(self.api, self.device))).into(),
+            None => Reply::Unsupported("this is about our own half of the contract, not about a device".into()),
+        }
+    }
+}

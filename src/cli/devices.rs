@@ -1,0 +1,108 @@
+//! `tvmspec devices`: what is here, with every attribute.
+
+use super::table::table;
+use super::{Error, Exit, output};
+use serde_json::{Map, Value as Json, json};
+use tvmspec::device::{Attribute, Device, Manager, Value, kind};
+use tvmspec::release::Release;
+
+/// Exit code 0, whatever is here.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON: {"devices": [{"device", "attributes": {..}}], "absent": [{"name", "why"}]}
+    #[arg(long)]
+    json: bool,
+}
+
+/// The device types that are looked for, in the order of their numbers.
+const NAMES: [&str; 6] = ["cpu", "cuda", "opencl", "vulkan", "metal", "rocm"];
+/// Devices of one type at most, should a driver answer for ever.
+const MOST: i32 = 64;
+
+pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+    let (mut devices, mut absent) = (Vec::new(), Vec::new());
+    for name in NAMES {
+        match look(name) {
+            Ok(found) => devices.extend(found),
+            Err(why) => absent.push((name, why)),
+        }
+    }
+    if args.json {
+        output::print(&format!("{:#}\n", as_json(&devices, &absent)))?;
+        return Ok(Exit::Good);
+    }
+    output::print(&as_text(devices, &absent))?;
+    Ok(Exit::Good)
+}
+
+/// A device and what it answers.
+struct Found {
+    name: String,
+    answers: Vec<(Attribute, Value)>,
+}
+
+/// The devices of a type, or why there are none.
+fn look(name: &str) -> Result<Vec<Found>, String> {
+    let of = kind::number_in(name, Release::LAST).ok_or("no release has such a device")?;
+    let api = Manager::global().api(of).map_err(|error| match name {
+        "metal" | "rocm" => "not built: this crate has no backend for it".to_owned(),
+        _ => error.to_string(),
+    })?;
+    let mut found = Vec::new();
+    for id in 0..MOST {
+        let device = Device::new(of, id);
+        // The CPU says that every one of it exists.
+        let exists = api.attribute(device, Attribute::Exist) == Ok(Value::Int(1));
+        if !exists || (id > 0 && device.kind == Device::CPU.kind) {
+            break;
+        }
+        let ask = |attribute| (attribute, api.attribute(device, attribute).unwrap_or_default());
+        found.push(Found {
+            name: format!("{name}:{id}"),
+            answers: Attribute::ALL.into_iter().map(ask).collect(),
+        });
+    }
+    if found.is_empty() {
+        let why = api.attribute(Device::new(of, 0), Attribute::DeviceName);
+        return Err(why.err().map_or_else(|| "no device".to_owned(), |error| error.to_string()));
+    }
+    Ok(found)
+}
+
+fn as_text(devices: Vec<Found>, absent: &[(&str, String)]) -> String {
+    let mut text = String::new();
+    let mut header = vec![String::from("attribute")];
+    header.extend(devices.iter().map(|found| found.name.clone()));
+    let rows = Attribute::ALL.iter().enumerate().map(|(at, attribute)| {
+        let mut row = vec![format!("{:>2} {}", attribute.number(), attribute.name())];
+        row.extend(devices.iter().map(|found| found.answers[at].1.to_string()));
+        row
+    });
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    text.push_str(&table(&header, rows.collect()));
+    if !absent.is_empty() {
+        text.push('\n');
+    }
+    for (name, why) in absent {
+        text.push_str(&format!(" {name}: {why}\n"));
+    }
+    text
+}
+
+fn as_json(devices: &[Found], absent: &[(&str, String)]) -> Json {
+    let answer = |value: &Value| match value {
+        Value::None => Json::Null,
+        Value::Int(number) => json!(number),
+        Value::Text(text) => json!(text),
+    };
+    let devices: Vec<Json> = devices
+        .iter()
+        .map(|found| {
+            let attributes: Map<String, Json> =
+                found.answers.iter().map(|(attribute, value)| (attribute.name().to_owned(), answer(value))).collect();
+            json!({"device": found.name, "attributes": attributes})
+        })
+        .collect();
+    let absent: Vec<Json> = absent.iter().map(|(name, why)| json!({"name": name, "why": why})).collect();
+    json!({"devices": devices, "absent": absent})
+}
