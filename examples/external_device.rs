@@ -2,7 +2,9 @@
 //!
 //! Run: `cargo run --example external_device`
 
-use tvmspec::device::{Attribute, Copy, Device, DeviceApi, Dtype, Manager, Result, Space, Stream, Value, cpu, manager};
+use tvmspec::device::{
+    Attribute, Copy, Device, DeviceApi, Dtype, Manager, Result, Space, Stream, Value, cpu, manager,
+};
 
 /// An accelerator that, for want of hardware, borrows the memory of the host.
 struct Mine;
@@ -11,7 +13,9 @@ impl DeviceApi for Mine {
     fn set_device(&self, device: Device) -> Result<()> {
         match device.id {
             0 => Ok(()),
-            id => Err(tvmspec::device::Error::Absent(format!("there is one of me, and no {id}"))),
+            id => Err(tvmspec::device::Error::Absent(format!(
+                "there is one of me, and no {id}"
+            ))),
         }
     }
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
@@ -39,7 +43,12 @@ impl DeviceApi for Mine {
 
 fn main() {
     manager::register("ext_dev", &Mine).expect("a new name");
-    let api = Manager::global().api(Device::ext_dev(0).kind).expect("just registered");
-    println!("{:?}", api.attribute(Device::ext_dev(0), Attribute::DeviceName));
+    let api = Manager::global()
+        .api(Device::ext_dev(0).kind)
+        .expect("just registered");
+    println!(
+        "{:?}",
+        api.attribute(Device::ext_dev(0), Attribute::DeviceName)
+    );
     println!("{}", tvmspec::conformance::device::contract(api));
 }

@@ -28,21 +28,36 @@ impl DeviceUnderTest {
         let (family, device) = parse(name)?;
         if family == "simulated" {
             let api: &'static Simulated = Box::leak(Box::new(Simulated::new(1)));
-            return Ok(DeviceUnderTest { name: "simulated".into(), version: version(), api, device });
+            return Ok(DeviceUnderTest {
+                name: "simulated".into(),
+                version: version(),
+                api,
+                device,
+            });
         }
-        let api = Manager::global().api(device.kind).map_err(|error| explain(&family, &error))?;
+        let api = Manager::global()
+            .api(device.kind)
+            .map_err(|error| explain(&family, &error))?;
         match api.attribute(device, Attribute::Exist) {
             Ok(Answer::Int(1)) => {}
             _ => {
-                let why = api.attribute(device, Attribute::DeviceName).err().map(|error| error.to_string());
-                return Err(format!("device {name} is not here: {}", why.unwrap_or_else(|| "no such device".into())));
+                let why = api
+                    .attribute(device, Attribute::DeviceName)
+                    .err()
+                    .map(|error| error.to_string());
+                return Err(format!(
+                    "device {name} is not here: {}",
+                    why.unwrap_or_else(|| "no such device".into())
+                ));
             }
         }
         let told = |attribute| match api.attribute(device, attribute) {
             Ok(Answer::Text(text)) => Some(text),
             _ => None,
         };
-        let model = told(Attribute::DeviceName).map(|model| format!(" ({model})")).unwrap_or_default();
+        let model = told(Attribute::DeviceName)
+            .map(|model| format!(" ({model})"))
+            .unwrap_or_default();
         Ok(DeviceUnderTest {
             name: format!("{family}:{}{model}", device.id),
             version: told(Attribute::DriverVersion).unwrap_or_else(version),
@@ -59,12 +74,16 @@ impl DeviceUnderTest {
 /// When no release has a device of that name.
 pub fn parse(name: &str) -> Result<(String, Device), String> {
     let (family, id) = name.split_once(':').unwrap_or((name, "0"));
-    let id: i32 = id.parse().map_err(|_| format!("`{id}` is no number of a device"))?;
+    let id: i32 = id
+        .parse()
+        .map_err(|_| format!("`{id}` is no number of a device"))?;
     if family == "simulated" {
         return Ok((family.to_owned(), Device::ext_dev(id)));
     }
     let kind = kind::number_in(family, Release::LAST);
-    let kind = kind.ok_or_else(|| format!("there is no device `{family}`: cpu, simulated, opencl, vulkan, cuda, ext_dev, ..."))?;
+    let kind = kind.ok_or_else(|| {
+        format!("there is no device `{family}`: cpu, simulated, opencl, vulkan, cuda, ext_dev, ...")
+    })?;
     Ok((family.to_owned(), Device::new(kind, id)))
 }
 
@@ -90,7 +109,10 @@ impl Testee for DeviceUnderTest {
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
-        let id = args.get("value").and_then(Value::as_str).unwrap_or_default();
+        let id = args
+            .get("value")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if op != "device.behaviour" {
             return Reply::Unsupported("a device answers device.behaviour only".into());
         }
@@ -101,7 +123,9 @@ impl Testee for DeviceUnderTest {
         }
         match behaviour::CASES.iter().find(|case| case.id == id) {
             Some(case) => ops::answer((case.run)(&Probe::new(self.api, self.device))).into(),
-            None => Reply::Unsupported("this is about our own half of the contract, not about a device".into()),
+            None => Reply::Unsupported(
+                "this is about our own half of the contract, not about a device".into(),
+            ),
         }
     }
 }

@@ -56,7 +56,12 @@ fn look(name: &str) -> Result<Vec<Found>, String> {
         if !exists || (id > 0 && device.kind == Device::CPU.kind) {
             break;
         }
-        let ask = |attribute| (attribute, api.attribute(device, attribute).unwrap_or_default());
+        let ask = |attribute| {
+            (
+                attribute,
+                api.attribute(device, attribute).unwrap_or_default(),
+            )
+        };
         found.push(Found {
             name: format!("{name}:{id}"),
             answers: Attribute::ALL.into_iter().map(ask).collect(),
@@ -64,7 +69,9 @@ fn look(name: &str) -> Result<Vec<Found>, String> {
     }
     if found.is_empty() {
         let why = api.attribute(Device::new(of, 0), Attribute::DeviceName);
-        return Err(why.err().map_or_else(|| "no device".to_owned(), |error| error.to_string()));
+        return Err(why
+            .err()
+            .map_or_else(|| "no device".to_owned(), |error| error.to_string()));
     }
     Ok(found)
 }
@@ -98,11 +105,17 @@ fn as_json(devices: &[Found], absent: &[(&str, String)]) -> Json {
     let devices: Vec<Json> = devices
         .iter()
         .map(|found| {
-            let attributes: Map<String, Json> =
-                found.answers.iter().map(|(attribute, value)| (attribute.name().to_owned(), answer(value))).collect();
+            let attributes: Map<String, Json> = found
+                .answers
+                .iter()
+                .map(|(attribute, value)| (attribute.name().to_owned(), answer(value)))
+                .collect();
             json!({"device": found.name, "attributes": attributes})
         })
         .collect();
-    let absent: Vec<Json> = absent.iter().map(|(name, why)| json!({"name": name, "why": why})).collect();
+    let absent: Vec<Json> = absent
+        .iter()
+        .map(|(name, why)| json!({"name": name, "why": why}))
+        .collect();
     json!({"devices": devices, "absent": absent})
 }
