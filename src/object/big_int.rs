@@ -58,7 +58,10 @@ pub fn from_bytes(bytes: &[u8]) -> Result {
     if !bytes.len().is_multiple_of(8) {
         let said = OBJ_10.refused(
             Kind::Malformed,
-            format!("BigInt needs a multiple of 8 bytes, not {}", bytes.len()),
+            format!(
+                "BigInt content must contain whole 64-bit words, not {} bytes",
+                bytes.len()
+            ),
         );
         return Err(said.into());
     }

@@ -19,11 +19,13 @@ const SMALL_FLOATS: [(&str, u8, u8); 11] = [
     ("float4_e2m1fn", 17, 4),
 ];
 
-const ALIASES: [(&str, &str); 4] = [
+const ALIASES: [(&str, &str); 6] = [
     ("fp8_", "float8_"),
     ("f8_", "float8_"),
     ("fp6_", "float6_"),
+    ("f6_", "float6_"),
     ("fp4_", "float4_"),
+    ("f4_", "float4_"),
 ];
 
 /// Code and default bits by prefix; the first that fits counts.
@@ -106,12 +108,9 @@ fn lanes(rest: &str) -> Option<u16> {
 /// The text of a data type.
 pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
     let DLDataType { code, bits, lanes } = dtype;
-    if code == 6 && bits == 8 && lanes == 1 {
-        return Ok("bool".into());
-    }
     if code == 3 {
         return Ok(if bits == 0 && lanes == 0 {
-            "void"
+            ""
         } else {
             "handle"
         }
@@ -123,21 +122,21 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
         (1, _) => format!("uint{bits}"),
         (2, _) => format!("float{bits}"),
         (4, _) => format!("bfloat{bits}"),
+        (6, _) if bits == 8 => "bool".to_owned(),
         (6, _) => format!("bool{bits}"),
         (_, Some((name, _, _))) => (*name).to_owned(),
         _ => {
             return Err(VAL_18.refused(
-                Kind::UnknownKind,
+                Kind::Malformed,
                 format!("DataType contains unknown type_code={code}"),
             ));
         }
     };
-    if code == 17 && lanes == 2 {
-        text.push_str("_x2");
-    } else if (lanes as i16) < 0 {
-        text.push_str(&format!("xvscalex{}", lanes.wrapping_neg()));
-    } else if lanes != 1 {
-        text.push_str(&format!("x{lanes}"));
+    // A count that reads as negative is that of a scalable vector; one lane says nothing.
+    match lanes as i16 {
+        count @ 2.. => text.push_str(&format!("x{count}")),
+        count @ ..-1 => text.push_str(&format!("xvscalex{}", count.unsigned_abs())),
+        _ => {}
     }
     Ok(text)
 }

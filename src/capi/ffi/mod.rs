@@ -2,6 +2,8 @@
 //!
 //! No panic leaves these functions. Those that return an int say 0, or -1 with the error raised on this thread.
 
+#[cfg(all(feature = "cxx", target_arch = "x86_64", target_os = "linux"))]
+pub mod cxx;
 pub mod env;
 pub mod error;
 pub mod function;

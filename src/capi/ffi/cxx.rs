@@ -1,0 +1,621 @@
+//! What C++ consumers of `libtvm_ffi.so` link beside the C interface: functions by their mangled names, and the type
+//! information and virtual table of the two classes whose inline members refer to them.
+//!
+//! Written for x86-64 System V with libstdc++, where a result that owns something is written through a hidden first
+//! argument and no function here takes one by value. An error leaves as a C++ exception of the class `tvm::ffi::Error`;
+//! frames of Rust between here and the handler unwind.
+
+use crate::function::{Error, Result};
+use crate::module::{self, Module, context};
+use crate::object::{Array, copy, graph, json, recursive, repr, structural};
+use crate::value::header::{Header, ObjectRef};
+use crate::value::{Any, AnyView, RawAny, Str, cast, str_bytes};
+use std::cell::RefCell;
+use std::ffi::{c_char, c_int, c_void};
+
+#[link(name = "stdc++")]
+unsafe extern "C-unwind" {
+    fn __cxa_allocate_exception(size: usize) -> *mut c_void;
+    fn __cxa_throw(
+        exception: *mut c_void,
+        type_information: *const c_void,
+        destroy: unsafe extern "C-unwind" fn(*mut c_void),
+    ) -> !;
+    fn __cxa_pure_virtual();
+    #[link_name = "_ZTVN10__cxxabiv117__class_type_infoE"]
+    static CLASS_TABLE: [usize; 4];
+    #[link_name = "_ZTVN10__cxxabiv121__vmi_class_type_infoE"]
+    static VMI_TABLE: [usize; 4];
+    #[link_name = "_ZTISt9exception"]
+    static STD_EXCEPTION: [usize; 2];
+}
+
+/// A word of a table: an address or a number.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Word(*const c_void);
+
+// SAFETY: tables never change.
+unsafe impl Sync for Word {}
+
+impl Word {
+    const fn number(value: usize) -> Word {
+        Word(std::ptr::without_provenance(value))
+    }
+
+    const fn of<T>(target: *const T) -> Word {
+        Word(target.cast())
+    }
+
+    const fn code(function: *const ()) -> Word {
+        Word(function.cast())
+    }
+}
+
+/// The part of a C++ table that objects point at: behind the offset to the top and the type information.
+const fn body<T>(table: *const T) -> Word {
+    Word(table.cast::<usize>().wrapping_add(2).cast())
+}
+
+/// Name of the class, as C++ mangles it.
+#[unsafe(export_name = "_ZTSN3tvm3ffi5ErrorE")]
+pub static ERROR_NAME: [u8; 17] = *b"N3tvm3ffi5ErrorE\0";
+/// Name of the class, as C++ mangles it.
+#[unsafe(export_name = "_ZTSN3tvm3ffi9ModuleObjE")]
+pub static MODULE_NAME: [u8; 21] = *b"N3tvm3ffi9ModuleObjE\0";
+static OBJECT_REF_TEXT: [u8; 21] = *b"N3tvm3ffi9ObjectRefE\0";
+static OBJECT_TEXT: [u8; 18] = *b"N3tvm3ffi6ObjectE\0";
+
+/// Two 32-bit fields of a type information as one word: flags and number of bases.
+const fn flags_and_bases(flags: u32, bases: u32) -> Word {
+    Word::number((bases as usize) << 32 | flags as usize)
+}
+
+/// Where a public base lies in the class.
+const fn public_base_at(offset: usize) -> Word {
+    Word::number(offset << 8 | 2)
+}
+
+static OBJECT_REF_INFO: [Word; 2] = [
+    body(&raw const CLASS_TABLE),
+    Word::of(&raw const OBJECT_REF_TEXT),
+];
+static OBJECT_INFO: [Word; 2] = [
+    body(&raw const CLASS_TABLE),
+    Word::of(&raw const OBJECT_TEXT),
+];
+
+/// Type information of `tvm::ffi::Error`: an `ObjectRef` at 8 and a `std::exception` at 0.
+#[unsafe(export_name = "_ZTIN3tvm3ffi5ErrorE")]
+pub static ERROR_INFO: [Word; 7] = [
+    body(&raw const VMI_TABLE),
+    Word::of(&raw const ERROR_NAME),
+    flags_and_bases(0, 2),
+    Word::of(&raw const OBJECT_REF_INFO),
+    public_base_at(8),
+    Word::of(&raw const STD_EXCEPTION),
+    public_base_at(0),
+];
+
+/// Virtual table of `tvm::ffi::Error`.
+#[unsafe(export_name = "_ZTVN3tvm3ffi5ErrorE")]
+pub static ERROR_TABLE: [Word; 5] = [
+    Word::number(0),
+    Word::of(&raw const ERROR_INFO),
+    Word::code(destroy_error as *const ()),
+    Word::code(delete_error as *const ()),
+    Word::code(what as *const ()),
+];
+
+/// Type information of `tvm::ffi::ModuleObj`: an `Object` at 8.
+#[unsafe(export_name = "_ZTIN3tvm3ffi9ModuleObjE")]
+pub static MODULE_INFO: [Word; 5] = [
+    body(&raw const VMI_TABLE),
+    Word::of(&raw const MODULE_NAME),
+    flags_and_bases(0, 1),
+    Word::of(&raw const OBJECT_INFO),
+    public_base_at(8),
+];
+
+/// Virtual table of the abstract class `tvm::ffi::ModuleObj`. Classes derived from it bring their own copies of all but
+/// the last two functions.
+#[unsafe(export_name = "_ZTVN3tvm3ffi9ModuleObjE")]
+pub static MODULE_TABLE: [Word; 14] = [
+    Word::number(0),
+    Word::of(&raw const MODULE_INFO),
+    Word::code(__cxa_pure_virtual as *const ()),
+    Word::code(base_property_mask as *const ()),
+    Word::code(__cxa_pure_virtual as *const ()),
+    Word::code(__cxa_pure_virtual as *const ()),
+    Word::code(base_no_text as *const ()),
+    Word::code(base_no_text as *const ()),
+    Word::code(base_write as *const ()),
+    Word::code(base_formats as *const ()),
+    Word::code(base_save as *const ()),
+    Word::code(base_no_text as *const ()),
+    Word::code(import_module as *const ()),
+    Word::code(clear_imports as *const ()),
+];
+
+unsafe extern "C-unwind" fn base_property_mask(_: *mut c_void) -> c_int {
+    0
+}
+
+unsafe extern "C-unwind" fn base_no_text(
+    out: *mut RawAny,
+    _: *mut c_void,
+    _: *const RawAny,
+) -> *mut RawAny {
+    // SAFETY: the hidden argument is the place of the result; None is the absent optional, and an empty string where
+    // one is needed.
+    unsafe { give(out, Any::none().into_raw()) }
+}
+
+unsafe extern "C-unwind" fn base_write(_: *mut c_void, _: *const RawAny, _: *const RawAny) {
+    throw(Error::new(
+        "RuntimeError",
+        "this module does not support WriteToFile",
+    ))
+}
+
+unsafe extern "C-unwind" fn base_save(_: *mut RawAny, _: *mut c_void) -> *mut RawAny {
+    throw(Error::new(
+        "RuntimeError",
+        "this module does not support SaveToBytes",
+    ))
+}
+
+unsafe extern "C-unwind" fn base_formats(
+    out: *mut *mut Header,
+    _: *mut c_void,
+) -> *mut *mut Header {
+    // SAFETY: the hidden argument is the place of the result.
+    unsafe { give(out, Array::new(Vec::new()).into_object().into_raw()) }
+}
+
+/// An exception in memory: the table, then the error object.
+#[repr(C)]
+struct Exception {
+    table: Word,
+    error: *mut Header,
+}
+
+unsafe extern "C-unwind" fn destroy_error(exception: *mut c_void) {
+    // SAFETY: called once for an exception of this class, which owns its error.
+    unsafe {
+        let error = std::mem::replace(
+            &mut (*exception.cast::<Exception>()).error,
+            std::ptr::null_mut(),
+        );
+        drop(ObjectRef::from_nullable(error));
+    }
+}
+
+unsafe extern "C-unwind" fn delete_error(exception: *mut c_void) {
+    // SAFETY: as `destroy_error`; exceptions made with `new` come from the C allocator.
+    unsafe {
+        destroy_error(exception);
+        crate::value::heap::release(exception.cast());
+    }
+}
+
+unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const c_char {
+    thread_local! {
+        static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    // SAFETY: the exception owns a live error.
+    let object = unsafe { ObjectRef::retain((*exception.cast::<Exception>()).error) };
+    let text = Error::from_object(object).map_or_else(|_| String::new(), |error| error.to_string());
+    TEXT.with_borrow_mut(|buffer| {
+        buffer.clear();
+        buffer.extend(text.bytes().filter(|&byte| byte != 0));
+        buffer.push(0);
+        buffer.as_ptr().cast()
+    })
+}
+
+/// Throws an error as C++ does.
+fn throw(error: Error) -> ! {
+    // SAFETY: the runtime gives memory for the exception; table and type information are those of its class.
+    unsafe {
+        let memory = __cxa_allocate_exception(size_of::<Exception>());
+        memory.cast::<Exception>().write(Exception {
+            table: body(&raw const ERROR_TABLE),
+            error: error.into_object().into_raw(),
+        });
+        __cxa_throw(memory, (&raw const ERROR_INFO).cast(), destroy_error)
+    }
+}
+
+fn or_throw<T>(result: Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => throw(error),
+    }
+}
+
+unsafe fn give<T>(place: *mut T, value: T) -> *mut T {
+    // SAFETY: the hidden argument is an uninitialised place for the result.
+    unsafe { place.write(value) };
+    place
+}
+
+unsafe fn view<'a>(cell: *const RawAny) -> AnyView<'a> {
+    // SAFETY: a reference to a cell, which lives for the call.
+    unsafe { AnyView::from_raw(*cell) }
+}
+
+unsafe fn text<'a>(cell: *const RawAny) -> String {
+    // SAFETY: a reference to a string cell.
+    let view: AnyView<'a> = unsafe { view(cell) };
+    String::from_utf8_lossy(str_bytes(&view).unwrap_or_default()).into_owned()
+}
+
+/// `json::Parse(String const&, String*) -> Any`: throws only when there is no place for the message.
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi4json5ParseERKNS0_6StringEPS2_")]
+pub unsafe extern "C-unwind" fn json_parse(
+    out: *mut RawAny,
+    source: *const RawAny,
+    message: *mut RawAny,
+) -> *mut RawAny {
+    // SAFETY: says the caller.
+    unsafe {
+        let source = view(source);
+        let parsed = json::parse(str_bytes(&source).unwrap_or_default());
+        if message.is_null() {
+            return give(out, or_throw(parsed).into_raw());
+        }
+        let (value, said) = match parsed {
+            Ok(value) => (value, Str::new("")),
+            Err(error) => (Any::none(), Str::new(error.message())),
+        };
+        *message.cast::<Any>() = said.into();
+        give(out, value.into_raw())
+    }
+}
+
+/// `json::Stringify(Any const&, Optional<int> const&) -> String`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi4json9StringifyERKNS0_3AnyERKNS0_8OptionalIivEE")]
+pub unsafe extern "C-unwind" fn json_stringify(
+    out: *mut RawAny,
+    value: *const RawAny,
+    indent: *const RawAny,
+) -> *mut RawAny {
+    // SAFETY: says the caller.
+    unsafe {
+        let indent = or_throw(cast::<Option<i64>>(view(indent)).map_err(Error::from));
+        let indent = indent.and_then(|indent| usize::try_from(indent).ok());
+        let text = or_throw(json::stringify(view(value), indent.unwrap_or(0)));
+        give(out, Any::from(text).into_raw())
+    }
+}
+
+/// `ToJSONGraph(Any const&, Any const&) -> Any`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi11ToJSONGraphERKNS0_3AnyES3_")]
+pub unsafe extern "C-unwind" fn to_json_graph(
+    out: *mut RawAny,
+    value: *const RawAny,
+    metadata: *const RawAny,
+) -> *mut RawAny {
+    // SAFETY: says the caller.
+    unsafe {
+        let graph = or_throw(graph::encode(view(value), view(metadata)));
+        give(out, graph.into_raw())
+    }
+}
+
+/// `FromJSONGraph(Any const&) -> Any`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi13FromJSONGraphERKNS0_3AnyE")]
+pub unsafe extern "C-unwind" fn from_json_graph(
+    out: *mut RawAny,
+    graph: *const RawAny,
+) -> *mut RawAny {
+    // SAFETY: says the caller.
+    unsafe { give(out, or_throw(graph::decode(view(graph))).into_raw()) }
+}
+
+/// `StructuralHash::Hash(Any const&, bool, bool) -> uint64_t`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi14StructuralHash4HashERKNS0_3AnyEbb")]
+pub unsafe extern "C-unwind" fn structural_hash(
+    value: *const RawAny,
+    map_free_vars: bool,
+    skip: bool,
+) -> u64 {
+    // SAFETY: says the caller.
+    or_throw(structural::hash(
+        unsafe { view(value) },
+        map_free_vars,
+        skip,
+    ))
+}
+
+/// `StructuralEqual::Equal(Any const&, Any const&, bool, bool) -> bool`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi15StructuralEqual5EqualERKNS0_3AnyES4_bb")]
+pub unsafe extern "C-unwind" fn structural_equal(
+    left: *const RawAny,
+    right: *const RawAny,
+    map_free_vars: bool,
+    skip: bool,
+) -> bool {
+    // SAFETY: says the caller.
+    let (left, right) = unsafe { (view(left), view(right)) };
+    or_throw(structural::equal(left, right, map_free_vars, skip))
+}
+
+/// `StructuralEqual::GetFirstMismatch(...) -> Optional<Tuple<AccessPath, AccessPath>>`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi15StructuralEqual16GetFirstMismatchERKNS0_3AnyES4_bb")]
+pub unsafe extern "C-unwind" fn first_mismatch(
+    out: *mut *mut Header,
+    left: *const RawAny,
+    right: *const RawAny,
+    map_free_vars: bool,
+    skip: bool,
+) -> *mut *mut Header {
+    // SAFETY: says the caller.
+    unsafe {
+        let found = structural::first_mismatch(view(left), view(right), map_free_vars, skip);
+        let pair = structural::mismatch_value(or_throw(found));
+        let handle = pair
+            .into_object()
+            .map_or(std::ptr::null_mut(), ObjectRef::into_raw);
+        give(out, handle)
+    }
+}
+
+/// `DeepCopy(Any const&) -> Any`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi8DeepCopyERKNS0_3AnyE")]
+pub unsafe extern "C-unwind" fn deep_copy(out: *mut RawAny, value: *const RawAny) -> *mut RawAny {
+    // SAFETY: says the caller.
+    unsafe { give(out, or_throw(copy::deep_copy(view(value))).into_raw()) }
+}
+
+/// `ReprPrint(Any const&) -> String`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi9ReprPrintERKNS0_3AnyE")]
+pub unsafe extern "C-unwind" fn repr_print(out: *mut RawAny, value: *const RawAny) -> *mut RawAny {
+    // SAFETY: says the caller.
+    unsafe { give(out, Any::from(or_throw(repr::repr(view(value)))).into_raw()) }
+}
+
+/// `RecursiveHash(Any const&) -> int64_t`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi13RecursiveHashERKNS0_3AnyE")]
+pub unsafe extern "C-unwind" fn recursive_hash(value: *const RawAny) -> i64 {
+    // SAFETY: says the caller.
+    or_throw(recursive::hash(unsafe { view(value) })) as i64
+}
+
+/// `RecursiveEq(Any const&, Any const&) -> bool`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi11RecursiveEqERKNS0_3AnyES3_")]
+pub unsafe extern "C-unwind" fn recursive_eq(left: *const RawAny, right: *const RawAny) -> bool {
+    // SAFETY: says the caller.
+    let (left, right) = unsafe { (view(left), view(right)) };
+    or_throw(recursive::equal(left, right))
+}
+
+macro_rules! orders {
+    ($($name:ident $symbol:literal $operator:tt)*) => {$(
+        /// An order by contents.
+        ///
+        /// # Safety
+        /// As C++ calls it.
+        #[unsafe(export_name = $symbol)]
+        pub unsafe extern "C-unwind" fn $name(left: *const RawAny, right: *const RawAny) -> bool {
+            // SAFETY: says the caller.
+            let (left, right) = unsafe { (view(left), view(right)) };
+            or_throw(recursive::compare(left, right)) $operator 0
+        }
+    )*};
+}
+
+orders! {
+    recursive_lt "_ZN3tvm3ffi11RecursiveLtERKNS0_3AnyES3_" <
+    recursive_le "_ZN3tvm3ffi11RecursiveLeERKNS0_3AnyES3_" <=
+    recursive_gt "_ZN3tvm3ffi11RecursiveGtERKNS0_3AnyES3_" >
+    recursive_ge "_ZN3tvm3ffi11RecursiveGeERKNS0_3AnyES3_" >=
+}
+
+/// `Module::LoadFromFile(String const&) -> Module`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi6Module12LoadFromFileERKNS0_6StringE")]
+pub unsafe extern "C-unwind" fn load_from_file(
+    out: *mut *mut Header,
+    path: *const RawAny,
+) -> *mut *mut Header {
+    // SAFETY: says the caller.
+    unsafe {
+        let module = or_throw(module::load(text(path)));
+        give(out, module.into_object().into_raw())
+    }
+}
+
+/// `Module::VisitContextSymbols(TypedFunction<void(String, void*)> const&)`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi6Module19VisitContextSymbolsERKNS0_13TypedFunctionIFvNS0_6StringEPvEEE")]
+pub unsafe extern "C-unwind" fn visit_context_symbols(callback: *const *mut Header) {
+    // SAFETY: a reference to a function handle.
+    let object = unsafe { ObjectRef::retain(*callback) };
+    let Ok(function) = crate::function::Function::from_object(object) else {
+        return;
+    };
+    for (name, address) in context::added() {
+        let name = Str::new(&name);
+        or_throw(
+            function
+                .call(&[(&name).into(), AnyView::handle(address)])
+                .map(drop),
+        );
+    }
+}
+
+unsafe fn module_at(this: *mut c_void) -> Module {
+    // SAFETY: virtual functions are called with a live module.
+    match unsafe { Module::from_context(this) } {
+        Some(module) => module,
+        None => throw(Error::new("RuntimeError", "the module is null")),
+    }
+}
+
+/// `ModuleObj::GetFunction(String const&, bool) -> Optional<Function>`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj11GetFunctionERKNS0_6StringEb")]
+pub unsafe extern "C-unwind" fn module_get_function(
+    out: *mut *mut Header,
+    this: *mut c_void,
+    name: *const RawAny,
+    deep: bool,
+) -> *mut *mut Header {
+    // SAFETY: says the caller.
+    unsafe {
+        let found = or_throw(module_at(this).function(&text(name), deep));
+        let handle = found.map_or(std::ptr::null_mut(), |function| {
+            function.into_object().into_raw()
+        });
+        give(out, handle)
+    }
+}
+
+/// `ModuleObj::GetFunctionMetadata(String const&, bool) -> Optional<String>`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj19GetFunctionMetadataERKNS0_6StringEb")]
+pub unsafe extern "C-unwind" fn module_get_metadata(
+    out: *mut RawAny,
+    this: *mut c_void,
+    name: *const RawAny,
+    deep: bool,
+) -> *mut RawAny {
+    // SAFETY: says the caller.
+    unsafe {
+        let found = or_throw(module_at(this).metadata(&text(name), deep));
+        give(out, Any::from(found).into_raw())
+    }
+}
+
+/// `ModuleObj::GetFunctionDoc(String const&, bool) -> Optional<String>`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj14GetFunctionDocERKNS0_6StringEb")]
+pub unsafe extern "C-unwind" fn module_get_doc(
+    out: *mut RawAny,
+    this: *mut c_void,
+    name: *const RawAny,
+    deep: bool,
+) -> *mut RawAny {
+    // SAFETY: says the caller.
+    unsafe {
+        let found = or_throw(module_at(this).doc(&text(name), deep));
+        give(out, Any::from(found).into_raw())
+    }
+}
+
+/// `ModuleObj::ImplementsFunction(String const&, bool) -> bool`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj18ImplementsFunctionERKNS0_6StringEb")]
+pub unsafe extern "C-unwind" fn module_implements(
+    this: *mut c_void,
+    name: *const RawAny,
+    deep: bool,
+) -> bool {
+    // SAFETY: says the caller.
+    unsafe { or_throw(module_at(this).implements(&text(name), deep)) }
+}
+
+/// `ModuleObj::ImportModule(Module const&)`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj12ImportModuleERKNS0_6ModuleE")]
+pub unsafe extern "C-unwind" fn import_module(this: *mut c_void, other: *const *mut Header) {
+    // SAFETY: says the caller.
+    unsafe {
+        let module = module_at(this);
+        let Ok(other) = Module::from_object(ObjectRef::retain(*other)) else {
+            throw(Error::new("TypeError", "only a module can be imported"));
+        };
+        if module.implementation().is_some() {
+            return or_throw(module.import(other));
+        }
+        let this_object = module.as_object().as_ptr();
+        if other
+            .walk()
+            .iter()
+            .any(|known| known.as_object().as_ptr() == this_object)
+        {
+            throw(Error::new(
+                "RuntimeError",
+                "Cyclic dependency detected during import",
+            ));
+        }
+        let mut imports: Vec<Any> = module.imports().into_iter().map(Any::from).collect();
+        imports.push(other.into());
+        replace_imports(this, imports);
+    }
+}
+
+/// `ModuleObj::ClearImports()`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj12ClearImportsEv")]
+pub unsafe extern "C-unwind" fn clear_imports(this: *mut c_void) {
+    // SAFETY: says the caller.
+    unsafe {
+        let module = module_at(this);
+        if module.implementation().is_some() {
+            return or_throw(module.clear_imports());
+        }
+        replace_imports(this, Vec::new());
+    }
+}
+
+/// Puts another array where a C++ module keeps its imports.
+unsafe fn replace_imports(this: *mut c_void, imports: Vec<Any>) {
+    let array = Array::new(imports).into_object().into_raw();
+    // SAFETY: the imports are the fifth word of a C++ module: table, header, imports. The field owns its array.
+    unsafe {
+        let field = this.cast::<*mut Header>().add(4);
+        drop(ObjectRef::from_nullable(field.replace(array)));
+    }
+}
