@@ -14,6 +14,23 @@ use std::mem::offset_of;
 use std::sync::OnceLock;
 
 pub(super) fn register() {
+    let _ = types::set_metadata(
+        index::OBJECT,
+        types::TypeMetadata {
+            doc: crate::value::ByteArray::EMPTY,
+            creator: None,
+            total_size: size_of::<Header>() as i32,
+            structural_kind: 0,
+        },
+    );
+    Describe::opaque(index::MODULE, 48, 0).field::<Array>(
+        "imports_",
+        "",
+        size_of::<Header>(),
+        index::ARRAY,
+        0,
+        "{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}",
+    );
     def("ffi.GetRegisteredTypeKeys", || {
         types::keys().into_iter().map(Any::from).collect::<Array>()
     });
@@ -77,7 +94,11 @@ where
         let [value] = args else {
             return Err(Error::new("TypeError", "a conversion takes one value"));
         };
-        Ok(Any::from(cast::<T>(*value)?))
+        let converted = T::try_from_view(*value).ok_or_else(|| {
+            let (from, to) = (T::describe(*value), T::schema().text());
+            Error::new("TypeError", format!("Cannot cast from `{from}` to `{to}`"))
+        })?;
+        Ok(Any::from(converted))
     })
     .into()
 }
