@@ -6,7 +6,7 @@ use crate::conformance::op::{self, Answer, Op, Refusal};
 use crate::function::{Error, Function, registry};
 use crate::module::{self, Kind, LoadError, Module, Names, load_symbols, property_mask};
 use crate::release::{Layout, Release};
-use crate::rule::{Findings, Strictness, Violation};
+use crate::rule::{Findings, Strictness};
 use crate::value::Any;
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -295,7 +295,7 @@ fn refused(error: &Error) -> Refusal {
     } else {
         (module::MOD_13, crate::rule::Kind::Missing)
     };
-    Violation::from(rule.refused(kind, error.message())).into()
+    rule.refused(kind, error.message()).into()
 }
 
 /// Names that no other test registers.
@@ -337,9 +337,9 @@ fn environment(args: &Value) -> Result<Answer, Refusal> {
             });
         }
     }
-    registered
-        .iter()
-        .for_each(|name| drop(registry::remove(name)));
+    for name in &registered {
+        registry::remove(name);
+    }
     Ok(plain(json!(results)))
 }
 
