@@ -1,6 +1,6 @@
 //! Puts the selected cases to an implementation, one after another, and keeps the losses to the case that caused them.
 
-use super::adapter::{Adapter, Identity};
+use super::adapter::{Adapter, Identity, Reply};
 use super::case::{Case, Suite};
 use super::known::{self, Entry, Known};
 use super::verdict::{Verdict, judge};
@@ -267,17 +267,24 @@ fn put(
         return (verdict, None);
     }
     let args = case.request();
-    let verdict = judge(case, adapter.call(&case.op, &args));
+    let reply = adapter.call(&case.op, &args);
+    let seen = match &reply {
+        Reply::Seen { view, .. } => {
+            Some(format!("only what shows was compared: the view `{view}`"))
+        }
+        _ => None,
+    };
+    let verdict = judge(case, reply);
     if is_loss(&verdict) {
         adapter.restart();
     }
     if !verdict.is_failure() {
-        return (verdict, None);
+        return (verdict, seen);
     }
     // In a testee that was just started it has been alone already.
     let shared = adapter.since_restart().is_some_and(|requests| requests > 1);
     if !std::mem::replace(suspicious, is_loss(&verdict)) || !shared {
-        return (verdict, None);
+        return (verdict, seen);
     }
     adapter.restart();
     let alone = judge(case, adapter.call(&case.op, &args));

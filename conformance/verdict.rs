@@ -1,6 +1,6 @@
 //! What is said of one case, and how an answer is compared with what was expected.
 
-use super::adapter::{Rejection, Reply};
+use super::adapter::{Rejection, Reply, view};
 use super::case::{Case, Expect};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -102,7 +102,16 @@ pub fn judge(case: &Case, reply: Reply) -> Verdict {
         (Reply::Hang(how), _) => Verdict::Hang(how),
         (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(how),
         (Reply::ProtocolError(how), _) => Verdict::ProtocolError(how),
-        (Reply::Ok { .. } | Reply::Reject(_), Expect::Either) => Verdict::Pass,
+        (Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_), Expect::Either) => Verdict::Pass,
+        (Reply::Seen { view, value }, Expect::Accept(expected)) => {
+            match view::view(&view, expected) {
+                Some(expected) => match difference(&expected, &value, false) {
+                    Some(mismatch) => Verdict::Fail(mismatch),
+                    None => Verdict::Pass,
+                },
+                None => Verdict::ProtocolError(format!("`{view}` is no view of what is expected")),
+            }
+        }
         (Reply::Ok { value, findings }, Expect::Accept(expected)) => {
             if let Some(mismatch) = difference(expected, &value, is_encode(case)) {
                 return Verdict::Fail(mismatch);
@@ -116,11 +125,13 @@ pub fn judge(case: &Case, reply: Reply) -> Verdict {
         (Reply::Reject(rejection), Expect::Accept(_)) => {
             fail("acceptance".to_owned(), told(&rejection), rejection.offset)
         }
-        (Reply::Ok { value, .. }, Expect::Reject(kind, offset)) => fail(
-            wanted(case, kind.name(), *offset),
-            format!("acceptance: {}", short(&value)),
-            *offset,
-        ),
+        (Reply::Ok { value, .. } | Reply::Seen { value, .. }, Expect::Reject(kind, offset)) => {
+            fail(
+                wanted(case, kind.name(), *offset),
+                format!("acceptance: {}", short(&value)),
+                *offset,
+            )
+        }
         (Reply::Reject(rejection), Expect::Reject(kind, offset)) => {
             let expected = wanted(case, kind.name(), *offset);
             let at = rejection.offset.or(*offset);

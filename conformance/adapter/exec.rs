@@ -26,6 +26,8 @@ pub struct Exec {
     process: Option<Process>,
     suite: String,
     starts: u64,
+    /// Whether it may answer with a part of a value: our own adapters may, others would choose what is compared.
+    shows_parts: bool,
     /// Since the last start; kept when the process is lost, so that the runner can ask after a loss.
     requests: u64,
 }
@@ -55,7 +57,16 @@ impl Exec {
             process: None,
             suite: String::new(),
             starts: 0,
+            shows_parts: false,
             requests: 0,
+        }
+    }
+
+    /// Our own binary with its arguments, serving a foreign library.
+    pub fn worker(words: Vec<OsString>, limits: Limits) -> Exec {
+        Exec {
+            shows_parts: true,
+            ..Exec::new(words, limits)
         }
     }
 
@@ -68,6 +79,11 @@ impl Exec {
         let answer = process.receive(self.limits.timeout);
         let identity = match answer {
             Ok(line) => protocol::parse_hello(&line),
+            // A worker says on stderr what it could not load.
+            Err(Reply::Crash(how)) => Err(match how.split_once("; stderr: error: ") {
+                Some((_, said)) if self.shows_parts => said.to_owned(),
+                _ => format!("no answer to hello: {how}"),
+            }),
             Err(reply) => Err(format!("no answer to hello: {reply:?}")),
         };
         identity.inspect_err(|_| self.process = None)
@@ -93,13 +109,18 @@ impl Adapter for Exec {
         let id = self.requests;
         process.send(protocol::request(id, op, args));
         let reply = match process.receive(self.limits.timeout) {
-            Ok(line) => protocol::parse_reply(id, &line),
+            Ok(line) => match protocol::parse_reply(id, &line) {
+                Reply::Seen { .. } if !self.shows_parts => Reply::ProtocolError(
+                    "there is not exactly one of ok, reject, unsupported".to_owned(),
+                ),
+                reply => reply,
+            },
             Err(reply) => reply,
         };
         // After anything but an answer nobody knows what state it is in.
         if !matches!(
             reply,
-            Reply::Ok { .. } | Reply::Reject(_) | Reply::Unsupported(_)
+            Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_) | Reply::Unsupported(_)
         ) {
             self.process = None;
         }

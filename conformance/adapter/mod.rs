@@ -7,8 +7,11 @@
 pub mod builtin;
 pub mod device;
 pub mod exec;
+pub mod ffi;
 pub mod liar;
 pub mod protocol;
+mod shell;
+pub mod view;
 
 use serde_json::Value;
 use std::any::Any;
@@ -37,6 +40,13 @@ pub enum Reply {
         value: Value,
         /// Rule ids of findings; `None` where the testee does not report any.
         findings: Option<Vec<String>>,
+    },
+    /// Acceptance by a runtime whose interface does not show the whole value. Only our own adapters say this.
+    Seen {
+        /// Which part shows: one of [`view::NAMES`].
+        view: String,
+        /// That part.
+        value: Value,
     },
     /// The input was refused.
     Reject(Rejection),
@@ -116,7 +126,7 @@ impl Default for Limits {
 }
 
 /// The adapters, for help texts.
-pub const HELP: &str = "builtin | exec:COMMAND | liar:NAME | device:NAME[:ID]";
+pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | device:NAME[:ID] | liar:NAME";
 
 /// Opens `spec`, such as `builtin` or `exec:python3 testee.py`.
 ///
@@ -133,7 +143,7 @@ pub fn open(spec: &str, limits: Limits) -> Result<Box<dyn Adapter>, String> {
             worker_exists(spec)?;
             let program = std::env::current_exe().map_err(|error| error.to_string())?;
             let words = [program.into_os_string(), "worker".into(), spec.into()];
-            Ok(Box::new(exec::Exec::new(words.into(), limits)))
+            Ok(Box::new(exec::Exec::worker(words.into(), limits)))
         }
     }
 }
@@ -149,6 +159,7 @@ pub fn worker(spec: &str) -> Result<Box<dyn Testee>, String> {
     match scheme {
         "builtin" => Ok(Box::new(builtin::Builtin)),
         "device" => Ok(Box::new(device::DeviceUnderTest::open(rest)?)),
+        "ffi" => Ok(Box::new(ffi::Ffi::open(rest)?)),
         _ => Ok(Box::new(rest.parse::<liar::Liar>()?)),
     }
 }
@@ -159,8 +170,26 @@ fn worker_exists(spec: &str) -> Result<(), String> {
     match scheme {
         "builtin" => Ok(()),
         "device" => device::parse(rest).map(drop),
+        "ffi" => libraries_exist(scheme, rest),
         "liar" => rest.parse::<liar::Liar>().map(drop),
         _ => Err(format!("there is no adapter `{scheme}`: {HELP}")),
+    }
+}
+
+/// A path that is not there is a typing error. A bare name is for the dynamic linker to find.
+fn libraries_exist(scheme: &str, libraries: &str) -> Result<(), String> {
+    if libraries.is_empty() {
+        return Err(format!(
+            "{scheme}: needs the path of a library, such as {scheme}:/usr/lib/libtvm_ffi.so"
+        ));
+    }
+    let missing = |library: &&str| {
+        let path = std::path::Path::new(library);
+        path.components().count() != 1 && !path.is_file()
+    };
+    match libraries.split(',').find(missing) {
+        Some(library) => Err(format!("{scheme}: there is no library at `{library}`")),
+        None => Ok(()),
     }
 }
 

@@ -106,6 +106,9 @@ fn reply_to_line(id: Value, reply: Reply) -> String {
                 line.insert("findings".to_owned(), json!(findings));
             }
         }
+        Reply::Seen { view, value } => {
+            line.insert("seen".to_owned(), json!({"view": view, "value": value}));
+        }
         Reply::Reject(rejection) => {
             let mut reject = Map::new();
             if let Some(kind) = rejection.kind {
@@ -165,7 +168,8 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
     if line.get("id").and_then(Value::as_u64) != Some(id) {
         return Err(format!("the id is not {id}"));
     }
-    let answers = ["ok", "reject", "unsupported"];
+    // `seen` is between us and our own workers.
+    let answers = ["ok", "seen", "reject", "unsupported"];
     if answers
         .iter()
         .filter(|key| line.contains_key(**key))
@@ -177,6 +181,13 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
     if let Some(value) = line.remove("ok") {
         let findings = line.get("findings").map(findings_of_json).transpose()?;
         return Ok(Reply::Ok { value, findings });
+    }
+    if let Some(seen) = line.get("seen") {
+        let view = seen.get("view").and_then(Value::as_str);
+        return Ok(Reply::Seen {
+            view: view.unwrap_or_default().to_owned(),
+            value: seen.get("value").cloned().unwrap_or_default(),
+        });
     }
     if let Some(reject) = line.get("reject") {
         return Ok(Reply::Reject(rejection_of_json(reject)?));

@@ -1,0 +1,145 @@
+//! `ffi:LIB[,LIB..]`: a runtime behind the tvm-ffi C interface (0.22 on). The first library exports it; the others, such
+//! as `libtvm_runtime.so`, add to it.
+//!
+//! | operation            | asked by                                                | what is compared          |
+//! |----------------------|---------------------------------------------------------|---------------------------|
+//! | `blob.decode`        | loading a library around the bytes                       | the view `modules`        |
+//! | `import_tree.decode` | the same, with one small module for each row             | the view `rows`           |
+//! | `payload.decode`     | `ffi.Module.load_from_bytes.<kind>` of the runtime       | the view `kind`           |
+//! | `tensor.decode`      | `runtime.LoadParams`                                     | the view `tensors`        |
+//! | `tensor.encode`      | `runtime.SaveParams`                                     | the bytes                 |
+//! | `tensor.dtype_parse` | `TVMFFIDataTypeFromString`                               | the value                 |
+//! | `tensor.dtype_text`  | `TVMFFIDataTypeToString`                                 | the text                  |
+//!
+//! A loader of the runtime may know one kind and not another, and keeps what it read to itself. For `blob.decode` every
+//! kind in printable ASCII therefore gets a loader of ours, which notes kind and payload and gives an empty module of the
+//! runtime's own (a system library under a name that nobody else uses): what is judged is the container. A kind that is not
+//! printable is left to the runtime. Refusals carry the runtime's message and neither kind, rule nor offset: the interface
+//! does not tell them.
+
+mod api;
+mod modules;
+mod tensors;
+
+use super::shell;
+use super::{Identity, Rejection, Reply, Testee};
+use crate::conformance::op::{Refusal, data};
+use crate::release::Release;
+use api::{Api, Raised};
+use serde_json::Value;
+use std::path::Path;
+
+/// A foreign runtime.
+pub struct Ffi {
+    api: &'static Api,
+    name: String,
+}
+
+impl Ffi {
+    /// Loads the libraries, given as paths between commas.
+    ///
+    /// # Errors
+    ///
+    /// Says which cannot be loaded, or what it lacks.
+    pub fn open(libraries: &str) -> Result<Ffi, String> {
+        let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
+        let api = Box::leak(Box::new(Api::open(&paths)?));
+        let names = paths.iter().filter_map(|path| path.file_name());
+        let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+        Ok(Ffi {
+            api,
+            name: names.join(" with "),
+        })
+    }
+}
+
+impl Testee for Ffi {
+    fn identity(&self) -> Identity {
+        let [major, minor, patch] = self.api.version;
+        Identity {
+            name: self.name.clone(),
+            version: format!("tvm-ffi {major}.{minor}.{patch}"),
+            releases: releases(self.api.version)
+                .iter()
+                .map(Release::to_string)
+                .collect(),
+            // Not listed: what is not done is said with its reason.
+            ops: Vec::new(),
+        }
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        let reply = match op {
+            "blob.decode" => modules::blob(self.api, args),
+            "import_tree.decode" => modules::import_tree(self.api, args),
+            "payload.decode" => modules::payload(self.api, args),
+            "tensor.decode" => tensors::decode(self.api, args),
+            "tensor.encode" => tensors::encode(self.api, args),
+            "tensor.dtype_parse" => tensors::dtype_parse(self.api, args),
+            "tensor.dtype_text" => tensors::dtype_text(self.api, args),
+            _ => Err(unsupported(why_not(op))),
+        };
+        reply.unwrap_or_else(|reply| reply)
+    }
+}
+
+/// The TVM releases that are built on this version of tvm-ffi.
+fn releases([major, minor, patch]: [u32; 3]) -> Vec<Release> {
+    let minors: &[u8] = match (major, minor, patch) {
+        (0, 1, 0..8) => &[22],
+        (0, 1, 8..11) => &[23],
+        (0, 1, 11) => &[24],
+        (0, 1, 12) => &[25],
+        _ => &[26, 27],
+    };
+    minors.iter().map(|minor| Release::of(*minor)).collect()
+}
+
+/// Why an operation cannot be asked through this interface.
+fn why_not(op: &str) -> String {
+    let chapter = op.split('.').next().unwrap_or_default();
+    match (chapter, op) {
+        ("wire", _) => "the serializers of the runtime are not in its C interface".to_owned(),
+        (_, "blob.find" | "blob.symbols") => {
+            "files of other systems are not opened by the loader, which asks the dynamic linker"
+                .to_owned()
+        }
+        (_, "blob.detect" | "blob.convert") => "the runtime reads one layout".to_owned(),
+        (_, "blob.encode" | "blob.pack_c" | "import_tree.encode" | "import_tree.order") => {
+            "packing is done by the compiler, not by the runtime".to_owned()
+        }
+        (_, "payload.encode") => {
+            "a payload is written from a module, and there is no way to make one from its fields"
+                .to_owned()
+        }
+        ("graph", _) => "graph executors ended with 0.19".to_owned(),
+        ("device", _) => {
+            "devices are reached through `device:`, not through this interface".to_owned()
+        }
+        _ => format!("`{op}` has no way through the C interface of tvm-ffi"),
+    }
+}
+
+fn unsupported(why: impl Into<String>) -> Reply {
+    Reply::Unsupported(why.into())
+}
+
+/// The bytes of a request.
+fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
+    data(args).map_err(|refusal| match refusal {
+        Refusal::Unsupported(why) => Reply::Unsupported(why),
+        Refusal::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
+    })
+}
+
+impl From<Raised> for Reply {
+    fn from(raised: Raised) -> Reply {
+        if raised.kind == "Missing" {
+            return Reply::Unsupported(raised.message);
+        }
+        Reply::Reject(Rejection {
+            message: raised.to_string(),
+            ..Rejection::default()
+        })
+    }
+}

@@ -1,0 +1,262 @@
+//! Library binaries, import trees and payloads, by loading them.
+
+use super::api::{Api, Held, Raised, bytes_arg, int_arg, read_bytes, text_arg};
+use super::{Reply, bytes, shell, unsupported};
+use crate::blob::pack::Naming;
+use crate::conformance::adapter::view::{self, Shown};
+use crate::release::Release;
+use crate::value::ByteArray;
+use crate::value::RawAny;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ffi::{CString, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const LIBRARY: &str = "_lib";
+/// Kinds that are longer get no loader of ours.
+const LONGEST_KIND: usize = 64;
+
+pub(super) fn blob(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    of_this_layout(args)?;
+    let loaded = load(api, &bytes(args)?)?;
+    Ok(Reply::Seen {
+        view: "modules".to_owned(),
+        value: view::modules_of(&loaded),
+    })
+}
+
+/// The tree stands in front of as many small modules as it has rows, or as the case says.
+pub(super) fn import_tree(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let tree = bytes(args)?;
+    let rows = rows(&tree);
+    if rows.as_ref().is_some_and(|(_, end)| *end < tree.len()) {
+        return Err(unsupported(
+            "bytes behind the tree would be modules to a loader",
+        ));
+    }
+    // A tree that ends early is the end of the binary too.
+    let rows = rows.map_or(0, |(rows, _)| rows);
+    let modules = args.get("modules").and_then(Value::as_u64).unwrap_or(rows);
+    let mut body = tree;
+    for place in 0..modules {
+        for part in [&b"row"[..], place.to_string().as_bytes()] {
+            body.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            body.extend_from_slice(part);
+        }
+    }
+    let mut blob = (body.len() as u64).to_le_bytes().to_vec();
+    blob.append(&mut body);
+    let loaded = load(api, &blob)?;
+    let rows: Vec<&Vec<usize>> = loaded.iter().map(|shown| &shown.imports).collect();
+    Ok(Reply::Seen {
+        view: "rows".to_owned(),
+        value: json!(rows),
+    })
+}
+
+/// How many rows the tree has and where it ends; `None` where it is cut.
+fn rows(tree: &[u8]) -> Option<(u64, usize)> {
+    let word = |at: usize| -> Option<u64> {
+        let bytes = tree.get(at..at.checked_add(8)?)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let behind = |at: usize, words: u64| -> Option<usize> {
+        let end = usize::try_from(words.checked_mul(8)?)
+            .ok()?
+            .checked_add(at)?
+            .checked_add(8)?;
+        (end <= tree.len()).then_some(end)
+    };
+    let indptr = word(0)?;
+    let indices = behind(0, indptr)?;
+    Some((indptr.saturating_sub(1), behind(indices, word(indices)?)?))
+}
+
+pub(super) fn payload(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    of_this_layout(args)?;
+    let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let payload = bytes(args)?;
+    let Some(loader) = api.global(&loader_of(kind)) else {
+        return Err(unsupported(format!(
+            "none of the libraries loads modules of kind `{kind}`"
+        )));
+    };
+    let payload = ByteArray::of(&payload);
+    let module = api.call(&loader, &[bytes_arg(&payload)])?;
+    let kind = api.call_global("ffi.ModuleGetKind", &[module.raw])?;
+    Ok(Reply::Seen {
+        view: "kind".to_owned(),
+        value: json!(kind.text()),
+    })
+}
+
+fn of_this_layout(args: &Value) -> Result<(), Reply> {
+    match args.get("layout").and_then(Value::as_str) {
+        None | Some("0.22") => Ok(()),
+        Some(other) => Err(unsupported(format!(
+            "this runtime reads layout 0.22, not {other}"
+        ))),
+    }
+}
+
+fn loader_of(kind: &str) -> String {
+    format!("ffi.Module.load_from_bytes.{kind}")
+}
+
+thread_local! {
+    /// What our loaders gave for the case that is being asked.
+    static LOADED: RefCell<Vec<Loaded>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Loaded {
+    module: Held,
+    kind: String,
+    payload: Vec<u8>,
+}
+
+/// Loads `blob` as a library and looks at what came of it: the root, then what our loaders gave, in order, then whatever
+/// else is imported.
+fn load(api: &'static Api, blob: &[u8]) -> Result<Vec<Shown>, Reply> {
+    let naming = Naming::library(Release::LAST);
+    let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
+    let path = folder.path().join("case.so");
+    shell::write(
+        blob,
+        naming.symbol(),
+        "__tvm_ffi__library_ctx",
+        &naming,
+        &path,
+    )
+    .map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
+    let path = CString::new(path.to_string_lossy().as_bytes())
+        .map_err(|error| Reply::Skipped(error.to_string()))?;
+
+    LOADED.take();
+    let own = own_loaders(api, blob)?;
+    let root = api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&path)]);
+    for (name, before) in own {
+        match before {
+            Some(before) => api.set_global(&name, &before)?,
+            None => drop(api.call_global("ffi.FunctionRemoveGlobal", &[text_arg(&c_text(&name))])),
+        }
+    }
+    let loaded = LOADED.take();
+    show(api, root?, loaded)
+}
+
+/// A loader of ours for every kind that may be in the bytes, each with what it stands in front of. Which bytes are kinds
+/// is for the runtime to say: every printable text behind its length might be one.
+fn own_loaders(api: &'static Api, blob: &[u8]) -> Result<Vec<(String, Option<Held>)>, Reply> {
+    let mut kinds = BTreeSet::new();
+    for (at, window) in blob.windows(8).enumerate() {
+        let length = window.try_into().map_or(u64::MAX, u64::from_le_bytes);
+        let Ok(length @ 1..=LONGEST_KIND) = usize::try_from(length) else {
+            continue;
+        };
+        let Some(kind) = blob.get(at + 8..at + 8 + length) else {
+            continue;
+        };
+        if kind.iter().all(u8::is_ascii_graphic) && kind != LIBRARY.as_bytes() {
+            kinds.insert(String::from_utf8_lossy(kind).into_owned());
+        }
+    }
+    let own = kinds.into_iter().map(|kind| {
+        let name = loader_of(&kind);
+        let before = api.global(&name);
+        // A few hundred bytes for the life of a worker.
+        let own: &'static Own = Box::leak(Box::new(Own { api, kind }));
+        let function = api.function(std::ptr::from_ref(own).cast_mut().cast(), stand_in)?;
+        api.set_global(&name, &function)?;
+        Ok((name, before))
+    });
+    own.collect::<Result<_, Raised>>().map_err(Reply::from)
+}
+
+struct Own {
+    api: &'static Api,
+    kind: String,
+}
+
+/// The loader that stands in: notes kind and payload, and gives an empty module.
+unsafe extern "C" fn stand_in(
+    this: *mut c_void,
+    args: *const RawAny,
+    count: i32,
+    out: *mut RawAny,
+) -> i32 {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    // SAFETY: it was registered with an `Own` that is never freed.
+    let own = unsafe { &*this.cast::<Own>() };
+    if count != 1 {
+        return -1;
+    }
+    // SAFETY: there is one argument.
+    let Some(payload) = read_bytes(unsafe { &*args }) else {
+        return -1;
+    };
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let prefix = c_text(&format!("tvmspec_case_{number}_"));
+    // A module of the runtime's own, with nothing in it. What it raises stays raised.
+    let Ok(module) = own.api.call_global("ffi.SystemLib", &[text_arg(&prefix)]) else {
+        return -1;
+    };
+    let given = own.api.share(module.raw);
+    // SAFETY: a place for the result, which takes over one reference.
+    unsafe { out.write(given.raw) };
+    std::mem::forget(given);
+    let kind = own.kind.clone();
+    LOADED.with_borrow_mut(|loaded| {
+        loaded.push(Loaded {
+            module,
+            kind,
+            payload,
+        });
+    });
+    0
+}
+
+/// Walks the imports, which a module shows as its field `imports_`.
+fn show(api: &'static Api, root: Held, loaded: Vec<Loaded>) -> Result<Vec<Shown>, Reply> {
+    let mut modules: Vec<Held> = vec![root];
+    let mut stored: Vec<Option<(String, String)>> = vec![None];
+    let place = |modules: &[Held], module: &Held| {
+        let mut known = modules.iter();
+        known.position(|known| known.pointer() == module.pointer())
+    };
+    for loaded in loaded {
+        let told = Some((loaded.kind, BASE64_STANDARD.encode(&loaded.payload)));
+        if loaded.module.pointer() == modules[0].pointer() {
+            stored[0] = told;
+        } else {
+            modules.push(loaded.module);
+            stored.push(told);
+        }
+    }
+    let mut shown: Vec<Shown> = Vec::new();
+    while let Some(module) = modules.get(shown.len()) {
+        let at = shown.len();
+        let list = api.field(module, "imports_");
+        let list = list.ok_or_else(|| unsupported("modules do not show their imports"))?;
+        let size = api.call_global("ffi.ArraySize", &[list.raw])?.raw.int();
+        let mut imports = Vec::new();
+        for item in 0..size {
+            let import = api.call_global("ffi.ArrayGetItem", &[list.raw, int_arg(item)])?;
+            imports.push(place(&modules, &import).unwrap_or_else(|| {
+                modules.push(import);
+                stored.push(None);
+                modules.len() - 1
+            }));
+        }
+        shown.push(Shown {
+            stored: stored[at].take(),
+            imports,
+        });
+    }
+    Ok(shown)
+}
+
+fn c_text(text: &str) -> CString {
+    CString::new(text).unwrap_or_default()
+}

@@ -1,0 +1,210 @@
+//! Data types and parameter files.
+
+use super::api::{Api, Held, bytes_arg, int_arg};
+use super::{Reply, bytes, unsupported};
+use crate::release::Release;
+use crate::value::ByteArray;
+use crate::value::dlpack::{DLDataType, DLDevice, DLManagedTensor, DLTensor};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Map, Value, json};
+
+pub(super) fn dtype_parse(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    of_this_release(args)?;
+    let text = args.get("value").and_then(Value::as_str);
+    let dtype = api.dtype(text.ok_or_else(|| unsupported("`value` is not a text"))?)?;
+    Ok(Reply::Ok {
+        value: json!([dtype.code, dtype.bits, dtype.lanes]),
+        findings: None,
+    })
+}
+
+pub(super) fn dtype_text(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    of_this_release(args)?;
+    let three: Option<Vec<u64>> = args
+        .get("value")
+        .and_then(Value::as_array)
+        .and_then(|three| three.iter().map(Value::as_u64).collect());
+    let dtype = match three.as_deref() {
+        Some([code, bits, lanes]) => DLDataType {
+            code: u8::try_from(*code).map_err(wrong)?,
+            bits: u8::try_from(*bits).map_err(wrong)?,
+            lanes: u16::try_from(*lanes).map_err(wrong)?,
+        },
+        _ => return Err(unsupported("`value` is not [code, bits, lanes]")),
+    };
+    Ok(Reply::Ok {
+        value: json!(api.dtype_text(dtype)?),
+        findings: None,
+    })
+}
+
+/// Reads a parameter file and looks at its tensors.
+pub(super) fn decode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    of_params(args)?;
+    let file = bytes(args)?;
+    let file = ByteArray::of(&file);
+    let map = api.call_global("runtime.LoadParams", &[bytes_arg(&file)])?;
+    let next = api.call_global("ffi.MapForwardIterFunctor", &[map.raw])?;
+    let mut tensors = Map::new();
+    let size = api.call_global("ffi.MapSize", &[map.raw])?.raw.int();
+    for place in 0..size {
+        let name = api.call(&next, &[int_arg(0)])?;
+        let tensor = api.call(&next, &[int_arg(1)])?;
+        tensors.insert(name.text().unwrap_or_default(), seen(api, &tensor)?);
+        if place + 1 < size {
+            api.call(&next, &[int_arg(2)])?;
+        }
+    }
+    Ok(Reply::Seen {
+        view: "tensors".to_owned(),
+        value: Value::Object(tensors),
+    })
+}
+
+fn seen(api: &'static Api, tensor: &Held) -> Result<Value, Reply> {
+    let described = tensor
+        .dltensor()
+        .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;
+    let rank = usize::try_from(described.ndim).map_err(wrong)?;
+    let shape = match rank {
+        0 => &[][..],
+        // SAFETY: a tensor has as many extents as dimensions.
+        _ => unsafe { std::slice::from_raw_parts(described.shape, rank) },
+    };
+    let dtype = described.dtype;
+    let item = (usize::from(dtype.bits) * usize::from(dtype.lanes)).div_ceil(8);
+    let count: i64 = shape.iter().product();
+    let size = usize::try_from(count).map_err(wrong)? * item;
+    let data = match size {
+        0 => &[][..],
+        // SAFETY: a tensor that was just loaded is compact and on the CPU.
+        _ => unsafe { std::slice::from_raw_parts(described.data.cast::<u8>(), size) },
+    };
+    Ok(json!({
+        "dtype": api.dtype_text(dtype)?,
+        "shape": shape,
+        "data": BASE64_STANDARD.encode(data),
+    }))
+}
+
+/// Writes the parameter file of named tensors.
+pub(super) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    of_params(args)?;
+    let list = args.pointer("/value/tensors").and_then(Value::as_array);
+    let list = list.ok_or_else(|| unsupported("`value` has no list `tensors`"))?;
+    let mut held = Vec::new();
+    for tensor in list {
+        if tensor
+            .get("device")
+            .is_some_and(|device| *device != json!([1, 0]))
+        {
+            return Err(unsupported("tensors are made on the CPU only"));
+        }
+        let name = tensor
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let text = ByteArray::of(name.as_bytes());
+        held.push(api.call_global("ffi.String", &[bytes_arg(&text)])?);
+        held.push(api.tensor(managed(api, tensor)?)?);
+    }
+    let args: Vec<_> = held.iter().map(|held| held.raw).collect();
+    let map = api.call_global("ffi.Map", &args)?;
+    let file = api.call_global("runtime.SaveParams", &[map.raw])?;
+    let file = file
+        .bytes()
+        .ok_or_else(|| unsupported("SaveParams does not give bytes"))?;
+    Ok(Reply::Ok {
+        value: BASE64_STANDARD.encode(file).into(),
+        findings: None,
+    })
+}
+
+/// What a tensor of ours is made of, freed when the runtime is done with it.
+struct Owned {
+    managed: DLManagedTensor,
+    shape: Vec<i64>,
+    data: Vec<u64>,
+}
+
+fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Reply> {
+    let wrong = || unsupported("a tensor is not {name, dtype, shape, data}");
+    let dtype = tensor
+        .get("dtype")
+        .and_then(Value::as_str)
+        .ok_or_else(wrong)?;
+    let shape = tensor
+        .get("shape")
+        .and_then(Value::as_array)
+        .ok_or_else(wrong)?;
+    let shape: Option<Vec<i64>> = shape.iter().map(Value::as_i64).collect();
+    let bytes = tensor.get("data").and_then(Value::as_str);
+    let bytes = bytes
+        .and_then(|data| BASE64_STANDARD.decode(data).ok())
+        .ok_or_else(wrong)?;
+    // Whole words, so that any element type is aligned.
+    let words = bytes.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_ne_bytes(word)
+    });
+    let mut owned = Box::new(Owned {
+        shape: shape.ok_or_else(wrong)?,
+        data: words.collect(),
+        managed: DLManagedTensor {
+            dl_tensor: DLTensor {
+                data: std::ptr::null_mut(),
+                device: DLDevice {
+                    device_type: 1,
+                    device_id: 0,
+                },
+                ndim: 0,
+                dtype: api.dtype(dtype)?,
+                shape: std::ptr::null_mut(),
+                strides: std::ptr::null_mut(),
+                byte_offset: 0,
+            },
+            manager_ctx: std::ptr::null_mut(),
+            deleter: Some(free),
+        },
+    });
+    owned.managed.dl_tensor.ndim = i32::try_from(owned.shape.len()).map_err(|_| wrong())?;
+    owned.managed.dl_tensor.shape = owned.shape.as_mut_ptr();
+    owned.managed.dl_tensor.data = owned.data.as_mut_ptr().cast();
+    let owned = Box::into_raw(owned);
+    // SAFETY: it was just made.
+    unsafe {
+        (*owned).managed.manager_ctx = owned.cast();
+        Ok(&raw mut (*owned).managed)
+    }
+}
+
+unsafe extern "C-unwind" fn free(tensor: *mut DLManagedTensor) {
+    // SAFETY: called once, with what `managed` made.
+    drop(unsafe { Box::from_raw((*tensor).manager_ctx.cast::<Owned>()) });
+}
+
+fn of_params(args: &Value) -> Result<(), Reply> {
+    of_this_release(args)?;
+    match args.get("form").and_then(Value::as_str) {
+        None | Some("params") => Ok(()),
+        Some(form) => Err(unsupported(format!(
+            "the runtime reads `{form}` only inside other files"
+        ))),
+    }
+}
+
+/// A case may ask for what an older release does.
+fn of_this_release(args: &Value) -> Result<(), Reply> {
+    let named = args.get("release").and_then(Value::as_str);
+    match named.and_then(|name| name.parse::<Release>().ok()) {
+        Some(release) if release < Release::of(22) => Err(unsupported(format!(
+            "the case asks for what {release} does"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn wrong(error: impl std::fmt::Display) -> Reply {
+    unsupported(error.to_string())
+}

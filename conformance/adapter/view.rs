@@ -1,0 +1,158 @@
+//! What shows of a value through an interface that does not show all of it.
+//!
+//! A foreign runtime loads a library binary but does not tell its bytes. An adapter then answers with a *view*: a smaller
+//! value, made of what can be seen. The same view is taken of the expected value, and the two are compared. What a view
+//! leaves out is not compared, and reports say which view it was.
+//!
+//! | view       | of                          | holds                                                              |
+//! |------------|-----------------------------|--------------------------------------------------------------------|
+//! | `modules`  | a blob                      | modules with a payload in their order, their kinds, payloads and imports; the library's imports |
+//! | `rows`     | an import tree              | the imports of each module, in order                               |
+//! | `kind`     | a payload                   | the kind                                                           |
+//! | `tensors`  | a parameter file            | by name: dtype, shape, data                                        |
+
+use serde_json::{Map, Value, json};
+
+/// The names of all views.
+pub const NAMES: [&str; 4] = ["modules", "rows", "kind", "tensors"];
+
+/// The view `name` of an expected value; `None` where there is no such view, or the value is not of its form.
+pub fn view(name: &str, expected: &Value) -> Option<Value> {
+    match name {
+        "modules" => modules(expected),
+        "rows" => rows(expected).map(|rows| json!(rows)),
+        "kind" => expected.get("kind").cloned(),
+        "tensors" => tensors(expected),
+        _ => None,
+    }
+}
+
+/// A module as it shows: those with a payload went through a loader, so their order shows; a library has none.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// Kind and payload in base64; `None` for the library itself.
+    pub stored: Option<(String, String)>,
+    /// Places of its imports.
+    pub imports: Vec<usize>,
+}
+
+/// The view `modules`: loaded modules are named by their order, libraries by the order in which they are reached from
+/// the root and then from each loaded module, so that it does not matter where in the list a library stands.
+pub fn modules_of(shown: &[Shown]) -> Value {
+    let loaded: Vec<usize> = (0..shown.len())
+        .filter(|at| shown[*at].stored.is_some())
+        .collect();
+    let mut names: Vec<Option<String>> = vec![None; shown.len()];
+    for (order, at) in loaded.iter().enumerate() {
+        names[*at] = Some(format!("module {order}"));
+    }
+    let mut libraries = Vec::new();
+    let mut seen = vec![false; shown.len()];
+    for start in (0..shown.len().min(1)).chain(loaded.iter().copied()) {
+        let mut stack = vec![start];
+        while let Some(at) = stack.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            if names[at].is_none() {
+                names[at] = Some(format!("library {}", libraries.len()));
+                libraries.push(at);
+            }
+            stack.extend(shown[at].imports.iter().rev());
+        }
+    }
+    let imports = |at: usize| -> Vec<Value> {
+        let imports = shown[at].imports.iter();
+        imports.map(|import| json!(names[*import])).collect()
+    };
+    let loaded = loaded.iter().map(|at| {
+        let stored = shown[*at].stored.clone().unwrap_or_default();
+        json!({"kind": stored.0, "payload": stored.1, "imports": imports(*at)})
+    });
+    let libraries: Vec<Value> = libraries.iter().map(|at| json!(imports(*at))).collect();
+    json!({
+        "root": names.first().cloned().flatten(),
+        "modules": loaded.collect::<Vec<_>>(),
+        "libraries": libraries,
+    })
+}
+
+fn modules(blob: &Value) -> Option<Value> {
+    let list = blob.get("modules")?.as_array()?;
+    let tree = blob.get("import_tree").filter(|tree| !tree.is_null());
+    let rows = match tree {
+        Some(tree) => rows(tree)?,
+        None => vec![Vec::new(); list.len()],
+    };
+    let shown = list.iter().enumerate().map(|(at, module)| {
+        let text = |key: &str| module.get(key).and_then(Value::as_str).map(str::to_owned);
+        let stored = text("payload").map(|payload| (text("kind").unwrap_or_default(), payload));
+        let imports = rows.get(at).cloned().unwrap_or_default();
+        Shown { stored, imports }
+    });
+    let mut shown: Vec<Shown> = shown.collect();
+    if tree.is_none() {
+        // Without a tree the library that is loaded is the root and imports all that is stored.
+        let imports = (1..=shown.len()).collect();
+        shown.insert(
+            0,
+            Shown {
+                stored: None,
+                imports,
+            },
+        );
+    }
+    Some(modules_of(&shown))
+}
+
+fn rows(tree: &Value) -> Option<Vec<Vec<usize>>> {
+    let words = |key: &str| -> Option<Vec<usize>> {
+        let list = tree.get(key)?.as_array()?.iter();
+        list.map(|word| usize::try_from(word.as_u64()?).ok())
+            .collect()
+    };
+    let (indptr, indices) = (words("indptr")?, words("indices")?);
+    let row = |pair: &[usize]| indices.get(pair[0]..pair[1]).map(<[usize]>::to_vec);
+    indptr.windows(2).map(row).collect()
+}
+
+fn tensors(params: &Value) -> Option<Value> {
+    let mut named = Map::new();
+    for tensor in params.get("tensors")?.as_array()? {
+        let name = tensor.get("name")?.as_str()?.to_owned();
+        let parts = ["dtype", "shape", "data"];
+        let parts = parts.map(|key| (key.to_owned(), tensor.get(key).cloned().unwrap_or_default()));
+        named.insert(name, Value::Object(parts.into_iter().collect()));
+    }
+    Some(Value::Object(named))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_the_library_does_not_show() {
+        let one = json!({"modules": [{"kind": "_lib"}, {"kind": "a", "payload": ""}, {"kind": "b", "payload": ""}],
+            "import_tree": {"indptr": [0, 2, 2, 2], "indices": [1, 2]}});
+        let seen = view("modules", &one).unwrap();
+        assert_eq!(seen["root"], "library 0");
+        assert_eq!(seen["libraries"], json!([["module 0", "module 1"]]));
+        let other = json!({"modules": [{"kind": "a", "payload": ""}, {"kind": "_lib"}, {"kind": "b", "payload": ""}],
+            "import_tree": {"indptr": [0, 1, 2, 2], "indices": [1, 2]}});
+        let seen = view("modules", &other).unwrap();
+        assert_eq!(seen["root"], "module 0");
+        assert_eq!(seen["modules"][0]["imports"], json!(["library 0"]));
+        assert_eq!(seen["libraries"], json!([["module 1"]]));
+    }
+
+    #[test]
+    fn rows_are_what_indptr_cuts_out() {
+        let late = json!({"indptr": [1, 2, 2], "indices": [1, 1]});
+        assert_eq!(view("rows", &late), Some(json!([[1], []])));
+        assert_eq!(
+            view("rows", &json!({"indptr": [0, 3], "indices": []})),
+            None
+        );
+    }
+}
