@@ -1,9 +1,11 @@
 //! `tvmspec call`: run one function of a compiled library.
 
 use super::numpy_text::{array_text, float_text};
+use super::on_device::OnDevice;
 use super::{Error, Exit};
 use std::io::Write;
 use std::path::PathBuf;
+use tvmspec::device::Device;
 use tvmspec::function::Function;
 use tvmspec::module::{self, Library, Module};
 use tvmspec::object::Tensor;
@@ -64,12 +66,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 /// Loads, calls, prints the result and every out tensor.
 fn call(args: Args) -> Result<Exit, Error> {
     let device = device_from_text(&args.device).map_err(Error::new)?;
-    if device.device_type != 1 {
-        let name = device_to_text(device);
-        return Err(Error::Message(format!(
-            "tensors on {name} cannot be passed from here yet: use --device cpu"
-        )));
-    }
+    let device = Device::new(device.device_type, device.device_id);
+    // Modules of device code find their backends through this.
+    tvmspec::device::install();
     let loaded = module::load_library(&args.library, Strictness::Lenient).map_err(Error::new)?;
     for finding in &loaded.findings {
         eprintln!("note: {finding}");
@@ -80,7 +79,18 @@ fn call(args: Args) -> Result<Exit, Error> {
         .iter()
         .map(|text| Passed::parse(text))
         .collect::<Result<Vec<Passed>, Error>>()?;
-    let views: Vec<_> = passed.iter().map(|passed| passed.value.view()).collect();
+    let away: Vec<Option<OnDevice>> = passed
+        .iter()
+        .map(|passed| passed.on(device))
+        .collect::<Result<_, Error>>()?;
+    let views: Vec<_> = passed
+        .iter()
+        .zip(&away)
+        .map(|(passed, away)| {
+            away.as_ref()
+                .map_or_else(|| passed.value.view(), OnDevice::view)
+        })
+        .collect();
     let result = match function.call(&views) {
         Ok(result) => result,
         Err(error) => {
@@ -89,6 +99,9 @@ fn call(args: Args) -> Result<Exit, Error> {
             return Ok(Exit::Bad);
         }
     };
+    for away in away.iter().flatten() {
+        away.fetch()?;
+    }
     let mut out = std::io::stdout().lock();
     let outs: Vec<&Tensor> = passed
         .iter()
@@ -174,6 +187,19 @@ impl Passed {
                 "`{text}` is no argument: write 42, 1.5, true, none, str:{text}, @{text}.npy or out:float32[300]"
             ))),
         }
+    }
+}
+
+impl Passed {
+    /// The argument on `device`, if it is a tensor and the device is not the CPU.
+    fn on(&self, device: Device) -> Result<Option<OnDevice>, Error> {
+        if device.kind == Device::CPU.kind {
+            return Ok(None);
+        }
+        let tensor = <Tensor as tvmspec::value::Argument>::try_from_view(self.value.view());
+        tensor
+            .map(|tensor| OnDevice::new(&tensor, device))
+            .transpose()
     }
 }
 

@@ -16,6 +16,7 @@ mod hexdump;
 mod input;
 mod inspect;
 mod numpy_text;
+mod on_device;
 mod output;
 mod pack;
 mod package;

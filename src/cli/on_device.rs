@@ -1,0 +1,88 @@
+//! A tensor of the command line on another device than the CPU.
+
+use super::Error;
+use tvmspec::device::{Copy, Device, DeviceApi, Dtype, Manager, Space, Stream};
+use tvmspec::object::Tensor;
+use tvmspec::value::{AnyView, DLDevice, DLTensor};
+
+/// Memory of a device with what a tensor of the host holds. Given back when dropped.
+pub(crate) struct OnDevice {
+    api: &'static dyn DeviceApi,
+    device: Device,
+    space: Space,
+    host: Tensor,
+    /// The shape, which `dl` points to.
+    _shape: Vec<i64>,
+    dl: DLTensor,
+}
+
+impl OnDevice {
+    /// Copies `host` to `device`.
+    pub(crate) fn new(host: &Tensor, device: Device) -> Result<OnDevice, Error> {
+        let api = Manager::global().api(device.kind).map_err(Error::new)?;
+        api.set_device(device).map_err(Error::new)?;
+        let mut shape = host.shape().to_vec();
+        let of = host.dl().dtype;
+        let dtype = Dtype { code: of.code, bits: of.bits, lanes: of.lanes };
+        let space = api.alloc_scoped(device, &shape, dtype, None).map_err(Error::new)?;
+        let dl = DLTensor {
+            data: space.0,
+            device: DLDevice { device_type: device.kind, device_id: device.id },
+            shape: shape.as_mut_ptr(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+            ..*host.dl()
+        };
+        let tensor = OnDevice { api, device, space, host: host.clone(), _shape: shape, dl };
+        tensor.copy(true)?;
+        Ok(tensor)
+    }
+
+    /// The tensor as an argument.
+    pub(crate) fn view(&self) -> AnyView<'_> {
+        AnyView::dltensor(&self.dl)
+    }
+
+    /// Copies what the device has now to the tensor of the host.
+    pub(crate) fn fetch(&self) -> Result<(), Error> {
+        self.copy(false)
+    }
+
+    fn copy(&self, to_device: bool) -> Result<(), Error> {
+        let dl = self.host.dl();
+        let host = Copy {
+            from: Space(dl.data),
+            from_offset: dl.byte_offset as usize,
+            to: self.space,
+            to_offset: 0,
+            nbytes: self.host.bytes().map_err(Error::new)?.len(),
+            from_device: Device::CPU,
+            to_device: self.device,
+            hint: Dtype::UINT8,
+        };
+        let copy = if to_device {
+            host
+        } else {
+            Copy {
+                from: host.to,
+                from_offset: host.to_offset,
+                to: host.from,
+                to_offset: host.from_offset,
+                from_device: host.to_device,
+                to_device: host.from_device,
+                ..host
+            }
+        };
+        let stream = Stream::DEFAULT;
+        // SAFETY: both sides have the bytes of the tensor, and live beyond the sync.
+        unsafe { self.api.copy(&copy, stream) }.map_err(Error::new)?;
+        self.api.sync(self.device, stream).map_err(Error::new)
+    }
+}
+
+impl Drop for OnDevice {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new`, freed once. A failure here changes no result.
+        let _ = unsafe { self.api.free(self.device, self.space) };
+    }
+}
