@@ -14,7 +14,11 @@ const MEBIBYTE: usize = 1 << 20;
 
 fn main() {
     workspace("cpu", Device::CPU);
-    for (name, device) in [("opencl", Device::opencl(0)), ("vulkan", Device::vulkan(0)), ("cuda", Device::cuda(0))] {
+    for (name, device) in [
+        ("opencl", Device::opencl(0)),
+        ("vulkan", Device::vulkan(0)),
+        ("cuda", Device::cuda(0)),
+    ] {
         let api = match Manager::global().api(device.kind) {
             Ok(api) if api.attribute(device, Attribute::Exist) == Ok(Value::Int(1)) => api,
             _ => {
@@ -22,7 +26,11 @@ fn main() {
                 continue;
             }
         };
-        println!("{name:<8} {}", api.attribute(device, Attribute::DeviceName).unwrap_or_default());
+        println!(
+            "{name:<8} {}",
+            api.attribute(device, Attribute::DeviceName)
+                .unwrap_or_default()
+        );
         workspace(name, device);
     }
     opencl::compare();
@@ -60,13 +68,18 @@ fn workspace(name: &str, device: Device) {
         }
     });
     let rate = TIMES as f64 / pooled / 1e6;
-    println!("{name:<8} workspace of 64 KiB: pool {rate:.1} M/s, {:.2} of plain memory's time", pooled / plain);
+    println!(
+        "{name:<8} workspace of 64 KiB: pool {rate:.1} M/s, {:.2} of plain memory's time",
+        pooled / plain
+    );
 }
 
 /// OpenCL: the only driver here whose raw calls are as short as ours.
 mod opencl {
     use super::*;
-    use opencl3::command_queue::{create_command_queue, enqueue_nd_range_kernel, enqueue_write_buffer, finish};
+    use opencl3::command_queue::{
+        create_command_queue, enqueue_nd_range_kernel, enqueue_write_buffer, finish,
+    };
     use opencl3::context::context::create_context;
     use opencl3::device::{CL_DEVICE_TYPE_ALL, get_device_ids};
     use opencl3::event::release_event;
@@ -93,7 +106,9 @@ mod opencl {
         let host = vec![1u8; 64 * MEBIBYTE];
         let ours = api.alloc(device, host.len(), 64, Dtype::UINT8).unwrap();
         // SAFETY: as above.
-        let theirs = unsafe { create_buffer(context, CL_MEM_READ_WRITE, host.len(), ptr::null_mut()) }.unwrap();
+        let theirs =
+            unsafe { create_buffer(context, CL_MEM_READ_WRITE, host.len(), ptr::null_mut()) }
+                .unwrap();
         for nbytes in [4 << 10, MEBIBYTE, 64 * MEBIBYTE] {
             let copy = Copy {
                 from: Space::host(host.as_ptr()),
@@ -117,20 +132,39 @@ mod opencl {
                 for _ in 0..times {
                     // SAFETY: as above.
                     unsafe {
-                        let event = enqueue_write_buffer(queue, theirs, 0, 0, nbytes, host.as_ptr().cast(), 0, ptr::null());
+                        let event = enqueue_write_buffer(
+                            queue,
+                            theirs,
+                            0,
+                            0,
+                            nbytes,
+                            host.as_ptr().cast(),
+                            0,
+                            ptr::null(),
+                        );
                         release_event(event.unwrap()).unwrap();
                     }
                 }
                 finish(queue).unwrap();
             };
             let (through, directly) = alternately(through, directly);
-            println!("opencl   copy of {:>6} KiB to the device: {:.2} of the driver's own time", nbytes >> 10, through / directly);
+            println!(
+                "opencl   copy of {:>6} KiB to the device: {:.2} of the driver's own time",
+                nbytes >> 10,
+                through / directly
+            );
         }
 
         let payload = std::fs::read(golden.join("opencl-0.27.payload")).unwrap();
         let module = from_payload("opencl", Layout::V0_22, &payload).unwrap();
         let kernel = module.kernel("add_one").unwrap();
-        let args = [Arg::Handle(ours.0), Arg::Handle(ours.0), Arg::Int(64), Arg::Int(1), Arg::Int(64)];
+        let args = [
+            Arg::Handle(ours.0),
+            Arg::Handle(ours.0),
+            Arg::Int(64),
+            Arg::Int(1),
+            Arg::Int(64),
+        ];
         let source = std::fs::read_to_string(golden.join("kernels.cl")).unwrap();
         let program = create_program_with_source(context, &[&source]).unwrap();
         build_program(program, &[id], c"", None, ptr::null_mut()).unwrap();
@@ -150,14 +184,26 @@ mod opencl {
                     set_kernel_arg(raw, 0, 8, (&raw const theirs).cast()).unwrap();
                     set_kernel_arg(raw, 1, 8, (&raw const theirs).cast()).unwrap();
                     set_kernel_arg(raw, 2, 4, (&raw const count).cast()).unwrap();
-                    let event = enqueue_nd_range_kernel(queue, raw, 1, ptr::null(), sizes.as_ptr(), sizes.as_ptr(), 0, ptr::null());
+                    let event = enqueue_nd_range_kernel(
+                        queue,
+                        raw,
+                        1,
+                        ptr::null(),
+                        sizes.as_ptr(),
+                        sizes.as_ptr(),
+                        0,
+                        ptr::null(),
+                    );
                     release_event(event.unwrap()).unwrap();
                 }
             }
             finish(queue).unwrap();
         };
         let (through, directly) = alternately(through, directly);
-        println!("opencl   launch: {:.2} of the driver's own time", through / directly);
+        println!(
+            "opencl   launch: {:.2} of the driver's own time",
+            through / directly
+        );
         // SAFETY: taken above.
         unsafe { api.free(device, ours).unwrap() };
     }

@@ -23,17 +23,33 @@ impl OnDevice {
         api.set_device(device).map_err(Error::new)?;
         let mut shape = host.shape().to_vec();
         let of = host.dl().dtype;
-        let dtype = Dtype { code: of.code, bits: of.bits, lanes: of.lanes };
-        let space = api.alloc_scoped(device, &shape, dtype, None).map_err(Error::new)?;
+        let dtype = Dtype {
+            code: of.code,
+            bits: of.bits,
+            lanes: of.lanes,
+        };
+        let space = api
+            .alloc_scoped(device, &shape, dtype, None)
+            .map_err(Error::new)?;
         let dl = DLTensor {
             data: space.0,
-            device: DLDevice { device_type: device.kind, device_id: device.id },
+            device: DLDevice {
+                device_type: device.kind,
+                device_id: device.id,
+            },
             shape: shape.as_mut_ptr(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,
             ..*host.dl()
         };
-        let tensor = OnDevice { api, device, space, host: host.clone(), _shape: shape, dl };
+        let tensor = OnDevice {
+            api,
+            device,
+            space,
+            host: host.clone(),
+            _shape: shape,
+            dl,
+        };
         tensor.copy(true)?;
         Ok(tensor)
     }
