@@ -245,3 +245,130 @@ fn a_library_stays_mapped_while_a_function_of_it_lives() {
     drop(function);
     assert!(!is_mapped("stays-mapped.so"));
 }
+
+/// `add1` of 0.21, and of 0.22 on, which has fixed shapes.
+#[test]
+fn one_process_calls_libraries_of_every_convention() {
+    if !runs_here() {
+        return;
+    }
+    let (oldest, middle, newest) = (
+        open("host-0.8.so"),
+        open("host-0.21.so"),
+        open("host-0.27.so"),
+    );
+    let input: Vec<f32> = (0..12).map(|at| at as f32 / 4.0).collect();
+    let expected: Vec<f32> = input.iter().map(|value| value + 1.0).collect();
+    for (module, name) in [(&oldest, "add1"), (&middle, "add1"), (&newest, "main")] {
+        let output = tensor(&[0.0; 12]);
+        let function = module.require(name).unwrap();
+        function
+            .call_with([tensor(&input).into(), output.clone().into()])
+            .unwrap();
+        assert_eq!(values(&output), expected);
+    }
+    let output = tensor(&[0.0; 12]);
+    let addone = open("c-0.27.so").require("addone").unwrap();
+    addone
+        .call_with([tensor(&input).into(), output.clone().into()])
+        .unwrap();
+    assert_eq!(values(&output), expected);
+}
+
+#[test]
+fn new_code_says_what_it_expected() {
+    if !runs_here() {
+        return;
+    }
+    let main = open("host-0.27.so").require("main").unwrap();
+    let error = main
+        .call_with([tensor(&[0.0; 3]).into(), tensor(&[0.0; 3]).into()])
+        .unwrap_err();
+    assert_eq!(error.kind(), "ValueError");
+    assert!(
+        error
+            .message()
+            .starts_with("Invalid A.shape[0] on argument #0 when calling:"),
+        "{error}"
+    );
+    let add1 = open("host-0.21.so").require("add1").unwrap();
+    let whole = Tensor::empty(&[3], I32).unwrap();
+    let error = add1
+        .call_with([whole.into(), tensor(&[0.0; 3]).into()])
+        .unwrap_err();
+    assert!(
+        error.message().contains("dtype is expected to be float32"),
+        "{error}"
+    );
+}
+
+#[test]
+fn static_constructors_fill_the_system_library() {
+    if !runs_here() {
+        return;
+    }
+    // Opening it runs its constructors, which register what it has; the plain loader finds no blob under its own name.
+    let opened = open("system-0.27.so");
+    let system = module::system_library("modA_").unwrap();
+    assert_eq!(system, module::system_library("modA_").unwrap());
+    assert_eq!(
+        system
+            .imports()
+            .iter()
+            .map(Module::kind)
+            .collect::<Vec<_>>(),
+        ["opencl"]
+    );
+    assert!(system.implements("my_fn", false).unwrap());
+    assert!(!system.implements("nothing", true).unwrap());
+    // What it registered lives as long as the process does.
+    std::mem::forget(opened);
+}
+
+/// Names of the functions that `text` declares or defines, behind `marker`.
+fn names_behind(text: &str, marker: &str) -> std::collections::BTreeSet<String> {
+    let mut found = std::collections::BTreeSet::new();
+    for (at, _) in text.match_indices(marker) {
+        let rest = &text[at + marker.len()..];
+        let head = &rest[..rest.find('(').unwrap_or(0)];
+        let name = head
+            .rsplit(|letter: char| !letter.is_ascii_alphanumeric())
+            .next()
+            .unwrap();
+        found.insert(name.to_owned());
+    }
+    found
+}
+
+#[test]
+fn header_code_and_library_have_the_same_functions() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let declared = names_behind(&read("include/tvm_c_runtime_api.h"), "\nTVM_DLL ");
+    let code = ["legacy.rs", "legacy_device.rs", "backend.rs"]
+        .map(|file| read(&format!("src/capi/{file}")))
+        .join("\n");
+    let defined = names_behind(&code, "#[unsafe(no_mangle)]\npub ");
+    assert_eq!(declared, defined);
+    assert!(declared.len() > 50, "{}", declared.len());
+
+    let library = std::env::current_exe().unwrap();
+    let library = library.with_file_name("libtvmspec.so");
+    if !library.exists() {
+        println!(
+            "skipped the exported symbols, because {} was not built",
+            library.display()
+        );
+        return;
+    }
+    let bytes = std::fs::read(&library).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let symbols = object::Object::dynamic_symbols(&file);
+    let exported: std::collections::BTreeSet<&str> = symbols
+        .filter(|symbol| object::ObjectSymbol::is_definition(symbol))
+        .filter_map(|symbol| object::ObjectSymbol::name(&symbol).ok())
+        .collect();
+    for name in &declared {
+        assert!(exported.contains(name.as_str()), "{name} is not exported");
+    }
+}

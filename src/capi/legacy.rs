@@ -8,8 +8,8 @@ use crate::function::{Error, Function, from_panic, registry};
 use crate::module::legacy::{self as convention, argument, give_result, view};
 use crate::module::{self, Module, last_error};
 use crate::value::header::{Header, dec_ref, inc_ref};
-use crate::value::legacy::TVMValue;
-use crate::value::{Any, AnyView, types};
+use crate::value::legacy::{TVMValue, code};
+use crate::value::{Any, AnyView, index, types};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,17 +31,45 @@ pub type TVMPackedCFuncFinalizer = unsafe extern "C-unwind" fn(resource: *mut c_
 
 thread_local! {
     /// Strings that were given out, valid until the next call of the same function on this thread.
-    static KEPT: RefCell<Kept> = const { RefCell::new(Kept { result: Any::none(), names: Vec::new(), pointers: Vec::new() }) };
+    static KEPT: RefCell<Kept> = RefCell::new(Kept::default());
 }
 
+#[derive(Default)]
 struct Kept {
     result: Any,
+    bytes: Box<[u8]>,
+    array: TVMByteArray,
     names: Vec<CString>,
     pointers: Vec<*const c_char>,
 }
 
+impl Kept {
+    /// A result for a caller of this convention: bytes as a byte array, a data type as its text.
+    fn give(&mut self, returned: Any) -> Result<(TVMValue, c_int), Error> {
+        match returned.type_index() {
+            index::SMALL_BYTES | index::BYTES => {
+                self.result = returned;
+                let view = self.result.view();
+                let bytes = crate::value::bytes_bytes(&view).unwrap_or_default();
+                self.bytes = bytes.into();
+                self.array.data = self.bytes.as_ptr().cast();
+                self.array.size = self.bytes.len();
+                let v_handle = (&raw mut self.array).cast();
+                Ok((TVMValue { v_handle }, code::BYTES))
+            }
+            index::DATA_TYPE => {
+                let text = crate::value::dtype_to_text(returned.as_raw().dtype())?;
+                give_result(Any::from(text), &mut self.result)
+            }
+            _ => give_result(returned, &mut self.result),
+        }
+    }
+}
+
 /// Runs `body` at the boundary: its error or panic becomes the text of this thread's last failure.
 pub(super) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
+    super::ffi::init();
+    crate::device::install();
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return 0,
         Ok(Err(error)) => error,
@@ -64,7 +92,7 @@ fn report(error: &Error) {
 /// # Safety
 ///
 /// `text` must be null or a C string.
-unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Error> {
+pub(super) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Error> {
     if text.is_null() {
         return Err(Error::new("ValueError", format!("{what} is null")));
     }
@@ -77,7 +105,7 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Error> {
 /// # Safety
 ///
 /// `place` must be null or valid for a write.
-unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Error> {
+pub(super) unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Error> {
     if place.is_null() {
         return Err(Error::new("ValueError", "the place for the result is null"));
     }
@@ -242,13 +270,8 @@ pub unsafe extern "C-unwind" fn TVMFuncCall(
             )
         };
         let returned = function.call(&args)?;
-        let mut kept = Any::none();
-        let (value, code) = if is_text(&returned) {
-            // Into its place first: a short string is read where it lies.
-            KEPT.with_borrow_mut(|all| give_result(returned, &mut all.result))?
-        } else {
-            give_result(returned, &mut kept)?
-        };
+        // Strings and bytes stay here until the next call on this thread.
+        let (value, code) = KEPT.with_borrow_mut(|kept| kept.give(returned))?;
         // SAFETY: says the caller; compiled code that wants no result passes places all the same.
         unsafe {
             put(result, value)?;
@@ -258,7 +281,6 @@ pub unsafe extern "C-unwind" fn TVMFuncCall(
 }
 
 fn is_text(value: &Any) -> bool {
-    use crate::value::index;
     matches!(value.type_index(), index::SMALL_STR | index::STR)
 }
 
@@ -581,6 +603,68 @@ pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
         // SAFETY: says the caller.
         unsafe { put(out, function.as_object().as_ptr().cast()) }
     })
+}
+
+/// A byte array as the interface passes it.
+#[repr(C)]
+pub struct TVMByteArray {
+    /// First byte.
+    pub data: *const c_char,
+    /// Number of bytes.
+    pub size: usize,
+}
+
+impl Default for TVMByteArray {
+    fn default() -> TVMByteArray {
+        TVMByteArray {
+            data: ptr::null(),
+            size: 0,
+        }
+    }
+}
+
+/// Gives a byte array back. Those in results of [`TVMFuncCall`] belong to the thread: for them this does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMByteArrayFree(_array: *mut TVMByteArray) -> c_int {
+    0
+}
+
+/// Ends the process with the last failure of this thread: the caller has no way to go on (0.15 on).
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMThrowLastError() {
+    // SAFETY: `pointer` is never null and ends with a NUL.
+    let text = unsafe { CStr::from_ptr(last_error::pointer()) };
+    eprintln!("{}", text.to_string_lossy());
+    std::process::abort()
+}
+
+/// The backtrace of the last failure: empty, this crate keeps none for this interface (0.15 on).
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMGetLastBacktrace() -> *const c_char {
+    c"".as_ptr()
+}
+
+thread_local! {
+    static FRONTEND: std::cell::Cell<*mut c_void> = const { std::cell::Cell::new(ptr::null_mut()) };
+}
+
+/// Leaves an error object of the frontend on this thread (0.15 on).
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMAPISetLastPythonError(error: *mut c_void) {
+    FRONTEND.set(error);
+    last_error::set("EnvErrorAlreadySet: the frontend holds the error of this call");
+}
+
+/// The error object that the frontend left on this thread, or null (0.15 on).
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMGetLastPythonError() -> *mut c_void {
+    FRONTEND.get()
+}
+
+/// Forgets the error object that the frontend left on this thread (0.15 on).
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMDropLastPythonError() {
+    FRONTEND.set(ptr::null_mut());
 }
 
 /// Takes note of nothing: hooks of the Python frontend of 0.8 to 0.20 are not called by this crate.

@@ -4,6 +4,7 @@ pub mod backend;
 pub mod ffi;
 pub mod half;
 pub mod legacy;
+pub mod legacy_device;
 
 use std::ffi::c_void;
 

@@ -1,0 +1,192 @@
+/*
+ * The C interface of the TVM runtime from 0.8 to 0.20, as tvmspec exports it.
+ *
+ * Every function that returns an int returns 0, or -1 with a text that TVMGetLastError() gives on the same thread.
+ * Places for results are left alone on failure. A handle that a function gives out belongs to the caller, unless it says
+ * otherwise. Values are 8 bytes each, with their type codes in an array of ints beside them.
+ *
+ * Written for tvmspec; names, numbers and layouts are those of the releases.
+ */
+#ifndef TVMSPEC_TVM_C_RUNTIME_API_H_
+#define TVMSPEC_TVM_C_RUNTIME_API_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef TVM_DLL
+#ifdef _WIN32
+#define TVM_DLL __declspec(dllimport)
+#else
+#define TVM_DLL __attribute__((visibility("default")))
+#endif
+#endif
+
+#ifndef DLPACK_DLPACK_H_
+/* The part of DLPack that this interface needs. Include dlpack.h before this file to use that instead. */
+typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
+typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
+typedef struct {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides; /* in elements; null: compact and row-major */
+  uint64_t byte_offset;
+} DLTensor;
+typedef struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(struct DLManagedTensor* self);
+} DLManagedTensor;
+#endif
+
+typedef int64_t tvm_index_t;
+
+/* Type codes. */
+enum {
+  kTVMArgInt = 0,
+  kTVMArgFloat = 2,
+  kTVMOpaqueHandle = 3,
+  kTVMNullptr = 4,
+  kTVMDataType = 5,
+  kDLDevice = 6,
+  kTVMDLTensorHandle = 7,
+  kTVMObjectHandle = 8,
+  kTVMModuleHandle = 9,
+  kTVMPackedFuncHandle = 10,
+  kTVMStr = 11,
+  kTVMBytes = 12,
+  kTVMNDArrayHandle = 13,
+  kTVMObjectRValueRefArg = 14,
+  kTVMArgBool = 15 /* from 0.18 on */
+};
+
+typedef union {
+  int64_t v_int64;
+  double v_float64;
+  void* v_handle;
+  const char* v_str;
+  DLDataType v_type;
+  DLDevice v_device;
+} TVMValue;
+
+typedef struct { const char* data; size_t size; } TVMByteArray;
+
+typedef DLTensor* TVMArrayHandle;
+typedef void* TVMModuleHandle;
+typedef void* TVMFunctionHandle;
+typedef void* TVMRetValueHandle;
+typedef void* TVMStreamHandle;
+typedef void* TVMObjectHandle;
+
+/* A callback: sets its result with TVMCFuncSetReturn, returns 0, or -1 after TVMAPISetLastError. */
+typedef int (*TVMPackedCFunc)(TVMValue* args, int* type_codes, int num_args, TVMRetValueHandle ret, void* resource);
+typedef void (*TVMPackedCFuncFinalizer)(void* resource);
+
+/* ---- errors ---- */
+
+/* Text of the last failure on this thread; stays until the next one. */
+TVM_DLL const char* TVMGetLastError(void);
+/* Leaves a text as the failure of this thread. */
+TVM_DLL void TVMAPISetLastError(const char* message);
+/* 0.15 on: print the last failure and abort. */
+TVM_DLL void TVMThrowLastError(void);
+/* 0.15 on: backtrace of the last failure; empty here. */
+TVM_DLL const char* TVMGetLastBacktrace(void);
+/* 0.15 on: an error object that a frontend keeps on this thread. */
+TVM_DLL void TVMAPISetLastPythonError(void* error);
+TVM_DLL void* TVMGetLastPythonError(void);
+TVM_DLL void TVMDropLastPythonError(void);
+
+/* ---- modules ---- */
+
+/* Loads a file; its extension says what it is, the format is not looked at. */
+TVM_DLL int TVMModLoadFromFile(const char* file_name, const char* format, TVMModuleHandle* out);
+/* Refuses a cycle. */
+TVM_DLL int TVMModImport(TVMModuleHandle module, TVMModuleHandle dependency);
+/* No such function: 0 and a null handle. */
+TVM_DLL int TVMModGetFunction(TVMModuleHandle module, const char* name, int query_imports, TVMFunctionHandle* out);
+TVM_DLL int TVMModFree(TVMModuleHandle module);
+
+/* ---- functions ---- */
+
+TVM_DLL int TVMFuncFree(TVMFunctionHandle function);
+/* Text and bytes in the result are valid until the next call on this thread; a data type comes as text. */
+TVM_DLL int TVMFuncCall(TVMFunctionHandle function, TVMValue* args, int* type_codes, int num_args, TVMValue* ret, int* ret_code);
+/* In a callback: num_ret must be 1. The value is copied, a handle counted. */
+TVM_DLL int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue* value, int* type_code, int num_ret);
+/* In a callback: turns an argument into a value that the callback owns. */
+TVM_DLL int TVMCbArgToReturn(TVMValue* value, int* type_code);
+/* `finalizer(resource)` runs when nobody can call the function any more. */
+TVM_DLL int TVMFuncCreateFromCFunc(TVMPackedCFunc function, void* resource, TVMPackedCFuncFinalizer finalizer, TVMFunctionHandle* out);
+TVM_DLL int TVMFuncRegisterGlobal(const char* name, TVMFunctionHandle function, int override);
+/* No such function: 0 and a null handle. */
+TVM_DLL int TVMFuncGetGlobal(const char* name, TVMFunctionHandle* out);
+/* The array is valid until the next call of this on the same thread. */
+TVM_DLL int TVMFuncListGlobalNames(int* out_size, const char*** out_array);
+TVM_DLL int TVMFuncRemoveGlobal(const char* name);
+
+/* ---- arrays ---- */
+
+/* The contents of a new array are not defined. */
+TVM_DLL int TVMArrayAlloc(const tvm_index_t* shape, int ndim, int dtype_code, int dtype_bits, int dtype_lanes, int device_type, int device_id, TVMArrayHandle* out);
+TVM_DLL int TVMArrayFree(TVMArrayHandle array);
+/* `nbytes` must be the size of the array. */
+TVM_DLL int TVMArrayCopyFromBytes(TVMArrayHandle array, void* data, size_t nbytes);
+TVM_DLL int TVMArrayCopyToBytes(TVMArrayHandle array, void* data, size_t nbytes);
+TVM_DLL int TVMArrayCopyFromTo(TVMArrayHandle from, TVMArrayHandle to, TVMStreamHandle stream);
+TVM_DLL int TVMArrayFromDLPack(DLManagedTensor* from, TVMArrayHandle* out);
+TVM_DLL int TVMArrayToDLPack(TVMArrayHandle from, DLManagedTensor** out);
+TVM_DLL void TVMDLManagedTensorCallDeleter(DLManagedTensor* tensor);
+
+/* ---- devices ---- */
+
+TVM_DLL int TVMStreamCreate(int device_type, int device_id, TVMStreamHandle* out);
+TVM_DLL int TVMStreamFree(int device_type, int device_id, TVMStreamHandle stream);
+TVM_DLL int TVMSetStream(int device_type, int device_id, TVMStreamHandle stream);
+TVM_DLL int TVMSynchronize(int device_type, int device_id, TVMStreamHandle stream);
+TVM_DLL int TVMStreamStreamSynchronize(int device_type, int device_id, TVMStreamHandle before, TVMStreamHandle after);
+TVM_DLL int TVMDeviceAllocDataSpace(DLDevice device, size_t nbytes, size_t alignment, DLDataType hint, void** out);
+TVM_DLL int TVMDeviceAllocDataSpaceWithScope(DLDevice device, int ndim, const int64_t* shape, DLDataType dtype, const char* scope, void** out);
+TVM_DLL int TVMDeviceFreeDataSpace(DLDevice device, void* space);
+TVM_DLL int TVMDeviceCopyDataFromTo(DLTensor* from, DLTensor* to, TVMStreamHandle stream);
+
+/* ---- objects ---- */
+
+TVM_DLL int TVMObjectGetTypeIndex(TVMObjectHandle object, unsigned* out);
+TVM_DLL int TVMObjectTypeKey2Index(const char* type_key, unsigned* out);
+/* The text is from malloc and ends in NUL; free it. */
+TVM_DLL int TVMObjectTypeIndex2Key(unsigned type_index, char** out);
+TVM_DLL int TVMObjectDerivedFrom(uint32_t child, uint32_t parent, int* out);
+TVM_DLL int TVMObjectRetain(TVMObjectHandle object);
+TVM_DLL int TVMObjectFree(TVMObjectHandle object);
+/* Byte arrays in results belong to the thread: this does nothing. */
+TVM_DLL int TVMByteArrayFree(TVMByteArray* array);
+
+/* ---- what compiled code calls (c_backend_api.h) ---- */
+
+typedef struct { void* sync_handle; int32_t num_task; } TVMParallelGroupEnv;
+typedef int (*FTVMParallelLambda)(int task_id, TVMParallelGroupEnv* group, void* data);
+
+/* The handle is borrowed: the module keeps it. */
+TVM_DLL int TVMBackendGetFuncFromEnv(void* context, const char* name, TVMFunctionHandle* out);
+TVM_DLL int TVMBackendRegisterSystemLibSymbol(const char* name, void* address);
+TVM_DLL void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t nbytes, int dtype_code_hint, int dtype_bits_hint);
+TVM_DLL int TVMBackendFreeWorkspace(int device_type, int device_id, void* space);
+/* num_task 0: one for each worker. */
+TVM_DLL int TVMBackendParallelLaunch(FTVMParallelLambda task, void* data, int num_task);
+TVM_DLL int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* group);
+TVM_DLL int TVMBackendRunOnce(void** handle, int (*f)(void*), void* data, int nbytes);
+/* Hooks of the Python frontend: taken and not called. */
+TVM_DLL int TVMBackendRegisterEnvCAPI(const char* name, void* address);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TVMSPEC_TVM_C_RUNTIME_API_H_ */

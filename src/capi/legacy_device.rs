@@ -1,0 +1,458 @@
+//! Arrays, streams and device memory of the C interface of 0.8 to 0.20.
+//!
+//! An array handle is the address of the description inside a tensor object of this crate.
+
+use super::legacy::{guard, put, text};
+use crate::device::{Device, DeviceApi, Dtype, Manager, Space, Stream, TensorRef};
+use crate::function::Error;
+use crate::object::Tensor;
+use crate::value::dlpack::{DLManagedTensor, DLTensor};
+use crate::value::header::{Header, ObjectRef};
+use crate::value::{DLDataType, DLDevice};
+use std::ffi::{c_char, c_int, c_void};
+
+/// The tensor that a handle stands for.
+///
+/// # Safety
+///
+/// `handle` must come from this interface and be alive.
+unsafe fn tensor(handle: *mut DLTensor) -> Result<Tensor, Error> {
+    // SAFETY: says the caller; the object stands in front of the description.
+    let object = unsafe { ObjectRef::retain(object_of(handle)?) };
+    let tensor = <Tensor as crate::value::Argument>::try_from_view((&object).into());
+    tensor.ok_or_else(|| Error::new("TypeError", "the handle is no array"))
+}
+
+fn object_of(handle: *mut DLTensor) -> Result<*mut Header, Error> {
+    if handle.is_null() {
+        return Err(Error::new("ValueError", "a null array handle"));
+    }
+    Ok(handle.cast::<u8>().wrapping_sub(size_of::<Header>()).cast())
+}
+
+fn handle_of(tensor: Tensor) -> *mut DLTensor {
+    let object = tensor.into_object().into_raw();
+    object.cast::<u8>().wrapping_add(size_of::<Header>()).cast()
+}
+
+/// # Safety
+///
+/// `dl` must describe a tensor that lives for `'a`.
+unsafe fn reference<'a>(dl: *const DLTensor) -> Result<TensorRef<'a>, Error> {
+    if dl.is_null() {
+        return Err(Error::new("ValueError", "a null tensor"));
+    }
+    // SAFETY: says the caller.
+    let dl = unsafe { &*dl };
+    Ok(TensorRef {
+        data: Space(dl.data),
+        device: device_of(dl.device),
+        dtype: dtype_of(dl.dtype),
+        // SAFETY: says the caller.
+        shape: unsafe { dl.shape() },
+        // SAFETY: says the caller.
+        strides: unsafe { dl.strides() },
+        byte_offset: dl.byte_offset,
+    })
+}
+
+fn device_of(device: DLDevice) -> Device {
+    Device::new(device.device_type, device.device_id)
+}
+
+fn dtype_of(dtype: DLDataType) -> Dtype {
+    Dtype {
+        code: dtype.code,
+        bits: dtype.bits,
+        lanes: dtype.lanes,
+    }
+}
+
+fn api(device: Device) -> Result<&'static dyn DeviceApi, Error> {
+    crate::device::install();
+    Ok(Manager::global().api(device.kind)?)
+}
+
+/// An array of `ndim` extents on a device. Its contents are not defined.
+///
+/// # Safety
+///
+/// `shape` must hold `ndim` extents, `out` be a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayAlloc(
+    shape: *const i64,
+    ndim: c_int,
+    dtype_code: c_int,
+    dtype_bits: c_int,
+    dtype_lanes: c_int,
+    device_type: c_int,
+    device_id: c_int,
+    out: *mut *mut DLTensor,
+) -> c_int {
+    guard(|| {
+        let count = usize::try_from(ndim)
+            .map_err(|_| Error::new("ValueError", "a negative number of extents"))?;
+        let shape = match count {
+            0 => &[][..],
+            // SAFETY: says the caller.
+            _ => unsafe { std::slice::from_raw_parts(shape, count) },
+        };
+        let part =
+            |number: c_int| Error::new("ValueError", format!("{number} is no part of a data type"));
+        let dtype = DLDataType {
+            code: u8::try_from(dtype_code).map_err(|_| part(dtype_code))?,
+            bits: u8::try_from(dtype_bits).map_err(|_| part(dtype_bits))?,
+            lanes: u16::try_from(dtype_lanes).map_err(|_| part(dtype_lanes))?,
+        };
+        let device = DLDevice {
+            device_type,
+            device_id,
+        };
+        let tensor = if device_type == DLDevice::CPU.device_type {
+            Tensor::empty(shape, dtype)?
+        } else {
+            on_device(shape, dtype, device)?
+        };
+        // SAFETY: says the caller.
+        unsafe { put(out, handle_of(tensor)) }
+    })
+}
+
+/// A tensor over memory of a device, which goes back when the tensor ends.
+fn on_device(shape: &[i64], dtype: DLDataType, place: DLDevice) -> Result<Tensor, Error> {
+    let device = device_of(place);
+    let api = api(device)?;
+    let space = api.alloc_scoped(device, shape, dtype_of(dtype), None)?;
+    let dl = DLTensor {
+        data: space.0,
+        device: place,
+        ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
+        dtype,
+        shape: shape.as_ptr().cast_mut(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    };
+    // Errors of giving back have nobody to go to.
+    // SAFETY: allocated above, and nobody uses it when the tensor ends.
+    let finish = Box::new(move || drop(unsafe { api.free(device, space) }));
+    // SAFETY: the shape is copied, and the memory stays until `finish`.
+    Ok(unsafe { Tensor::over(dl, finish) })
+}
+
+/// Gives an array back.
+///
+/// # Safety
+///
+/// `handle` must be an array that the caller owns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayFree(handle: *mut DLTensor) -> c_int {
+    guard(|| {
+        // SAFETY: the reference of the caller goes.
+        drop(unsafe { ObjectRef::from_raw(object_of(handle)?) });
+        Ok(())
+    })
+}
+
+/// Copies `nbytes` bytes into an array of exactly that size.
+///
+/// # Safety
+///
+/// `handle` must be an array, `data` hold `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayCopyFromBytes(
+    handle: *mut DLTensor,
+    data: *mut c_void,
+    nbytes: usize,
+) -> c_int {
+    // SAFETY: says the caller.
+    guard(|| unsafe { copy_bytes(handle, data, nbytes, true) })
+}
+
+/// Copies an array of exactly `nbytes` bytes out.
+///
+/// # Safety
+///
+/// `handle` must be an array, `data` have room for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayCopyToBytes(
+    handle: *mut DLTensor,
+    data: *mut c_void,
+    nbytes: usize,
+) -> c_int {
+    // SAFETY: says the caller.
+    guard(|| unsafe { copy_bytes(handle, data, nbytes, false) })
+}
+
+unsafe fn copy_bytes(
+    handle: *mut DLTensor,
+    data: *mut c_void,
+    nbytes: usize,
+    into: bool,
+) -> Result<(), Error> {
+    // SAFETY: says the caller.
+    let array = unsafe { reference(handle) }?;
+    if array.nbytes() != Some(nbytes) {
+        let size = array.nbytes().unwrap_or(0);
+        let message = format!(
+            "TVMArrayCopy: the array has {size} bytes, {nbytes} are to be copied: the size in bytes must exactly match"
+        );
+        return Err(Error::new("ValueError", message));
+    }
+    let bytes = TensorRef {
+        data: Space(data),
+        device: Device::CPU,
+        strides: None,
+        byte_offset: 0,
+        ..array
+    };
+    let (from, to) = if into {
+        (&bytes, &array)
+    } else {
+        (&array, &bytes)
+    };
+    let device = if array.device.kind == Device::CPU.kind {
+        Device::CPU
+    } else {
+        array.device
+    };
+    let api = api(device)?;
+    // SAFETY: both sides hold exactly these bytes, says the caller.
+    unsafe { Manager::global().copy_tensor(from, to, Stream::DEFAULT) }?;
+    Ok(api.sync(device, Stream::DEFAULT)?)
+}
+
+/// Copies an array into another of the same size.
+///
+/// # Safety
+///
+/// Both must describe tensors that are there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayCopyFromTo(
+    from: *mut DLTensor,
+    to: *mut DLTensor,
+    stream: *mut c_void,
+) -> c_int {
+    // SAFETY: says the caller.
+    unsafe { TVMDeviceCopyDataFromTo(from, to, stream) }
+}
+
+/// Takes over a DLPack tensor.
+///
+/// # Safety
+///
+/// `from` must be a tensor that the caller owns, `out` a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayFromDLPack(
+    from: *mut DLManagedTensor,
+    out: *mut *mut DLTensor,
+) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        let tensor = unsafe { Tensor::from_dlpack(from, 0, false) }?;
+        // SAFETY: says the caller.
+        unsafe { put(out, handle_of(tensor)) }
+    })
+}
+
+/// Gives an array out as a DLPack tensor, which holds a reference of it.
+///
+/// # Safety
+///
+/// `from` must be an array, `out` a place for the tensor.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayToDLPack(
+    from: *mut DLTensor,
+    out: *mut *mut DLManagedTensor,
+) -> c_int {
+    guard(|| {
+        // SAFETY: says the caller.
+        unsafe { put(out, tensor(from)?.to_dlpack()) }
+    })
+}
+
+/// Ends a DLPack tensor.
+///
+/// # Safety
+///
+/// `tensor` must be a tensor that the caller owns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMDLManagedTensorCallDeleter(tensor: *mut DLManagedTensor) {
+    // SAFETY: says the caller.
+    if let Some(delete) = unsafe { tensor.as_ref() }.and_then(|tensor| tensor.deleter) {
+        // SAFETY: called once, says the caller.
+        unsafe { delete(tensor) }
+    }
+}
+
+/// A new stream of a device.
+///
+/// # Safety
+///
+/// `out` must be a place for the stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMStreamCreate(
+    device_type: c_int,
+    device_id: c_int,
+    out: *mut *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        // SAFETY: says the caller.
+        unsafe { put(out, api(device)?.create_stream(device)?.0) }
+    })
+}
+
+/// Gives a stream back.
+///
+/// # Safety
+///
+/// `stream` must come from [`TVMStreamCreate`] for this device, and nobody use it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMStreamFree(
+    device_type: c_int,
+    device_id: c_int,
+    stream: *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        // SAFETY: says the caller.
+        Ok(unsafe { api(device)?.free_stream(device, Stream(stream)) }?)
+    })
+}
+
+/// Sets this thread's stream for a device.
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMSetStream(device_type: c_int, device_id: c_int, stream: *mut c_void) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        Ok(api(device)?.set_stream(device, Stream(stream))?)
+    })
+}
+
+/// Waits for everything queued on a stream.
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMSynchronize(
+    device_type: c_int,
+    device_id: c_int,
+    stream: *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        Ok(api(device)?.sync(device, Stream(stream))?)
+    })
+}
+
+/// What is queued on `after` from now on waits for what is queued on `before` now.
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMStreamStreamSynchronize(
+    device_type: c_int,
+    device_id: c_int,
+    before: *mut c_void,
+    after: *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        Ok(api(device)?.sync_streams(device, Stream(before), Stream(after))?)
+    })
+}
+
+/// Memory of a device.
+///
+/// # Safety
+///
+/// `out` must be a place for the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMDeviceAllocDataSpace(
+    device: DLDevice,
+    nbytes: usize,
+    alignment: usize,
+    hint: DLDataType,
+    out: *mut *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = device_of(device);
+        // SAFETY: says the caller.
+        unsafe {
+            put(
+                out,
+                api(device)?
+                    .alloc(device, nbytes, alignment, dtype_of(hint))?
+                    .0,
+            )
+        }
+    })
+}
+
+/// Memory of a device for a tensor, in a memory scope; null is the flat one.
+///
+/// # Safety
+///
+/// `shape` must hold `ndim` extents, `scope` be null or a C string, `out` a place for the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
+    device: DLDevice,
+    ndim: c_int,
+    shape: *const i64,
+    dtype: DLDataType,
+    scope: *const c_char,
+    out: *mut *mut c_void,
+) -> c_int {
+    guard(|| {
+        let count = usize::try_from(ndim)
+            .map_err(|_| Error::new("ValueError", "a negative number of extents"))?;
+        let shape = match count {
+            0 => &[][..],
+            // SAFETY: says the caller.
+            _ => unsafe { std::slice::from_raw_parts(shape, count) },
+        };
+        let scope = match scope.is_null() {
+            true => None,
+            // SAFETY: says the caller.
+            false => Some(unsafe { text(scope, "the scope") }?),
+        };
+        let device = device_of(device);
+        // SAFETY: says the caller.
+        unsafe {
+            put(
+                out,
+                api(device)?
+                    .alloc_scoped(device, shape, dtype_of(dtype), scope)?
+                    .0,
+            )
+        }
+    })
+}
+
+/// Gives memory of a device back.
+///
+/// # Safety
+///
+/// `space` must come from one of the two above, for this device, and nobody use it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: DLDevice, space: *mut c_void) -> c_int {
+    guard(|| {
+        let device = device_of(device);
+        // SAFETY: says the caller.
+        Ok(unsafe { api(device)?.free(device, Space(space)) }?)
+    })
+}
+
+/// Copies between tensors of this process, one of them on the host or both on one type of device.
+///
+/// # Safety
+///
+/// Both must describe tensors that are there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
+    from: *mut DLTensor,
+    to: *mut DLTensor,
+    stream: *mut c_void,
+) -> c_int {
+    guard(|| {
+        crate::device::install();
+        // SAFETY: says the caller.
+        let (from, to) = unsafe { (reference(from)?, reference(to)?) };
+        // SAFETY: says the caller.
+        Ok(unsafe { Manager::global().copy_tensor(&from, &to, Stream(stream)) }?)
+    })
+}
