@@ -23,6 +23,7 @@
 //! * `value`: the tagged value, the object header, strings, types, conversions
 //! * `function`: the calling convention, errors, typed functions, the registry
 //! * `object`: containers, reflection, comparison, the JSON graph
+//! * [`vm`]: the Relax VM: executables as text, and the machine that runs them
 //!
 //! Around them: [`rule`] (what a rule, a violation and a finding are) and [`release`] (which TVM release).
 
@@ -106,6 +107,8 @@ pub mod capi;
 pub mod device;
 
 pub mod graph;
+
+pub mod vm;
 
 #[cfg(feature = "suite")]
 #[path = "../conformance/mod.rs"]

@@ -1,0 +1,85 @@
+//! An executable together with the bytes that it is read from.
+
+use super::Executable;
+use crate::module::Symbols;
+use crate::release::Layout;
+use crate::rule::{Findings, Violation};
+use crate::wire::Cursor;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// An executable that owns, or keeps mapped, the bytes that it borrows from. Constants stay where they are until a
+/// machine wants them.
+pub struct Loaded {
+    executable: Executable<'static>,
+    by_name: HashMap<String, usize>,
+    layout: Layout,
+    bytes: &'static [u8],
+    _owner: Owner,
+}
+
+/// What keeps the bytes in place.
+enum Owner {
+    Library(#[allow(dead_code)] Arc<dyn Symbols>),
+    Memory(#[allow(dead_code)] Box<[u8]>),
+}
+
+impl Loaded {
+    /// The executable in `payload`, which lies in `library`.
+    pub fn from_library(
+        payload: &[u8],
+        layout: Layout,
+        library: &Arc<dyn Symbols>,
+    ) -> Result<Loaded, Violation> {
+        // SAFETY: the bytes lie in the mapped library, which `_owner` keeps beside everything that borrows from them.
+        let bytes = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(payload) };
+        Loaded::new(bytes, layout, Owner::Library(Arc::clone(library)))
+    }
+
+    /// The executable in `bytes`, as a `.vmexec` file of `layout`.
+    pub fn from_bytes(bytes: impl Into<Box<[u8]>>, layout: Layout) -> Result<Loaded, Violation> {
+        let owned: Box<[u8]> = bytes.into();
+        // SAFETY: the heap block stays where it is and unchanged while `_owner` holds it.
+        let bytes = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(&*owned) };
+        Loaded::new(bytes, layout, Owner::Memory(owned))
+    }
+
+    fn new(bytes: &'static [u8], layout: Layout, owner: Owner) -> Result<Loaded, Violation> {
+        let mut findings = Findings::default();
+        let mut cursor = Cursor::new(bytes);
+        let executable = Executable::read(layout, &mut cursor, &mut findings)?;
+        cursor.finish("the executable", &mut findings)?;
+        // Of two functions with one name the last one counts (PAY-95).
+        let functions = executable.code().functions.iter().enumerate();
+        let by_name = functions
+            .map(|(index, function)| (function.name.clone().into_owned(), index))
+            .collect();
+        Ok(Loaded {
+            executable,
+            by_name,
+            layout,
+            bytes,
+            _owner: owner,
+        })
+    }
+
+    /// The executable. It borrows from this value, whatever its type says: do not let it outlive it.
+    pub fn executable(&self) -> &Executable<'_> {
+        &self.executable
+    }
+
+    /// The layout of the library that it came from.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The bytes that it was read from.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
+    /// Index of the function called `name`.
+    pub fn function(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+}

@@ -1,0 +1,187 @@
+//! Models that real compilers exported run as the real VM ran them, bit for bit.
+
+#![cfg(feature = "cli")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use tvmspec::device::Device;
+use tvmspec::module;
+use tvmspec::object::{Array, Tensor, sequence_of};
+use tvmspec::value::{Any, DLDataType, cast};
+use tvmspec::vm::VirtualMachine;
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/vm")
+        .join(name)
+}
+
+/// Whether libraries for this machine's kind of processor and system are what the goldens hold.
+fn can_load() -> bool {
+    let can = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+    if !can {
+        println!("skipped, because the goldens are libraries for x86-64 Linux");
+    }
+    can
+}
+
+/// One array of an `.npz`: type as numpy writes it, extents, bytes.
+#[derive(Clone, Debug, PartialEq)]
+struct Plain {
+    kind: DLDataType,
+    shape: Vec<i64>,
+    bytes: Vec<u8>,
+}
+
+fn kind_of(descr: &str) -> DLDataType {
+    match descr {
+        "<f4" => DLDataType::scalar(2, 32),
+        "<f8" => DLDataType::scalar(2, 64),
+        "<i8" => DLDataType::scalar(0, 64),
+        "|i1" => DLDataType::scalar(0, 8),
+        "|b1" => DLDataType::scalar(6, 8),
+        other => panic!("{other}"),
+    }
+}
+
+fn arrays(name: &str) -> BTreeMap<String, Plain> {
+    let mut archive = npyz::npz::NpzArchive::open(golden(name)).unwrap();
+    let names: Vec<String> = archive.array_names().map(str::to_owned).collect();
+    let mut all = BTreeMap::new();
+    for name in names {
+        let file = archive.by_name(&name).unwrap().unwrap();
+        let shape: Vec<i64> = file.shape().iter().map(|extent| *extent as i64).collect();
+        let descr = file.dtype().descr().trim_matches('\'').to_owned();
+        let bytes = match descr.as_str() {
+            "<f4" => flat(file.into_vec::<f32>().unwrap(), f32::to_le_bytes),
+            "<f8" => flat(file.into_vec::<f64>().unwrap(), f64::to_le_bytes),
+            "<i8" => flat(file.into_vec::<i64>().unwrap(), i64::to_le_bytes),
+            "|i1" => flat(file.into_vec::<i8>().unwrap(), i8::to_le_bytes),
+            _ => flat(file.into_vec::<bool>().unwrap(), |value| [u8::from(value)]),
+        };
+        let kind = kind_of(&descr);
+        all.insert(name, Plain { kind, shape, bytes });
+    }
+    all
+}
+
+fn flat<T, const N: usize>(values: Vec<T>, bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {
+    values.into_iter().flat_map(bytes).collect()
+}
+
+impl Plain {
+    fn tensor(&self) -> Any {
+        let tensor = Tensor::empty(&self.shape, self.kind).unwrap();
+        tensor.fill(&self.bytes).unwrap();
+        tensor.into()
+    }
+}
+
+/// Leaves of a result in the order of its tuples, as the script that made the goldens writes them.
+fn leaves(value: &Any, out: &mut Vec<Plain>) {
+    let int64 = DLDataType::scalar(0, 64);
+    if let Some(items) = sequence_of(value.view()) {
+        items.iter().for_each(|item| leaves(item, out));
+    } else if let Ok(tensor) = cast::<Tensor>(value.view()) {
+        let bytes = tensor.bytes().unwrap().to_vec();
+        out.push(Plain { kind: tensor.dl().dtype, shape: tensor.shape().to_vec(), bytes });
+    } else if let Some(extents) = tvmspec::object::extents_of(value.view()) {
+        let bytes = flat(extents.to_vec(), i64::to_le_bytes);
+        out.push(Plain { kind: int64, shape: vec![extents.len() as i64], bytes });
+    } else {
+        let number = cast::<i64>(value.view()).unwrap();
+        out.push(Plain { kind: int64, shape: vec![], bytes: number.to_le_bytes().to_vec() });
+    }
+}
+
+fn machine(name: &str) -> VirtualMachine {
+    tvmspec::vm::install();
+    let module = module::load(golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    VirtualMachine::of(&module, &[Device::CPU]).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn assert_same(ours: &[Plain], theirs: &[Plain], what: &str) {
+    assert_eq!(ours.len(), theirs.len(), "{what}: number of outputs");
+    for (at, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
+        assert_eq!(ours.shape, theirs.shape, "{what}, output {at}");
+        assert_eq!(ours.kind, theirs.kind, "{what}, output {at}");
+        assert!(ours.bytes == theirs.bytes, "{what}, output {at}: bytes differ");
+    }
+}
+
+/// Runs every recorded run of a model: `<run>/in/<parameter>[.<element>]`, `<run>/out/<n>`.
+fn model(name: &str) {
+    if !can_load() {
+        return;
+    }
+    let machine = machine(&format!("{name}.so"));
+    let recorded = arrays(&format!("{name}.io.npz"));
+    let mut runs: Vec<&str> = recorded.keys().filter_map(|key| key.split('/').next()).collect();
+    runs.dedup();
+    assert!(!runs.is_empty());
+    for run in runs {
+        let parameters = machine.parameters("main").unwrap();
+        let args: Vec<Any> = parameters
+            .iter()
+            .map(|parameter| {
+                let whole = format!("{run}/in/{parameter}");
+                if let Some(plain) = recorded.get(&whole) {
+                    return plain.tensor();
+                }
+                let parts = (0..).map_while(|at| recorded.get(&format!("{whole}.{at}")));
+                parts.map(Plain::tensor).collect::<Array>().into()
+            })
+            .collect();
+        let theirs: Vec<Plain> = (0..)
+            .map_while(|at| recorded.get(&format!("{run}/out/{at}")).cloned())
+            .collect();
+        // Twice: the second run uses memory that the first gave back.
+        for _ in 0..2 {
+            let result = machine.call("main", &args).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+            let mut ours = Vec::new();
+            leaves(&result, &mut ours);
+            assert_same(&ours, &theirs, &format!("{name}, run {run}"));
+        }
+    }
+}
+
+#[test]
+fn a_model_with_a_dynamic_batch_and_a_tuple_out() {
+    model("mlp");
+}
+
+#[test]
+fn a_model_with_branches_calls_and_a_tuple_in() {
+    model("branches");
+}
+
+#[test]
+fn a_model_with_convolutions_and_casts() {
+    model("conv");
+}
+
+/// The samples of the releases: `in_x`, `out_<n>`.
+fn sample(name: &str) {
+    if !can_load() {
+        return;
+    }
+    let machine = machine(&format!("{name}.so"));
+    let recorded = arrays(&format!("{name}.io.npz"));
+    let result = machine.call("main", &[recorded["in_x"].tensor()]).unwrap();
+    let theirs: Vec<Plain> = (0..)
+        .map_while(|at| recorded.get(&format!("out_{at}")).cloned())
+        .collect();
+    let mut ours = Vec::new();
+    leaves(&result, &mut ours);
+    assert_same(&ours, &theirs, name);
+}
+
+#[test]
+fn a_library_of_0_21() {
+    sample("vm-0.21");
+}
+
+#[test]
+fn a_chain_of_a_thousand_operators() {
+    sample("chain1000");
+}
