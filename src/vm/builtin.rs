@@ -36,34 +36,76 @@ pub(super) enum Builtin {
 
 /// Every builtin that we have.
 const ALL: &[(&str, Builtin)] = &[
-    ("vm.builtin.alloc_shape_heap", Builtin::OfMachine(alloc_shape_heap)),
-    ("vm.builtin.alloc_storage", Builtin::OfMachine(alloc_storage)),
+    (
+        "vm.builtin.alloc_shape_heap",
+        Builtin::OfMachine(alloc_shape_heap),
+    ),
+    (
+        "vm.builtin.alloc_storage",
+        Builtin::OfMachine(alloc_storage),
+    ),
     ("vm.builtin.alloc_tensor", Builtin::Plain(alloc_tensor)),
     ("vm.builtin.call_tir_dyn", Builtin::Plain(call_tir_dyn)),
-    ("vm.builtin.check_func_info", Builtin::Plain(check_func_info)),
-    ("vm.builtin.check_prim_value_info", Builtin::Plain(check_prim_value_info)),
-    ("vm.builtin.check_shape_info", Builtin::Plain(check_shape_info)),
-    ("vm.builtin.check_string_info", Builtin::Plain(check_string_info)),
-    ("vm.builtin.check_tensor_info", Builtin::Plain(check_tensor_info)),
-    ("vm.builtin.check_tuple_info", Builtin::Plain(check_tuple_info)),
+    (
+        "vm.builtin.check_func_info",
+        Builtin::Plain(check_func_info),
+    ),
+    (
+        "vm.builtin.check_prim_value_info",
+        Builtin::Plain(check_prim_value_info),
+    ),
+    (
+        "vm.builtin.check_shape_info",
+        Builtin::Plain(check_shape_info),
+    ),
+    (
+        "vm.builtin.check_string_info",
+        Builtin::Plain(check_string_info),
+    ),
+    (
+        "vm.builtin.check_tensor_info",
+        Builtin::Plain(check_tensor_info),
+    ),
+    (
+        "vm.builtin.check_tuple_info",
+        Builtin::Plain(check_tuple_info),
+    ),
     ("vm.builtin.copy", Builtin::Plain(same)),
-    ("vm.builtin.ensure_zero_offset", Builtin::Plain(ensure_zero_offset)),
-    ("vm.builtin.invoke_closure", Builtin::OfMachine(invoke_closure)),
+    (
+        "vm.builtin.ensure_zero_offset",
+        Builtin::Plain(ensure_zero_offset),
+    ),
+    (
+        "vm.builtin.invoke_closure",
+        Builtin::OfMachine(invoke_closure),
+    ),
     ("vm.builtin.make_closure", Builtin::Plain(make_closure)),
-    ("vm.builtin.make_prim_value", Builtin::Plain(make_prim_value)),
+    (
+        "vm.builtin.make_prim_value",
+        Builtin::Plain(make_prim_value),
+    ),
     ("vm.builtin.make_shape", Builtin::Plain(make_shape)),
     ("vm.builtin.make_tuple", Builtin::Plain(make_tuple)),
-    ("vm.builtin.match_prim_value", Builtin::Plain(match_prim_value)),
+    (
+        "vm.builtin.match_prim_value",
+        Builtin::Plain(match_prim_value),
+    ),
     ("vm.builtin.match_shape", Builtin::Plain(match_shape)),
     ("vm.builtin.memory_manager.clear", Builtin::Plain(clear)),
     ("vm.builtin.null_value", Builtin::Plain(null_value)),
     ("vm.builtin.read_if_cond", Builtin::Plain(read_if_cond)),
     ("vm.builtin.reshape", Builtin::Plain(reshape)),
     ("vm.builtin.shape_of", Builtin::Plain(shape_of)),
-    ("vm.builtin.tensor_to_shape", Builtin::Plain(tensor_to_shape)),
+    (
+        "vm.builtin.tensor_to_shape",
+        Builtin::Plain(tensor_to_shape),
+    ),
     ("vm.builtin.to_device", Builtin::Plain(to_device)),
     ("vm.builtin.tuple_getitem", Builtin::Plain(tuple_getitem)),
-    ("vm.builtin.tuple_reset_item", Builtin::Plain(tuple_reset_item)),
+    (
+        "vm.builtin.tuple_reset_item",
+        Builtin::Plain(tuple_reset_item),
+    ),
 ];
 
 /// Names of the builtins of this crate, sorted.
@@ -96,7 +138,9 @@ impl Builtin {
     pub(super) fn of(function: &Function) -> Option<Builtin> {
         let address = function.as_object().as_ptr();
         let all = INSTALLED.get()?;
-        let found = all.iter().find(|(own, _)| std::ptr::eq(own.as_object().as_ptr(), address));
+        let found = all
+            .iter()
+            .find(|(own, _)| std::ptr::eq(own.as_object().as_ptr(), address));
         found.map(|(_, builtin)| *builtin)
     }
 }
@@ -118,10 +162,15 @@ fn with_machine(args: &[AnyView<'_>], body: OfMachine) -> crate::function::Resul
     let handle = cast::<*mut c_void>(args.first().copied().unwrap_or(AnyView::none()))?;
     let known = {
         let alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        alive.as_ref().is_some_and(|known| known.contains(&(handle as usize)))
+        alive
+            .as_ref()
+            .is_some_and(|known| known.contains(&(handle as usize)))
     };
     if !known {
-        return Err(Error::new("RuntimeError", "the first argument is not a machine of this runtime"));
+        return Err(Error::new(
+            "RuntimeError",
+            "the first argument is not a machine of this runtime",
+        ));
     }
     // SAFETY: the address is that of a machine that is alive, and whoever passes the handle keeps it for the call.
     let machine = unsafe { &*handle.cast::<Machine>() };
@@ -140,7 +189,8 @@ fn int(args: &[AnyView<'_>], at: usize) -> Outcome<i64> {
 
 /// The text that a compiler puts behind the arguments for messages; empty when there is none.
 fn context(args: &[AnyView<'_>], at: usize) -> String {
-    cast::<String>(arg(args, at)).map_or_else(|_| String::new(), |text| text.trim_end().to_owned() + " ")
+    cast::<String>(arg(args, at))
+        .map_or_else(|_| String::new(), |text| text.trim_end().to_owned() + " ")
 }
 
 /// The description behind a tensor argument.
@@ -167,10 +217,19 @@ fn refuse<T>(rule: Rule, message: String) -> Outcome<T> {
 
 fn alloc_storage(machine: &Machine, args: &[AnyView<'_>]) -> Outcome {
     let [_, shape, place, dtype, rest @ ..] = args else {
-        return refuse(VM_31, "alloc_storage takes the machine, a shape, a device, a type".into());
+        return refuse(
+            VM_31,
+            "alloc_storage takes the machine, a shape, a device, a type".into(),
+        );
     };
     let Some(shape) = extents_of(*shape) else {
-        return refuse(VM_31, format!("the size of storage is a shape, not `{}`", key_of(shape.type_index())));
+        return refuse(
+            VM_31,
+            format!(
+                "the size of storage is a shape, not `{}`",
+                key_of(shape.type_index())
+            ),
+        );
     };
     let place = machine.place(cast::<i64>(*place)?)?;
     let dtype = memory::plain(cast::<DLDataType>(*dtype)?);
@@ -186,14 +245,29 @@ fn alloc_storage(machine: &Machine, args: &[AnyView<'_>]) -> Outcome {
 
 fn alloc_tensor(args: &[AnyView<'_>]) -> Outcome {
     let [storage, offset, shape, dtype, ..] = args else {
-        return refuse(super::VM_33, "alloc_tensor takes a storage, an offset, a shape, a type".into());
+        return refuse(
+            super::VM_33,
+            "alloc_tensor takes a storage, an offset, a shape, a type".into(),
+        );
     };
     let object = storage.as_object().filter(|object| object.is::<Storage>());
     let Some(object) = object else {
-        return refuse(super::VM_33, format!("a tensor is cut from storage, not from `{}`", key_of(storage.type_index())));
+        return refuse(
+            super::VM_33,
+            format!(
+                "a tensor is cut from storage, not from `{}`",
+                key_of(storage.type_index())
+            ),
+        );
     };
     let Some(shape) = extents_of(*shape) else {
-        return refuse(super::VM_33, format!("the shape of a tensor is a shape, not `{}`", key_of(shape.type_index())));
+        return refuse(
+            super::VM_33,
+            format!(
+                "the shape of a tensor is a shape, not `{}`",
+                key_of(shape.type_index())
+            ),
+        );
     };
     let (offset, dtype) = (cast::<i64>(*offset)?, cast::<DLDataType>(*dtype)?);
     // SAFETY: just checked to be a storage; the reference is counted for.
@@ -277,21 +351,42 @@ fn match_shape(args: &[AnyView<'_>]) -> Outcome {
         Some(dl) => extents(dl),
         None => match extents_of(*value) {
             Some(extents) => extents,
-            None => return refuse(VM_45, format!("{}has no shape: `{}`", context(args, args.len().wrapping_sub(1)), key_of(value.type_index()))),
+            None => {
+                return refuse(
+                    VM_45,
+                    format!(
+                        "{}has no shape: `{}`",
+                        context(args, args.len().wrapping_sub(1)),
+                        key_of(value.type_index())
+                    ),
+                );
+            }
         },
     };
     let row = heap(*row)?;
     let size = usize::try_from(cast::<i64>(*size)?).unwrap_or(usize::MAX);
     let Some(codes) = size.checked_mul(2).and_then(|count| rest.get(..count)) else {
-        return refuse(VM_45, format!("match_shape of {size} extents has too few codes"));
+        return refuse(
+            VM_45,
+            format!("match_shape of {size} extents has too few codes"),
+        );
     };
     let last = 3 + codes.len();
     if shape.len() != size {
-        return refuse(VM_45, format!("{}match_cast shape size mismatch: {} extents, expected {size}", context(args, last), shape.len()));
+        return refuse(
+            VM_45,
+            format!(
+                "{}match_cast shape size mismatch: {} extents, expected {size}",
+                context(args, last),
+                shape.len()
+            ),
+        );
     }
     for (at, (extent, pair)) in shape.iter().zip(codes.chunks_exact(2)).enumerate() {
         let pair = (cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
-        match_one(VM_45, *extent, row, pair, || format!("{}match_cast error, shape[{at}]", context(args, last)))?;
+        match_one(VM_45, *extent, row, pair, || {
+            format!("{}match_cast error, shape[{at}]", context(args, last))
+        })?;
     }
     Ok(Any::none())
 }
@@ -299,7 +394,9 @@ fn match_shape(args: &[AnyView<'_>]) -> Outcome {
 fn match_prim_value(args: &[AnyView<'_>]) -> Outcome {
     let row = heap(arg(args, 1))?;
     let pair = (int(args, 2)?, int(args, 3)?);
-    match_one(VM_47, int(args, 0)?, row, pair, || format!("{}match_cast error, the value", context(args, 4)))?;
+    match_one(VM_47, int(args, 0)?, row, pair, || {
+        format!("{}match_cast error, the value", context(args, 4))
+    })?;
     Ok(Any::none())
 }
 
@@ -320,9 +417,13 @@ fn make_shape(args: &[AnyView<'_>]) -> Outcome {
     let row = heap(*row)?;
     let size = usize::try_from(cast::<i64>(*size)?).unwrap_or(usize::MAX);
     let Some(codes) = size.checked_mul(2).and_then(|count| rest.get(..count)) else {
-        return refuse(VM_46, format!("make_shape of {size} extents has too few codes"));
+        return refuse(
+            VM_46,
+            format!("make_shape of {size} extents has too few codes"),
+        );
     };
-    let one = |pair: &[AnyView<'_>]| make_one(VM_46, row, cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
+    let one =
+        |pair: &[AnyView<'_>]| make_one(VM_46, row, cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
     if size <= 8 {
         let mut extents = [0i64; 8];
         for (extent, pair) in extents.iter_mut().zip(codes.chunks_exact(2)) {
@@ -342,7 +443,13 @@ fn make_prim_value(args: &[AnyView<'_>]) -> Outcome {
 // Checks of arguments.
 
 /// Whether `kept`, under a rule of this chapter, with the context argument in front of the message.
-fn check(rule: Rule, kept: bool, args: &[AnyView<'_>], at: usize, message: impl FnOnce() -> String) -> Outcome<()> {
+fn check(
+    rule: Rule,
+    kept: bool,
+    args: &[AnyView<'_>],
+    at: usize,
+    message: impl FnOnce() -> String,
+) -> Outcome<()> {
     if kept || rule.is_off() {
         return Ok(());
     }
@@ -357,16 +464,29 @@ fn check_tensor_info(args: &[AnyView<'_>]) -> Outcome {
         _ => (cast::<Option<DLDataType>>(arg(args, 2))?, 3),
     };
     let Some(dl) = tensor(arg(args, 0)) else {
-        check(VM_40, false, args, last, || format!("expect a Tensor but get {}", key_of(arg(args, 0).type_index())))?;
+        check(VM_40, false, args, last, || {
+            format!(
+                "expect a Tensor but get {}",
+                key_of(arg(args, 0).type_index())
+            )
+        })?;
         return Ok(Any::none());
     };
-    check(VM_40, rank == -1 || i64::from(dl.ndim) == rank, args, last, || {
-        format!("expect Tensor with ndim {rank} but get {}", dl.ndim)
-    })?;
+    check(
+        VM_40,
+        rank == -1 || i64::from(dl.ndim) == rank,
+        args,
+        last,
+        || format!("expect Tensor with ndim {rank} but get {}", dl.ndim),
+    )?;
     let same = dtype.is_none_or(|dtype| memory::plain(dtype) == memory::plain(dl.dtype));
     check(VM_40, same, args, last, || {
         let wanted = dtype.map(|dtype| memory::plain(dtype).to_string());
-        format!("expect Tensor with dtype {} but get {}", wanted.unwrap_or_default(), memory::plain(dl.dtype))
+        format!(
+            "expect Tensor with dtype {} but get {}",
+            wanted.unwrap_or_default(),
+            memory::plain(dl.dtype)
+        )
     })?;
     Ok(Any::none())
 }
@@ -374,7 +494,12 @@ fn check_tensor_info(args: &[AnyView<'_>]) -> Outcome {
 fn check_shape_info(args: &[AnyView<'_>]) -> Outcome {
     let rank = int(args, 1)?;
     let found = extents_of(arg(args, 0));
-    check(VM_41, found.is_some(), args, 2, || format!("expect a Shape but get {}", key_of(arg(args, 0).type_index())))?;
+    check(VM_41, found.is_some(), args, 2, || {
+        format!(
+            "expect a Shape but get {}",
+            key_of(arg(args, 0).type_index())
+        )
+    })?;
     let count = found.map_or(-1, |extents| extents.len() as i64);
     check(VM_41, rank == -1 || rank == count, args, 2, || {
         format!("expect Shape with ndim {rank} but get {count}")
@@ -385,7 +510,12 @@ fn check_shape_info(args: &[AnyView<'_>]) -> Outcome {
 fn check_tuple_info(args: &[AnyView<'_>]) -> Outcome {
     let size = int(args, 1)?;
     let found = sequence_of(arg(args, 0));
-    check(VM_42, found.is_some(), args, 2, || format!("expect a Tuple but get {}", key_of(arg(args, 0).type_index())))?;
+    check(VM_42, found.is_some(), args, 2, || {
+        format!(
+            "expect a Tuple but get {}",
+            key_of(arg(args, 0).type_index())
+        )
+    })?;
     let count = found.map_or(-1, |items| items.len() as i64);
     check(VM_42, size == count, args, 2, || {
         format!("expect a Tuple with {size} elements, but get a Tuple with {count} elements.")
@@ -404,7 +534,10 @@ fn check_prim_value_info(args: &[AnyView<'_>]) -> Outcome {
         _ => false,
     };
     check(VM_43, kept, args, 2, || {
-        format!("expect a value of {dtype} but get {}", key_of(value.type_index()))
+        format!(
+            "expect a value of {dtype} but get {}",
+            key_of(value.type_index())
+        )
     })?;
     Ok(Any::none())
 }
@@ -413,13 +546,23 @@ fn check_func_info(args: &[AnyView<'_>]) -> Outcome {
     let kept = arg(args, 0).as_object().is_some_and(|object| {
         object.type_index() == index::FUNCTION || Closure::matches(object.type_index())
     });
-    check(VM_44, kept, args, 1, || format!("expect a Function but get {}", key_of(arg(args, 0).type_index())))?;
+    check(VM_44, kept, args, 1, || {
+        format!(
+            "expect a Function but get {}",
+            key_of(arg(args, 0).type_index())
+        )
+    })?;
     Ok(Any::none())
 }
 
 fn check_string_info(args: &[AnyView<'_>]) -> Outcome {
     let kept = cast::<String>(arg(args, 0)).is_ok();
-    check(VM_43, kept, args, 1, || format!("expect a String but get {}", key_of(arg(args, 0).type_index())))?;
+    check(VM_43, kept, args, 1, || {
+        format!(
+            "expect a String but get {}",
+            key_of(arg(args, 0).type_index())
+        )
+    })?;
     Ok(Any::none())
 }
 
@@ -429,8 +572,17 @@ fn make_closure(args: &[AnyView<'_>]) -> Outcome {
     let Some((closure, rest)) = args.split_first() else {
         return refuse(VM_28, "make_closure takes a function and arguments".into());
     };
-    let Some(inner) = closure.as_object().and_then(|object| object.get::<Closure>()) else {
-        return refuse(VM_28, format!("a closure is made of a function of the executable, not of `{}`", key_of(closure.type_index())));
+    let Some(inner) = closure
+        .as_object()
+        .and_then(|object| object.get::<Closure>())
+    else {
+        return refuse(
+            VM_28,
+            format!(
+                "a closure is made of a function of the executable, not of `{}`",
+                key_of(closure.type_index())
+            ),
+        );
     };
     let last = rest.iter().map(|value| value.to_any()).collect();
     Ok(inner.bind(&inner.name, last, true).into())
@@ -438,17 +590,29 @@ fn make_closure(args: &[AnyView<'_>]) -> Outcome {
 
 fn invoke_closure(machine: &Machine, args: &[AnyView<'_>]) -> Outcome {
     let [_, closure, rest @ ..] = args else {
-        return refuse(super::VM_29, "invoke_closure takes the machine, a closure, its arguments".into());
+        return refuse(
+            super::VM_29,
+            "invoke_closure takes the machine, a closure, its arguments".into(),
+        );
     };
     machine.invoke(*closure, rest)
 }
 
 fn call_tir_dyn(args: &[AnyView<'_>]) -> Outcome {
     let [function, middle @ .., last] = args else {
-        return refuse(VM_54, "call_tir_dyn takes a function, its tensors, a shape".into());
+        return refuse(
+            VM_54,
+            "call_tir_dyn takes a function, its tensors, a shape".into(),
+        );
     };
     let Some(extents) = extents_of(*last) else {
-        return refuse(VM_54, format!("the last argument of call_tir_dyn is a shape, not `{}`", key_of(last.type_index())));
+        return refuse(
+            VM_54,
+            format!(
+                "the last argument of call_tir_dyn is a shape, not `{}`",
+                key_of(last.type_index())
+            ),
+        );
     };
     let function = cast::<Function>(*function)?;
     let mut all: Vec<AnyView<'_>> = middle.to_vec();
@@ -463,22 +627,48 @@ fn call_tir_dyn(args: &[AnyView<'_>]) -> Outcome {
 fn shape_of(args: &[AnyView<'_>]) -> Outcome {
     match tensor(arg(args, 0)) {
         Some(dl) if !VM_51.is_off() => Ok(Shape::new(extents(dl)).into()),
-        _ => refuse(VM_51, format!("only a tensor has a shape, not `{}`", key_of(arg(args, 0).type_index()))),
+        _ => refuse(
+            VM_51,
+            format!(
+                "only a tensor has a shape, not `{}`",
+                key_of(arg(args, 0).type_index())
+            ),
+        ),
     }
 }
 
 fn reshape(args: &[AnyView<'_>]) -> Outcome {
     let value = cast::<Tensor>(arg(args, 0))?;
     let Some(shape) = extents_of(arg(args, 1)) else {
-        return refuse(VM_50, format!("a tensor is reshaped to a shape, not to `{}`", key_of(arg(args, 1).type_index())));
+        return refuse(
+            VM_50,
+            format!(
+                "a tensor is reshaped to a shape, not to `{}`",
+                key_of(arg(args, 1).type_index())
+            ),
+        );
     };
     let dl = value.dl();
-    let bytes = |shape: &[i64]| crate::device::byte_size(shape, memory::plain(dl.dtype), crate::release::Release::LAST);
+    let bytes = |shape: &[i64]| {
+        crate::device::byte_size(
+            shape,
+            memory::plain(dl.dtype),
+            crate::release::Release::LAST,
+        )
+    };
     // SAFETY: descriptions have readable extents and strides.
     let compact = unsafe { dl.is_contiguous() };
-    let fits = bytes(shape).zip(bytes(extents(dl))).is_some_and(|(new, old)| new <= old);
+    let fits = bytes(shape)
+        .zip(bytes(extents(dl)))
+        .is_some_and(|(new, old)| new <= old);
     if !compact || !fits || VM_50.is_off() {
-        return refuse(VM_50, format!("a tensor of shape {:?} is not reshaped to {shape:?}", extents(dl)));
+        return refuse(
+            VM_50,
+            format!(
+                "a tensor of shape {:?} is not reshaped to {shape:?}",
+                extents(dl)
+            ),
+        );
     }
     let mut dims = shape.to_vec();
     let mut view = *dl;
@@ -520,20 +710,50 @@ fn integers(dl: &DLTensor) -> Outcome<Option<Vec<i64>>> {
     let signed = dl.dtype.code == 0;
     Ok(match dl.dtype.bits {
         // Booleans of every era take a byte each.
-        1 | 8 => Some(bytes.iter().map(|byte| if signed { i64::from(*byte as i8) } else { i64::from(*byte) }).collect()),
-        16 => Some(bytes.chunks_exact(2).map(|two| i64::from(i16::from_le_bytes([two[0], two[1]]))).collect()),
-        32 => Some(bytes.chunks_exact(4).map(|four| i64::from(i32::from_le_bytes([four[0], four[1], four[2], four[3]]))).collect()),
-        64 => Some(bytes.chunks_exact(8).map(|eight| i64::from_le_bytes(std::array::from_fn(|at| eight[at]))).collect()),
+        1 | 8 => Some(
+            bytes
+                .iter()
+                .map(|byte| {
+                    if signed {
+                        i64::from(*byte as i8)
+                    } else {
+                        i64::from(*byte)
+                    }
+                })
+                .collect(),
+        ),
+        16 => Some(
+            bytes
+                .chunks_exact(2)
+                .map(|two| i64::from(i16::from_le_bytes([two[0], two[1]])))
+                .collect(),
+        ),
+        32 => Some(
+            bytes
+                .chunks_exact(4)
+                .map(|four| i64::from(i32::from_le_bytes([four[0], four[1], four[2], four[3]])))
+                .collect(),
+        ),
+        64 => Some(
+            bytes
+                .chunks_exact(8)
+                .map(|eight| i64::from_le_bytes(std::array::from_fn(|at| eight[at])))
+                .collect(),
+        ),
         _ => None,
     })
 }
 
 fn tensor_to_shape(args: &[AnyView<'_>]) -> Outcome {
-    let found = tensor(arg(args, 0)).filter(|dl| dl.ndim == 1 && dl.dtype.code == 0 && dl.dtype.bits >= 16);
+    let found =
+        tensor(arg(args, 0)).filter(|dl| dl.ndim == 1 && dl.dtype.code == 0 && dl.dtype.bits >= 16);
     let read = found.map(integers).transpose()?.flatten();
     match read {
         Some(extents) if !VM_52.is_off() => Ok(Shape::new(&extents).into()),
-        _ => refuse(VM_52, "a shape is made of a row of int16, int32 or int64".into()),
+        _ => refuse(
+            VM_52,
+            "a shape is made of a row of int16, int32 or int64".into(),
+        ),
     }
 }
 
@@ -543,9 +763,19 @@ fn read_if_cond(args: &[AnyView<'_>]) -> Outcome {
         return Ok((value.as_raw().int() != 0).into());
     }
     let Some(dl) = tensor(value) else {
-        return refuse(VM_53, format!("a condition is a bool, an integer or a tensor, not `{}`", key_of(value.type_index())));
+        return refuse(
+            VM_53,
+            format!(
+                "a condition is a bool, an integer or a tensor, not `{}`",
+                key_of(value.type_index())
+            ),
+        );
     };
-    let plain = memory::device_of(dl) == Device::CPU && matches!((dl.dtype.code, dl.dtype.bits, dl.ndim), (0 | 1 | 6, 1 | 8, 0));
+    let plain = memory::device_of(dl) == Device::CPU
+        && matches!(
+            (dl.dtype.code, dl.dtype.bits, dl.ndim),
+            (0 | 1 | 6, 1 | 8, 0)
+        );
     if plain && !dl.data.is_null() && !VM_53.is_off() {
         // SAFETY: a scalar of one byte on the host.
         let byte = unsafe { dl.data.cast::<u8>().add(dl.byte_offset as usize).read() };
@@ -553,7 +783,13 @@ fn read_if_cond(args: &[AnyView<'_>]) -> Outcome {
     }
     match integers(dl)?.as_deref() {
         Some([first, ..]) if !VM_53.is_off() => Ok((*first != 0).into()),
-        _ => refuse(VM_53, format!("a condition is a tensor of integers with an element, not of {}", memory::plain(dl.dtype))),
+        _ => refuse(
+            VM_53,
+            format!(
+                "a condition is a tensor of integers with an element, not of {}",
+                memory::plain(dl.dtype)
+            ),
+        ),
     }
 }
 
@@ -582,7 +818,12 @@ fn tuple_getitem(args: &[AnyView<'_>]) -> Outcome {
         Some(value) if !VM_49.is_off() => Ok(value.clone()),
         _ => {
             let count = items.map_or(0, <[Any]>::len);
-            Err(VM_49.refused(Kind::Missing, format!("there is no element {at} in a tuple of {count}")).into())
+            Err(VM_49
+                .refused(
+                    Kind::Missing,
+                    format!("there is no element {at} in a tuple of {count}"),
+                )
+                .into())
         }
     }
 }
@@ -594,7 +835,12 @@ fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
     let found = items.and_then(|items| items.get(usize::try_from(at).ok()?));
     let Some(found) = found else {
         let count = items.map_or(0, <[Any]>::len);
-        return Err(VM_49.refused(Kind::Missing, format!("there is no element {at} in a tuple of {count}")).into());
+        return Err(VM_49
+            .refused(
+                Kind::Missing,
+                format!("there is no element {at} in a tuple of {count}"),
+            )
+            .into());
     };
     // SAFETY: the cell is an owned value of the tuple. That a tuple changes while others hold it is what the compiler asks
     // for; it is the only writer, on the thread that runs the function.

@@ -26,7 +26,8 @@ unsafe impl Object for Closure {
     fn type_index() -> i32 {
         static INDEX: OnceLock<i32> = OnceLock::new();
         *INDEX.get_or_init(|| {
-            crate::value::types::register("relax.vm.Closure", index::OBJECT).unwrap_or(index::OBJECT)
+            crate::value::types::register("relax.vm.Closure", index::OBJECT)
+                .unwrap_or(index::OBJECT)
         })
     }
 
@@ -40,7 +41,13 @@ impl Closure {
         Closure::make(loaded, function, name, Vec::new(), true)
     }
 
-    fn make(loaded: &Arc<Loaded>, function: usize, name: &str, last: Vec<Any>, returns: bool) -> Ref<Closure> {
+    fn make(
+        loaded: &Arc<Loaded>,
+        function: usize,
+        name: &str,
+        last: Vec<Any>,
+        returns: bool,
+    ) -> Ref<Closure> {
         unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
         Ref::new(Closure {
             header: Header::new(index::OBJECT, nothing),
@@ -68,8 +75,11 @@ impl Closure {
         let result = if self.last.is_empty() || VM_28.is_off() {
             machine.run(self.function, args)?
         } else {
-            let all: Vec<AnyView<'_>> =
-                args.iter().copied().chain(self.last.iter().map(Any::view)).collect();
+            let all: Vec<AnyView<'_>> = args
+                .iter()
+                .copied()
+                .chain(self.last.iter().map(Any::view))
+                .collect();
             machine.run(self.function, &all)?
         };
         Ok(if self.returns { result } else { Any::none() })

@@ -1,7 +1,9 @@
 //! The executable, held to what the machine relies on beyond chapter payload.
 
 use super::{VM_01, VM_02, VM_03, VM_04, VM_05};
-use crate::payload::relax_vm::{self, Function, FunctionKind, Instruction, VM_REGISTER, VOID_REGISTER};
+use crate::payload::relax_vm::{
+    self, Function, FunctionKind, Instruction, VM_REGISTER, VOID_REGISTER,
+};
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::Cursor;
@@ -69,11 +71,17 @@ pub(super) fn range(function: &Function<'_>) -> std::ops::Range<usize> {
 
 /// Byte offset of instruction `index`.
 fn offset(code: &relax_vm::Executable<'_>, index: usize) -> u64 {
-    let word = code.offsets.get(index).and_then(|at| usize::try_from(at).ok());
+    let word = code
+        .offsets
+        .get(index)
+        .and_then(|at| usize::try_from(at).ok());
     code.words.offset_of(word.unwrap_or(0))
 }
 
-fn check_function(code: &relax_vm::Executable<'_>, function: &Function<'_>) -> Result<(), Violation> {
+fn check_function(
+    code: &relax_vm::Executable<'_>,
+    function: &Function<'_>,
+) -> Result<(), Violation> {
     let range = range(function);
     let first = offset(code, range.start);
     let named = i64::try_from(function.params.len()).unwrap_or(i64::MAX);
@@ -92,7 +100,10 @@ fn check_function(code: &relax_vm::Executable<'_>, function: &Function<'_>) -> R
         None => false,
     };
     VM_01.require(ends, last.map_or(first, |last| offset(code, last)), || {
-        format!("function `{}` runs off its end: its last instruction is neither ret nor goto", function.name)
+        format!(
+            "function `{}` runs off its end: its last instruction is neither ret nor goto",
+            function.name
+        )
     })?;
     for index in range {
         check_instruction(code, function, index)?;
@@ -135,7 +146,9 @@ fn check_instruction(
             operands,
             ..
         } => {
-            let callee = usize::try_from(callee).ok().and_then(|at| code.functions.get(at));
+            let callee = usize::try_from(callee)
+                .ok()
+                .and_then(|at| code.functions.get(at));
             let Some(callee) = callee.filter(|callee| callee.kind != FunctionKind::Packed) else {
                 return Ok(());
             };

@@ -36,9 +36,9 @@ impl Fault {
     #[cold]
     pub(super) fn at(mut self, function: &str, instruction: usize, text: &str) -> Fault {
         if self.0.places.len() < PLACES {
-            self.0
-                .places
-                .push(format!("  in VM function `{function}`, instruction {instruction}: {text}"));
+            self.0.places.push(format!(
+                "  in VM function `{function}`, instruction {instruction}: {text}"
+            ));
         }
         self
     }

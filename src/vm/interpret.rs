@@ -145,18 +145,20 @@ impl Code {
                 let first = self.operands.len() as u32;
                 let count = operands.len() as u32;
                 let cell = |list: &[Any], at: i64| {
-                    list.get(at as usize).map_or(RawAny::NONE, |value| *value.as_raw())
+                    list.get(at as usize)
+                        .map_or(RawAny::NONE, |value| *value.as_raw())
                 };
-                self.operands.extend(operands.into_iter().map(|operand| match operand {
-                    relax_vm::Operand::Register(VM_REGISTER) => Operand::Machine,
-                    relax_vm::Operand::Register(VOID_REGISTER) => Operand::Fixed(RawAny::NONE),
-                    relax_vm::Operand::Register(register) => Operand::Register(register as u32),
-                    relax_vm::Operand::Immediate(value) => {
-                        Operand::Fixed(*AnyView::from(value).as_raw())
-                    }
-                    relax_vm::Operand::Constant(at) => Operand::Fixed(cell(constants, at)),
-                    relax_vm::Operand::Function(at) => Operand::Fixed(cell(functions, at)),
-                }));
+                self.operands
+                    .extend(operands.into_iter().map(|operand| match operand {
+                        relax_vm::Operand::Register(VM_REGISTER) => Operand::Machine,
+                        relax_vm::Operand::Register(VOID_REGISTER) => Operand::Fixed(RawAny::NONE),
+                        relax_vm::Operand::Register(register) => Operand::Register(register as u32),
+                        relax_vm::Operand::Immediate(value) => {
+                            Operand::Fixed(*AnyView::from(value).as_raw())
+                        }
+                        relax_vm::Operand::Constant(at) => Operand::Fixed(cell(constants, at)),
+                        relax_vm::Operand::Function(at) => Operand::Fixed(cell(functions, at)),
+                    }));
                 if VM_20.is_off() {
                     self.operands[first as usize..].reverse();
                 }
@@ -224,7 +226,9 @@ impl Machine {
         }
         let _depth = Depth::enter()?;
         let mut frame = self.frames().pop().unwrap_or_default();
-        frame.registers.resize_with(frames.registers as usize, Any::none);
+        frame
+            .registers
+            .resize_with(frames.registers as usize, Any::none);
         for (register, argument) in frame.registers.iter_mut().zip(args) {
             *register = argument.to_any();
         }
@@ -266,9 +270,8 @@ impl Machine {
                     }
                     // SAFETY: every cell is borrowed from a register of this frame, which stays as it is during the
                     // call, or from the machine; the list is not touched before the call is over.
-                    let args = unsafe {
-                        AnyView::slice(frame.arguments.as_ptr(), frame.arguments.len())
-                    };
+                    let args =
+                        unsafe { AnyView::slice(frame.arguments.as_ptr(), frame.arguments.len()) };
                     let callee = *callee as usize;
                     let result = if watched {
                         self.call_watched(function, at, callee, args)
@@ -396,6 +399,9 @@ impl Machine {
 fn wrong_condition(type_index: i32) -> Fault {
     let key = crate::value::types::key_of(type_index);
     VM_21
-        .refused(Kind::Type, format!("a condition is a bool or an integer, not `{key}`"))
+        .refused(
+            Kind::Type,
+            format!("a condition is a bool or an integer, not `{key}`"),
+        )
         .into()
 }

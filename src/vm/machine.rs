@@ -60,7 +60,9 @@ impl VirtualMachine {
     /// The first device holds constants; the host is added behind the others when it is not among them.
     pub fn of(module: &Module, devices: &[Device]) -> Result<VirtualMachine, Error> {
         let all = module.walk();
-        let found = all.iter().find_map(|module| Some((module, super::module::loaded_of(module)?)));
+        let found = all
+            .iter()
+            .find_map(|module| Some((module, super::module::loaded_of(module)?)));
         let Some((executable, loaded)) = found else {
             let kinds: Vec<String> = all.iter().map(Module::kind).collect();
             let message = format!(
@@ -86,7 +88,10 @@ impl VirtualMachine {
             .iter()
             .map(|device| (*device, AllocatorKind::Pooled))
             .collect();
-        if !devices.iter().any(|(device, _)| device.kind == Device::CPU.kind) {
+        if !devices
+            .iter()
+            .any(|(device, _)| device.kind == Device::CPU.kind)
+        {
             devices.push((Device::CPU, AllocatorKind::Pooled));
         }
         VirtualMachine::with_allocators(loaded, imports, &devices)
@@ -99,10 +104,14 @@ impl VirtualMachine {
         devices: &[(Device, AllocatorKind)],
     ) -> Result<VirtualMachine, Fault> {
         builtin::install();
-        let places = devices.iter().map(|(device, kind)| Place::new(*device, *kind));
+        let places = devices
+            .iter()
+            .map(|(device, kind)| Place::new(*device, *kind));
         let places: Vec<Place> = places.collect::<Result<_, Fault>>()?;
         if places.is_empty() {
-            return Err(VM_10.refused(Kind::Missing, "a machine needs a device").into());
+            return Err(VM_10
+                .refused(Kind::Missing, "a machine needs a device")
+                .into());
         }
         let functions = resolve(&loaded, &imports)?;
         let callees = functions
@@ -139,7 +148,11 @@ impl VirtualMachine {
     pub fn parameters(&self, function: &str) -> Result<Vec<&str>, Fault> {
         let index = self.0.index(function)?;
         let code = self.0.loaded.executable().code();
-        Ok(code.functions[index].params.iter().map(|name| &**name).collect())
+        Ok(code.functions[index]
+            .params
+            .iter()
+            .map(|name| &**name)
+            .collect())
     }
 
     /// Calls the function, or what was saved under that name (VM-64).
@@ -249,7 +262,10 @@ fn find(name: &str, imports: &[Module]) -> Result<Option<Function>, Fault> {
 }
 
 fn callee(index: usize, value: &Any) -> Callee {
-    let function = value.as_object().cloned().and_then(|object| Function::from_object(object).ok());
+    let function = value
+        .as_object()
+        .cloned()
+        .and_then(|object| Function::from_object(object).ok());
     match function {
         None => Callee::Vm(index),
         Some(function) => match Builtin::of(&function) {
@@ -335,7 +351,9 @@ impl Machine {
         let count = self.places.len();
         let found = match index {
             -1 if !VM_14.is_off() => self.places.last(),
-            index => usize::try_from(index).ok().and_then(|index| self.places.get(index)),
+            index => usize::try_from(index)
+                .ok()
+                .and_then(|index| self.places.get(index)),
         };
         found.ok_or_else(|| {
             let message = format!("the machine has no device {index}, it has {count}");
@@ -345,10 +363,17 @@ impl Machine {
 
     /// The host's place, where shape heaps are.
     pub(super) fn host(&self) -> Result<&Place, Fault> {
-        let host = self.places.iter().rev().find(|place| place.device.kind == Device::CPU.kind);
+        let host = self
+            .places
+            .iter()
+            .rev()
+            .find(|place| place.device.kind == Device::CPU.kind);
         host.ok_or_else(|| {
             VM_14
-                .refused(Kind::Missing, "the machine has no host device: give it the CPU behind the others")
+                .refused(
+                    Kind::Missing,
+                    "the machine has no host device: give it the CPU behind the others",
+                )
                 .into()
         })
     }
@@ -378,8 +403,12 @@ impl Machine {
             .function(name)
             .filter(|index| code.functions[*index].kind != FunctionKind::Packed);
         index.ok_or_else(|| {
-            let known: Vec<&str> =
-                self.loaded.executable().functions().map(|function| &*function.name).collect();
+            let known: Vec<&str> = self
+                .loaded
+                .executable()
+                .functions()
+                .map(|function| &*function.name)
+                .collect();
             let message = format!("Unknown function: {name}; there are {}", known.join(", "));
             VM_61.refused(Kind::Missing, message).into()
         })
@@ -393,9 +422,13 @@ impl Machine {
         }
         let index = self.index(name)?;
         let value = self.functions[index].as_object().cloned();
-        value.and_then(|object| object.downcast::<Closure>().ok()).ok_or_else(|| {
-            VM_61.refused(Kind::Missing, format!("Unknown function: {name}")).into()
-        })
+        value
+            .and_then(|object| object.downcast::<Closure>().ok())
+            .ok_or_else(|| {
+                VM_61
+                    .refused(Kind::Missing, format!("Unknown function: {name}"))
+                    .into()
+            })
     }
 
     /// Whether there is a function or a saved closure of this name.
@@ -419,7 +452,8 @@ impl Machine {
     pub(super) fn invoke_stateful(&self, name: &str) -> Result<(), Fault> {
         let index = self.index(name)?;
         let Some(inputs) = self.state().inputs.get(name).cloned() else {
-            let message = format!("No inputs set for stateful call of {name}; use `set_input` first.");
+            let message =
+                format!("No inputs set for stateful call of {name}; use `set_input` first.");
             return Err(VM_62.refused(Kind::Missing, message).into());
         };
         let views: Vec<AnyView<'_>> = inputs.iter().map(Any::view).collect();
@@ -431,15 +465,20 @@ impl Machine {
     /// The kept result of `name`, or a part of it: each of `path` is an index into a tuple (VM-63).
     pub(super) fn output(&self, name: &str, path: &[AnyView<'_>]) -> Result<Any, Fault> {
         let Some(mut value) = self.state().outputs.get(name).cloned() else {
-            let message =
-                format!("No output saved for call of \"{name}\"; use `invoke_stateful` to call it first.");
+            let message = format!(
+                "No output saved for call of \"{name}\"; use `invoke_stateful` to call it first."
+            );
             return Err(VM_63.refused(Kind::Missing, message).into());
         };
         for step in path {
             let at = crate::value::cast::<i64>(*step)?;
-            let next = sequence_of(value.view()).and_then(|items| items.get(usize::try_from(at).ok()?).cloned());
+            let next = sequence_of(value.view())
+                .and_then(|items| items.get(usize::try_from(at).ok()?).cloned());
             value = next.ok_or_else(|| {
-                VM_63.refused(Kind::Missing, format!("the output of `{name}` has no element {at} there"))
+                VM_63.refused(
+                    Kind::Missing,
+                    format!("the output of `{name}` has no element {at} there"),
+                )
             })?;
         }
         Ok(value)
@@ -467,10 +506,14 @@ impl Machine {
     }
 
     fn watch(&self, change: impl FnOnce(&mut Watchers)) {
-        let mut watchers = self.watchers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut watchers = self
+            .watchers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         change(&mut watchers);
         let any = watchers.observer.is_some() || watchers.instrument.is_some();
-        self.watched.store(any, std::sync::atomic::Ordering::Release);
+        self.watched
+            .store(any, std::sync::atomic::Ordering::Release);
     }
 
     pub(super) fn is_watched(&self) -> bool {
@@ -478,7 +521,11 @@ impl Machine {
     }
 
     pub(super) fn watchers(&self) -> (Option<Observer>, Option<Function>) {
-        let watchers = self.watchers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let watchers = self
+            .watchers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         (watchers.observer, watchers.instrument)
     }
 }
@@ -486,8 +533,10 @@ impl Machine {
 /// `value` with every tensor on the device of `place`: those elsewhere and borrowed ones are copied, through tuples.
 fn on_device(value: AnyView<'_>, place: &Place) -> Result<Any, Fault> {
     if let Some(items) = sequence_of(value) {
-        let items: Result<Vec<Any>, Fault> =
-            items.iter().map(|item| on_device(item.view(), place)).collect();
+        let items: Result<Vec<Any>, Fault> = items
+            .iter()
+            .map(|item| on_device(item.view(), place))
+            .collect();
         return Ok(items?.into_iter().collect::<crate::object::Array>().into());
     }
     if !matches!(value.type_index(), index::TENSOR | index::DLTENSOR_PTR) {

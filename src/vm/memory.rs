@@ -92,7 +92,10 @@ impl Allocator {
             return Ok((self.from_device(nbytes, hint)?, nbytes));
         };
         let unit = if VM_32.is_off() { 1 } else { PAGE };
-        let nbytes = nbytes.max(1).checked_next_multiple_of(unit).unwrap_or(usize::MAX);
+        let nbytes = nbytes
+            .max(1)
+            .checked_next_multiple_of(unit)
+            .unwrap_or(usize::MAX);
         if let Some(space) = lists.get_mut(&nbytes).and_then(Vec::pop) {
             return Ok((space, nbytes));
         }
@@ -122,7 +125,9 @@ impl Allocator {
 
     /// Gives what the pool keeps back to the device.
     fn clear(&self) {
-        let Some(mut lists) = self.free_lists() else { return };
+        let Some(mut lists) = self.free_lists() else {
+            return;
+        };
         for space in lists.drain().flat_map(|(_, spaces)| spaces) {
             // SAFETY: taken from this device; only unused memory is in the lists.
             let _ = unsafe { self.api.free(self.device, space) };
@@ -178,13 +183,18 @@ impl Storage {
         scope: &str,
     ) -> Result<Ref<Storage>, Fault> {
         let nbytes = byte_size(shape, dtype, Release::LAST).ok_or_else(|| {
-            VM_31.refused(Kind::Limit, format!("storage of shape {shape:?} has no size"))
+            VM_31.refused(
+                Kind::Limit,
+                format!("storage of shape {shape:?} has no size"),
+            )
         })?;
         let flat = matches!(scope, "" | "global");
         let (space, nbytes) = if flat {
             place.allocator.take(nbytes, dtype)?
         } else {
-            let space = place.api.alloc_scoped(place.device, shape, dtype, Some(scope))?;
+            let space = place
+                .api
+                .alloc_scoped(place.device, shape, dtype, Some(scope))?;
             (space, nbytes)
         };
         Ok(Ref::new(Storage {
@@ -217,7 +227,9 @@ impl Storage {
     ) -> Result<Any, Fault> {
         let needed = byte_size(shape, plain(dtype), Release::LAST);
         let start = usize::try_from(offset).ok();
-        let end = start.zip(needed).and_then(|(start, needed)| start.checked_add(needed));
+        let end = start
+            .zip(needed)
+            .and_then(|(start, needed)| start.checked_add(needed));
         let (Some(start), true) = (start, end.is_some_and(|end| end <= this.nbytes)) else {
             return Err(outside(offset, shape, dtype, this.nbytes));
         };
@@ -233,15 +245,19 @@ impl Storage {
             device_type: this.device.kind,
             device_id: this.device.id,
         };
-        Ok(InStorage::new(this.clone(), DLTensor {
-            data,
-            device,
-            ndim: shape.len() as i32,
-            dtype,
-            shape: std::ptr::null_mut(),
-            strides: std::ptr::null_mut(),
-            byte_offset,
-        }, shape))
+        Ok(InStorage::new(
+            this.clone(),
+            DLTensor {
+                data,
+                device,
+                ndim: shape.len() as i32,
+                dtype,
+                shape: std::ptr::null_mut(),
+                strides: std::ptr::null_mut(),
+                byte_offset,
+            },
+            shape,
+        ))
     }
 }
 
@@ -317,13 +333,22 @@ impl InStorage {
 }
 
 /// A fresh tensor of its own on `place`, not from the pool: what lives as long as the machine.
-pub(super) fn lasting(place: &Place, shape: &[i64], dtype: DLDataType, scope: &str) -> Result<Any, Fault> {
+pub(super) fn lasting(
+    place: &Place,
+    shape: &[i64],
+    dtype: DLDataType,
+    scope: &str,
+) -> Result<Any, Fault> {
     let whole = byte_size(shape, plain(dtype), Release::LAST).unwrap_or(usize::MAX);
     let flat = matches!(scope, "" | "global");
     let space = if flat {
-        place.api.alloc(place.device, whole, ALIGNMENT, plain(dtype))?
+        place
+            .api
+            .alloc(place.device, whole, ALIGNMENT, plain(dtype))?
     } else {
-        place.api.alloc_scoped(place.device, shape, plain(dtype), Some(scope))?
+        place
+            .api
+            .alloc_scoped(place.device, shape, plain(dtype), Some(scope))?
     };
     let storage = Ref::new(Storage {
         header: Header::new(index::OBJECT, nothing),
@@ -362,7 +387,11 @@ pub(super) fn packed(dtype: Dtype) -> DLDataType {
 pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Fault> {
     // SAFETY: descriptions have readable extents and strides.
     let (source, target) = unsafe { (reference(from), reference(to)) };
-    let busy = if source.device.kind == Device::CPU.kind { target.device } else { source.device };
+    let busy = if source.device.kind == Device::CPU.kind {
+        target.device
+    } else {
+        source.device
+    };
     let api = Manager::global().api(busy.kind)?;
     let stream = api.current_stream(busy);
     // SAFETY: says the caller.

@@ -29,9 +29,17 @@ pub fn install() {
             })
         };
         for kind in ["relax.Executable", "relax.VMExecutable"] {
-            let _ = registry::register(&format!("ffi.Module.load_from_file.{kind}"), from_file(kind), false);
+            let _ = registry::register(
+                &format!("ffi.Module.load_from_file.{kind}"),
+                from_file(kind),
+                false,
+            );
         }
-        let _ = registry::register("relax.ExecutableLoadFromFile", from_file("relax.VMExecutable"), false);
+        let _ = registry::register(
+            "relax.ExecutableLoadFromFile",
+            from_file("relax.VMExecutable"),
+            false,
+        );
     });
 }
 
@@ -50,7 +58,7 @@ fn module_of(loaded: Loaded, kind: &str) -> Module {
 /// The executable behind a module of this chapter.
 pub(super) fn loaded_of(module: &Module) -> Option<Arc<Loaded>> {
     let kind = module.implementation()?;
-        let kind: &dyn std::any::Any = kind;
+    let kind: &dyn std::any::Any = kind;
     Some(Arc::clone(&kind.downcast_ref::<ExecutableModule>()?.loaded))
 }
 
@@ -70,9 +78,13 @@ impl Kind for ExecutableModule {
         let module = module.clone();
         Ok(Some(match name {
             "stats" => Function::from_packed(move |_| Ok(loaded.executable().stats().into())),
-            "as_text" => Function::from_packed(move |_| Ok(loaded.executable().disassemble().into())),
+            "as_text" => {
+                Function::from_packed(move |_| Ok(loaded.executable().disassemble().into()))
+            }
             "has_function" => Function::from_packed(move |args| {
-                let [name] = args else { return Err(wrong_count("has_function", "a name")) };
+                let [name] = args else {
+                    return Err(wrong_count("has_function", "a name"));
+                };
                 Ok(loaded.function(&String::try_from(*name)?).is_some().into())
             }),
             "vm_load_executable" => Function::from_packed(move |_| {
@@ -110,14 +122,22 @@ impl MachineModule {
 
     fn machine(&self) -> std::result::Result<&VirtualMachine, Fault> {
         self.machine.get().ok_or_else(|| {
-            Error::new("RuntimeError", "the machine has no devices yet: call vm_initialization first").into()
+            Error::new(
+                "RuntimeError",
+                "the machine has no devices yet: call vm_initialization first",
+            )
+            .into()
         })
     }
 
     /// Triplets of device type, device id and allocator (VM-30).
     fn initialize(&self, args: &[AnyView<'_>]) -> std::result::Result<Any, Fault> {
         let devices = triplets(args)?;
-        let machine = VirtualMachine::with_allocators(Arc::clone(&self.loaded), self.imports.clone(), &devices)?;
+        let machine = VirtualMachine::with_allocators(
+            Arc::clone(&self.loaded),
+            self.imports.clone(),
+            &devices,
+        )?;
         if self.machine.set(machine).is_err() {
             return Err(Error::new("RuntimeError", "the machine has its devices already").into());
         }
@@ -154,21 +174,28 @@ impl Kind for MachineModule {
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
         let alive = module.clone();
         if name == "vm_initialization" {
-            return Ok(Some(Function::from_packed(move |args| match MachineModule::of(&alive) {
-                Some(own) => Ok(own.initialize(args)?),
-                None => Ok(Any::none()),
-            })));
+            return Ok(Some(Function::from_packed(
+                move |args| match MachineModule::of(&alive) {
+                    Some(own) => Ok(own.initialize(args)?),
+                    None => Ok(Any::none()),
+                },
+            )));
         }
         if let Some(method) = method(name) {
-            return Ok(Some(Function::from_packed(move |args| match MachineModule::of(&alive) {
-                Some(own) => Ok(method(own.machine()?, args)?),
-                None => Ok(Any::none()),
-            })));
+            return Ok(Some(Function::from_packed(
+                move |args| match MachineModule::of(&alive) {
+                    Some(own) => Ok(method(own.machine()?, args)?),
+                    None => Ok(Any::none()),
+                },
+            )));
         }
         let Some(machine) = self.machine.get().cloned() else {
             let known = self.loaded.function(name).is_some();
             return match known {
-                true => Err(self.machine().err().map_or_else(|| wrong_count(name, ""), Error::from)),
+                true => Err(self
+                    .machine()
+                    .err()
+                    .map_or_else(|| wrong_count(name, ""), Error::from)),
                 false => Ok(None),
             };
         };
@@ -193,7 +220,11 @@ fn method(name: &str) -> Option<Method> {
         "set_input_with_param_module" => |vm, args| {
             let (name, args) = named("set_input_with_param_module", args)?;
             let Some((last, first)) = args.split_last() else {
-                return Err(wrong_count("set_input_with_param_module", "a module as the last argument").into());
+                return Err(wrong_count(
+                    "set_input_with_param_module",
+                    "a module as the last argument",
+                )
+                .into());
             };
             let params = cast::<Module>(*last)?.require("get_params")?.call(&[])?;
             let mut all = first.to_vec();
@@ -239,7 +270,11 @@ fn method(name: &str) -> Option<Method> {
         },
         "save_function" => |vm, args| {
             let [name, save_as, returns, args @ ..] = args else {
-                return Err(wrong_count("save_function", "a function, a name, whether to return, arguments").into());
+                return Err(wrong_count(
+                    "save_function",
+                    "a function, a name, whether to return, arguments",
+                )
+                .into());
             };
             let (name, save_as) = (cast::<String>(*name)?, cast::<String>(*save_as)?);
             vm.0.save(&name, &save_as, cast::<bool>(*returns)?, args)?;
@@ -253,7 +288,11 @@ fn method(name: &str) -> Option<Method> {
         },
         "set_instrument" => |vm, args| {
             let Some((first, rest)) = args.split_first() else {
-                return Err(wrong_count("set_instrument", "a function or the name of one that makes it").into());
+                return Err(wrong_count(
+                    "set_instrument",
+                    "a function or the name of one that makes it",
+                )
+                .into());
             };
             let instrument = match cast::<Function>(*first) {
                 Ok(function) => Some(function),
@@ -287,9 +326,16 @@ fn wrong_count(method: &str, wanted: &str) -> Error {
 
 impl super::machine::Machine {
     /// Calls a closure or a plain function (VM-29).
-    pub(super) fn invoke(&self, closure: AnyView<'_>, args: &[AnyView<'_>]) -> std::result::Result<Any, Fault> {
+    pub(super) fn invoke(
+        &self,
+        closure: AnyView<'_>,
+        args: &[AnyView<'_>],
+    ) -> std::result::Result<Any, Fault> {
         let object = closure.as_object().cloned();
-        if let Some(function) = object.clone().and_then(|object| Function::from_object(object).ok()) {
+        if let Some(function) = object
+            .clone()
+            .and_then(|object| Function::from_object(object).ok())
+        {
             return Ok(function.call(args)?);
         }
         match object.map(|object| object.downcast::<Closure>()) {

@@ -73,7 +73,9 @@ impl Executable<'_> {
         let functions = self.code().functions.iter().map(|function| {
             let params: Vec<&str> = function.params.iter().map(|name| &**name).collect();
             let lines: Vec<String> = match function.kind {
-                FunctionKind::Vm => range(function).map(|index| self.instruction_text(index)).collect(),
+                FunctionKind::Vm => range(function)
+                    .map(|index| self.instruction_text(index))
+                    .collect(),
                 _ => Vec::new(),
             };
             json!({
@@ -98,7 +100,12 @@ impl Executable<'_> {
 
     fn counts(&self) -> [(&'static str, u64); 6] {
         let code = self.code();
-        let of = |kind| code.functions.iter().filter(|function| function.kind == kind).count() as u64;
+        let of = |kind| {
+            code.functions
+                .iter()
+                .filter(|function| function.kind == kind)
+                .count() as u64
+        };
         let bytes = code.constants.iter().map(|constant| match constant {
             Constant::Tensor(record) => record.data().len() as u64,
             _ => 0,
@@ -115,19 +122,17 @@ impl Executable<'_> {
 
     /// Instruction `index` as text; empty when there is none.
     pub fn instruction_text(&self, index: usize) -> String {
-        let target = |offset: i64| {
-            i64::try_from(index)
-                .unwrap_or(0)
-                .saturating_add(offset)
-        };
+        let target = |offset: i64| i64::try_from(index).unwrap_or(0).saturating_add(offset);
         match self.code().instruction(index) {
             Ok(Instruction::Call {
                 destination,
                 function,
                 operands,
             }) => {
-                let operands: Vec<String> =
-                    operands.iter().map(|operand| self.operand_text(*operand)).collect();
+                let operands: Vec<String> = operands
+                    .iter()
+                    .map(|operand| self.operand_text(*operand))
+                    .collect();
                 let call = format!("{}({})", self.name_of(function), operands.join(", "));
                 match destination {
                     VOID_REGISTER => call,
@@ -168,7 +173,9 @@ impl Executable<'_> {
         let number = i64::try_from(index).unwrap_or(i64::MAX);
         let scopes = self.code().memory_scopes.as_deref().unwrap_or_default();
         let scope = scopes.iter().find(|(constant, _)| *constant == number);
-        let scope = scope.map(|(_, scope)| &**scope).filter(|scope| *scope != "global");
+        let scope = scope
+            .map(|(_, scope)| &**scope)
+            .filter(|scope| *scope != "global");
         match self.code().constants.get(index) {
             Some(Constant::Tensor(record)) => {
                 let mut text = format!(
