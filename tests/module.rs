@@ -372,3 +372,83 @@ fn header_code_and_library_have_the_same_functions() {
         assert!(exported.contains(name.as_str()), "{name} is not exported");
     }
 }
+
+/// Compiles and runs `examples/c/load.c`, and runs `examples/python/load.py`, against the library that this test was built with.
+#[test]
+fn the_c_and_python_examples_run() {
+    if !runs_here() {
+        return;
+    }
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let folder = std::env::current_exe()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .to_owned();
+    if !folder.join("libtvmspec.so").exists() {
+        println!("skipped, because {} has no libtvmspec.so", folder.display());
+        return;
+    }
+    let library = golden("host-0.8.so");
+    let said = |command: &mut std::process::Command| {
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "{text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        text
+    };
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("load");
+    let compiler = std::process::Command::new("cc")
+        .args(["-Wall", "-Werror", "-I"])
+        .arg(root.join("include"))
+        .arg(root.join("examples/c/load.c"))
+        .arg("-L")
+        .arg(&folder)
+        .args(["-ltvmspec", "-o"])
+        .arg(&program)
+        .status();
+    match compiler {
+        Ok(status) => {
+            assert!(status.success());
+            let text = said(
+                std::process::Command::new(&program)
+                    .arg(&library)
+                    .env("LD_LIBRARY_PATH", &folder),
+            );
+            assert!(
+                text.contains("twice(21) = 42") && text.contains("add1 = 1 2 3 4"),
+                "{text}"
+            );
+            assert!(
+                text.contains("twice(21, 21) fails: TypeError: twice takes one integer"),
+                "{text}"
+            );
+        }
+        Err(error) => println!("skipped the C example, because there is no compiler: {error}"),
+    }
+    let python = ["python3", "python"].into_iter().find(|name| {
+        std::process::Command::new(name)
+            .arg("--version")
+            .output()
+            .is_ok()
+    });
+    match python {
+        Some(python) => {
+            let text = said(
+                std::process::Command::new(python)
+                    .arg(root.join("examples/python/load.py"))
+                    .arg(folder.join("libtvmspec.so"))
+                    .arg(&library),
+            );
+            assert!(
+                text.contains("twice(21) = 42") && text.contains("add1 = [1.0, 2.0, 3.0, 4.0]"),
+                "{text}"
+            );
+        }
+        None => println!("skipped the Python example, because there is no Python"),
+    }
+}
