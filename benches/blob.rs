@@ -14,31 +14,51 @@ fn main() {
 /// A host library that imports `modules` modules of an unknown kind with 1 KiB each.
 fn blob(modules: usize) -> Vec<u8> {
     let payload = vec![0x5A; 1024];
-    let mut listed = vec![Module { kind: LIBRARY.into(), payload: None, offset: 0 }];
-    listed.extend((0..modules).map(|_| Module { kind: "acme".into(), payload: Some(Cow::Borrowed(&payload[..])), offset: 0 }));
+    let mut listed = vec![Module {
+        kind: LIBRARY.into(),
+        payload: None,
+        offset: 0,
+    }];
+    listed.extend((0..modules).map(|_| Module {
+        kind: "acme".into(),
+        payload: Some(Cow::Borrowed(&payload[..])),
+        offset: 0,
+    }));
     let count = modules as u64;
     let mut indptr = vec![count; modules + 2];
     indptr[0] = 0;
     let indices: Vec<u64> = (1..=count).collect();
     let tree = ImportTree::new(&indptr, &indices, &mut Findings::default()).unwrap();
-    Blob { layout: Layout::V0_22, modules: listed, tree: Some(tree) }.write().unwrap()
+    Blob {
+        layout: Layout::V0_22,
+        modules: listed,
+        tree: Some(tree),
+    }
+    .write()
+    .unwrap()
 }
 
 #[divan::bench(args = [1_000, 10_000, 100_000])]
 fn read(bencher: Bencher, modules: usize) {
     let bytes = blob(modules);
-    bencher.counter(BytesCount::of_slice(&bytes)).bench(|| Blob::read(&bytes, Layout::V0_22, &mut Findings::default()).unwrap());
+    bencher
+        .counter(BytesCount::of_slice(&bytes))
+        .bench(|| Blob::read(&bytes, Layout::V0_22, &mut Findings::default()).unwrap());
 }
 
 #[divan::bench(args = [1_000, 10_000, 100_000])]
 fn copy(bencher: Bencher, modules: usize) {
     let bytes = blob(modules);
-    bencher.counter(BytesCount::of_slice(&bytes)).bench(|| bytes.clone());
+    bencher
+        .counter(BytesCount::of_slice(&bytes))
+        .bench(|| bytes.clone());
 }
 
 #[divan::bench(args = [1_000, 10_000])]
 fn write(bencher: Bencher, modules: usize) {
     let bytes = blob(modules);
     let blob = Blob::read(&bytes, Layout::V0_22, &mut Findings::default()).unwrap();
-    bencher.counter(BytesCount::of_slice(&bytes)).bench(|| blob.write().unwrap());
+    bencher
+        .counter(BytesCount::of_slice(&bytes))
+        .bench(|| blob.write().unwrap());
 }
