@@ -33,6 +33,8 @@
 pub mod release;
 pub mod rule;
 
+/// The formats live together for their lints alone: what must never panic is not allowed the means.
+#[path = "."]
 #[forbid(unsafe_code)]
 #[deny(
     clippy::indexing_slicing,
@@ -44,59 +46,15 @@ pub mod rule;
     clippy::cast_possible_wrap,
     clippy::panic
 )]
-pub mod import_tree;
+mod formats {
+    pub mod blob;
+    pub mod import_tree;
+    pub mod payload;
+    pub mod tensor;
+    pub mod wire;
+}
+pub use formats::{blob, import_tree, payload, tensor, wire};
 
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
-pub mod payload;
-
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
-pub mod tensor;
-
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
-pub mod wire;
-
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
-pub mod blob;
 #[cfg(feature = "runtime")]
 pub mod module;
 

@@ -85,7 +85,7 @@ pub(super) fn blob(name: &str) -> Option<(&str, Layout)> {
 }
 
 /// The blob's symbol for a layout, without a prefix.
-pub(in crate::blob) const fn blob_symbol(layout: Layout) -> &'static str {
+pub(in super::super) const fn blob_symbol(layout: Layout) -> &'static str {
     match layout {
         Layout::V0_2 | Layout::V0_7 => "__tvm_dev_mblob",
         Layout::V0_21 => "__tvm_ffi_library_bin",
