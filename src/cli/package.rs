@@ -3,8 +3,8 @@
 use super::output::{self, Content};
 use super::{Error, Exit};
 use std::path::{Path, PathBuf};
-use tvmspec::blob::Blob;
 use tvmspec::blob::pack::{self, Naming, Shared, Target};
+use tvmspec::blob::{Blob, LIBRARY};
 use tvmspec::release::{Layout, Release};
 
 /// Where the library binary goes, and how it is named there.
@@ -54,6 +54,13 @@ impl Packaging {
                 output::write(&self.output, &object, Content::Binary)?;
             }
             Form::Shared => {
+                if self.with.is_empty() && blob.modules.iter().any(|module| module.kind == LIBRARY)
+                {
+                    eprintln!(
+                        "warning: {} has no host code: give the object files of `{LIBRARY}` by --with",
+                        self.output.display()
+                    );
+                }
                 let with = Shared {
                     inputs: self.with.clone(),
                     ..Shared::default()

@@ -5,6 +5,7 @@ use super::input::{Input, distance};
 use std::borrow::Cow;
 use tvmspec::blob::container::{self, Form, Part};
 use tvmspec::blob::{Blob, Partial, detect};
+use tvmspec::graph::{Graph, Plan};
 use tvmspec::payload::{self, relay_vm};
 use tvmspec::release::{Layout, Releases};
 use tvmspec::rule::{Finding, Findings, Violation};
@@ -127,6 +128,23 @@ pub(crate) fn units<'a>(
         }];
     }
     units
+}
+
+/// Graph JSON, held to the rules of its own chapter; `None` for any other form. Offsets are those of JSON values.
+pub(crate) fn graph(input: &Input, form: Form) -> Option<Reading> {
+    if form != Form::GraphJson {
+        return None;
+    }
+    let text = std::str::from_utf8(input.bytes()).ok()?;
+    let mut findings = Findings::default();
+    let broken = Graph::read(text, &mut findings)
+        .and_then(|graph| Plan::of(&graph))
+        .err();
+    Some(Reading {
+        spans: Vec::new(),
+        findings: findings.into_iter().collect(),
+        broken,
+    })
 }
 
 /// The whole input as the payload of a module of `kind`.

@@ -33,11 +33,12 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     match subject::open(&input) {
         Ok(file) => {
             let units = subject::units(&input, &file, args.layout);
+            let graph = subject::graph(&input, file.form);
             let of_tvm = file.parts.iter().any(|part| part.releases().is_some());
-            if units.is_empty() && !of_tvm {
+            if units.is_empty() && graph.is_none() && !of_tvm {
                 return Err(subject::nothing(&input, &file));
             }
-            if units.is_empty() {
+            if units.is_empty() && graph.is_none() {
                 report.text = format!(
                     "{} has no library binary: it imports no module\n",
                     input.name
@@ -50,6 +51,14 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
             };
             for finding in file.findings.as_slice() {
                 report.finding(&whole, finding);
+            }
+            if let Some(reading) = &graph {
+                for finding in &reading.findings {
+                    report.finding(&whole, finding);
+                }
+                if let Some(broken) = &reading.broken {
+                    report.violation(&whole, broken);
+                }
             }
             for unit in &units {
                 let mut reading = unit.judge();

@@ -236,6 +236,16 @@ pub(crate) fn reads(
             executable.version
         ));
     }
+    if payload
+        .and_then(Payload::relax_vm)
+        .is_some_and(|executable| executable.memory_scopes.is_some())
+        && release < Release::of(23)
+    {
+        return Err(
+            "its Relax VM code has the magic of 0.23 and later, with memory scopes, which is refused before"
+                .into(),
+        );
+    }
     if kind == "opencl" && form.name == "0.13" {
         return Err(format!(
             "it is the SPIR-V form of 0.13 to 0.23, which `{loader}` cannot read in any release"

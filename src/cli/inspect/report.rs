@@ -60,6 +60,19 @@ pub(super) fn report(input: &Input, layout: Option<Layout>) -> Result<(Value, St
         let summary = graph::summary(input.bytes());
         top.insert("graph".into(), summary.unwrap_or(Value::Null));
     }
+    if let Some(reading) = subject::graph(input, file.form) {
+        let findings: Vec<Value> = reading.findings.iter().map(finding).collect();
+        top.insert("findings".into(), findings.into());
+        if let Some(broken) = &reading.broken {
+            let place = Place {
+                name: &input.name,
+                bytes: input.bytes(),
+                spans: &[],
+            };
+            text.push_str(&format!("\n{}", place.violation(broken)));
+            top.insert("violation".into(), violation(broken));
+        }
+    }
     Ok((Value::Object(top), text))
 }
 
