@@ -42,13 +42,12 @@ impl DeviceApi for Mine {
 }
 
 fn main() {
+    // Under the type for external devices, and under a number of its own.
     manager::register("ext_dev", &Mine).expect("a new name");
-    let api = Manager::global()
-        .api(Device::ext_dev(0).kind)
-        .expect("just registered");
-    println!(
-        "{:?}",
-        api.attribute(Device::ext_dev(0), Attribute::DeviceName)
-    );
-    println!("{}", tvmspec::conformance::device::contract(api));
+    manager::register_number(40, "mine", &Mine).expect("a new number");
+    for device in [Device::ext_dev(0), Device::new(40, 0)] {
+        let api = Manager::global().api(device.kind).expect("just registered");
+        println!("{:?}: {:?}", device, api.attribute(device, Attribute::DeviceName));
+        println!("{}", tvmspec::conformance::device::contract_on(api, device));
+    }
 }

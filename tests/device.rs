@@ -116,3 +116,53 @@ fn vulkan_keeps_the_contract() {
     println!("{report}");
     assert!(report.holds(), "{report}");
 }
+
+/// A table is all that a device of C is; ours through one keeps the contract like a foreign one.
+#[test]
+fn a_device_behind_a_table_keeps_the_contract() {
+    use tvmspec::device::table::{self, DeviceTable};
+    let simulated: &'static Simulated = Box::leak(Box::new(Simulated::new(5)));
+    // A copy at another address is not known as ours, and is called as C would be.
+    let copied: &'static mut DeviceTable = Box::leak(Box::new(*table::of_api(simulated)));
+    // SAFETY: a whole table that lives for ever.
+    let api = unsafe { table::to_api(copied) }.expect("a table");
+    let report = contract(api);
+    println!("{report}");
+    assert!(report.holds(), "{report}");
+    let mut nonsense = [7u64; 32];
+    // SAFETY: eight bytes at least, and they are not the magic.
+    assert!(unsafe { table::to_api(nonsense.as_mut_ptr().cast()) }.is_none());
+}
+
+/// The example in C, against the header: compiled, linked with our library, and run.
+#[test]
+fn a_device_in_c_keeps_the_contract() {
+    use std::path::Path;
+    use std::process::Command;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // `cargo test` leaves the shared library beside the test; the one above it may be older.
+    let beside = std::env::current_exe().unwrap().with_file_name("libtvmspec.so");
+    let above = Path::new(env!("CARGO_BIN_EXE_tvmspec")).with_file_name("libtvmspec.so");
+    let Some(library) = [beside, above].into_iter().find(|library| library.exists()) else {
+        println!("a_device_in_c_keeps_the_contract: skipped, because the shared library was not built here");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("external_device");
+    let built = Command::new("cc")
+        .args(["-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&program)
+        .arg(format!("-I{}", root.join("include").display()))
+        .arg(root.join("examples/external_device.c"))
+        .arg(&library)
+        .status();
+    match built {
+        Ok(status) => assert!(status.success(), "the example does not compile"),
+        Err(why) => return println!("a_device_in_c_keeps_the_contract: skipped, because there is no C compiler: {why}"),
+    }
+    let folder = library.parent().unwrap();
+    let output = Command::new(&program).env("LD_LIBRARY_PATH", folder).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod extras;
+pub mod device;
 pub mod ffi;
 pub mod half;
 pub mod legacy;

@@ -6,6 +6,7 @@ use crate::device::error::refuse;
 use crate::device::{DEV_01, DEV_06, DEV_57, DEV_58, Device, Dtype, Result};
 use crate::release::Release;
 use crate::rule::Kind;
+use std::sync::{PoisonError, RwLock};
 
 /// Types from here on are remote: session `kind / 128 - 1` and the type there `kind % 128` (DEV-57).
 pub const REMOTE: i32 = 128;
@@ -52,6 +53,7 @@ pub fn name_in(kind: i32, release: Release) -> Result<&'static str> {
     match NAMES.iter().find(of_kind) {
         Some(_) if DEV_01.is_off() => Ok("cpu"),
         Some(name) => Ok(name.1),
+        None if added(kind, release).is_some() => Ok(added(kind, release).unwrap_or_default()),
         None if DEV_06.is_off() => Ok("unknown"),
         None => refuse(
             DEV_06,
@@ -61,8 +63,42 @@ pub fn name_in(kind: i32, release: Release) -> Result<&'static str> {
     }
 }
 
+/// Names that this process gave to numbers of its own. Up to 0.27 a name is compiled into the runtime.
+static ADDED: RwLock<Vec<(i32, &'static str)>> = RwLock::new(Vec::new());
+
+fn added(kind: i32, release: Release) -> Option<&'static str> {
+    if release != Release::LAST {
+        return None;
+    }
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    added.iter().find(|row| row.0 == kind).map(|row| row.1)
+}
+
+/// Gives `name` to a number that no release has: greater than 18 and below 128, or 5, 6 and 17, which are free again.
+///
+/// # Errors
+///
+/// DEV-06 where the number or the name is taken, or the number is out of range.
+pub fn add(kind: i32, name: &'static str) -> Result<()> {
+    let free = (0..REMOTE).contains(&kind) && kind > 0;
+    let taken = name_in(kind, Release::LAST).is_ok() || number_in(name, Release::LAST).is_some();
+    if !free || taken {
+        let message = format!("device type {kind} cannot be `{name}`: the number or the name is taken");
+        return refuse(DEV_06, Kind::Duplicate, message);
+    }
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    added.push((kind, name));
+    Ok(())
+}
+
 /// The number of `name` in `release`.
 pub fn number_in(name: &str, release: Release) -> Option<i32> {
+    if release == Release::LAST {
+        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(row) = added.iter().find(|row| row.1 == name) {
+            return Some(row.0);
+        }
+    }
     let at = release.minor();
     NAMES
         .iter()

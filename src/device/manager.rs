@@ -4,7 +4,7 @@
 //! and remembers the answer, never a miss.
 
 use crate::device::error::refuse;
-use crate::device::kind::{REMOTE, name_in};
+use crate::device::kind::{self, REMOTE, name_in};
 use crate::device::table::{self, DeviceTable};
 use crate::device::{
     Attribute, DEV_02, DEV_03, DEV_04, DEV_05, DEV_07, DEV_19, DEV_20, DEV_34, DEV_42, DEV_43,
@@ -213,6 +213,16 @@ pub fn register(
         ))
     });
     registry::register(&format!("device_api.{name}"), factory, true)
+}
+
+/// [`register`] under a number of its own, which becomes known by `name` in this process.
+pub fn register_number(
+    kind: i32,
+    name: &'static str,
+    api: &'static dyn DeviceApi,
+) -> std::result::Result<(), crate::function::Error> {
+    kind::add(kind, name)?;
+    register(name, api)
 }
 
 fn in_registry(name: &str) -> Option<Factory> {

@@ -1,7 +1,7 @@
 //! A device API as C sees it: a table of functions.
 //!
 //! The registry holds pointers. Upstream's point to a C++ object, whose layout is nobody's business but its compiler's;
-//! ours point to a [`DeviceTable`], which any language can fill. `include/tvmspec.h` declares it.
+//! ours point to a [`DeviceTable`], which any language can fill. `include/tvmspec_device.h` declares it.
 
 use crate::device::{
     Attribute, Copy, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
