@@ -47,7 +47,11 @@ fn main() {
     manager::register_number(40, "mine", &Mine).expect("a new number");
     for device in [Device::ext_dev(0), Device::new(40, 0)] {
         let api = Manager::global().api(device.kind).expect("just registered");
-        println!("{:?}: {:?}", device, api.attribute(device, Attribute::DeviceName));
+        println!(
+            "{:?}: {:?}",
+            device,
+            api.attribute(device, Attribute::DeviceName)
+        );
         println!("{}", tvmspec::conformance::device::contract_on(api, device));
     }
 }

@@ -141,10 +141,14 @@ fn a_device_in_c_keeps_the_contract() {
     use std::process::Command;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     // `cargo test` leaves the shared library beside the test; the one above it may be older.
-    let beside = std::env::current_exe().unwrap().with_file_name("libtvmspec.so");
+    let beside = std::env::current_exe()
+        .unwrap()
+        .with_file_name("libtvmspec.so");
     let above = Path::new(env!("CARGO_BIN_EXE_tvmspec")).with_file_name("libtvmspec.so");
     let Some(library) = [beside, above].into_iter().find(|library| library.exists()) else {
-        println!("a_device_in_c_keeps_the_contract: skipped, because the shared library was not built here");
+        println!(
+            "a_device_in_c_keeps_the_contract: skipped, because the shared library was not built here"
+        );
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -158,11 +162,22 @@ fn a_device_in_c_keeps_the_contract() {
         .status();
     match built {
         Ok(status) => assert!(status.success(), "the example does not compile"),
-        Err(why) => return println!("a_device_in_c_keeps_the_contract: skipped, because there is no C compiler: {why}"),
+        Err(why) => {
+            return println!(
+                "a_device_in_c_keeps_the_contract: skipped, because there is no C compiler: {why}"
+            );
+        }
     }
     let folder = library.parent().unwrap();
-    let output = Command::new(&program).env("LD_LIBRARY_PATH", folder).output().unwrap();
+    let output = Command::new(&program)
+        .env("LD_LIBRARY_PATH", folder)
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}");
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

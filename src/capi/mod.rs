@@ -1,8 +1,8 @@
 //! The exported C symbols. No logic of their own.
 
 pub mod backend;
-pub mod extras;
 pub mod device;
+pub mod extras;
 pub mod ffi;
 pub mod half;
 pub mod legacy;

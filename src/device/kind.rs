@@ -83,7 +83,8 @@ pub fn add(kind: i32, name: &'static str) -> Result<()> {
     let free = (0..REMOTE).contains(&kind) && kind > 0;
     let taken = name_in(kind, Release::LAST).is_ok() || number_in(name, Release::LAST).is_some();
     if !free || taken {
-        let message = format!("device type {kind} cannot be `{name}`: the number or the name is taken");
+        let message =
+            format!("device type {kind} cannot be `{name}`: the number or the name is taken");
         return refuse(DEV_06, Kind::Duplicate, message);
     }
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
