@@ -8,19 +8,23 @@
 //! |------------|-----------------------------|--------------------------------------------------------------------|
 //! | `modules`  | a blob                      | modules with a payload in their order, their kinds, payloads and imports; the library's imports |
 //! | `rows`     | an import tree              | the imports of each module, in order                               |
+//! | `kinds`    | a blob, a loaded module     | kinds and imports of what the root reaches, in the order of a walk |
+//! | `found`    | a lookup through modules    | where the function was found                                       |
 //! | `kind`     | a payload                   | the kind                                                           |
 //! | `tensors`  | a parameter file            | by name: dtype, shape, data                                        |
 
 use serde_json::{Map, Value, json};
 
 /// The names of all views.
-pub const NAMES: [&str; 4] = ["modules", "rows", "kind", "tensors"];
+pub const NAMES: [&str; 6] = ["modules", "rows", "kinds", "found", "kind", "tensors"];
 
 /// The view `name` of an expected value; `None` where there is no such view, or the value is not of its form.
 pub fn view(name: &str, expected: &Value) -> Option<Value> {
     match name {
         "modules" => modules(expected),
         "rows" => rows(expected).map(|rows| json!(rows)),
+        "kinds" => kinds(expected),
+        "found" => expected.get("found_in").cloned(),
         "kind" => expected.get("kind").cloned(),
         "tensors" => tensors(expected),
         _ => None,
@@ -75,6 +79,56 @@ pub fn modules_of(shown: &[Shown]) -> Value {
         "modules": loaded.collect::<Vec<_>>(),
         "libraries": libraries,
     })
+}
+
+/// The view `kinds`: each module that the first reaches, by kind, before what it imports.
+pub fn kinds_of(modules: &[(String, Vec<usize>)]) -> Value {
+    let mut order: Vec<usize> = Vec::new();
+    let mut stack = vec![0];
+    while let Some(at) = stack.pop() {
+        if at < modules.len() && !order.contains(&at) {
+            order.push(at);
+            stack.extend(modules[at].1.iter().rev());
+        }
+    }
+    let place = |at: &usize| order.iter().position(|known| known == at);
+    let walk = order.iter().map(|at| {
+        let (kind, imports) = &modules[*at];
+        let kind = if kind == "_lib" { "library" } else { kind };
+        json!({"kind": kind, "imports": imports.iter().map(place).collect::<Vec<_>>()})
+    });
+    walk.collect()
+}
+
+fn kinds(expected: &Value) -> Option<Value> {
+    let kind = |module: &Value| {
+        module
+            .get("kind")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let list = expected.get("modules")?.as_array()?;
+    if expected.get("context").is_some() {
+        let imports = |module: &Value| -> Option<Vec<usize>> {
+            let list = module.get("imports")?.as_array()?.iter();
+            list.map(|place| usize::try_from(place.as_u64()?).ok())
+                .collect()
+        };
+        let modules = list
+            .iter()
+            .map(|module| Some((kind(module)?, imports(module)?)));
+        return Some(kinds_of(&modules.collect::<Option<Vec<_>>>()?));
+    }
+    let kinds = list.iter().map(kind).collect::<Option<Vec<_>>>()?;
+    let modules = match expected.get("import_tree").filter(|tree| !tree.is_null()) {
+        Some(tree) => kinds.into_iter().zip(rows(tree)?).collect(),
+        None => {
+            let mut modules = vec![("_lib".to_owned(), (1..=kinds.len()).collect())];
+            modules.extend(kinds.into_iter().map(|kind| (kind, Vec::new())));
+            modules
+        }
+    };
+    Some(kinds_of(&modules))
 }
 
 fn modules(blob: &Value) -> Option<Value> {

@@ -54,7 +54,57 @@ pub(super) fn render(report: &Report<'_>) -> String {
     if failures.len() > FAILURES {
         let _ = writeln!(out, "\nand {} more failures.", failures.len() - FAILURES);
     }
+    known(&mut out, report);
+    unasked(&mut out, report);
     out
+}
+
+/// The failures that are known, each with its reason.
+fn known(out: &mut String, report: &Report<'_>) {
+    let known = report.results.iter().filter_map(|outcome| {
+        let entry = outcome.known.as_ref()?;
+        Some((outcome, entry))
+    });
+    let rows: Vec<String> = known
+        .map(|(outcome, entry)| {
+            format!(
+                "| `{}` | {} | {} | {} |",
+                outcome.case.id,
+                outcome.case.rules.join(" "),
+                outcome.verdict.name(),
+                escaped(&entry.reason)
+            )
+        })
+        .collect();
+    if !rows.is_empty() {
+        let head = "| case | rules | verdict | why |\n|---|---|---|---|";
+        let _ = writeln!(out, "\n### Known failures\n\n{head}\n{}", rows.join("\n"));
+    }
+}
+
+/// What was compared in part, or not asked, and why: so that no pass looks larger than it is.
+fn unasked(out: &mut String, report: &Report<'_>) {
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    let mut count = |reason: String| match reasons.iter_mut().find(|(known, _)| *known == reason) {
+        Some((_, count)) => *count += 1,
+        None => reasons.push((reason, 1)),
+    };
+    for outcome in &report.results {
+        match (&outcome.verdict, &outcome.note) {
+            (Verdict::Pass, Some(note)) => count(format!("pass: {note}")),
+            (Verdict::Unsupported(why), _) => count(format!("unsupported: {why}")),
+            (Verdict::Skipped(_), _) => {
+                count("skipped: other releases, or not possible here".into())
+            }
+            _ => {}
+        }
+    }
+    if !reasons.is_empty() {
+        let _ = writeln!(out, "\n### What the numbers do not show\n");
+        for (reason, count) in reasons {
+            let _ = writeln!(out, "* {count} {}", escaped(&reason));
+        }
+    }
 }
 
 /// Text that Markdown shows as it is, on one line.

@@ -33,9 +33,11 @@ pub(super) struct Api {
     retain: unsafe extern "C" fn(Handle) -> i32,
     release: unsafe extern "C" fn(Handle) -> i32,
     raised: unsafe extern "C" fn(*mut Handle),
+    text: unsafe extern "C" fn(*const ByteArray, *mut RawAny) -> i32,
     dtype_parse: unsafe extern "C" fn(*const ByteArray, *mut DLDataType) -> i32,
     dtype_text: unsafe extern "C" fn(*const DLDataType, *mut RawAny) -> i32,
     type_info: unsafe extern "C" fn(i32) -> *const TypeInfo,
+    symbol: unsafe extern "C" fn(*const std::ffi::c_char, Handle) -> i32,
     from_dlpack: unsafe extern "C" fn(*mut DLManagedTensor, i32, i32, *mut Handle) -> i32,
 }
 
@@ -73,9 +75,11 @@ impl Api {
             retain: symbol!("TVMFFIObjectIncRef"),
             release: symbol!("TVMFFIObjectDecRef"),
             raised: symbol!("TVMFFIErrorMoveFromRaised"),
+            text: symbol!("TVMFFIStringFromByteArray"),
             dtype_parse: symbol!("TVMFFIDataTypeFromString"),
             dtype_text: symbol!("TVMFFIDataTypeToString"),
             type_info: symbol!("TVMFFIGetTypeInfo"),
+            symbol: symbol!("TVMFFIEnvModRegisterSystemLibSymbol"),
             from_dlpack: symbol!("TVMFFITensorFromDLPack"),
         })
     }
@@ -124,6 +128,18 @@ impl Api {
         };
         let function = self.global(name).ok_or_else(missing)?;
         self.call(&function, args)
+    }
+
+    /// A string of the runtime's own.
+    pub(super) fn text(&'static self, text: &str) -> Result<Held, Raised> {
+        let mut out = RawAny::NONE;
+        // SAFETY: a text and a place.
+        let code = unsafe { (self.text)(&ByteArray::of(text.as_bytes()), &raw mut out) };
+        self.check(code)?;
+        Ok(Held {
+            api: self,
+            raw: out,
+        })
     }
 
     pub(super) fn dtype(&'static self, text: &str) -> Result<DLDataType, Raised> {
@@ -187,6 +203,17 @@ impl Api {
         Ok(self.object(index::TENSOR, handle))
     }
 
+    /// Makes `body` a symbol of the system library.
+    pub(super) fn system_symbol(
+        &'static self,
+        name: &std::ffi::CStr,
+        body: SafeCall,
+    ) -> Result<(), Raised> {
+        // SAFETY: a name, and a function that stays.
+        let code = unsafe { (self.symbol)(name.as_ptr(), body as Handle) };
+        self.check(code)
+    }
+
     /// One more reference to `raw`.
     pub(super) fn share(&'static self, raw: RawAny) -> Held {
         if raw.type_index >= index::OBJECT_BEGIN {
@@ -237,6 +264,11 @@ pub(super) fn bytes_arg(bytes: &ByteArray) -> RawAny {
 pub(super) fn text_arg(text: &std::ffi::CStr) -> RawAny {
     let ptr = text.as_ptr().cast_mut().cast();
     RawAny::of(index::RAW_STR, Payload { ptr })
+}
+
+pub(super) fn bool_arg(truth: bool) -> RawAny {
+    let int = i64::from(truth);
+    RawAny::of(index::BOOL, Payload { int })
 }
 
 pub(super) fn int_arg(int: i64) -> RawAny {

@@ -10,6 +10,10 @@
 //! | `tensor.encode`      | `runtime.SaveParams`                                     | the bytes                 |
 //! | `tensor.dtype_parse` | `TVMFFIDataTypeFromString`                               | the value                 |
 //! | `tensor.dtype_text`  | `TVMFFIDataTypeToString`                                 | the text                  |
+//! | `module.load`        | as `blob.decode`                                         | the view `kinds`          |
+//! | `module.import`      | `ffi.ModuleImportModule` on system libraries             | the value                 |
+//! | `module.find`        | `ffi.ModuleGetFunction` on system libraries              | the view `found`          |
+//! | `module.properties`  | `ffi.ModuleGetPropertyMask`, of a library                | the value                 |
 //!
 //! A loader of the runtime may know one kind and not another, and keeps what it read to itself. For `blob.decode` every
 //! kind in printable ASCII therefore gets a loader of ours, which notes kind and payload and gives an empty module of the
@@ -18,6 +22,7 @@
 //! does not tell them.
 
 mod api;
+mod lookup;
 mod modules;
 mod tensors;
 
@@ -77,6 +82,10 @@ impl Testee for Ffi {
             "tensor.encode" => tensors::encode(self.api, args),
             "tensor.dtype_parse" => tensors::dtype_parse(self.api, args),
             "tensor.dtype_text" => tensors::dtype_text(self.api, args),
+            "module.load" => modules::walk(self.api, args),
+            "module.import" => lookup::import(self.api, args),
+            "module.find" => lookup::find(self.api, args),
+            "module.properties" => lookup::properties(self.api, args),
             _ => Err(unsupported(why_not(op))),
         };
         reply.unwrap_or_else(|reply| reply)
@@ -111,6 +120,12 @@ fn why_not(op: &str) -> String {
         (_, "payload.encode") => {
             "a payload is written from a module, and there is no way to make one from its fields"
                 .to_owned()
+        }
+        (_, "module.system" | "module.environment") => {
+            "what is registered stays for the life of the process, and would show in the next case".to_owned()
+        }
+        (_, "module.symbols" | "module.call" | "module.life" | "module.launch" | "module.constants") => {
+            "the case looks into the loader or at compiled code, which has no way through this interface".to_owned()
         }
         ("graph", _) => "graph executors ended with 0.19".to_owned(),
         ("device", _) => {

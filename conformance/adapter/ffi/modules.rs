@@ -27,6 +27,25 @@ pub(super) fn blob(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     })
 }
 
+/// The library around the blob, as `module.load` describes what was loaded. Kinds without a loader have ours.
+pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let named = args.get("symbol").and_then(Value::as_str);
+    if named.is_some_and(|named| named != Naming::library(Release::LAST).symbol()) {
+        return Err(unsupported(
+            "this runtime looks for the blob under the name of 0.22",
+        ));
+    }
+    let loaded = load(api, &bytes(args)?)?;
+    let modules = loaded.into_iter().map(|shown| {
+        let kind = shown.stored.map_or(LIBRARY.to_owned(), |(kind, _)| kind);
+        (kind, shown.imports)
+    });
+    Ok(Reply::Seen {
+        view: "kinds".to_owned(),
+        value: view::kinds_of(&modules.collect::<Vec<_>>()),
+    })
+}
+
 /// The tree stands in front of as many small modules as it has rows, or as the case says.
 pub(super) fn import_tree(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let tree = bytes(args)?;
@@ -186,7 +205,6 @@ unsafe extern "C" fn stand_in(
     count: i32,
     out: *mut RawAny,
 ) -> i32 {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
     // SAFETY: it was registered with an `Own` that is never freed.
     let own = unsafe { &*this.cast::<Own>() };
     if count != 1 {
@@ -196,8 +214,7 @@ unsafe extern "C" fn stand_in(
     let Some(payload) = read_bytes(unsafe { &*args }) else {
         return -1;
     };
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let prefix = c_text(&format!("tvmspec_case_{number}_"));
+    let prefix = c_text(&fresh_prefix());
     // A module of the runtime's own, with nothing in it. What it raises stays raised.
     let Ok(module) = own.api.call_global("ffi.SystemLib", &[text_arg(&prefix)]) else {
         return -1;
@@ -237,12 +254,9 @@ fn show(api: &'static Api, root: Held, loaded: Vec<Loaded>) -> Result<Vec<Shown>
     let mut shown: Vec<Shown> = Vec::new();
     while let Some(module) = modules.get(shown.len()) {
         let at = shown.len();
-        let list = api.field(module, "imports_");
-        let list = list.ok_or_else(|| unsupported("modules do not show their imports"))?;
-        let size = api.call_global("ffi.ArraySize", &[list.raw])?.raw.int();
+        let list = imports(api, module)?;
         let mut imports = Vec::new();
-        for item in 0..size {
-            let import = api.call_global("ffi.ArrayGetItem", &[list.raw, int_arg(item)])?;
+        for import in list {
             imports.push(place(&modules, &import).unwrap_or_else(|| {
                 modules.push(import);
                 stored.push(None);
@@ -257,6 +271,22 @@ fn show(api: &'static Api, root: Held, loaded: Vec<Loaded>) -> Result<Vec<Shown>
     Ok(shown)
 }
 
-fn c_text(text: &str) -> CString {
+/// The imports of a module, in order.
+pub(super) fn imports(api: &'static Api, module: &Held) -> Result<Vec<Held>, Reply> {
+    let list = api.field(module, "imports_");
+    let list = list.ok_or_else(|| unsupported("modules do not show their imports"))?;
+    let size = api.call_global("ffi.ArraySize", &[list.raw])?.raw.int();
+    let items =
+        (0..size).map(|item| api.call_global("ffi.ArrayGetItem", &[list.raw, int_arg(item)]));
+    Ok(items.collect::<Result<_, Raised>>()?)
+}
+
+/// A prefix that no other system library has.
+pub(super) fn fresh_prefix() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("tvmspec_case_{}_", NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+pub(super) fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }

@@ -7,6 +7,7 @@ use crate::value::ByteArray;
 use crate::value::dlpack::{DLDataType, DLDevice, DLManagedTensor, DLTensor};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 pub(super) fn dtype_parse(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     of_this_release(args)?;
@@ -90,10 +91,22 @@ fn seen(api: &'static Api, tensor: &Held) -> Result<Value, Reply> {
 /// Writes the parameter file of named tensors.
 pub(super) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     of_params(args)?;
+    let more = args.get("value").and_then(Value::as_object);
+    if more.is_some_and(|value| value.keys().any(|key| key != "tensors")) {
+        return Err(unsupported(
+            "the runtime chooses the words around the tensors itself",
+        ));
+    }
     let list = args.pointer("/value/tensors").and_then(Value::as_array);
     let list = list.ok_or_else(|| unsupported("`value` has no list `tensors`"))?;
     let mut held = Vec::new();
+    let mut names = BTreeSet::new();
     for tensor in list {
+        if !names.insert(tensor.get("name").and_then(Value::as_str)) {
+            return Err(unsupported(
+                "the runtime writes a map, which has a name once",
+            ));
+        }
         if tensor
             .get("device")
             .is_some_and(|device| *device != json!([1, 0]))
@@ -104,8 +117,7 @@ pub(super) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             .get("name")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let text = ByteArray::of(name.as_bytes());
-        held.push(api.call_global("ffi.String", &[bytes_arg(&text)])?);
+        held.push(api.text(name)?);
         held.push(api.tensor(managed(api, tensor)?)?);
     }
     let args: Vec<_> = held.iter().map(|held| held.raw).collect();
@@ -142,6 +154,17 @@ fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Re
     let bytes = bytes
         .and_then(|data| BASE64_STANDARD.decode(data).ok())
         .ok_or_else(wrong)?;
+    let shape = shape.ok_or_else(wrong)?;
+    let dtype = api.dtype(dtype)?;
+    let count = shape.iter().try_fold(1usize, |count, extent| {
+        count.checked_mul(usize::try_from(*extent).ok()?)
+    });
+    let bits = usize::from(dtype.bits) * usize::from(dtype.lanes);
+    if count.and_then(|count| count.checked_mul(bits.div_ceil(8))) != Some(bytes.len()) {
+        return Err(unsupported(
+            "a tensor in memory has all bytes of its shape and type",
+        ));
+    }
     // Whole words, so that any element type is aligned.
     let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
@@ -149,7 +172,7 @@ fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Re
         u64::from_ne_bytes(word)
     });
     let mut owned = Box::new(Owned {
-        shape: shape.ok_or_else(wrong)?,
+        shape,
         data: words.collect(),
         managed: DLManagedTensor {
             dl_tensor: DLTensor {
@@ -159,7 +182,7 @@ fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Re
                     device_id: 0,
                 },
                 ndim: 0,
-                dtype: api.dtype(dtype)?,
+                dtype,
                 shape: std::ptr::null_mut(),
                 strides: std::ptr::null_mut(),
                 byte_offset: 0,
