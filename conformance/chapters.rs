@@ -68,8 +68,8 @@ pub const CHAPTERS: &[Chapter] = &[
     },
     Chapter {
         name: "graph",
-        rule_groups: &[graph::RULES],
-        op_groups: &[super::graph::ops::OPS],
+        rule_groups: &[graph::RULES, graph::executor::RULES],
+        op_groups: &[super::graph::ops::OPS, super::graph::script::OPS],
         trace: None,
     },
 ];

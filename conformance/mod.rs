@@ -43,7 +43,9 @@ pub mod blob {
 
 /// The chapter `graph`.
 pub mod graph {
+    mod kernels;
     pub mod ops;
+    pub mod script;
 }
 
 /// The chapter `import_tree`.

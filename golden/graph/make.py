@@ -12,6 +12,8 @@ import pathlib
 import re
 import sys
 
+import scripts
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 cases, manifest = [], {}
@@ -66,6 +68,7 @@ def main(samples):
                               ("dtypes", "v0.8/dtypes.graph.json", "0.8.0"), ("resnet8", "v0.8/resnet8.graph.json", "0.8.0"),
                               ("mlp-0.19", "v0.19/mlp.graph.json", "0.19.0"),
                               ("dtypes-0.19", "v0.19/dtypes.graph.json", "0.19.0"),
+                              ("multi-out-0.19", "v0.19/multi_out.graph.json", "0.19.0"),
                               ("shared-storage", "v0.8/graph-debug/graph.json", "0.8.0")):
         origin = {"release": release, "how": path}
         text = (samples / path).read_text()
@@ -198,6 +201,12 @@ def main(samples):
     rejects("size-overflow", "GRF-23", "limit", put(["attrs", "shape", 1, 0], [2 ** 33, 2 ** 33]), "small.json, shape [2^33, 2^33]", "wraps to 0 bytes in the reference")
     rejects("pool-on-two-devices", "GRF-24", "malformed", put(["attrs", "device_index", 1], [1, 1, 1, 2]), "small.json, entry 3 on device type 2",
             "one pool cannot be on two devices")
+
+    def driven(id, rules, value, expect, why, releases):
+        cases.append({"id": "graph/" + id, "rules": rules.split(), "releases": releases, "op": "graph.script", "input": {"value": value},
+                      "expect": expect, "encode": False, "why": why, "origin": {"hand": "a graph of a few nodes; results by formula, in scripts.py"}})
+
+    scripts.cases(driven)
 
 
 def write():

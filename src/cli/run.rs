@@ -77,7 +77,6 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
                     &args,
                     factory.create(&module, places).map_err(Error::new)?,
                     inputs,
-                    true,
                 ),
                 None => Err(Error::Message(format!(
                     "{} is a `{}` module, no model; `tvmspec call` calls its functions, --graph with --lib runs a graph on it",
@@ -88,7 +87,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         }
         None => {
             let executor = from_parts(&args, places)?;
-            run_graph(&args, executor, inputs, args.params.is_some())
+            run_graph(&args, executor, inputs)
         }
     }
 }
@@ -133,26 +132,12 @@ fn run_graph(
     args: &Args,
     mut executor: Executor,
     inputs: Vec<(String, Tensor)>,
-    has_params: bool,
 ) -> Result<Exit, Error> {
-    let mut set = Vec::new();
     for (name, tensor) in &inputs {
         let index = executor.require_input(name).map_err(Error::new)?;
         executor.set_input(index, tensor.dl()).map_err(Error::new)?;
-        set.push(name.clone());
     }
-    // Parameters are set by the file; without one every input is the caller's.
-    if !has_params {
-        let graph = Arc::clone(executor.graph());
-        let missing: Vec<&str> = graph
-            .inputs()
-            .map(|(_, name)| name)
-            .filter(|name| !set.iter().any(|set| set == name))
-            .collect();
-        if !missing.is_empty() {
-            eprintln!("note: not set, and zero: {}", missing.join(", "));
-        }
-    }
+    fill_with_zeros(&mut executor)?;
     let times = timed(args.repeat, || {
         executor
             .run()
@@ -178,6 +163,25 @@ fn run_graph(
         eprintln!("dumped to {}", written.display());
     }
     Ok(Exit::Good)
+}
+
+/// A model can be measured without inputs. Their memory holds anything until it is set.
+fn fill_with_zeros(executor: &mut Executor) -> Result<(), Error> {
+    let names: Vec<String> = executor
+        .unset_inputs()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    for name in &names {
+        let index = executor.require_input(name).map_err(Error::new)?;
+        let input = executor.input(index).map_err(Error::new)?;
+        let zeros = Tensor::empty(input.shape(), input.as_dltensor().dtype).map_err(Error::new)?;
+        executor.set_input(index, zeros.dl()).map_err(Error::new)?;
+    }
+    if !names.is_empty() {
+        eprintln!("note: not given, and zero: {}", names.join(", "));
+    }
+    Ok(())
 }
 
 fn profile_graph(args: &Args, executor: &Executor) -> Result<(), Error> {

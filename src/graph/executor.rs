@@ -10,7 +10,7 @@ use crate::function::{Error, Function};
 use crate::rule::{Kind, Violation};
 use crate::tensor::{Params, TensorRecord};
 use crate::value::{AnyView, DLDataType, DLDevice, DLTensor};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -23,11 +23,19 @@ crate::rule::rules! {
     GRF_35 "GRF-35"
     GRF_36 "GRF-36"
     GRF_37 "GRF-37"
+    GRF_38 "GRF-38"
+    GRF_39 "GRF-39"
     GRF_40 "GRF-40"
     GRF_41 "GRF-41"
     GRF_42 "GRF-42"
     GRF_43 "GRF-43"
     GRF_44 "GRF-44"
+    GRF_45 "GRF-45"
+    GRF_46 "GRF-46"
+    GRF_47 "GRF-47"
+    GRF_48 "GRF-48"
+    GRF_49 "GRF-49"
+    GRF_50 "GRF-50"
 }
 
 /// A device that an executor may use: which one, and how to talk to it.
@@ -61,6 +69,10 @@ pub struct Executor {
     by_name: HashMap<String, usize>,
     /// What was handed in by reference: the entry it stands for, kept alive here.
     external: HashMap<usize, Tensor>,
+    /// Inputs that a parameter file set.
+    params: HashSet<usize>,
+    /// Inputs that were ever set. The others hold whatever was in their memory.
+    set: HashSet<usize>,
 }
 
 /// What one node does.
@@ -91,7 +103,12 @@ impl Executor {
         places: Vec<Place>,
     ) -> Result<Executor, Error> {
         let plan = Plan::of(&graph)?;
-        let Some(fallback) = places.first().copied() else {
+        let fallback = if GRF_30.is_off() {
+            places.last()
+        } else {
+            places.first()
+        };
+        let Some(fallback) = fallback.copied() else {
             return Err(GRF_30
                 .refused(Kind::Missing, "an executor needs a device")
                 .into());
@@ -130,6 +147,8 @@ impl Executor {
             steps: Vec::new(),
             by_name,
             external: HashMap::new(),
+            params: HashSet::new(),
+            set: HashSet::new(),
         };
         executor.steps = executor.find_functions(kernels)?;
         Ok(executor)
@@ -150,8 +169,15 @@ impl Executor {
         self.pools.iter().map(|pool| pool.bytes as u64).sum()
     }
 
-    /// Runs every node, in order.
+    /// Runs every node, in order (GRF-38).
     pub fn run(&self) -> Result<(), Error> {
+        if GRF_38.is_off() {
+            return self
+                .steps
+                .iter()
+                .rev()
+                .try_for_each(|step| self.execute(step));
+        }
         self.steps.iter().try_for_each(|step| self.execute(step))
     }
 
@@ -206,8 +232,14 @@ impl Executor {
     pub fn set_input(&mut self, index: usize, source: &DLTensor) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
         let target = self.entry(entry);
-        target.check_same(source, &format!("input `{}`", self.input_name(index)))?;
-        target.copy_from(source)
+        if let Err(broken) = target.check_same(source, "") {
+            // Said with the name, which costs a search.
+            let named = format!("input `{}`{}", self.input_name(index), broken.message());
+            return Err(broken.rule().refused(broken.kind(), named).into());
+        }
+        target.copy_from(source)?;
+        self.set.insert(index);
+        Ok(())
     }
 
     /// Copies output `index` into `target` (GRF-33).
@@ -231,7 +263,9 @@ impl Executor {
     ) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
         let what = format!("input `{}`", self.input_name(index));
-        self.redirect(entry, source, &what)
+        self.redirect(entry, source, &what)?;
+        self.set.insert(index);
+        Ok(())
     }
 
     /// Lets every call that writes output `index` write to the memory of `target` instead (GRF-34).
@@ -273,14 +307,16 @@ impl Executor {
                 .iter()
                 .filter(|entry| Some(entry.storage_id) == storage)
                 .count();
-            GRF_35.require(users <= 1, 0, || {
-                format!("the memory of `{name}` is shared with other entries of its graph")
-            })?;
+            if users > 1 && !GRF_35.is_off() {
+                let message =
+                    format!("the memory of `{name}` is shared with other entries of its graph");
+                return Err(GRF_35.refused(Kind::Unsupported, message).into());
+            }
             self.point_at(entry, &shared.view);
-            self.external.insert(entry, shared.clone());
             if let Some(slot) = self.entries.get_mut(entry) {
                 *slot = shared;
             }
+            self.set.insert(here);
         }
         Ok(())
     }
@@ -291,12 +327,30 @@ impl Executor {
         let mut set = 0;
         for (name, record) in params.iter() {
             let Some(index) = self.input_index(name) else {
+                if GRF_37.is_off() {
+                    return Err(GRF_37.refused(Kind::Missing, name.to_owned()).into());
+                }
                 continue;
             };
             with_record(record, |tensor| self.set_input(index, tensor))?;
+            self.params.insert(index);
             set += 1;
         }
         Ok(set)
+    }
+
+    /// Whether input `index` came with a parameter file.
+    pub fn is_param(&self, index: usize) -> bool {
+        self.params.contains(&index)
+    }
+
+    /// The inputs that were never set. What they hold is arbitrary.
+    pub fn unset_inputs(&self) -> Vec<&str> {
+        let inputs = self.graph.inputs().enumerate();
+        inputs
+            .filter(|(index, _)| !self.set.contains(index))
+            .map(|(_, (_, name))| name)
+            .collect()
     }
 
     /// Waits for every device.
@@ -371,17 +425,22 @@ impl Executor {
             let used: Vec<usize> = inputs.chain(first..first + call.num_outputs).collect();
             match (call.func_name.as_str(), used.as_slice()) {
                 ("__nop", _) => steps.push(Step::Nothing),
-                ("__copy", [from, to]) => steps.push(Step::Copy {
-                    from: *from,
-                    to: *to,
-                }),
+                ("__copy", [from, to])
+                    if self.entries[*from].nbytes() == self.entries[*to].nbytes() =>
+                {
+                    steps.push(Step::Copy {
+                        from: *from,
+                        to: *to,
+                    });
+                }
                 ("__copy", _) => {
-                    return Err(GRF_36
-                        .refused(
-                            Kind::Malformed,
-                            format!("node {index} copies {} arguments", used.len()),
-                        )
-                        .into());
+                    let sizes: Vec<usize> =
+                        used.iter().map(|id| self.entries[*id].nbytes()).collect();
+                    let message = format!(
+                        "node {index} (`{}`) copies one entry to another of the same size; its arguments have {sizes:?} bytes",
+                        node.name
+                    );
+                    return Err(GRF_36.refused(Kind::Malformed, message).into());
                 }
                 (name, _) => match kernels(name)? {
                     Some(function) => {
@@ -414,7 +473,16 @@ impl Executor {
     fn execute(&self, step: &Step) -> Result<(), Error> {
         match step {
             Step::Nothing => Ok(()),
-            Step::Copy { from, to } => self.current(*to).copy_from(&self.current(*from).view),
+            Step::Copy { .. } if GRF_36.is_off() => Ok(()),
+            Step::Copy { from, to } => {
+                let (from, to) = (self.current(*from), self.current(*to));
+                // The one that is not on the host knows how.
+                if to.view.device.device_type == Device::CPU_KIND {
+                    from.copy_to(&to.view)
+                } else {
+                    to.copy_from(&from.view)
+                }
+            }
             Step::Call {
                 function,
                 arguments,
@@ -444,23 +512,62 @@ impl Executor {
                 "{what} must be in one piece and aligned to {ALIGNMENT} bytes to be used in place"
             )
         })?;
-        let external = Tensor::borrowed(to, inside);
-        self.point_at(entry, &external.view);
-        self.external.insert(entry, external);
+        self.point_at(entry, to);
         Ok(())
     }
 
-    /// Every argument that stands for `entry`, or for an entry in the same pool, gets the address of `to`.
+    /// Every argument that stands for `entry`, or for what `__nop` makes of it, gets the address of `to`.
     fn point_at(&mut self, entry: usize, to: &DLTensor) {
-        let pool = self.graph.entries.get(entry).map(|entry| entry.storage_id);
+        let same = self.renamed(entry);
+        for id in &same {
+            self.external
+                .insert(*id, Tensor::borrowed(to, &self.entries[*id]));
+        }
         for step in &mut self.steps {
-            let Step::Call { arguments, .. } = step else {
-                continue;
-            };
-            arguments.point_at(
-                |id| self.graph.entries.get(id).map(|entry| entry.storage_id) == pool,
-                to,
-            );
+            if let Step::Call { arguments, .. } = step {
+                arguments.point_at(|id| same.contains(&id), to);
+            }
+        }
+    }
+
+    /// `entry`, and every entry that is the same bytes under another shape: in the same pool, and joined to it by `__nop`.
+    ///
+    /// Other entries of the pool hold other values at other times, and may be larger: they stay where they are.
+    fn renamed(&self, entry: usize) -> Vec<usize> {
+        let mut same = vec![entry];
+        let fits = |one: usize, other: usize| {
+            let storage = |id: usize| self.graph.entries.get(id).map(|entry| entry.storage_id);
+            storage(one) == storage(other)
+                && self.entries[one].nbytes() == self.entries[other].nbytes()
+        };
+        loop {
+            let before = same.len();
+            for (index, node) in self.graph.nodes.iter().enumerate() {
+                if node
+                    .call
+                    .as_ref()
+                    .is_none_or(|call| call.func_name != "__nop")
+                {
+                    continue;
+                }
+                let inputs = node
+                    .inputs
+                    .iter()
+                    .filter_map(|input| self.graph.entry_id(*input));
+                let outputs = self.graph.node_row_ptr[index]..self.graph.node_row_ptr[index + 1];
+                let joined: Vec<usize> = inputs
+                    .chain(outputs)
+                    .filter(|id| fits(*id, entry))
+                    .collect();
+                if joined.iter().any(|id| same.contains(id)) {
+                    same.extend(joined);
+                    same.sort_unstable();
+                    same.dedup();
+                }
+            }
+            if same.len() == before {
+                return same;
+            }
         }
     }
 }
@@ -638,14 +745,16 @@ impl Tensor {
         let same_type = dtype == self.dtype || (bool_like(dtype) && bool_like(self.dtype));
         // SAFETY: the caller of the executor vouches for the tensor that he hands in.
         let shape = unsafe { other.shape() };
-        GRF_33
-            .require_as(Kind::Type, same_type && shape == &*self.shape, 0, || {
-                format!(
-                    "{what} is {} {:?}, not {dtype} {shape:?}",
-                    self.dtype, self.shape
-                )
-            })
-            .map_err(|broken| GRF_33.refused(broken.kind(), broken.message()))
+        // Bytes that are not there are not copied, whatever rule is on.
+        let same_size = bytes_of(dtype, shape) == bytes_of(self.dtype, &self.shape);
+        if same_size && (GRF_33.is_off() || same_type && shape == &*self.shape) {
+            return Ok(());
+        }
+        let message = format!(
+            "{what} is {} {:?}, not {dtype} {shape:?}",
+            self.dtype, self.shape
+        );
+        Err(GRF_33.refused(Kind::Type, message))
     }
 
     fn copy_from(&self, source: &DLTensor) -> Result<(), Error> {
@@ -672,16 +781,39 @@ impl Tensor {
             to_device: device(to.device),
             hint: self.dtype,
         };
-        let api = if copy.from_device.kind == Device::CPU_KIND
-            && copy.to_device.kind == Device::CPU_KIND
-        {
-            crate::device::cpu::cpu() as &dyn DeviceApi
-        } else {
-            self.memory.place.api
+        let (api, busy) = self.copier(&copy)?;
+        let stream = api.current_stream(busy);
+        // SAFETY: both tensors have the same size, checked by the caller or by the plan; their owners keep them until the
+        // copy is done, which is awaited where one of them is the host's.
+        unsafe { api.copy(&copy, stream) }.map_err(device_error)?;
+        let host = |device: Device| device.kind == Device::CPU_KIND;
+        if host(copy.from_device) != host(copy.to_device) {
+            api.sync(busy, stream).map_err(device_error)?;
+        }
+        Ok(())
+    }
+
+    /// Who makes a copy: the device that is not the host.
+    fn copier(&self, copy: &Copy) -> Result<(&'static dyn DeviceApi, Device), Error> {
+        let busy = match (copy.from_device.kind, copy.to_device.kind) {
+            (Device::CPU_KIND, Device::CPU_KIND) => {
+                return Ok((crate::device::cpu::cpu(), copy.to_device));
+            }
+            (Device::CPU_KIND, _) => copy.to_device,
+            (_, Device::CPU_KIND) => copy.from_device,
+            (from, to) if from == to => copy.to_device,
+            (from, to) => {
+                let message =
+                    format!("cannot copy from device type {from} to {to}: go through the host");
+                return Err(GRF_36.refused(Kind::Unsupported, message).into());
+            }
         };
         let place = &self.memory.place;
-        // SAFETY: both tensors have the same size, checked by the caller or by the plan; their owners keep them.
-        unsafe { api.copy(&copy, api.current_stream(place.device)) }.map_err(device_error)
+        if place.device.kind == busy.kind {
+            return Ok((place.api, busy));
+        }
+        let api = Manager::global().api(busy.kind).map_err(device_error)?;
+        Ok((api, busy))
     }
 }
 
@@ -704,7 +836,7 @@ impl Arguments {
     fn new<'a>(used: impl Iterator<Item = (usize, &'a Tensor)>, flatten: bool) -> Arguments {
         let (mut tensors, mut entries, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
         for (id, tensor) in used {
-            let shape: Arc<[i64]> = if flatten {
+            let shape: Arc<[i64]> = if flatten && !GRF_39.is_off() {
                 [tensor.shape.iter().product::<i64>()].as_slice().into()
             } else {
                 tensor.shape.clone()

@@ -1,6 +1,8 @@
 //! The executor under the names that TVM gives it: modules `GraphExecutor` and `GraphExecutorFactory`.
 
-use super::executor::{Executor, GRF_43, GRF_44, Kernels, Place, Tensor};
+use super::executor::{
+    Executor, GRF_32, GRF_42, GRF_43, GRF_44, GRF_45, GRF_49, Kernels, Place, Tensor,
+};
 use super::{Graph, debug};
 use crate::function::{Error, Function, registry};
 use crate::module::{Entry, Kind, Module, Symbols, register_loader};
@@ -58,7 +60,11 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> Result {
         return Err(few().into());
     };
     // A function in third place finds linked parameters. None of our loaders links any, so it has nothing to say.
-    let devices = if rest.len() % 2 == 1 {
+    let linked = rest.len() % 2 == 1
+        && rest
+            .first()
+            .is_some_and(|view| view.is_none() || cast::<Function>(*view).is_ok());
+    let devices = if linked {
         rest.get(1..).unwrap_or_default()
     } else {
         rest
@@ -222,21 +228,10 @@ fn which_input(executor: &Executor, key: AnyView<'_>) -> Result<Option<usize>> {
     if let Ok(name) = String::try_from(key) {
         return Ok(executor.input_index(&name));
     }
-    let index = i64::try_from(key)?;
-    let known = usize::try_from(index)
-        .ok()
-        .filter(|index| *index < executor.input_count());
-    known.map(Some).ok_or_else(|| {
-        GRF_44
-            .refused(
-                Broken::Missing,
-                format!(
-                    "there is no input {index}; there are {}",
-                    executor.input_count()
-                ),
-            )
-            .into()
-    })
+    // A number that is none is refused where it is used (GRF-32).
+    Ok(Some(
+        usize::try_from(i64::try_from(key)?).unwrap_or(usize::MAX),
+    ))
 }
 
 /// Output by number, or by node name, `<node>:<output>` for another than the first (0.19).
@@ -250,7 +245,7 @@ fn which_output(executor: &Executor, key: AnyView<'_>) -> Result<usize> {
         name == format!("{node}:{}", head.index) || (head.index == 0 && name == node)
     });
     found.ok_or_else(|| {
-        GRF_44
+        GRF_32
             .refused(Broken::Missing, format!("Invalid output node:{name}"))
             .into()
     })
@@ -312,6 +307,7 @@ fn output(state: &mut State, args: &[AnyView<'_>]) -> Result {
 /// The tensor itself, or a copy of it in the tensor that was handed in.
 fn give(tensor: &Tensor, rest: &[AnyView<'_>]) -> Result {
     match rest.first() {
+        None if GRF_45.is_off() => Ok(tensor.to_host_object()?.into()),
         None => Ok(tensor.to_object().into()),
         Some(target) => with_dl(*target, |target| tensor.copy_out(target)).map(|()| Any::none()),
     }
@@ -330,7 +326,7 @@ fn input_index(state: &mut State, args: &[AnyView<'_>]) -> Result {
         .into())
 }
 
-/// `{"shape": {name: shape}, "dtype": {name: text}}`.
+/// `{"shape": {name: shape}, "dtype": {name: text}}`, without the inputs that a parameter file set.
 fn info(executor: &Executor, inputs: bool) -> Result {
     let graph = executor.graph();
     let (mut shapes, mut dtypes) = (Map::new(), Map::new());
@@ -340,6 +336,9 @@ fn info(executor: &Executor, inputs: bool) -> Result {
     };
     if inputs {
         for (index, (_, name)) in graph.inputs().enumerate() {
+            if executor.is_param(index) {
+                continue;
+            }
             add(name, executor.input(index)?)?;
         }
     } else {
@@ -370,7 +369,7 @@ fn run_from_inputs(state: &mut State, args: &[AnyView<'_>]) -> Result {
         let name = String::try_from(pair[0])?;
         let index = state.executor.input_index(&name).ok_or_else(|| {
             Error::from(
-                GRF_44.refused(Broken::Missing, format!("{name} is not a valid input name")),
+                GRF_32.refused(Broken::Missing, format!("{name} is not a valid input name")),
             )
         })?;
         with_dl(pair[1], |tensor| state.executor.set_input(index, tensor))?;
@@ -532,20 +531,25 @@ fn individual_node(state: &mut State, args: &[AnyView<'_>]) -> Result {
             .into());
     }
     let mut bytes = Vec::new();
-    for _ in 0..count(*repeat)? {
-        let seconds = debug::time_node(
-            &state.executor,
-            node,
-            count(*number)?,
-            count(*least)? as u64,
-        )?;
+    let (number, repeat) = (count(*number)?, count(*repeat)?);
+    debug::check_counts(number, repeat)?;
+    for _ in 0..repeat {
+        let seconds = debug::time_node(&state.executor, node, number, count(*least)? as u64)?;
         bytes.extend(seconds.to_le_bytes());
     }
     Ok(Bytes::new(bytes).into())
 }
 
+/// A number that is not negative (GRF-42).
 fn count(view: AnyView<'_>) -> Result<usize> {
-    Ok(usize::try_from(i64::try_from(view)?).unwrap_or(0))
+    let number = i64::try_from(view)?;
+    match usize::try_from(number) {
+        Ok(count) => Ok(count),
+        Err(_) if GRF_42.is_off() => Ok(0),
+        Err(_) => Err(GRF_42
+            .refused(Broken::Type, format!("{number} is no number of times"))
+            .into()),
+    }
 }
 
 fn wrong_count(name: &str, expected: usize, args: &[AnyView<'_>]) -> Error {
@@ -666,6 +670,7 @@ impl Factory {
         let mut executor = Executor::new(Arc::new(graph), kernels, places)?;
         self.params
             .each(|name, tensor| match executor.input_index(name) {
+                _ if GRF_49.is_off() => Ok(()),
                 Some(index) => executor.set_input(index, tensor),
                 None => Ok(()),
             })?;
