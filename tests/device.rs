@@ -157,7 +157,7 @@ fn a_device_in_c_keeps_the_contract() {
         .args(["-Wall", "-Wextra", "-Werror", "-o"])
         .arg(&program)
         .arg(format!("-I{}", root.join("include").display()))
-        .arg(root.join("examples/external_device.c"))
+        .arg(root.join("examples/c/external_device.c"))
         .arg(&library)
         .status();
     match built {
@@ -180,4 +180,273 @@ fn a_device_in_c_keeps_the_contract() {
         "{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+mod misuse {
+    //! What the simulated device says of careless callers.
+
+    use tvmspec::device::simulated::{Hazard, Simulated};
+    use tvmspec::device::{Copy, Device, DeviceApi, Dtype, Space, Stream};
+
+    const DEVICE: Device = Device::ext_dev(0);
+
+    fn space(api: &Simulated, nbytes: usize) -> Space {
+        api.alloc(DEVICE, nbytes, 64, Dtype::UINT8).unwrap()
+    }
+
+    fn copy(api: &Simulated, from: (Device, Space), to: (Device, Space), nbytes: usize, stream: Stream) -> tvmspec::device::Result<()> {
+        let copy = Copy {
+            from: from.1,
+            from_offset: 0,
+            to: to.1,
+            to_offset: 0,
+            nbytes,
+            from_device: from.0,
+            to_device: to.0,
+            hint: Dtype::UINT8,
+        };
+        // SAFETY: every buffer of these tests lives until its device is dropped; the device checks its own.
+        unsafe { api.copy(&copy, stream) }
+    }
+
+    #[test]
+    fn a_missing_sync_shows_in_what_was_changed_too_early() {
+        let mut host = Box::new([1u8; 64]);
+        let api = Simulated::new(2);
+        let device = space(&api, 64);
+        copy(&api, (Device::CPU, Space(host.as_mut_ptr().cast())), (DEVICE, device), 64, Stream::DEFAULT).unwrap();
+        host.fill(2);
+        api.sync(DEVICE, Stream::DEFAULT).unwrap();
+        assert!(matches!(api.hazards().as_slice(), [Hazard::SourceChanged(_)]), "{:?}", api.hazards());
+    }
+
+    #[test]
+    fn a_missing_sync_at_the_end_is_told() {
+        let host = Box::new([0u8; 8]);
+        // Seed 2 runs nothing by itself for so few calls.
+        let api = Simulated::new(2);
+        let device = space(&api, 8);
+        copy(&api, (Device::CPU, Space::host(host.as_ptr())), (DEVICE, device), 8, Stream::DEFAULT).unwrap();
+        assert_eq!(api.finish(), [Hazard::NeverSynced(Stream::DEFAULT), Hazard::NeverFreed(device)]);
+    }
+
+    #[test]
+    fn use_after_free_and_double_free_are_refused() {
+        let host = Box::new([0u8; 8]);
+        let api = Simulated::new(1);
+        let device = space(&api, 8);
+        // SAFETY: the second time is what this is about; the device looks before it does anything.
+        unsafe {
+            api.free(DEVICE, device).unwrap();
+            assert!(api.free(DEVICE, device).is_err());
+        }
+        assert!(copy(&api, (Device::CPU, Space::host(host.as_ptr())), (DEVICE, device), 8, Stream::DEFAULT).is_err());
+        assert_eq!(api.hazards(), [Hazard::FreedTwice(device), Hazard::UseAfterFree(device)]);
+    }
+
+    #[test]
+    fn running_over_the_end_is_refused() {
+        let api = Simulated::new(1);
+        let (small, large) = (space(&api, 8), space(&api, 64));
+        assert!(copy(&api, (DEVICE, large), (DEVICE, small), 9, Stream::DEFAULT).is_err());
+        assert_eq!(api.hazards(), [Hazard::OutOfBounds(small)]);
+    }
+
+    #[test]
+    fn overlap_is_told_though_it_works() {
+        let api = Simulated::new(1);
+        let device = space(&api, 64);
+        copy(&api, (DEVICE, device), (DEVICE, device), 64, Stream::DEFAULT).unwrap();
+        assert_eq!(api.hazards(), [Hazard::Overlap(device)]);
+    }
+
+    #[test]
+    fn streams_that_nothing_orders_are_told_and_ordered_ones_are_not() {
+        for ordered in [false, true] {
+            let api = Simulated::new(2);
+            let [one, two, three] = [space(&api, 64), space(&api, 64), space(&api, 64)];
+            let (first, second) = (api.create_stream(DEVICE).unwrap(), api.create_stream(DEVICE).unwrap());
+            copy(&api, (DEVICE, one), (DEVICE, two), 64, first).unwrap();
+            if ordered {
+                api.sync_streams(DEVICE, first, second).unwrap();
+            }
+            copy(&api, (DEVICE, two), (DEVICE, three), 64, second).unwrap();
+            let expected: &[Hazard] = if ordered { &[] } else { &[Hazard::Unordered(two)] };
+            assert_eq!(api.hazards(), expected);
+        }
+    }
+
+    #[test]
+    fn workspace_that_comes_back_twice_is_told() {
+        let api = Simulated::new(1);
+        let taken = api.alloc_workspace(DEVICE, 64, Dtype::UINT8).unwrap();
+        // SAFETY: the second time is what this is about; a pool looks before it does anything.
+        unsafe {
+            api.free_workspace(DEVICE, taken).unwrap();
+            assert!(api.free_workspace(DEVICE, taken).is_err());
+        }
+        assert_eq!(api.hazards(), [Hazard::WorkspaceNotTaken(taken)]);
+    }
+
+    #[test]
+    fn failures_come_when_they_are_asked_for() {
+        let api = Simulated::new(1);
+        api.fail_alloc(1);
+        let device = space(&api, 8);
+        assert!(api.alloc(DEVICE, 8, 64, Dtype::UINT8).unwrap_err().to_string().contains("injected"));
+        space(&api, 8);
+        api.fail_copy(0);
+        assert!(copy(&api, (DEVICE, device), (DEVICE, device), 8, Stream::DEFAULT).is_err());
+        // A pool whose device fails keeps what it has.
+        let held = api.alloc_workspace(DEVICE, 64, Dtype::UINT8).unwrap();
+        api.fail_alloc(0);
+        assert!(api.alloc_workspace(DEVICE, 64, Dtype::UINT8).is_err());
+        // SAFETY: taken above.
+        unsafe { api.free_workspace(DEVICE, held).unwrap() };
+        assert_eq!(api.alloc_workspace(DEVICE, 64, Dtype::UINT8), Ok(held));
+    }
+
+    #[test]
+    fn a_kernel_runs_late_and_where_it_was_launched() {
+        let api = Simulated::new(2);
+        let device = space(&api, 4);
+        api.set_device(Device::ext_dev(1)).unwrap();
+        api.launch(Stream::DEFAULT, move |memory, id| memory.bytes(device).unwrap()[..4].fill(id as u8 + 40)).unwrap();
+        let there = Device::ext_dev(1);
+        let mut host = Box::new([0u8; 4]);
+        copy(&api, (there, device), (Device::CPU, Space(host.as_mut_ptr().cast())), 4, Stream::DEFAULT).unwrap();
+        assert_ne!(*host, [41; 4]);
+        api.sync(there, Stream::DEFAULT).unwrap();
+        assert_eq!(*host, [41; 4]);
+        api.set_device(DEVICE).unwrap();
+    }
+}
+
+mod pool {
+    //! The pool against a list model written from the rules alone.
+
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+    use tvmspec::device::pool::{PAGE, Pool, SpaceSource};
+    use tvmspec::device::{Device, Dtype, Result, Space};
+
+    #[derive(Default)]
+    struct Log(Mutex<(usize, Vec<String>)>);
+
+    impl SpaceSource for Log {
+        fn alloc(&self, _: Device, nbytes: usize, _: usize, _: Dtype) -> Result<Space> {
+            let mut log = self.0.lock().unwrap();
+            log.0 += 1;
+            let number = log.0;
+            log.1.push(format!("{number} = {nbytes}"));
+            Ok(Space(std::ptr::without_provenance_mut(number)))
+        }
+
+        unsafe fn free(&self, _: Device, space: Space) -> Result<()> {
+            self.0.lock().unwrap().1.push(format!("free {}", space.address()));
+            Ok(())
+        }
+    }
+
+    /// Slow and obvious: every free block in a list, every rule a search.
+    #[derive(Default)]
+    struct Model {
+        free: Vec<(usize, usize)>,
+        sizes: BTreeMap<usize, usize>,
+        made: usize,
+        log: Vec<String>,
+    }
+
+    impl Model {
+        fn alloc(&mut self, nbytes: usize) -> usize {
+            let pages = std::cmp::max(1, nbytes.div_ceil(PAGE)) * PAGE;
+            let largest = self.free.iter().map(|block| block.1).max().unwrap_or(0);
+            let chosen = match self.free.len() {
+                0 => None,
+                1 => Some(0),
+                count if largest < pages => Some(count - 1),
+                _ => self.free.iter().position(|block| block.1 >= pages),
+            };
+            if let Some(at) = chosen {
+                let (number, size) = self.free.remove(at);
+                if size >= pages {
+                    return number;
+                }
+                self.log.push(format!("free {number}"));
+            }
+            self.made += 1;
+            self.sizes.insert(self.made, pages);
+            self.log.push(format!("{} = {pages}", self.made));
+            self.made
+        }
+
+        fn give(&mut self, number: usize) {
+            let size = self.sizes[&number];
+            let behind = self.free.iter().filter(|block| block.1 <= size).count();
+            let last = self.free.last().map_or(0, |block| block.1);
+            let at = if size > last { self.free.len() } else if self.free.len() == 1 { 0 } else { behind };
+            self.free.insert(at, (number, size));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+        #[test]
+        fn pool_equals_the_model(script in prop::collection::vec((any::<bool>(), 0usize..40_000, any::<prop::sample::Index>()), 0..80)) {
+            let (log, mut pool, mut model) = (Log::default(), Pool::default(), Model::default());
+            let mut taken: Vec<usize> = Vec::new();
+            for (take, nbytes, which) in script {
+                if take || taken.is_empty() {
+                    let number = pool.alloc(&log, Device::ext_dev(0), nbytes).unwrap().address();
+                    prop_assert_eq!(number, model.alloc(nbytes));
+                    prop_assert!(!taken.contains(&number), "block {} is taken twice", number);
+                    taken.push(number);
+                } else {
+                    let number = taken.remove(which.index(taken.len()));
+                    pool.free(Space(std::ptr::without_provenance_mut(number))).unwrap();
+                    model.give(number);
+                }
+            }
+            prop_assert_eq!(&log.0.lock().unwrap().1, &model.log);
+        }
+    }
+}
+
+#[test]
+fn many_threads_find_one_api() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tvmspec::device::DeviceApi;
+    use tvmspec::device::manager::{Factory, Manager};
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let lookup = move |_: &str| -> Option<Factory> {
+        let count = count.clone();
+        Some(Box::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            Ok(cpu::cpu() as &dyn DeviceApi)
+        }))
+    };
+    let manager = Manager::with_lookup(Box::new(lookup));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| manager.api(2).map(|_| ()).unwrap());
+        }
+    });
+    assert_eq!(made.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn every_behaviour_has_a_case_with_its_rules() {
+    use tvmspec::conformance::case::Suite;
+    use tvmspec::conformance::device::behaviour;
+    let behaviours = behaviour::CASES.iter().map(|case| (case.id, case.rules));
+    for (id, rules) in behaviours.chain(own::CASES.iter().map(|case| (case.id, case.rules))) {
+        let case = Suite::embedded().case(id).unwrap_or_else(|| panic!("no case {id}"));
+        let rules: Vec<&str> = rules.iter().map(|rule| rule.id()).collect();
+        assert_eq!(case.rules, rules, "{id}");
+    }
 }

@@ -277,6 +277,7 @@ fn statistics(times: &[Duration]) {
 }
 
 fn load(path: &Path) -> Result<Module, Error> {
+    tvmspec::device::install();
     tvmspec::graph::module::install();
     let loaded = module::load_library(path, Strictness::Lenient).map_err(Error::new)?;
     for finding in &loaded.findings {

@@ -1,6 +1,6 @@
 /* A device of your own in C, under ext_dev, held to every rule of the contract.
  *
- * cc -Iinclude examples/external_device.c -Ltarget/debug -ltvmspec -o external_device
+ * cc -Iinclude examples/c/external_device.c -Ltarget/debug -ltvmspec -o external_device
  * LD_LIBRARY_PATH=target/debug ./external_device */
 
 #include <stdio.h>
