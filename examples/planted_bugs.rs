@@ -7,7 +7,10 @@ use tvmspec::device::Device;
 use tvmspec::device::simulated::{Bug, Simulated};
 
 fn main() {
-    let walk = Walk { scripts: 400, ..Walk::default() };
+    let walk = Walk {
+        scripts: 400,
+        ..Walk::default()
+    };
     for bug in Bug::ALL {
         match walk_fresh(|| Simulated::with_bug(1, bug), Device::ext_dev(0), &walk) {
             Ok(()) => println!("{bug:?}: not found"),

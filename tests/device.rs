@@ -194,7 +194,13 @@ mod misuse {
         api.alloc(DEVICE, nbytes, 64, Dtype::UINT8).unwrap()
     }
 
-    fn copy(api: &Simulated, from: (Device, Space), to: (Device, Space), nbytes: usize, stream: Stream) -> tvmspec::device::Result<()> {
+    fn copy(
+        api: &Simulated,
+        from: (Device, Space),
+        to: (Device, Space),
+        nbytes: usize,
+        stream: Stream,
+    ) -> tvmspec::device::Result<()> {
         let copy = Copy {
             from: from.1,
             from_offset: 0,
@@ -214,10 +220,21 @@ mod misuse {
         let mut host = Box::new([1u8; 64]);
         let api = Simulated::new(2);
         let device = space(&api, 64);
-        copy(&api, (Device::CPU, Space(host.as_mut_ptr().cast())), (DEVICE, device), 64, Stream::DEFAULT).unwrap();
+        copy(
+            &api,
+            (Device::CPU, Space(host.as_mut_ptr().cast())),
+            (DEVICE, device),
+            64,
+            Stream::DEFAULT,
+        )
+        .unwrap();
         host.fill(2);
         api.sync(DEVICE, Stream::DEFAULT).unwrap();
-        assert!(matches!(api.hazards().as_slice(), [Hazard::SourceChanged(_)]), "{:?}", api.hazards());
+        assert!(
+            matches!(api.hazards().as_slice(), [Hazard::SourceChanged(_)]),
+            "{:?}",
+            api.hazards()
+        );
     }
 
     #[test]
@@ -226,8 +243,21 @@ mod misuse {
         // Seed 2 runs nothing by itself for so few calls.
         let api = Simulated::new(2);
         let device = space(&api, 8);
-        copy(&api, (Device::CPU, Space::host(host.as_ptr())), (DEVICE, device), 8, Stream::DEFAULT).unwrap();
-        assert_eq!(api.finish(), [Hazard::NeverSynced(Stream::DEFAULT), Hazard::NeverFreed(device)]);
+        copy(
+            &api,
+            (Device::CPU, Space::host(host.as_ptr())),
+            (DEVICE, device),
+            8,
+            Stream::DEFAULT,
+        )
+        .unwrap();
+        assert_eq!(
+            api.finish(),
+            [
+                Hazard::NeverSynced(Stream::DEFAULT),
+                Hazard::NeverFreed(device)
+            ]
+        );
     }
 
     #[test]
@@ -240,8 +270,20 @@ mod misuse {
             api.free(DEVICE, device).unwrap();
             assert!(api.free(DEVICE, device).is_err());
         }
-        assert!(copy(&api, (Device::CPU, Space::host(host.as_ptr())), (DEVICE, device), 8, Stream::DEFAULT).is_err());
-        assert_eq!(api.hazards(), [Hazard::FreedTwice(device), Hazard::UseAfterFree(device)]);
+        assert!(
+            copy(
+                &api,
+                (Device::CPU, Space::host(host.as_ptr())),
+                (DEVICE, device),
+                8,
+                Stream::DEFAULT
+            )
+            .is_err()
+        );
+        assert_eq!(
+            api.hazards(),
+            [Hazard::FreedTwice(device), Hazard::UseAfterFree(device)]
+        );
     }
 
     #[test]
@@ -256,7 +298,14 @@ mod misuse {
     fn overlap_is_told_though_it_works() {
         let api = Simulated::new(1);
         let device = space(&api, 64);
-        copy(&api, (DEVICE, device), (DEVICE, device), 64, Stream::DEFAULT).unwrap();
+        copy(
+            &api,
+            (DEVICE, device),
+            (DEVICE, device),
+            64,
+            Stream::DEFAULT,
+        )
+        .unwrap();
         assert_eq!(api.hazards(), [Hazard::Overlap(device)]);
     }
 
@@ -265,13 +314,20 @@ mod misuse {
         for ordered in [false, true] {
             let api = Simulated::new(2);
             let [one, two, three] = [space(&api, 64), space(&api, 64), space(&api, 64)];
-            let (first, second) = (api.create_stream(DEVICE).unwrap(), api.create_stream(DEVICE).unwrap());
+            let (first, second) = (
+                api.create_stream(DEVICE).unwrap(),
+                api.create_stream(DEVICE).unwrap(),
+            );
             copy(&api, (DEVICE, one), (DEVICE, two), 64, first).unwrap();
             if ordered {
                 api.sync_streams(DEVICE, first, second).unwrap();
             }
             copy(&api, (DEVICE, two), (DEVICE, three), 64, second).unwrap();
-            let expected: &[Hazard] = if ordered { &[] } else { &[Hazard::Unordered(two)] };
+            let expected: &[Hazard] = if ordered {
+                &[]
+            } else {
+                &[Hazard::Unordered(two)]
+            };
             assert_eq!(api.hazards(), expected);
         }
     }
@@ -293,7 +349,12 @@ mod misuse {
         let api = Simulated::new(1);
         api.fail_alloc(1);
         let device = space(&api, 8);
-        assert!(api.alloc(DEVICE, 8, 64, Dtype::UINT8).unwrap_err().to_string().contains("injected"));
+        assert!(
+            api.alloc(DEVICE, 8, 64, Dtype::UINT8)
+                .unwrap_err()
+                .to_string()
+                .contains("injected")
+        );
         space(&api, 8);
         api.fail_copy(0);
         assert!(copy(&api, (DEVICE, device), (DEVICE, device), 8, Stream::DEFAULT).is_err());
@@ -311,10 +372,20 @@ mod misuse {
         let api = Simulated::new(2);
         let device = space(&api, 4);
         api.set_device(Device::ext_dev(1)).unwrap();
-        api.launch(Stream::DEFAULT, move |memory, id| memory.bytes(device).unwrap()[..4].fill(id as u8 + 40)).unwrap();
+        api.launch(Stream::DEFAULT, move |memory, id| {
+            memory.bytes(device).unwrap()[..4].fill(id as u8 + 40)
+        })
+        .unwrap();
         let there = Device::ext_dev(1);
         let mut host = Box::new([0u8; 4]);
-        copy(&api, (there, device), (Device::CPU, Space(host.as_mut_ptr().cast())), 4, Stream::DEFAULT).unwrap();
+        copy(
+            &api,
+            (there, device),
+            (Device::CPU, Space(host.as_mut_ptr().cast())),
+            4,
+            Stream::DEFAULT,
+        )
+        .unwrap();
         assert_ne!(*host, [41; 4]);
         api.sync(there, Stream::DEFAULT).unwrap();
         assert_eq!(*host, [41; 4]);
@@ -344,7 +415,11 @@ mod pool {
         }
 
         unsafe fn free(&self, _: Device, space: Space) -> Result<()> {
-            self.0.lock().unwrap().1.push(format!("free {}", space.address()));
+            self.0
+                .lock()
+                .unwrap()
+                .1
+                .push(format!("free {}", space.address()));
             Ok(())
         }
     }
@@ -385,7 +460,13 @@ mod pool {
             let size = self.sizes[&number];
             let behind = self.free.iter().filter(|block| block.1 <= size).count();
             let last = self.free.last().map_or(0, |block| block.1);
-            let at = if size > last { self.free.len() } else if self.free.len() == 1 { 0 } else { behind };
+            let at = if size > last {
+                self.free.len()
+            } else if self.free.len() == 1 {
+                0
+            } else {
+                behind
+            };
             self.free.insert(at, (number, size));
         }
     }
@@ -445,7 +526,9 @@ fn every_behaviour_has_a_case_with_its_rules() {
     use tvmspec::conformance::device::behaviour;
     let behaviours = behaviour::CASES.iter().map(|case| (case.id, case.rules));
     for (id, rules) in behaviours.chain(own::CASES.iter().map(|case| (case.id, case.rules))) {
-        let case = Suite::embedded().case(id).unwrap_or_else(|| panic!("no case {id}"));
+        let case = Suite::embedded()
+            .case(id)
+            .unwrap_or_else(|| panic!("no case {id}"));
         let rules: Vec<&str> = rules.iter().map(|rule| rule.id()).collect();
         assert_eq!(case.rules, rules, "{id}");
     }
