@@ -69,7 +69,7 @@ fn the_python_testee_agrees() {
     let script = root().join("conformance/testee/python/testee.py");
     judge(
         &format!("python3 '{}'", script.display()),
-        &["wire", "tensor", "import_tree"],
+        &["wire", "tensor", "payload", "import_tree", "blob"],
     );
 }
 

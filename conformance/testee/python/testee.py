@@ -4,8 +4,8 @@
     tvmspec check --impl "exec:python3 conformance/testee/python/testee.py"
 
 It was written from the prose in spec/ and from observations of released TVM, and shares no code with src/. It speaks the
-exec protocol (`tvmspec check --help-exec`), does the chapters wire, import_tree, the stored forms of tensor, and the library
-binary, and says "unsupported" to everything else. What it cannot know for sure of a rejection (the rule) it does not tell.
+exec protocol (`tvmspec check --help-exec`), does the chapters wire, import_tree, the stored forms of tensor, payloads without
+code for a VM (payload.py), and the library binary, and says "unsupported" to everything else. What it cannot know for sure of a rejection (the rule) it does not tell.
 """
 
 import base64
@@ -13,6 +13,8 @@ import json
 import math
 import struct
 import sys
+
+import payload
 
 U64 = 1 << 64
 
@@ -677,6 +679,7 @@ OPS = {
     "import_tree.decode": tree_decode,
     "import_tree.encode": tree_encode,
     "import_tree.order": tree_order,
+    "payload.decode": payload.decoder(Reader, Reject, Unsupported, dtype_text, record_read),
     "tensor.decode": tensor_decode,
     "tensor.encode": tensor_encode,
     "blob.decode": blob_decode,

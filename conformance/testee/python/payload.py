@@ -1,0 +1,219 @@
+"""Chapter payload for the testee beside it: what each module kind stores, decoded. The executables of both VMs, StackVM
+files and encoding are not done here, and answered with "unsupported"."""
+
+import base64
+
+
+def b64(raw):
+    return base64.b64encode(raw).decode()
+
+
+def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
+    """`payload.decode`, made of the parts of the testee that it shares."""
+
+    def code(raw, text_name="source", data_name="data"):
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            return {data_name: b64(raw)}
+        return {data_name: b64(raw)} if "\0" in text else {text_name: text}
+
+    def dtype(reader):
+        return dtype_text(reader.number("B"), reader.number("B"), reader.number("H"))
+
+    def axis(tag):
+        """PAY-05: a reader takes the distance from `x` as an index."""
+        head, dot, tail = tag.partition(".")
+        if dot and head in ("blockIdx", "threadIdx", "clusterCtaIdx", "preferredClusterCtaIdx") and tail not in list("xyz"):
+            raise Reject(f"{tag} is no thread axis", "malformed")
+        return tag
+
+    def functions(reader, layout):
+        def one():
+            function = {"name": reader.text()}
+            inner = reader.text()
+            if inner:
+                function["info_name"] = inner
+            function["arg_types"] = reader.vector(4, lambda: dtype(reader))
+            function["launch_param_tags"] = [axis(tag) for tag in reader.texts()]
+            if layout in ("0.21", "0.22"):
+                tags = reader.vector(4, lambda: reader.number("i"))
+                if tags:
+                    function["arg_extra_tags"] = tags
+            return function
+
+        return {"functions": reader.vector(16, one)}
+
+    def word(reader):
+        text = reader.text()
+        if not text or any(not " " < letter < "\x7f" for letter in text):
+            raise Reject("a format is a word", "malformed")
+        return {"format": text}
+
+    def version(reader):
+        text = reader.text()
+        if not text or set(text) - set("0123456789."):
+            raise Reject("a version is digits and dots", "malformed")
+        return {"version": text}
+
+    def kernels(reader):
+        return {"kernels": reader.vector(16, lambda: {"name": reader.text(), **code(reader.bytes())})}
+
+    def shader(reader):
+        flags = reader.number("I")
+        return {"flags": flags, "spirv": b64(reader.take(4 * reader.count(4), "spirv"))}
+
+    def framed(reader):
+        window = Reader(reader.bytes())
+        value = shader(window)
+        if window.left():
+            raise Reject("a shader fills its string", "trailing")
+        return value
+
+    def shaders(reader, one):
+        return {"shaders": reader.vector(20, lambda: {"name": reader.text(), **one(reader)})}
+
+    def tensors(reader, names):
+        if reader.u64() != len(names):
+            raise Reject("not as many tensors as names", "malformed")
+        return [{"name": name, **record_read(reader, "0.7")} for name in names]
+
+    def constants(reader, complete):
+        names = reader.texts()
+        if len(set(names)) < len(names):
+            raise Reject("a variable is stored once", "duplicate")
+        variables = tensors(reader, names)
+        symbols = reader.texts()
+        if reader.count(8) != len(symbols):
+            raise Reject("not as many lists as functions", "malformed")
+        listed = [{"name": name, "variables": reader.texts()} for name in symbols]
+        if complete and any(name not in names for symbol in listed for name in symbol["variables"]):
+            raise Reject("a listed variable is not stored", "missing")
+        return {"variables": variables, "symbols": listed}
+
+    def params(reader):
+        # The count stands before the names here, and behind them in a parameter file.
+        count, names = reader.u64(), reader.texts()
+        if count != len(names):
+            raise Reject("not as many names as tensors", "malformed")
+        return {"params": [{"name": name, **record_read(reader, "0.7")} for name in names]}
+
+    def network(reader, sizes):
+        value = {"name": reader.text(), "compiled": b64(reader.bytes())}
+        for name in ("input", "output"):
+            value[name + "s"] = reader.vector(4, lambda: reader.number("I"))
+            if sizes:
+                value[name + "_sizes"] = [reader.number("I") for _ in value[name + "s"]]
+            if not value[name + "s"]:
+                raise Reject(f"a network has {name}s", "missing")
+        return value
+
+    def fields(*plan):
+        """Named fields in file order: `t` text, `b` bytes, `l` list of texts, `i` integer."""
+        readers = {
+            "t": lambda reader: reader.text(),
+            "b": lambda reader: b64(reader.bytes()),
+            "l": lambda reader: reader.texts(),
+            "i": lambda reader: reader.number("i"),
+        }
+
+        def read(reader, _layout):
+            return {name: readers[how](reader) for how, name in (item.split(":") for item in plan)}
+
+        return read
+
+    def device(reader, layout):
+        return {**word(reader), **functions(reader, layout), **code(reader.bytes())}
+
+    def older(read):
+        """A form that no release after 0.23 writes: its functions have empty names of their own (PAY-09)."""
+
+        def held(reader, layout):
+            value = read(reader, layout)
+            if layout == "0.22" and any("info_name" in function for function in value["functions"]):
+                raise Reject("a form of old with a name of today", "malformed")
+            return value
+
+        return held
+
+    def metal_13(reader, layout):
+        return {**version(reader), **kernels(reader), **functions(reader, layout), **word(reader)}
+
+    def metal_24(reader, layout):
+        return {**word(reader), **functions(reader, layout), **kernels(reader)}
+
+    def vulkan(one):
+        return lambda reader, layout: {**word(reader), **functions(reader, layout), **shaders(reader, one)}
+
+    def spirv(reader, layout):
+        return {**functions(reader, layout), **shaders(reader, shader)}
+
+    def networks(sizes):
+        return lambda reader, _layout: {"networks": [network(reader, sizes) for _ in range(reader.count(32))]}
+
+    json_runtime = fields("t:symbol", "t:graph_json", "l:const_names")
+    one_form = {
+        "webgpu": lambda reader, layout: {**functions(reader, layout), **kernels(reader)},
+        "opengl": lambda reader, layout: {**word(reader), **functions(reader, layout), "shaders_json": reader.text()},
+        "c": lambda reader, layout: {**code(reader.bytes()), **fields("t:format", "l:function_names", "l:const_vars")(reader, layout)},
+        "static_library": fields("b:object", "l:function_names"),
+        "metadata": lambda reader, _layout: constants(reader, complete=False),
+        "const_loader": lambda reader, _layout: constants(reader, complete=True),
+        "metadata_module": lambda _reader, _layout: {},
+        "AotExecutorFactory": lambda reader, _layout: {**params(reader), "module_name": reader.text()},
+        "examplejson": fields("t:graph_json"),
+        "coreml": fields("t:symbol", "b:model"),
+        "VitisAIRuntime": fields("b:runtime_module", "t:export_path", "t:symbol", "l:const_names"),
+        "torch": fields("t:symbol", "b:archive"),
+        "mrvl_sim": fields("t:symbol", "t:nodes_json"),
+        "mrvl_hw": fields("t:symbol", "t:nodes_json", "b:binary", "i:inputs", "i:outputs", "i:batches"),
+    }
+    for kind in ("cuda", "hip", "hsaco", "hexagon", "sdaccel", "aocl"):
+        one_form[kind] = device
+    for kind in ("GraphRuntimeFactory", "GraphExecutorFactory"):
+        one_form[kind] = lambda reader, _layout: {"graph_json": reader.text(), **params(reader), "module_name": reader.text()}
+    for kind in "dnnl_json arm_compute_lib tensorrt bnns_json clml cublas_json cudnn_json msc_tensorrt nnapi hipblas_json example_npu_json".split():
+        one_form[kind] = json_runtime
+    # Newest first, each with the layouts that store it.
+    later, middle = ("0.22",), ("0.7", "0.21", "0.22")
+    everywhere = ("0.2", *middle)
+    several = {
+        "opencl": [("0.13", middle, older(spirv)), ("0.2", everywhere, device)],
+        "metal": [("0.24", later, metal_24), ("0.13", middle, older(metal_13)), ("0.2", everywhere, older(device))],
+        "vulkan": [("0.24", later, vulkan(framed)), ("0.3", everywhere, older(vulkan(shader)))],
+        "ethos-n": [("0.10", ("0.7",), networks(True)), ("0.7", ("0.7",), networks(False))],
+    }
+    first_after_0_6 = {kind for kind in one_form if kind not in ("cuda", "hip", "hsaco", "sdaccel", "aocl", "opengl", "examplejson")}
+    elsewhere = ("VMExecutable", "relax.Executable", "relax.VMExecutable", "stackvm")
+
+    def decode(args):
+        data, kind, layout = base64.b64decode(args["data"], validate=True), args["kind"], args["layout"]
+        if kind in elsewhere:
+            raise Unsupported(f"payloads of {kind}")
+        if kind in one_form and not (layout == "0.2" and kind in first_after_0_6):
+            forms = [(None, one_form[kind])]
+        else:
+            forms = [(name, read) for name, layouts, read in several.get(kind, []) if layout in layouts]
+        if not forms:
+            if layout == "0.22":
+                return {"kind": kind, "opaque": b64(data)}
+            raise Reject(f"nobody knows where a {kind} ends", "unknown-kind")
+        whole, furthest = None, None
+        for name, read in forms:
+            reader = Reader(data)
+            try:
+                value = {"kind": kind, **({"form": name} if name else {}), **read(reader, layout)}
+            except Reject as broken:
+                if furthest is None or reader.at > furthest[0]:
+                    furthest = (reader.at, broken)
+                continue
+            if not reader.left():
+                return value
+            whole = whole or value
+        if whole is None:
+            raise furthest[1]
+        if layout != "0.22":
+            raise Reject("bytes behind the payload", "trailing")
+        return whole
+
+    return decode
