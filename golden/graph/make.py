@@ -207,6 +207,23 @@ def main(samples):
                       "expect": expect, "encode": False, "why": why, "origin": {"hand": "a graph of a few nodes; results by formula, in scripts.py"}})
 
     scripts.cases(driven)
+    models(samples)
+
+
+def models(samples):
+    """Whole models with inputs and outputs, for tests/graph.rs. Their graphs are those of the cases above."""
+    names = [f"v{release}/{model}{end}" for release in ("0.8", "0.19") for model in ("mlp", "multi_out", "dtypes")
+             for end in (".so", ".kernels.so", ".params", ".io.npz")]
+    names += ["v0.8/resnet8.kernels.so", "v0.8/resnet8.params", "v0.8/resnet8.io.npz", "v0.8/perf/chain1000.so", "v0.8/perf/chain1000.io.npz"]
+    names += [f"v0.8/graph-debug/{file}" for file in ("params.bin", "dbg/_tvmdbg_device_CPU_0/_tvmdbg_graph_dump.json",
+              "dbg/_tvmdbg_device_CPU_0/_tvmdbg_execution_trace.json", "dbg/_tvmdbg_device_CPU_0/output_tensors.params")]
+    for name in names:
+        folder = name.replace("/dbg/_tvmdbg_device_CPU_0", "").replace("/perf", "")
+        to = HERE / "models" / folder
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_bytes((samples / name).read_bytes())
+        release = name.split("/")[0][1:] + ".0"
+        manifest[f"graph/models/{folder}"] = {"release": release, "how": name}
 
 
 def write():

@@ -53,8 +53,12 @@ pub mod debug;
 #[cfg(feature = "runtime")]
 pub mod executor;
 #[cfg(feature = "runtime")]
+mod model;
+#[cfg(feature = "runtime")]
 pub mod module;
 
+#[cfg(feature = "runtime")]
+pub use model::Model;
 pub use plan::{Plan, Pool};
 
 use crate::tensor::Dtype;

@@ -1,0 +1,383 @@
+//! Whole models of real releases: recorded inputs in, recorded outputs out, bit for bit.
+#![cfg(feature = "cli")]
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use tvmspec::device::simulated::Simulated;
+use tvmspec::function::{Error, Function};
+use tvmspec::graph::executor::{Executor, Place};
+use tvmspec::graph::{Graph, Model, debug};
+use tvmspec::object::Tensor;
+use tvmspec::rule::Findings;
+use tvmspec::tensor::{Device, Params};
+use tvmspec::value::{Any, AnyView, DLDataType, DLTensor, cast, dtype_from_text};
+use tvmspec::wire::Cursor;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/graph")
+        .join(name)
+}
+
+/// Model, and the graph that it was exported with; the last one is only there in parts.
+const MODELS: [(&str, &str, bool); 7] = [
+    ("v0.8/mlp", "mlp.json", true),
+    ("v0.8/multi_out", "multi-out.json", true),
+    ("v0.8/dtypes", "dtypes.json", true),
+    ("v0.19/mlp", "mlp-0.19.json", true),
+    ("v0.19/multi_out", "multi-out-0.19.json", true),
+    ("v0.19/dtypes", "dtypes-0.19.json", true),
+    ("v0.8/resnet8", "resnet8.json", false),
+];
+
+/// The libraries are code for one machine.
+fn can_run(test: &str) -> bool {
+    let can = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    if !can {
+        println!("{test}: skipped, because the models are compiled for x86-64 Linux");
+    }
+    can
+}
+
+#[test]
+fn models_give_the_recorded_outputs_from_one_library() {
+    if !can_run("models_give_the_recorded_outputs_from_one_library") {
+        return;
+    }
+    for (name, _, whole) in MODELS {
+        if whole {
+            let model = Model::load(golden(&format!("models/{name}.so"))).unwrap();
+            check(name, model);
+        }
+    }
+}
+
+#[test]
+fn models_give_the_recorded_outputs_from_graph_params_and_kernels() {
+    if !can_run("models_give_the_recorded_outputs_from_graph_params_and_kernels") {
+        return;
+    }
+    for (name, graph, _) in MODELS {
+        check(name, in_parts(name, graph));
+    }
+}
+
+fn in_parts(name: &str, graph: &str) -> Model {
+    let graph = std::fs::read_to_string(golden(graph)).unwrap();
+    let params = std::fs::read(golden(&format!("models/{name}.params"))).unwrap();
+    let kernels = golden(&format!("models/{name}.kernels.so"));
+    Model::from_parts(&graph, &params, kernels, &[Device::CPU]).unwrap()
+}
+
+/// Twice, because the second run finds the memory of the first.
+fn check(name: &str, mut model: Model) {
+    let io = recorded(name);
+    let inputs: Vec<(&str, &Tensor)> = io
+        .iter()
+        .filter_map(|(name, tensor)| Some((name.strip_prefix("in_")?, tensor)))
+        .collect();
+    for _ in 0..2 {
+        let outputs = model.run(&inputs).unwrap();
+        assert_eq!(outputs.len(), io.len() - inputs.len(), "{name}");
+        for (index, output) in outputs.iter().enumerate() {
+            let expected = &io[&format!("out_{index}")];
+            assert_eq!(output.shape(), expected.shape(), "{name}, output {index}");
+            let same = output.bytes().unwrap() == expected.bytes().unwrap();
+            assert!(same, "{name}: output {index} differs from the recorded one");
+        }
+    }
+}
+
+#[test]
+fn the_program_gives_the_recorded_outputs() {
+    if !can_run("the_program_gives_the_recorded_outputs") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, graph, whole) in MODELS {
+        let model = |end: &str| golden(&format!("models/{name}{end}"));
+        let out = folder.path().join(name.replace('/', "-") + ".npz");
+        let mut parts = Command::new(env!("CARGO_BIN_EXE_tvmspec"));
+        parts.arg("run").arg("--graph").arg(golden(graph));
+        parts.arg("--params").arg(model(".params"));
+        parts.arg("--lib").arg(model(".kernels.so"));
+        let mut one = Command::new(env!("CARGO_BIN_EXE_tvmspec"));
+        one.arg("run").arg(model(".so"));
+        for mut command in [Some(parts), whole.then_some(one)].into_iter().flatten() {
+            command.arg("--inputs").arg(model(".io.npz"));
+            let ran = command.arg("-o").arg(&out).output().unwrap();
+            let said = String::from_utf8_lossy(&ran.stderr);
+            assert!(ran.status.success(), "{name}: {said}");
+            let (wrote, io) = (read_npz(&out), recorded(name));
+            for (output, expected) in io.iter().filter(|(name, _)| name.starts_with("out_")) {
+                let same = wrote[output].bytes().unwrap() == expected.bytes().unwrap();
+                assert!(same, "{name}: {output} differs from the recorded one");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_handed_in_is_checked() {
+    if !can_run("what_is_handed_in_is_checked") {
+        return;
+    }
+    let mut model = Model::load(golden("models/v0.8/mlp.so")).unwrap();
+    let x = recorded("v0.8/mlp").remove("in_x").unwrap();
+    let float = x.dl().dtype;
+    let said = |result: Result<Vec<Tensor>, Error>| result.map(drop).unwrap_err().to_string();
+    let unset = said(model.run(&[]));
+    assert!(unset.contains("never set: x"), "{unset}");
+    let name = said(model.run(&[("data", &x)]));
+    assert!(name.contains("no input `data`; it has x"), "{name}");
+    let int = DLDataType { code: 0, ..float };
+    let int = Tensor::empty(x.shape(), int).unwrap();
+    let dtype = said(model.run(&[("x", &int)]));
+    assert!(dtype.contains("input `x` is float32"), "{dtype}");
+    assert!(dtype.contains("not int32"), "{dtype}");
+    let flat = Tensor::empty(&[x.shape().iter().product()], float).unwrap();
+    let shape = said(model.run(&[("x", &flat)]));
+    assert!(shape.starts_with("TypeError: input `x` is"), "{shape}");
+    // None of this broke it.
+    check("v0.8/mlp", model);
+}
+
+#[test]
+fn a_library_without_functions_is_refused_with_all_names() {
+    if !can_run("a_library_without_functions_is_refused_with_all_names") {
+        return;
+    }
+    let graph = std::fs::read_to_string(golden("resnet8.json")).unwrap();
+    let library = golden("models/v0.8/mlp.kernels.so");
+    let Err(error) = Model::from_parts(&graph, &[], library, &[Device::CPU]) else {
+        panic!("ran resnet8 on the kernels of mlp")
+    };
+    let missing = error.message().matches("tvmgen_default_fused").count();
+    assert!(missing > 5, "{error}");
+}
+
+/// The kernels of `samples/v0.8/graph-debug`, whose library was not kept.
+fn debug_kernels(name: &str) -> Option<Function> {
+    type Kernel = fn(&[&[f32]], &mut [Vec<f32>]);
+    let kernel: Kernel = match name.strip_prefix("tvmgen_default_fused_")? {
+        "nn_contrib_dense_pack_add_nn_relu" => |ins, outs| {
+            let [x, weight, bias, ..] = ins else { return };
+            for (at, out) in outs[0].iter_mut().enumerate() {
+                let (row, column) = (at / 4, at % 4);
+                let terms = (0..3).map(|k| x[row * 3 + k] * weight[k * 4 + column]);
+                *out = (terms.sum::<f32>() + bias[column]).max(0.0);
+            }
+        },
+        "split" => |ins, outs| {
+            for at in 0..4 {
+                let (row, column) = (at / 2, at % 2);
+                outs[0][at] = ins[0][row * 4 + column];
+                outs[1][at] = ins[0][row * 4 + 2 + column];
+            }
+        },
+        // Of a pair, of which it uses the second.
+        "reshape" => |ins, outs| outs[0].copy_from_slice(ins[1]),
+        "exp" => |ins, outs| {
+            for (out, x) in outs[0].iter_mut().zip(ins[0]) {
+                *out = x.exp();
+            }
+        },
+        _ => return None,
+    };
+    let outputs = if name.ends_with("split") { 2 } else { 1 };
+    Some(Function::from_packed(move |args: &[AnyView<'_>]| {
+        let tensors: Vec<*mut DLTensor> = args
+            .iter()
+            .map(|arg| cast(*arg))
+            .collect::<Result<_, _>>()?;
+        // SAFETY: the executor hands in compact float32 tensors on the host, and keeps them for the call.
+        let slices: Vec<&[f32]> = tensors
+            .iter()
+            .map(|tensor| unsafe {
+                let tensor = &**tensor;
+                std::slice::from_raw_parts(tensor.data.cast(), tensor.elements() as usize)
+            })
+            .collect();
+        let (ins, outs) = slices.split_at(slices.len() - outputs);
+        let mut results: Vec<Vec<f32>> = outs.iter().map(|out| out.to_vec()).collect();
+        kernel(ins, &mut results);
+        for (tensor, result) in tensors[ins.len()..].iter().zip(&results) {
+            // SAFETY: as above; no slice is read any more.
+            unsafe {
+                let to: *mut f32 = (**tensor).data.cast();
+                to.copy_from_nonoverlapping(result.as_ptr(), result.len());
+            }
+        }
+        Ok::<Any, Error>(Any::none())
+    }))
+}
+
+#[test]
+fn the_debug_dump_is_the_released_one_but_for_its_quirks() {
+    let text = std::fs::read_to_string(golden("shared-storage.json")).unwrap();
+    let graph = Arc::new(Graph::read(&text, &mut Findings::default()).unwrap());
+    let kernels = |name: &str| Ok(debug_kernels(name));
+    let cpu = Place::of(Device::CPU).unwrap();
+    let mut executor = Executor::new(Arc::clone(&graph), &kernels, vec![cpu]).unwrap();
+    let params = std::fs::read(golden("models/v0.8/graph-debug/params.bin")).unwrap();
+    let released = std::fs::read(golden("models/v0.8/graph-debug/output_tensors.params")).unwrap();
+    let released = tensors(&released);
+    let read = Params::detect(&mut Cursor::new(&params), &mut Findings::default()).unwrap();
+    executor.load_params(&read.0).unwrap();
+    let x = &released["x____0"];
+    let float = DLDataType {
+        code: 2,
+        bits: 32,
+        lanes: 1,
+    };
+    let input = Tensor::empty(&[2, 3], float).unwrap();
+    input.fill(x).unwrap();
+    let index = executor.require_input("x").unwrap();
+    executor.set_input(index, input.dl()).unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let dumped = debug::dump(&executor, folder.path()).unwrap();
+    assert!(dumped.ends_with("_tvmdbg_device_CPU_0"));
+    let ours = std::fs::read(dumped.join("output_tensors.params")).unwrap();
+    let ours = tensors(&ours);
+    let names: Vec<&String> = ours.keys().collect();
+    assert_eq!(names, released.keys().collect::<Vec<_>>());
+    for (name, bytes) in &ours {
+        assert_eq!(bytes, &released[name], "{name}");
+    }
+
+    let json = |path: PathBuf| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let mut ours = json(dumped.join("_tvmdbg_graph_dump.json"));
+    let theirs = json(golden("models/v0.8/graph-debug/_tvmdbg_graph_dump.json"));
+    // The quirk: `shape` (and `T`) of node i are those of entry i.
+    for (index, node) in ours["nodes"].as_array_mut().unwrap().iter_mut().enumerate() {
+        let first = graph.node_row_ptr[index];
+        assert_eq!(node["shape"], serde_json::json!(graph.entries[first].shape));
+        node["shape"] = serde_json::json!(graph.entries[index].shape);
+    }
+    assert_eq!(ours, theirs);
+
+    // Times are not compared.
+    let events = |trace: &serde_json::Value| -> Vec<(String, String)> {
+        let events = trace["traceEvents"].as_array().unwrap().iter();
+        events
+            .map(|event| (event["name"].to_string(), event["ph"].to_string()))
+            .collect()
+    };
+    let ours = json(dumped.join("_tvmdbg_execution_trace.json"));
+    let theirs = json(golden(
+        "models/v0.8/graph-debug/_tvmdbg_execution_trace.json",
+    ));
+    assert_eq!(ours["displayTimeUnit"], theirs["displayTimeUnit"]);
+    assert_eq!(events(&ours), events(&theirs));
+}
+
+fn tensors(file: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let (params, _) = Params::detect(&mut Cursor::new(file), &mut Findings::default()).unwrap();
+    let pairs = params.iter();
+    pairs
+        .map(|(name, record)| (name.to_owned(), record.data().to_vec()))
+        .collect()
+}
+
+#[test]
+fn a_graph_on_two_devices_copies_and_waits() {
+    let text = r#"{"nodes": [
+        {"op": "null", "name": "x", "inputs": []},
+        {"op": "tvm_op", "name": "to", "inputs": [[0, 0]],
+         "attrs": {"func_name": "__copy", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}},
+        {"op": "tvm_op", "name": "back", "inputs": [[1, 0]],
+         "attrs": {"func_name": "__copy", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}},
+        {"op": "tvm_op", "name": "y", "inputs": [[2, 0]],
+         "attrs": {"func_name": "twice", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"}}],
+      "arg_nodes": [0], "heads": [[3, 0]], "node_row_ptr": [0, 1, 2, 3, 4],
+      "attrs": {"dltype": ["list_str", ["float32", "float32", "float32", "float32"]],
+        "device_index": ["list_int", [1, 12, 1, 1]], "storage_id": ["list_int", [0, 1, 2, 3]],
+        "shape": ["list_shape", [[4], [4], [4], [4]]]}}"#;
+    let graph = Arc::new(Graph::read(text, &mut Findings::default()).unwrap());
+    let kernels = |name: &str| {
+        assert_eq!(name, "twice");
+        Ok(Some(Function::from_packed(|args: &[AnyView<'_>]| {
+            let [from, to] = [cast::<*mut DLTensor>(args[0])?, cast(args[1])?];
+            for at in 0..4 {
+                // SAFETY: four floats each, on the host.
+                unsafe {
+                    let value = *(*from).data.cast::<f32>().add(at);
+                    *(*to).data.cast::<f32>().add(at) = 2.0 * value;
+                }
+            }
+            Ok::<Any, Error>(Any::none())
+        })))
+    };
+    // The simulated device does nothing before it must.
+    for seed in 0..20 {
+        let api: &'static Simulated = Box::leak(Box::new(Simulated::new(seed)));
+        let other = Place {
+            device: Device::ext_dev(0),
+            api,
+        };
+        let places = vec![Place::of(Device::CPU).unwrap(), other];
+        let mut executor = Executor::new(Arc::clone(&graph), &kernels, places).unwrap();
+        let float = DLDataType {
+            code: 2,
+            bits: 32,
+            lanes: 1,
+        };
+        let x = Tensor::empty(&[4], float).unwrap();
+        for round in 0..3_u8 {
+            let values = [f32::from(round), 1.0, 2.0, 3.0];
+            let bytes: Vec<u8> = values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect();
+            x.fill(&bytes).unwrap();
+            executor.set_input(0, x.dl()).unwrap();
+            executor.run().unwrap();
+            let output = executor.output(0).unwrap().to_host().unwrap();
+            let twice: Vec<u8> = values
+                .iter()
+                .flat_map(|value| (2.0 * value).to_le_bytes())
+                .collect();
+            assert_eq!(output, twice, "seed {seed}, round {round}");
+        }
+    }
+}
+
+fn recorded(model: &str) -> BTreeMap<String, Tensor> {
+    read_npz(&golden(&format!("models/{model}.io.npz")))
+}
+
+fn read_npz(path: &Path) -> BTreeMap<String, Tensor> {
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap();
+    let mut arrays = BTreeMap::new();
+    for index in 0..archive.len() {
+        let mut member = archive.by_index(index).unwrap();
+        let name = member.name().trim_end_matches(".npy").to_owned();
+        let mut bytes = Vec::new();
+        member.read_to_end(&mut bytes).unwrap();
+        let mut data = bytes.as_slice();
+        let header = npyz::NpyHeader::from_reader(&mut data).unwrap();
+        let npyz::DType::Plain(kind) = header.dtype() else {
+            panic!("{name} holds records")
+        };
+        let kind = kind.to_string();
+        let (code, width) = kind.trim_start_matches(['<', '|']).split_at(1);
+        let bits = 8 * width.parse::<u32>().unwrap();
+        let dtype = match code {
+            "b" => "bool".to_owned(),
+            "f" => format!("float{bits}"),
+            "i" => format!("int{bits}"),
+            _ => format!("uint{bits}"),
+        };
+        let shape: Vec<i64> = header.shape().iter().map(|extent| *extent as i64).collect();
+        let tensor = Tensor::empty(&shape, dtype_from_text(&dtype).unwrap()).unwrap();
+        tensor.fill(data).unwrap();
+        arrays.insert(name, tensor);
+    }
+    arrays
+}
