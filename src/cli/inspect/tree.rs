@@ -2,9 +2,13 @@
 
 use std::collections::HashSet;
 
+/// How deep is drawn. Every level indents all below it, so a chain of `n` modules would take `n` squared characters.
+const DEEPEST: usize = 100;
+
 /// Draws who imports whom from `root` down, one module a line: its `label`, indented below whoever imports it.
 ///
-/// A module that is imported twice is drawn whole once; later lines refer to it. A cycle ends where it closes.
+/// A module that is imported twice is drawn whole once; later lines refer to it. A cycle ends where it closes,
+/// and what is below [`DEEPEST`] is left out with a note.
 pub(super) fn draw(
     root: usize,
     imports: &dyn Fn(usize) -> Vec<usize>,
@@ -12,19 +16,22 @@ pub(super) fn draw(
 ) -> String {
     let mut out = String::new();
     let mut drawn = HashSet::new();
-    // Explicit, because a chain of imports may be longer than a call stack is deep. Of each module: its index, the
-    // lines to draw in front of its children, and those in front of itself.
-    let mut stack = vec![(root, String::new(), String::new())];
-    while let Some((module, own, below)) = stack.pop() {
+    // Explicit, because a chain of imports may be longer than a call stack is deep. Of each module: its index, how deep
+    // it is, the lines to draw in front of itself, and those in front of its children.
+    let mut stack = vec![(root, 0, String::new(), String::new())];
+    while let Some((module, depth, own, below)) = stack.pop() {
         let children = imports(module);
         let again = drawn.contains(&module) && !children.is_empty();
+        let deep = depth >= DEEPEST && !children.is_empty();
         let note = if again {
             "  (its imports are above)"
+        } else if deep {
+            "  (its imports are too deep to draw; --json lists them)"
         } else {
             ""
         };
         out.push_str(&format!("  {own}{}{note}\n", label(module)));
-        if again {
+        if again || deep {
             continue;
         }
         drawn.insert(module);
@@ -33,7 +40,8 @@ pub(super) fn draw(
                 true => ("└─ ", "   "),
                 false => ("├─ ", "│  "),
             };
-            stack.push((*child, format!("{below}{own}"), format!("{below}{next}")));
+            let (own, next) = (format!("{below}{own}"), format!("{below}{next}"));
+            stack.push((*child, depth + 1, own, next));
         }
     }
     out
@@ -51,5 +59,17 @@ mod tests {
         let expected = "  0\n  ├─ 1\n  │  └─ 3\n  │     ├─ 4\n  │     └─ 0  (its imports are above)\n  \
                         └─ 2\n     └─ 3  (its imports are above)\n";
         assert_eq!(draw(0, &imports, &label), expected);
+    }
+
+    #[test]
+    fn a_long_chain_costs_no_more_than_its_top() {
+        let imports = |module: usize| vec![module + 1];
+        let drawn = draw(0, &imports, &|module| module.to_string());
+        assert_eq!(drawn.lines().count(), DEEPEST + 1);
+        assert!(
+            drawn
+                .trim_end()
+                .ends_with("too deep to draw; --json lists them)")
+        );
     }
 }
