@@ -3,7 +3,9 @@
 use super::op::Op;
 use crate::rule::Rule;
 use crate::wire::Span;
-use crate::{blob, device, graph, import_tree, module, payload, tensor, wire};
+use crate::{
+    blob, device, function, graph, import_tree, module, object, payload, tensor, value, wire,
+};
 use serde_json::Value;
 
 /// What the suite knows of a chapter.
@@ -53,6 +55,24 @@ pub const CHAPTERS: &[Chapter] = &[
         rule_groups: &[blob::RULES, blob::container::rules::RULES],
         op_groups: &[super::blob::ops::OPS, super::blob::containers::OPS],
         trace: Some(super::blob::ops::trace),
+    },
+    Chapter {
+        name: "value",
+        rule_groups: &[value::RULES],
+        op_groups: &[super::value::ops::OPS],
+        trace: None,
+    },
+    Chapter {
+        name: "function",
+        rule_groups: &[function::RULES],
+        op_groups: &[super::function::ops::OPS],
+        trace: None,
+    },
+    Chapter {
+        name: "object",
+        rule_groups: &[object::RULES],
+        op_groups: &[super::object::ops::OPS],
+        trace: None,
     },
     Chapter {
         name: "module",

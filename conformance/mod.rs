@@ -71,6 +71,21 @@ pub mod module {
     mod probe;
 }
 
+/// The chapter `value`.
+pub mod value {
+    pub mod ops;
+}
+
+/// The chapter `function`.
+pub mod function {
+    pub mod ops;
+}
+
+/// The chapter `object`.
+pub mod object {
+    pub mod ops;
+}
+
 /// The chapter `wire`.
 pub mod wire {
     pub mod ops;

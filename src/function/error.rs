@@ -9,6 +9,7 @@
 //! | 80..88  | error that caused this one, or null               | FUN-04 |
 //! | 88..96  | extra context object, or null                     | FUN-04 |
 
+use super::{FUN_04, FUN_05, FUN_06};
 use crate::rule::{Kind, Violation};
 use crate::value::header::{Header, ObjectRef, Ref, dec_ref, static_object};
 use crate::value::{Any, AnyView, Argument, ByteArray, Schema, index};
@@ -91,7 +92,7 @@ unsafe extern "C-unwind" fn update_backtrace(
     unsafe {
         let own = &raw mut (*error).backtrace;
         let mut backtrace = (*own).lock().unwrap_or_else(PoisonError::into_inner);
-        if mode == 0 {
+        if mode == 0 || FUN_05.is_off() {
             backtrace.clear();
         }
         if let Some(text) = text.as_ref() {
@@ -124,6 +125,7 @@ impl Error {
     ) -> Error {
         let (kind, message): (Box<[u8]>, Box<[u8]>) = (kind.into(), message.into());
         let backtrace = backtrace.to_vec();
+        let cause = cause.filter(|_| !FUN_04.is_off());
         let take =
             |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), ObjectRef::into_raw);
         let own = Ref::new(OwnError {
@@ -193,11 +195,18 @@ impl Error {
 
     /// Adds a line to the backtrace.
     pub fn add_frame(&self, file: &str, line: u32, function: &str) {
+        self.update_backtrace(
+            &format!("  File \"{file}\", line {line}, in {function}\n"),
+            1,
+        );
+    }
+
+    /// Replaces the backtrace (mode 0) or adds to it (mode 1).
+    pub fn update_backtrace(&self, text: &str, mode: i32) {
         if let Some(update) = self.0.cell.update_backtrace {
-            let text = format!("  File \"{file}\", line {line}, in {function}\n");
             let bytes = ByteArray::of(text.as_bytes());
             // SAFETY: the function belongs to this error.
-            unsafe { update(self.0.as_object().as_ptr(), &bytes, 1) }
+            unsafe { update(self.0.as_object().as_ptr(), &bytes, mode) }
         }
     }
 
@@ -241,7 +250,29 @@ impl From<Violation> for Error {
             Kind::RuleOff => "RuleOff",
             _ => "RuntimeError",
         };
-        Error::new(kind, broken.message())
+        Error::said(kind, broken)
+    }
+}
+
+#[cfg(feature = "suite")]
+thread_local! {
+    static LAST_BROKEN: Cell<Option<Violation>> = const { Cell::new(None) };
+}
+
+/// The violation that the last error of this thread was made of; the suite reports it.
+#[cfg(feature = "suite")]
+pub(crate) fn take_broken() -> Option<Violation> {
+    LAST_BROKEN.take()
+}
+
+impl Error {
+    /// An error of `kind` that says what a broken rule says.
+    #[cold]
+    pub fn said(kind: &str, broken: Violation) -> Error {
+        let error = Error::new(kind, broken.message());
+        #[cfg(feature = "suite")]
+        LAST_BROKEN.set(Some(broken));
+        error
     }
 }
 
@@ -275,5 +306,11 @@ pub fn set_raised(error: Error) {
 
 /// Takes the error that was left on this thread.
 pub fn take_raised() -> Option<Error> {
-    RAISED.try_with(Cell::take).ok().flatten()
+    let error = RAISED.try_with(Cell::take).ok().flatten();
+    if FUN_06.is_off()
+        && let Some(error) = &error
+    {
+        set_raised(error.clone());
+    }
+    error
 }

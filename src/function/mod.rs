@@ -10,6 +10,8 @@ mod error;
 pub mod registry;
 mod typed;
 
+#[cfg(feature = "suite")]
+pub(crate) use error::take_broken;
 pub use error::{Error, ErrorCell, ErrorObj, set_raised, take_raised};
 pub use typed::{Outcome, Typed, TypedFn, signature_json};
 
@@ -86,7 +88,7 @@ impl Function {
             public: FunctionObj {
                 header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
                 safe_call: call_closure::<F>,
-                cpp_call: std::ptr::null_mut(),
+                cpp_call: std::ptr::without_provenance_mut(usize::from(FUN_03.is_off())),
             },
             body,
         });
@@ -235,14 +237,21 @@ pub(crate) fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
             }
             0
         }
-        Ok(Err(error)) => fail(error),
+        Ok(Err(error)) => {
+            if FUN_02.is_off() && !result.is_null() {
+                // SAFETY: the caller gave a place for the result.
+                unsafe { result.write(RawAny::NONE) }
+            }
+            fail(error)
+        }
+        Err(_) if FUN_07.is_off() => 0,
         Err(panic) => fail(from_panic(&*panic)),
     }
 }
 
 #[cold]
 fn fail(error: Error) -> i32 {
-    let code = if error.kind() == "EnvErrorAlreadySet" {
+    let code = if error.kind() == "EnvErrorAlreadySet" && !FUN_01.is_off() {
         -2
     } else {
         -1

@@ -4,7 +4,7 @@
 //! take a reference; a writer that replaced or removed a function keeps the old one until it has seen that counter at
 //! zero, so a reader never counts up an object that is gone.
 
-use super::{Error, FUN_10, FUN_11, Function, Result, Typed, TypedFn, signature_json};
+use super::{Error, FUN_10, FUN_11, FUN_12, Function, Result, Typed, TypedFn, signature_json};
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -176,8 +176,10 @@ pub fn register_with(
                 let old = entry
                     .function
                     .swap(function.into_object().into_raw(), Ordering::SeqCst);
-                ledger.names.retain(|known| *known != entry.name);
-                ledger.names.push(entry.name);
+                if !FUN_12.is_off() {
+                    ledger.names.retain(|known| *known != entry.name);
+                    ledger.names.push(entry.name);
+                }
                 ledger.details.retain(|(known, _)| *known != entry.name);
                 ledger.details.push((entry.name, details));
                 // SAFETY: the entry owned a reference of what was in it.

@@ -77,7 +77,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result {
 }
 
 /// The words of an int or big int; a plain int is one word inside the cell.
-pub fn words_of<'a>(raw: &'a RawAny) -> Option<&'a [i64]> {
+pub fn words_of(raw: &RawAny) -> Option<&[i64]> {
     match raw.type_index {
         index::INT | index::BOOL => {
             // SAFETY: the payload of an int is one word inside the cell.

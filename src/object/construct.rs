@@ -4,6 +4,7 @@ use super::builtin::kwargs;
 use super::column;
 use super::record::{allocate_record, copy_record, create, set_default, set_field};
 use crate::function::{Error, Function, Result};
+use crate::rule::Kind;
 use crate::value::header::ObjectRef;
 use crate::value::types::{self, FieldInfo, TypeInfo, flag};
 use crate::value::{Any, AnyView, Argument, cast};
@@ -43,10 +44,8 @@ impl Parameters {
     }
 
     fn refuse(&self, message: impl std::fmt::Display) -> Error {
-        Error::new(
-            "TypeError",
-            format!("{}.__ffi_init__() {message}", self.key),
-        )
+        let message = format!("{}.__ffi_init__() {message}", self.key);
+        Error::said("TypeError", super::OBJ_15.refused(Kind::Type, message))
     }
 
     /// The error of a setter, said of the field.
@@ -193,14 +192,13 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
             set_field(&object, field, pairs[at * 2 + 1])?;
             used[at] = true;
         } else if !set_default(&object, field)? {
-            return Err(Error::new(
-                "TypeError",
-                format!(
-                    "Required field `{}` not set in type `{}`",
-                    field.name(),
-                    info.key()
-                ),
-            ));
+            let message = format!(
+                "Required field `{}` not set in type `{}`",
+                field.name(),
+                info.key()
+            );
+            let said = super::OBJ_15.refused(Kind::Type, message);
+            return Err(Error::said("TypeError", said));
         }
     }
     if let Some(at) = used.iter().position(|used| !used) {

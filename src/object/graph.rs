@@ -16,7 +16,7 @@ use crate::value::{
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 /// How deep objects may nest on the way in and out.
-const MAX_DEPTH: usize = 4_000;
+const MAX_DEPTH: usize = 1_000;
 
 fn map(pairs: impl IntoIterator<Item = (&'static str, Any)>) -> Result<Any> {
     let mut map = Map::new();
@@ -27,7 +27,7 @@ fn map(pairs: impl IntoIterator<Item = (&'static str, Any)>) -> Result<Any> {
 }
 
 fn refuse(message: impl Into<String>) -> Error {
-    OBJ_18.refused(Kind::Malformed, message).into()
+    Error::said("ValueError", OBJ_18.refused(Kind::Malformed, message))
 }
 
 /// The graph of `value`, with `metadata` unless that is None.
@@ -62,12 +62,15 @@ impl Encoder {
         }
         let entered = value.as_object().map(|object| object.as_ptr() as usize);
         if let Some(at) = entered {
-            if self.open.contains(&at) && !OBJ_19.is_off() {
+            if self.open.contains(&at) {
                 let key = types::key_of(value.type_index());
                 let name = key.strip_prefix("ffi.").unwrap_or(key);
                 let message =
                     format!("Cycle detected during serialization: a {name} contains itself");
-                return Err(OBJ_19.refused(Kind::Cycle, message).into());
+                return Err(Error::said(
+                    "ValueError",
+                    OBJ_19.refused(Kind::Cycle, message),
+                ));
             }
             if self.open.len() >= MAX_DEPTH {
                 return Err(refuse("the object nests too deeply"));

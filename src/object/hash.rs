@@ -49,7 +49,12 @@ pub fn any_hash(value: AnyView<'_>) -> Result<u64> {
     match raw.type_index {
         index::SMALL_STR | index::STR | index::RAW_STR => {
             let bytes = str_bytes(&value).unwrap_or_default();
-            Ok(combine(index::STR as u64, hash_bytes(bytes)))
+            let tag = if OBJ_01.is_off() {
+                raw.type_index
+            } else {
+                index::STR
+            };
+            Ok(combine(tag as u64, hash_bytes(bytes)))
         }
         index::SMALL_BYTES | index::BYTES | index::BYTE_ARRAY => {
             let bytes = bytes_bytes(&value).unwrap_or_default();
@@ -90,14 +95,4 @@ pub fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         }
         None => Ok(false),
     }
-}
-
-/// Whether the hash of `value` is free of addresses; used where an order must not depend on them.
-pub fn is_stable(value: AnyView<'_>) -> bool {
-    !OBJ_01.is_off()
-        && (value.type_index() < index::OBJECT_BEGIN
-            || matches!(
-                value.type_index(),
-                index::STR | index::BYTES | index::BIG_INT
-            ))
 }

@@ -15,10 +15,7 @@ pub fn parse(text: &[u8]) -> Result {
     let mut reader = Reader { text, at: 0 };
     let value = reader.document().map_err(|wrong| {
         let message = reader.describe(&wrong);
-        Error::new(
-            "ValueError",
-            OBJ_16.refused(Kind::Malformed, message).message(),
-        )
+        Error::said("ValueError", OBJ_16.refused(Kind::Malformed, message))
     })?;
     Ok(value)
 }
@@ -406,7 +403,7 @@ impl Writer {
             own => {
                 let message = format!("Unsupported type: `{}`", types::key_of(own));
                 let said = OBJ_17.refused(Kind::Unsupported, message);
-                return Err(Error::new("ValueError", said.message()));
+                return Err(Error::said("ValueError", said));
             }
         }
         Ok(())

@@ -13,7 +13,7 @@
 //! A dense block is 16 bytes of marks and 16 items of 48 bytes: key, value, previous slot, next slot.
 
 use super::hash::{any_equal, any_hash};
-use super::{OBJ_06, OBJ_07, OBJ_08};
+use super::{OBJ_05, OBJ_06, OBJ_07, OBJ_08};
 use crate::function::{Error, Result};
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, static_object};
 use crate::value::heap::{allocate, release};
@@ -31,7 +31,7 @@ const GOLDEN: u64 = 11_400_714_819_323_198_485;
 
 /// The fixed part of both maps.
 #[repr(C)]
-pub struct MapObj {
+pub(crate) struct MapObj {
     header: Header,
     data: *mut u8,
     size: u64,
@@ -64,10 +64,10 @@ const _: () = assert!(size_of::<Item>() == 48 && BLOCK == 784);
 
 /// An immutable map object; only a type for references.
 #[repr(transparent)]
-pub struct MapKind(Header);
+pub(crate) struct MapKind(Header);
 /// A mutable map object; only a type for references.
 #[repr(transparent)]
-pub struct DictKind(Header);
+pub(crate) struct DictKind(Header);
 
 static_object!(MapKind, index::MAP);
 static_object!(DictKind, index::DICT);
@@ -172,6 +172,9 @@ impl Table {
             (&raw mut (*object).size).write(0);
             (&raw mut (*object).slots).write(slots | SMALL);
             (&raw mut (*object).data_deleter).write(None);
+            if OBJ_05.is_off() {
+                (&raw mut (*object).header.padding).write(1);
+            }
         }
         Table(object)
     }
@@ -278,6 +281,9 @@ impl Table {
     fn home(self, hash: u64) -> u64 {
         // SAFETY: see the type; called on dense maps.
         let shift = unsafe { (*self.0).fib_shift };
+        if OBJ_07.is_off() {
+            return 0;
+        }
         // A dense map of one slot does not exist, so the shift is below 64.
         GOLDEN.wrapping_mul(hash) >> shift
     }
@@ -327,7 +333,8 @@ impl Table {
             return self.insert_dense(key, value);
         }
         let full = self.size() == self.slots();
-        if full && self.slots() >= SMALL_MAX && !OBJ_06.is_off() {
+        let in_place = OBJ_06.is_off() && self.find(key.view())?.is_some();
+        if full && self.slots() >= SMALL_MAX && !in_place {
             // Even an update turns a full small map dense (OBJ-06).
             let dense = self.dense_copy()?;
             let moved = dense.insert_dense(key, value)?;
@@ -1021,5 +1028,45 @@ impl Cursor {
     pub(crate) fn advance(&mut self) -> bool {
         self.at = self.at.and_then(|at| self.table().next(at));
         self.at.is_some()
+    }
+}
+
+/// How a map lies in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapShape {
+    /// Whether the pairs lie in a row.
+    pub small: bool,
+    /// Number of slots.
+    pub slots: u64,
+    /// Padding of the header.
+    pub padding: u32,
+    /// The mark of every slot of a dense map.
+    pub marks: Vec<u8>,
+}
+
+impl MapShape {
+    /// Of a map of either kind.
+    pub fn of(view: AnyView<'_>) -> Option<MapShape> {
+        if !matches!(view.type_index(), index::MAP | index::DICT) {
+            return None;
+        }
+        let table = Table(view.as_raw().ptr().cast());
+        let small = table.is_small();
+        let slots = table.slots();
+        let marks = match small {
+            true => Vec::new(),
+            // SAFETY: slots of a dense map.
+            false => (0..slots)
+                .map(|slot| unsafe { *table.mark(slot) })
+                .collect(),
+        };
+        // SAFETY: a live map.
+        let padding = unsafe { (*table.0).header.padding };
+        Some(MapShape {
+            small,
+            slots,
+            padding,
+            marks,
+        })
     }
 }

@@ -6,6 +6,8 @@ pub mod column;
 pub mod construct;
 pub mod copy;
 pub mod env;
+#[cfg(feature = "suite")]
+pub mod form;
 pub mod graph;
 pub mod hash;
 pub mod json;
@@ -25,8 +27,8 @@ pub use crate::value::header::{BareObject, Header, Object, ObjectRef, Ref};
 pub use crate::value::types;
 pub(crate) use builtin::{def, def_packed};
 pub use builtin::{init, kwargs, missing};
-pub use map::{Dict, Map, Pairs, lookup_in, pair_count, pairs_of};
-pub use seq::{Array, List, sequence_of};
+pub use map::{Dict, Map, MapShape, Pairs, lookup_in, pair_count, pairs_of};
+pub use seq::{Array, List, sequence_layout, sequence_of};
 pub use shape::{Shape, extents_of};
 pub use tensor::{Allocator, Tensor, compact_strides};
 

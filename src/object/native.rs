@@ -1,8 +1,7 @@
 //! Hooks of types: either a function object, or a bare C function over cells.
 
 use crate::function::{Error, Function, Result};
-use crate::value::header::ObjectRef;
-use crate::value::{Any, AnyView, Argument, RawAny, index};
+use crate::value::{Any, AnyView, RawAny, index};
 
 type Hook1 = unsafe extern "C-unwind" fn(*const RawAny) -> RawAny;
 type Hook2 = unsafe extern "C-unwind" fn(*const RawAny, *const RawAny) -> RawAny;
@@ -64,14 +63,4 @@ pub(crate) fn function(hook: AnyView<'_>) -> Result<Function> {
 /// The integer or bool that a hook must answer.
 pub(crate) fn expect_int(answer: &Any) -> Result<i64> {
     Ok(crate::value::cast::<i64>(answer.view())?)
-}
-
-/// A typed view of an argument, with the error of a plain conversion.
-pub(crate) fn expect<T: Argument>(value: AnyView<'_>) -> Result<T> {
-    Ok(crate::value::cast::<T>(value)?)
-}
-
-/// The address that identifies an object.
-pub(crate) fn address(object: &ObjectRef) -> usize {
-    object.as_ptr() as usize
 }

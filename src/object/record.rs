@@ -17,16 +17,6 @@ pub(crate) struct Describe {
 }
 
 impl Describe {
-    /// Starts with what the type says of itself.
-    pub(crate) fn new<T: Object + Clone>(structural_kind: i32) -> Describe {
-        let describe = Describe {
-            type_index: T::type_index(),
-        };
-        describe.metadata(size_of::<T>(), structural_kind, None);
-        describe.attr(&column::TYPE_FINAL, Any::from(true));
-        describe
-    }
-
     /// An abstract type of another size.
     pub(crate) fn opaque(type_index: i32, size: usize, structural_kind: i32) -> Describe {
         let describe = Describe { type_index };
@@ -394,23 +384,34 @@ pub(crate) fn getter_for(
 
 /// Writes an already converted value to a field of a record.
 pub(crate) fn store(at: *mut c_void, field_type: i32, value: Any) -> Result<()> {
-    // SAFETY (all arms): the address is that of an initialised field stored as its type index says.
-    match field_type {
-        index::INT => unsafe { *at.cast::<i64>() = cast(value.view())? },
-        index::FLOAT => unsafe { *at.cast::<f64>() = cast(value.view())? },
-        index::BOOL => unsafe { *at.cast::<bool>() = cast(value.view())? },
-        index::OPAQUE => unsafe { *at.cast::<*mut c_void>() = cast(value.view())? },
-        index::DATA_TYPE => unsafe { *at.cast::<DLDataType>() = cast(value.view())? },
-        index::DEVICE => unsafe { *at.cast::<DLDevice>() = cast(value.view())? },
-        index::ANY | index::NONE => unsafe { *at.cast::<Any>() = value },
-        own if own >= index::OBJECT_BEGIN => unsafe {
-            *at.cast::<Option<ObjectRef>>() = cast(value.view())?;
-        },
-        other => {
-            return Err(Error::new(
-                "ValueError",
-                format!("Unsupported field type index for setter: {other}"),
-            ));
+    /// Replaces the field at `at`.
+    ///
+    /// # Safety
+    /// `at` is an initialised field of type `T`.
+    unsafe fn replace<T>(at: *mut c_void, value: T) {
+        // SAFETY: says the caller.
+        unsafe { *at.cast::<T>() = value }
+    }
+    let view = value.view();
+    // SAFETY: the address is that of an initialised field stored as its type index says.
+    unsafe {
+        match field_type {
+            index::INT => replace::<i64>(at, cast(view)?),
+            index::FLOAT => replace::<f64>(at, cast(view)?),
+            index::BOOL => replace::<bool>(at, cast(view)?),
+            index::OPAQUE => replace::<*mut c_void>(at, cast(view)?),
+            index::DATA_TYPE => replace::<DLDataType>(at, cast(view)?),
+            index::DEVICE => replace::<DLDevice>(at, cast(view)?),
+            index::ANY | index::NONE => replace::<Any>(at, value),
+            own if own >= index::OBJECT_BEGIN => {
+                replace::<Option<ObjectRef>>(at, cast(view)?);
+            }
+            other => {
+                return Err(Error::new(
+                    "ValueError",
+                    format!("Unsupported field type index for setter: {other}"),
+                ));
+            }
         }
     }
     Ok(())

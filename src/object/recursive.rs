@@ -42,14 +42,16 @@ fn too_deep() -> Error {
     )
 }
 
+type Seen = HashMap<usize, (ObjectRef, Option<u64>)>;
+
 #[derive(Clone, Default)]
 struct Hasher {
     /// Finished hashes by address; nothing while the object is being hashed. The object is kept.
-    seen: Arc<Mutex<HashMap<usize, (ObjectRef, Option<u64>)>>>,
+    seen: Arc<Mutex<Seen>>,
 }
 
 impl Hasher {
-    fn seen(&self) -> MutexGuard<'_, HashMap<usize, (ObjectRef, Option<u64>)>> {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -243,7 +245,13 @@ impl Comparer {
             index::INT => sign(a.int().cmp(&b.int())),
             index::FLOAT => match a.float().partial_cmp(&b.float()) {
                 Some(order) => sign(order),
-                None if self.only_equal && a.float().is_nan() && b.float().is_nan() => 0,
+                None if self.only_equal
+                    && a.float().is_nan()
+                    && b.float().is_nan()
+                    && !super::OBJ_14.is_off() =>
+                {
+                    0
+                }
                 None => return self.unordered(|| "Cannot order NaN values".into()),
             },
             index::DATA_TYPE => {

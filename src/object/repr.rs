@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How deep values may nest before an error, so that no stack overflows.
-pub(crate) const MAX_DEPTH: usize = 6000;
+pub(crate) const MAX_DEPTH: usize = 2000;
 
 /// The text form of a value: Python-like literals, `key(field=...)` for objects, `...` where an object contains itself.
 pub fn repr(value: AnyView<'_>) -> Result<String> {
@@ -26,16 +26,18 @@ pub fn repr(value: AnyView<'_>) -> Result<String> {
     .print(value, 0)
 }
 
+type Seen = HashMap<usize, (ObjectRef, Option<String>)>;
+
 #[derive(Clone)]
 struct Printer {
     /// By address: the finished text, or nothing while the object is being printed. The object is kept, so that no other
     /// takes its address meanwhile.
-    seen: Arc<Mutex<HashMap<usize, (ObjectRef, Option<String>)>>>,
+    seen: Arc<Mutex<Seen>>,
     with_address: bool,
 }
 
 impl Printer {
-    fn seen(&self) -> MutexGuard<'_, HashMap<usize, (ObjectRef, Option<String>)>> {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,7 +126,7 @@ impl Printer {
         if let Some(items) = sequence_of(view) {
             let texts = self.all(items.iter(), depth)?;
             let text = match (type_index, &texts[..]) {
-                (index::ARRAY, [one]) => format!("({one},)"),
+                (index::ARRAY, [one]) if !super::OBJ_13.is_off() => format!("({one},)"),
                 (index::ARRAY, all) => format!("({})", all.join(", ")),
                 (_, all) => format!("[{}]", all.join(", ")),
             };

@@ -8,16 +8,16 @@
 //! | 48..56  | frees the elements' memory; null when it is the object's | OBJ-03 |
 //! | 56..    | elements of an array, 16 bytes each                     | OBJ-03 |
 
-use super::OBJ_04;
+use super::{OBJ_03, OBJ_04};
 use crate::function::{Error, Result};
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::heap::{allocate, release};
-use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};
+use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 use std::ffi::c_void;
 
 /// The fixed part of both sequences.
 #[repr(C)]
-pub struct SeqObj {
+pub(crate) struct SeqObj {
     header: Header,
     data: *mut Any,
     size: i64,
@@ -29,10 +29,10 @@ const _: () = assert!(size_of::<SeqObj>() == 56);
 
 /// An array object.
 #[repr(transparent)]
-pub struct ArrayObj(SeqObj);
+pub(crate) struct ArrayObj(SeqObj);
 /// A list object.
 #[repr(transparent)]
-pub struct ListObj(SeqObj);
+pub(crate) struct ListObj(SeqObj);
 
 static_object!(ArrayObj, index::ARRAY);
 static_object!(ListObj, index::LIST);
@@ -100,7 +100,7 @@ impl Array {
                 header: Header::new(index::ARRAY, delete),
                 data,
                 size: 0,
-                capacity: count as i64,
+                capacity: if OBJ_03.is_off() { 0 } else { count as i64 },
                 data_deleter: None,
             });
             let array = Array(Ref::from_raw(object.cast()));
@@ -150,7 +150,7 @@ fn out_of_bounds(at: i64, count: usize) -> Error {
         crate::rule::Kind::Missing,
         format!("Index {at} out of bounds {count}"),
     );
-    Error::new("IndexError", said.message())
+    Error::said("IndexError", said)
 }
 
 /// A mutable sequence, shared by all who hold it. Not synchronised: whoever shares it between threads orders the access.
@@ -409,10 +409,15 @@ pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<&'a [Any]> {
     }
 }
 
-/// Owned copies of borrowed values.
-pub(crate) fn owned(views: &[AnyView<'_>]) -> Vec<Any> {
-    views.iter().map(|view| view.to_any()).collect()
+/// Number of elements, room, and whether the elements lie in the object itself.
+pub fn sequence_layout(object: &ObjectRef) -> Option<(i64, i64, bool)> {
+    if !matches!(object.type_index(), index::ARRAY | index::LIST) {
+        return None;
+    }
+    let seq = object.as_ptr().cast::<SeqObj>();
+    // SAFETY: both start with `SeqObj` and live while `object` does.
+    unsafe {
+        let inline = seq.cast::<u8>().wrapping_add(size_of::<SeqObj>()) == (*seq).data.cast();
+        Some(((*seq).size, (*seq).capacity, inline))
+    }
 }
-
-/// An array element as the frontends make it from arguments: exactly [`AnyView::to_any`].
-pub(crate) const CELL: usize = size_of::<RawAny>();

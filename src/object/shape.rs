@@ -13,7 +13,7 @@ use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 
 /// The fixed part of a shape.
 #[repr(C)]
-pub struct ShapeObj {
+pub(crate) struct ShapeObj {
     header: Header,
     data: *const i64,
     size: usize,
@@ -90,7 +90,7 @@ impl Argument for Shape {
             return Some(Shape(found));
         }
         // A sequence of integers converts.
-        let items = sequence_of(view)?;
+        let items = sequence_of(view).filter(|_| !super::OBJ_09.is_off())?;
         let extents: Option<Vec<i64>> = items
             .iter()
             .map(|item| i64::try_from_view(item.view()))

@@ -147,7 +147,7 @@ pub fn equal(
 }
 
 /// Where two values first differ, as paths in each, or nothing when they are equal.
-pub fn first_mismatch(
+pub(crate) fn first_mismatch(
     left: AnyView<'_>,
     right: AnyView<'_>,
     map_free_vars: bool,
@@ -588,7 +588,7 @@ impl Hash {
 }
 
 /// A pair of paths as the array that the ABI passes for a tuple.
-pub fn mismatch_value(paths: Option<(Path, Path)>) -> Any {
+pub(crate) fn mismatch_value(paths: Option<(Path, Path)>) -> Any {
     match paths {
         Some((left, right)) => Array::new(vec![Any::from(left), Any::from(right)]).into(),
         None => Any::none(),

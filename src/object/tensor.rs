@@ -18,7 +18,7 @@ use std::ffi::c_void;
 
 /// The fixed part of a tensor.
 #[repr(C)]
-pub struct TensorObj {
+pub(crate) struct TensorObj {
     header: Header,
     /// The description.
     pub dl: DLTensor,
@@ -359,7 +359,8 @@ unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u
         if kept || OBJ_12.is_off() {
             Ok(())
         } else {
-            Err(crate::function::Error::new("RuntimeError", message()))
+            let said = OBJ_12.refused(Kind::Unsupported, message());
+            Err(crate::function::Error::said("RuntimeError", said))
         }
     };
     refuse(flags & 4 == 0, &|| {

@@ -118,8 +118,13 @@ impl RawAny {
         RawAny::of(index::INT, Payload { int: value })
     }
 
-    const fn from_bool(value: bool) -> RawAny {
-        RawAny::of(index::BOOL, Payload { int: value as i64 })
+    fn from_bool(value: bool) -> RawAny {
+        let tag = if super::VAL_01.is_off() {
+            index::INT
+        } else {
+            index::BOOL
+        };
+        RawAny::of(tag, Payload { int: value.into() })
     }
 
     const fn from_float(value: f64) -> RawAny {
@@ -135,7 +140,8 @@ impl RawAny {
     }
 
     fn from_dtype(value: DLDataType) -> RawAny {
-        let mut payload = Payload { bits: 0 };
+        let unused = if super::VAL_02.is_off() { u64::MAX } else { 0 };
+        let mut payload = Payload { bits: unused };
         payload.dtype = value;
         RawAny::of(index::DATA_TYPE, payload)
     }
@@ -199,8 +205,8 @@ impl Any {
 
     /// Takes the value and leaves None.
     #[inline]
-    pub const fn take(&mut self) -> Any {
-        std::mem::replace(self, Any::none())
+    pub fn take(&mut self) -> Any {
+        std::mem::take(self)
     }
 
     /// The object in the value, if it is one, without a new reference.
@@ -357,9 +363,19 @@ impl<'a> AnyView<'a> {
                 if slot.is_null() {
                     return Any::none();
                 }
+                if super::VAL_09.is_off() {
+                    // SAFETY: the slot holds a live object or null; counting leaves it there.
+                    unsafe { inc_ref(*slot) }
+                }
+                let left = if super::VAL_09.is_off() {
+                    // SAFETY: the slot is readable.
+                    unsafe { *slot }
+                } else {
+                    std::ptr::null_mut()
+                };
                 // SAFETY: an r-value reference is the address of an owned, possibly null, object slot; the callee may
                 // take what is there by nulling it.
-                let object = unsafe { slot.replace(std::ptr::null_mut()) };
+                let object = unsafe { slot.replace(left) };
                 // SAFETY: the reference of the slot is now ours.
                 unsafe { ObjectRef::from_nullable(object) }.map_or_else(Any::none, Any::from)
             }

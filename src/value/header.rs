@@ -43,11 +43,11 @@ const _: () = assert!(std::mem::offset_of!(Header, deleter) == 16);
 
 impl Header {
     /// The header of a fresh object.
-    pub const fn new(type_index: i32, deleter: Deleter) -> Header {
+    pub fn new(type_index: i32, deleter: Deleter) -> Header {
         Header {
             combined: AtomicU64::new(FRESH),
             type_index,
-            padding: 0,
+            padding: u32::from(super::VAL_04.is_off()),
             deleter: Some(deleter),
         }
     }
@@ -100,7 +100,7 @@ unsafe fn last_strong(object: *mut Header, before: u64) {
     fence(Ordering::Acquire);
     // SAFETY: memory stays until the implicit weak reference is dropped below.
     let deleter = unsafe { (*object).deleter };
-    if before == FRESH {
+    if before == FRESH && !super::VAL_05.is_off() {
         if let Some(delete) = deleter {
             // SAFETY: nobody else refers to the object, strongly or weakly.
             unsafe { delete(object, DELETE_STRONG | DELETE_WEAK) }

@@ -69,7 +69,7 @@ const _: () = assert!(std::mem::offset_of!(BytesObj, cell) == 24);
 
 /// Makes an owned cell: small when it fits, heap otherwise.
 fn make(bytes: &[u8], small: i32, heap: i32) -> Any {
-    if bytes.len() > SMALL_MAX {
+    if bytes.len() > SMALL_MAX || super::VAL_03.is_off() {
         return make_heap(bytes, heap);
     }
     let mut payload = [0u8; 8];
@@ -91,7 +91,8 @@ pub(crate) fn make_heap(bytes: &[u8], type_index: i32) -> Any {
     unsafe {
         let data = object.add(head);
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
-        data.add(bytes.len()).write(0);
+        data.add(bytes.len())
+            .write(if super::VAL_06.is_off() { 1 } else { 0 });
         object.cast::<BytesObj>().write(BytesObj {
             header: Header::new(type_index, delete_plain),
             cell: ByteArray {

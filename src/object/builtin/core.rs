@@ -8,7 +8,7 @@ use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int, column};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::heap::delete_plain;
 use crate::value::types::{self, flag};
-use crate::value::{Any, AnyView, Argument, Bytes, RawAny, Str, cast, index};
+use crate::value::{Any, AnyView, Argument, Bytes, RawAny, Str, index};
 use std::ffi::c_void;
 use std::mem::offset_of;
 use std::sync::OnceLock;

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 /// What a step goes through; the `Missing` ones say what was not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Kind {
+pub(crate) enum Kind {
     Attr,
     ArrayItem,
     MapItem,
@@ -25,7 +25,7 @@ pub enum Kind {
 
 /// One step: its kind, and the name, index or key.
 #[repr(C)]
-pub struct AccessStepObj {
+pub(crate) struct AccessStepObj {
     header: Header,
     kind: i32,
     key: Any,
@@ -33,7 +33,7 @@ pub struct AccessStepObj {
 
 /// A path: the path before, the last step, and how many steps.
 #[repr(C)]
-pub struct AccessPathObj {
+pub(crate) struct AccessPathObj {
     header: Header,
     parent: Option<ObjectRef>,
     step: Option<ObjectRef>,
@@ -106,15 +106,15 @@ impl Clone for AccessPathObj {
 }
 
 /// A path object.
-pub type Path = Ref<AccessPathObj>;
+pub(crate) type Path = Ref<AccessPathObj>;
 
 /// The empty path.
-pub fn root() -> Path {
+pub(crate) fn root() -> Path {
     Ref::new(AccessPathObj::default())
 }
 
 /// A path one step longer.
-pub fn extend(path: &Path, kind: Kind, key: Any) -> Path {
+pub(crate) fn extend(path: &Path, kind: Kind, key: Any) -> Path {
     let step = Ref::new(AccessStepObj {
         header: blank(),
         kind: kind as i32,
