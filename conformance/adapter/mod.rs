@@ -8,7 +8,9 @@ pub mod builtin;
 pub mod device;
 pub mod exec;
 pub mod ffi;
+pub mod legacy;
 pub mod liar;
+mod library;
 pub mod protocol;
 mod shell;
 pub mod view;
@@ -126,7 +128,8 @@ impl Default for Limits {
 }
 
 /// The adapters, for help texts.
-pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | device:NAME[:ID] | liar:NAME";
+pub const HELP: &str =
+    "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,LIB..] | device:NAME[:ID] | liar:NAME";
 
 /// Opens `spec`, such as `builtin` or `exec:python3 testee.py`.
 ///
@@ -159,6 +162,7 @@ pub fn worker(spec: &str) -> Result<Box<dyn Testee>, String> {
     match scheme {
         "builtin" => Ok(Box::new(builtin::Builtin)),
         "device" => Ok(Box::new(device::DeviceUnderTest::open(rest)?)),
+        "legacy" => Ok(Box::new(legacy::Legacy::open(rest)?)),
         "ffi" => Ok(Box::new(ffi::Ffi::open(rest)?)),
         _ => Ok(Box::new(rest.parse::<liar::Liar>()?)),
     }
@@ -170,7 +174,7 @@ fn worker_exists(spec: &str) -> Result<(), String> {
     match scheme {
         "builtin" => Ok(()),
         "device" => device::parse(rest).map(drop),
-        "ffi" => libraries_exist(scheme, rest),
+        "ffi" | "legacy" => libraries_exist(scheme, rest),
         "liar" => rest.parse::<liar::Liar>().map(drop),
         _ => Err(format!("there is no adapter `{scheme}`: {HELP}")),
     }

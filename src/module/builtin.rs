@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 static PINNED: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 
 pub(crate) fn register() {
+    register_old_names();
     def("ffi.ModuleLoadFromFile", |path: String| module::load(path));
     def(
         "ffi.ModuleImplementsFunction",
@@ -88,5 +89,27 @@ pub(crate) fn register() {
                 "a module made by C++ is written by C++",
             )),
         },
+    );
+}
+
+/// What frontends of 0.7 to 0.21 look at modules with.
+fn register_old_names() {
+    def("runtime.ModuleGetTypeKey", |module: Module| module.kind());
+    def("runtime.ModuleImportsSize", |module: Module| {
+        i64::try_from(module.imports().len()).unwrap_or(i64::MAX)
+    });
+    def("runtime.ModuleGetImport", |module: Module, at: i64| {
+        let imports = module.imports();
+        let import = usize::try_from(at)
+            .ok()
+            .and_then(|at| imports.get(at).cloned());
+        import.ok_or_else(|| {
+            let message = format!("there is no import {at} of {}", imports.len());
+            Error::new("IndexError", message)
+        })
+    });
+    def(
+        "runtime.ModuleLoadFromFile",
+        |path: String, _format: String| module::load(path),
     );
 }

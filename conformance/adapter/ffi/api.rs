@@ -2,6 +2,7 @@
 //!
 //! Only what the C headers declare is used, so any library that exports them can be judged.
 
+use crate::conformance::adapter::library;
 use crate::value::ByteArray;
 use crate::value::dlpack::{DLDataType, DLManagedTensor, DLTensor};
 use crate::value::types::{FieldInfo, TypeInfo};
@@ -44,12 +45,7 @@ pub(super) struct Api {
 impl Api {
     /// Loads the libraries in order, each open to those after it, and finds the interface in the first.
     pub(super) fn open(paths: &[&Path]) -> Result<Api, String> {
-        let mut first = None;
-        for path in paths {
-            let library = open(path)?;
-            first.get_or_insert(library);
-        }
-        let library = first.ok_or("ffi: needs a library, such as ffi:libtvm_ffi.so")?;
+        let library = library::open_all("ffi", paths)?;
         let name = paths[0].display();
         macro_rules! symbol {
             ($symbol:literal) => {
@@ -357,38 +353,4 @@ pub(super) fn read_bytes(raw: &RawAny) -> Option<Vec<u8>> {
     };
     // SAFETY: as above; it lives while the value does.
     Some(unsafe { (*array).as_slice() }.to_vec())
-}
-
-/// Loads a library for the life of the process, its symbols open to those after it.
-#[cfg(unix)]
-fn open(path: &Path) -> Result<&'static libloading::Library, String> {
-    use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
-    // This program exports the same interface for the libraries that it loads. A runtime that is judged must find its own
-    // functions before ours; where two libraries do not share names in the first place there is no such flag.
-    let own_first = if cfg!(all(target_os = "linux", target_env = "gnu")) {
-        0x8 // RTLD_DEEPBIND
-    } else {
-        0
-    };
-    // SAFETY: this process was started to run what the library runs when it is loaded.
-    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL | own_first) };
-    let library = library.map_err(|error| cannot_load(path, &error))?;
-    Ok(Box::leak(Box::new(library.into())))
-}
-
-/// With what the dynamic linker said, which is the cause of the error.
-fn cannot_load(path: &Path, error: &libloading::Error) -> String {
-    use std::error::Error as _;
-    let cause = error
-        .source()
-        .map_or(String::new(), |cause| format!(": {cause}"));
-    format!("cannot load {}: {error}{cause}", path.display())
-}
-
-#[cfg(not(unix))]
-fn open(path: &Path) -> Result<&'static libloading::Library, String> {
-    // SAFETY: this process was started to run what the library runs when it is loaded.
-    let library = unsafe { libloading::Library::new(path) };
-    let library = library.map_err(|error| cannot_load(path, &error))?;
-    Ok(Box::leak(Box::new(library)))
 }

@@ -26,8 +26,8 @@ mod lookup;
 mod modules;
 mod tensors;
 
-use super::shell;
 use super::{Identity, Rejection, Reply, Testee};
+use super::{library, shell};
 use crate::conformance::op::{Refusal, data};
 use crate::release::Release;
 use api::{Api, Raised};
@@ -49,11 +49,9 @@ impl Ffi {
     pub fn open(libraries: &str) -> Result<Ffi, String> {
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
         let api = Box::leak(Box::new(Api::open(&paths)?));
-        let names = paths.iter().filter_map(|path| path.file_name());
-        let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
         Ok(Ffi {
             api,
-            name: names.join(" with "),
+            name: library::names(&paths),
         })
     }
 }
