@@ -39,7 +39,8 @@ pub fn register_loader(kind: &str, loader: Loader) {
 
 /// Whether entries of `kind` in libraries of `layout` can be loaded to more than an opaque module.
 pub fn has_loader(kind: &str, layout: Layout) -> bool {
-    known(kind).is_some() || registry::lookup(&global_name(kind, layout)).is_some()
+    registered(kind).or(built_in(kind)).is_some()
+        || registry::lookup(&global_name(kind, layout)).is_some()
 }
 
 /// The global function that reads entries of `kind` in libraries of `layout` (MOD-11).
@@ -50,9 +51,9 @@ pub fn global_name(kind: &str, layout: Layout) -> String {
     format!("{}{kind}", Names::of(layout).loader)
 }
 
-/// The module of `entry`: by a registered loader, by the global registry, or opaque (MOD-11).
+/// The module of `entry`: by a registered loader, by the global registry, by one of ours, or opaque (MOD-11).
 pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
-    if let Some(loader) = known(entry.kind) {
+    if let Some(loader) = registered(entry.kind) {
         return loader(entry);
     }
     let name = global_name(entry.kind, entry.layout);
@@ -67,7 +68,10 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
             let made = function.call(&[stream.handle()])?;
             into_module(made, &name)
         }
-        None => Ok(opaque(entry, name)),
+        None => match built_in(entry.kind) {
+            Some(loader) => loader(entry),
+            None => Ok(opaque(entry, name)),
+        },
     }
 }
 
@@ -87,15 +91,19 @@ fn into_module(made: crate::value::Any, loader: &str) -> Result<Module, Error> {
     })
 }
 
-fn known(kind: &str) -> Option<Loader> {
+fn registered(kind: &str) -> Option<Loader> {
     let loaders = LOADERS.read().unwrap_or_else(PoisonError::into_inner);
-    let registered = loaders
+    loaders
         .as_ref()
-        .and_then(|loaders| loaders.get(kind).copied());
-    registered.or(match kind {
+        .and_then(|loaders| loaders.get(kind).copied())
+}
+
+/// Behind the global registry: a runtime that is loaded beside us brings its own.
+fn built_in(kind: &str) -> Option<Loader> {
+    match kind {
         "const_loader" | "metadata" => Some(super::constants::load),
         _ => None,
-    })
+    }
 }
 
 fn opaque(entry: &Entry<'_>, loader: String) -> Module {

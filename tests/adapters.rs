@@ -1,0 +1,167 @@
+//! The adapters to foreign runtimes: `ffi:` and `legacy:`.
+//!
+//! Our own library exports both interfaces and is judged through them; the released tvm-ffi is judged where the Python in
+//! `TVMSPEC_PYTHON` has it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tvmspec::conformance::adapter::Limits;
+use tvmspec::conformance::adapter::exec::Exec;
+use tvmspec::conformance::case::Suite;
+use tvmspec::conformance::known::Known;
+use tvmspec::conformance::runner::{Report, Run, Selection, run};
+
+/// The suite put to `tvmspec worker SPEC`.
+fn judged(spec: &str, cases: &[&str], known: Known) -> Report<'static> {
+    let words = [env!("CARGO_BIN_EXE_tvmspec"), "worker", spec];
+    let words = words.map(Into::into).to_vec();
+    let order = Run {
+        selection: Selection {
+            cases: cases.iter().map(|case| (*case).to_owned()).collect(),
+            ..Selection::default()
+        },
+        known,
+        ..Run::default()
+    };
+    run(
+        Suite::embedded(),
+        &mut Exec::worker(words, Limits::default()),
+        &order,
+    )
+    .unwrap()
+}
+
+/// Our own C interface, if it was built as a library beside these tests.
+fn own_library() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_BIN_EXE_tvmspec")).parent()?;
+    let name = format!(
+        "{}tvmspec{}",
+        std::env::consts::DLL_PREFIX,
+        std::env::consts::DLL_SUFFIX
+    );
+    // Building tests renews the one in `deps`, building the program the other.
+    let made = |library: &PathBuf| library.metadata().and_then(|about| about.modified()).ok();
+    let libraries = [folder.join(&name), folder.join("deps").join(&name)];
+    let newest = libraries
+        .into_iter()
+        .filter(|library| library.is_file())
+        .max_by_key(made);
+    if newest.is_none() {
+        println!(
+            "skipped, because there is no {name} in {}",
+            folder.display()
+        );
+    }
+    newest
+}
+
+fn failures(report: &Report<'_>) -> Vec<String> {
+    let failures = report.failures();
+    failures
+        .map(|outcome| format!("{}: {}", outcome.case.id, outcome.verdict.reason()))
+        .chain(report.problems.iter().cloned())
+        .collect()
+}
+
+#[test]
+fn our_library_passes_as_a_runtime_of_today() {
+    let Some(library) = own_library() else { return };
+    let cases = ["blob/*", "import_tree/*", "module/*", "tensor/dtype*"];
+    let report = judged(
+        &format!("ffi:{}", library.display()),
+        &cases,
+        Known::default(),
+    );
+    assert_eq!(failures(&report), Vec::<String>::new());
+    assert!(report.totals().count("pass") > 60, "{:?}", report.totals());
+}
+
+#[test]
+fn our_library_passes_as_a_runtime_of_0_20() {
+    let Some(library) = own_library() else { return };
+    let spec = format!("legacy:{}", library.display());
+    let report = judged(&spec, &["blob/*", "module/*"], Known::default());
+    assert_eq!(failures(&report), Vec::<String>::new());
+    assert!(report.totals().count("pass") > 40, "{:?}", report.totals());
+}
+
+/// The libraries of the released wheel: tvm-ffi, and the runtime where it is there.
+fn wheel() -> Option<String> {
+    let Some(python) = std::env::var_os("TVMSPEC_PYTHON") else {
+        println!("skipped, because TVMSPEC_PYTHON names no Python with apache-tvm-ffi");
+        return None;
+    };
+    let script = "import importlib.util as u, pathlib\n\
+        for package, library in (('tvm_ffi', 'libtvm_ffi'), ('tvm', 'libtvm_runtime')):\n\
+        \x20   spec = u.find_spec(package)\n\
+        \x20   found = sorted(pathlib.Path(spec.origin).parent.glob(f'lib/{library}.*')) if spec else []\n\
+        \x20   if found: print(found[0])";
+    let said = Command::new(&python).args(["-c", script]).output();
+    let said = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
+    let libraries: Vec<String> = said
+        .unwrap_or_default()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    if !libraries
+        .first()
+        .is_some_and(|first| first.contains("libtvm_ffi"))
+    {
+        println!(
+            "skipped, because {} has no tvm_ffi",
+            python.to_string_lossy()
+        );
+        return None;
+    }
+    Some(libraries.join(","))
+}
+
+#[test]
+fn the_released_runtime_fails_only_where_it_is_known_to() {
+    let Some(libraries) = wheel() else { return };
+    if !libraries.contains(',') {
+        println!("skipped, because the known failures are those of tvm-ffi with libtvm_runtime");
+        return;
+    }
+    let known = include_str!("../conformance/known/apache-tvm-ffi-0.1.toml");
+    let report = judged(
+        &format!("ffi:{libraries}"),
+        &[],
+        Known::parse(known).unwrap(),
+    );
+    assert_eq!(failures(&report), Vec::<String>::new());
+    assert!(report.totals().count("pass") > 100, "{:?}", report.totals());
+}
+
+/// The crash is charged to the case that caused it; the next one has a new process.
+#[test]
+fn a_crash_costs_one_case() {
+    let Some(libraries) = wheel() else { return };
+    let cases = [
+        "import_tree/indptr-of-one",
+        "import_tree/diamond",
+        "import_tree/two-imports",
+    ];
+    let report = judged(&format!("ffi:{libraries}"), &cases, Known::default());
+    assert_eq!(report.totals().count("crash"), 1);
+    assert_eq!(report.totals().count("pass"), 2);
+}
+
+#[test]
+fn what_cannot_be_judged_is_said_plainly() {
+    let check = |spec: &str| {
+        let said = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            .args(["check", "--impl", spec])
+            .output()
+            .unwrap();
+        assert_eq!(said.status.code(), Some(2), "{spec}");
+        String::from_utf8_lossy(&said.stderr).into_owned()
+    };
+    assert!(check("ffi:").contains("needs the path of a library"));
+    assert!(check("legacy:/no/such/libtvm_runtime.so").contains("there is no library at"));
+    assert!(check("ffi:libtvm_ffi_that_is_not_there.so").contains("cannot load"));
+    if cfg!(all(target_os = "linux", target_env = "gnu")) {
+        assert!(check("ffi:libm.so.6").contains("is not a tvm-ffi library"));
+        assert!(check("legacy:libm.so.6").contains("is not a TVM runtime of 0.20 or before"));
+    }
+}
