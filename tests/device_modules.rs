@@ -12,10 +12,9 @@ use tvmspec::module;
 use tvmspec::release::Layout;
 use tvmspec::value::{AnyView, DLDataType, DLDevice, DLTensor};
 
+/// Tests run in the root of the repository, also where a test binary was carried to.
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("golden/device")
-        .join(name)
+    Path::new("golden/device").join(name)
 }
 
 /// The API of `device`, or nothing after saying why the test is skipped.
