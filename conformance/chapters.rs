@@ -4,7 +4,7 @@ use super::op::Op;
 use crate::rule::Rule;
 use crate::wire::Span;
 use crate::{
-    blob, device, function, graph, import_tree, module, object, payload, tensor, value, wire,
+    blob, device, function, graph, import_tree, module, object, payload, tensor, value, vm, wire,
 };
 use serde_json::Value;
 
@@ -90,6 +90,12 @@ pub const CHAPTERS: &[Chapter] = &[
         name: "graph",
         rule_groups: &[graph::RULES, graph::executor::RULES],
         op_groups: &[super::graph::ops::OPS, super::graph::script::OPS],
+        trace: None,
+    },
+    Chapter {
+        name: "vm",
+        rule_groups: &[vm::RULES],
+        op_groups: &[super::vm::ops::OPS],
         trace: None,
     },
 ];

@@ -86,6 +86,11 @@ pub mod object {
     pub mod ops;
 }
 
+/// The chapter `vm`.
+pub mod vm {
+    pub mod ops;
+}
+
 /// The chapter `wire`.
 pub mod wire {
     pub mod ops;

@@ -250,7 +250,11 @@ impl Machine {
     ) -> Result<Any, Fault> {
         let mut at = start;
         loop {
-            match &self.code.steps[at] {
+            // VM-01 holds that there is one; the end of the table is no place to fall over all the same.
+            let Some(step) = self.code.steps.get(at) else {
+                return Ok(Any::none());
+            };
+            match step {
                 Op::Call {
                     destination,
                     callee,

@@ -4,7 +4,7 @@ use super::builtin::{self, Builtin};
 use super::closure::Closure;
 use super::interpret::{Callee, Code, Frame, Observer};
 use super::memory::{self, AllocatorKind, Place};
-use super::{Fault, Loaded, VM_10, VM_11, VM_12, VM_13, VM_14, VM_60, VM_61, VM_62, VM_63, VM_64};
+use super::{Fault, Loaded, VM_11, VM_12, VM_13, VM_14, VM_60, VM_61, VM_62, VM_63, VM_64};
 use crate::device::Device;
 use crate::function::{Error, Function, registry};
 use crate::module::Module;
@@ -69,7 +69,7 @@ impl VirtualMachine {
                 "there is no VM executable among the modules: {}; it has kind relax.VMExecutable (relax.Executable up to 0.19)",
                 kinds.join(", ")
             );
-            return Err(VM_10.refused(Kind::Missing, message).into());
+            return Err(Error::new("RuntimeError", message));
         };
         Ok(VirtualMachine::new(loaded, executable.imports(), devices)?)
     }
@@ -109,8 +109,8 @@ impl VirtualMachine {
             .map(|(device, kind)| Place::new(*device, *kind));
         let places: Vec<Place> = places.collect::<Result<_, Fault>>()?;
         if places.is_empty() {
-            return Err(VM_10
-                .refused(Kind::Missing, "a machine needs a device")
+            return Err(super::VM_30
+                .refused(Kind::Type, "a machine needs a device")
                 .into());
         }
         let functions = resolve(&loaded, &imports)?;

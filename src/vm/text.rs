@@ -153,11 +153,16 @@ impl Executable<'_> {
         }
     }
 
+    /// The name of a function for a line of code. A long name is cut: it may be in every line.
     fn name_of(&self, function: i64) -> &str {
-        usize::try_from(function)
+        let function = usize::try_from(function)
             .ok()
-            .and_then(|at| self.code().functions.get(at))
-            .map_or("?", |function| &*function.name)
+            .and_then(|at| self.code().functions.get(at));
+        let name = function.map_or("?", |function| &*function.name);
+        match name.char_indices().nth(LONGEST_NAME) {
+            Some((end, _)) => name.get(..end).unwrap_or(name),
+            None => name,
+        }
     }
 
     fn operand_text(&self, operand: Operand) -> String {
@@ -198,6 +203,9 @@ impl Executable<'_> {
         }
     }
 }
+
+/// In characters.
+const LONGEST_NAME: usize = 200;
 
 fn register_text(register: i64) -> String {
     match register {

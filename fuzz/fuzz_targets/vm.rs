@@ -1,0 +1,30 @@
+//! An executable that is accepted can be printed whole: nothing that the machine would follow leads anywhere else.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tvmspec::release::Layout;
+use tvmspec::rule::Findings;
+use tvmspec::vm::Executable;
+use tvmspec::wire::{Cursor, Writer};
+
+fuzz_target!(|data: &[u8]| {
+    for layout in Layout::ALL {
+        let mut cursor = Cursor::new(data);
+        let Ok(executable) = Executable::read(layout, &mut cursor, &mut Findings::default()) else {
+            continue;
+        };
+        let used = data.len() - cursor.remaining();
+        let text = executable.disassemble();
+        assert!(text.len() <= 400 * (used + 64), "text of {} bytes from {used}", text.len());
+        let _ = executable.to_json();
+        // Canonical bytes come back.
+        let mut out = Writer::new();
+        if executable.code().write(layout, &mut out).is_ok() {
+            let bytes = out.into_bytes();
+            let mut again = Cursor::new(&bytes);
+            let read = Executable::read(layout, &mut again, &mut Findings::default());
+            assert!(read.as_ref() == Ok(&executable), "what is written reads as the same");
+        }
+    }
+});
