@@ -226,17 +226,20 @@ impl Machine {
         }
         let _depth = Depth::enter()?;
         let mut frame = self.frames().pop().unwrap_or_default();
+        let empty = if VM_24.is_off() {
+            || 0i64.into()
+        } else {
+            Any::none
+        };
         frame
             .registers
-            .resize_with(frames.registers as usize, Any::none);
+            .resize_with(frames.registers as usize, empty);
         for (register, argument) in frame.registers.iter_mut().zip(args) {
             *register = argument.to_any();
         }
         let watched = self.is_watched();
         let result = self.follow(function, frames.start as usize, &mut frame, watched);
-        if !VM_24.is_off() {
-            frame.registers.clear();
-        }
+        frame.registers.clear();
         self.frames().push(frame);
         result
     }
