@@ -49,6 +49,9 @@ pub struct Data<'a> {
 /// A shared library that this process has opened. It stays mapped until this is dropped.
 #[derive(Debug)]
 pub struct Dso {
+    // Before `library`, which it reads.
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+    table: Option<super::table::Table>,
     library: libloading::Library,
     path: PathBuf,
 }
@@ -67,7 +70,17 @@ impl Dso {
                 format!("cannot open {}: {text}", path.display()),
             )
         })?;
+        #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+        let (library, table) = {
+            let raw = libloading::os::unix::Library::from(library).into_raw();
+            // SAFETY: the handle that was just taken apart.
+            let library = unsafe { libloading::os::unix::Library::from_raw(raw) };
+            // SAFETY: open, and the table goes before the library does.
+            (library.into(), unsafe { super::table::Table::of(raw) })
+        };
         Ok(Dso {
+            #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+            table,
             library,
             path: path.to_owned(),
         })
@@ -79,8 +92,31 @@ impl Dso {
     }
 }
 
+impl Dso {
+    /// What the library's own table says of `name`: `Err` when `dlsym` has to be asked.
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+    fn own(&self, name: &str) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
+        let table = self.table.as_ref().ok_or(())?;
+        match table.find(name) {
+            Some(found) => {
+                Ok(NonNull::new(found.address as *mut c_void).map(|address| (address, found.size)))
+            }
+            None if table.is_alone() => Ok(None),
+            None => Err(()),
+        }
+    }
+
+    #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+    fn own(&self, _name: &str) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
+        Err(())
+    }
+}
+
 impl Symbols for Dso {
     fn address(&self, name: &str) -> Option<NonNull<c_void>> {
+        if let Ok(known) = self.own(name) {
+            return known.map(|(address, _)| address);
+        }
         let name = CString::new(name).ok()?;
         // SAFETY: the symbol is only taken as an address here; what it is, is for the caller to know.
         let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
@@ -93,7 +129,11 @@ impl Symbols for Dso {
             return Ok(None);
         };
         let mapped = room_behind(address);
-        let symbol = symbol_size(address).filter(|size| *size > 0);
+        let symbol = match self.own(name) {
+            Ok(Some((_, size))) => Some(size),
+            _ => symbol_size(address),
+        };
+        let symbol = symbol.filter(|size| *size > 0);
         let symbol = symbol.or_else(|| size_in_file(&self.path, name).filter(|_| mapped.is_none()));
         let room = [symbol, mapped].into_iter().flatten().min();
         let room = room.ok_or_else(|| {

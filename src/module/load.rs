@@ -1,6 +1,6 @@
 //! From a file, or from any source of symbols, to a tree of modules.
 
-use super::loaders::{self, Entry};
+use super::loaders::{Entry, Loaders};
 use super::{Dso, Library, MOD_01, MOD_07, MOD_18, Module, Names, Symbols, context, names};
 use crate::blob::{Blob, LIBRARY, detect};
 use crate::function::{Error, registry};
@@ -191,13 +191,14 @@ fn library(symbols: &Arc<dyn Symbols>, names: Names) -> Module {
 fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Module, LoadError> {
     let mut modules = Vec::with_capacity(blob.modules.len());
     let mut own = None;
+    let mut loaders = Loaders::default();
     for stored in &blob.modules {
         let module = if stored.kind == LIBRARY {
             let module = library(symbols, names);
             own = Some(module.clone());
             module
         } else {
-            loaders::load(&Entry {
+            loaders.load(&Entry {
                 kind: &stored.kind,
                 payload: stored.payload.as_deref().unwrap_or_default(),
                 layout: blob.layout,

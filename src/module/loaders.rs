@@ -1,7 +1,7 @@
 //! Which function reads the payload of which kind.
 
 use super::{MOD_11, Module, Names, Opaque, Symbols};
-use crate::function::{Error, registry};
+use crate::function::{Error, Function, registry};
 use crate::payload;
 use crate::release::Layout;
 use crate::rule::Findings;
@@ -51,37 +51,62 @@ pub fn global_name(kind: &str, layout: Layout) -> String {
     format!("{}{kind}", Names::of(layout).loader)
 }
 
-/// The module of `entry`: by a registered loader, by the global registry, by one of ours, or opaque (MOD-11).
-pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
-    if let Some(loader) = registered(entry.kind) {
-        return loader(entry);
+/// The loaders of one library, each kind looked up once.
+#[derive(Default)]
+pub(super) struct Loaders<'a> {
+    known: Vec<(&'a str, Source)>,
+}
+
+enum Source {
+    Registered(Loader),
+    Global(Function),
+    Nobody,
+}
+
+impl<'a> Loaders<'a> {
+    /// The module of `entry`: by a registered loader, by the global registry, by one of ours, or opaque (MOD-11).
+    pub(super) fn load(&mut self, entry: &Entry<'a>) -> Result<Module, Error> {
+        match self.source(entry) {
+            Source::Registered(loader) => loader(entry),
+            Source::Global(function) => {
+                let made = if entry.layout >= Layout::V0_22 {
+                    let bytes = Bytes::new(entry.payload);
+                    function.call(&[(&bytes).into()])?
+                } else {
+                    let mut stream = super::stream::Stream::new(entry.payload);
+                    function.call(&[stream.handle()])?
+                };
+                into_module(made, entry)
+            }
+            Source::Nobody => Ok(opaque(entry, global_name(entry.kind, entry.layout))),
+        }
     }
-    let name = global_name(entry.kind, entry.layout);
-    match registry::lookup(&name) {
-        Some(function) if entry.layout >= Layout::V0_22 => {
-            let bytes = Bytes::new(entry.payload);
-            let made = function.call(&[(&bytes).into()])?;
-            into_module(made, &name)
-        }
-        Some(function) => {
-            let mut stream = super::stream::Stream::new(entry.payload);
-            let made = function.call(&[stream.handle()])?;
-            into_module(made, &name)
-        }
-        None => match built_in(entry.kind) {
-            Some(loader) => loader(entry),
-            None => Ok(opaque(entry, name)),
-        },
+
+    fn source(&mut self, entry: &Entry<'a>) -> &Source {
+        // Few kinds, and mostly the one before.
+        let at = self.known.iter().rposition(|(kind, _)| *kind == entry.kind);
+        let at = at.unwrap_or_else(|| {
+            let global = || registry::lookup(&global_name(entry.kind, entry.layout));
+            let ours = || built_in(entry.kind).map_or(Source::Nobody, Source::Registered);
+            let source = match registered(entry.kind) {
+                Some(loader) => Source::Registered(loader),
+                None => global().map_or_else(ours, Source::Global),
+            };
+            self.known.push((entry.kind, source));
+            self.known.len() - 1
+        });
+        &self.known[at].1
     }
 }
 
-fn into_module(made: crate::value::Any, loader: &str) -> Result<Module, Error> {
+fn into_module(made: crate::value::Any, entry: &Entry<'_>) -> Result<Module, Error> {
     let type_index = made.type_index();
     let module = made
         .into_object()
         .ok()
         .and_then(|object| Module::from_object(object).ok());
     module.ok_or_else(|| {
+        let loader = global_name(entry.kind, entry.layout);
         let key = crate::value::types::key_of(type_index);
         debug_assert_ne!(type_index, index::MODULE);
         let text = format!(

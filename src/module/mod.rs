@@ -31,6 +31,8 @@ mod opaque;
 pub mod parallel;
 mod stream;
 pub mod system;
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+mod table;
 mod virtuals;
 pub mod workspace;
 
