@@ -316,6 +316,20 @@ impl Held {
         String::from_utf8(self.bytes()?).ok()
     }
 
+    /// The extents of a shape.
+    pub(super) fn extents(&self) -> Vec<i64> {
+        if self.raw.type_index != index::SHAPE {
+            return Vec::new();
+        }
+        // SAFETY: a shape object has pointer and count behind the header, which live as long as it does.
+        let (data, size) = unsafe { *self.cell::<(*const i64, usize)>() };
+        match size {
+            0 => Vec::new(),
+            // SAFETY: as above.
+            _ => unsafe { std::slice::from_raw_parts(data, size) }.to_vec(),
+        }
+    }
+
     /// The description of a tensor.
     pub(super) fn dltensor(&self) -> Option<&DLTensor> {
         // SAFETY: a tensor object has its description behind the header.

@@ -10,6 +10,8 @@
 //! | `tensor.encode`      | `runtime.SaveParams`                                     | the bytes                 |
 //! | `tensor.dtype_parse` | `TVMFFIDataTypeFromString`                               | the value                 |
 //! | `tensor.dtype_text`  | `TVMFFIDataTypeToString`                                 | the text                  |
+//! | `value.dtype`        | both of these                                            | the value                 |
+//! | `object.*`           | the functions `ffi.*` of the same name                   | the value                 |
 //! | `module.load`        | as `blob.decode`                                         | the view `kinds`          |
 //! | `module.import`      | `ffi.ModuleImportModule` on system libraries             | the value                 |
 //! | `module.find`        | `ffi.ModuleGetFunction` on system libraries              | the view `found`          |
@@ -24,6 +26,7 @@
 mod api;
 mod lookup;
 mod modules;
+mod objects;
 mod tensors;
 
 use super::{Identity, Rejection, Reply, Testee};
@@ -80,6 +83,21 @@ impl Testee for Ffi {
             "tensor.encode" => tensors::encode(self.api, args),
             "tensor.dtype_parse" => tensors::dtype_parse(self.api, args),
             "tensor.dtype_text" => tensors::dtype_text(self.api, args),
+            "value.dtype" => match args.get("value") {
+                Some(Value::String(_)) => tensors::dtype_parse(self.api, args),
+                _ => tensors::dtype_text(self.api, args),
+            },
+            "object.repr"
+            | "object.recursive_hash"
+            | "object.structural_hash"
+            | "object.recursive_equal"
+            | "object.structural_equal"
+            | "object.recursive_compare"
+            | "object.element"
+            | "object.json_parse"
+            | "object.json_print"
+            | "object.to_graph"
+            | "object.from_graph" => objects::answer(self.api, op, args),
             "module.load" => modules::walk(self.api, args),
             "module.import" => lookup::import(self.api, args),
             "module.find" => lookup::find(self.api, args),
