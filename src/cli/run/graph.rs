@@ -1,0 +1,136 @@
+//! Graphs: from one library, or from graph, parameters and kernels.
+
+use super::{Args, Operator, give, load, read_bytes, report, statistics, timed};
+use crate::cli::{Error, Exit};
+use std::sync::Arc;
+use std::time::Duration;
+use tvmspec::graph::executor::{Executor, Place};
+use tvmspec::graph::{Graph, debug};
+use tvmspec::object::Tensor;
+use tvmspec::rule::Findings;
+use tvmspec::tensor::Params;
+use tvmspec::wire::Cursor;
+
+pub(super) fn from_parts(args: &Args, places: Vec<Place>) -> Result<Executor, Error> {
+    let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
+        return Err(Error::new("give a library, or --graph and --lib"));
+    };
+    let text = String::from_utf8(read_bytes(graph)?)
+        .map_err(|error| Error::new(format!("{} is not UTF-8: {error}", graph.display())))?;
+    let mut findings = Findings::default();
+    let parsed = Graph::read(&text, &mut findings)
+        .map_err(|broken| Error::new(format!("{}: {broken}", graph.display())))?;
+    for finding in findings {
+        eprintln!("note: {finding}");
+    }
+    let module = load(lib)?;
+    let mut executor = Executor::new(
+        Arc::new(parsed),
+        &|name| module.function(name, true),
+        places,
+    )
+    .map_err(Error::new)?;
+    if let Some(path) = &args.params {
+        let bytes = read_bytes(path)?;
+        let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())
+            .map_err(|broken| Error::new(format!("{}: {broken}", path.display())))?;
+        let set = executor.load_params(&params).map_err(Error::new)?;
+        if set < params.len() {
+            eprintln!(
+                "note: {} of {} parameters are not inputs of the graph",
+                params.len() - set,
+                params.len()
+            );
+        }
+    }
+    Ok(executor)
+}
+
+pub(super) fn run(
+    args: &Args,
+    mut executor: Executor,
+    inputs: Vec<(String, Tensor)>,
+) -> Result<Exit, Error> {
+    for (name, tensor) in &inputs {
+        let index = executor.require_input(name).map_err(Error::new)?;
+        executor.set_input(index, tensor.dl()).map_err(Error::new)?;
+    }
+    fill_with_zeros(&mut executor)?;
+    let times = timed(args.repeat, || {
+        executor
+            .run()
+            .and_then(|()| executor.sync())
+            .map_err(Error::new)
+    })?;
+    let outputs = (0..executor.output_count())
+        .map(|index| {
+            Ok((
+                format!("out_{index}"),
+                executor.output(index)?.to_host_object()?,
+            ))
+        })
+        .collect::<Result<Vec<_>, tvmspec::function::Error>>()
+        .map_err(Error::new)?;
+    give(args, &outputs)?;
+    statistics(&times);
+    if args.profile || args.trace.is_some() {
+        profile(args, &executor)?;
+    }
+    if let Some(folder) = &args.dump {
+        let written = debug::dump(&executor, folder).map_err(Error::new)?;
+        eprintln!("dumped to {}", written.display());
+    }
+    Ok(Exit::Good)
+}
+
+/// A model can be measured without inputs. Their memory holds anything until it is set.
+fn fill_with_zeros(executor: &mut Executor) -> Result<(), Error> {
+    let names: Vec<String> = executor
+        .unset_inputs()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    for name in &names {
+        let index = executor.require_input(name).map_err(Error::new)?;
+        let input = executor.input(index).map_err(Error::new)?;
+        let zeros = Tensor::empty(input.shape(), input.as_dltensor().dtype).map_err(Error::new)?;
+        executor.set_input(index, zeros.dl()).map_err(Error::new)?;
+    }
+    if !names.is_empty() {
+        eprintln!("note: not given, and zero: {}", names.join(", "));
+    }
+    Ok(())
+}
+
+/// Every call by itself: the mean of ten runs.
+fn profile(args: &Args, executor: &Executor) -> Result<(), Error> {
+    let repetitions = debug::run_individual(executor, 10, 3, 0).map_err(Error::new)?;
+    let seconds = repetitions.last().cloned().unwrap_or_default();
+    let graph = executor.graph();
+    let mut operators = Vec::new();
+    let mut started = Duration::ZERO;
+    for (index, (node, seconds)) in graph.nodes.iter().zip(&seconds).enumerate() {
+        let Some(call) = &node.call else { continue };
+        let entry = |id: usize| -> String {
+            let entry = &graph.entries[id];
+            let extents: Vec<String> = entry.shape.iter().map(i64::to_string).collect();
+            format!("{}[{}]", entry.dtype, extents.join(","))
+        };
+        let inputs = node
+            .inputs
+            .iter()
+            .filter_map(|input| graph.entry_id(*input));
+        let inputs: Vec<String> = inputs.map(entry).collect();
+        let first = graph.node_row_ptr[index];
+        let outputs: Vec<String> = (first..first + call.num_outputs).map(entry).collect();
+        let took = Duration::from_secs_f64(*seconds);
+        operators.push(Operator {
+            name: node.name.clone(),
+            started,
+            took,
+            shapes: format!("{} -> {}", inputs.join(", "), outputs.join(", ")),
+        });
+        started += took;
+    }
+    report(args, operators)
+}

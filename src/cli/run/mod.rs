@@ -1,0 +1,260 @@
+//! `tvmspec run`: run a whole model.
+
+mod graph;
+mod vm;
+
+use super::output::{self, Content};
+use super::table::table;
+use super::{Error, Exit, array};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tvmspec::graph::executor::Place;
+use tvmspec::graph::module::Factory;
+use tvmspec::module::{self, Module};
+use tvmspec::object::Tensor;
+use tvmspec::rule::Strictness;
+use tvmspec::tensor::Device;
+use tvmspec::value::device_from_text;
+
+/// Run a model: a graph or Relax VM library, or graph, parameters and kernels
+///
+/// The library is code and runs with your rights: run only what you trust, and look at the rest with `inspect`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A library with the whole model in it
+    #[arg(required_unless_present = "graph", conflicts_with_all = ["graph", "params", "lib"])]
+    library: Option<PathBuf>,
+    /// Graph JSON, instead of a whole model
+    #[arg(long, requires = "lib")]
+    graph: Option<PathBuf>,
+    /// Parameter file for --graph
+    #[arg(long)]
+    params: Option<PathBuf>,
+    /// Library with the kernels for --graph
+    #[arg(long)]
+    lib: Option<PathBuf>,
+    /// One input; may be repeated
+    #[arg(long, value_name = "NAME=FILE.npy")]
+    input: Vec<String>,
+    /// Inputs by name (`x`, or `in_x`) from one file
+    #[arg(long, value_name = "FILE.npz")]
+    inputs: Option<PathBuf>,
+    /// Write the outputs here, as out_0, out_1, ...
+    #[arg(short, long, value_name = "OUT.npz")]
+    output: Option<PathBuf>,
+    /// Where to run: cpu, cuda:0, opencl:0, vulkan:0; may be repeated, the first is the fallback
+    #[arg(long, default_value = "cpu")]
+    device: Vec<String>,
+    /// The function of a VM executable
+    #[arg(long, default_value = "main")]
+    func: String,
+    /// Say how long each operator takes
+    #[arg(long)]
+    profile: bool,
+    /// Write the profile as a Chrome trace
+    #[arg(long, value_name = "TRACE.json")]
+    trace: Option<PathBuf>,
+    /// Write the debug dump of a graph (graph, trace, every tensor) below this folder
+    #[arg(long, value_name = "DIR")]
+    dump: Option<PathBuf>,
+    /// Run this often and say how long it took
+    #[arg(long, default_value_t = 1)]
+    repeat: usize,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+    let places = args
+        .device
+        .iter()
+        .map(|text| place(text))
+        .collect::<Result<Vec<_>, _>>()?;
+    let inputs = read_inputs(&args)?;
+    let Some(library) = &args.library else {
+        return graph::run(&args, graph::from_parts(&args, places)?, inputs);
+    };
+    let module = load(library)?;
+    if let Some(factory) = Factory::of(&module) {
+        let executor = factory.create(&module, places).map_err(Error::new)?;
+        return graph::run(&args, executor, inputs);
+    }
+    let is_vm = |kind: &str| matches!(kind, "relax.VMExecutable" | "relax.Executable");
+    if module.walk().iter().any(|module| is_vm(&module.kind())) {
+        let devices: Vec<Device> = places.iter().map(|place| place.device).collect();
+        return vm::run(&args, &module, &devices, inputs);
+    }
+    Err(Error::Message(format!(
+        "{} is a `{}` module, no model; `tvmspec call` calls its functions, --graph with --lib runs a graph on it",
+        library.display(),
+        module.kind()
+    )))
+}
+
+/// One call of a profile.
+struct Operator {
+    name: String,
+    /// Since the first call.
+    started: Duration,
+    took: Duration,
+    /// Types and shapes of the arguments.
+    shapes: String,
+}
+
+/// The table of --profile, most expensive first, and the trace of --trace.
+fn report(args: &Args, mut operators: Vec<Operator>) -> Result<(), Error> {
+    if let Some(path) = &args.trace {
+        let mut events = Vec::new();
+        for operator in &operators {
+            let mut event = |at: Duration, phase: &str| {
+                let micros = at.as_secs_f64() * 1e6;
+                events.push(json!({
+                    "ts": micros, "tid": 1, "pid": 1, "name": operator.name, "ph": phase,
+                    "args": { "shapes": operator.shapes },
+                }));
+            };
+            event(operator.started, "B");
+            event(operator.started + operator.took, "E");
+        }
+        let trace = json!({ "displayTimeUnit": "ns", "traceEvents": events });
+        output::write(path, trace.to_string().as_bytes(), Content::Text)?;
+    }
+    if !args.profile {
+        return Ok(());
+    }
+    let total: f64 = operators
+        .iter()
+        .map(|operator| operator.took.as_secs_f64())
+        .sum();
+    operators.sort_by_key(|operator| std::cmp::Reverse(operator.took));
+    let count = operators.len();
+    let rows = operators.into_iter().map(|operator| {
+        let seconds = operator.took.as_secs_f64();
+        let share = if total > 0.0 {
+            seconds / total * 100.0
+        } else {
+            0.0
+        };
+        vec![
+            operator.name,
+            format!("{:.3}", seconds * 1e6),
+            format!("{share:.1} %"),
+            operator.shapes,
+        ]
+    });
+    output::print(&format!(
+        "{}{count} operators, {:.3} us together\n",
+        table(&["operator", "us", "share", "shapes"], rows.collect()),
+        total * 1e6
+    ))
+}
+
+fn give(args: &Args, outputs: &[(String, Tensor)]) -> Result<(), Error> {
+    match &args.output {
+        Some(path) => array::write_all(outputs, path),
+        None => outputs.iter().try_for_each(|(name, tensor)| {
+            output::print(&format!("{name} = {}\n", super::call::tensor_text(tensor)))
+        }),
+    }
+}
+
+fn timed(
+    repeat: usize,
+    mut once: impl FnMut() -> Result<(), Error>,
+) -> Result<Vec<Duration>, Error> {
+    let mut times = Vec::with_capacity(repeat.max(1));
+    for _ in 0..repeat.max(1) {
+        let start = Instant::now();
+        once()?;
+        times.push(start.elapsed());
+    }
+    Ok(times)
+}
+
+/// On stderr, so that outputs can be piped.
+fn statistics(times: &[Duration]) {
+    if times.len() < 2 {
+        return;
+    }
+    let mut micros: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e6).collect();
+    micros.sort_by(f64::total_cmp);
+    let mean = micros.iter().sum::<f64>() / micros.len() as f64;
+    let spread =
+        (micros.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / micros.len() as f64).sqrt();
+    eprintln!(
+        "{} runs: median {:.1} us, mean {mean:.1} us, min {:.1} us, max {:.1} us, deviation {spread:.1} us",
+        micros.len(),
+        micros[micros.len() / 2],
+        micros[0],
+        micros[micros.len() - 1],
+    );
+}
+
+fn load(path: &Path) -> Result<Module, Error> {
+    tvmspec::device::install();
+    tvmspec::graph::module::install();
+    tvmspec::vm::install();
+    let busy = spinner(path);
+    let loaded = module::load_library(path, Strictness::Lenient);
+    busy.finish_and_clear();
+    let loaded = loaded.map_err(Error::new)?;
+    for finding in &loaded.findings {
+        eprintln!("note: {finding}");
+    }
+    Ok(loaded.module)
+}
+
+/// Shown while a large file is read, where somebody is looking.
+fn spinner(path: &Path) -> ProgressBar {
+    const LARGE: u64 = 64 << 20;
+    let size = std::fs::metadata(path).map_or(0, |file| file.len());
+    if size < LARGE || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    let bar = match ProgressStyle::with_template("{spinner} loading {msg}, {elapsed}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    };
+    bar.set_message(format!("{} ({} MiB)", path.display(), size >> 20));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
+    let busy = spinner(path);
+    let bytes = std::fs::read(path);
+    busy.finish_and_clear();
+    bytes.map_err(|error| Error::Message(format!("cannot read {}: {error}", path.display())))
+}
+
+fn place(text: &str) -> Result<Place, Error> {
+    let device = device_from_text(text).map_err(Error::new)?;
+    Place::of(Device {
+        kind: device.device_type,
+        id: device.device_id,
+    })
+    .map_err(|error| Error::new(format!("{text}: {error}")))
+}
+
+fn read_inputs(args: &Args) -> Result<Vec<(String, Tensor)>, Error> {
+    let mut inputs = Vec::new();
+    if let Some(path) = &args.inputs {
+        for (name, tensor) in array::read_all(path)? {
+            // The samples keep outputs beside inputs.
+            if let Some(name) = name.strip_prefix("in_") {
+                inputs.push((name.to_owned(), tensor));
+            } else if !name.starts_with("out_") {
+                inputs.push((name, tensor));
+            }
+        }
+    }
+    for text in &args.input {
+        let (name, path) = text
+            .split_once('=')
+            .ok_or_else(|| Error::Message(format!("`{text}`: write --input NAME=FILE.npy")))?;
+        inputs.push((name.to_owned(), array::read(path)?));
+    }
+    Ok(inputs)
+}

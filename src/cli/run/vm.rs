@@ -1,0 +1,143 @@
+//! Executables of the Relax VM.
+
+use super::{Args, Operator, give, report, statistics, timed};
+use crate::cli::{Error, Exit};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tvmspec::device::Device;
+use tvmspec::module::Module;
+use tvmspec::object::{Tensor, sequence_of};
+use tvmspec::value::{Any, AnyView, DLTensor, cast, dtype_to_text};
+use tvmspec::vm::VirtualMachine;
+
+pub(super) fn run(
+    args: &Args,
+    module: &Module,
+    devices: &[Device],
+    inputs: Vec<(String, Tensor)>,
+) -> Result<Exit, Error> {
+    if args.dump.is_some() {
+        return Err(Error::new(
+            "--dump writes the tensors of a graph; a VM executable has --profile and --trace",
+        ));
+    }
+    let machine = VirtualMachine::of(module, devices).map_err(Error::new)?;
+    let func = &args.func;
+    let params = machine.parameters(func).map_err(Error::new)?;
+    let values = arguments(func, &params, inputs)?;
+    let mut result = Any::none();
+    let times = timed(args.repeat, || {
+        result = machine.call(func, &values).map_err(Error::new)?;
+        Ok(())
+    })?;
+    let mut outputs = Vec::new();
+    leaves(&result, &mut outputs);
+    give(args, &outputs)?;
+    statistics(&times);
+    if args.profile || args.trace.is_some() {
+        report(args, profile(&machine, func, &values)?)?;
+    }
+    Ok(Exit::Good)
+}
+
+/// Every parameter is an input by its name; `NAME.0`, `NAME.1`, ... are the elements of a tuple.
+fn arguments(
+    func: &str,
+    params: &[&str],
+    inputs: Vec<(String, Tensor)>,
+) -> Result<Vec<Any>, Error> {
+    let element = |name: &str, param: &str| -> Option<usize> {
+        name.strip_prefix(param)?.strip_prefix('.')?.parse().ok()
+    };
+    for (name, _) in &inputs {
+        let known = |param: &&str| name == param || element(name, param).is_some();
+        if !params.iter().any(known) {
+            return Err(Error::Message(format!(
+                "`{func}` has no parameter `{name}`; it has {}",
+                params.join(", ")
+            )));
+        }
+    }
+    let mut values = Vec::new();
+    let mut missing = Vec::new();
+    for param in params {
+        if let Some((_, tensor)) = inputs.iter().find(|(name, _)| name == param) {
+            values.push(Any::from(tensor.clone()));
+            continue;
+        }
+        let mut tuple: Vec<(usize, &Tensor)> = inputs
+            .iter()
+            .filter_map(|(name, tensor)| Some((element(name, param)?, tensor)))
+            .collect();
+        tuple.sort_by_key(|(at, _)| *at);
+        if tuple.is_empty() {
+            missing.push(*param);
+        }
+        let items: Vec<Any> = tuple
+            .into_iter()
+            .map(|(_, tensor)| tensor.clone().into())
+            .collect();
+        values.push(tvmspec::object::Array::new(items).into());
+    }
+    if missing.is_empty() {
+        return Ok(values);
+    }
+    Err(Error::Message(format!(
+        "not given: {}; write --input NAME=FILE.npy for each (NAME.0, NAME.1, ... for a tuple)",
+        missing.join(", ")
+    )))
+}
+
+/// The tensors of a result, tuples taken apart.
+fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
+    if let Some(items) = sequence_of(value.view()) {
+        items.iter().for_each(|item| leaves(item, outputs));
+        return;
+    }
+    match cast::<Tensor>(value.view()) {
+        Ok(tensor) => outputs.push((format!("out_{}", outputs.len()), tensor)),
+        Err(_) => eprintln!("note: a part of the result is no tensor: {value:?}"),
+    }
+}
+
+/// One run with an observer. What VM functions take is in what they call.
+fn profile(machine: &VirtualMachine, func: &str, values: &[Any]) -> Result<Vec<Operator>, Error> {
+    let seen: Arc<Mutex<Vec<Operator>>> = Arc::default();
+    let (list, origin) = (Arc::clone(&seen), Instant::now());
+    let own: Vec<String> = machine.functions().into_iter().map(str::to_owned).collect();
+    machine.observe(Some(Arc::new(move |step| {
+        if own.iter().any(|name| name == step.callee) {
+            return;
+        }
+        let shapes: Vec<String> = step.args.iter().filter_map(|arg| described(*arg)).collect();
+        list.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Operator {
+                name: step.callee.to_owned(),
+                started: step
+                    .started
+                    .checked_duration_since(origin)
+                    .unwrap_or(Duration::ZERO),
+                took: step.took,
+                shapes: shapes.join(", "),
+            });
+    })));
+    let ran = machine.call(func, values);
+    machine.observe(None);
+    ran.map_err(Error::new)?;
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(std::mem::take(&mut *seen))
+}
+
+/// `float32[2,3]`, of a tensor.
+fn described(arg: AnyView<'_>) -> Option<String> {
+    let tensor = cast::<*mut DLTensor>(arg).ok()?;
+    // SAFETY: an argument of a call that has just ended; whoever made it still holds it.
+    let (dtype, shape) = unsafe { ((*tensor).dtype, (*tensor).shape()) };
+    let extents: Vec<String> = shape.iter().map(i64::to_string).collect();
+    Some(format!(
+        "{}[{}]",
+        dtype_to_text(dtype).ok()?,
+        extents.join(",")
+    ))
+}
