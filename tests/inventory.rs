@@ -1,0 +1,176 @@
+//! What the tvm-ffi wheel exports and registers, against what this library does. What is missing is listed here by name,
+//! so that neither side can change unseen.
+#![cfg(feature = "runtime")]
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use tvmspec::function::registry;
+use tvmspec::object;
+use tvmspec::value::types;
+
+/// Global functions of the wheel that this library does not register yet: structural visits and rewrites.
+const MISSING_FUNCTIONS: [&str; 16] = [
+    "ffi.StructuralMap",
+    "ffi.StructuralMutate",
+    "ffi.StructuralMutatorDefRegionKind",
+    "ffi.StructuralMutatorDefaultMutate",
+    "ffi.StructuralMutatorMutate",
+    "ffi.StructuralMutatorVarRemapGet",
+    "ffi.StructuralMutatorVarRemapSet",
+    "ffi.StructuralMutatorWithDefRegionKind",
+    "ffi.StructuralVisit",
+    "ffi.StructuralVisitorDefRegionKind",
+    "ffi.StructuralVisitorDefaultVisit",
+    "ffi.StructuralVisitorVisit",
+    "ffi.StructuralVisitorWithDefRegionKind",
+    "ffi.StructuralWalk",
+    "ffi.VisitErrorContext.FindAccessPaths",
+    "ffi.VisitInterrupt",
+];
+
+/// C++ symbols of the wheel that this library does not export yet.
+const MISSING_SYMBOLS: [&str; 1] =
+    ["_ZN3tvm3ffi17VisitErrorContext15FindAccessPathsERKNS0_9ObjectRefERKS1_b"];
+
+fn root() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR")
+        .expect("cargo sets it")
+        .into()
+}
+
+fn inventory() -> Value {
+    let path = root().join("golden/object/inventory-0.1.15.post2.json");
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The wheel's names that are ours by the C interface, whichever functions register them.
+fn is_module_function(name: &str) -> bool {
+    name.starts_with("ffi.Module") || name == "ffi.SystemLib"
+}
+
+#[test]
+fn global_functions() {
+    object::init();
+    let own: BTreeSet<&str> = registry::names().into_iter().collect();
+    let wheel = inventory();
+    let wheel = wheel["global_functions"].as_object().unwrap();
+    let missing: BTreeSet<&str> = wheel
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !own.contains(name) && !is_module_function(name))
+        .collect();
+    println!(
+        "{} of {} functions missing: {missing:#?}",
+        missing.len(),
+        wheel.len()
+    );
+    assert_eq!(missing, BTreeSet::from(MISSING_FUNCTIONS));
+    let mut differs = Vec::new();
+    for (name, metadata) in wheel {
+        let Some(own) = registry::details(name) else {
+            continue;
+        };
+        if own.metadata != metadata.as_str().unwrap_or_default() {
+            differs.push(format!(
+                "{name}\n  wheel {metadata}\n  own   {:?}",
+                own.metadata
+            ));
+        }
+    }
+    println!(
+        "{} functions with other metadata:\n{}",
+        differs.len(),
+        differs.join("\n")
+    );
+}
+
+#[test]
+fn types_with_their_fields_and_methods() {
+    object::init();
+    for wheel in inventory()["types"].as_array().unwrap() {
+        let key = wheel["key"].as_str().unwrap();
+        let own = types::index_of(key).and_then(types::info);
+        let own = own.unwrap_or_else(|| panic!("type {key} is missing"));
+        assert_eq!(
+            i64::from(own.type_index),
+            wheel["index"].as_i64().unwrap(),
+            "{key}"
+        );
+        assert_eq!(own.key_hash, wheel["key_hash"].as_u64().unwrap(), "{key}");
+        assert_eq!(
+            i64::from(own.type_depth),
+            wheel["depth"].as_i64().unwrap(),
+            "{key}"
+        );
+        let names = |list: &Value| -> Vec<String> {
+            let items = list.as_array().unwrap().iter();
+            items
+                .map(|name| name.as_str().unwrap().to_owned())
+                .collect()
+        };
+        let fields: Vec<String> = own
+            .fields()
+            .iter()
+            .map(|field| field.name().to_owned())
+            .collect();
+        let absent: Vec<String> = names(&wheel["fields"])
+            .into_iter()
+            .filter(|name| !fields.contains(name))
+            .collect();
+        if !absent.is_empty() {
+            println!("{key}: fields missing: {absent:?}");
+        }
+        let methods: Vec<String> = own
+            .methods()
+            .iter()
+            .map(|method| method.name().to_owned())
+            .collect();
+        assert_eq!(methods, names(&wheel["methods"]), "{key}");
+    }
+}
+
+/// Every symbol of the wheel has a definition in the C interface, and the header declares the C ones.
+#[test]
+fn symbols_and_header() {
+    let mut source = String::new();
+    for entry in fs::read_dir(root().join("src/capi/ffi")).unwrap().flatten() {
+        source.push_str(&fs::read_to_string(entry.path()).unwrap());
+    }
+    let header = fs::read_to_string(root().join("include/tvm_ffi_c_api.h")).unwrap();
+    let mut missing = BTreeSet::new();
+    for symbol in inventory()["symbols"].as_array().unwrap() {
+        let symbol = symbol.as_str().unwrap();
+        let defined =
+            source.contains(&format!("fn {symbol}(")) || source.contains(&format!("\"{symbol}\""));
+        if !defined {
+            missing.insert(symbol);
+        }
+        if symbol.starts_with("TVMFFI") {
+            assert!(
+                header.contains(&format!("{symbol}(")),
+                "the header lacks {symbol}"
+            );
+        }
+    }
+    assert_eq!(missing, BTreeSet::from(MISSING_SYMBOLS));
+    for line in header
+        .lines()
+        .filter(|line| line.contains("TVMFFI") && line.ends_with(");"))
+    {
+        let name = line
+            .split('(')
+            .next()
+            .unwrap()
+            .rsplit([' ', '*'])
+            .next()
+            .unwrap();
+        if name.starts_with("TVMFFI") {
+            assert!(
+                source.contains(&format!("fn {name}(")),
+                "{name} is declared and not defined"
+            );
+        }
+    }
+}
