@@ -140,7 +140,8 @@ fn symbols_and_header() {
     }
     let header = fs::read_to_string(root().join("include/tvm_ffi_c_api.h")).unwrap();
     let mut missing = BTreeSet::new();
-    for symbol in inventory()["symbols"].as_array().unwrap() {
+    let inventory = inventory();
+    for symbol in inventory["symbols"].as_array().unwrap() {
         let symbol = symbol.as_str().unwrap();
         let defined =
             source.contains(&format!("fn {symbol}(")) || source.contains(&format!("\"{symbol}\""));

@@ -14,8 +14,7 @@
 #include "tvm_ffi_c_api.h"
 #endif
 #define STRUCT(name) printf("%s  \"%s\": {\n   \"size\": %zu,\n   \"fields\": {", first++ ? ",\n" : "", #name, sizeof(name)), field = 0
-#define FIELD(name, member) printf("%s\n    \"%s\": [\n     %zu,\n     %zu\n    ]", field++ ? "," : "", LABEL(member), offsetof(name, member), sizeof(((name*)0)->member))
-#define LABEL(member) #member
+#define FIELD(name, member) printf("%s\n    \"%s\": [\n     %zu,\n     %zu\n    ]", field++ ? "," : "", #member, offsetof(name, member), sizeof(((name*)0)->member))
 #define END() printf("\n   }\n  }")
 
 int main(void) {
