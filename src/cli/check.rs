@@ -16,7 +16,7 @@ use tvmspec::release::Release;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The implementation: builtin, exec:COMMAND, liar:NAME
+    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..], legacy:LIB[,LIB..], device:NAME, liar:NAME
     #[arg(long = "impl", value_name = "SPEC", default_value = "builtin")]
     implementation: String,
     /// Only cases of this chapter; may be given several times

@@ -143,6 +143,8 @@ fn why_not(op: &str) -> String {
         (_, "module.symbols" | "module.call" | "module.life" | "module.launch" | "module.constants") => {
             "the case looks into the loader or at compiled code, which has no way through this interface".to_owned()
         }
+        ("function", _) => "the case builds its own functions, errors and registry entries in the process".to_owned(),
+        ("vm", _) => "bytecode is run by the runtime, and not shown".to_owned(),
         ("graph", _) => "graph executors ended with 0.19".to_owned(),
         ("device", _) => {
             "devices are reached through `device:`, not through this interface".to_owned()
