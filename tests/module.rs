@@ -365,7 +365,7 @@ fn header_code_and_library_have_the_same_functions() {
     let file = object::File::parse(&*bytes).unwrap();
     let symbols = object::Object::dynamic_symbols(&file);
     let exported: std::collections::BTreeSet<&str> = symbols
-        .filter(|symbol| object::ObjectSymbol::is_definition(symbol))
+        .filter(object::ObjectSymbol::is_definition)
         .filter_map(|symbol| object::ObjectSymbol::name(&symbol).ok())
         .collect();
     for name in &declared {

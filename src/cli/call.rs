@@ -11,8 +11,8 @@ use tvmspec::module::{self, Library, Module};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Strictness;
 use tvmspec::value::{
-    Any, DLDataType, bytes_bytes, device_from_text, device_to_text, dtype_from_text, dtype_to_text,
-    index, str_bytes, types,
+    Any, bytes_bytes, device_from_text, device_to_text, dtype_from_text, dtype_to_text, index,
+    str_bytes, types,
 };
 
 /// Call a function of a compiled library, of any release
