@@ -486,13 +486,8 @@ pub fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     let Some(slots) = slots else {
         return Err(refuse(format!("type `{}` has no known parent", new.key)));
     };
-    if new.can_overflow && !slots.can_overflow && !VAL_15.is_off() {
-        return Err(refuse(format!(
-            "type `{}` cannot overflow since its parent `{}` does not",
-            new.key,
-            parent.key()
-        )));
-    }
+    // What a parent forbids, its children forbid too.
+    let can_overflow = new.can_overflow && slots.can_overflow;
     let type_index = if new.static_index >= 0 {
         if let Some(other) = table.info(new.static_index) {
             return Err(VAL_14.refused(
@@ -535,7 +530,7 @@ pub fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
         type_index,
         info,
         new.child_slots.max(0),
-        new.can_overflow,
+        can_overflow,
     );
     Ok(type_index)
 }
