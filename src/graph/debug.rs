@@ -258,8 +258,7 @@ fn device_name(device: crate::tensor::Device) -> String {
         device_id: device.id,
     });
     name.to_uppercase()
-        .replace(':', "_")
-        .replace('(', "_")
+        .replace([':', '('], "_")
         .replace(')', "")
 }
 

@@ -507,7 +507,7 @@ impl Executor {
         // SAFETY: the caller vouches for the tensor.
         let strided = unsafe { !to.is_contiguous() };
         let address = (to.data as usize).wrapping_add(to.byte_offset as usize);
-        GRF_34.require(!strided && address % ALIGNMENT == 0, 0, || {
+        GRF_34.require(!strided && address.is_multiple_of(ALIGNMENT), 0, || {
             format!(
                 "{what} must be in one piece and aligned to {ALIGNMENT} bytes to be used in place"
             )

@@ -360,7 +360,7 @@ fn info(executor: &Executor, inputs: bool) -> Result {
 
 /// `(host device type, host device id, name0, tensor0, ...)`: sets, runs, and returns host copies of the outputs.
 fn run_from_inputs(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         let text =
             "Number of arguments to run_from_inputs must be an even number of key-value pairs";
         return Err(GRF_44.refused(Broken::Type, text).into());
