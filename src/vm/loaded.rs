@@ -1,6 +1,7 @@
 //! An executable together with the bytes that it is read from.
 
 use super::Executable;
+use crate::function::Error;
 use crate::module::Symbols;
 use crate::release::Layout;
 use crate::rule::{Findings, Violation};
@@ -42,6 +43,14 @@ impl Loaded {
         // SAFETY: the heap block stays where it is and unchanged while `_owner` holds it.
         let bytes = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(&*owned) };
         Loaded::new(bytes, layout, Owner::Memory(owned))
+    }
+
+    /// The executable in the file at `path`, as `layout` stores it.
+    pub fn from_file(path: impl AsRef<std::path::Path>, layout: Layout) -> Result<Loaded, Error> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path)
+            .map_err(|error| Error::new("RuntimeError", format!("{}: {error}", path.display())))?;
+        Ok(Loaded::from_bytes(bytes, layout)?)
     }
 
     fn new(bytes: &'static [u8], layout: Layout, owner: Owner) -> Result<Loaded, Violation> {

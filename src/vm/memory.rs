@@ -4,7 +4,7 @@ use super::{Fault, VM_30, VM_31, VM_32, VM_33};
 use crate::device::{ALIGNMENT, Device, DeviceApi, Dtype, Manager, Space, TensorRef, byte_size};
 use crate::release::Release;
 use crate::rule::Kind;
-use crate::value::header::{DELETE_STRONG, Header, Ref};
+use crate::value::header::{Header, Ref};
 use crate::value::{Any, DLDataType, DLDevice, DLTensor, Object, index};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -89,7 +89,7 @@ impl Allocator {
     /// Memory of at least `nbytes` in the flat scope; how much it is.
     fn take(&self, nbytes: usize, hint: Dtype) -> Result<(Space, usize), Fault> {
         let Some(mut lists) = self.free_lists() else {
-            return Ok((self.from_device(nbytes, hint)?, nbytes));
+            return Ok((self.ask_device(nbytes, hint)?, nbytes));
         };
         let unit = if VM_32.is_off() { 1 } else { PAGE };
         let nbytes = nbytes
@@ -100,17 +100,17 @@ impl Allocator {
             return Ok((space, nbytes));
         }
         drop(lists);
-        match self.from_device(nbytes, hint) {
+        match self.ask_device(nbytes, hint) {
             Ok(space) => Ok((space, nbytes)),
             Err(_) => {
                 // The pool may hold enough of other sizes.
                 self.clear();
-                Ok((self.from_device(nbytes, hint)?, nbytes))
+                Ok((self.ask_device(nbytes, hint)?, nbytes))
             }
         }
     }
 
-    fn from_device(&self, nbytes: usize, hint: Dtype) -> Result<Space, Fault> {
+    fn ask_device(&self, nbytes: usize, hint: Dtype) -> Result<Space, Fault> {
         Ok(self.api.alloc(self.device, nbytes, ALIGNMENT, hint)?)
     }
 
@@ -245,7 +245,7 @@ impl Storage {
             device_type: this.device.kind,
             device_id: this.device.id,
         };
-        Ok(InStorage::new(
+        Ok(InStorage::value(
             this.clone(),
             DLTensor {
                 data,
@@ -295,7 +295,7 @@ unsafe impl Object for InStorage {
 }
 
 impl InStorage {
-    fn new(storage: Ref<Storage>, dl: DLTensor, shape: &[i64]) -> Any {
+    fn value(storage: Ref<Storage>, dl: DLTensor, shape: &[i64]) -> Any {
         let count = shape.len();
         let more: Box<[i64]> = if count > INLINE {
             vec![0; 2 * count].into()
@@ -327,7 +327,7 @@ impl InStorage {
             (*own).dl.shape = dims;
             (*own).dl.strides = strides;
         }
-        debug_assert_eq!(DELETE_STRONG, 1);
+
         tensor.into()
     }
 }

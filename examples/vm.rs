@@ -1,0 +1,29 @@
+//! Loads a model that the Relax VM runs, and calls it on zeros: `cargo run --example vm -- model.so 2,4`.
+
+use tvmspec::device::Device;
+use tvmspec::function::Error;
+use tvmspec::object::Tensor;
+use tvmspec::value::{Any, DLDataType};
+use tvmspec::vm::VirtualMachine;
+
+fn main() -> Result<(), Error> {
+    let mut args = std::env::args().skip(1);
+    let (Some(path), Some(shape)) = (args.next(), args.next()) else {
+        return Err(Error::new(
+            "ValueError",
+            "usage: vm MODEL.so EXTENT,EXTENT,..",
+        ));
+    };
+    let shape: Vec<i64> = shape
+        .split(',')
+        .filter_map(|extent| extent.parse().ok())
+        .collect();
+    let input: Any = Tensor::empty(&shape, DLDataType::scalar(2, 32))?.into();
+
+    tvmspec::vm::install();
+    let machine = VirtualMachine::of(&tvmspec::module::load(path)?, &[Device::CPU])?;
+    let output = machine.call("main", &[input])?;
+
+    println!("{}", tvmspec::object::repr::repr(output.view())?);
+    Ok(())
+}
