@@ -27,7 +27,7 @@ load_file = tvm_ffi.get_global_func("ffi.Module.load_from_file.relax.VMExecutabl
 
 
 def load():
-    module = load_file(sys.argv[2], "")
+    module = load_file(sys.argv[2])
     module.get_function("vm_load_executable")().get_function("vm_initialization")(1, 0, 2)
 
 
