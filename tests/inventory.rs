@@ -11,7 +11,7 @@ use tvmspec::object;
 use tvmspec::value::types;
 
 /// Global functions of the wheel that this library does not register yet: structural visits and rewrites.
-const MISSING_FUNCTIONS: [&str; 16] = [
+const MISSING_FUNCTIONS: [&str; 15] = [
     "ffi.StructuralMap",
     "ffi.StructuralMutate",
     "ffi.StructuralMutatorDefRegionKind",
@@ -27,7 +27,6 @@ const MISSING_FUNCTIONS: [&str; 16] = [
     "ffi.StructuralVisitorWithDefRegionKind",
     "ffi.StructuralWalk",
     "ffi.VisitErrorContext.FindAccessPaths",
-    "ffi.VisitInterrupt",
 ];
 
 /// C++ symbols of the wheel that this library does not export yet.

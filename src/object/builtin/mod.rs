@@ -59,6 +59,7 @@ fn start() {
         dataclass::register();
         json::register();
         structural::register();
+        structural::register_contexts();
         READY.store(true, Ordering::Release);
     });
 }
