@@ -206,3 +206,106 @@ fn a_library_of_0_21() {
 fn a_chain_of_a_thousand_operators() {
     sample("chain1000");
 }
+
+#[test]
+fn the_released_names_work_on_a_loaded_library() {
+    if !can_load() {
+        return;
+    }
+    tvmspec::vm::install();
+    let model = module::load(golden("branches.so")).unwrap();
+    let call = |module: &module::Module, name: &str, args: &[Any]| {
+        let views: Vec<_> = args.iter().map(Any::view).collect();
+        module.require(name).unwrap().call(&views)
+    };
+    let has = call(&model, "has_function", &["scale".into()]).unwrap();
+    assert!(bool::try_from(&has).unwrap());
+    let text: String = cast(call(&model, "as_text", &[]).unwrap().view()).unwrap();
+    assert!(text.contains("function main(flag, pair)"), "{text}");
+    let machine: module::Module =
+        cast(call(&model, "vm_load_executable", &[]).unwrap().view()).unwrap();
+    assert!(
+        call(&machine, "get_function_arity", &["main".into()]).is_err(),
+        "no devices yet"
+    );
+    call(
+        &machine,
+        "vm_initialization",
+        &[1i64.into(), 0i64.into(), 2i64.into()],
+    )
+    .unwrap();
+    let recorded = arrays("branches.io.npz");
+    let pair: Array = (0..2)
+        .map(|at| recorded[&format!("then/in/pair.{at}")].tensor())
+        .collect();
+    call(
+        &machine,
+        "set_input",
+        &[
+            "main".into(),
+            recorded["then/in/flag"].tensor(),
+            pair.into(),
+        ],
+    )
+    .unwrap();
+    call(&machine, "invoke_stateful", &["main".into()]).unwrap();
+    let arity = call(&machine, "get_output_arity", &["main".into()]).unwrap();
+    assert_eq!(i64::try_from(&arity).unwrap(), 2);
+    let output = call(&machine, "get_output", &["main".into(), 0i64.into()]).unwrap();
+    let mut ours = Vec::new();
+    leaves(&output, &mut ours);
+    assert_same(&ours, &[recorded["then/out/0"].clone()], "get_output");
+}
+
+#[test]
+fn an_error_says_where_it_happened_and_an_observer_sees_every_call() {
+    if !can_load() {
+        return;
+    }
+    let machine = machine("mlp.so");
+    let wrong: Any = Tensor::empty(&[1, 9], DLDataType::scalar(2, 32))
+        .unwrap()
+        .into();
+    let said = machine.call("main", &[wrong]).unwrap_err().to_string();
+    assert!(
+        said.contains("in VM function `main`, instruction 2: vm.builtin.match_shape("),
+        "{said}"
+    );
+    let said = machine.call("mian", &[]).unwrap_err().to_string();
+    assert!(said.contains("mian") && said.contains("main"), "{said}");
+
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let sink = seen.clone();
+    machine.observe(Some(std::sync::Arc::new(move |step| {
+        sink.lock().unwrap().push(step.callee.to_owned())
+    })));
+    let good: Any = Tensor::empty(&[1, 8], DLDataType::scalar(2, 32))
+        .unwrap()
+        .into();
+    machine.call("main", &[good]).unwrap();
+    let seen = seen.lock().unwrap();
+    assert!(
+        ["matmul", "softmax", "reshape"]
+            .iter()
+            .all(|name| seen.iter().any(|seen| seen == name)),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn cut_or_changed_executables_never_panic() {
+    for name in ["basic", "closure", "storage"] {
+        let good = std::fs::read(golden(&format!("{name}.vmexec"))).unwrap();
+        for at in 0..good.len() {
+            let cut = tvmspec::vm::Loaded::from_bytes(&good[..at], tvmspec::release::Layout::V0_22);
+            assert!(cut.is_err(), "{name}, {at} bytes");
+            let mut changed = good.clone();
+            changed[at] ^= 0x81;
+            if let Ok(loaded) =
+                tvmspec::vm::Loaded::from_bytes(changed, tvmspec::release::Layout::V0_22)
+            {
+                let _ = loaded.executable().disassemble();
+            }
+        }
+    }
+}
