@@ -1,0 +1,141 @@
+//! What tests on devices share: floats in the memory of a device, and whether there is one.
+
+// Every test file that has this module uses some of it.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use tvmspec::device::launch::Arg;
+use tvmspec::device::{Attribute, Copy, Device, DeviceApi, Dtype, Manager, Space, Stream, Value};
+use tvmspec::value::{DLDataType, DLDevice, DLTensor};
+
+/// Tests run in the root of the repository, also where a test binary was carried to.
+pub(crate) fn golden(name: &str) -> PathBuf {
+    Path::new("golden/device").join(name)
+}
+
+/// The API of `device`, or nothing after saying why the test is skipped.
+pub(crate) fn here(device: Device, test: &str) -> Option<&'static dyn DeviceApi> {
+    let api = match Manager::global().api(device.kind) {
+        Ok(api) => api,
+        Err(why) => {
+            println!("{test}: skipped, because {why}");
+            return None;
+        }
+    };
+    if api.attribute(device, Attribute::Exist) == Ok(Value::Int(1)) {
+        return Some(api);
+    }
+    match api.attribute(device, Attribute::DeviceName) {
+        Err(why) => println!("{test}: skipped, because {why}"),
+        Ok(_) => println!("{test}: skipped, because there is no such device"),
+    }
+    None
+}
+
+/// Floats on a device.
+pub(crate) struct Floats<'a> {
+    api: &'a dyn DeviceApi,
+    device: Device,
+    space: Space,
+    count: usize,
+    shape: Box<[i64]>,
+}
+
+impl<'a> Floats<'a> {
+    pub(crate) fn new(api: &'a dyn DeviceApi, device: Device, values: &[f32]) -> Floats<'a> {
+        let space = api
+            .alloc(device, values.len() * 4, 64, Dtype::FLOAT32)
+            .unwrap();
+        let floats = Floats {
+            api,
+            device,
+            space,
+            count: values.len(),
+            shape: Box::new([values.len() as i64]),
+        };
+        // SAFETY: both sides hold the floats, and the sync is before the end of `values`.
+        unsafe {
+            api.copy(
+                &floats.copy(Space::host(values.as_ptr()), true),
+                Stream::DEFAULT,
+            )
+            .unwrap()
+        };
+        api.sync(device, Stream::DEFAULT).unwrap();
+        floats
+    }
+
+    fn copy(&self, host: Space, to_device: bool) -> Copy {
+        let copy = Copy {
+            from: host,
+            from_offset: 0,
+            to: self.space,
+            to_offset: 0,
+            nbytes: self.count * 4,
+            from_device: Device::CPU,
+            to_device: self.device,
+            hint: Dtype::FLOAT32,
+        };
+        if to_device {
+            return copy;
+        }
+        Copy {
+            from: copy.to,
+            to: copy.from,
+            from_device: copy.to_device,
+            to_device: copy.from_device,
+            ..copy
+        }
+    }
+
+    pub(crate) fn read(&self) -> Vec<f32> {
+        let mut values = vec![f32::NAN; self.count];
+        let host = Space(values.as_mut_ptr().cast());
+        // SAFETY: both sides hold the floats, and the sync is before `values` is looked at.
+        unsafe {
+            self.api
+                .copy(&self.copy(host, false), Stream::DEFAULT)
+                .unwrap()
+        };
+        self.api.sync(self.device, Stream::DEFAULT).unwrap();
+        values
+    }
+
+    pub(crate) fn tensor(&mut self) -> DLTensor {
+        DLTensor {
+            data: self.space.0,
+            device: DLDevice {
+                device_type: self.device.kind,
+                device_id: self.device.id,
+            },
+            ndim: 1,
+            dtype: DLDataType {
+                code: 2,
+                bits: 32,
+                lanes: 1,
+            },
+            shape: self.shape.as_mut_ptr(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        }
+    }
+
+    pub(crate) fn arg(&self) -> Arg {
+        Arg::Handle(self.space.0)
+    }
+}
+
+impl Drop for Floats<'_> {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new`, freed once.
+        let _ = unsafe { self.api.free(self.device, self.space) };
+    }
+}
+
+pub(crate) fn counting(count: usize) -> Vec<f32> {
+    (0..count).map(|at| at as f32 * 0.5 - 3.0).collect()
+}
+
+pub(crate) fn plus_one(values: &[f32]) -> Vec<f32> {
+    values.iter().map(|value| value + 1.0).collect()
+}
