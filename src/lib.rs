@@ -80,3 +80,8 @@ pub mod object;
 pub mod spec;
 #[cfg(feature = "runtime")]
 pub mod value;
+
+/// The README's example runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
