@@ -469,13 +469,13 @@ fn nth<'a>(list: &Option<Vec<Json<'a>>>, index: usize) -> Option<Json<'a>> {
 
 fn read_dtype(item: &Json<'_>) -> Result<Dtype, Violation> {
     let text = item.string(GRF_17, "attrs.dltype")?;
-    Dtype::parse(&text, super::LAST).map_err(|_| {
+    // A text that says more than its dtype can say again (`handle2`) is no graph's.
+    let read = Dtype::parse(&text, super::LAST).ok();
+    let exact = read.filter(|dtype| Dtype::parse(&dtype_text(*dtype), super::LAST) == Ok(*dtype));
+    exact.ok_or_else(|| {
+        let message = format!("`{text}` is not a dtype");
         GRF_17
-            .broken(
-                Kind::Malformed,
-                item.offset(),
-                format!("`{text}` is not a dtype"),
-            )
+            .broken(Kind::Malformed, item.offset(), message)
             .in_field("attrs.dltype")
     })
 }
