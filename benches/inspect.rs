@@ -21,7 +21,11 @@ fn main() {
         let blob = std::fs::read(&raw).expect("the blob");
         let naming = Naming::library(Release::LAST);
         let target = Target::from_triple("x86_64-unknown-linux-gnu").expect("a known machine");
-        std::fs::write(&object, pack::object(&blob, &naming, target).expect("an object file")).expect("room");
+        std::fs::write(
+            &object,
+            pack::object(&blob, &naming, target).expect("an object file"),
+        )
+        .expect("room");
     }
     for path in [&raw, &object] {
         let file = File::open(path).expect("the file");
@@ -31,14 +35,17 @@ fn main() {
         let look = fastest(|| {
             let found = container::open(&map).expect("a container");
             let (_, blob) = found.blobs().next().expect("a blob in it");
-            let read = Blob::read(&blob.bytes, Layout::V0_22, &mut Findings::default()).expect("a good blob");
+            let read = Blob::read(&blob.bytes, Layout::V0_22, &mut Findings::default())
+                .expect("a good blob");
             assert_eq!(read.modules.len(), 2);
         });
         let after = memory();
         let copy = fastest(|| drop(std::hint::black_box(map.to_vec())));
         println!(
             "{}: looked into in {look:?}, copied in {copy:?}, ratio {:.6}, {} KiB more memory",
-            path.extension().and_then(|end| end.to_str()).unwrap_or_default(),
+            path.extension()
+                .and_then(|end| end.to_str())
+                .unwrap_or_default(),
             look.as_secs_f64() / copy.as_secs_f64(),
             after.saturating_sub(before),
         );
@@ -76,5 +83,6 @@ fn fastest(mut body: impl FnMut()) -> Duration {
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse().ok()).unwrap_or(0)
+    line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse().ok())
+        .unwrap_or(0)
 }

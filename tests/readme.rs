@@ -12,28 +12,49 @@ use tvmspec::spec;
 fn the_table_of_chapters_is_true() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
     let readme = fs::read_to_string(path).unwrap();
-    let (before, rest) = readme.split_once("<!-- chapters -->\n").expect("where the table begins");
-    let (table, after) = rest.split_once("<!-- end of chapters -->").expect("where the table ends");
+    let (before, rest) = readme
+        .split_once("<!-- chapters -->\n")
+        .expect("where the table begins");
+    let (table, after) = rest
+        .split_once("<!-- end of chapters -->")
+        .expect("where the table ends");
     let expected = chapters();
     if std::env::var_os("BLESS").is_some() {
-        fs::write(path, format!("{before}<!-- chapters -->\n{expected}<!-- end of chapters -->{after}")).unwrap();
+        fs::write(
+            path,
+            format!("{before}<!-- chapters -->\n{expected}<!-- end of chapters -->{after}"),
+        )
+        .unwrap();
     } else {
-        assert!(table == expected, "the table should be\n{expected}\nBLESS=1 cargo test --test readme writes it");
+        assert!(
+            table == expected,
+            "the table should be\n{expected}\nBLESS=1 cargo test --test readme writes it"
+        );
     }
 }
 
 fn chapters() -> String {
     let mut cases = BTreeMap::new();
     for case in &Suite::embedded().cases {
-        *cases.entry(case.id.split('/').next().unwrap_or_default()).or_insert(0) += 1;
+        *cases
+            .entry(case.id.split('/').next().unwrap_or_default())
+            .or_insert(0) += 1;
     }
     let mut table = String::from("| chapter | rules | of them MUST | cases |\n|---|---|---|---|\n");
     for chapter in CHAPTERS {
         let name = chapter.name;
         let rules = spec::rules().iter().filter(|rule| rule.chapter == name);
-        let must = rules.clone().filter(|rule| rule.level == Level::Must).count();
+        let must = rules
+            .clone()
+            .filter(|rule| rule.level == Level::Must)
+            .count();
         let count = cases.get(name).copied().unwrap_or(0);
-        writeln!(table, "| [{name}](spec/{name}.md) | {} | {must} | {count} |", rules.count()).unwrap();
+        writeln!(
+            table,
+            "| [{name}](spec/{name}.md) | {} | {must} | {count} |",
+            rules.count()
+        )
+        .unwrap();
     }
     table
 }
