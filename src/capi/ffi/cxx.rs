@@ -245,9 +245,9 @@ unsafe fn view<'a>(cell: *const RawAny) -> AnyView<'a> {
     unsafe { AnyView::from_raw(*cell) }
 }
 
-unsafe fn text<'a>(cell: *const RawAny) -> String {
+unsafe fn text(cell: *const RawAny) -> String {
     // SAFETY: a reference to a string cell.
-    let view: AnyView<'a> = unsafe { view(cell) };
+    let view: AnyView<'_> = unsafe { view(cell) };
     String::from_utf8_lossy(str_bytes(&view).unwrap_or_default()).into_owned()
 }
 
