@@ -50,7 +50,7 @@ impl Packaging {
             }
             Form::Object => {
                 let object = pack::object(&bytes, &naming, self.machine()?)
-                    .map_err(|refused| Error::new(refused))?;
+                    .map_err(Error::new)?;
                 output::write(&self.output, &object, Content::Binary)?;
             }
             Form::Shared => {
