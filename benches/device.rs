@@ -7,7 +7,7 @@ use std::ptr;
 use std::time::Instant;
 use tvmspec::device::launch::Arg;
 use tvmspec::device::load::from_payload;
-use tvmspec::device::{Attribute, Copy, Device, DeviceApi, Dtype, Manager, Space, Stream, Value};
+use tvmspec::device::{Attribute, Copy, Device, Dtype, Manager, Space, Stream, Value};
 use tvmspec::release::Layout;
 
 const MEBIBYTE: usize = 1 << 20;

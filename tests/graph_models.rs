@@ -172,10 +172,10 @@ fn debug_kernels(name: &str) -> Option<Function> {
             }
         },
         "split" => |ins, outs| {
-            for at in 0..4 {
-                let (row, column) = (at / 2, at % 2);
-                outs[0][at] = ins[0][row * 4 + column];
-                outs[1][at] = ins[0][row * 4 + 2 + column];
+            let [left, right, ..] = outs else { return };
+            for (row, halves) in ins[0].chunks_exact(4).enumerate() {
+                left[row * 2..][..2].copy_from_slice(&halves[..2]);
+                right[row * 2..][..2].copy_from_slice(&halves[2..]);
             }
         },
         // Of a pair, of which it uses the second.

@@ -118,7 +118,7 @@ fn the_real_runtime_writes_what_we_write() {
                 &mut Findings::default(),
             )
         };
-        let ours = std::fs::read(&source).unwrap();
+        let ours = std::fs::read(source).unwrap();
         let (ours, theirs_read) = (read(&ours).unwrap(), read(&theirs).unwrap());
         assert_eq!(ours.len(), theirs_read.len(), "{name}");
         for (tensor, record) in ours.iter() {
