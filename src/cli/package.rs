@@ -49,8 +49,7 @@ impl Packaging {
                 output::write(&self.output, text.as_bytes(), Content::Text)?;
             }
             Form::Object => {
-                let object = pack::object(&bytes, &naming, self.machine()?)
-                    .map_err(Error::new)?;
+                let object = pack::object(&bytes, &naming, self.machine()?).map_err(Error::new)?;
                 output::write(&self.output, &object, Content::Binary)?;
             }
             Form::Shared => {
