@@ -69,5 +69,6 @@ crate::rule::rules! {
     MOD_21 "MOD-21"
     MOD_22 "MOD-22"
     MOD_23 "MOD-23"
+    MOD_24 "MOD-24"
     MOD_25 "MOD-25"
 }
