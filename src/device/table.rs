@@ -26,7 +26,7 @@ pub struct Answer {
     pub text: *const c_char,
 }
 
-/// A copy, as [`Copy`] has it.
+/// A copy, as [`struct@Copy`] has it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CopyBytes {

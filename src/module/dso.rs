@@ -1,7 +1,7 @@
 //! An opened shared library: its symbols, and how far each may be read.
 //!
 //! A library can lie about the size of its data, and a loader that believes it reads its neighbours. So every access to
-//! data goes through [`Dso::bytes`], which knows two bounds that the blob's own header has no say in: the size that the
+//! data goes through [`Symbols`], which knows two bounds that the blob's own header has no say in: the size that the
 //! symbol table gives the symbol, and the end of the mapped segment.
 
 use super::{MOD_01, MOD_18};

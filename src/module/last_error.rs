@@ -28,7 +28,7 @@ pub fn set(text: &str) {
     });
 }
 
-/// The failure that was set since the last `take`, which stays readable through [`pointer`].
+/// The failure that was set since the last `take`, which stays readable through [`pointer()`].
 pub fn take() -> Option<String> {
     LAST.with_borrow_mut(|slot| {
         let fresh = std::mem::replace(&mut slot.fresh, false);
