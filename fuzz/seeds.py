@@ -25,6 +25,8 @@ def prefixes(target):
         return [variant(0, 3)]
     if target == "tensor":
         return [variant(0, 5)] + [variant(1, 5) + bytes([family]) for family in range(3)]
+    if target == "object":
+        return [b""]
     if target == "wire":
         return [bytes([choice]) for choice in range(13)]
     return [bytes([choice]) for choice in range(4)]
