@@ -25,7 +25,7 @@ def prefixes(target):
         return [variant(0, 3)]
     if target == "tensor":
         return [variant(0, 5)] + [variant(1, 5) + bytes([family]) for family in range(3)]
-    if target == "object":
+    if target in ("object", "vm"):
         return [b""]
     if target == "wire":
         return [bytes([choice]) for choice in range(13)]
