@@ -76,7 +76,8 @@ fn contains_key(bytes: &[u8], key: &str) -> bool {
     bytes.windows(framed.len()).any(|window| window == framed)
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
+/// The little-endian u64 at byte `at`, if it is there.
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
     let word = bytes.get(at..)?.get(..8)?;
     word.try_into().ok().map(u64::from_le_bytes)
 }

@@ -1,12 +1,12 @@
 //! The debug executor: one node at a time, times, and the dump of a run.
 
-use super::Graph;
 use super::executor::{Executor, GRF_40, GRF_41, GRF_42};
+use super::{Call, Graph};
 use crate::function::Error;
 use crate::rule::Kind;
 use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Writer;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -138,21 +138,7 @@ pub fn graph_dump(graph: &Graph) -> Value {
                 .node_row_ptr
                 .get(index)
                 .and_then(|entry| graph.entries.get(*entry));
-            let mut attrs = Map::new();
-            if let Some(call) = &node.call {
-                attrs.insert("num_outputs".into(), call.num_outputs.to_string().into());
-                attrs.insert("num_inputs".into(), call.num_inputs.to_string().into());
-                attrs.insert(
-                    "flatten_data".into(),
-                    u8::from(call.flatten_data).to_string().into(),
-                );
-                attrs.insert("func_name".into(), call.func_name.clone().into());
-                attrs.extend(
-                    call.attrs
-                        .iter()
-                        .map(|(key, value)| (key.clone(), value.clone().into())),
-                );
-            }
+            let mut attrs = node.call.as_ref().map(Call::attrs_json).unwrap_or_default();
             let dtype = entry
                 .map(|entry| super::json::dtype_text(entry.dtype))
                 .unwrap_or_default();

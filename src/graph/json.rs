@@ -133,20 +133,27 @@ impl Node {
         let Some(call) = &self.call else {
             return json!({ "op": "null", "name": self.name, "inputs": inputs });
         };
+        json!({ "op": "tvm_op", "name": self.name, "attrs": call.attrs_json(), "inputs": inputs })
+    }
+}
+
+impl Call {
+    /// The node attributes, all of them strings, in the order of the released writers.
+    pub(super) fn attrs_json(&self) -> Map<String, Value> {
         let mut attrs = Map::new();
-        attrs.insert("num_outputs".into(), call.num_outputs.to_string().into());
-        attrs.insert("num_inputs".into(), call.num_inputs.to_string().into());
+        attrs.insert("num_outputs".into(), self.num_outputs.to_string().into());
+        attrs.insert("num_inputs".into(), self.num_inputs.to_string().into());
         attrs.insert(
             "flatten_data".into(),
-            u8::from(call.flatten_data).to_string().into(),
+            u8::from(self.flatten_data).to_string().into(),
         );
-        attrs.insert("func_name".into(), call.func_name.clone().into());
+        attrs.insert("func_name".into(), self.func_name.clone().into());
         attrs.extend(
-            call.attrs
+            self.attrs
                 .iter()
                 .map(|(key, value)| (key.clone(), value.clone().into())),
         );
-        json!({ "op": "tvm_op", "name": self.name, "attrs": attrs, "inputs": inputs })
+        attrs
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which form a file has, from its first bytes.
 
+use crate::blob::detect::word;
 use std::fmt;
 
 /// The form of a file. [`Form::of`] is total: what is nothing else is [`Form::Unknown`].
@@ -318,9 +319,4 @@ pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack
         .windows(needle.len())
         .position(|window| window == needle)
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    let eight = bytes.get(at..at.checked_add(8)?)?;
-    eight.try_into().ok().map(u64::from_le_bytes)
 }
