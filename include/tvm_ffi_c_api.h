@@ -57,6 +57,9 @@ typedef struct {
 } TVMFFIAny;
 
 typedef struct { const char* data; size_t size; } TVMFFIByteArray;
+typedef struct { const int64_t* data; size_t size; } TVMFFIShapeCell;
+typedef struct { void* data; int64_t size, capacity; void (*data_deleter)(void*); } TVMFFISeqCell; /* array and list; values of 16 bytes */
+typedef struct { void* handle; } TVMFFIOpaqueObjectCell;
 typedef struct { uint32_t major, minor, patch; } TVMFFIVersion;
 typedef int (*TVMFFISafeCallType)(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result);
 typedef struct { TVMFFISafeCallType safe_call; void* cpp_call; } TVMFFIFunctionCell;
@@ -80,7 +83,10 @@ typedef struct TVMFFITypeInfo {
   uint64_t type_key_hash; int32_t num_fields, num_methods; const TVMFFIFieldInfo* fields;
   const TVMFFIMethodInfo* methods; const TVMFFITypeMetadata* metadata;
 } TVMFFITypeInfo;
-typedef struct { void* allocate; void* context; } TVMFFICustomAllocator;
+typedef struct { void (*delete_space)(void* ptr); } TVMFFIObjectAllocHeader; /* in front of what a custom allocator gives */
+typedef struct {
+  void* (*allocate)(size_t size, size_t alignment, int32_t type_index, void* context); void* context;
+} TVMFFICustomAllocator;
 typedef int (*TVMFFIDLPackAllocator)(TVMFFIDLTensor* prototype, TVMFFIDLManagedTensorVersioned** out, void* error_ctx,
                                      void (*set_error)(void* error_ctx, const char* kind, const char* message));
 

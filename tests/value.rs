@@ -58,3 +58,103 @@ fn hashes_of_type_keys_are_those_of_libstdcxx() {
         assert_eq!(types::key_hash(key.as_bytes()), hash, "{key}");
     }
 }
+
+fn layouts() -> Vec<serde_json::Value> {
+    let text = include_str!("../golden/value/struct-layouts.json");
+    let table: serde_json::Value = serde_json::from_str(text).unwrap();
+    table["layouts"].as_array().unwrap().clone()
+}
+
+/// Compares the structs of this crate, member by member, with the newest layout of the table.
+macro_rules! laid_out {
+    ($structs:ident: $($ours:ty as $theirs:literal { $($member:ident $(as $name:literal)?),+ })+) => {$(
+        let theirs = &$structs[$theirs];
+        assert_eq!(theirs["size"], size_of::<$ours>(), $theirs);
+        let ours: Vec<(&str, usize)> =
+            vec![$((laid_out!(@name $member $($name)?), std::mem::offset_of!($ours, $member))),+];
+        let fields = theirs["fields"].as_object().unwrap();
+        assert_eq!(ours.len(), fields.len(), $theirs);
+        for (name, offset) in ours {
+            assert_eq!(fields[name][0], offset, "{} {name}", $theirs);
+        }
+    )+};
+    (@name $member:ident $name:literal) => { $name };
+    (@name $member:ident) => { stringify!($member) };
+}
+
+#[test]
+fn structs_lie_as_the_newest_release_lays_them() {
+    use tvmspec::value::{ByteArray, DLManagedTensor, DLManagedTensorVersioned, DLTensor, Header};
+    use types::{FieldInfo, MethodInfo, TypeInfo, TypeMetadata};
+    let newest = &layouts().pop().unwrap()["structs"];
+    laid_out! { newest:
+        Header as "TVMFFIObject" { combined as "combined_ref_count", type_index, padding, deleter }
+        ByteArray as "TVMFFIByteArray" { data, size }
+        FieldInfo as "TVMFFIFieldInfo" {
+            name, doc, metadata, flags, size, alignment, offset, getter, setter,
+            default as "default_value_or_factory", static_type_index as "field_static_type_index"
+        }
+        MethodInfo as "TVMFFIMethodInfo" { name, doc, metadata, flags, method }
+        TypeMetadata as "TVMFFITypeMetadata" {
+            doc, creator, total_size, structural_kind as "structural_eq_hash_kind"
+        }
+        TypeInfo as "TVMFFITypeInfo" {
+            type_index, type_depth, type_key, ancestors as "type_ancestors", key_hash as "type_key_hash",
+            num_fields, num_methods, fields, methods, metadata
+        }
+        DLTensor as "TVMFFIDLTensor" { data, device, ndim, dtype, shape, strides, byte_offset }
+        DLManagedTensor as "TVMFFIDLManagedTensor" { dl_tensor, manager_ctx, deleter }
+        DLManagedTensorVersioned as "TVMFFIDLManagedTensorVersioned" {
+            version, manager_ctx, deleter, flags, dl_tensor
+        }
+    }
+}
+
+/// `golden/value/probe.c` as a C compiler sees our header, and the wheel's where one is installed.
+#[test]
+fn the_probe_prints_the_table() {
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let newest = layouts().pop().unwrap();
+    let probed = |flags: &[&str], include: &Path| -> Option<serde_json::Value> {
+        let program = folder.path().join("probe");
+        let status = Command::new("cc")
+            .args(flags)
+            .arg("-I")
+            .arg(include)
+            .arg("-o")
+            .arg(&program)
+            .arg(root.join("golden/value/probe.c"))
+            .status()
+            .ok()?;
+        assert!(status.success(), "{}", include.display());
+        let printed = Command::new(&program).output().unwrap().stdout;
+        Some(serde_json::from_slice(&printed).unwrap())
+    };
+    let Some(ours) = probed(&[], &root.join("include")) else {
+        println!("skipped, because there is no C compiler (cc)");
+        return;
+    };
+    assert_eq!(ours, newest["structs"]);
+
+    let Some(python) = std::env::var_os("TVMSPEC_PYTHON") else {
+        println!(
+            "skipped for the wheel, because TVMSPEC_PYTHON names no Python with apache-tvm-ffi"
+        );
+        return;
+    };
+    let script =
+        "import tvm_ffi, pathlib; print(pathlib.Path(tvm_ffi.__file__).parent / 'include')";
+    let said = Command::new(python).args(["-c", script]).output().unwrap();
+    let include = PathBuf::from(String::from_utf8(said.stdout).unwrap().trim());
+    if !include.is_dir() {
+        println!("skipped for the wheel, because its headers are not installed");
+        return;
+    }
+    assert_eq!(
+        probed(&["-w", "-DWHEEL"], &include).unwrap(),
+        newest["structs"]
+    );
+}
