@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use tvmspec::function::Function;
 use tvmspec::graph::Graph;
 use tvmspec::graph::executor::{Executor, Place};
-use tvmspec::graph::module::{Factory, install};
+use tvmspec::graph::module::Factory;
 use tvmspec::module::{Module, load_library};
 use tvmspec::rule::{Findings, Strictness};
 use tvmspec::tensor::{Device, Dtype, Params, Sizing, TensorRecord};
@@ -20,7 +20,6 @@ fn main() {
 }
 
 fn chain() -> (Module, Executor) {
-    install();
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/golden/graph/models/v0.8/chain1000.so"

@@ -29,7 +29,6 @@ fn main() {
     let theirs = theirs(&constants);
 
     let library = golden("chain1000.so");
-    tvmspec::vm::install();
     let model = module::load(&library).unwrap();
     let machine = VirtualMachine::of(&model, &[Device::CPU]).unwrap();
     let input: Any = Tensor::empty(&[4], DLDataType::scalar(2, 32))

@@ -20,7 +20,6 @@ fn main() -> Result<(), Error> {
         .collect();
     let input: Any = Tensor::empty(&shape, DLDataType::scalar(2, 32))?.into();
 
-    tvmspec::vm::install();
     let machine = VirtualMachine::of(&tvmspec::module::load(path)?, &[Device::CPU])?;
     let output = machine.call("main", &[input])?;
 

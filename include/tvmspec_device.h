@@ -53,7 +53,7 @@ typedef struct {
     int (*sync_streams)(void *context, int32_t id, void *before, void *after);
 } tvmspec_device;
 
-/* Registers the devices of the library, and the global functions around them. */
+/* Registers the devices of the library as `device_api.<name>`; the library itself finds them without. */
 int tvmspec_install_devices(void);
 
 /* Drives a device through every rule; the number of programs that it broke, or -1 if there is none. */

@@ -68,6 +68,10 @@ pub mod graph;
 
 pub mod vm;
 
+/// What the chapters put into the global registry, each by a function of its own, when somebody first looks for it.
+#[cfg(feature = "runtime")]
+const DEFAULTS: &[fn()] = &[device::provide, graph::module::provide, vm::provide];
+
 #[cfg(feature = "suite")]
 #[path = "../conformance/mod.rs"]
 pub mod conformance;

@@ -24,7 +24,6 @@ struct AddsOne<'a> {
 
 impl AddsOne<'_> {
     fn holds(&self, test: &str) {
-        device::install();
         let Some(api) = here(self.device, test) else {
             return;
         };

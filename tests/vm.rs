@@ -108,7 +108,6 @@ fn leaves(value: &Any, out: &mut Vec<Plain>) {
 }
 
 fn machine(name: &str) -> VirtualMachine {
-    tvmspec::vm::install();
     let module = module::load(golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     VirtualMachine::of(&module, &[Device::CPU]).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -212,7 +211,6 @@ fn the_released_names_work_on_a_loaded_library() {
     if !can_load() {
         return;
     }
-    tvmspec::vm::install();
     let model = module::load(golden("branches.so")).unwrap();
     let call = |module: &module::Module, name: &str, args: &[Any]| {
         let views: Vec<_> = args.iter().map(Any::view).collect();

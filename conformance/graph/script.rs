@@ -28,7 +28,7 @@ use crate::conformance::op::{self, Answer, Op, Refusal};
 use crate::function::{Error, registry};
 use crate::graph::Graph;
 use crate::graph::executor::Executor;
-use crate::graph::module::{GraphExecutor, install};
+use crate::graph::module::GraphExecutor;
 use crate::module::Module;
 use crate::object::Tensor;
 use crate::rule::Findings;
@@ -59,7 +59,6 @@ struct Script {
 }
 
 fn script(args: &Value) -> Result<Answer, Refusal> {
-    install();
     let value = &args["value"];
     let unusable = |error: Error| Refusal::Unsupported(error.to_string());
     let mut tensors = HashMap::new();

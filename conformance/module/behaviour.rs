@@ -182,10 +182,15 @@ fn aligned(args: &Value) -> Result<Answer, Refusal> {
             bytes,
             hint: (2, 32),
         };
-        let memory = workspace::alloc(request).map_err(Refusal::Unsupported)?;
-        answers.push((memory.as_ptr() as usize).is_multiple_of(workspace::ALIGNMENT));
-        // SAFETY: just allocated on this thread.
-        unsafe { workspace::free((1, 0), memory.as_ptr()) }.map_err(Refusal::Unsupported)?;
+        let mut aligned = true;
+        // Both who serves now, and who does where no device chapter is.
+        for source in [workspace::current(), workspace::host()] {
+            let memory = source.alloc(request).map_err(Refusal::Unsupported)?;
+            aligned &= (memory.as_ptr() as usize).is_multiple_of(workspace::ALIGNMENT);
+            // SAFETY: just allocated on this thread.
+            unsafe { source.free((1, 0), memory) }.map_err(Refusal::Unsupported)?;
+        }
+        answers.push(aligned);
     }
     Ok(plain(json!(answers)))
 }

@@ -115,9 +115,15 @@ fn load(args: &Value) -> Result<Answer, Refusal> {
         .iter()
         .map(|module| {
             let imports: Vec<_> = module.imports().iter().map(place).collect();
-            let loader = module.implementation().and_then(|own| own.hindrance());
-            let wants = loader.as_deref().and_then(|text| text.split('`').nth(3));
-            json!({"kind": module.kind(), "imports": imports, "wants": wants})
+            let kind = module.kind();
+            let told = module.implementation().and_then(|own| own.hindrance());
+            let told = told.as_deref().and_then(|text| text.split('`').nth(3));
+            // Whether a device's kinds have a loader is a matter of the build; the name of the loader is not.
+            let everywhere = ["library", "const_loader", "metadata"].contains(&kind.as_str());
+            let loads = !everywhere && module::has_loader(&kind, loaded.layout);
+            let wants = told.map(str::to_owned);
+            let wants = wants.or(loads.then(|| module::global_name(&kind, loaded.layout)));
+            json!({"kind": kind, "imports": imports, "wants": wants})
         })
         .collect();
     let context = match memory.written(names.context) {

@@ -1,9 +1,11 @@
 //! What C needs to bring a device of its own, beside the registry: `include/tvmspec_device.h`.
 
-use std::ffi::{c_char, c_int};
+#[cfg(feature = "suite")]
+use std::ffi::c_char;
+use std::ffi::c_int;
 
-/// Registers the devices of this library and the functions around them (`runtime.GetDeviceAttr`, `__tvm_set_device`,
-/// loaders of device modules). Names that somebody registered before stay theirs. Gives 0.
+/// Registers the devices of this library as `device_api.<name>`, for C that wants to call their tables. Names that
+/// somebody registered before stay theirs. Gives 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn tvmspec_install_devices() -> c_int {
     crate::device::install();

@@ -69,7 +69,6 @@ fn dtype_of(dtype: DLDataType) -> Dtype {
 }
 
 fn api(device: Device) -> Result<&'static dyn DeviceApi, Error> {
-    crate::device::install();
     Ok(Manager::global().api(device.kind)?)
 }
 
@@ -449,7 +448,6 @@ pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
     stream: *mut c_void,
 ) -> c_int {
     guard(|| {
-        crate::device::install();
         // SAFETY: says the caller.
         let (from, to) = unsafe { (reference(from)?, reference(to)?) };
         // SAFETY: says the caller.

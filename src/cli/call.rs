@@ -67,8 +67,6 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 fn call(args: Args) -> Result<Exit, Error> {
     let device = device_from_text(&args.device).map_err(Error::new)?;
     let device = Device::new(device.device_type, device.device_id);
-    // Modules of device code find their backends through this.
-    tvmspec::device::install();
     let loaded = module::load_library(&args.library, Strictness::Lenient).map_err(Error::new)?;
     for finding in &loaded.findings {
         eprintln!("note: {finding}");

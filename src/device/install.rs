@@ -1,7 +1,7 @@
 //! What this chapter puts into the global registry, under the names that compiled code and frontends use.
 
 use crate::device::manager::{self, Manager};
-use crate::device::{Attribute, Device, Error, Space, Stream, Value, cpu};
+use crate::device::{Attribute, Device, DeviceApi, Error, Space, Stream, Value, cpu};
 use crate::function::{self, Function, registry};
 use crate::module::workspace::{self, Request};
 use crate::release::Release;
@@ -10,28 +10,47 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Once;
 
-/// Registers the devices of this crate and the functions around them, once. No driver is loaded by it.
+type Api = fn() -> &'static dyn DeviceApi;
+
+/// The devices of this build, by name. No driver is loaded by naming them.
+const OWN: &[(&str, Api)] = &[
+    ("cpu", || cpu::cpu()),
+    #[cfg(feature = "opencl")]
+    ("opencl", || crate::device::opencl::opencl()),
+    #[cfg(feature = "vulkan")]
+    ("vulkan", || crate::device::vulkan::vulkan()),
+    #[cfg(feature = "cuda")]
+    ("cuda", || crate::device::cuda::cuda()),
+];
+
+/// The device of this build that the registry would know as `device_api.<name>`.
+pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
+    let (_, api) = OWN.iter().find(|(known, _)| *known == name)?;
+    Some(api())
+}
+
+/// Registers the devices of this crate as `device_api.<name>`, once, where nobody has registered another.
+///
+/// This crate finds its devices without. It is for C that wants their tables, and not done unasked, because a C++ runtime
+/// in the same process takes what such a function gives for an object of its own.
 pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let _ = manager::register("cpu", cpu::cpu());
-        #[cfg(feature = "opencl")]
-        let _ = manager::register("opencl", crate::device::opencl::opencl());
-        #[cfg(feature = "vulkan")]
-        let _ = manager::register("vulkan", crate::device::vulkan::vulkan());
-        #[cfg(feature = "cuda")]
-        let _ = manager::register("cuda", crate::device::cuda::cuda());
-        functions();
-        crate::device::load::register();
-        workspace::provide(&DeviceWorkspace);
+        for (name, api) in OWN {
+            registry::provide(&format!("device_api.{name}"), manager::factory(api()));
+        }
     });
 }
 
+/// Provides the functions around devices, the loaders of device modules, and workspace.
+pub(crate) fn provide() {
+    functions();
+    crate::device::load::provide();
+    workspace::provide(&DeviceWorkspace);
+}
+
 fn functions() {
-    let put = |name: &str, function: Function| {
-        // Somebody who was here first knows better.
-        let _ = registry::register(name, function, false);
-    };
+    let put = registry::provide;
     put("runtime.GetDeviceAttr", Function::from_packed(device_attr));
     put(
         "__tvm_set_device",

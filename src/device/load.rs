@@ -153,9 +153,9 @@ fn argument(view: &AnyView<'_>) -> Result<Arg> {
 }
 
 /// Makes the kinds of this build known to the module chapter.
-pub(super) fn register() {
+pub(super) fn provide() {
     for kind in KINDS {
-        module::register_loader(kind, |entry| {
+        module::provide_loader(kind, |entry| {
             let module = from_payload(entry.kind, entry.layout, entry.payload)?;
             let payload = entry.payload.to_vec();
             Ok(Module::new(DeviceKind { module, payload }))

@@ -4,6 +4,7 @@
 //! and remembers the answer, never a miss.
 
 use crate::device::error::refuse;
+use crate::device::install;
 use crate::device::kind::{self, REMOTE, name_in};
 use crate::device::table::{self, DeviceTable};
 use crate::device::{
@@ -37,7 +38,7 @@ impl Manager {
     pub fn global() -> &'static Manager {
         static GLOBAL: OnceLock<Manager> = OnceLock::new();
         GLOBAL.get_or_init(|| {
-            crate::device::install();
+            registry::install_defaults();
             Manager::with_lookup(Box::new(in_registry))
         })
     }
@@ -206,13 +207,17 @@ pub fn register(
     name: &str,
     api: &'static dyn DeviceApi,
 ) -> std::result::Result<(), crate::function::Error> {
+    registry::register(&format!("device_api.{name}"), factory(api), true)
+}
+
+/// The function that gives the table of `api`.
+pub(super) fn factory(api: &'static dyn DeviceApi) -> Function {
     let table = table::of_api(api);
-    let factory = Function::from_packed(move |_| {
+    Function::from_packed(move |_| {
         Ok(Any::from(
             std::ptr::from_ref(table).cast_mut().cast::<c_void>(),
         ))
-    });
-    registry::register(&format!("device_api.{name}"), factory, true)
+    })
 }
 
 /// [`register`] under a number of its own, which becomes known by `name` in this process.
@@ -225,8 +230,12 @@ pub fn register_number(
     register(name, api)
 }
 
+/// What the global registry has, or else what this build brings.
 fn in_registry(name: &str) -> Option<Factory> {
-    let function = registry::lookup(name)?;
+    let own = name.strip_prefix("device_api.").and_then(install::own);
+    let Some(function) = registry::lookup(name) else {
+        return own.map(|api| -> Factory { Box::new(move || Ok(api)) });
+    };
     let name = name.to_owned();
     Some(Box::new(move || {
         let absent = |why: String| Error::Absent(format!("{name}: {why}"));
@@ -236,6 +245,8 @@ fn in_registry(name: &str) -> Option<Factory> {
         let pointer = <*mut c_void>::try_from(&given).map_err(|error| absent(error.to_string()))?;
         // SAFETY: what a device API function gives is a device table that lives for ever; that is its contract (DEV-02).
         unsafe { table::to_api(pointer.cast::<DeviceTable>()) }
+            // A C++ runtime beside us gives an object of its own, which is none of ours to call.
+            .or(own)
             .ok_or_else(|| absent("gave no device table".into()))
     }))
 }

@@ -46,6 +46,7 @@ pub use api::{Copy, DeviceApi, Space, Stream};
 pub use attribute::{Attribute, Value};
 pub use error::Error;
 pub use install::install;
+pub(crate) use install::provide;
 pub use manager::Manager;
 pub use shape::{TensorRef, byte_size, is_contiguous};
 

@@ -3,12 +3,15 @@
 //! Looking up takes no lock and never waits for a writer (FUN-10). Readers announce themselves in a counter while they
 //! take a reference; a writer that replaced or removed a function keeps the old one until it has seen that counter at
 //! zero, so a reader never counts up an object that is gone.
+//!
+//! What the chapters of this crate bring is entered when a name is first not found, or the names are first listed; any
+//! other function takes the place of such a *default* without asking for it ([`provide`]).
 
 use super::{Error, FUN_10, FUN_11, FUN_12, Function, Result, Typed, TypedFn, signature_json};
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 struct Entry {
     hash: u64,
@@ -27,6 +30,8 @@ struct Ledger {
     /// Names in the order of the last registration of each; an overridden name moves to the end.
     names: Vec<&'static [u8]>,
     details: Vec<(&'static [u8], Details)>,
+    /// Names whose function is a default.
+    defaults: Vec<&'static [u8]>,
     used: usize,
     retired: Vec<ObjectRef>,
 }
@@ -47,6 +52,7 @@ static READERS: AtomicUsize = AtomicUsize::new(0);
 static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
     names: Vec::new(),
     details: Vec::new(),
+    defaults: Vec::new(),
     used: 0,
     retired: Vec::new(),
 });
@@ -104,9 +110,7 @@ pub fn lookup(name: &str) -> Option<Function> {
 /// [`lookup`] for a name as bytes.
 #[inline]
 pub fn lookup_bytes(name: &[u8]) -> Option<Function> {
-    // SAFETY: an index is published complete and never freed.
-    let index = unsafe { INDEX.load(Ordering::Acquire).as_ref()? };
-    let entry = index.find(hash(name), name).ok()?;
+    let entry = find(name).or_else(|| find_default(name))?;
     READERS.fetch_add(1, Ordering::SeqCst);
     let object = entry.function.load(Ordering::SeqCst);
     let function = if object.is_null() {
@@ -119,6 +123,54 @@ pub fn lookup_bytes(name: &[u8]) -> Option<Function> {
     };
     READERS.fetch_sub(1, Ordering::Release);
     function
+}
+
+#[inline]
+fn find(name: &[u8]) -> Option<&'static Entry> {
+    // SAFETY: an index is published complete and never freed.
+    let index = unsafe { INDEX.load(Ordering::Acquire).as_ref()? };
+    index.find(hash(name), name).ok()
+}
+
+/// [`find`] once more, after the defaults have come; nothing where they were there before.
+#[cold]
+fn find_default(name: &[u8]) -> Option<&'static Entry> {
+    install_defaults().then(|| find(name)).flatten()
+}
+
+static DEFAULTS: Once = Once::new();
+
+/// Enters what the chapters of this crate bring, once, and says whether this call may have changed something.
+///
+/// Nothing that runs in here looks up or lists: it would wait for itself.
+pub(crate) fn install_defaults() -> bool {
+    if DEFAULTS.is_completed() {
+        return false;
+    }
+    DEFAULTS.call_once(|| {
+        for install in crate::DEFAULTS {
+            install();
+        }
+    });
+    true
+}
+
+/// Registers `function` as the default for `name`: one that yields to every other, before or after it (FUN-11).
+pub(crate) fn provide(name: &str, function: Function) {
+    let details = Details {
+        flags: crate::value::types::flag::STATIC_METHOD,
+        ..Details::default()
+    };
+    // A name that is taken stays with whoever has it.
+    if register_with(name.as_bytes(), function, false, details).is_ok() {
+        let mut ledger = ledger();
+        let entered = ledger
+            .names
+            .iter()
+            .rfind(|known| **known == name.as_bytes());
+        let entered = entered.copied();
+        ledger.defaults.extend(entered);
+    }
 }
 
 fn ledger() -> MutexGuard<'static, Ledger> {
@@ -170,8 +222,12 @@ pub fn register_with(
         match index.find(hash, name) {
             Ok(entry) => {
                 let taken = !entry.function.load(Ordering::Acquire).is_null();
-                if taken && !override_existing && !FUN_11.is_off() {
+                let default = ledger.defaults.iter().position(|known| *known == name);
+                if taken && !override_existing && default.is_none() && !FUN_11.is_off() {
                     return Err(already_registered(name));
+                }
+                if let Some(default) = default {
+                    ledger.defaults.swap_remove(default);
                 }
                 let old = entry
                     .function
@@ -260,6 +316,7 @@ fn reclaim(ledger: &mut Ledger) -> Vec<ObjectRef> {
 
 /// Removes `name`; false when it was not there.
 pub fn remove(name: &str) -> bool {
+    install_defaults();
     let retired;
     {
         let mut ledger = ledger();
@@ -283,6 +340,7 @@ pub fn remove(name: &str) -> bool {
 
 /// All names, in the order of their (last) registration.
 pub fn names() -> Vec<&'static str> {
+    install_defaults();
     ledger()
         .names
         .iter()

@@ -2,7 +2,7 @@
 
 use super::Graph;
 use super::executor::{Executor, GRF_32, GRF_43, Place};
-use super::module::{Factory, install};
+use super::module::Factory;
 use crate::function::Error;
 use crate::module::{Module, load_library};
 use crate::object::Tensor;
@@ -103,7 +103,6 @@ impl Model {
 }
 
 fn open(path: &Path) -> Result<Module, Error> {
-    install();
     let loaded = load_library(path, Strictness::Lenient)
         .map_err(|error| Error::new("RuntimeError", format!("{}: {error}", path.display())))?;
     Ok(loaded.module)

@@ -5,7 +5,7 @@ use super::executor::{
 };
 use super::{Graph, debug};
 use crate::function::{Error, Function, registry};
-use crate::module::{Entry, Kind, Module, Symbols, register_loader};
+use crate::module::{Entry, Kind, Module, Symbols, provide_loader};
 use crate::object::Map;
 use crate::payload::Field;
 use crate::release::Layout;
@@ -31,17 +31,17 @@ const CREATE_FACTORY: [&str; 2] = [
     "tvm.graph_runtime_factory.create",
 ];
 
-/// Registers the global functions and the loaders of this chapter. Doing it again changes nothing.
-pub fn install() {
+/// Provides the global functions and the loaders of this chapter.
+pub(crate) fn provide() {
     for (name, debug) in CREATE {
         let create = Function::from_packed(move |args| create(name, args, debug));
-        let _ = registry::register(name, create, false);
+        registry::provide(name, create);
     }
     for name in CREATE_FACTORY {
-        let _ = registry::register(name, Function::from_packed(create_factory), false);
+        registry::provide(name, Function::from_packed(create_factory));
     }
     for kind in ["GraphExecutorFactory", "GraphRuntimeFactory"] {
-        register_loader(kind, load_factory);
+        provide_loader(kind, load_factory);
     }
 }
 

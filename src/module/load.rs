@@ -117,6 +117,8 @@ pub fn load_symbols(
     symbols: Arc<dyn Symbols>,
     strictness: Strictness,
 ) -> Result<Loaded, LoadError> {
+    // Compiled code may ask for workspace without a lookup by name.
+    registry::install_defaults();
     let dialect = names::dialect(&*symbols);
     let names = Names::of(dialect);
     let slots = context::fill_slots(&*symbols);

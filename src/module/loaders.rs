@@ -25,13 +25,24 @@ pub struct Entry<'a> {
 /// Makes a module of an entry.
 pub type Loader = fn(&Entry<'_>) -> Result<Module, Error>;
 
-static LOADERS: RwLock<Option<HashMap<String, Loader>>> = RwLock::new(None);
+type Table = RwLock<Option<HashMap<String, Loader>>>;
+
+static REGISTERED: Table = RwLock::new(None);
+static PROVIDED: Table = RwLock::new(None);
 
 /// From now on `loader` reads entries of `kind`, in front of whatever the global registry has for it.
-///
-/// Chapters below this one register the kinds that they can run; so may anybody for a kind of their own.
 pub fn register_loader(kind: &str, loader: Loader) {
-    let mut loaders = LOADERS.write().unwrap_or_else(PoisonError::into_inner);
+    enter(&REGISTERED, kind, loader);
+}
+
+/// [`register_loader`] behind the global registry, for the chapters below this one: a runtime that is loaded beside us
+/// brings its own.
+pub(crate) fn provide_loader(kind: &str, loader: Loader) {
+    enter(&PROVIDED, kind, loader);
+}
+
+fn enter(table: &Table, kind: &str, loader: Loader) {
+    let mut loaders = table.write().unwrap_or_else(PoisonError::into_inner);
     loaders
         .get_or_insert_default()
         .insert(kind.to_owned(), loader);
@@ -39,8 +50,9 @@ pub fn register_loader(kind: &str, loader: Loader) {
 
 /// Whether entries of `kind` in libraries of `layout` can be loaded to more than an opaque module.
 pub fn has_loader(kind: &str, layout: Layout) -> bool {
-    registered(kind).or(built_in(kind)).is_some()
-        || registry::lookup(&global_name(kind, layout)).is_some()
+    // The lookup comes first: it makes sure that what we bring is there.
+    registry::lookup(&global_name(kind, layout)).is_some()
+        || known(&REGISTERED, kind).or(ours(kind)).is_some()
 }
 
 /// The global function that reads entries of `kind` in libraries of `layout` (MOD-11).
@@ -87,8 +99,8 @@ impl<'a> Loaders<'a> {
         let at = self.known.iter().rposition(|(kind, _)| *kind == entry.kind);
         let at = at.unwrap_or_else(|| {
             let global = || registry::lookup(&global_name(entry.kind, entry.layout));
-            let ours = || built_in(entry.kind).map_or(Source::Nobody, Source::Registered);
-            let source = match registered(entry.kind) {
+            let ours = || ours(entry.kind).map_or(Source::Nobody, Source::Registered);
+            let source = match known(&REGISTERED, entry.kind) {
                 Some(loader) => Source::Registered(loader),
                 None => global().map_or_else(ours, Source::Global),
             };
@@ -116,18 +128,17 @@ fn into_module(made: crate::value::Any, entry: &Entry<'_>) -> Result<Module, Err
     })
 }
 
-fn registered(kind: &str) -> Option<Loader> {
-    let loaders = LOADERS.read().unwrap_or_else(PoisonError::into_inner);
+fn known(table: &Table, kind: &str) -> Option<Loader> {
+    let loaders = table.read().unwrap_or_else(PoisonError::into_inner);
     loaders
         .as_ref()
         .and_then(|loaders| loaders.get(kind).copied())
 }
 
-/// Behind the global registry: a runtime that is loaded beside us brings its own.
-fn built_in(kind: &str) -> Option<Loader> {
+fn ours(kind: &str) -> Option<Loader> {
     match kind {
         "const_loader" | "metadata" => Some(super::constants::load),
-        _ => None,
+        _ => known(&PROVIDED, kind),
     }
 }
 

@@ -40,6 +40,7 @@ pub use dso::{Data, Dso, Symbols};
 pub use kind::{Kind, property, property_mask};
 pub use library::Library;
 pub use load::{LoadError, Loaded, load, load_library, load_symbols, system_library};
+pub(crate) use loaders::provide_loader;
 pub use loaders::{Entry, Loader, global_name, has_loader, register_loader};
 pub use names::{Convention, Names};
 pub use object::{Module, ModuleObj};

@@ -63,8 +63,14 @@ pub unsafe fn free(device: (i32, i32), memory: *mut c_void) -> Result<(), String
     unsafe { current().free(device, memory) }
 }
 
-fn current() -> &'static dyn Source {
-    SOURCE.read().map_or(&HostOnly, |source| *source)
+/// Who serves workspace now.
+pub fn current() -> &'static dyn Source {
+    SOURCE.read().map_or(host(), |source| *source)
+}
+
+/// Who serves it until somebody else is provided: memory of the host, and no other.
+pub fn host() -> &'static dyn Source {
+    &HostOnly
 }
 
 /// Host memory with its size written in front of it.

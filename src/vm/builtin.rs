@@ -129,7 +129,7 @@ pub(super) fn call(machine: &Machine, name: &str, args: &[AnyView<'_>]) -> Optio
 static INSTALLED: OnceLock<Vec<(Function, Builtin)>> = OnceLock::new();
 
 /// Puts the builtins into the registry, where nobody has one of the name; once.
-pub(super) fn install() {
+pub(super) fn provide() {
     INSTALLED.get_or_init(|| {
         ALL.iter()
             .map(|(name, builtin)| {
@@ -139,7 +139,7 @@ pub(super) fn install() {
                         Function::from_packed(move |args| with_machine(args, body))
                     }
                 };
-                let _ = registry::register(name, function.clone(), false);
+                registry::provide(name, function.clone());
                 (function, *builtin)
             })
             .collect()

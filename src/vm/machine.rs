@@ -103,7 +103,7 @@ impl VirtualMachine {
         imports: Vec<Module>,
         devices: &[(Device, AllocatorKind)],
     ) -> Result<VirtualMachine, Fault> {
-        builtin::install();
+        builtin::provide();
         let places = devices
             .iter()
             .map(|(device, kind)| Place::new(*device, *kind));

@@ -16,7 +16,6 @@
 //! ```no_run
 //! # fn main() -> Result<(), tvmspec::function::Error> {
 //! # let x = tvmspec::value::Any::none();
-//! tvmspec::vm::install();
 //! let vm = tvmspec::vm::VirtualMachine::of(&tvmspec::module::load("model.so")?, &[tvmspec::device::Device::CPU])?;
 //! let y = vm.call("main", &[x])?;
 //! # Ok(()) }
@@ -79,7 +78,7 @@ pub use machine::VirtualMachine;
 #[cfg(feature = "runtime")]
 pub use memory::{AllocatorKind, Storage};
 #[cfg(feature = "runtime")]
-pub use module::install;
+pub(crate) use module::provide;
 #[cfg(feature = "suite")]
 pub(crate) use module::{perform, triplets};
 

@@ -5,42 +5,34 @@ use super::memory::{AllocatorKind, allocator_kind};
 use super::{Fault, Loaded, VM_62, VM_63, VirtualMachine, builtin};
 use crate::device::Device;
 use crate::function::{Error, Function, Result, registry};
-use crate::module::{Entry, Kind, Module, register_loader};
+use crate::module::{Entry, Kind, Module, provide_loader};
 use crate::object::sequence_of;
 use crate::release::Layout;
 use crate::rule;
 use crate::value::{Any, AnyView, cast, index};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-/// Makes libraries with VM executables loadable, and registers the builtins; once.
-pub fn install() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        builtin::install();
-        for kind in ["relax.Executable", "relax.VMExecutable"] {
-            register_loader(kind, load);
-        }
-        let from_file = |extension: &'static str| {
-            Function::from_packed(move |args| {
-                let path = String::try_from(args.first().copied().unwrap_or(AnyView::none()))?;
-                let bytes = std::fs::read(&path)
-                    .map_err(|error| Error::new("RuntimeError", format!("{path}: {error}")))?;
-                Ok(module_of(Loaded::from_bytes(bytes, Layout::V0_22)?, extension).into())
-            })
-        };
-        for kind in ["relax.Executable", "relax.VMExecutable"] {
-            let _ = registry::register(
-                &format!("ffi.Module.load_from_file.{kind}"),
-                from_file(kind),
-                false,
-            );
-        }
-        let _ = registry::register(
-            "relax.ExecutableLoadFromFile",
-            from_file("relax.VMExecutable"),
-            false,
-        );
-    });
+const KINDS: [&str; 2] = ["relax.Executable", "relax.VMExecutable"];
+
+/// Provides the loaders of libraries and files with VM executables, and the builtins.
+pub(crate) fn provide() {
+    builtin::provide();
+    for kind in KINDS {
+        provide_loader(kind, load);
+        let name = format!("ffi.Module.load_from_file.{kind}");
+        registry::provide(&name, from_file(kind));
+    }
+    let from_file = from_file("relax.VMExecutable");
+    registry::provide("relax.ExecutableLoadFromFile", from_file);
+}
+
+fn from_file(kind: &'static str) -> Function {
+    Function::from_packed(move |args| {
+        let path = String::try_from(args.first().copied().unwrap_or(AnyView::none()))?;
+        let bytes = std::fs::read(&path)
+            .map_err(|error| Error::new("RuntimeError", format!("{path}: {error}")))?;
+        Ok(module_of(Loaded::from_bytes(bytes, Layout::V0_22)?, kind).into())
+    })
 }
 
 fn load(entry: &Entry<'_>) -> Result<Module> {

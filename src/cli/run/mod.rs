@@ -192,9 +192,6 @@ fn statistics(times: &[Duration]) {
 }
 
 fn load(path: &Path) -> Result<Module, Error> {
-    tvmspec::device::install();
-    tvmspec::graph::module::install();
-    tvmspec::vm::install();
     let busy = spinner(path);
     let loaded = module::load_library(path, Strictness::Lenient);
     busy.finish_and_clear();

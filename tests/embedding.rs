@@ -1,0 +1,122 @@
+//! What somebody who embeds the library need not know: nothing has to be installed before a library loads.
+#![cfg(feature = "runtime")]
+
+use std::ffi::{CString, c_void};
+use std::path::Path;
+use tvmspec::capi::ffi::function::{TVMFFIFunctionCall, TVMFFIFunctionGetGlobal};
+use tvmspec::capi::legacy::{TVMModFree, TVMModGetFunction, TVMModLoadFromFile};
+use tvmspec::function::{Function, registry};
+use tvmspec::module::{self, Module};
+use tvmspec::value::{Any, ByteArray, cast};
+
+const FACTORY: &str = "golden/graph/models/v0.8/mlp.so";
+const EXECUTABLE: &str = "golden/vm/branches.so";
+
+fn path(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    root.join(name).to_str().unwrap().to_owned()
+}
+
+/// The libraries are code for one machine.
+fn can_load() -> bool {
+    let can = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    if !can {
+        println!("skipped, because the golden libraries are for x86-64 Linux");
+    }
+    can
+}
+
+/// The model's own functions are there, so its kind has a loader.
+fn holds_a_model(root: &Module) {
+    let own = |name| root.function(name, true).unwrap().is_some();
+    assert!(own("default") || own("vm_load_executable"), "{root:?}");
+}
+
+#[test]
+fn a_rust_program_just_loads() {
+    if !can_load() {
+        return;
+    }
+    for library in [FACTORY, EXECUTABLE] {
+        holds_a_model(&module::load(path(library)).unwrap());
+    }
+}
+
+#[test]
+fn a_program_with_the_c_interface_just_loads() {
+    if !can_load() {
+        return;
+    }
+    let name = "ffi.ModuleLoadFromFile";
+    let mut load = std::ptr::null_mut();
+    // SAFETY: the name is readable, the place writable.
+    let code = unsafe { TVMFFIFunctionGetGlobal(&ByteArray::of(name.as_bytes()), &mut load) };
+    assert_eq!(code, 0);
+    assert!(!load.is_null(), "no `{name}`");
+    for library in [FACTORY, EXECUTABLE] {
+        let library = Any::from(path(library).as_str());
+        let mut made = Any::none().into_raw();
+        // SAFETY: one argument, which lives; the result is ours.
+        let made = unsafe {
+            let code = TVMFFIFunctionCall(load.cast(), library.as_raw(), 1, &mut made);
+            assert_eq!(code, 0);
+            Any::from_raw(made)
+        };
+        holds_a_model(&cast::<Module>(made.view()).unwrap());
+    }
+}
+
+#[test]
+fn a_program_with_the_old_c_interface_just_loads() {
+    if !can_load() {
+        return;
+    }
+    let text = |text: &str| CString::new(text).unwrap();
+    for (library, function) in [(FACTORY, "default"), (EXECUTABLE, "vm_load_executable")] {
+        let mut module: *mut c_void = std::ptr::null_mut();
+        let mut found: *mut c_void = std::ptr::null_mut();
+        // SAFETY: texts are C strings, places are writable, handles come from the call before.
+        unsafe {
+            let (path, format) = (text(&path(library)), text("so"));
+            let code = TVMModLoadFromFile(path.as_ptr(), format.as_ptr(), &mut module);
+            assert_eq!(code, 0);
+            assert_eq!(
+                TVMModGetFunction(module, text(function).as_ptr(), 0, &mut found),
+                0
+            );
+            assert_eq!(TVMModFree(module), 0);
+        }
+        assert!(!found.is_null(), "{library} has no `{function}`");
+    }
+}
+
+#[test]
+fn the_registry_finds_what_the_chapters_bring() {
+    for name in [
+        "runtime.GetDeviceAttr",
+        "tvm.graph_executor.create",
+        "vm.builtin.copy",
+    ] {
+        assert!(registry::lookup(name).is_some(), "{name}");
+        assert!(registry::names().contains(&name), "{name} is not listed");
+    }
+}
+
+/// As a runtime does that is loaded beside us, before or after: it asks for no overriding.
+#[test]
+fn a_default_yields_once() {
+    let seven = || Function::from_typed(|| 7i64);
+    let name = "vm.builtin.tuple_reset_item";
+    assert!(registry::lookup(name).is_some());
+    registry::register(name, seven(), false).unwrap();
+    let now = registry::require(name).unwrap().call(&[]).unwrap();
+    assert_eq!(i64::try_from(&now).unwrap(), 7);
+    registry::register(name, seven(), false).unwrap_err();
+    assert_eq!(
+        registry::names()
+            .iter()
+            .filter(|known| **known == name)
+            .count(),
+        1
+    );
+}
