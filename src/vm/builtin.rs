@@ -114,6 +114,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Calls the builtin `name` on `machine`, which goes in front of the arguments where one is needed.
+#[cfg(feature = "suite")]
 pub(super) fn call(machine: &Machine, name: &str, args: &[AnyView<'_>]) -> Option<Outcome> {
     let (_, builtin) = ALL.iter().find(|(known, _)| *known == name)?;
     Some(match builtin {

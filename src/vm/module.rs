@@ -138,6 +138,7 @@ impl MachineModule {
 }
 
 /// Does what the module function `name` does, for whoever wants to see which rule refuses it.
+#[cfg(feature = "suite")]
 pub(crate) fn perform(
     vm: &VirtualMachine,
     name: &str,
