@@ -65,7 +65,7 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter {
         name: "function",
         rule_groups: &[function::RULES],
-        op_groups: &[super::function::ops::OPS],
+        op_groups: &[super::function::ops::OPS, super::function::legacy::OPS],
         trace: None,
     },
     Chapter {

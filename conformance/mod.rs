@@ -78,6 +78,7 @@ pub mod value {
 
 /// The chapter `function`.
 pub mod function {
+    pub mod legacy;
     pub mod ops;
 }
 

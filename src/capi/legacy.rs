@@ -4,8 +4,11 @@
 //! Handles of modules, functions and objects are the objects of this crate; handles of arrays are the addresses of
 //! their descriptions, as in every release of that time.
 
-use crate::function::{Error, Function, from_panic, registry};
-use crate::module::legacy::{self as convention, argument, give_result, view};
+use crate::function::{
+    Error, FUN_13, FUN_14, FUN_15, FUN_16, FUN_17, FUN_18, FUN_19, FUN_20, FUN_21, FUN_22, FUN_23,
+    FUN_24, Function, from_panic, registry,
+};
+use crate::module::legacy::{self as convention, Arguments, give_result, view};
 use crate::module::{self, Module, last_error};
 use crate::value::header::{Header, dec_ref, inc_ref};
 use crate::value::legacy::{TVMValue, code};
@@ -57,7 +60,7 @@ impl Kept {
                 let v_handle = (&raw mut self.array).cast();
                 Ok((TVMValue { v_handle }, code::BYTES))
             }
-            index::DATA_TYPE => {
+            index::DATA_TYPE if !FUN_16.is_off() => {
                 let text = crate::value::dtype_to_text(returned.as_raw().dtype())?;
                 give_result(Any::from(text), &mut self.result)
             }
@@ -269,9 +272,21 @@ pub unsafe extern "C-unwind" fn TVMFuncCall(
                 views(values, codes, count)?,
             )
         };
-        let returned = function.call(&args)?;
+        let returned = function.call(&args).inspect_err(|_| {
+            if FUN_14.is_off() {
+                // SAFETY: says the caller.
+                unsafe { *result_code = code::NULL };
+            }
+        })?;
+        if FUN_15.is_off() {
+            last_error::set("");
+        }
         // Strings and bytes stay here until the next call on this thread.
         let (value, code) = KEPT.with_borrow_mut(|kept| kept.give(returned))?;
+        let code = match code {
+            code::NULL if FUN_13.is_off() => code::INT,
+            code => code,
+        };
         // SAFETY: says the caller; compiled code that wants no result passes places all the same.
         unsafe {
             put(result, value)?;
@@ -280,8 +295,14 @@ pub unsafe extern "C-unwind" fn TVMFuncCall(
     })
 }
 
-fn is_text(value: &Any) -> bool {
-    matches!(value.type_index(), index::SMALL_STR | index::STR)
+fn is_lent(value: &Any) -> bool {
+    let kinds = [
+        index::SMALL_STR,
+        index::STR,
+        index::SMALL_BYTES,
+        index::BYTES,
+    ];
+    kinds.contains(&value.type_index())
 }
 
 /// Sets the result of a callback; the value is copied, a handle counted.
@@ -297,7 +318,7 @@ pub unsafe extern "C" fn TVMCFuncSetReturn(
     count: c_int,
 ) -> c_int {
     guard(|| {
-        if count != 1 {
+        if count != 1 && !FUN_17.is_off() {
             return Err(Error::new(
                 "ValueError",
                 format!("a callback returns 1 value, not {count}"),
@@ -321,8 +342,14 @@ pub unsafe extern "C" fn TVMCbArgToReturn(value: *mut TVMValue, code: *mut c_int
     guard(|| {
         // SAFETY: says the caller.
         let owned = unsafe { views(value, code, 1) }?[0].to_any();
-        if is_text(&owned) {
-            return Ok(());
+        if is_lent(&owned) {
+            return match FUN_19.is_off() {
+                true => Ok(()),
+                false => Err(Error::new(
+                    "ValueError",
+                    "text and bytes of an argument have no owner: copy them",
+                )),
+            };
         }
         let mut kept = Any::none();
         let (now, now_code) = give_result(owned, &mut kept)?;
@@ -350,21 +377,20 @@ pub unsafe extern "C" fn TVMFuncCreateFromCFunc(
         let resource = Resource { resource, finish };
         let function = Function::from_packed(move |args| {
             let resource = &resource;
-            let pairs: Result<Vec<(TVMValue, c_int)>, Error> = args.iter().map(argument).collect();
-            let (mut values, mut codes): (Vec<TVMValue>, Vec<c_int>) = pairs?.into_iter().unzip();
+            let mut passed = Arguments::of(args)?;
             let mut result = Any::none();
             last_error::take();
             // SAFETY: says the caller; the arrays hold the arguments, `result` is what `TVMCFuncSetReturn` expects.
             let returned = unsafe {
                 callback(
-                    values.as_mut_ptr(),
-                    codes.as_mut_ptr(),
+                    passed.values.as_mut_ptr(),
+                    passed.codes.as_mut_ptr(),
                     c_int::try_from(args.len()).unwrap_or(c_int::MAX),
                     (&raw mut result).cast(),
                     resource.resource,
                 )
             };
-            if returned == 0 {
+            if returned == 0 || FUN_18.is_off() {
                 Ok(result)
             } else {
                 Err(convention::failure(returned))
@@ -387,7 +413,7 @@ unsafe impl Sync for Resource {}
 
 impl Drop for Resource {
     fn drop(&mut self) {
-        if let Some(finish) = self.finish {
+        if let Some(finish) = self.finish.filter(|_| !FUN_20.is_off()) {
             // SAFETY: called once, when nobody can call the callback any more.
             unsafe { finish(self.resource) }
         }
@@ -409,7 +435,7 @@ pub unsafe extern "C" fn TVMFuncRegisterGlobal(
         // SAFETY: says the caller.
         let (name, function) =
             unsafe { (text(name, "the name")?, convention::function(function)?) };
-        registry::register(name, function, override_existing != 0)
+        registry::register(name, function, override_existing != 0 || FUN_22.is_off())
     })
 }
 
@@ -422,7 +448,11 @@ pub unsafe extern "C" fn TVMFuncRegisterGlobal(
 pub unsafe extern "C" fn TVMFuncGetGlobal(name: *const c_char, out: *mut Handle) -> c_int {
     guard(|| {
         // SAFETY: says the caller.
-        let found = registry::lookup(unsafe { text(name, "the name") }?);
+        let name = unsafe { text(name, "the name") }?;
+        let found = registry::lookup(name);
+        if found.is_none() && FUN_21.is_off() {
+            return Err(Error::new("ValueError", name));
+        }
         let handle = found.map_or(ptr::null_mut(), |function| {
             function.into_object().into_raw()
         });
@@ -444,6 +474,7 @@ pub unsafe extern "C" fn TVMFuncListGlobalNames(
     guard(|| {
         let names = registry::names()
             .into_iter()
+            .skip(if FUN_24.is_off() { usize::MAX } else { 0 })
             .filter_map(|name| CString::new(name).ok())
             .collect();
         let (count, pointers) = KEPT.with_borrow_mut(|kept| {
@@ -468,8 +499,11 @@ pub unsafe extern "C" fn TVMFuncListGlobalNames(
 pub unsafe extern "C" fn TVMFuncRemoveGlobal(name: *const c_char) -> c_int {
     guard(|| {
         // SAFETY: says the caller.
-        registry::remove(unsafe { text(name, "the name") }?);
-        Ok(())
+        let name = unsafe { text(name, "the name") }?;
+        match registry::remove(name) {
+            false if FUN_23.is_off() => Err(Error::new("ValueError", name)),
+            _ => Ok(()),
+        }
     })
 }
 

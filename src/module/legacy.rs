@@ -9,7 +9,7 @@ use crate::release::Release;
 use crate::rule;
 use crate::value::header::{Header, ObjectRef};
 use crate::value::legacy::{TVMValue, argument_of, code, view_of};
-use crate::value::{Any, AnyView, Payload, RawAny, VAL_19, index};
+use crate::value::{Any, AnyView, ByteArray, Payload, RawAny, VAL_19, bytes_bytes, index};
 use std::ffi::{c_int, c_void};
 
 /// A compiled function up to 0.20: values, codes, count, result, result code, resource. Up to 0.6 the last three are missing.
@@ -38,12 +38,7 @@ const SLACK: usize = 8;
 ///
 /// `function` must follow the convention.
 pub unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result<Any, Error> {
-    let room = args.len() + SLACK;
-    let mut values = vec![TVMValue::ZERO; room];
-    let mut codes = vec![code::NULL; room];
-    for (at, arg) in args.iter().enumerate() {
-        (values[at], codes[at]) = argument(arg)?;
-    }
+    let passed = Arguments::of(args)?;
     let mut result = TVMValue::ZERO;
     let mut result_code = code::NULL;
     last_error::take();
@@ -52,8 +47,8 @@ pub unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result<Any, Error
     // SAFETY: the caller vouches for the function; the arrays hold `count` arguments, which live through `args`.
     let returned = unsafe {
         function(
-            values.as_ptr(),
-            codes.as_ptr(),
+            passed.values.as_ptr(),
+            passed.codes.as_ptr(),
             count,
             &raw mut result,
             &raw mut result_code,
@@ -65,6 +60,51 @@ pub unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result<Any, Error
     }
     // SAFETY: the callee wrote the result that its code names, and owns nothing of it any more.
     unsafe { take_result(result, result_code) }
+}
+
+/// Arguments as a callee of the old convention expects them. They borrow from what they were made of.
+pub struct Arguments {
+    /// The values, with some zeroed ones behind them.
+    pub values: Vec<TVMValue>,
+    /// Their codes.
+    pub codes: Vec<c_int>,
+    /// Byte arrays for bytes that lie in their cell.
+    _arrays: Vec<ByteArray>,
+}
+
+impl Arguments {
+    /// # Errors
+    ///
+    /// An argument that the convention cannot express (VAL-19).
+    pub fn of(args: &[AnyView<'_>]) -> Result<Arguments, Error> {
+        let room = args.len() + SLACK;
+        let mut values = vec![TVMValue::ZERO; room];
+        let mut codes = vec![code::NULL; room];
+        let mut arrays: Vec<ByteArray> = Vec::new();
+        for (at, arg) in args.iter().enumerate() {
+            (values[at], codes[at]) = match bytes_bytes(arg) {
+                Some(bytes) if arg.type_index() == index::SMALL_BYTES => {
+                    // Never grows beyond what is reserved here, so that addresses in it stay.
+                    if arrays.is_empty() {
+                        arrays.reserve_exact(args.len());
+                    }
+                    let array: *mut ByteArray = arrays.as_mut_ptr().wrapping_add(arrays.len());
+                    arrays.push(ByteArray {
+                        data: bytes.as_ptr().cast(),
+                        size: bytes.len(),
+                    });
+                    let v_handle = array.cast();
+                    (TVMValue { v_handle }, code::BYTES)
+                }
+                _ => argument(arg)?,
+            };
+        }
+        Ok(Arguments {
+            values,
+            codes,
+            _arrays: arrays,
+        })
+    }
 }
 
 /// What a function that returned `code` left behind, in either era's place.

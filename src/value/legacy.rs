@@ -141,8 +141,8 @@ pub unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'a>, Vio
 
 /// A value of the new convention as an argument of the old one, for a callee of `release`.
 ///
-/// Strings must end in NUL: heap strings and small strings of this crate do. Objects are refused (VAL-19). The result
-/// borrows from `view`.
+/// Strings must end in NUL: heap strings and small strings of this crate do. Objects are refused (VAL-19), and small bytes,
+/// for which there is no byte array to point to. The result borrows from `view`.
 pub fn argument_of(view: &AnyView<'_>, release: Release) -> Result<(TVMValue, i32), Violation> {
     let raw = view.as_raw();
     Ok(match raw.type_index {
@@ -194,6 +194,14 @@ pub fn argument_of(view: &AnyView<'_>, release: Release) -> Result<(TVMValue, i3
                 },
                 code::STR,
             )
+        }
+        // The part of heap bytes behind their header is a byte array.
+        index::BYTE_ARRAY | index::BYTES => {
+            let v_handle = match raw.type_index {
+                index::BYTE_ARRAY => raw.ptr(),
+                _ => raw.ptr().wrapping_byte_add(size_of::<super::Header>()),
+            };
+            (TVMValue { v_handle }, code::BYTES)
         }
         other => {
             return Err(VAL_19.refused(

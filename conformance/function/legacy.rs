@@ -1,0 +1,416 @@
+//! Scripts over the C interface of 0.2 to 0.20: callbacks, calls, errors, the registry.
+//!
+//! The interface is a table of C functions, so that one script runs on our own exports and on a foreign runtime.
+
+use crate::capi::legacy::{TVMPackedCFunc, TVMPackedCFuncFinalizer};
+use crate::conformance::op::{Answer, Op, Refusal};
+use crate::rule::Findings;
+use crate::value::legacy::{TVMValue, code};
+use crate::value::{ByteArray, DLDataType, DLDevice};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What a case about this interface can ask.
+pub const OPS: &[Op] = &[Op {
+    name: "function.legacy",
+    help: "value [step, ...] over the C interface of 0.20 and before, with the steps of spec/function.md: what each gave",
+    run: on_ours,
+}];
+
+type Handle = *mut c_void;
+
+/// The functions of the interface that a script needs.
+#[derive(Clone, Copy)]
+pub struct Interface {
+    /// `TVMFuncCall`
+    pub call: unsafe extern "C-unwind" fn(
+        Handle,
+        *mut TVMValue,
+        *mut c_int,
+        c_int,
+        *mut TVMValue,
+        *mut c_int,
+    ) -> c_int,
+    /// `TVMFuncCreateFromCFunc`
+    pub create: unsafe extern "C" fn(
+        TVMPackedCFunc,
+        Handle,
+        Option<TVMPackedCFuncFinalizer>,
+        *mut Handle,
+    ) -> c_int,
+    /// `TVMCFuncSetReturn`
+    pub give_result: unsafe extern "C" fn(Handle, *mut TVMValue, *mut c_int, c_int) -> c_int,
+    /// `TVMCbArgToReturn`
+    pub own_argument: unsafe extern "C" fn(*mut TVMValue, *mut c_int) -> c_int,
+    /// `TVMFuncRegisterGlobal`
+    pub register: unsafe extern "C" fn(*const c_char, Handle, c_int) -> c_int,
+    /// `TVMFuncGetGlobal`
+    pub find: unsafe extern "C" fn(*const c_char, *mut Handle) -> c_int,
+    /// `TVMFuncListGlobalNames`
+    pub names: unsafe extern "C" fn(*mut c_int, *mut *const *const c_char) -> c_int,
+    /// `TVMFuncRemoveGlobal`, from 0.8 on
+    pub remove: Option<unsafe extern "C" fn(*const c_char) -> c_int>,
+    /// `TVMFuncFree`
+    pub free: unsafe extern "C" fn(Handle) -> c_int,
+    /// `TVMGetLastError`
+    pub last_error: unsafe extern "C" fn() -> *const c_char,
+    /// `TVMAPISetLastError`
+    pub set_last_error: unsafe extern "C" fn(*const c_char),
+}
+
+/// What the places of a result hold before a call.
+const BEFORE: (i64, c_int) = (0x5EED, 77);
+
+fn on_ours(args: &Value) -> Result<Answer, Refusal> {
+    use crate::capi::legacy as c;
+    let ours = Interface {
+        call: c::TVMFuncCall,
+        create: c::TVMFuncCreateFromCFunc,
+        give_result: c::TVMCFuncSetReturn,
+        own_argument: c::TVMCbArgToReturn,
+        register: c::TVMFuncRegisterGlobal,
+        find: c::TVMFuncGetGlobal,
+        names: c::TVMFuncListGlobalNames,
+        remove: Some(c::TVMFuncRemoveGlobal),
+        free: c::TVMFuncFree,
+        last_error: c::TVMGetLastError,
+        set_last_error: c::TVMAPISetLastError,
+    };
+    let steps = args
+        .get("value")
+        .ok_or_else(|| Refusal::Unsupported("the request has no value".into()))?;
+    let said = run(ours, steps).map_err(Refusal::Unsupported)?;
+    Ok(Answer::new(said, Findings::default()))
+}
+
+/// Runs the steps. `Err` says which step the interface or this driver has no answer for.
+pub fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
+    static RUN: AtomicU32 = AtomicU32::new(0);
+    let mut script = Script {
+        interface,
+        prefix: format!("script{}.", RUN.fetch_add(1, Ordering::Relaxed)),
+        held: BTreeMap::new(),
+        registered: Vec::new(),
+        finished: Box::leak(Box::new(AtomicU32::new(0))),
+    };
+    let steps = steps.as_array().into_iter().flatten();
+    steps.map(|step| script.step(step)).collect()
+}
+
+/// What a callback was made with.
+struct Made {
+    interface: Interface,
+    what: String,
+    text: CString,
+    finished: &'static AtomicU32,
+}
+
+struct Script {
+    interface: Interface,
+    prefix: String,
+    held: BTreeMap<String, Handle>,
+    registered: Vec<CString>,
+    /// How many callbacks were given back. Outlives the script: a runtime may keep a function for ever.
+    finished: &'static AtomicU32,
+}
+
+impl Script {
+    fn step(&mut self, step: &Value) -> Result<Value, String> {
+        let text = |at: usize| step.get(at).and_then(Value::as_str).unwrap_or_default();
+        let api = self.interface;
+        Ok(match text(0) {
+            "callback" => json!(self.callback(text(1), text(2), text(3))),
+            "call" => self.call(text(1), step.get(2).unwrap_or(&Value::Null))?,
+            "register" => {
+                let over = step.get(3).and_then(Value::as_bool).unwrap_or(false);
+                let (name, function) = (self.global(text(1)), self.handle(text(2))?);
+                self.registered.push(name.clone());
+                // SAFETY: a text and a function.
+                json!(unsafe { (api.register)(name.as_ptr(), function, c_int::from(over)) })
+            }
+            "find" => {
+                let mut found = ptr::null_mut();
+                // SAFETY: a text and a place.
+                let code = unsafe { (api.find)(self.global(text(1)).as_ptr(), &raw mut found) };
+                if !found.is_null() {
+                    self.hold(text(2), found);
+                }
+                json!({"code": code, "found": !found.is_null()})
+            }
+            "remove" => {
+                let remove = api.remove.ok_or("this release cannot remove a global")?;
+                // SAFETY: a text.
+                json!(unsafe { remove(self.global(text(1)).as_ptr()) })
+            }
+            "names" => self.names()?,
+            "error" => {
+                // SAFETY: a text of the runtime, valid until the next failure.
+                let last = unsafe { CStr::from_ptr((api.last_error)()) };
+                json!(last.to_string_lossy().contains(text(1)))
+            }
+            "free" => {
+                let handle = self.held.remove(text(1)).ok_or("no such function")?;
+                // SAFETY: a handle that this script owns.
+                unsafe { (api.free)(handle) };
+                Value::Null
+            }
+            "finished" => json!(self.finished.load(Ordering::Relaxed)),
+            other => return Err(format!("there is no step {other}")),
+        })
+    }
+
+    fn global(&self, name: &str) -> CString {
+        c_text(&format!("{}{name}", self.prefix))
+    }
+
+    fn handle(&self, name: &str) -> Result<Handle, String> {
+        let held = self.held.get(name);
+        held.copied()
+            .ok_or_else(|| format!("the script has no function {name}"))
+    }
+
+    fn hold(&mut self, name: &str, handle: Handle) {
+        if let Some(before) = self.held.insert(name.to_owned(), handle) {
+            // SAFETY: a handle that this script owns.
+            unsafe { (self.interface.free)(before) };
+        }
+    }
+
+    fn callback(&mut self, name: &str, what: &str, text: &str) -> c_int {
+        let made = Box::new(Made {
+            interface: self.interface,
+            what: what.to_owned(),
+            text: c_text(text),
+            finished: self.finished,
+        });
+        let mut out = ptr::null_mut();
+        let resource = Box::into_raw(made).cast();
+        // SAFETY: the callback takes what it is made with, `finish` gives that back.
+        let code =
+            unsafe { (self.interface.create)(callback, resource, Some(finish), &raw mut out) };
+        if code == 0 {
+            self.hold(name, out);
+        }
+        code
+    }
+
+    fn call(&mut self, name: &str, args: &Value) -> Result<Value, String> {
+        let function = self.handle(name)?;
+        let mut kept = Kept::default();
+        let args = args.as_array().into_iter().flatten();
+        let pairs: Result<Vec<_>, String> = args.map(|arg| self.argument(arg, &mut kept)).collect();
+        let (mut values, mut codes): (Vec<TVMValue>, Vec<c_int>) = pairs?.into_iter().unzip();
+        let (mut result, mut result_code) = (TVMValue { v_int64: BEFORE.0 }, BEFORE.1);
+        // SAFETY: a function, that many arguments with their codes, and two places.
+        let code = unsafe {
+            (self.interface.call)(
+                function,
+                values.as_mut_ptr(),
+                codes.as_mut_ptr(),
+                c_int::try_from(values.len()).unwrap_or(c_int::MAX),
+                &raw mut result,
+                &raw mut result_code,
+            )
+        };
+        if code != 0 {
+            // SAFETY: all bytes of the place were written above.
+            let kept = (unsafe { result.v_int64 }, result_code) == BEFORE;
+            return Ok(json!({"code": code, "places_kept": kept}));
+        }
+        // SAFETY: the code says which member was written; handles are owned here.
+        Ok(unsafe { self.result(result, result_code) })
+    }
+
+    fn argument(&self, arg: &Value, kept: &mut Kept) -> Result<(TVMValue, c_int), String> {
+        let member = |name: &str| arg.get(name);
+        let pair = |value: &Value| -> Option<(i32, i32)> {
+            Some((
+                value.get(0)?.as_i64()?.try_into().ok()?,
+                value.get(1)?.as_i64()?.try_into().ok()?,
+            ))
+        };
+        if let Some(v_int64) = arg.as_i64() {
+            return Ok((TVMValue { v_int64 }, code::INT));
+        }
+        if let Some(text) = arg.as_str() {
+            kept.texts.push(c_text(text));
+            let v_str = kept.texts[kept.texts.len() - 1].as_ptr();
+            return Ok((TVMValue { v_str }, code::STR));
+        }
+        if arg.is_null() {
+            let v_handle = ptr::null_mut();
+            return Ok((TVMValue { v_handle }, code::NULL));
+        }
+        if let Some(v_float64) = member("float").and_then(Value::as_f64) {
+            return Ok((TVMValue { v_float64 }, code::FLOAT));
+        }
+        if let Some(bytes) = member("bytes").and_then(Value::as_str) {
+            let bytes = STANDARD.decode(bytes).map_err(|error| error.to_string())?;
+            kept.bytes.push(bytes.into_boxed_slice());
+            let bytes = &kept.bytes[kept.bytes.len() - 1];
+            kept.arrays.push(Box::new(ByteArray {
+                data: bytes.as_ptr().cast(),
+                size: bytes.len(),
+            }));
+            let array = &raw const *kept.arrays[kept.arrays.len() - 1];
+            let v_handle = array.cast_mut().cast();
+            return Ok((TVMValue { v_handle }, code::BYTES));
+        }
+        if let Some((device_type, device_id)) = member("device").and_then(pair) {
+            let v_device = DLDevice {
+                device_type,
+                device_id,
+            };
+            return Ok((TVMValue { v_device }, code::DEVICE));
+        }
+        if let Some([kind, bits, lanes]) = member("dtype").and_then(triple) {
+            let v_type = DLDataType {
+                code: kind.try_into().unwrap_or(u8::MAX),
+                bits: bits.try_into().unwrap_or(u8::MAX),
+                lanes,
+            };
+            return Ok((TVMValue { v_type }, code::DATA_TYPE));
+        }
+        if let Some(name) = member("function").and_then(Value::as_str) {
+            let v_handle = self.handle(name)?;
+            return Ok((TVMValue { v_handle }, code::FUNCTION));
+        }
+        Err(format!("no argument is written {arg}"))
+    }
+
+    /// # Safety
+    ///
+    /// `value` is what `code` says, and handles in it are the caller's.
+    unsafe fn result(&self, value: TVMValue, result_code: c_int) -> Value {
+        // SAFETY: says the caller, for every arm.
+        let shown = unsafe {
+            match result_code {
+                code::INT => json!(value.v_int64),
+                code::BOOL => json!(value.v_int64 != 0),
+                code::FLOAT => json!({"float": value.v_float64}),
+                code::STR => json!(CStr::from_ptr(value.v_str).to_string_lossy()),
+                code::BYTES => {
+                    let array = &*value.v_handle.cast::<ByteArray>();
+                    let bytes = match array.size {
+                        0 => &[][..],
+                        size => std::slice::from_raw_parts(array.data.cast::<u8>(), size),
+                    };
+                    json!({"bytes": STANDARD.encode(bytes)})
+                }
+                code::DEVICE => {
+                    json!({"device": [value.v_device.device_type, value.v_device.device_id]})
+                }
+                code::FUNCTION => {
+                    (self.interface.free)(value.v_handle);
+                    json!("function")
+                }
+                _ => Value::Null,
+            }
+        };
+        json!({"type_code": result_code, "value": shown})
+    }
+
+    /// The names of this script that are listed, without their prefix, sorted: a release may list them in any order.
+    fn names(&self) -> Result<Value, String> {
+        let (mut count, mut names) = (0, ptr::null());
+        // SAFETY: two places; the array holds `count` texts until the next such call on this thread.
+        let names = unsafe {
+            if (self.interface.names)(&raw mut count, &raw mut names) != 0 {
+                return Err("the names could not be listed".into());
+            }
+            let all = (0..usize::try_from(count).unwrap_or(0)).map(|at| *names.add(at));
+            all.map(|name| CStr::from_ptr(name).to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
+        };
+        let own = names
+            .iter()
+            .filter_map(|name| name.strip_prefix(&self.prefix));
+        let mut own: Vec<&str> = own.collect();
+        own.sort_unstable();
+        Ok(json!(own))
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        for name in &self.registered {
+            if let Some(remove) = self.interface.remove {
+                // SAFETY: a text.
+                unsafe { remove(name.as_ptr()) };
+            }
+        }
+        for handle in self.held.values() {
+            // SAFETY: a handle that this script owns.
+            unsafe { (self.interface.free)(*handle) };
+        }
+    }
+}
+
+/// What arguments point to.
+#[derive(Default)]
+struct Kept {
+    texts: Vec<CString>,
+    bytes: Vec<Box<[u8]>>,
+    arrays: Vec<Box<ByteArray>>,
+}
+
+fn triple(value: &Value) -> Option<[u16; 3]> {
+    let one = |at: usize| value.get(at)?.as_u64()?.try_into().ok();
+    Some([one(0)?, one(1)?, one(2)?])
+}
+
+fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', "")).unwrap_or_default()
+}
+
+/// The one callback of all scripts; what it does it was made with.
+unsafe extern "C-unwind" fn callback(
+    values: *mut TVMValue,
+    codes: *mut c_int,
+    count: c_int,
+    result: Handle,
+    resource: Handle,
+) -> c_int {
+    // SAFETY: the resource is what `Script::callback` made, alive until `finish`.
+    let made = unsafe { &*resource.cast::<Made>() };
+    let api = &made.interface;
+    let give_int = |v_int64: i64| {
+        let (mut value, mut told) = (TVMValue { v_int64 }, code::INT);
+        // SAFETY: the result handle of this call, one value with its code.
+        unsafe { (api.give_result)(result, &raw mut value, &raw mut told, 1) }
+    };
+    match made.what.as_str() {
+        // SAFETY: the result handle of this call; as many arguments as the script says.
+        "echo" => unsafe { (api.give_result)(result, values, codes, 1) },
+        "count" => give_int(count.into()),
+        "nothing" => 0,
+        // SAFETY: as for `echo`.
+        "two" => unsafe { (api.give_result)(result, values, codes, 2) },
+        // The argument made its own, and given as the result: whoever owns a handle gives it back.
+        "own" => unsafe {
+            // SAFETY: the first argument of this call.
+            let owned = (api.own_argument)(values, codes);
+            if owned == 0 && *codes == code::FUNCTION {
+                (api.free)((*values).v_handle);
+            }
+            give_int(owned.into())
+        },
+        "quietly" => 1,
+        _ => {
+            // SAFETY: a text.
+            unsafe { (api.set_last_error)(made.text.as_ptr()) };
+            -1
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn finish(resource: Handle) {
+    // SAFETY: the resource is what `Script::callback` made; the runtime gives it back once.
+    let made = unsafe { Box::from_raw(resource.cast::<Made>()) };
+    made.finished.fetch_add(1, Ordering::Relaxed);
+}
