@@ -72,7 +72,6 @@ impl Kept {
 /// Runs `body` at the boundary: its error or panic becomes the text of this thread's last failure.
 pub(super) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
     super::ffi::init();
-    crate::device::install();
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return 0,
         Ok(Err(error)) => error,
