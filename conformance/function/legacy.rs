@@ -356,6 +356,7 @@ impl Drop for Script {
 struct Kept {
     texts: Vec<CString>,
     bytes: Vec<Box<[u8]>>,
+    #[expect(clippy::vec_box, reason = "their addresses are passed on")]
     arrays: Vec<Box<ByteArray>>,
 }
 
