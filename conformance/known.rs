@@ -11,6 +11,8 @@
 //!
 //! `url` and `expires` may be left out. The file must stay true: an entry that matches no case, a case that passes in
 //! spite of it, and an entry beyond its date are errors of the run.
+//!
+//! With `varies = true` the implementation answers by memory that is not its own: it may fail in any way, or pass by luck.
 
 use super::verdict::Verdict;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -29,6 +31,8 @@ pub struct Entry {
     pub case: String,
     /// The verdict that is expected instead of a pass.
     pub verdict: String,
+    /// Whether any other verdict, a pass too, may come instead: what decides lies outside the input.
+    pub varies: bool,
     /// Why it is so.
     pub reason: String,
     /// Where it is discussed.
@@ -36,6 +40,9 @@ pub struct Entry {
     /// The last day, `YYYY-MM-DD`, on which it is excused.
     pub expires: Option<String>,
 }
+
+/// The verdicts that an entry may name.
+const FAILURES: [&str; 5] = ["fail", "crash", "hang", "out-of-memory", "protocol-error"];
 
 impl Known {
     /// Reads the TOML text of a known-failures file.
@@ -67,7 +74,10 @@ impl Known {
         self.entries
             .iter()
             .filter(|entry| entry.is_valid(today) && glob(&entry.case, id))
-            .find(|entry| entry.verdict == verdict.name())
+            .find(|entry| {
+                entry.verdict == verdict.name()
+                    || entry.varies && FAILURES.contains(&verdict.name())
+            })
     }
 
     /// What makes the file untrue: entries that match none of `all` cases or are out of date, and cases of `results`
@@ -90,7 +100,7 @@ impl Known {
                     entry.case
                 ));
             }
-            for (id, verdict) in results.clone() {
+            for (id, verdict) in results.clone().filter(|_| !entry.varies) {
                 if *verdict == Verdict::Pass && glob(&entry.case, id) {
                     problems.push(format!(
                         "{id} passes, but `{}` says that it is known to {}",
@@ -106,7 +116,7 @@ impl Known {
 impl Entry {
     fn read(entry: &toml::Value) -> Result<Entry, String> {
         let entry = entry.as_table().ok_or("not a table")?;
-        let keys = ["case", "verdict", "reason", "url", "expires"];
+        let keys = ["case", "verdict", "varies", "reason", "url", "expires"];
         if let Some(key) = entry.keys().find(|key| !keys.contains(&key.as_str())) {
             return Err(format!("there is no key `{key}`"));
         }
@@ -121,16 +131,19 @@ impl Entry {
         let entry = Entry {
             case: needed("case")?,
             verdict: needed("verdict")?,
+            varies: match entry.get("varies") {
+                None => false,
+                Some(varies) => varies.as_bool().ok_or("`varies` is not a bool")?,
+            },
             reason: needed("reason")?,
             url: text("url"),
             expires: text("expires"),
         };
-        let failures = ["fail", "crash", "hang", "out-of-memory", "protocol-error"];
-        if !failures.contains(&entry.verdict.as_str()) {
+        if !FAILURES.contains(&entry.verdict.as_str()) {
             return Err(format!(
                 "`{}` is not one of {}",
                 entry.verdict,
-                failures.join(", ")
+                FAILURES.join(", ")
             ));
         }
         if entry.expires.as_deref().is_some_and(|date| !is_date(date)) {
@@ -240,6 +253,21 @@ mod tests {
         assert!(problems(&all, Verdict::Pass, "2026-01-01")[0].contains("passes"));
         assert!(problems(&all[1..], crash(), "2026-01-01")[0].contains("no case"));
         assert!(problems(&all, crash(), "2026-03-01")[0].contains("expired"));
+    }
+
+    #[test]
+    fn what_varies_is_excused_whatever_comes() {
+        let varying = FILE.replace("reason", "varies = true\nreason");
+        let known = Known::parse(&varying).unwrap();
+        let hang = Verdict::Hang(String::new());
+        assert!(known.excuse("blob/a", &hang, "2026-01-01").is_some());
+        let passed = [("blob/a", &Verdict::Pass)].into_iter();
+        let problems = known.problems(["blob/a"].into_iter(), passed, "2026-01-01");
+        assert_eq!(problems, Vec::<String>::new());
+        // No verdict is no answer, however it varies.
+        let unsupported = Verdict::Unsupported(String::new());
+        assert!(known.excuse("blob/a", &unsupported, "2026-01-01").is_none());
+        assert!(Known::parse(&varying.replace("= true", "= \"yes\"")).is_err());
     }
 
     #[test]

@@ -4,11 +4,16 @@
 //! linker wants are written here; elsewhere [`pack::shared`] links.
 //!
 //! The bytes are the last thing in the file: what a loader reads beyond them is the zeros of their page, then nothing.
+//!
+//! Functions that give a number are written as machine code, a few instructions each, so that lookups can be asked too.
 
 use crate::blob::pack::{self, Naming, Shared};
 use std::fs;
 use std::io;
 use std::path::Path;
+
+/// The name of a machine in an ELF header.
+const X86_64: u16 = 62;
 
 /// What the machine is called in an ELF header; `None` where libraries are not written here.
 const MACHINE: Option<u16> = if !cfg!(all(
@@ -18,7 +23,7 @@ const MACHINE: Option<u16> = if !cfg!(all(
 )) {
     None
 } else if cfg!(target_arch = "x86_64") {
-    Some(62)
+    Some(X86_64)
 } else if cfg!(target_arch = "aarch64") {
     Some(183)
 } else {
@@ -38,25 +43,97 @@ pub(super) fn write(
     path: &Path,
 ) -> io::Result<()> {
     match MACHINE {
-        Some(machine) => fs::write(path, elf(machine, blob, symbol, context)),
+        Some(machine) => fs::write(path, around(machine, blob, symbol, context)),
         None => pack::shared(blob, naming, &Shared::default(), path),
     }
+}
+
+/// Writes a library with functions of the calling convention of 0.8 to 0.20, which take anything and give `number`.
+///
+/// # Errors
+///
+/// When the file cannot be written, or no code is known for this machine.
+pub(super) fn write_functions(names: &[&str], number: u32, path: &Path) -> io::Result<()> {
+    let Some(machine) = MACHINE else {
+        return Err(io::Error::other("no code is known for this machine"));
+    };
+    let code = gives(machine, number);
+    let symbols = names.iter().map(|name| Symbol {
+        name,
+        kind: Symbol::FUNCTION,
+        bytes: &code,
+    });
+    let symbols: Vec<Symbol<'_>> = symbols.collect();
+    fs::write(path, elf(machine, &symbols))
+}
+
+/// A function that stores `number` where the fourth argument points, 0 (an integer) where the fifth does, and returns 0.
+fn gives(machine: u16, number: u32) -> Vec<u8> {
+    let mut code = Bytes(Vec::new());
+    if machine == X86_64 {
+        code.0.extend_from_slice(&[0x48, 0xc7, 0x01]); // movq number, (%rcx)
+        code.u32(number);
+        code.0.extend_from_slice(&[0x41, 0xc7, 0x00, 0, 0, 0, 0]); // movl 0, (%r8)
+        code.0.extend_from_slice(&[0x31, 0xc0, 0xc3]); // xorl %eax, %eax; ret
+    } else {
+        code.u32(0xd280_0008 | (number & 0xffff) << 5); // mov x8, number
+        code.u32(0xf900_0068); // str x8, [x3]
+        code.u32(0xb900_009f); // str wzr, [x4]
+        code.u32(0x5280_0000); // mov w0, 0
+        code.u32(0xd65f_03c0); // ret
+    }
+    code.0
 }
 
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const SYMBOL: usize = 24;
 
-/// One segment that is read and written, with a symbol table of two.
-fn elf(machine: u16, blob: &[u8], symbol: &str, context: &str) -> Vec<u8> {
-    let names = format!("\0{symbol}\0{context}\0");
+/// What a library exports.
+struct Symbol<'a> {
+    name: &'a str,
+    kind: u8,
+    bytes: &'a [u8],
+}
+
+impl Symbol<'_> {
+    /// A global object, in the words of ELF.
+    const OBJECT: u8 = 0x11;
+    /// A global function.
+    const FUNCTION: u8 = 0x12;
+}
+
+/// The library around `blob`, with a slot for the context.
+fn around(machine: u16, blob: &[u8], symbol: &str, context: &str) -> Vec<u8> {
+    let object = |name, bytes| Symbol {
+        name,
+        kind: Symbol::OBJECT,
+        bytes,
+    };
+    elf(machine, &[object(context, &[0; 8]), object(symbol, blob)])
+}
+
+/// One segment with a symbol table. The bytes of the last symbol end the file.
+fn elf(machine: u16, symbols: &[Symbol<'_>]) -> Vec<u8> {
+    let mut names = String::from("\0");
+    let mut name_at = Vec::new();
+    for symbol in symbols {
+        name_at.push(names.len() as u32);
+        names.push_str(symbol.name);
+        names.push('\0');
+    }
+    let count = symbols.len() + 1;
     let hash_at = HEADER + 3 * PROGRAM_HEADER;
-    let symbols_at = hash_at + 24;
-    let names_at = symbols_at + 3 * SYMBOL;
+    let symbols_at = (hash_at + 4 * (3 + count)).next_multiple_of(8);
+    let names_at = symbols_at + count * SYMBOL;
     let dynamic_at = (names_at + names.len()).next_multiple_of(16);
-    let slot_at = dynamic_at + 6 * 16;
-    let blob_at = slot_at + 16;
-    let end = blob_at + blob.len();
+    let mut end = dynamic_at + 6 * 16;
+    let mut placed = Vec::new();
+    for symbol in symbols {
+        let at = end.next_multiple_of(16);
+        placed.push(at);
+        end = at + symbol.bytes.len();
+    }
 
     let mut out = Bytes(Vec::with_capacity(end));
     out.0
@@ -69,24 +146,33 @@ fn elf(machine: u16, blob: &[u8], symbol: &str, context: &str) -> Vec<u8> {
     for half in [HEADER, PROGRAM_HEADER, 3, 0, 0, 0] {
         out.u16(half as u16);
     }
+    // Dynamic linkers write into the tables, so what is run is writable too. Only libraries with functions ask for that.
+    let run = symbols.iter().any(|symbol| symbol.kind == Symbol::FUNCTION);
+    let read_write = 6;
     // PT_LOAD, PT_DYNAMIC, PT_GNU_STACK: without the last a stack that can be executed is asked for.
-    out.program_header(1, 0, end, 0x1_0000);
-    out.program_header(2, dynamic_at, 6 * 16, 8);
-    out.program_header(0x6474_e551, 0, 0, 16);
-    // One bucket: symbol 1, then 2, then none.
-    for word in [1, 3, 1, 0, 2, 0] {
+    out.program_header(1, read_write | u32::from(run), 0, end, 0x1_0000);
+    out.program_header(2, read_write, dynamic_at, 6 * 16, 8);
+    out.program_header(0x6474_e551, read_write, 0, 0, 16);
+    // One bucket: symbol 1, then 2 and so on, then none.
+    for word in [1, count as u32, u32::from(count > 1), 0] {
         out.u32(word);
     }
+    for next in 2..=count as u32 {
+        out.u32(if next < count as u32 { next } else { 0 });
+    }
     out.0.resize(symbols_at + SYMBOL, 0);
-    out.symbol(1, blob_at, blob.len());
-    out.symbol(2 + symbol.len() as u32, slot_at, 8);
+    for ((symbol, name), at) in symbols.iter().zip(name_at).zip(&placed) {
+        out.symbol(name, symbol.kind, *at, symbol.bytes.len());
+    }
     out.0.extend_from_slice(names.as_bytes());
     out.0.resize(dynamic_at, 0);
     // DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT, DT_NULL
     out.words(&[4, hash_at, 5, names_at, 6, symbols_at]);
     out.words(&[10, names.len(), 11, SYMBOL, 0, 0]);
-    out.0.resize(blob_at, 0);
-    out.0.extend_from_slice(blob);
+    for (symbol, at) in symbols.iter().zip(placed) {
+        out.0.resize(at, 0);
+        out.0.extend_from_slice(symbol.bytes);
+    }
     out.0
 }
 
@@ -107,15 +193,15 @@ impl Bytes {
         }
     }
 
-    fn program_header(&mut self, kind: u32, at: usize, size: usize, align: usize) {
+    fn program_header(&mut self, kind: u32, flags: u32, at: usize, size: usize, align: usize) {
         self.u32(kind);
-        self.u32(6); // read, write
+        self.u32(flags);
         self.words(&[at, at, at, size, size, align]);
     }
 
-    fn symbol(&mut self, name: u32, at: usize, size: usize) {
+    fn symbol(&mut self, name: u32, kind: u8, at: usize, size: usize) {
         self.u32(name);
-        self.0.extend_from_slice(&[0x11, 0]); // a global object
+        self.0.extend_from_slice(&[kind, 0]);
         self.u16(1); // in some section: only "undefined" and "absolute" mean more
         self.words(&[at, size]);
     }
@@ -127,8 +213,8 @@ mod tests {
 
     #[test]
     fn the_blob_is_found_in_its_shell() {
-        let library = elf(
-            62,
+        let library = around(
+            X86_64,
             b"\x02\0\0\0\0\0\0\0ab",
             "__tvm_dev_mblob",
             "__tvm_module_ctx",
@@ -137,7 +223,7 @@ mod tests {
         use object::{Object as _, ObjectSymbol as _};
         assert!(file.dynamic_symbols().count() <= 3);
         assert!(library.ends_with(b"ab"));
-        if MACHINE == Some(62) {
+        if MACHINE == Some(X86_64) {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("shell.so");
             fs::write(&path, &library).unwrap();
@@ -149,5 +235,29 @@ mod tests {
             assert_eq!(unsafe { &**blob }, b"\x02\0\0\0\0\0\0\0ab");
         }
         let _ = file.dynamic_symbols().next().map(|symbol| symbol.address());
+    }
+
+    #[test]
+    fn the_functions_of_a_shell_give_their_number() {
+        type Compiled = unsafe extern "C" fn(usize, usize, i32, *mut i64, *mut i32, usize) -> i32;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shell.so");
+        if let Err(why) = write_functions(&["f", "g"], 7, &path) {
+            println!("skipped, because {why}");
+            return;
+        }
+        // SAFETY: nothing runs when it is loaded.
+        let loaded = unsafe { libloading::Library::new(&path) }.unwrap();
+        for name in ["f", "g"] {
+            let (mut value, mut code) = (-1, -1);
+            // SAFETY: the code takes anything and writes to both places.
+            let returned = unsafe {
+                let function = loaded.get::<Compiled>(name).unwrap();
+                function(0, 0, 0, &raw mut value, &raw mut code, 0)
+            };
+            assert_eq!((returned, value, code), (0, 7, 0), "{name}");
+        }
+        // SAFETY: only whether it is there is asked.
+        assert!(unsafe { loaded.get::<Compiled>("h") }.is_err());
     }
 }

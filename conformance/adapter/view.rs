@@ -12,11 +12,14 @@
 //! | `found`    | a lookup through modules    | where the function was found                                       |
 //! | `kind`     | a payload                   | the kind                                                           |
 //! | `tensors`  | a parameter file            | by name: dtype, shape, data                                        |
+//! | `tensor`   | a tensor record             | dtype, shape, data                                                 |
 
 use serde_json::{Map, Value, json};
 
 /// The names of all views.
-pub const NAMES: [&str; 6] = ["modules", "rows", "kinds", "found", "kind", "tensors"];
+pub const NAMES: [&str; 7] = [
+    "modules", "rows", "kinds", "found", "kind", "tensors", "tensor",
+];
 
 /// The view `name` of an expected value; `None` where there is no such view, or the value is not of its form.
 pub fn view(name: &str, expected: &Value) -> Option<Value> {
@@ -27,6 +30,7 @@ pub fn view(name: &str, expected: &Value) -> Option<Value> {
         "found" => expected.get("found_in").cloned(),
         "kind" => expected.get("kind").cloned(),
         "tensors" => tensors(expected),
+        "tensor" => tensor(expected),
         _ => None,
     }
 }
@@ -174,11 +178,17 @@ fn tensors(params: &Value) -> Option<Value> {
     let mut named = Map::new();
     for tensor in params.get("tensors")?.as_array()? {
         let name = tensor.get("name")?.as_str()?.to_owned();
-        let parts = ["dtype", "shape", "data"];
-        let parts = parts.map(|key| (key.to_owned(), tensor.get(key).cloned().unwrap_or_default()));
-        named.insert(name, Value::Object(parts.into_iter().collect()));
+        named.insert(name, self::tensor(tensor)?);
     }
     Some(Value::Object(named))
+}
+
+fn tensor(tensor: &Value) -> Option<Value> {
+    let parts = ["dtype", "shape", "data"];
+    let parts = parts.map(|key| (key.to_owned(), tensor.get(key).cloned().unwrap_or_default()));
+    tensor
+        .is_object()
+        .then(|| Value::Object(parts.into_iter().collect()))
 }
 
 #[cfg(test)]

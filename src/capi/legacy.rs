@@ -10,6 +10,7 @@ use crate::function::{
 };
 use crate::module::legacy::{self as convention, Arguments, give_result, view};
 use crate::module::{self, Module, last_error};
+use crate::tensor::Dtype;
 use crate::value::header::{Header, dec_ref, inc_ref};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{Any, AnyView, index, types};
@@ -61,7 +62,9 @@ impl Kept {
                 Ok((TVMValue { v_handle }, code::BYTES))
             }
             index::DATA_TYPE if !FUN_16.is_off() => {
-                let text = crate::value::dtype_to_text(returned.as_raw().dtype())?;
+                // As releases of this interface wrote it: bool is one bit, not a class of its own.
+                let crate::value::DLDataType { code, bits, lanes } = returned.as_raw().dtype();
+                let text = Dtype { code, bits, lanes }.text(convention::SPOKEN)?;
                 give_result(Any::from(text), &mut self.result)
             }
             _ => give_result(returned, &mut self.result),
@@ -729,5 +732,26 @@ fn c_copy(bytes: &[u8]) -> *mut c_char {
             copy.add(bytes.len()).write(0);
         }
         copy.cast()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::DLDataType;
+
+    #[test]
+    fn a_data_type_comes_back_in_the_words_of_its_time() {
+        for (code, bits, text) in [(1, 1, "bool"), (2, 32, "float32"), (1, 8, "uint8")] {
+            let lanes = 1;
+            // It keeps the text that it gives.
+            let mut kept = Kept::default();
+            let dtype = Any::from(DLDataType { code, bits, lanes });
+            let (value, told) = kept.give(dtype).unwrap();
+            assert_eq!(told, super::code::STR);
+            // SAFETY: the code says that it is a text.
+            let given = unsafe { CStr::from_ptr(value.v_str) };
+            assert_eq!(given.to_str(), Ok(text));
+        }
     }
 }

@@ -1,0 +1,400 @@
+//! The C interface of 0.7 to 0.20, as far as the adapter asks it.
+
+use super::super::library;
+use super::{Rejection, Reply, unsupported};
+use crate::capi::legacy::TVMPackedCFunc;
+use crate::conformance::function::legacy::Interface;
+use crate::value::legacy::{TVMValue, code};
+use crate::value::{ByteArray, DLDataType, DLTensor};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr;
+
+pub(super) type Handle = *mut c_void;
+
+type Give = unsafe extern "C" fn(Handle) -> c_int;
+
+/// Shape, rank; code, bits and lanes of the type; device and its number; the array.
+type MakeArray = unsafe extern "C" fn(
+    *const i64,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    *mut Handle,
+) -> c_int;
+
+/// The functions of a foreign runtime, which is never unloaded.
+pub(super) struct Api {
+    /// Calls, errors and the registry, which cases of chapter function script.
+    pub(super) functions: Interface,
+    load: unsafe extern "C" fn(*const c_char, *const c_char, *mut Handle) -> c_int,
+    import: unsafe extern "C" fn(Handle, Handle) -> c_int,
+    module_function: unsafe extern "C" fn(Handle, *const c_char, c_int, *mut Handle) -> c_int,
+    free_module: Give,
+    free_object: Give,
+    free_array: Give,
+    make_array: MakeArray,
+    /// Whether errors carry a backtrace of their own, from 0.15 on.
+    pub(super) has_backtraces: bool,
+}
+
+impl Api {
+    /// Loads the libraries; the first must export the interface.
+    pub(super) fn open(paths: &[&Path]) -> Result<Api, String> {
+        let library = library::open_all("legacy", paths)?;
+        let name = paths[0].display();
+        macro_rules! symbol {
+            ($symbol:literal) => {
+                // SAFETY: the type is the one that the C header declares for this name.
+                *unsafe { library.get($symbol) }.map_err(|_| {
+                    format!(
+                        "{name} is not a TVM runtime of 0.20 or before: it does not export {}",
+                        $symbol
+                    )
+                })?
+            };
+        }
+        // SAFETY: only whether it is there is asked.
+        let backtrace = unsafe { library.get::<Handle>("TVMGetLastBacktrace") };
+        // SAFETY: as in `symbol`.
+        let remove = unsafe { library.get("TVMFuncRemoveGlobal") };
+        Ok(Api {
+            functions: Interface {
+                call: symbol!("TVMFuncCall"),
+                create: symbol!("TVMFuncCreateFromCFunc"),
+                give_result: symbol!("TVMCFuncSetReturn"),
+                own_argument: symbol!("TVMCbArgToReturn"),
+                register: symbol!("TVMFuncRegisterGlobal"),
+                find: symbol!("TVMFuncGetGlobal"),
+                names: symbol!("TVMFuncListGlobalNames"),
+                remove: remove.ok().map(|remove| *remove),
+                free: symbol!("TVMFuncFree"),
+                last_error: symbol!("TVMGetLastError"),
+                set_last_error: symbol!("TVMAPISetLastError"),
+            },
+            load: symbol!("TVMModLoadFromFile"),
+            import: symbol!("TVMModImport"),
+            module_function: symbol!("TVMModGetFunction"),
+            free_module: symbol!("TVMModFree"),
+            free_object: symbol!("TVMObjectFree"),
+            free_array: symbol!("TVMArrayFree"),
+            make_array: symbol!("TVMArrayAlloc"),
+            has_backtraces: backtrace.is_ok(),
+        })
+    }
+
+    /// The module of a library file.
+    pub(super) fn load(&'static self, path: &CStr) -> Result<Held, Reply> {
+        let mut module = ptr::null_mut();
+        // SAFETY: two texts and a place.
+        let code = unsafe { (self.load)(path.as_ptr(), c"so".as_ptr(), &raw mut module) };
+        self.check(code)?;
+        Ok(self.held(module, code::MODULE))
+    }
+
+    pub(super) fn import(&self, into: &Held, module: &Held) -> Result<(), Reply> {
+        // SAFETY: two modules.
+        self.check(unsafe { (self.import)(into.handle(), module.handle()) })
+    }
+
+    /// The function `name` of a module; `None` where there is none.
+    pub(super) fn function_of(
+        &'static self,
+        module: &Held,
+        name: &str,
+        deep: bool,
+    ) -> Result<Option<Held>, Reply> {
+        let (name, mut function) = (c_text(name), ptr::null_mut());
+        // SAFETY: a module, a text and a place.
+        let code = unsafe {
+            (self.module_function)(
+                module.handle(),
+                name.as_ptr(),
+                c_int::from(deep),
+                &raw mut function,
+            )
+        };
+        self.check(code)?;
+        Ok((!function.is_null()).then(|| self.held(function, code::FUNCTION)))
+    }
+
+    /// The global function `name`; `None` where there is none.
+    pub(super) fn global(&'static self, name: &str) -> Result<Option<Held>, Reply> {
+        let mut function = ptr::null_mut();
+        // SAFETY: a text and a place.
+        self.check(unsafe { (self.functions.find)(c_text(name).as_ptr(), &raw mut function) })?;
+        Ok((!function.is_null()).then(|| self.held(function, code::FUNCTION)))
+    }
+
+    pub(super) fn call_global(&'static self, name: &str, args: &[Arg]) -> Result<Held, Reply> {
+        let function = self.global(name)?;
+        let function = function
+            .ok_or_else(|| unsupported(format!("this runtime has no function `{name}`")))?;
+        self.call(&function, args)
+    }
+
+    /// Calls a function. Text and bytes of the result are copied: they are lent until the next call.
+    pub(super) fn call(&'static self, function: &Held, args: &[Arg]) -> Result<Held, Reply> {
+        let (mut values, mut codes): (Vec<_>, Vec<_>) = args.iter().copied().unzip();
+        let (mut value, mut told) = (TVMValue { v_int64: 0 }, code::NULL);
+        let count = c_int::try_from(args.len()).unwrap_or(c_int::MAX);
+        // SAFETY: a function, that many arguments with their codes, and two places.
+        let returned = unsafe {
+            (self.functions.call)(
+                function.handle(),
+                values.as_mut_ptr(),
+                codes.as_mut_ptr(),
+                count,
+                &raw mut value,
+                &raw mut told,
+            )
+        };
+        self.check(returned)?;
+        // SAFETY: the code says that it is a text.
+        let lent = unsafe { bytes_of(value, told) }.unwrap_or_default();
+        Ok(Held {
+            value,
+            code: told,
+            lent,
+            api: self,
+        })
+    }
+
+    /// A new tensor on the CPU.
+    pub(super) fn array(&'static self, shape: &[i64], dtype: DLDataType) -> Result<Held, Reply> {
+        let rank = c_int::try_from(shape.len()).unwrap_or(c_int::MAX);
+        let DLDataType { code, bits, lanes } = dtype;
+        let [class, bits, lanes] = [c_int::from(code), c_int::from(bits), c_int::from(lanes)];
+        let mut array = ptr::null_mut();
+        // SAFETY: a shape of that rank, and a place.
+        self.check(unsafe {
+            (self.make_array)(
+                shape.as_ptr(),
+                rank,
+                class,
+                bits,
+                lanes,
+                1,
+                0,
+                &raw mut array,
+            )
+        })?;
+        Ok(self.held(array, code::NDARRAY))
+    }
+
+    /// A function of ours. `this` must live as long as the process.
+    pub(super) fn function<T>(
+        &'static self,
+        body: TVMPackedCFunc,
+        this: &'static T,
+    ) -> Result<Held, Reply> {
+        let mut function = ptr::null_mut();
+        let this = ptr::from_ref(this).cast_mut().cast();
+        // SAFETY: a callback, what it is made with, and a place.
+        self.check(unsafe { (self.functions.create)(body, this, None, &raw mut function) })?;
+        Ok(self.held(function, code::FUNCTION))
+    }
+
+    pub(super) fn register(&self, name: &str, function: &Held, over: bool) -> Result<(), Reply> {
+        let name = c_text(name);
+        // SAFETY: a text and a function.
+        self.check(unsafe {
+            (self.functions.register)(name.as_ptr(), function.handle(), c_int::from(over))
+        })
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<(), Reply> {
+        let remove = self
+            .functions
+            .remove
+            .ok_or_else(|| unsupported("functions cannot be removed before 0.8"))?;
+        // SAFETY: a text.
+        self.check(unsafe { remove(c_text(name).as_ptr()) })
+    }
+
+    /// Leaves the result of a callback. The runtime copies or counts it.
+    ///
+    /// # Safety
+    ///
+    /// `result` must be what the callback was given.
+    pub(super) unsafe fn give(&self, result: Handle, (mut value, mut code): Arg) -> c_int {
+        // SAFETY: says the caller.
+        unsafe { (self.functions.give_result)(result, &raw mut value, &raw mut code, 1) }
+    }
+
+    pub(super) fn last_error(&self) -> String {
+        // SAFETY: a text that stays until the next call.
+        let message = unsafe { CStr::from_ptr((self.functions.last_error)()) };
+        without_backtrace(&message.to_string_lossy())
+    }
+
+    fn check(&self, returned: c_int) -> Result<(), Reply> {
+        if returned == 0 {
+            return Ok(());
+        }
+        let message = self.last_error();
+        // What 0.8, and before it 0.7, say where the kind of a module has no loader.
+        if message.contains("loader of that name is not registered")
+            || message.contains("loadbinary_")
+        {
+            return Err(unsupported(format!("a loader is missing: {message}")));
+        }
+        Err(Reply::Reject(Rejection {
+            message,
+            ..Rejection::default()
+        }))
+    }
+
+    fn held(&'static self, v_handle: Handle, code: c_int) -> Held {
+        Held {
+            value: TVMValue { v_handle },
+            code,
+            lent: Vec::new(),
+            api: self,
+        }
+    }
+}
+
+/// The message of an error without the frames around it: below it up to 0.14, above it from 0.15 on.
+fn without_backtrace(text: &str) -> String {
+    let text = text.split("\nStack trace:").next().unwrap_or_default();
+    let said = match text.strip_prefix("Traceback") {
+        None => text,
+        Some(_) => {
+            let mut lines = text.match_indices('\n').map(|(at, _)| &text[at + 1..]);
+            let message = |rest: &&str| !rest.starts_with(char::is_whitespace) && !rest.is_empty();
+            lines.find(message).unwrap_or(text)
+        }
+    };
+    // Between the kind and the message of a failed check stands a banner about where to look for help.
+    let banner =
+        |line: &str| line.starts_with("---") || line.starts_with("An error occurred during");
+    let more = |line: &str| line.starts_with("For more information, please see:");
+    let lines = said.lines().map(str::trim);
+    let lines = lines.filter(|line| !banner(line) && !more(line));
+    lines
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace(":\n", ": ")
+        .trim()
+        .to_owned()
+}
+
+/// What a call gave, or a handle: owned, and given back when it goes.
+pub(super) struct Held {
+    pub(super) value: TVMValue,
+    pub(super) code: c_int,
+    lent: Vec<u8>,
+    api: &'static Api,
+}
+
+impl Held {
+    /// Only for codes of handles.
+    pub(super) fn handle(&self) -> Handle {
+        // SAFETY: the eight bytes are the handle.
+        unsafe { self.value.v_handle }
+    }
+
+    pub(super) fn int(&self) -> i64 {
+        // SAFETY: any eight bytes are an integer.
+        unsafe { self.value.v_int64 }
+    }
+
+    /// As an argument, for as long as it is held.
+    pub(super) fn arg(&self) -> Arg {
+        (self.value, self.code)
+    }
+
+    /// Text or bytes.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        matches!(self.code, code::STR | code::BYTES).then_some(&*self.lent)
+    }
+
+    pub(super) fn text(&self) -> Result<String, Reply> {
+        let bytes = self.bytes().ok_or_else(|| {
+            unsupported(format!(
+                "a result has the type code {}, not text",
+                self.code
+            ))
+        })?;
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    pub(super) fn tensor(&self) -> Option<&DLTensor> {
+        let tensor = matches!(self.code, code::NDARRAY | code::DLTENSOR).then(|| self.handle())?;
+        // SAFETY: the code says that it is the description of a tensor, which lives while this does.
+        unsafe { tensor.cast::<DLTensor>().as_ref() }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let free = match self.code {
+            code::FUNCTION => self.api.functions.free,
+            code::MODULE => self.api.free_module,
+            code::OBJECT => self.api.free_object,
+            code::NDARRAY => self.api.free_array,
+            _ => return,
+        };
+        // SAFETY: we own one reference.
+        unsafe { free(self.handle()) };
+    }
+}
+
+/// An argument, borrowed.
+pub(super) type Arg = (TVMValue, c_int);
+
+pub(super) fn int_arg(v_int64: i64) -> Arg {
+    (TVMValue { v_int64 }, code::INT)
+}
+
+pub(super) fn null_arg() -> Arg {
+    (TVMValue { v_int64: 0 }, code::NULL)
+}
+
+pub(super) fn text_arg(text: &CStr) -> Arg {
+    let v_str = text.as_ptr();
+    (TVMValue { v_str }, code::STR)
+}
+
+pub(super) fn bytes_arg(bytes: &ByteArray) -> Arg {
+    let v_handle = ptr::from_ref(bytes).cast_mut().cast();
+    (TVMValue { v_handle }, code::BYTES)
+}
+
+/// The bytes of a text or a byte array.
+///
+/// # Safety
+///
+/// The value must be what the code says.
+pub(super) unsafe fn bytes_of(value: TVMValue, told: c_int) -> Option<Vec<u8>> {
+    // SAFETY: says the caller.
+    unsafe {
+        match told {
+            code::STR => Some(CStr::from_ptr(value.v_str.cast()).to_bytes().to_vec()),
+            code::BYTES => Some((*value.v_handle.cast::<ByteArray>()).as_slice().to_vec()),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn c_text(text: &str) -> CString {
+    CString::new(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_without_its_frames() {
+        let early = "TVMError: it failed\nStack trace:\n  File \"a.cc\", line 1";
+        assert_eq!(without_backtrace(early), "TVMError: it failed");
+        let late = "Traceback (most recent call last):\n  0: f\n  File \"a.cc\", line 1\nValueError: no\nat all\n";
+        assert_eq!(without_backtrace(late), "ValueError: no\nat all");
+        assert_eq!(without_backtrace("plain"), "plain");
+    }
+}

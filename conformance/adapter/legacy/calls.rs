@@ -1,0 +1,180 @@
+//! Values, their codes, and calls.
+
+use super::api::{Api, Arg, Handle, Held, c_text, int_arg, null_arg, text_arg};
+use super::{Reply, Stands, unsupported};
+use crate::conformance::function::legacy;
+use crate::release::Release;
+use crate::value::legacy::{TVMValue, code, code_name};
+use crate::value::{DLDataType, DLDevice};
+use serde_json::{Value, json};
+use std::ffi::c_int;
+
+/// Through a function that gives back its argument.
+pub(super) fn echo(api: &'static Api, arg: Arg) -> Result<Held, Reply> {
+    let function = api.function(give_back, api)?;
+    api.call(&function, &[arg])
+}
+
+/// `value.legacy`: what comes back of eight bytes under a code.
+pub(super) fn value(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let part = |key: &str| args.pointer(&format!("/value/{key}"));
+    let told = part("code").and_then(Value::as_i64).unwrap_or(0);
+    let told = c_int::try_from(told).map_err(|_| unsupported("the code is not 32 bits"))?;
+    let hex = part("hex").and_then(Value::as_str).unwrap_or("0");
+    let bits = u64::from_str_radix(hex, 16).map_err(|wrong| unsupported(wrong.to_string()))?;
+    match told {
+        code::OBJECT | code::MODULE | code::FUNCTION | code::NDARRAY | code::RVALUE => {
+            return Err(unsupported(
+                "objects of 0.20 and before are what this runtime is made of: it would follow the pointer",
+            ));
+        }
+        code::INT | code::FLOAT | code::NULL | code::DATA_TYPE | code::DEVICE | code::BOOL => {}
+        _ => {
+            return Err(unsupported(
+                "a code that nobody knows only matters to who turns it into a value of today",
+            ));
+        }
+    }
+    let v_int64 = bits.swap_bytes().cast_signed();
+    let given = echo(api, (TVMValue { v_int64 }, told))?;
+    let (name, value) = match given.code {
+        code::STR if told == code::DATA_TYPE => ("DataType", json!({"dtype": given.text()?})),
+        code::INT => ("int", json!(given.int())),
+        // SAFETY: the code says that it is a float.
+        code::FLOAT => ("float", json!({"float": unsafe { given.value.v_float64 }})),
+        code::BOOL => ("bool", json!(given.int() != 0)),
+        code::NULL => ("None", Value::Null),
+        code::DEVICE => {
+            // SAFETY: the code says that it is a device.
+            let device = unsafe { given.value.v_device };
+            let pair = [device.device_type, device.device_id];
+            ("Device", json!({"device": pair}))
+        }
+        other => ("other", json!({"code": other})),
+    };
+    Ok(Reply::Ok {
+        value: json!({"type": name, "value": value}),
+        findings: None,
+    })
+}
+
+/// `value.legacy_code`: under which code the runtime gives a value, and what it calls that code.
+pub(super) fn code_of(api: &'static Api, stands: Stands, args: &Value) -> Result<Reply, Reply> {
+    let release = args.get("release").and_then(Value::as_str).unwrap_or("0.8");
+    let release: Release = release
+        .parse()
+        .map_err(|_| unsupported(format!("no release {release}")))?;
+    let bool_has_a_code = |release: Release| release >= Release::of(18);
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let other_era = value.is_boolean() && bool_has_a_code(release) != bool_has_a_code(stands.last);
+    if release < Release::of(8) || other_era {
+        return Err(unsupported(format!(
+            "the case asks for what {release} does"
+        )));
+    }
+    let text = c_text(value.as_str().unwrap_or_default());
+    let arg = match value {
+        Value::Null => null_arg(),
+        // A bool is what the runtime itself gives as one.
+        Value::Bool(_) => {
+            let given = api.call_global("runtime.RuntimeEnabled", &[text_arg(c"cpu")])?;
+            (given.value, given.code)
+        }
+        Value::Number(number) => int_arg(number.as_i64().unwrap_or(0)),
+        Value::String(_) => text_arg(&text),
+        Value::Object(form) => plain(form.iter().next())?,
+        Value::Array(_) => return Err(unsupported(ONLY_PLAIN)),
+    };
+    Ok(Reply::Ok {
+        value: json!({"code": arg.1, "name": name_of(api, arg)?}),
+        findings: None,
+    })
+}
+
+const ONLY_PLAIN: &str = "the case is about a value that this interface does not have";
+
+fn plain(form: Option<(&String, &Value)>) -> Result<Arg, Reply> {
+    let none = || unsupported(ONLY_PLAIN);
+    let (key, value) = form.ok_or_else(none)?;
+    let number = |at: usize| value.get(at).and_then(Value::as_i64)?.try_into().ok();
+    let mut arg = TVMValue { v_int64: 0 };
+    let code = match key.as_str() {
+        "float" => {
+            arg.v_float64 = value.as_f64().ok_or_else(none)?;
+            code::FLOAT
+        }
+        "device" => {
+            arg.v_device = DLDevice {
+                device_type: number(0).ok_or_else(none)?,
+                device_id: number(1).ok_or_else(none)?,
+            };
+            code::DEVICE
+        }
+        "dtype" => {
+            arg.v_type = DLDataType {
+                code: 0,
+                bits: 8,
+                lanes: 1,
+            };
+            code::DATA_TYPE
+        }
+        _ => return Err(none()),
+    };
+    Ok((arg, code))
+}
+
+/// What the runtime calls a code: it says so where it wants a module and is given something else.
+fn name_of(api: &'static Api, arg: Arg) -> Result<String, Reply> {
+    let wanted = "expected ";
+    let said = match arg.1 {
+        // Null is a module that is not there: only a text refuses it by name.
+        code::NULL => api.call_global("runtime.RuntimeEnabled", &[arg]),
+        _ => api.call_global("runtime.ModuleGetTypeKey", &[arg]),
+    };
+    let Err(Reply::Reject(refusal)) = said else {
+        return Err(unsupported("a wrong argument is not refused"));
+    };
+    let message = refusal.message;
+    let name = message
+        .rsplit_once(wanted)
+        .and_then(|(_, rest)| rest.split_once(" but got "))
+        .map(|(_, name)| {
+            name.split_whitespace()
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        });
+    match name {
+        Some(name) => Ok(name.trim_end_matches(['.', ',']).to_owned()),
+        // Some releases speak of object types where they mean codes.
+        None if arg.1 == code::NULL => Ok(code_name(code::NULL, Release::of(8))),
+        None => Err(unsupported(format!("the message names no type: {message}"))),
+    }
+}
+
+/// `function.legacy`: the script of a case.
+pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let steps = args.get("value").unwrap_or(&Value::Null);
+    let said = legacy::run(api.functions, steps).map_err(unsupported)?;
+    Ok(Reply::Ok {
+        value: said,
+        findings: None,
+    })
+}
+
+/// Gives back its first argument.
+unsafe extern "C-unwind" fn give_back(
+    values: *mut TVMValue,
+    codes: *mut c_int,
+    count: c_int,
+    result: Handle,
+    this: Handle,
+) -> c_int {
+    if count < 1 {
+        return -1;
+    }
+    // SAFETY: it was made with the interface, which is never freed.
+    let api: &'static Api = unsafe { &*this.cast::<Api>() };
+    // SAFETY: there is one argument, and the result is that of this callback.
+    unsafe { api.give(result, (*values, *codes)) }
+}

@@ -1,0 +1,300 @@
+//! Library binaries, import trees, payloads and lookups, by loading libraries.
+
+use super::super::{shell, view};
+use super::api::{Api, Arg, Handle, Held, c_text, int_arg};
+use super::{Reply, bytes, unsupported};
+use crate::blob::pack::Naming;
+use crate::release::Release;
+use crate::value::legacy::{TVMValue, code};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::ffi::c_int;
+use std::path::Path;
+
+/// The context symbol of these releases.
+const CONTEXT: &str = "__tvm_module_ctx";
+
+/// A kind whose payload has no bytes in any release. While a tree is asked its loader is ours.
+const ROW: &str = "metadata_module";
+
+/// `blob.decode` and `module.load`.
+pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let symbol = args.get("symbol").and_then(Value::as_str);
+    if symbol.is_some_and(|symbol| symbol != naming().symbol()) {
+        return Err(unsupported(
+            "this runtime looks for the blob under the name of 0.2 to 0.20",
+        ));
+    }
+    of_this_layout(args)?;
+    let mut modules = vec![own_version(around(api, &bytes(args)?))?];
+    let mut shown = Vec::new();
+    while let Some(module) = modules.get(shown.len()) {
+        let kind = kind_of(api, module)?;
+        let imports = imports(api, module)?.into_iter().map(|import| {
+            place(&modules, &import).unwrap_or_else(|| {
+                modules.push(import);
+                modules.len() - 1
+            })
+        });
+        let imports: Vec<usize> = imports.collect();
+        shown.push((kind, imports));
+    }
+    Ok(Reply::Seen {
+        view: "kinds".to_owned(),
+        value: view::kinds_of(&shown),
+    })
+}
+
+/// The tree stands behind as many small modules as it has rows, or as the case says. Their loader is ours and reads
+/// nothing, so that the entry of a module is its kind alone.
+pub(super) fn import_tree(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let tree = bytes(args)?;
+    let word = tree
+        .first_chunk()
+        .map_or(0, |word| u64::from_le_bytes(*word));
+    // A count that the bytes do not hold is for the reader to refuse, with any number of modules.
+    let rows = word.saturating_sub(1).min(tree.len() as u64 / 8);
+    let modules = args.get("modules").and_then(Value::as_u64).unwrap_or(rows);
+    let mut body = (modules + 1).to_le_bytes().to_vec();
+    let keys = (0..modules).map(|_| ROW).chain(["_import_tree"]);
+    for key in keys {
+        body.extend_from_slice(&(key.len() as u64).to_le_bytes());
+        body.extend_from_slice(key.as_bytes());
+    }
+    body.extend_from_slice(&tree);
+
+    ROWS.take();
+    let before = api.global(&loader_of(ROW))?;
+    let loader = api.function(load_row, api)?;
+    api.register(&loader_of(ROW), &loader, true)?;
+    let root = around(api, &framed(&body));
+    match before {
+        Some(before) => api.register(&loader_of(ROW), &before, true)?,
+        None => api.remove(&loader_of(ROW))?,
+    }
+    let rows = ROWS.take();
+    drop(root?);
+    let shown = rows.iter().map(|row| {
+        let imports = imports(api, row)?;
+        Ok(imports
+            .iter()
+            .map(|import| place(&rows, import))
+            .collect::<Vec<_>>())
+    });
+    Ok(Reply::Seen {
+        view: "rows".to_owned(),
+        value: json!(shown.collect::<Result<Vec<_>, Reply>>()?),
+    })
+}
+
+thread_local! {
+    /// The modules of the rows of the case that is being asked, in their order.
+    static ROWS: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Gives a library with nothing in it.
+unsafe extern "C-unwind" fn load_row(
+    _: *mut TVMValue,
+    _: *mut c_int,
+    _: c_int,
+    result: Handle,
+    this: Handle,
+) -> c_int {
+    // SAFETY: it was made with the interface, which is never freed.
+    let api: &'static Api = unsafe { &*this.cast::<Api>() };
+    let Ok(module) = empty(api) else { return -1 };
+    // SAFETY: the result of this callback.
+    let given = unsafe { api.give(result, module.arg()) };
+    ROWS.with_borrow_mut(|rows| rows.push(module));
+    given
+}
+
+/// The payload as the only entry of a blob. A loader stops where it has read enough, so more bytes do not show.
+pub(super) fn payload(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    of_this_layout(args)?;
+    let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let has_loader = api.global(&loader_of(kind))?.is_some();
+    if !has_loader && !kind.is_empty() {
+        return Err(unsupported(format!(
+            "none of the libraries loads modules of kind `{kind}`"
+        )));
+    }
+    let mut body = 1u64.to_le_bytes().to_vec();
+    body.extend_from_slice(&(kind.len() as u64).to_le_bytes());
+    body.extend_from_slice(kind.as_bytes());
+    body.extend_from_slice(&bytes(args)?);
+    let root = own_version(around(api, &framed(&body)))?;
+    let list = imports(api, &root)?;
+    let [module] = list.as_slice() else {
+        return Err(unsupported(format!(
+            "{} modules were made of one payload",
+            list.len()
+        )));
+    };
+    let made = kind_of(api, module)?;
+    let renamed = RENAMED.contains(&(kind, &made));
+    Ok(Reply::Seen {
+        view: "kind".to_owned(),
+        value: json!(if renamed { kind } else { &made }),
+    })
+}
+
+/// An executable of another release is refused at its version: nothing behind it was looked at, good or bad.
+fn own_version(root: Result<Held, Reply>) -> Result<Held, Reply> {
+    root.map_err(|reply| match reply {
+        Reply::Reject(refusal) if refusal.message.contains("in the version section") => {
+            unsupported("this runtime reads executables of its own release only")
+        }
+        other => other,
+    })
+}
+
+/// Loaders that stayed under an old name and make modules of the new one.
+const RENAMED: [(&str, &str); 2] = [
+    ("GraphRuntimeFactory", "GraphExecutorFactory"),
+    ("metadata", "const_loader"),
+];
+
+/// `module.import`: pairs of importer and imported.
+pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let pairs = args.get("value").and_then(Value::as_array);
+    let pairs = pairs.ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
+    let number = |pair: &Value, at: usize| usize::try_from(pair.get(at)?.as_u64()?).ok();
+    let pairs = pairs
+        .iter()
+        .filter_map(|pair| Some((number(pair, 0)?, number(pair, 1)?)));
+    let pairs: Vec<(usize, usize)> = pairs.collect();
+    let count = pairs
+        .iter()
+        .map(|(from, to)| from.max(to) + 1)
+        .max()
+        .unwrap_or(0);
+    let modules = (0..count).map(|_| empty(api));
+    let modules: Vec<Held> = modules.collect::<Result<_, _>>()?;
+    for (from, to) in pairs {
+        api.import(&modules[from], &modules[to])?;
+    }
+    let rows = modules.iter().map(|module| {
+        let imports = imports(api, module)?;
+        Ok(imports
+            .iter()
+            .map(|import| place(&modules, import))
+            .collect::<Vec<_>>())
+    });
+    Ok(Reply::Ok {
+        value: json!(rows.collect::<Result<Vec<_>, Reply>>()?),
+        findings: None,
+    })
+}
+
+/// `module.find`: every module is a library whose functions give its number. Which modules were asked does not show.
+pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let list = value.get("modules").and_then(Value::as_array);
+    let list = list.ok_or_else(|| unsupported("`value` has no list `modules`"))?;
+    let mut modules = Vec::new();
+    for (number, module) in (0..).zip(list) {
+        let names = module.get("functions").and_then(Value::as_array);
+        let names = names.into_iter().flatten().filter_map(Value::as_str);
+        let names: Vec<&str> = names.collect();
+        modules.push(library(api, |path| {
+            shell::write_functions(&names, number, path)
+        })?);
+    }
+    for (module, described) in modules.iter().zip(list) {
+        let list = described.get("imports").and_then(Value::as_array);
+        for import in list.into_iter().flatten().filter_map(Value::as_u64) {
+            let import = usize::try_from(import).ok().and_then(|at| modules.get(at));
+            api.import(
+                module,
+                import.ok_or_else(|| unsupported("there is no such module"))?,
+            )?;
+        }
+    }
+    let root = modules.first();
+    let root = root.ok_or_else(|| unsupported("there are no modules"))?;
+    let name = value.get("name").and_then(Value::as_str).unwrap_or("f");
+    let deep = value.get("query_imports").and_then(Value::as_bool);
+    let found = api.function_of(root, name, deep.unwrap_or(true))?;
+    let found_in = match found {
+        None => Value::Null,
+        Some(function) => json!(api.call(&function, &[])?.int()),
+    };
+    Ok(Reply::Seen {
+        view: "found".to_owned(),
+        value: found_in,
+    })
+}
+
+fn naming() -> Naming {
+    Naming::library(Release::of(20))
+}
+
+fn of_this_layout(args: &Value) -> Result<(), Reply> {
+    match args.get("layout").and_then(Value::as_str) {
+        None | Some("0.7") => Ok(()),
+        Some(other) => Err(unsupported(format!(
+            "the library is packed as 0.7 to 0.20 do, not as {other}"
+        ))),
+    }
+}
+
+fn loader_of(kind: &str) -> String {
+    format!("runtime.module.loadbinary_{kind}")
+}
+
+/// A blob of its length and `body`.
+fn framed(body: &[u8]) -> Vec<u8> {
+    let mut blob = (body.len() as u64).to_le_bytes().to_vec();
+    blob.extend_from_slice(body);
+    blob
+}
+
+/// The module of a library around `blob`.
+fn around(api: &'static Api, blob: &[u8]) -> Result<Held, Reply> {
+    let naming = naming();
+    library(api, |path| {
+        shell::write(blob, naming.symbol(), CONTEXT, &naming, path)
+    })
+}
+
+/// The module of a library with nothing in it.
+pub(super) fn empty(api: &'static Api) -> Result<Held, Reply> {
+    library(api, |path| {
+        shell::write(&[], "nothing", CONTEXT, &naming(), path)
+    })
+}
+
+/// The module of the library that `write` writes.
+fn library(
+    api: &'static Api,
+    write: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> Result<Held, Reply> {
+    let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
+    let path = folder.path().join("case.so");
+    write(&path).map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
+    api.load(&c_text(&path.to_string_lossy()))
+}
+
+fn imports(api: &'static Api, module: &Held) -> Result<Vec<Held>, Reply> {
+    let size = api.call_global("runtime.ModuleImportsSize", &[module.arg()])?;
+    let imports = (0..size.int()).map(|at| {
+        let args: [Arg; 2] = [module.arg(), int_arg(at)];
+        let import = api.call_global("runtime.ModuleGetImport", &args)?;
+        match import.code {
+            code::MODULE => Ok(import),
+            other => Err(unsupported(format!("an import has the type code {other}"))),
+        }
+    });
+    imports.collect()
+}
+
+fn place(modules: &[Held], module: &Held) -> Option<usize> {
+    let mut known = modules.iter();
+    known.position(|known| known.handle() == module.handle())
+}
+
+fn kind_of(api: &'static Api, module: &Held) -> Result<String, Reply> {
+    api.call_global("runtime.ModuleGetTypeKey", &[module.arg()])?
+        .text()
+}
