@@ -1,10 +1,18 @@
-//! Containers, from outside.
+//! Containers and saved objects, from outside.
 #![cfg(feature = "runtime")]
+
+#[path = "schema/mod.rs"]
+mod schema;
 
 use proptest::prelude::*;
 use tvmspec::object::hash::{any_hash, hash_bytes};
+use tvmspec::object::legacy_graph::{LegacyGraph, Node};
 use tvmspec::object::{Array, Dict, List, Map, Shape, Tensor, big_int};
+use tvmspec::release::Release;
+use tvmspec::rule::{Findings, Kind};
+use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
 use tvmspec::value::{Any, DLDataType, Str};
+use tvmspec::wire::Writer;
 
 fn int(value: i64) -> Any {
     Any::from(value)
@@ -159,4 +167,243 @@ fn strings_are_equal_whatever_their_form() {
     let key = Any::from(String::from("abc"));
     assert!(map.get(key.view()).unwrap().is_some());
     assert!(map.get(Any::from(1i64).view()).unwrap().is_none());
+}
+
+/// What releases saved: name and text.
+fn saved() -> Vec<(String, Vec<u8>)> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/object");
+    let mut files = Vec::new();
+    for release in ["0.8", "0.19", "0.21"] {
+        for entry in std::fs::read_dir(root.join(release)).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            if name.ends_with(".json") && !name.ends_with(".expect.json") {
+                files.push((
+                    format!("{release}/{name}"),
+                    std::fs::read(entry.path()).unwrap(),
+                ));
+            }
+        }
+    }
+    assert!(files.len() >= 22);
+    files
+}
+
+#[test]
+fn what_releases_saved_is_written_back_byte_for_byte() {
+    for (name, text) in saved() {
+        let mut findings = Findings::default();
+        let graph = LegacyGraph::read(&text, &mut findings).expect(&name);
+        assert!(findings.is_empty(), "{name}: {findings:?}");
+        let release = graph.release().expect(&name);
+        assert!(name.starts_with(&format!("{release}/")), "{name}");
+        assert_eq!(graph.write(Some(release)).expect(&name), text, "{name}");
+        tvmspec::object::init();
+        graph.value().expect(&name);
+    }
+}
+
+#[cfg(feature = "suite")]
+#[test]
+fn the_form_of_saved_objects_keeps_to_its_schema() {
+    let schema = include_str!("../spec/schema/legacy_graph.json");
+    let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+    for (name, text) in saved() {
+        let graph = LegacyGraph::read(&text, &mut Findings::default()).unwrap();
+        let form = tvmspec::object::legacy_graph::form::to_json(&graph).unwrap();
+        schema::conforms(&schema, &schema, &form, &name);
+        let back = tvmspec::object::legacy_graph::form::from_json(&form).unwrap();
+        assert_eq!(back, graph, "{name}");
+    }
+}
+
+#[test]
+fn no_prefix_of_a_saved_object_is_one() {
+    for (name, text) in saved() {
+        let step = text.len() / 300 + 1;
+        for end in (0..text.len()).step_by(step) {
+            let broken = LegacyGraph::read(&text[..end], &mut Findings::default()).unwrap_err();
+            assert_eq!(broken.kind(), Kind::Truncated, "{name} to {end}");
+            assert_eq!(broken.offset(), Some(end as u64), "{name} to {end}");
+        }
+    }
+}
+
+/// A graph in which `links` arrays hold each other, the first innermost.
+fn chain(links: usize) -> LegacyGraph {
+    let link = |index: usize| Node {
+        type_key: "Array".into(),
+        data: vec![index],
+        ..Node::default()
+    };
+    LegacyGraph {
+        root: links,
+        nodes: std::iter::once(Node::default())
+            .chain((0..links).map(link))
+            .collect(),
+        ..LegacyGraph::default()
+    }
+}
+
+#[test]
+fn nesting_is_bounded_whichever_way_it_is_met() {
+    tvmspec::object::init();
+    let value = chain(900).value().unwrap();
+    for minor in [8, 21] {
+        let graph = LegacyGraph::of(value.view(), Release::of(minor)).unwrap();
+        assert_eq!(graph.nodes.len(), 901);
+        // Children behind their parents, as a release writes them.
+        let text = graph.write(None).unwrap();
+        let read = LegacyGraph::read(&text, &mut Findings::default()).unwrap();
+        assert_eq!(read, graph);
+    }
+    assert!(chain(100_000).value().is_err());
+    // Every link is met on its own before the one that holds it: nothing is deep on the way, the result would be.
+    let mut flat = chain(100_000);
+    flat.nodes.push(Node {
+        type_key: "Array".into(),
+        data: (1..=100_000).collect(),
+        ..Node::default()
+    });
+    flat.root = 100_001;
+    assert!(flat.value().is_err());
+    let links: Vec<String> = (0..100_000)
+        .map(|index| format!(r#"{{"type":"ffi.Array","data":[{index}]}}"#))
+        .collect();
+    let all: Vec<String> = (1..=100_000).map(|index| index.to_string()).collect();
+    let text = format!(
+        r#"{{"root_index":100001,"nodes":[{{"type":"None"}},{},{{"type":"ffi.Array","data":[{}]}}]}}"#,
+        links.join(","),
+        all.join(",")
+    );
+    assert!(tvmspec::object::graph::decode_text(text.as_bytes()).is_err());
+}
+
+fn texts() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        "[a-z0-9 \"\\\\\r\n\t/é\u{0}]{0,9}".prop_map(String::into_bytes),
+        proptest::collection::vec(any::<u8>(), 0..9),
+    ]
+}
+
+/// A node whose children come before it, which keeps cycles out.
+fn node(index: usize) -> impl Strategy<Value = Node> {
+    let children =
+        || proptest::collection::vec(0..index.max(1), 0..if index == 0 { 1 } else { 24 });
+    let attrs = || proptest::collection::btree_map("[a-zé_]{0,4}", texts(), 0..4);
+    prop_oneof![
+        children().prop_map(|data| Node {
+            type_key: "Array".into(),
+            data,
+            ..Node::default()
+        }),
+        proptest::collection::vec(
+            (texts(), 0..index.max(1)),
+            0..if index == 0 { 1 } else { 5 }
+        )
+        .prop_map(|pairs| {
+            let (keys, data) = pairs.into_iter().unzip();
+            Node {
+                type_key: "StrMap".into(),
+                keys,
+                data,
+                ..Node::default()
+            }
+        }),
+        ("[a-z.\"\n]{0,9}", texts(), texts(), attrs()).prop_map(
+            |(type_key, repr, global_key, attrs)| Node {
+                type_key,
+                repr,
+                global_key,
+                attrs,
+                ..Node::default()
+            }
+        ),
+    ]
+}
+
+fn graphs() -> impl Strategy<Value = LegacyGraph> {
+    let record = proptest::collection::vec(any::<u8>(), 0..9).prop_map(|data| {
+        let dtype = Dtype {
+            code: 1,
+            bits: 8,
+            lanes: 1,
+        };
+        let shape = [data.len() as i64];
+        let mut out = Writer::new();
+        let record = TensorRecord::new(dtype, &shape, data, Sizing::V0_7).unwrap();
+        record.write(&mut out);
+        out.into_bytes()
+    });
+    let tensors = proptest::option::of(proptest::collection::vec(record, 0..3));
+    (1usize..9)
+        .prop_flat_map(|count| ((0..count).map(node).collect::<Vec<_>>(), 0..count))
+        .prop_flat_map(move |(nodes, root)| (Just(nodes), Just(root), tensors.clone()))
+        .prop_map(|(nodes, root, tensors)| LegacyGraph {
+            root,
+            nodes,
+            tensors,
+            attrs: [("tvm_version".to_owned(), b"0.19.0".to_vec())].into(),
+        })
+}
+
+/// Values that 0.21 can save, floats of few digits.
+fn values() -> impl Strategy<Value = Any> {
+    let leaf = prop_oneof![
+        Just(()).prop_map(|()| Any::none()),
+        any::<bool>().prop_map(Any::from),
+        any::<i64>().prop_map(Any::from),
+        (-1000i32..1000).prop_map(|value| Any::from(f64::from(value) / 4.0)),
+        texts().prop_map(|text| Any::from(Str::new(text))),
+        proptest::collection::vec(any::<i64>(), 0..4).prop_map(|shape| Shape::new(&shape).into()),
+    ];
+    leaf.prop_recursive(4, 32, 5, |inner| {
+        let pair = (
+            texts().prop_map(|key| Any::from(Str::new(key))),
+            inner.clone(),
+        );
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..5)
+                .prop_map(|items| Array::new(items).into()),
+            proptest::collection::vec(pair, 0..4)
+                .prop_map(|pairs| Map::from_pairs(pairs).unwrap().into()),
+            proptest::collection::vec((any::<i64>().prop_map(Any::from), inner), 0..3)
+                .prop_map(|pairs| Map::from_pairs(pairs).unwrap().into()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn legacy_graphs_are_read_as_they_were_written(graph in graphs()) {
+        let text = graph.write(None).unwrap();
+        let mut findings = Findings::default();
+        prop_assert_eq!(&LegacyGraph::read(&text, &mut findings).unwrap(), &graph);
+    }
+
+    #[test]
+    fn broken_legacy_graphs_are_told_and_nothing_else(
+        which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte in any::<u8>()
+    ) {
+        let files = saved();
+        let mut text = which.get(&files).1.clone();
+        let at = at.index(text.len());
+        text[at] = byte;
+        match LegacyGraph::read(&text, &mut Findings::default()) {
+            Ok(graph) => { let _ = graph.value(); }
+            Err(broken) => prop_assert!(broken.offset().unwrap() <= text.len() as u64, "{:?}", broken),
+        }
+    }
+
+    #[test]
+    fn values_go_through_a_graph_of_0_19_and_0_21(value in values()) {
+        tvmspec::object::init();
+        for minor in [19, 21] {
+            let graph = LegacyGraph::of(value.view(), Release::of(minor)).unwrap();
+            let text = graph.write(Some(Release::of(minor))).unwrap();
+            let read = LegacyGraph::read(&text, &mut Findings::default()).unwrap();
+            prop_assert_eq!(&read, &graph);
+            let back = read.value().unwrap();
+            prop_assert!(tvmspec::object::structural::equal(value.view(), back.view(), false, false).unwrap());
+        }
+    }
 }

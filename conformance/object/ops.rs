@@ -5,16 +5,70 @@ use crate::conformance::op::{Answer, Op, Refusal};
 use crate::function::{Error, take_broken};
 use crate::object::form::{from_json, to_json};
 use crate::object::hash::{any_equal, any_hash};
+use crate::object::legacy_graph::{LegacyGraph, RELEASES as LEGACY, form as legacy_form};
 use crate::object::{
     Array, Dict, List, Map, MapShape, Tensor, construct, graph, json as text, recursive, repr,
     structural,
 };
+use crate::release::Release;
 use crate::rule::Findings;
 use crate::value::{Any, AnyView, DLDataType};
 use serde_json::{Value, json};
 
 /// What a case of this chapter can ask.
 pub const OPS: &[Op] = &[
+    Op {
+        name: "object.decode",
+        help: "data: the JSON graph of 0.2 to 0.21 as its nodes, whatever their types",
+        run: |args| {
+            let data = crate::conformance::op::data(args)?;
+            let mut findings = Findings::default();
+            let graph = LegacyGraph::read(&data, &mut findings)?;
+            Ok(Answer::new(legacy_form::to_json(&graph)?, findings))
+        },
+    },
+    Op {
+        name: "object.encode",
+        help: "value, release (optional: refuse what it does not know): the text of the nodes",
+        run: |args| {
+            let graph = legacy_form::from_json(value_of(args)?).map_err(|wrong| match wrong {
+                legacy_form::Wrong::Form(what) => Refusal::Unsupported(what),
+                legacy_form::Wrong::Broken(broken) => Refusal::Rejected(broken),
+            })?;
+            let text = graph.write(release(args)?)?;
+            Ok(Answer::new(
+                crate::conformance::op::base64(&text),
+                Findings::default(),
+            ))
+        },
+    },
+    Op {
+        name: "object.from_legacy_graph",
+        help: "value: the value of the JSON graph of 0.2 to 0.21",
+        run: |args| {
+            crate::object::init();
+            let source = value_of(args)?;
+            let source = source
+                .as_str()
+                .map_or_else(|| source.to_string(), str::to_owned);
+            let mut findings = Findings::default();
+            let graph = LegacyGraph::read(source.as_bytes(), &mut findings)?;
+            drop(take_broken());
+            finish(graph.value().map(|value| to_json(value.view())))
+        },
+    },
+    Op {
+        name: "object.to_legacy_graph",
+        help: "value, release: the JSON graph of 0.2 to 0.21 as that release writes it, as text",
+        run: |args| {
+            let release = release(args)?.unwrap_or(LEGACY.until);
+            one(args, |value| {
+                let graph = LegacyGraph::of(value, release)?;
+                let text = graph.write(Some(release))?;
+                Ok(String::from_utf8_lossy(&text).into())
+            })
+        },
+    },
     Op {
         name: "object.hash",
         help: "value: the hash that maps use, in hexadecimal",
@@ -132,6 +186,12 @@ pub const OPS: &[Op] = &[
         },
     },
 ];
+
+fn release(args: &Value) -> Result<Option<Release>, Refusal> {
+    let text = args.get("release").and_then(Value::as_str);
+    let release = text.map(str::parse).transpose();
+    release.map_err(Refusal::Unsupported)
+}
 
 fn value_of(args: &Value) -> Result<&Value, Refusal> {
     args.get("value")

@@ -1,12 +1,16 @@
-//! Any text as a JSON graph: no panic, no endless nesting, and what is read writes a graph that reads and writes the same.
+//! Any text as a JSON graph of either era: no panic, no endless nesting, and what is read writes a graph that reads and writes
+//! the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use tvmspec::object::legacy_graph::LegacyGraph;
 use tvmspec::object::{self, graph};
+use tvmspec::rule::Findings;
 use tvmspec::value::AnyView;
 
 fuzz_target!(|data: &[u8]| {
     object::init();
+    legacy(data);
     let Ok(value) = graph::decode_text(data) else { return };
     let Ok(text) = graph::encode_text(value.view(), AnyView::none()) else { return };
     // Some texts say more than their value: `handle6` is a handle, bytes that are not UTF-8 are replaced. Once written, no more.
@@ -14,3 +18,18 @@ fuzz_target!(|data: &[u8]| {
     let twice = graph::encode_text(again.view(), AnyView::none()).expect("what was read can be written");
     assert_eq!(text, twice);
 });
+
+fn legacy(data: &[u8]) {
+    let Ok(graph) = LegacyGraph::read(data, &mut Findings::default()) else { return };
+    // Names that only an escape can spell are read and not written.
+    if let Ok(text) = graph.write(None) {
+        let again = LegacyGraph::read(&text, &mut Findings::default()).expect("what was written can be read");
+        assert_eq!(graph, again);
+        assert_eq!(again.write(None).expect("what was read can be written"), text);
+    }
+    let Ok(value) = graph.value() else { return };
+    let Ok(graph) = LegacyGraph::of(value.view(), tvmspec::object::legacy_graph::RELEASES.until) else { return };
+    let text = graph.write(None).expect("a value has names that can be written");
+    let again = LegacyGraph::read(&text, &mut Findings::default()).expect("what was written can be read");
+    assert_eq!(graph, again);
+}

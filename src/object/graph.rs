@@ -207,8 +207,10 @@ pub fn decode(graph: AnyView<'_>) -> Result {
     let mut decoder = Decoder {
         done: vec![None; nodes.len()],
         open: vec![false; nodes.len()],
+        height: vec![0; nodes.len()],
         nodes,
         depth: 0,
+        below: 0,
     };
     decoder.node(cast(root.view())?)
 }
@@ -226,6 +228,10 @@ struct Decoder {
     done: Vec<Option<Any>>,
     open: Vec<bool>,
     depth: usize,
+    /// How many objects nest in each that is done. Not what `depth` bounds: children may be done before their parents.
+    height: Vec<usize>,
+    /// The largest height among the children met so far of the node on the way.
+    below: usize,
 }
 
 impl Decoder {
@@ -242,6 +248,7 @@ impl Decoder {
                 .into());
         };
         if let Some(done) = &self.done[slot] {
+            self.below = self.below.max(self.height[slot]);
             return Ok(done.clone());
         }
         if self.open[slot] || self.depth >= MAX_DEPTH {
@@ -254,8 +261,18 @@ impl Decoder {
         }
         self.open[slot] = true;
         self.depth += 1;
+        let beside = std::mem::take(&mut self.below);
         let node = self.nodes[slot].clone();
         let value = self.decode(node.view())?;
+        // Objects are dropped by recursion.
+        let height = self.below + 1;
+        if height > MAX_DEPTH {
+            return Err(refuse(
+                "Invalid JSON Object Graph: the object nests too deeply",
+            ));
+        }
+        self.height[slot] = height;
+        self.below = beside.max(height);
         self.depth -= 1;
         self.open[slot] = false;
         self.done[slot] = Some(value.clone());

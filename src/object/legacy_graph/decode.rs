@@ -1,0 +1,283 @@
+//! A legacy graph as a value: real objects of every type that this process knows (OBJ-33).
+
+use super::super::record::{can_create, create, set_default, set_field};
+use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, Shape, Tensor};
+use super::{Container, LegacyGraph, Node};
+use crate::function::{Error, Result};
+use crate::rule::{Findings, Kind};
+use crate::tensor::{Sizing, TensorRecord};
+use crate::value::types::{self, FieldInfo, TypeInfo};
+use crate::value::{Any, Bytes, DLDataType, DLDevice, Str, dtype_from_text, index};
+use crate::wire::Cursor;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+
+/// How deep objects may nest.
+const MAX_DEPTH: usize = 1_000;
+
+impl LegacyGraph {
+    /// The value of the root. Containers, strings, shapes, tensors and boxed numbers become what they are; types that
+    /// describe themselves to reflection become their objects. A node of any other type becomes a map of `type_key` and,
+    /// where it has them, `repr` and `attrs`, the attributes still text: what they mean, only their type knows.
+    ///
+    /// A graph that was not read by [`LegacyGraph::read`] may break OBJ-23, OBJ-24 and OBJ-27 here.
+    pub fn value(&self) -> Result {
+        let mut decoder = Decoder {
+            graph: self,
+            done: vec![None; self.nodes.len()],
+            open: vec![false; self.nodes.len()],
+            depth: 0,
+            height: vec![0; self.nodes.len()],
+            below: 0,
+        };
+        decoder.node(self.root)
+    }
+}
+
+struct Decoder<'a> {
+    graph: &'a LegacyGraph,
+    done: Vec<Option<Any>>,
+    open: Vec<bool>,
+    depth: usize,
+    /// How many objects nest in each that is done. Not what `depth` bounds: children may be done before their parents.
+    height: Vec<usize>,
+    /// The largest height among the children met so far of the node on the way.
+    below: usize,
+}
+
+fn wrong(node: &Node, what: impl AsRef<str>) -> Error {
+    let message = format!("a `{}` {}", node.type_key, what.as_ref());
+    OBJ_33.refused(Kind::Malformed, message).into()
+}
+
+impl Decoder<'_> {
+    fn node(&mut self, at: usize) -> Result {
+        let graph = self.graph;
+        let Some(node) = graph.nodes.get(at) else {
+            let message = format!("node {at} of {}", graph.nodes.len());
+            return Err(OBJ_23.refused(Kind::Malformed, message).into());
+        };
+        if let Some(done) = &self.done[at] {
+            self.below = self.below.max(self.height[at]);
+            return Ok(done.clone());
+        }
+        if self.open[at] {
+            let message = format!("node {at} contains itself");
+            return Err(OBJ_27.refused(Kind::Cycle, message).into());
+        }
+        let too_deep = || {
+            let message = format!("objects nest deeper than {MAX_DEPTH}");
+            OBJ_33.refused(Kind::Limit, message)
+        };
+        if self.depth >= MAX_DEPTH {
+            return Err(too_deep().into());
+        }
+        self.open[at] = true;
+        self.depth += 1;
+        let beside = std::mem::take(&mut self.below);
+        let value = self.decode(node)?;
+        // Objects are dropped by recursion.
+        let height = self.below + 1;
+        if height > MAX_DEPTH {
+            return Err(too_deep().into());
+        }
+        self.height[at] = height;
+        self.below = beside.max(height);
+        self.depth -= 1;
+        self.open[at] = false;
+        self.done[at] = Some(value.clone());
+        Ok(value)
+    }
+
+    /// Short, as what it calls by recursion is: a thread may have little stack.
+    fn decode(&mut self, node: &Node) -> Result {
+        match node.container() {
+            Some(Container::Array) => Ok(Array::new(self.children(node)?).into()),
+            Some(_) => {
+                let children = self.children(node)?;
+                map(node, children)
+            }
+            None => match described(&node.type_key) {
+                Some(info) => self.object(node, info),
+                None => plain(node),
+            },
+        }
+    }
+
+    fn children(&mut self, node: &Node) -> Result<Vec<Any>> {
+        let mut children = Vec::with_capacity(node.data.len());
+        for child in &node.data {
+            children.push(self.node(*child)?);
+        }
+        Ok(children)
+    }
+
+    fn object(&mut self, node: &Node, info: &'static TypeInfo) -> Result {
+        let object = create(info)?;
+        for field in info.all_fields() {
+            if !node.attrs.contains_key(field.name()) && set_default(&object, field)? {
+                continue;
+            }
+            let value = self.field(node, field)?;
+            set_field(&object, field, value.view())?;
+        }
+        Ok(object.into())
+    }
+
+    fn field(&mut self, node: &Node, field: &FieldInfo) -> Result {
+        let text = attribute(node, field.name())?;
+        if text == "null" {
+            return Ok(Any::none());
+        }
+        Ok(match field.static_type_index {
+            index::NONE => Any::none(),
+            index::BOOL => (parse::<i64>(node, text)? != 0).into(),
+            index::INT => parse::<i64>(node, text)?.into(),
+            index::FLOAT => parse::<f64>(node, text)?.into(),
+            index::DATA_TYPE => dtype_from_text(text)?.into(),
+            index::TENSOR if self.tensors_apart() => {
+                let at = parse(node, text)?;
+                let record = self.graph.tensor(at).ok_or_else(|| {
+                    wrong(node, format!("refers to tensor {at}, which is not there"))
+                })??;
+                tensor(&record)?.into()
+            }
+            _ => self.node(parse(node, text)?)?,
+        })
+    }
+
+    /// Up to 0.20 a field that is a tensor refers to `b64ndarrays`; 0.21 makes it a node.
+    fn tensors_apart(&self) -> bool {
+        match self.graph.release() {
+            Some(release) => release.minor() <= 20,
+            None => self
+                .graph
+                .tensors
+                .as_ref()
+                .is_some_and(|list| !list.is_empty()),
+        }
+    }
+}
+
+fn attribute<'n>(node: &'n Node, name: &str) -> Result<&'n str> {
+    let text = node.attrs.get(name);
+    let text = text.ok_or_else(|| {
+        let message = format!("a `{}` has no attribute `{name}`", node.type_key);
+        Error::from(OBJ_33.refused(Kind::Missing, message))
+    })?;
+    std::str::from_utf8(text).map_err(|_| wrong(node, format!("has bytes under `{name}`")))
+}
+
+fn parse<T: std::str::FromStr>(node: &Node, text: &str) -> Result<T> {
+    text.parse()
+        .map_err(|_| wrong(node, format!("has `{text}` where a number is expected")))
+}
+
+/// What is known of a node whose type nobody knows.
+fn record(node: &Node) -> Result {
+    let mut map = Map::new();
+    map.set("type_key", node.type_key.as_str())?;
+    if !node.repr.is_empty() {
+        map.set("repr", Str::new(&node.repr))?;
+    }
+    if !node.global_key.is_empty() {
+        map.set("global_key", Str::new(&node.global_key))?;
+    }
+    if !node.attrs.is_empty() {
+        let mut attrs = Map::new();
+        for (name, text) in &node.attrs {
+            attrs.set(name.as_str(), Str::new(text))?;
+        }
+        map.set("attrs", attrs)?;
+    }
+    Ok(map.into())
+}
+
+fn decode_base64(node: &Node) -> Result<Vec<u8>> {
+    let bytes = BASE64_STANDARD.decode(&node.repr);
+    bytes.map_err(|_| wrong(node, "is represented by base64"))
+}
+
+/// Base64 of a count, u64, and that many i64.
+fn shape(node: &Node) -> Result<Shape> {
+    let bytes = decode_base64(node)?;
+    let mut words = bytes
+        .chunks(8)
+        .map(|word| word.try_into().map(i64::from_le_bytes));
+    let count = words.next().and_then(std::result::Result::ok);
+    let extents: std::result::Result<Vec<i64>, _> = words.collect();
+    match extents {
+        Ok(extents) if count == i64::try_from(extents.len()).ok() => Ok(Shape::new(&extents)),
+        _ => Err(wrong(node, "does not hold as many extents as it counts")),
+    }
+}
+
+fn tensor(record: &TensorRecord<'_>) -> Result<Tensor> {
+    let dtype = record.dtype();
+    let tensor = Tensor::empty(
+        record.shape(),
+        DLDataType {
+            code: dtype.code,
+            bits: dtype.bits,
+            lanes: dtype.lanes,
+        },
+    )?;
+    tensor.fill(record.data())?;
+    Ok(tensor)
+}
+
+/// A type that tells reflection how it is made.
+fn described(key: &str) -> Option<&'static TypeInfo> {
+    let info = types::index_of(key).and_then(types::info)?;
+    (info.type_index > index::OBJECT && can_create(info)).then_some(info)
+}
+
+fn map(node: &Node, children: Vec<Any>) -> Result {
+    let mut map = Map::new();
+    if node.keys.is_empty() {
+        let mut items = children.into_iter();
+        while let (Some(key), Some(value)) = (items.next(), items.next()) {
+            map.set(key, value)?;
+        }
+    } else {
+        for (key, value) in node.keys.iter().zip(children) {
+            map.set(Str::new(key), value)?;
+        }
+    }
+    Ok(map.into())
+}
+
+/// A node that refers to no other.
+fn plain(node: &Node) -> Result {
+    let text =
+        || std::str::from_utf8(&node.repr).map_err(|_| wrong(node, "is represented by text"));
+    let attr = |name: &str| attribute(node, name);
+    Ok(match node.type_key.as_str() {
+        "" | "None" => Any::none(),
+        "runtime.String" | "ffi.String" => Str::new(&node.repr).into(),
+        "ffi.Bytes" => Bytes::new(&node.repr).into(),
+        "runtime.BoxInt" => parse::<i64>(node, text()?)?.into(),
+        "runtime.BoxFloat" => parse::<f64>(node, text()?)?.into(),
+        "runtime.BoxBool" => match text()? {
+            "true" => true.into(),
+            "false" => false.into(),
+            other => return Err(wrong(node, format!("is `{other}`"))),
+        },
+        "int" => parse::<i64>(node, attr("v_int64")?)?.into(),
+        "bool" => (parse::<i64>(node, attr("v_int64")?)? != 0).into(),
+        "float" => parse::<f64>(node, attr("v_float64")?)?.into(),
+        "DataType" => dtype_from_text(attr("v_type")?)?.into(),
+        "Device" => DLDevice {
+            device_type: parse(node, attr("v_device_type")?)?,
+            device_id: parse(node, attr("v_device_id")?)?,
+        }
+        .into(),
+        "runtime.ShapeTuple" | "ffi.Shape" => shape(node)?.into(),
+        "runtime.NDArray" | "ffi.NDArray" => {
+            let bytes = decode_base64(node)?;
+            let mut cursor = Cursor::new(&bytes);
+            let record = TensorRecord::read(&mut cursor, Sizing::V0_7, &mut Findings::default())?;
+            tensor(&record)?.into()
+        }
+        _ => record(node)?,
+    })
+}

@@ -1,0 +1,328 @@
+//! Reading a legacy graph (OBJ-21 to OBJ-30).
+
+use super::super::{
+    OBJ_21, OBJ_22, OBJ_23, OBJ_24, OBJ_25, OBJ_26, OBJ_27, OBJ_28, OBJ_29, OBJ_30,
+};
+use super::text::Reader;
+use super::{Container, LegacyGraph, Node};
+use crate::rule::{Findings, Kind, Strictness, Violation};
+use crate::tensor::TensorRecord;
+use crate::wire::Cursor;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use std::collections::BTreeMap;
+
+impl LegacyGraph {
+    /// Reads a graph and holds it to every rule that does not depend on the types of its nodes.
+    ///
+    /// Which text is a reference only a type knows: attributes are not followed.
+    pub fn read(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
+        let mut reader = Reader::new(text);
+        let start = reader.here();
+        let (mut root, mut nodes, mut tensors, mut attrs) = (None, None, None, None);
+        reader.object("a graph", |reader, key, at| {
+            let value_at = reader.here();
+            let again = match key {
+                b"root" => {
+                    let value = reader.number("root")?;
+                    root.replace((value, value_at)).is_some()
+                }
+                b"nodes" => {
+                    let value = read_nodes(reader, findings)?;
+                    nodes.replace((value, value_at)).is_some()
+                }
+                b"b64ndarrays" => {
+                    let value = reader.array("b64ndarrays", |reader| {
+                        let at = reader.here();
+                        Ok((reader.string("a tensor")?, at))
+                    })?;
+                    tensors.replace(value).is_some()
+                }
+                b"attrs" => attrs.replace(read_attrs(reader, findings)?).is_some(),
+                other => return Err(unknown("a graph", other, at)),
+            };
+            once(findings, again, "the graph", key, at)
+        })?;
+        let missing = |what: &str| {
+            let message = format!("the graph has no `{what}`");
+            OBJ_22.broken(Kind::Missing, start, message)
+        };
+        let (root, root_at) = root.ok_or_else(|| missing("root"))?;
+        let (nodes, nodes_at) = nodes.ok_or_else(|| missing("nodes"))?;
+        let rest_at = reader.here();
+        if !reader.rest().is_empty() {
+            let message = "bytes follow the graph";
+            findings.note(OBJ_29, Kind::Trailing, rest_at, message)?;
+        }
+        let count = nodes.len();
+        OBJ_23.require(root.is_some_and(|root| root < count), root_at, || {
+            let root = root.map_or("more than a word".to_owned(), |root| root.to_string());
+            format!("the root is node {root}, there are {count}")
+        })?;
+        if nodes
+            .first()
+            .is_some_and(|(node, _)| !node.type_key.is_empty())
+        {
+            findings.note(
+                OBJ_30,
+                Kind::Malformed,
+                nodes_at,
+                "node 0 is not the null node",
+            )?;
+        }
+        check_cycles(&nodes)?;
+        let mut graph = LegacyGraph {
+            root: root.unwrap_or_default(),
+            nodes: nodes.into_iter().map(|(node, _)| node).collect(),
+            tensors: None,
+            attrs: attrs.unwrap_or_default(),
+        };
+        // How a tensor is counted is only known when the release is.
+        graph.tensors = tensors
+            .map(|list| {
+                let read = |(text, at): (Vec<u8>, u64)| graph.read_tensor(&text, at, findings);
+                list.into_iter().map(read).collect()
+            })
+            .transpose()?;
+        Ok(graph)
+    }
+
+    /// The bytes of the record in `text`, whose string starts at `at`.
+    fn read_tensor(
+        &self,
+        text: &[u8],
+        at: u64,
+        findings: &mut Findings,
+    ) -> Result<Vec<u8>, Violation> {
+        let bytes = BASE64_STANDARD.decode(text).map_err(|error| {
+            OBJ_26.broken(
+                Kind::Malformed,
+                at,
+                format!("a tensor is not base64: {error}"),
+            )
+        })?;
+        // Byte n of the record is in the letters from n / 3 * 4 on, behind the quote.
+        let place = |offset: u64| {
+            let letters = (offset / 3).saturating_mul(4);
+            at.saturating_add(1).saturating_add(letters)
+        };
+        let mut inner = Findings::new(Strictness::Lenient);
+        let mut cursor = Cursor::new(&bytes);
+        TensorRecord::read(&mut cursor, self.sizing(), &mut inner)
+            .and_then(|_| cursor.finish("the tensor", &mut inner))
+            .map_err(|broken| {
+                let offset = broken.offset().unwrap_or(0);
+                let field = format!("b64ndarrays.{}", broken.field());
+                let base = place(offset).saturating_sub(offset);
+                broken.shifted(base).in_field(field)
+            })?;
+        for finding in inner {
+            let at = place(finding.offset);
+            findings.note(finding.rule, Kind::Malformed, at, finding.message)?;
+        }
+        Ok(bytes)
+    }
+}
+
+/// A node and where it and its `data` are.
+type Placed = (Node, u64);
+
+fn read_nodes(reader: &mut Reader<'_>, findings: &mut Findings) -> Result<Vec<Placed>, Violation> {
+    let mut index = 0usize;
+    // Indices may point forward: they are held to the number of nodes when that is known.
+    let mut largest: Option<(Option<usize>, u64)> = None;
+    let nodes = reader.array("nodes", |reader| {
+        let at = reader.here();
+        let mut beyond = |value: Option<usize>, at: u64| {
+            let word = |value: Option<usize>| value.map_or(u128::MAX, |value| value as u128);
+            if largest.is_none_or(|(known, _)| word(value) > word(known)) {
+                largest = Some((value, at));
+            }
+        };
+        let node = read_node(reader, findings, at, &mut beyond)
+            .map_err(|broken| broken.in_field(format!("nodes[{index}]")))?;
+        index = index.saturating_add(1);
+        Ok((node, at))
+    })?;
+    if let Some((value, at)) = largest {
+        OBJ_23.require(value.is_some_and(|value| value < nodes.len()), at, || {
+            let value = value.map_or("more than a word".to_owned(), |value| value.to_string());
+            format!("`data` names node {value}, there are {}", nodes.len())
+        })?;
+    }
+    Ok(nodes)
+}
+
+fn read_node(
+    reader: &mut Reader<'_>,
+    findings: &mut Findings,
+    start: u64,
+    index: &mut dyn FnMut(Option<usize>, u64),
+) -> Result<Node, Violation> {
+    let mut node = Node::default();
+    let (mut text, mut bytes) = (Vec::new(), Vec::new());
+    let mut seen: Vec<Vec<u8>> = Vec::new();
+    reader.object("a node", |reader, key, at| {
+        let value_at = reader.here();
+        match key {
+            b"type_key" => {
+                let name = reader.string("type_key")?;
+                node.type_key = utf8(name, "a type key", value_at)?;
+            }
+            b"global_key" => node.global_key = reader.string("global_key")?,
+            b"repr_str" => text = reader.string("repr_str")?,
+            b"repr_b64" => bytes = read_bytes(reader, findings)?,
+            b"attrs" => node.attrs = read_attrs(reader, findings)?,
+            b"keys" => node.keys = reader.array("keys", |reader| reader.string("a key"))?,
+            b"data" => {
+                node.data = reader.array("data", |reader| {
+                    let at = reader.here();
+                    let value = reader.number("data")?;
+                    index(value, at);
+                    Ok(value.unwrap_or(usize::MAX))
+                })?;
+            }
+            other => return Err(unknown("a node", other, at)),
+        }
+        let again = seen.iter().any(|seen| seen == key);
+        if !again {
+            seen.push(key.to_vec());
+        }
+        once(findings, again, "the node", key, at)
+    })?;
+    OBJ_25.require_as(
+        Kind::Duplicate,
+        text.is_empty() || bytes.is_empty(),
+        start,
+        || "a node has both `repr_str` and `repr_b64`".to_owned(),
+    )?;
+    node.repr = if text.is_empty() { bytes } else { text };
+    check_container(&node, start)?;
+    Ok(node)
+}
+
+/// OBJ-25: base64 of the length, u64, and that many bytes. Nothing stays nothing.
+fn read_bytes(reader: &mut Reader<'_>, findings: &mut Findings) -> Result<Vec<u8>, Violation> {
+    let at = reader.here();
+    let text = reader.string("repr_b64")?;
+    if text.is_empty() {
+        return Ok(text);
+    }
+    let all = BASE64_STANDARD.decode(&text).map_err(|error| {
+        OBJ_25.broken(
+            Kind::Malformed,
+            at,
+            format!("`repr_b64` is not base64: {error}"),
+        )
+    })?;
+    let mut cursor = Cursor::new(&all);
+    // A violation counts from the string: letters are no bytes.
+    let outside = |broken: Violation| OBJ_25.broken(broken.kind(), at, broken.message());
+    let length = cursor.u64("length", OBJ_25).map_err(outside)?;
+    let bytes = cursor
+        .take(length, "bytes", OBJ_25)
+        .map_err(outside)?
+        .to_vec();
+    if !cursor.is_at_end() {
+        let message = format!(
+            "{} bytes follow those that `repr_b64` counts",
+            cursor.remaining()
+        );
+        findings.note(OBJ_29, Kind::Trailing, at, message)?;
+    }
+    Ok(bytes)
+}
+
+fn read_attrs(
+    reader: &mut Reader<'_>,
+    findings: &mut Findings,
+) -> Result<BTreeMap<String, Vec<u8>>, Violation> {
+    let mut attrs = BTreeMap::new();
+    reader.object("attrs", |reader, key, at| {
+        let name = utf8(key.to_vec(), "the name of an attribute", at)?;
+        let value = reader.string("an attribute")?;
+        let again = attrs.insert(name, value).is_some();
+        once(findings, again, "attrs", key, at)
+    })?;
+    Ok(attrs)
+}
+
+/// OBJ-24: a map has as many keys as values, or, without keys, pairs.
+fn check_container(node: &Node, at: u64) -> Result<(), Violation> {
+    let (keys, values) = (node.keys.len(), node.data.len());
+    let kept = match node.container() {
+        None | Some(Container::Array) => true,
+        Some(Container::Map) if keys == 0 => values.is_multiple_of(2),
+        Some(Container::Map | Container::StrMap) => keys == values,
+    };
+    OBJ_24.require(kept, at, || match keys {
+        0 if node.container() == Some(Container::Map) => {
+            format!("a map without `keys` holds keys and values in turn, but {values} indices")
+        }
+        _ => format!("a map has {keys} keys and {values} values"),
+    })
+}
+
+/// OBJ-27, along `data`: takes away nodes that nothing refers to until none is left.
+fn check_cycles(nodes: &[Placed]) -> Result<(), Violation> {
+    let mut referrers = vec![0usize; nodes.len()];
+    for (node, _) in nodes {
+        for child in &node.data {
+            if let Some(count) = referrers.get_mut(*child) {
+                *count = count.saturating_add(1);
+            }
+        }
+    }
+    let free = referrers
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count == 0);
+    let mut ready: Vec<usize> = free.map(|(index, _)| index).collect();
+    while let Some(index) = ready.pop() {
+        for child in nodes
+            .get(index)
+            .into_iter()
+            .flat_map(|(node, _)| &node.data)
+        {
+            let Some(count) = referrers.get_mut(*child) else {
+                continue;
+            };
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                ready.push(*child);
+            }
+        }
+    }
+    let left = referrers.iter().position(|count| *count != 0);
+    let at = left
+        .and_then(|index| nodes.get(index))
+        .map_or(0, |(_, at)| *at);
+    OBJ_27.require_as(Kind::Cycle, left.is_none(), at, || {
+        format!("node {} contains itself", left.unwrap_or_default())
+    })
+}
+
+fn utf8(bytes: Vec<u8>, what: &str, at: u64) -> Result<String, Violation> {
+    String::from_utf8(bytes).map_err(|_| {
+        let message = format!("{what} is not UTF-8");
+        OBJ_21.broken(Kind::Malformed, at, message)
+    })
+}
+
+fn unknown(what: &str, key: &[u8], at: u64) -> Violation {
+    let message = format!("{what} has no member `{}`", key.escape_ascii());
+    OBJ_22.broken(Kind::Unsupported, at, message)
+}
+
+/// OBJ-28.
+fn once(
+    findings: &mut Findings,
+    again: bool,
+    what: &str,
+    key: &[u8],
+    at: u64,
+) -> Result<(), Violation> {
+    findings.expect(OBJ_28, Kind::Duplicate, !again, at, || {
+        let key = key.escape_ascii();
+        format!("a second `{key}` in {what}; the last one counts")
+    })
+}
