@@ -184,6 +184,9 @@ fn inspect_keeps_to_its_schema() {
         "blob/relay-vm.bin",
         "blob/unknown-kind-0.8.bin",
         "tensor/all_dtypes-0.8.params",
+        "object/0.8/irmodule-relay.json",
+        "object/array-beyond.json",
+        "object/map.json",
     ];
     for file in files {
         let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use tvmspec::blob::container::{self, Form, Part};
 use tvmspec::blob::{Blob, Partial, detect};
 use tvmspec::graph::{Graph, Plan};
+use tvmspec::object::legacy_graph::LegacyGraph;
 use tvmspec::payload::{self, relay_vm};
 use tvmspec::release::{Layout, Releases};
 use tvmspec::rule::{Finding, Findings, Violation};
@@ -130,16 +131,20 @@ pub(crate) fn units<'a>(
     units
 }
 
-/// Graph JSON, held to the rules of its own chapter; `None` for any other form. Offsets are those of JSON values.
+/// The JSON of models and of objects, held to the rules of its own chapter; `None` for any other form. Offsets are those of
+/// JSON values.
 pub(crate) fn graph(input: &Input, form: Form) -> Option<Reading> {
-    if form != Form::GraphJson {
-        return None;
-    }
-    let text = std::str::from_utf8(input.bytes()).ok()?;
     let mut findings = Findings::default();
-    let broken = Graph::read(text, &mut findings)
-        .and_then(|graph| Plan::of(&graph))
-        .err();
+    let broken = match form {
+        Form::GraphJson => {
+            let text = std::str::from_utf8(input.bytes()).ok()?;
+            Graph::read(text, &mut findings)
+                .and_then(|graph| Plan::of(&graph))
+                .err()
+        }
+        Form::ObjectJson => LegacyGraph::read(input.bytes(), &mut findings).err(),
+        _ => return None,
+    };
     Some(Reading {
         spans: Vec::new(),
         findings: findings.into_iter().collect(),
@@ -382,7 +387,7 @@ pub(crate) fn form_title(name: &str) -> &str {
         "params" => "parameter file",
         "tensor" => "tensor file",
         "graph-json" => "graph JSON",
-        "object-json" => "object JSON of 0.20 and before",
+        "object-json" => "object JSON of 0.21 and before",
         "ffi-json" => "object JSON of tvm-ffi",
         "relax-vm" => "Relax VM executable",
         "relay-vm" => "Relay VM code",

@@ -43,9 +43,9 @@ pub enum Form {
     Tensor,
     /// Graph JSON of the graph executor.
     GraphJson,
-    /// JSON graph of objects as `save_json` wrote it up to 0.20.
+    /// JSON graph of objects as `save_json` wrote it up to 0.21.
     ObjectJson,
-    /// JSON graph of objects as tvm-ffi writes it.
+    /// JSON graph of objects as tvm-ffi writes it, from 0.22 on.
     FfiJson,
     /// Relax VM executable: `.vmexec` and the files of 0.16 to 0.21.
     RelaxVm,

@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use tvmspec::blob::container::{File, Form, Part, Role};
 use tvmspec::blob::{LIBRARY, Partial};
+use tvmspec::object::legacy_graph::{self, LegacyGraph};
 use tvmspec::payload::{self, Payload};
 use tvmspec::release::{Layout, Release, Releases};
 use tvmspec::rule::Findings;
@@ -230,27 +231,18 @@ fn other(input: &Input, file: &File<'_>) -> Result<Account, Error> {
             ],
         ),
         Form::ObjectJson => (
-            "Objects as `save_json` wrote them up to 0.20.",
-            vec![
-                (
-                    Releases::between(2, 20),
-                    Load::whole("by `load_json`, as far as the node types of its release go"),
-                ),
-                (
-                    Releases::from(21),
-                    Load::fails("tvm-ffi reads another form"),
-                ),
-            ],
+            "Objects as `save_json` wrote them up to 0.21. Each release reads the members and containers of its time.",
+            legacy_objects(input.bytes()),
         ),
         Form::FfiJson => (
             "Objects as tvm-ffi writes them.",
             vec![
                 (
-                    Releases::between(2, 20),
+                    Releases::between(2, 21),
                     Load::fails("it expects the older form"),
                 ),
                 (
-                    Releases::from(21),
+                    Releases::from(22),
                     Load::whole("by `load_json`, as far as the types of its release go"),
                 ),
             ],
@@ -266,6 +258,23 @@ fn other(input: &Input, file: &File<'_>) -> Result<Account, Error> {
         loads,
         needs: Vec::new(),
         remarks: vec![remark.into()],
+    })
+}
+
+fn legacy_objects(text: &[u8]) -> Vec<(Releases, Load)> {
+    let graph = match LegacyGraph::read(text, &mut Findings::default()) {
+        Ok(graph) => graph,
+        Err(broken) => return vec![(legacy_graph::RELEASES, Load::fails(broken.to_string()))],
+    };
+    let known = graph.releases();
+    loads(None, |release| {
+        if !legacy_graph::RELEASES.contains(release) {
+            Load::fails("tvm-ffi reads another form")
+        } else if known.is_some_and(|known| known.contains(release)) {
+            Load::whole("by `load_json`, as far as the node types of its release go")
+        } else {
+            Load::fails("it does not know a member or a container of this graph")
+        }
     })
 }
 

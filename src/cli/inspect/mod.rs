@@ -5,6 +5,7 @@
 
 mod graph;
 mod html;
+mod objects;
 mod payload;
 mod report;
 mod text;
@@ -19,7 +20,7 @@ use tvmspec::release::Layout;
 /// Shows everything before a broken rule, then the rule. Exit code 1 if a rule is broken.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Shared object, object file, archive, tar, library binary, parameter file, executable or graph; - for stdin
+    /// Shared object, object file, archive, tar, library binary, parameter file, executable, graph or saved objects; - for stdin
     file: PathBuf,
     /// Print JSON, of the form in spec/schema/inspect.json
     #[arg(long, conflicts_with = "html")]

@@ -1,7 +1,7 @@
 //! Everything that is known of a file, as one JSON value.
 
-use super::graph;
 use super::payload;
+use super::{graph, objects};
 use crate::cli::diagnostic::Place;
 use crate::cli::input::Input;
 use crate::cli::subject::{Format, Unit};
@@ -59,6 +59,9 @@ pub(super) fn report(input: &Input, layout: Option<Layout>) -> Result<(Value, St
     if file.form == Form::GraphJson {
         let summary = graph::summary(input.bytes());
         top.insert("graph".into(), summary.unwrap_or(Value::Null));
+    }
+    if let Some(summary) = objects::summary(input.bytes(), file.form) {
+        top.insert("objects".into(), summary);
     }
     if let Some(reading) = subject::graph(input, file.form) {
         let findings: Vec<Value> = reading.findings.iter().map(finding).collect();

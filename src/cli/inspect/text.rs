@@ -25,6 +25,7 @@ pub(super) fn render(report: &Value) -> String {
         details(&mut out, &report["module"]);
     }
     graph(&mut out, &report["graph"]);
+    objects(&mut out, &report["objects"]);
     findings(&mut out, report);
     out
 }
@@ -288,6 +289,41 @@ fn params(out: &mut String, title: &str, tensors: &Value) {
         .collect();
     if !rows.is_empty() {
         out.push_str(&table(&["name", "dtype", "shape", "data"], rows));
+    }
+}
+
+fn objects(out: &mut String, objects: &Value) {
+    const MOST: usize = 24;
+    if !objects.is_object() {
+        return;
+    }
+    let _ = writeln!(out, "\nobjects: {}", count(&objects["nodes"], "node"));
+    let _ = writeln!(out, "  root     {}", text(&objects["root"]));
+    if let Some(version) = objects["written_by"].as_str() {
+        let _ = writeln!(out, "  written  by tvm {version}");
+    }
+    if let Some(releases) = objects["releases"].as_str() {
+        let _ = writeln!(out, "  form     of tvm {}", releases_of(releases));
+    }
+    if number(&objects["tensors"]) > 0 {
+        let _ = writeln!(out, "  tensors  {}", objects["tensors"]);
+    }
+    let types = objects["types"].as_object();
+    let mut types: Vec<(&String, u64)> = types
+        .into_iter()
+        .flatten()
+        .map(|(key, nodes)| (key, number(nodes)))
+        .collect();
+    types.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(right.0)));
+    for (key, nodes) in types.iter().take(MOST) {
+        let _ = writeln!(out, "  {nodes:>5}  {key}");
+    }
+    if types.len() > MOST {
+        let _ = writeln!(
+            out,
+            "  and {} more types (--json has all)",
+            types.len() - MOST
+        );
     }
 }
 
