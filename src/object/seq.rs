@@ -153,6 +153,9 @@ fn out_of_bounds(at: i64, count: usize) -> Error {
     Error::said("IndexError", said)
 }
 
+/// A list has room for as many elements from the start (OBJ-03).
+const LIST_ROOM: usize = 4;
+
 /// A mutable sequence, shared by all who hold it. Not synchronised: whoever shares it between threads orders the access.
 #[derive(Clone)]
 #[repr(transparent)]
@@ -162,7 +165,7 @@ impl List {
     /// A list of `items`.
     pub fn new(items: impl IntoIterator<Item = Any, IntoIter: ExactSizeIterator>) -> List {
         let items = items.into_iter();
-        let list = List::with_capacity(items.len());
+        let list = List::with_capacity(items.len().max(LIST_ROOM));
         for item in items {
             list.push(item);
         }
@@ -247,7 +250,7 @@ impl List {
         // SAFETY: plain read of a live object.
         let capacity = unsafe { (*self.seq()).capacity } as usize;
         if count + extra > capacity {
-            self.reserve((count + extra).max(capacity * 2).max(4));
+            self.reserve((count + extra).max(capacity * 2).max(LIST_ROOM));
         }
     }
 
