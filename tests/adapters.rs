@@ -66,15 +66,55 @@ fn failures(report: &Report<'_>) -> Vec<String> {
 #[test]
 fn our_library_passes_as_a_runtime_of_today() {
     let Some(library) = own_library() else { return };
-    let cases = ["blob/*", "import_tree/*", "module/*", "tensor/dtype*"];
-    let report = judged(
-        &format!("ffi:{}", library.display()),
-        &cases,
-        Known::default(),
-    );
+    let cases = [
+        "blob/*",
+        "import_tree/*",
+        "value/*",
+        "function/*",
+        "object/*",
+        "module/*",
+        "tensor/dtype*",
+    ];
+    let spec = format!("ffi:{}", library.display());
+    let report = judged(&spec, &cases, Known::parse(ENDS_THE_PROCESS).unwrap());
     assert_eq!(failures(&report), Vec::<String>::new());
-    assert!(report.totals().count("pass") > 60, "{:?}", report.totals());
+    let passed = |chapter: &str| {
+        let own = report
+            .results
+            .iter()
+            .filter(|one| one.case.id.starts_with(chapter));
+        own.filter(|one| one.verdict.name() == "pass").count()
+    };
+    for (chapter, least) in [
+        ("value/", 65),
+        ("function/", 20),
+        ("object/", 220),
+        ("module/", 35),
+    ] {
+        assert!(passed(chapter) >= least, "{chapter}: {}", passed(chapter));
+    }
 }
+
+/// `TVMFFITypeGetOrAllocIndex` returns an index and no error: by that interface a type that does not fit cannot be refused
+/// other than so.
+const ENDS_THE_PROCESS: &str = r#"
+[[known]]
+case = "value/types/no-room"
+verdict = "crash"
+reason = "ends the process"
+[[known]]
+case = "value/types/wrong-depth"
+verdict = "crash"
+reason = "ends the process"
+[[known]]
+case = "value/types/child-overflows"
+verdict = "crash"
+reason = "ends the process"
+[[known]]
+case = "value/types/final-parent"
+verdict = "crash"
+reason = "ends the process"
+"#;
 
 #[test]
 fn our_library_passes_as_a_runtime_of_0_20() {
@@ -158,7 +198,7 @@ fn wheel() -> Option<String> {
         return None;
     };
     let script = "import importlib.util as u, pathlib\n\
-        for package, library in (('tvm_ffi', 'libtvm_ffi'), ('tvm', 'libtvm_runtime')):\n\
+        for package, library in (('tvm_ffi', 'libtvm_ffi'), ('tvm', 'libtvm_runtime'), ('tvm_ffi', 'libtvm_ffi_testing')):\n\
         \x20   spec = u.find_spec(package)\n\
         \x20   found = sorted(pathlib.Path(spec.origin).parent.glob(f'lib/{library}.*')) if spec else []\n\
         \x20   if found: print(found[0])";
@@ -185,7 +225,7 @@ fn wheel() -> Option<String> {
 #[test]
 fn the_released_runtime_fails_only_where_it_is_known_to() {
     let Some(libraries) = wheel() else { return };
-    if !libraries.contains(',') {
+    if !libraries.contains("libtvm_runtime") {
         println!("skipped, because the known failures are those of tvm-ffi with libtvm_runtime");
         return;
     }
@@ -196,7 +236,7 @@ fn the_released_runtime_fails_only_where_it_is_known_to() {
         Known::parse(known).unwrap(),
     );
     assert_eq!(failures(&report), Vec::<String>::new());
-    assert!(report.totals().count("pass") > 100, "{:?}", report.totals());
+    assert!(report.totals().count("pass") > 500, "{:?}", report.totals());
 }
 
 /// The crash is charged to the case that caused it; the next one has a new process.

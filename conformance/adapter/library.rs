@@ -3,14 +3,12 @@
 use libloading::Library;
 use std::path::Path;
 
-/// Loads the libraries in order, each open to those after it, and gives the first.
-pub(super) fn open_all(scheme: &str, paths: &[&Path]) -> Result<&'static Library, String> {
-    let mut first = None;
-    for path in paths {
-        let library = open_one(path)?;
-        first.get_or_insert(library);
+/// Loads the libraries in order, each open to those after it; there is at least one.
+pub(super) fn open_all(scheme: &str, paths: &[&Path]) -> Result<Vec<&'static Library>, String> {
+    if paths.is_empty() {
+        return Err(format!("{scheme}: needs the path of a library"));
     }
-    first.ok_or_else(|| format!("{scheme}: needs the path of a library"))
+    paths.iter().map(|path| open_one(path)).collect()
 }
 
 /// What the libraries are called, for reports.

@@ -85,6 +85,55 @@ fn gives(machine: u16, number: u32) -> Vec<u8> {
     code.0
 }
 
+/// What a symbol of a library that leads back into this process names.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Content {
+    /// Room for an address.
+    Slot,
+    /// Code that goes on at an address of this process.
+    Jump(usize),
+}
+
+/// Writes a library with slots, and with functions of this process, for this process to load.
+///
+/// # Errors
+///
+/// When the file cannot be written, or no code is known for this machine.
+pub(super) fn write_symbols(symbols: &[(&str, Content)], path: &Path) -> io::Result<()> {
+    let Some(machine) = MACHINE else {
+        return Err(io::Error::other("no code is known for this machine"));
+    };
+    let contents = symbols.iter().map(|(_, content)| match content {
+        Content::Slot => (Symbol::OBJECT, vec![0; 8]),
+        Content::Jump(address) => (Symbol::FUNCTION, jump(machine, *address)),
+    });
+    let contents: Vec<(u8, Vec<u8>)> = contents.collect();
+    let symbols = symbols.iter().zip(&contents);
+    let symbols: Vec<Symbol<'_>> = symbols
+        .map(|((name, _), (kind, bytes))| Symbol {
+            name,
+            kind: *kind,
+            bytes,
+        })
+        .collect();
+    fs::write(path, elf(machine, &symbols))
+}
+
+/// Loads an address into a register that calls may spoil, and jumps there.
+fn jump(machine: u16, address: usize) -> Vec<u8> {
+    let mut code = Bytes(Vec::new());
+    if machine == X86_64 {
+        code.0.extend_from_slice(&[0x48, 0xb8]); // movabs address, %rax
+        code.words(&[address]);
+        code.0.extend_from_slice(&[0xff, 0xe0]); // jmp *%rax
+    } else {
+        code.u32(0x5800_0050); // ldr x16, the word behind the jump
+        code.u32(0xd61f_0200); // br x16
+        code.words(&[address]);
+    }
+    code.0
+}
+
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const SYMBOL: usize = 24;

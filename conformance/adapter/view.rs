@@ -10,6 +10,10 @@
 //! | `rows`     | an import tree              | the imports of each module, in order                               |
 //! | `kinds`    | a blob, a loaded module     | kinds and imports of what the root reaches, in the order of a walk |
 //! | `found`    | a lookup through modules    | where the function was found                                       |
+//! | `entry`    | the system library          | which of the registered symbols was found                          |
+//! | `function` | the symbols of a library    | the function found and the slots filled                            |
+//! | `released` | the life of an object       | the flags of the deleter as the last strong reference goes         |
+//! | `home`     | a hash                      | where an element with it stands in a map of 4096 slots             |
 //! | `kind`     | a payload                   | the kind                                                           |
 //! | `tensors`  | a parameter file            | by name: dtype, shape, data                                        |
 //! | `tensor`   | a tensor record             | dtype, shape, data                                                 |
@@ -17,9 +21,13 @@
 use serde_json::{Map, Value, json};
 
 /// The names of all views.
-pub const NAMES: [&str; 7] = [
-    "modules", "rows", "kinds", "found", "kind", "tensors", "tensor",
+pub const NAMES: [&str; 11] = [
+    "modules", "rows", "kinds", "found", "entry", "function", "released", "home", "kind",
+    "tensors", "tensor",
 ];
+
+/// How many slots the map has in which the view `home` places a hash.
+pub const HOME_SLOTS: u64 = 4096;
 
 /// The view `name` of an expected value; `None` where there is no such view, or the value is not of its form.
 pub fn view(name: &str, expected: &Value) -> Option<Value> {
@@ -28,6 +36,12 @@ pub fn view(name: &str, expected: &Value) -> Option<Value> {
         "rows" => rows(expected).map(|rows| json!(rows)),
         "kinds" => kinds(expected),
         "found" => expected.get("found_in").cloned(),
+        "entry" => expected.get("found").cloned(),
+        "function" => {
+            Some(json!({"function": expected.get("function")?, "slots": expected.get("slots")?}))
+        }
+        "released" => Some(json!([expected.pointer("/flags/0")?])),
+        "home" => home(expected),
         "kind" => expected.get("kind").cloned(),
         "tensors" => tensors(expected),
         "tensor" => tensor(expected),
@@ -172,6 +186,13 @@ fn rows(tree: &Value) -> Option<Vec<Vec<usize>>> {
     let (indptr, indices) = (words("indptr")?, words("indices")?);
     let row = |pair: &[usize]| indices.get(pair[0]..pair[1]).map(<[usize]>::to_vec);
     indptr.windows(2).map(row).collect()
+}
+
+/// Fibonacci hashing: the upper bits of the product.
+fn home(hash: &Value) -> Option<Value> {
+    let hash = u64::from_str_radix(hash.as_str()?.strip_prefix("0x")?, 16).ok()?;
+    let product = hash.wrapping_mul(11_400_714_819_323_198_485);
+    Some(json!(product >> (64 - HOME_SLOTS.trailing_zeros())))
 }
 
 fn tensors(params: &Value) -> Option<Value> {

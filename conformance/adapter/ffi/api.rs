@@ -2,19 +2,19 @@
 //!
 //! Only what the C headers declare is used, so any library that exports them can be judged.
 
+use super::held::{Held, Raised};
 use crate::conformance::adapter::library;
-use crate::value::ByteArray;
-use crate::value::dlpack::{DLDataType, DLManagedTensor, DLTensor};
+use crate::value::dlpack::{DLDataType, DLManagedTensor, DLManagedTensorVersioned};
 use crate::value::types::{FieldInfo, TypeInfo};
-use crate::value::{Header, Payload, RawAny, index};
-use std::ffi::c_void;
-use std::fmt;
-use std::mem::size_of;
+use crate::value::{ByteArray, Payload, RawAny, index};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-type Handle = *mut c_void;
+pub(super) type Handle = *mut c_void;
+/// Makes an owned value of an array of bytes.
+type FromBytes = unsafe extern "C" fn(*const ByteArray, *mut RawAny) -> i32;
 /// A function of the interface, as a callback is one.
 pub(super) type SafeCall =
     unsafe extern "C" fn(this: Handle, args: *const RawAny, count: i32, out: *mut RawAny) -> i32;
@@ -22,6 +22,8 @@ pub(super) type SafeCall =
 /// The functions, for as long as the process lives: the libraries are never unloaded.
 pub(super) struct Api {
     pub(super) version: [u32; 3],
+    /// That of the interface first.
+    pub(super) libraries: Vec<&'static libloading::Library>,
     find: unsafe extern "C" fn(*const ByteArray, *mut Handle) -> i32,
     set: unsafe extern "C" fn(*const ByteArray, Handle, i32) -> i32,
     create: unsafe extern "C" fn(
@@ -34,18 +36,42 @@ pub(super) struct Api {
     retain: unsafe extern "C" fn(Handle) -> i32,
     release: unsafe extern "C" fn(Handle) -> i32,
     raised: unsafe extern "C" fn(*mut Handle),
-    text: unsafe extern "C" fn(*const ByteArray, *mut RawAny) -> i32,
+    text: FromBytes,
+    bytes: FromBytes,
+    own: unsafe extern "C" fn(*const RawAny, *mut RawAny) -> i32,
+    big_int: Option<FromBytes>,
+    big_int_words: Option<unsafe extern "C" fn(*const RawAny) -> ByteArray>,
     dtype_parse: unsafe extern "C" fn(*const ByteArray, *mut DLDataType) -> i32,
     dtype_text: unsafe extern "C" fn(*const DLDataType, *mut RawAny) -> i32,
     type_info: unsafe extern "C" fn(i32) -> *const TypeInfo,
-    symbol: unsafe extern "C" fn(*const std::ffi::c_char, Handle) -> i32,
+    type_index: unsafe extern "C" fn(*const ByteArray, *mut i32) -> i32,
+    new_type: unsafe extern "C" fn(*const ByteArray, i32, i32, i32, i32, i32) -> i32,
+    symbol: unsafe extern "C" fn(*const c_char, Handle) -> i32,
+    imported: unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> i32,
+    raise: unsafe extern "C" fn(*const c_char, *const c_char),
+    error: Option<
+        unsafe extern "C" fn(
+            *const ByteArray,
+            *const ByteArray,
+            *const ByteArray,
+            Handle,
+            Handle,
+            *mut Handle,
+        ) -> i32,
+    >,
     from_dlpack: unsafe extern "C" fn(*mut DLManagedTensor, i32, i32, *mut Handle) -> i32,
+    from_dlpack_1:
+        unsafe extern "C" fn(*mut DLManagedTensorVersioned, i32, i32, *mut Handle) -> i32,
+    once: Option<
+        unsafe extern "C" fn(*mut Handle, unsafe extern "C" fn(*mut Handle) -> c_int) -> c_int,
+    >,
 }
 
 impl Api {
     /// Loads the libraries in order, each open to those after it, and finds the interface in the first.
     pub(super) fn open(paths: &[&Path]) -> Result<Api, String> {
-        let library = library::open_all("ffi", paths)?;
+        let libraries = library::open_all("ffi", paths)?;
+        let library = libraries[0];
         let name = paths[0].display();
         macro_rules! symbol {
             ($symbol:literal) => {
@@ -58,12 +84,20 @@ impl Api {
                 })?
             };
         }
+        /// Not in every release of the interface.
+        macro_rules! newer {
+            ($symbol:literal) => {
+                // SAFETY: as above.
+                unsafe { library.get($symbol) }.ok().map(|found| *found)
+            };
+        }
         let version: unsafe extern "C" fn(*mut [u32; 3]) = symbol!("TVMFFIGetVersion");
         let mut numbers = [0; 3];
         // SAFETY: three u32 are what it writes.
         unsafe { version(&raw mut numbers) };
         Ok(Api {
             version: numbers,
+            libraries,
             find: symbol!("TVMFFIFunctionGetGlobal"),
             set: symbol!("TVMFFIFunctionSetGlobal"),
             create: symbol!("TVMFFIFunctionCreate"),
@@ -72,11 +106,22 @@ impl Api {
             release: symbol!("TVMFFIObjectDecRef"),
             raised: symbol!("TVMFFIErrorMoveFromRaised"),
             text: symbol!("TVMFFIStringFromByteArray"),
+            bytes: symbol!("TVMFFIBytesFromByteArray"),
+            own: symbol!("TVMFFIAnyViewToOwnedAny"),
+            big_int: newer!("TVMFFIBigIntFromByteArray"),
+            big_int_words: newer!("TVMFFIBigIntGetContentByteArray"),
             dtype_parse: symbol!("TVMFFIDataTypeFromString"),
             dtype_text: symbol!("TVMFFIDataTypeToString"),
             type_info: symbol!("TVMFFIGetTypeInfo"),
+            type_index: symbol!("TVMFFITypeKeyToIndex"),
+            new_type: symbol!("TVMFFITypeGetOrAllocIndex"),
             symbol: symbol!("TVMFFIEnvModRegisterSystemLibSymbol"),
+            imported: symbol!("TVMFFIEnvModLookupFromImports"),
+            raise: symbol!("TVMFFIErrorSetRaisedFromCStr"),
+            error: newer!("TVMFFIErrorCreateWithCauseAndExtraContext"),
             from_dlpack: symbol!("TVMFFITensorFromDLPack"),
+            from_dlpack_1: symbol!("TVMFFITensorFromDLPackVersioned"),
+            once: newer!("TVMFFIHandleInitOnce"),
         })
     }
 
@@ -88,10 +133,16 @@ impl Api {
         (code == 0 && !handle.is_null()).then(|| self.object(index::FUNCTION, handle))
     }
 
-    /// Puts `function` under `name`, in place of what is there.
-    pub(super) fn set_global(&'static self, name: &str, function: &Held) -> Result<(), Raised> {
+    /// Puts `function` under `name`, in place of what is there if that is asked for.
+    pub(super) fn set_global(
+        &'static self,
+        name: &str,
+        function: &Held,
+        over: bool,
+    ) -> Result<(), Raised> {
+        let (name, over) = (ByteArray::of(name.as_bytes()), i32::from(over));
         // SAFETY: a name and a function.
-        let code = unsafe { (self.set)(&ByteArray::of(name.as_bytes()), function.pointer(), 1) };
+        let code = unsafe { (self.set)(&name, function.pointer(), over) };
         self.check(code)
     }
 
@@ -118,24 +169,106 @@ impl Api {
 
     /// Calls the global function `name`.
     pub(super) fn call_global(&'static self, name: &str, args: &[RawAny]) -> Result<Held, Raised> {
-        let missing = || Raised {
-            kind: "Missing".to_owned(),
-            message: format!("this runtime has no function `{name}`"),
-        };
+        let missing = || Raised::missing(&format!("function `{name}`"));
         let function = self.global(name).ok_or_else(missing)?;
         self.call(&function, args)
     }
 
     /// A string of the runtime's own.
     pub(super) fn text(&'static self, text: &str) -> Result<Held, Raised> {
+        self.made_of(self.text, text.as_bytes())
+    }
+
+    /// Bytes of the runtime's own.
+    pub(super) fn bytes(&'static self, bytes: &[u8]) -> Result<Held, Raised> {
+        self.made_of(self.bytes, bytes)
+    }
+
+    /// An integer of any size, from its 64-bit words, the lowest first.
+    pub(super) fn big_int(&'static self, words: &[i64]) -> Result<Held, Raised> {
+        let from = self
+            .big_int
+            .ok_or_else(|| Raised::missing("big integers"))?;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.made_of(from, &bytes)
+    }
+
+    /// The 64-bit words of a big integer.
+    pub(super) fn big_int_words(&'static self, value: &RawAny) -> Result<Vec<i64>, Raised> {
+        let words = self
+            .big_int_words
+            .ok_or_else(|| Raised::missing("big integers"))?;
+        // SAFETY: the value is a big integer, which lives for the call and the copy.
+        let bytes = unsafe { words(value).as_slice() };
+        let words = bytes
+            .chunks_exact(8)
+            .filter_map(|word| word.try_into().ok());
+        Ok(words.map(i64::from_le_bytes).collect())
+    }
+
+    fn made_of(&'static self, from: FromBytes, bytes: &[u8]) -> Result<Held, Raised> {
         let mut out = RawAny::NONE;
-        // SAFETY: a text and a place.
-        let code = unsafe { (self.text)(&ByteArray::of(text.as_bytes()), &raw mut out) };
+        // SAFETY: bytes that are copied, and a place.
+        let code = unsafe { from(&ByteArray::of(bytes), &raw mut out) };
         self.check(code)?;
         Ok(Held {
             api: self,
             raw: out,
         })
+    }
+
+    /// An owned value of what `view` borrows.
+    pub(super) fn own(&'static self, view: &RawAny) -> Result<Held, Raised> {
+        let mut out = RawAny::NONE;
+        // SAFETY: what the view borrows lives for the call.
+        let code = unsafe { (self.own)(view, &raw mut out) };
+        self.check(code)?;
+        Ok(Held {
+            api: self,
+            raw: out,
+        })
+    }
+
+    /// An error with its parts.
+    pub(super) fn error(
+        &'static self,
+        [kind, message, backtrace]: [&str; 3],
+        cause: Option<&Held>,
+    ) -> Result<Held, Raised> {
+        let create = self
+            .error
+            .ok_or_else(|| Raised::missing("errors with a cause"))?;
+        let [kind, message, backtrace] =
+            [kind, message, backtrace].map(|text| ByteArray::of(text.as_bytes()));
+        let cause = cause.map_or(ptr::null_mut(), Held::pointer);
+        let mut handle = ptr::null_mut();
+        // SAFETY: texts that are copied, an error or null, no context, a place.
+        let code = unsafe {
+            create(
+                &kind,
+                &message,
+                &backtrace,
+                cause,
+                ptr::null_mut(),
+                &raw mut handle,
+            )
+        };
+        self.check(code)?;
+        Ok(self.object(index::ERROR, handle))
+    }
+
+    /// Leaves an error on this thread.
+    pub(super) fn raise(&self, kind: &CStr, message: &CStr) {
+        // SAFETY: two texts that are copied.
+        unsafe { (self.raise)(kind.as_ptr(), message.as_ptr()) };
+    }
+
+    /// Takes the error that lies on this thread.
+    pub(super) fn take_raised(&'static self) -> Option<Held> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: a place.
+        unsafe { (self.raised)(&raw mut handle) };
+        (!handle.is_null()).then(|| self.object(index::ERROR, handle))
     }
 
     pub(super) fn dtype(&'static self, text: &str) -> Result<DLDataType, Raised> {
@@ -162,12 +295,34 @@ impl Api {
         Ok(held.text().unwrap_or_default())
     }
 
+    /// The index of a type that was given one.
+    pub(super) fn type_index(&'static self, key: &str) -> Option<i32> {
+        let mut index = 0;
+        // SAFETY: a key and a place.
+        let code = unsafe { (self.type_index)(&ByteArray::of(key.as_bytes()), &raw mut index) };
+        self.check(code).is_ok().then_some(index)
+    }
+
+    /// A new type; what does not fit ends the process.
+    pub(super) fn new_type(
+        &self,
+        key: &str,
+        [fixed, depth, slots, overflow, parent]: [i32; 5],
+    ) -> i32 {
+        let key = ByteArray::of(key.as_bytes());
+        // SAFETY: a key, which is copied, and numbers.
+        unsafe { (self.new_type)(&key, fixed, depth, slots, overflow, parent) }
+    }
+
+    /// What is known of the type of a living object or of a registered type.
+    pub(super) fn type_info(&self, type_index: i32) -> Option<&'static TypeInfo> {
+        // SAFETY: types live as long as the process; null where there is none.
+        unsafe { (self.type_info)(type_index).as_ref() }
+    }
+
     /// The field `name` of an object's type, by reflection.
     pub(super) fn field(&'static self, object: &Held, name: &str) -> Option<Held> {
-        // SAFETY: the index is that of a living object.
-        let info = unsafe { (self.type_info)(object.raw.type_index) };
-        // SAFETY: types live as long as the process; null where there is none.
-        let info = unsafe { info.as_ref() }?;
+        let info = self.type_info(object.raw.type_index)?;
         let count = usize::try_from(info.num_fields.load(Ordering::Acquire)).ok()?;
         let fields: *const FieldInfo = info.fields.load(Ordering::Acquire);
         for at in 0..count {
@@ -199,12 +354,52 @@ impl Api {
         Ok(self.object(index::TENSOR, handle))
     }
 
-    /// Makes `body` a symbol of the system library.
-    pub(super) fn system_symbol(
+    /// The same, as DLPack 1.x has it. What is refused stays the caller's.
+    pub(super) fn tensor_1(
         &'static self,
-        name: &std::ffi::CStr,
-        body: SafeCall,
-    ) -> Result<(), Raised> {
+        tensor: *mut DLManagedTensorVersioned,
+        alignment: i32,
+        contiguous: bool,
+    ) -> Result<Held, Raised> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: as above.
+        let code = unsafe {
+            (self.from_dlpack_1)(tensor, alignment, i32::from(contiguous), &raw mut handle)
+        };
+        self.check(code)?;
+        Ok(self.object(index::TENSOR, handle))
+    }
+
+    /// What compiled code gets that looks for `name` from the module whose context is `context`.
+    ///
+    /// # Safety
+    ///
+    /// `context` is what the runtime wrote into a library that is still loaded.
+    pub(super) unsafe fn looked_up(
+        &'static self,
+        context: Handle,
+        name: &CStr,
+    ) -> Result<Held, Raised> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: says the caller.
+        let code = unsafe { (self.imported)(context, name.as_ptr(), &raw mut handle) };
+        self.check(code)?;
+        // The runtime keeps what it gave, for as long as the module lives.
+        Ok(self.share(RawAny::of(index::FUNCTION, Payload { ptr: handle })))
+    }
+
+    /// Initialises what `place` stands for, once.
+    pub(super) fn once(
+        &self,
+        place: &mut Handle,
+        body: unsafe extern "C" fn(*mut Handle) -> c_int,
+    ) -> Option<c_int> {
+        // SAFETY: a place that lives for the call, and a function fit for it.
+        self.once.map(|once| unsafe { once(place, body) })
+    }
+
+    /// Makes `body` a symbol of the system library.
+    pub(super) fn system_symbol(&'static self, name: &CStr, body: SafeCall) -> Result<(), Raised> {
         // SAFETY: a name, and a function that stays.
         let code = unsafe { (self.symbol)(name.as_ptr(), body as Handle) };
         self.check(code)
@@ -224,147 +419,27 @@ impl Api {
         Held { api: self, raw }
     }
 
+    /// One reference less.
+    ///
+    /// # Safety
+    ///
+    /// `object` is alive, and a reference of the caller's.
+    pub(super) unsafe fn drop_one(&self, object: Handle) {
+        // SAFETY: says the caller.
+        unsafe { (self.release)(object) };
+    }
+
     fn check(&'static self, code: i32) -> Result<(), Raised> {
         if code == 0 {
             return Ok(());
         }
-        let mut handle = ptr::null_mut();
-        // SAFETY: a place.
-        unsafe { (self.raised)(&raw mut handle) };
-        if handle.is_null() {
+        let Some(error) = self.take_raised() else {
             return Err(Raised {
                 kind: "Error".to_owned(),
                 message: format!("failed with {code} and raised nothing"),
             });
-        }
-        let error = self.object(index::ERROR, handle);
-        // SAFETY: the cell of an error begins with its kind and its message.
-        let [kind, message] = unsafe { *error.cell::<[ByteArray; 2]>() };
-        // SAFETY: they live as long as the error.
-        let text =
-            |bytes: ByteArray| String::from_utf8_lossy(unsafe { bytes.as_slice() }).into_owned();
-        Err(Raised {
-            kind: text(kind),
-            message: text(message),
-        })
+        };
+        let [kind, message, _] = error.error_texts().unwrap_or_default();
+        Err(Raised { kind, message })
     }
-}
-
-/// A view of text or bytes as an argument; `bytes` must stay where it is until the call is over.
-pub(super) fn bytes_arg(bytes: &ByteArray) -> RawAny {
-    let ptr = ptr::from_ref(bytes).cast_mut().cast();
-    RawAny::of(index::BYTE_ARRAY, Payload { ptr })
-}
-
-/// A text as an argument, ended by a zero byte.
-pub(super) fn text_arg(text: &std::ffi::CStr) -> RawAny {
-    let ptr = text.as_ptr().cast_mut().cast();
-    RawAny::of(index::RAW_STR, Payload { ptr })
-}
-
-pub(super) fn bool_arg(truth: bool) -> RawAny {
-    let int = i64::from(truth);
-    RawAny::of(index::BOOL, Payload { int })
-}
-
-pub(super) fn int_arg(int: i64) -> RawAny {
-    RawAny::of(index::INT, Payload { int })
-}
-
-/// What a call raised.
-#[derive(Clone, Debug)]
-pub(super) struct Raised {
-    pub(super) kind: String,
-    pub(super) message: String,
-}
-
-impl fmt::Display for Raised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind, self.message)
-    }
-}
-
-/// A value that we own.
-pub(super) struct Held {
-    api: &'static Api,
-    pub(super) raw: RawAny,
-}
-
-impl Held {
-    /// The address of the object, which is who it is.
-    pub(super) fn pointer(&self) -> Handle {
-        // SAFETY: every member of the union is eight plain bytes.
-        unsafe { self.raw.payload.ptr }
-    }
-
-    /// The value in an object behind its header.
-    ///
-    /// # Safety
-    ///
-    /// The object's type must have a `T` there.
-    unsafe fn cell<T>(&self) -> *const T {
-        // SAFETY: says the caller.
-        unsafe { self.pointer().byte_add(size_of::<Header>()).cast::<T>() }
-    }
-
-    /// Text or bytes.
-    pub(super) fn bytes(&self) -> Option<Vec<u8>> {
-        read_bytes(&self.raw)
-    }
-
-    pub(super) fn text(&self) -> Option<String> {
-        String::from_utf8(self.bytes()?).ok()
-    }
-
-    /// The extents of a shape.
-    pub(super) fn extents(&self) -> Vec<i64> {
-        if self.raw.type_index != index::SHAPE {
-            return Vec::new();
-        }
-        // SAFETY: a shape object has pointer and count behind the header, which live as long as it does.
-        let (data, size) = unsafe { *self.cell::<(*const i64, usize)>() };
-        match size {
-            0 => Vec::new(),
-            // SAFETY: as above.
-            _ => unsafe { std::slice::from_raw_parts(data, size) }.to_vec(),
-        }
-    }
-
-    /// The description of a tensor.
-    pub(super) fn dltensor(&self) -> Option<&DLTensor> {
-        // SAFETY: a tensor object has its description behind the header.
-        (self.raw.type_index == index::TENSOR).then(|| unsafe { &*self.cell::<DLTensor>() })
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if self.raw.type_index >= index::OBJECT_BEGIN {
-            // SAFETY: we own one reference.
-            unsafe { (self.api.release)(self.pointer()) };
-        }
-    }
-}
-
-/// Text or bytes of any tag, copied.
-pub(super) fn read_bytes(raw: &RawAny) -> Option<Vec<u8>> {
-    let array = match raw.type_index {
-        index::SMALL_STR | index::SMALL_BYTES => {
-            // SAFETY: the tag says that it holds bytes.
-            let bytes = unsafe { raw.payload.bytes };
-            return bytes.get(..raw.aux as usize).map(<[u8]>::to_vec);
-        }
-        // SAFETY: the tag says that it points to an array of bytes.
-        index::BYTE_ARRAY => unsafe { raw.payload.ptr.cast::<ByteArray>() },
-        // SAFETY: the tag says that it is an object with an array of bytes behind its header.
-        index::STR | index::BYTES => unsafe {
-            raw.payload
-                .ptr
-                .byte_add(size_of::<Header>())
-                .cast::<ByteArray>()
-        },
-        _ => return None,
-    };
-    // SAFETY: as above; it lives while the value does.
-    Some(unsafe { (*array).as_slice() }.to_vec())
 }

@@ -1,8 +1,10 @@
 //! Imports, lookup and properties of modules, on system libraries that nobody else uses.
 
-use super::api::{Api, Held, Raised, SafeCall, bool_arg, text_arg};
-use super::modules::{c_text, fresh_prefix, imports};
-use super::{Reply, unsupported};
+use super::api::{Api, SafeCall};
+use super::held::{Held, Raised, bool_arg, text_arg};
+use super::modules::{fresh_prefix, imports, stored};
+use super::{Reply, c_text, seen, told, unsupported};
+use crate::conformance::case::golden;
 use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::c_void;
@@ -90,27 +92,97 @@ pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     })
 }
 
-/// The mask of a library; modules of other kinds come from their loaders only.
+/// The mask of a library, and of the kinds that a runtime loads without a device, from a payload of theirs.
 pub(super) fn properties(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let text = |key: &str| {
         args.pointer(&format!("/value/{key}"))
             .and_then(Value::as_str)
     };
-    let current = text("release").is_none_or(|release| matches!(release, "0.26" | "0.27"));
-    if text("kind") != Some("library") || !current {
+    if !text("release").is_none_or(|release| matches!(release, "0.26" | "0.27")) {
+        return Err(unsupported("the case asks for a module of another release"));
+    }
+    if args.pointer("/value/runs") == Some(&Value::Bool(false)) {
         return Err(unsupported(
-            "only a library of the runtime's own release can be made from nothing",
+            "the case asks for a module without its runtime",
         ));
     }
-    let module = library(api, &fresh_prefix())?;
+    let golden = |name: &str| {
+        golden(name).ok_or_else(|| unsupported(format!("the payload {name} is not there")))
+    };
+    let kind = text("kind").unwrap_or_default();
+    let module = match kind {
+        "library" => library(api, &fresh_prefix())?,
+        "const_loader" => stored(api, kind, golden("payload/const-loader-minimal.bin")?)?,
+        "static_library" => stored(api, kind, golden("payload/static-library-minimal.bin")?)?,
+        "relax.VMExecutable" => stored(api, kind, golden(EXECUTABLE)?)?,
+        "relax.VirtualMachine" => {
+            let executable = stored(api, "relax.VMExecutable", golden(EXECUTABLE)?)?;
+            let name = text_arg(c"vm_load_executable");
+            let make = [executable.raw, name, bool_arg(false)];
+            let make = api.call_global("ffi.ModuleGetFunction", &make)?;
+            if make.raw.type_index == index::NONE {
+                return Err(unsupported("the executable makes no virtual machine"));
+            }
+            api.call(&make, &[])?
+        }
+        other => {
+            return Err(unsupported(format!(
+                "a module of kind `{other}` needs a compiler or a device"
+            )));
+        }
+    };
     let mask = api.call_global("ffi.ModuleGetPropertyMask", &[module.raw])?;
-    Ok(Reply::Ok {
-        value: json!(mask.raw.int()),
-        findings: None,
-    })
+    told(json!(mask.raw.int()))
 }
 
-fn library(api: &'static Api, prefix: &str) -> Result<Held, Raised> {
+const EXECUTABLE: &str = "payload/relax-vm-0.27.bin";
+
+/// `value`: symbols of the system library, the prefix of a module, a name. The symbols stay for the life of the process,
+/// so they get a name that no other case has; and as the table shows only through functions, all are symbols of functions.
+pub(super) fn system(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let text = |name: &str| {
+        let text = args.pointer(&format!("/value/{name}"));
+        text.and_then(Value::as_str).unwrap_or_default()
+    };
+    let (prefix, before, name) = (text("prefix"), text("before"), text("name"));
+    let fresh = fresh_prefix();
+    let mut known: Vec<&str> = Vec::new();
+    let list = args.pointer("/value/register").and_then(Value::as_array);
+    for pair in list.into_iter().flatten() {
+        let part = |at: usize| pair.get(at).and_then(Value::as_str).unwrap_or_default();
+        let (symbol, code) = (part(0), part(1));
+        let symbol = symbol.strip_prefix(before).unwrap_or(symbol);
+        let (behind, rest) = match symbol.strip_prefix(prefix) {
+            Some(rest) => (prefix, rest),
+            None => ("", symbol),
+        };
+        let number = known
+            .iter()
+            .position(|known| *known == code)
+            .unwrap_or_else(|| {
+                known.push(code);
+                known.len() - 1
+            });
+        let body = NUMBERS.get(number).copied();
+        let body =
+            body.ok_or_else(|| unsupported("more functions than there are to tell apart"))?;
+        api.system_symbol(&c_text(&format!("__tvm_ffi_{behind}{fresh}{rest}")), body)?;
+    }
+    let module = library(api, prefix)?;
+    let name = c_text(&format!("{fresh}{name}"));
+    let found = api.call_global(
+        "ffi.ModuleGetFunction",
+        &[module.raw, text_arg(&name), bool_arg(false)],
+    )?;
+    let found = match found.raw.type_index {
+        index::NONE => None,
+        _ => known.get(api.call(&found, &[])?.raw.int() as usize),
+    };
+    seen("entry", json!(found))
+}
+
+/// An empty module of the runtime, with the functions of the system library behind `prefix`.
+pub(super) fn library(api: &'static Api, prefix: &str) -> Result<Held, Raised> {
     api.call_global("ffi.SystemLib", &[text_arg(&c_text(prefix))])
 }
 
@@ -119,7 +191,7 @@ fn place(value: &Value) -> Option<usize> {
 }
 
 /// Functions that give their own number.
-const NUMBERS: [SafeCall; 8] = [
+pub(super) const NUMBERS: [SafeCall; 8] = [
     number::<0>,
     number::<1>,
     number::<2>,

@@ -1,21 +1,35 @@
 //! `ffi:LIB[,LIB..]`: a runtime behind the tvm-ffi C interface (0.22 on). The first library exports it; the others, such
 //! as `libtvm_runtime.so`, add to it.
 //!
-//! | operation            | asked by                                                | what is compared          |
-//! |----------------------|---------------------------------------------------------|---------------------------|
-//! | `blob.decode`        | loading a library around the bytes                       | the view `modules`        |
-//! | `import_tree.decode` | the same, with one small module for each row             | the view `rows`           |
-//! | `payload.decode`     | `ffi.Module.load_from_bytes.<kind>` of the runtime       | the view `kind`           |
-//! | `tensor.decode`      | `runtime.LoadParams`                                     | the view `tensors`        |
-//! | `tensor.encode`      | `runtime.SaveParams`                                     | the bytes                 |
-//! | `tensor.dtype_parse` | `TVMFFIDataTypeFromString`                               | the value                 |
-//! | `tensor.dtype_text`  | `TVMFFIDataTypeToString`                                 | the text                  |
-//! | `value.dtype`        | both of these                                            | the value                 |
-//! | `object.*`           | the functions `ffi.*` of the same name                   | the value                 |
-//! | `module.load`        | as `blob.decode`                                         | the view `kinds`          |
-//! | `module.import`      | `ffi.ModuleImportModule` on system libraries             | the value                 |
-//! | `module.find`        | `ffi.ModuleGetFunction` on system libraries              | the view `found`          |
-//! | `module.properties`  | `ffi.ModuleGetPropertyMask`, of a library                | the value                 |
+//! | operation               | asked by                                             | what is compared          |
+//! |-------------------------|------------------------------------------------------|---------------------------|
+//! | `blob.decode`           | loading a library around the bytes                   | the view `modules`        |
+//! | `import_tree.decode`    | the same, with one small module for each row         | the view `rows`           |
+//! | `payload.decode`        | `ffi.Module.load_from_bytes.<kind>` of the runtime   | the view `kind`           |
+//! | `tensor.decode`         | `runtime.LoadParams`                                 | the view `tensors`        |
+//! | `tensor.encode`         | `runtime.SaveParams`                                 | the bytes                 |
+//! | `tensor.dtype_*`, `value.dtype` | `TVMFFIDataTypeFromString`, `TVMFFIDataTypeToString` | the value         |
+//! | `value.cell`            | looking at a value that the runtime made             | the value                 |
+//! | `value.convert`, `value.device` | a typed function that shows what it took the argument for | the value    |
+//! | `value.own`             | `TVMFFIAnyViewToOwnedAny`                            | the value                 |
+//! | `value.life`            | `TVMFFIObjectIncRef` and `DecRef` on an object of ours | the view `released`     |
+//! | `value.types`           | `TVMFFITypeGetOrAllocIndex`, `TVMFFIGetTypeInfo`     | the value                 |
+//! | `function.call`         | `TVMFFIFunctionCall` on callbacks                    | the value                 |
+//! | `function.raw_call`     | the pointer in the function object                   | the value                 |
+//! | `function.error`, `function.raised`, `function.registry` | the C functions for each            | the value                 |
+//! | `object.layout`         | looking at the object                                | the value                 |
+//! | `object.hash`           | the slot of a map in which a key stands              | the view `home`           |
+//! | `object.dlpack`         | `TVMFFITensorFromDLPackVersioned`                    | the value                 |
+//! | other `object.*`        | the functions `ffi.*` of the same name               | the value                 |
+//! | `module.load`           | as `blob.decode`                                     | the view `kinds`          |
+//! | `module.import`         | `ffi.ModuleImportModule` on system libraries         | the value                 |
+//! | `module.find`           | `ffi.ModuleGetFunction` on system libraries          | the view `found`          |
+//! | `module.system`         | the same                                             | the view `entry`          |
+//! | `module.symbols`        | loading a library with these symbols                 | the view `function`       |
+//! | `module.call`, `module.life`, `module.environment`, `module.constants` | loading libraries that lead back here | the value |
+//! | `module.properties`     | `ffi.ModuleGetPropertyMask`                          | the value                 |
+//! | `module.once`           | `TVMFFIHandleInitOnce`                               | the value                 |
+//! | `module.launch`, `module.barrier`, `module.workspace` | `TVMBackend*` of the libraries behind the first | the value |
 //!
 //! A loader of the runtime may know one kind and not another, and keeps what it read to itself. For `blob.decode` every
 //! kind in printable ASCII therefore gets a loader of ours, which notes kind and payload and gives an empty module of the
@@ -24,17 +38,26 @@
 //! does not tell them.
 
 mod api;
+mod backend;
+mod calls;
+mod compiled;
+mod forms;
+mod held;
+mod layout;
 mod lookup;
 mod modules;
 mod objects;
 mod tensors;
+mod values;
 
 use super::{Identity, Rejection, Reply, Testee};
 use super::{library, shell};
 use crate::conformance::op::{Refusal, data};
 use crate::release::Release;
-use api::{Api, Raised};
+use api::Api;
+use held::Raised;
 use serde_json::Value;
+use std::ffi::CString;
 use std::path::Path;
 
 /// A foreign runtime.
@@ -87,6 +110,20 @@ impl Testee for Ffi {
                 Some(Value::String(_)) => tensors::dtype_parse(self.api, args),
                 _ => tensors::dtype_text(self.api, args),
             },
+            "value.cell" => values::cell(self.api, args),
+            "value.convert" => values::convert(self.api, args),
+            "value.device" => values::device(self.api, args),
+            "value.own" => values::own(self.api, args),
+            "value.life" => values::life(self.api, args),
+            "value.types" => values::types(self.api, args),
+            "function.call" => calls::call(self.api, args),
+            "function.raw_call" => calls::raw_call(self.api, args),
+            "function.error" => calls::error(self.api, args),
+            "function.raised" => calls::raised(self.api, args),
+            "function.registry" => calls::registry(self.api, args),
+            "object.hash" => layout::home(self.api, args),
+            "object.layout" => layout::layout(self.api, args),
+            "object.dlpack" => tensors::dlpack(self.api, args),
             "object.repr"
             | "object.recursive_hash"
             | "object.structural_hash"
@@ -94,10 +131,23 @@ impl Testee for Ffi {
             | "object.structural_equal"
             | "object.recursive_compare"
             | "object.element"
+            | "object.equal"
+            | "object.dict"
+            | "object.make"
             | "object.json_parse"
             | "object.json_print"
             | "object.to_graph"
             | "object.from_graph" => objects::answer(self.api, op, args),
+            "module.symbols" => compiled::symbols(self.api, args),
+            "module.call" => compiled::call(self.api, args),
+            "module.life" => compiled::life(self.api, args),
+            "module.environment" => compiled::environment(self.api, args),
+            "module.constants" => compiled::constants(self.api, args),
+            "module.system" => lookup::system(self.api, args),
+            "module.launch" => backend::launch(self.api, args),
+            "module.barrier" => backend::barrier(self.api),
+            "module.workspace" => backend::workspace(self.api, args),
+            "module.once" => backend::once(self.api, args),
             "module.load" => modules::walk(self.api, args),
             "module.import" => lookup::import(self.api, args),
             "module.find" => lookup::find(self.api, args),
@@ -137,13 +187,6 @@ fn why_not(op: &str) -> String {
             "a payload is written from a module, and there is no way to make one from its fields"
                 .to_owned()
         }
-        (_, "module.system" | "module.environment") => {
-            "what is registered stays for the life of the process, and would show in the next case".to_owned()
-        }
-        (_, "module.symbols" | "module.call" | "module.life" | "module.launch" | "module.constants") => {
-            "the case looks into the loader or at compiled code, which has no way through this interface".to_owned()
-        }
-        ("function", _) => "the case builds its own functions, errors and registry entries in the process".to_owned(),
         ("vm", _) => "bytecode is run by the runtime, and not shown".to_owned(),
         ("graph", _) => "graph executors ended with 0.19".to_owned(),
         ("device", _) => {
@@ -155,6 +198,27 @@ fn why_not(op: &str) -> String {
 
 fn unsupported(why: impl Into<String>) -> Reply {
     Reply::Unsupported(why.into())
+}
+
+/// An answer that is the whole value.
+fn told(value: Value) -> Result<Reply, Reply> {
+    Ok(Reply::Ok {
+        value,
+        findings: None,
+    })
+}
+
+/// An answer that is the part of the value which `view` names.
+fn seen(view: &str, value: Value) -> Result<Reply, Reply> {
+    Ok(Reply::Seen {
+        view: view.to_owned(),
+        value,
+    })
+}
+
+/// For a C function; what is behind a zero byte is lost.
+fn c_text(text: &str) -> CString {
+    CString::new(text).unwrap_or_default()
 }
 
 /// The bytes of a request.

@@ -1,7 +1,8 @@
 //! Library binaries, import trees and payloads, by loading them.
 
-use super::api::{Api, Held, Raised, bytes_arg, int_arg, read_bytes, text_arg};
-use super::{Reply, bytes, shell, unsupported};
+use super::api::Api;
+use super::held::{Held, Raised, bytes_arg, int_arg, read_bytes, text_arg};
+use super::{Reply, bytes, c_text, shell, unsupported};
 use crate::blob::pack::Naming;
 use crate::conformance::adapter::view::{self, Shown};
 use crate::release::Release;
@@ -124,6 +125,50 @@ fn loader_of(kind: &str) -> String {
     format!("ffi.Module.load_from_bytes.{kind}")
 }
 
+/// A module of `kind`, out of a library that has nothing else.
+pub(super) fn stored(api: &'static Api, kind: &str, payload: &[u8]) -> Result<Held, Reply> {
+    let mut body = Vec::new();
+    // Two ends of one row without imports.
+    for word in [2u64, 0, 0, 0, kind.len() as u64] {
+        body.extend_from_slice(&word.to_le_bytes());
+    }
+    body.extend_from_slice(kind.as_bytes());
+    body.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    body.extend_from_slice(payload);
+    let blob = [&(body.len() as u64).to_le_bytes()[..], &body].concat();
+    let library = Library::of(&blob)?;
+    match api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&library.path)]) {
+        // What has no loader is not refused for what it is.
+        Err(raised) if api.global(&loader_of(kind)).is_none() => Err(unsupported(format!(
+            "none of the libraries loads modules of kind `{kind}`: {raised}"
+        ))),
+        module => Ok(module?),
+    }
+}
+
+/// A library around a blob, on disk for as long as it is loaded.
+struct Library {
+    _folder: tempfile::TempDir,
+    path: CString,
+}
+
+impl Library {
+    fn of(blob: &[u8]) -> Result<Library, Reply> {
+        let naming = Naming::library(Release::LAST);
+        let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
+        let path = folder.path().join("case.so");
+        let context = "__tvm_ffi__library_ctx";
+        shell::write(blob, naming.symbol(), context, &naming, &path)
+            .map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
+        let path = CString::new(path.to_string_lossy().as_bytes())
+            .map_err(|error| Reply::Skipped(error.to_string()))?;
+        Ok(Library {
+            _folder: folder,
+            path,
+        })
+    }
+}
+
 thread_local! {
     /// What our loaders gave for the case that is being asked.
     static LOADED: RefCell<Vec<Loaded>> = const { RefCell::new(Vec::new()) };
@@ -138,26 +183,13 @@ struct Loaded {
 /// Loads `blob` as a library and looks at what came of it: the root, then what our loaders gave, in order, then whatever
 /// else is imported.
 fn load(api: &'static Api, blob: &[u8]) -> Result<Vec<Shown>, Reply> {
-    let naming = Naming::library(Release::LAST);
-    let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
-    let path = folder.path().join("case.so");
-    shell::write(
-        blob,
-        naming.symbol(),
-        "__tvm_ffi__library_ctx",
-        &naming,
-        &path,
-    )
-    .map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
-    let path = CString::new(path.to_string_lossy().as_bytes())
-        .map_err(|error| Reply::Skipped(error.to_string()))?;
-
+    let library = Library::of(blob)?;
     LOADED.take();
     let own = own_loaders(api, blob)?;
-    let root = api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&path)]);
+    let root = api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&library.path)]);
     for (name, before) in own {
         match before {
-            Some(before) => api.set_global(&name, &before)?,
+            Some(before) => api.set_global(&name, &before, true)?,
             None => drop(api.call_global("ffi.FunctionRemoveGlobal", &[text_arg(&c_text(&name))])),
         }
     }
@@ -187,7 +219,7 @@ fn own_loaders(api: &'static Api, blob: &[u8]) -> Result<Vec<(String, Option<Hel
         // A few hundred bytes for the life of a worker.
         let own: &'static Own = Box::leak(Box::new(Own { api, kind }));
         let function = api.function(std::ptr::from_ref(own).cast_mut().cast(), stand_in)?;
-        api.set_global(&name, &function)?;
+        api.set_global(&name, &function, true)?;
         Ok((name, before))
     });
     own.collect::<Result<_, Raised>>().map_err(Reply::from)
@@ -285,8 +317,4 @@ pub(super) fn imports(api: &'static Api, module: &Held) -> Result<Vec<Held>, Rep
 pub(super) fn fresh_prefix() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     format!("tvmspec_case_{}_", NUMBER.fetch_add(1, Ordering::Relaxed))
-}
-
-pub(super) fn c_text(text: &str) -> CString {
-    CString::new(text).unwrap_or_default()
 }

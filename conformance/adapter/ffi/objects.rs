@@ -1,9 +1,10 @@
-//! Values and objects: made through the interface from the JSON form of `spec/object.md`, and shown in it again.
+//! The operations of chapter object.
 
-use super::api::{Api, Held, Raised, bool_arg, bytes_arg, int_arg};
+use super::api::Api;
+use super::forms::{make, show};
+use super::held::{Held, bool_arg, int_arg};
 use super::{Reply, bytes, unsupported};
-use crate::value::{ByteArray, Payload, RawAny, index};
-use base64::prelude::{BASE64_STANDARD, Engine as _};
+use crate::value::{RawAny, index};
 use serde_json::{Value, json};
 
 /// The operations of chapter object that this interface has a function for.
@@ -27,6 +28,9 @@ pub(super) fn answer(api: &'static Api, op: &str, args: &Value) -> Result<Reply,
             &[bool_arg(false), bool_arg(false)],
         )?,
         "object.recursive_compare" => compare(api, value)?,
+        "object.equal" => same_key(api, value)?,
+        "object.dict" => dict(api, value)?,
+        "object.make" => made(api, value)?,
         "object.element" => element(api, value)?,
         "object.json_parse" => {
             let source = value
@@ -128,140 +132,44 @@ fn text(held: &Held) -> Result<Value, Reply> {
     Ok(json!(text))
 }
 
-/// The value of a form.
-fn make(api: &'static Api, form: &Value) -> Result<Held, Reply> {
-    let wrong = || unsupported(format!("this interface makes no value of the form {form}"));
-    let plain = |type_index: i32, payload: Payload| api.share(RawAny::of(type_index, payload));
-    let float = |float: f64| plain(index::FLOAT, Payload { float });
-    let object = match form {
-        Value::Null => return Ok(api.share(RawAny::NONE)),
-        Value::Bool(truth) => return Ok(api.share(bool_arg(*truth))),
-        Value::Number(number) => return Ok(api.share(int_arg(number.as_i64().ok_or_else(wrong)?))),
-        Value::String(text) => return Ok(api.text(text)?),
-        Value::Array(_) => return Err(wrong()),
-        Value::Object(object) => object,
-    };
-    let (kind, content) = object.iter().next().ok_or_else(wrong)?;
-    let list = || content.as_array().ok_or_else(wrong);
-    let call = |name: &str, parts: Vec<Held>| {
-        let args: Vec<RawAny> = parts.iter().map(|part| part.raw).collect();
-        api.call_global(name, &args).map_err(Reply::from)
-    };
-    let each = |items: &[Value]| {
-        items
-            .iter()
-            .map(|item| make(api, item))
-            .collect::<Result<Vec<Held>, Reply>>()
-    };
-    let pairs = |items: &[Value]| {
-        let parts = items.iter().filter_map(Value::as_array).flatten();
-        parts
-            .map(|part| make(api, part))
-            .collect::<Result<Vec<Held>, Reply>>()
-    };
-    match kind.as_str() {
-        "float" => match content.as_str() {
-            Some("nan") => Ok(float(f64::NAN)),
-            Some("inf") => Ok(float(f64::INFINITY)),
-            Some("-inf") => Ok(float(f64::NEG_INFINITY)),
-            Some("-0") => Ok(float(-0.0)),
-            _ => Ok(float(content.as_f64().ok_or_else(wrong)?)),
-        },
-        "bytes" => {
-            let bytes = content
-                .as_str()
-                .and_then(|text| BASE64_STANDARD.decode(text).ok());
-            let bytes = bytes.ok_or_else(wrong)?;
-            let array = ByteArray::of(&bytes);
-            // The runtime turns a borrowed array into bytes of its own where it is stored.
-            let held = api.call_global("ffi.Array", &[bytes_arg(&array)])?;
-            Ok(api.call_global("ffi.ArrayGetItem", &[held.raw, int_arg(0)])?)
-        }
-        "dtype" => {
-            let dtype = api.dtype(content.as_str().ok_or_else(wrong)?)?;
-            let mut payload = Payload { bits: 0 };
-            payload.dtype = dtype;
-            Ok(plain(index::DATA_TYPE, payload))
-        }
-        "shape" => call("ffi.Shape", each(list()?)?),
-        "array" => call("ffi.Array", each(list()?)?),
-        "list" => call("ffi.List", each(list()?)?),
-        "map" => call("ffi.Map", pairs(list()?)?),
-        "dict" => call("ffi.Dict", pairs(list()?)?),
-        _ => Err(wrong()),
-    }
+/// Whether a map that has the one finds the other.
+fn same_key(api: &'static Api, pair: &Value) -> Result<Value, Reply> {
+    let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
+    let (left, right) = (side(0)?, side(1)?);
+    let map = api.call_global("ffi.Map", &[left.raw, RawAny::NONE])?;
+    let count = api.call_global("ffi.MapCount", &[map.raw, right.raw])?;
+    Ok(json!(count.raw.int() != 0))
 }
 
-/// The form of a value.
-fn show(api: &'static Api, held: &Held) -> Result<Value, Reply> {
-    let raw = &held.raw;
-    if let Some(text) = matches!(raw.type_index, index::SMALL_STR | index::STR)
-        .then(|| held.bytes())
-        .flatten()
-    {
-        return Ok(json!(String::from_utf8_lossy(&text)));
+fn dict(api: &'static Api, steps: &Value) -> Result<Value, Reply> {
+    let dict = api.call_global("ffi.Dict", &[])?;
+    for step in steps.as_array().into_iter().flatten() {
+        let part = |at: usize| make(api, step.get(at).unwrap_or(&Value::Null));
+        let key = part(1)?;
+        if step.get(0).and_then(Value::as_str) == Some("remove") {
+            api.call_global("ffi.DictErase", &[dict.raw, key.raw])?;
+        } else {
+            api.call_global("ffi.DictSetItem", &[dict.raw, key.raw, part(2)?.raw])?;
+        }
     }
-    if let Some(bytes) = held.bytes() {
-        return Ok(json!({"bytes": BASE64_STANDARD.encode(bytes)}));
-    }
-    let items = |size: &str, item: &str| -> Result<Vec<Value>, Reply> {
-        let size = api.call_global(size, &[*raw])?.raw.int();
-        let each = (0..size).map(|at| show(api, &api.call_global(item, &[*raw, int_arg(at)])?));
-        each.collect()
-    };
-    Ok(match raw.type_index {
-        index::NONE => Value::Null,
-        index::BOOL => json!(raw.int() != 0),
-        index::INT => json!(raw.int()),
-        index::FLOAT => json!({"float": float(f64::from_bits(raw.bits()))}),
-        index::DATA_TYPE => {
-            // SAFETY: the tag says that it is a data type.
-            let dtype = unsafe { raw.payload.dtype };
-            json!({"dtype": api.dtype_text(dtype)?})
-        }
-        index::DEVICE => {
-            // SAFETY: the tag says that it is a device.
-            let device = unsafe { raw.payload.device };
-            json!({"device": [device.device_type, device.device_id]})
-        }
-        index::SHAPE => json!({"shape": held.extents()}),
-        index::ARRAY => json!({"array": items("ffi.ArraySize", "ffi.ArrayGetItem")?}),
-        index::LIST => json!({"list": items("ffi.ListSize", "ffi.ListGetItem")?}),
-        index::MAP => json!({"map": pairs(api, held, "ffi.Map")?}),
-        index::DICT => json!({"dict": pairs(api, held, "ffi.Dict")?}),
-        other => {
-            return Err(unsupported(format!(
-                "a value with type index {other} is not shown"
-            )));
-        }
-    })
+    show(api, &dict)
 }
 
-fn pairs(api: &'static Api, map: &Held, name: &str) -> Result<Vec<Value>, Reply> {
-    let size = api
-        .call_global(&format!("{name}Size"), &[map.raw])?
-        .raw
-        .int();
-    let next = api.call_global(&format!("{name}ForwardIterFunctor"), &[map.raw])?;
-    let part = |which: i64| -> Result<Held, Raised> { api.call(&next, &[int_arg(which)]) };
-    let mut pairs = Vec::new();
-    for place in 0..size {
-        pairs.push(json!([show(api, &part(0)?)?, show(api, &part(1)?)?]));
-        if place + 1 < size {
-            part(2)?;
-        }
-    }
-    Ok(pairs)
-}
-
-fn float(value: f64) -> Value {
-    if value.is_nan() {
-        json!("nan")
-    } else if value.is_infinite() {
-        json!(if value > 0.0 { "inf" } else { "-inf" })
-    } else if value == 0.0 && value.is_sign_negative() {
-        json!("-0")
-    } else {
-        json!(value)
-    }
+/// An object of the type that the first part names, with fields of the names and values behind it.
+fn made(api: &'static Api, parts: &Value) -> Result<Value, Reply> {
+    let parts = parts.as_array().map_or(&[][..], Vec::as_slice);
+    let (key, fields) = parts
+        .split_first()
+        .ok_or_else(|| unsupported("no type is named"))?;
+    let type_index = api.type_index(key.as_str().unwrap_or_default());
+    let type_index =
+        type_index.ok_or_else(|| unsupported(format!("this runtime has no type {key}")))?;
+    let fields: Vec<Held> = fields
+        .iter()
+        .map(|form| make(api, form))
+        .collect::<Result<_, _>>()?;
+    let mut args = vec![int_arg(type_index.into())];
+    args.extend(fields.iter().map(|field| field.raw));
+    let object = api.call_global("ffi.MakeObjectFromPackedArgs", &args)?;
+    text(&api.call_global("ffi.ReprPrint", &[object.raw])?)
 }

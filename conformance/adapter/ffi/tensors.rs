@@ -1,10 +1,13 @@
 //! Data types and parameter files.
 
-use super::api::{Api, Held, bytes_arg, int_arg};
-use super::{Reply, bytes, unsupported};
+use super::api::Api;
+use super::held::{Held, bytes_arg, int_arg};
+use super::{Reply, bytes, told, unsupported};
 use crate::release::Release;
 use crate::value::ByteArray;
-use crate::value::dlpack::{DLDataType, DLDevice, DLManagedTensor, DLTensor};
+use crate::value::dlpack::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
+};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -132,6 +135,16 @@ pub(super) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     })
 }
 
+/// A float32 tensor of zeros.
+pub(super) fn zeros(api: &'static Api, shape: &Value) -> Result<Held, Reply> {
+    let extents = shape.as_array().into_iter().flatten();
+    let count: i64 = extents.filter_map(Value::as_i64).product();
+    let data = vec![0; usize::try_from(count).map_err(wrong)? * 4];
+    let data = BASE64_STANDARD.encode(data);
+    let tensor = json!({"dtype": "float32", "shape": shape, "data": data});
+    Ok(api.tensor(managed(api, &tensor)?)?)
+}
+
 /// What a tensor of ours is made of, freed when the runtime is done with it.
 struct Owned {
     managed: DLManagedTensor,
@@ -205,6 +218,91 @@ fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Re
 unsafe extern "C-unwind" fn free(tensor: *mut DLManagedTensor) {
     // SAFETY: called once, with what `managed` made.
     drop(unsafe { Box::from_raw((*tensor).manager_ctx.cast::<Owned>()) });
+}
+
+/// What is lent to a runtime as DLPack 1.x: data aligned to 64 bytes, on the CPU.
+struct Lent {
+    managed: DLManagedTensorVersioned,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    data: Vec<Line>,
+}
+
+/// As far apart as any alignment that is asked for.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[expect(dead_code, reason = "the runtime reads it")] [u8; 64]);
+
+unsafe extern "C-unwind" fn give_back(tensor: *mut DLManagedTensorVersioned) {
+    // SAFETY: called once, with what `dlpack` made.
+    drop(unsafe { Box::from_raw((*tensor).manager_ctx.cast::<Lent>()) });
+}
+
+/// `object.dlpack`: whether a float32 tensor is taken over.
+pub(super) fn dlpack(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let list = |name: &str| -> Vec<i64> {
+        let items = value
+            .get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        items.filter_map(Value::as_i64).collect()
+    };
+    let flag = |name: &str| value.get(name).and_then(Value::as_bool) == Some(true);
+    let number = |name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let (shape, strides) = (list("shape"), list("strides"));
+    let mut lent = Box::new(Lent {
+        managed: DLManagedTensorVersioned {
+            version: DLPackVersion { major: 1, minor: 0 },
+            manager_ctx: std::ptr::null_mut(),
+            deleter: Some(give_back),
+            flags: if flag("padded") { 4 } else { 0 },
+            dl_tensor: DLTensor {
+                data: std::ptr::null_mut(),
+                device: DLDevice::CPU,
+                ndim: i32::try_from(shape.len()).map_err(wrong)?,
+                dtype: api.dtype("float32")?,
+                shape: std::ptr::null_mut(),
+                strides: std::ptr::null_mut(),
+                byte_offset: number("offset"),
+            },
+        },
+        shape,
+        strides,
+        data: vec![Line([0; 64]); 16],
+    });
+    let described = &mut lent.managed.dl_tensor;
+    described.shape = lent.shape.as_mut_ptr();
+    described.data = lent.data.as_mut_ptr().cast();
+    if !lent.strides.is_empty() {
+        described.strides = lent.strides.as_mut_ptr();
+    } else {
+        // DLPack 1.2 asks for them.
+        lent.strides = crate::object::compact_strides(&lent.shape);
+        described.strides = lent.strides.as_mut_ptr();
+    }
+    let align = i32::try_from(number("align")).map_err(wrong)?;
+    let lent = Box::into_raw(lent);
+    // SAFETY: just made; whoever has it at the end calls `give_back`.
+    let managed = unsafe {
+        (*lent).managed.manager_ctx = lent.cast();
+        &raw mut (*lent).managed
+    };
+    match api.tensor_1(managed, align, flag("contiguous")) {
+        Ok(tensor) => {
+            let described = tensor.dltensor();
+            let described =
+                described.ok_or_else(|| unsupported("what was taken over is not a tensor"))?;
+            // SAFETY: a tensor has as many extents as dimensions.
+            told(json!({"shape": unsafe { described.shape() }}))
+        }
+        Err(raised) => {
+            // SAFETY: refused, so still ours.
+            unsafe { give_back(managed) };
+            Err(raised.into())
+        }
+    }
 }
 
 fn of_params(args: &Value) -> Result<(), Reply> {

@@ -44,7 +44,7 @@ pub(super) struct Api {
 impl Api {
     /// Loads the libraries; the first must export the interface.
     pub(super) fn open(paths: &[&Path]) -> Result<Api, String> {
-        let library = library::open_all("legacy", paths)?;
+        let library = library::open_all("legacy", paths)?[0];
         let name = paths[0].display();
         macro_rules! symbol {
             ($symbol:literal) => {

@@ -1,0 +1,217 @@
+//! What compiled code calls in the libraries beside the runtime: `module.launch`, `module.barrier`, `module.workspace`,
+//! `module.once`.
+
+use super::api::{Api, Handle};
+use super::held::int_arg;
+use super::{Reply, told, unsupported};
+use serde_json::{Value, json};
+use std::ffi::{c_int, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The group of a launch, as tasks see it.
+#[repr(C)]
+struct Group {
+    sync_handle: *mut c_void,
+    num_task: i32,
+}
+
+type Task = unsafe extern "C" fn(c_int, *mut Group, *mut c_void) -> c_int;
+type Launch = unsafe extern "C" fn(Task, *mut c_void, c_int) -> c_int;
+type Barrier = unsafe extern "C" fn(c_int, *mut Group) -> c_int;
+type Alloc = unsafe extern "C" fn(c_int, c_int, u64, c_int, c_int) -> *mut c_void;
+type Free = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
+
+/// The function `name` of whichever library has it.
+///
+/// # Safety
+///
+/// It must be of type `F`.
+unsafe fn backend<F: Copy + 'static>(api: &'static Api, name: &str) -> Result<F, Reply> {
+    // SAFETY: says the caller.
+    let found = api
+        .libraries
+        .iter()
+        .find_map(|library| unsafe { library.get::<F>(name) }.ok());
+    found
+        .map(|found| *found)
+        .ok_or_else(|| unsupported(format!("none of the libraries exports {name}")))
+}
+
+fn configure(api: &'static Api, workers: i64) -> Result<(), Reply> {
+    // The first number is the kind of cores.
+    api.call_global("runtime.config_threadpool", &[int_arg(1), int_arg(workers)])?;
+    Ok(())
+}
+
+struct Run {
+    api: &'static Api,
+    ran: Mutex<Vec<c_int>>,
+    group: AtomicU32,
+    fail: Vec<c_int>,
+}
+
+unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -> c_int {
+    // SAFETY: `launch` below passes a `Run` that outlives the tasks, and the group is the runtime's.
+    let (run, count) = unsafe { (&*data.cast::<Run>(), (*group).num_task) };
+    if let Ok(mut ran) = run.ran.lock() {
+        ran.push(number);
+    }
+    run.group.store(count.unsigned_abs(), Ordering::SeqCst);
+    if run.fail.contains(&number) {
+        run.api.raise(c"RuntimeError", c"boom");
+        return -1;
+    }
+    0
+}
+
+/// `module.launch`.
+pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    // SAFETY: the type is that of the C header.
+    let launch = unsafe { backend::<Launch>(api, "TVMBackendParallelLaunch") }?;
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let number = |name: &str| value.get(name).and_then(Value::as_i64).unwrap_or(0);
+    let fail = value
+        .get("fail")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let run = Run {
+        api,
+        ran: Mutex::new(Vec::new()),
+        group: AtomicU32::new(0),
+        fail: fail
+            .filter_map(|task| c_int::try_from(task.as_i64()?).ok())
+            .collect(),
+    };
+    configure(api, number("workers"))?;
+    drop(api.take_raised());
+    let data = std::ptr::from_ref(&run).cast_mut().cast();
+    let tasks = c_int::try_from(number("tasks")).unwrap_or(0);
+    // SAFETY: `task` may run on several threads, and `run` outlives the launch.
+    let code = unsafe { launch(task, data, tasks) };
+    let error = match code {
+        0 => None,
+        _ => api.take_raised().and_then(|error| error.error_texts()),
+    };
+    let mut ran = run.ran.into_inner().unwrap_or_default();
+    ran.sort_unstable();
+    told(json!({
+        "ran": ran,
+        "num_task": run.group.into_inner(),
+        "error": error.map(|[_, message, _]| message),
+    }))
+}
+
+struct Meeting {
+    barrier: Barrier,
+    group: AtomicU32,
+    came: AtomicU32,
+    let_by: AtomicU32,
+}
+
+unsafe extern "C" fn meet(number: c_int, group: *mut Group, data: *mut c_void) -> c_int {
+    // SAFETY: as in `task`.
+    let (meeting, count) = unsafe { (&*data.cast::<Meeting>(), (*group).num_task) };
+    meeting.group.store(count.unsigned_abs(), Ordering::SeqCst);
+    if count != 2 {
+        return 0;
+    }
+    if number == 1 {
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    meeting.came.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: a task of the group.
+    let code = unsafe { (meeting.barrier)(number, group) };
+    if number == 0 {
+        let came = meeting.came.load(Ordering::SeqCst);
+        meeting.let_by.store(came, Ordering::SeqCst);
+    }
+    code
+}
+
+/// `module.barrier`: how many of two tasks had come when it let the first by.
+pub(super) fn barrier(api: &'static Api) -> Result<Reply, Reply> {
+    // SAFETY: the types are those of the C header.
+    let (launch, barrier) = unsafe {
+        (
+            backend::<Launch>(api, "TVMBackendParallelLaunch")?,
+            backend::<Barrier>(api, "TVMBackendParallelBarrier")?,
+        )
+    };
+    let meeting = Meeting {
+        barrier,
+        group: AtomicU32::new(0),
+        came: AtomicU32::new(0),
+        let_by: AtomicU32::new(0),
+    };
+    configure(api, 2)?;
+    // SAFETY: as in `launch`.
+    let code = unsafe { launch(meet, std::ptr::from_ref(&meeting).cast_mut().cast(), 2) };
+    drop(api.take_raised());
+    let group = meeting.group.into_inner();
+    if group != 2 || code != 0 {
+        return Err(unsupported(format!(
+            "two tasks ran in a group of {group} here"
+        )));
+    }
+    told(json!({"came": meeting.let_by.into_inner()}))
+}
+
+/// `module.workspace`.
+pub(super) fn workspace(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    // SAFETY: the types are those of the C header.
+    let (alloc, free) = unsafe {
+        (
+            backend::<Alloc>(api, "TVMBackendAllocWorkspace")?,
+            backend::<Free>(api, "TVMBackendFreeWorkspace")?,
+        )
+    };
+    let sizes = args
+        .get("value")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let mut aligned = Vec::new();
+    for size in sizes.filter_map(Value::as_u64) {
+        // SAFETY: of the CPU, for float32, and given back.
+        let memory = unsafe { alloc(1, 0, size, 2, 32) };
+        aligned.push(!memory.is_null() && (memory as usize).is_multiple_of(64));
+        if !memory.is_null() {
+            // SAFETY: as above.
+            unsafe { free(1, 0, memory) };
+        }
+    }
+    told(json!(aligned))
+}
+
+static CALLS: AtomicU32 = AtomicU32::new(0);
+static FAILURES: AtomicU32 = AtomicU32::new(0);
+
+unsafe extern "C" fn initialise(place: *mut Handle) -> c_int {
+    if CALLS.fetch_add(1, Ordering::SeqCst) < FAILURES.load(Ordering::SeqCst) {
+        return -1;
+    }
+    // SAFETY: a place for what was made.
+    unsafe { place.write(std::ptr::without_provenance_mut(1)) };
+    0
+}
+
+/// `module.once`: by the function that 0.22 has for it.
+pub(super) fn once(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let number = |name: &str| {
+        args.pointer(&format!("/value/{name}"))
+            .and_then(Value::as_u64)
+    };
+    let mut place: Handle = std::ptr::null_mut();
+    CALLS.store(0, Ordering::SeqCst);
+    FAILURES.store(number("failures").unwrap_or(0) as u32, Ordering::SeqCst);
+    let mut codes = Vec::new();
+    for _ in 0..number("times").unwrap_or(1) {
+        let code = api.once(&mut place, initialise);
+        codes.push(code.ok_or_else(|| unsupported("this runtime has no TVMFFIHandleInitOnce"))?);
+    }
+    drop(api.take_raised());
+    told(json!({"calls": CALLS.load(Ordering::SeqCst), "codes": codes}))
+}

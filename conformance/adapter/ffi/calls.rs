@@ -1,0 +1,379 @@
+//! The operations of chapter function: calls, errors, the registry.
+//!
+//! The functions of the cases are C callbacks that the runtime wraps. A callback is packed: it does not convert. What the
+//! typed ones of them do before their body is asked of functions that the runtime has: conversion as `value.convert` asks
+//! for it, the number of arguments of a typed function with as many parameters.
+
+use super::api::{Api, Handle, SafeCall};
+use super::forms::{make, show};
+use super::held::{Held, Raised, int_arg};
+use super::modules::fresh_prefix;
+use super::values::converted;
+use super::{Reply, told, unsupported};
+use crate::function::ErrorCell;
+use crate::value::{ByteArray, Payload, RawAny, index};
+use serde_json::{Value, json};
+use std::ffi::c_void;
+
+/// A function of `spec/function.md`.
+struct Known {
+    name: &'static str,
+    /// What its parameters are converted to; `None` for a packed one.
+    parameters: Option<&'static [&'static str]>,
+    body: fn(&'static Api, &[RawAny]) -> Ended,
+}
+
+enum Ended {
+    Value(RawAny),
+    /// What a callback returns that did not end well.
+    Code(i32),
+}
+
+const KNOWN: [Known; 8] = [
+    Known {
+        name: "add",
+        parameters: Some(&["int", "float"]),
+        body: |_, args| {
+            let float = args[0].int() as f64 + f64::from_bits(args[1].bits());
+            Ended::Value(RawAny::of(index::FLOAT, Payload { float }))
+        },
+    },
+    Known {
+        name: "concat",
+        parameters: Some(&["str", "str"]),
+        body: |api, args| {
+            let text = |at: usize| super::held::read_bytes(&args[at]).unwrap_or_default();
+            let both = [text(0), text(1)].concat();
+            give(api.text(&String::from_utf8_lossy(&both)))
+        },
+    },
+    Known {
+        name: "count",
+        parameters: None,
+        body: |_, args| Ended::Value(int_arg(args.len() as i64)),
+    },
+    Known {
+        name: "fail",
+        parameters: None,
+        body: |api, _| {
+            api.raise(c"ValueError", c"as asked");
+            Ended::Code(-1)
+        },
+    },
+    Known {
+        name: "frontend",
+        parameters: None,
+        body: |_, _| Ended::Code(-2),
+    },
+    Known {
+        name: "apply",
+        parameters: Some(&["function", "int"]),
+        body: |api, args| give(api.call(&api.share(args[0]), &args[1..])),
+    },
+    Known {
+        name: "twice",
+        parameters: Some(&["int"]),
+        body: |_, args| Ended::Value(int_arg(args[0].int() * 2)),
+    },
+    Known {
+        name: "maybe",
+        parameters: Some(&["optional-int"]),
+        body: |_, args| match args[0].type_index {
+            index::NONE => Ended::Value(int_arg(-1)),
+            _ => Ended::Value(args[0]),
+        },
+    },
+];
+
+/// Hands an owned value on; an error that was raised stays raised for whoever called.
+fn give(result: Result<Held, Raised>) -> Ended {
+    match result {
+        Ok(held) => {
+            let raw = held.raw;
+            std::mem::forget(held);
+            Ended::Value(raw)
+        }
+        Err(_) => Ended::Code(-1),
+    }
+}
+
+/// What a callback is called with.
+struct Own {
+    api: &'static Api,
+    body: fn(&'static Api, &[RawAny]) -> Ended,
+}
+
+unsafe extern "C" fn run(this: Handle, args: *const RawAny, count: i32, out: *mut RawAny) -> i32 {
+    // SAFETY: made with an `Own` that is never freed.
+    let own = unsafe { &*this.cast::<Own>() };
+    let args = match usize::try_from(count) {
+        Ok(0) | Err(_) => &[][..],
+        // SAFETY: that many arguments.
+        Ok(count) => unsafe { std::slice::from_raw_parts(args, count) },
+    };
+    match (own.body)(own.api, args) {
+        Ended::Code(code) => code,
+        Ended::Value(value) => {
+            // SAFETY: a place for the result.
+            unsafe { out.write(value) };
+            0
+        }
+    }
+}
+
+/// A callback of ours as a function of the runtime.
+fn callback(api: &'static Api, body: fn(&'static Api, &[RawAny]) -> Ended) -> Result<Held, Raised> {
+    // A few bytes for the life of a worker.
+    let own: &'static Own = Box::leak(Box::new(Own { api, body }));
+    api.function(std::ptr::from_ref(own).cast_mut().cast(), run)
+}
+
+fn known(name: &str) -> Result<&'static Known, Reply> {
+    if name == "panic" {
+        return Err(unsupported(
+            "a callback in C has no panic; only a function of the runtime's own could",
+        ));
+    }
+    let mut known = KNOWN.iter();
+    known
+        .find(|known| known.name == name)
+        .ok_or_else(|| unsupported(format!("there is no function {name}")))
+}
+
+/// The function of a case and its arguments, converted as a typed function converts them.
+fn prepared(api: &'static Api, args: &Value) -> Result<(Held, Vec<Held>), Reply> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let function = known(
+        value
+            .get("function")
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
+    )?;
+    let forms = value.get("args").and_then(Value::as_array);
+    let mut list = Vec::new();
+    for form in forms.into_iter().flatten() {
+        list.push(match form.get("function").and_then(Value::as_str) {
+            Some(inner) => callback(api, known(inner)?.body)?,
+            None => make(api, form)?,
+        });
+    }
+    if let Some(parameters) = function.parameters {
+        if list.len() != parameters.len() {
+            counted(api, parameters.len(), &list)?;
+        }
+        for (held, wanted) in list.iter_mut().zip(parameters) {
+            let form = converted(api, held, wanted)?;
+            if *wanted != "function" {
+                *held = make(api, &form)?;
+            }
+        }
+    }
+    Ok((callback(api, function.body)?, list))
+}
+
+/// Puts a list of arguments that is too short or too long to a typed function of the runtime with `wanted` parameters.
+fn counted(api: &'static Api, wanted: usize, list: &[Held]) -> Result<(), Reply> {
+    let name = if wanted == 1 {
+        "ffi.ReprPrint"
+    } else {
+        "ffi.RecursiveEq"
+    };
+    let args: Vec<RawAny> = list.iter().map(|held| held.raw).collect();
+    let taken = api.call_global(name, &args)?;
+    // Taken after all: that is an answer, and a wrong one.
+    Err(Reply::Ok {
+        value: json!({"result": show(api, &taken)?}),
+        findings: None,
+    })
+}
+
+fn cells(list: &[Held]) -> Vec<RawAny> {
+    list.iter().map(|held| held.raw).collect()
+}
+
+/// `function.call`.
+pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let (function, list) = prepared(api, args)?;
+    match api.call(&function, &cells(&list)) {
+        Ok(result) => told(json!({"result": show(api, &result)?})),
+        Err(raised) => told(json!({"error": raised.kind})),
+    }
+}
+
+/// `function.raw_call`: through the pointer in the object, as a C++ caller does it.
+pub(super) fn raw_call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let (function, list) = prepared(api, args)?;
+    drop(api.take_raised());
+    let cells = cells(&list);
+    let mut out = int_arg(7);
+    // SAFETY: a function has two pointers behind its header.
+    let (safe_call, cpp_call) = unsafe { *function.cell::<(SafeCall, *const c_void)>() };
+    // SAFETY: the first takes the function, its arguments and a place.
+    let code = unsafe {
+        safe_call(
+            function.pointer(),
+            cells.as_ptr(),
+            cells.len() as i32,
+            &raw mut out,
+        )
+    };
+    let result = Held { api, raw: out };
+    let raised = api.take_raised().and_then(|error| error.error_texts());
+    told(json!({
+        "code": code,
+        "result": show(api, &result)?,
+        "raised": raised.map(|[kind, ..]| kind),
+        "cpp_call_is_null": cpp_call.is_null(),
+    }))
+}
+
+/// `function.error`.
+pub(super) fn error(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let text = |name: &str| value.get(name).and_then(Value::as_str);
+    let cause = text("cause").map(|kind| api.error([kind, "", ""], None));
+    let cause = cause.transpose()?;
+    let parts = ["kind", "message", "backtrace"].map(|name| text(name).unwrap_or_default());
+    let error = api.error(parts, cause.as_ref())?;
+    // SAFETY: an error has its cell behind the header.
+    let cell = unsafe { &*error.cell::<ErrorCell>() };
+    for update in value
+        .get("updates")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let mode = update.get(0).and_then(Value::as_i64).unwrap_or(0) as i32;
+        let text = update.get(1).and_then(Value::as_str).unwrap_or_default();
+        let Some(update) = cell.update_backtrace else {
+            return told(json!({"update_backtrace": null}));
+        };
+        // SAFETY: the error that it belongs to, and a text that is copied.
+        unsafe {
+            update(
+                error.pointer().cast(),
+                &ByteArray::of(text.as_bytes()),
+                mode,
+            )
+        };
+    }
+    let [kind, message, backtrace] = error.error_texts().unwrap_or_default();
+    let cause = (!cell.cause_chain.is_null()).then(|| {
+        let ptr = cell.cause_chain.cast();
+        api.share(RawAny::of(index::ERROR, Payload { ptr }))
+    });
+    let cause = cause.and_then(|cause| cause.error_texts());
+    told(json!({
+        "kind": kind,
+        "message": message,
+        "backtrace": backtrace,
+        "cause": cause.map(|[kind, ..]| kind),
+    }))
+}
+
+/// `function.raised`.
+pub(super) fn raised(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    drop(api.take_raised());
+    let kind = |error: Option<Held>| {
+        error
+            .and_then(|error| error.error_texts())
+            .map(|[kind, ..]| kind)
+    };
+    let mut taken = Vec::new();
+    for step in args
+        .get("value")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        match step.as_str().unwrap_or_default().split_once(' ') {
+            Some(("set", kind)) => api.raise(&super::c_text(kind), c""),
+            _ => taken.push(kind(api.take_raised())),
+        }
+    }
+    // One more, which the other thread must not see.
+    api.raise(c"Left", c"");
+    let other = std::thread::spawn(|| api.take_raised().is_some()).join();
+    drop(api.take_raised());
+    told(json!({"taken": taken, "other_thread": other.unwrap_or(true)}))
+}
+
+/// `function.registry`: names of this case alone, which are removed at the end.
+pub(super) fn registry(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let prefix = fresh_prefix();
+    let said = registered(api, &prefix, args);
+    for name in names(api, &prefix)? {
+        remove(api, &format!("{prefix}{name}"))?;
+    }
+    told(said?)
+}
+
+fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Reply> {
+    let mut said = Vec::new();
+    let mut old = None;
+    let ask = |function: &Held| match api.call(function, &[]) {
+        Ok(result) => show(api, &result),
+        Err(raised) => Ok(json!(raised.kind)),
+    };
+    for step in args
+        .get("value")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let text = |at: usize| step.get(at).and_then(Value::as_str).unwrap_or_default();
+        let name = format!("{prefix}{}", text(1));
+        said.push(match text(0) {
+            "register" => {
+                old = old.or_else(|| api.global(&name));
+                let number = step.get(2).and_then(Value::as_i64).unwrap_or(0);
+                let function = numbered(api, number)?;
+                let over = step.get(3).and_then(Value::as_bool).unwrap_or(false);
+                api.set_global(&name, &function, over)?;
+                Value::Null
+            }
+            "lookup" => api
+                .global(&name)
+                .map_or(Ok(Value::Null), |found| ask(&found))?,
+            // To look up says nothing of a name that is not there; what needs the function does.
+            "require" => {
+                api.call_global("ffi.GetGlobalFuncMetadata", &[api.text(&name)?.raw])?;
+                api.global(&name)
+                    .map_or(Ok(Value::Null), |found| ask(&found))?
+            }
+            "call_old" => old.as_ref().map_or(Ok(Value::Null), ask)?,
+            "remove" => json!(remove(api, &name)?),
+            "names" => json!(names(api, prefix)?),
+            other => return Err(unsupported(format!("there is no step {other}"))),
+        });
+    }
+    Ok(json!(said))
+}
+
+/// A function that gives `number`.
+pub(super) fn numbered(api: &'static Api, number: i64) -> Result<Held, Raised> {
+    unsafe extern "C" fn body(this: Handle, _: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
+        // SAFETY: a place for the result.
+        unsafe { out.write(int_arg(this as i64)) };
+        0
+    }
+    api.function(std::ptr::without_provenance_mut(number as usize), body)
+}
+
+pub(super) fn remove(api: &'static Api, name: &str) -> Result<bool, Raised> {
+    let name = api.text(name)?;
+    let removed = api.call_global("ffi.FunctionRemoveGlobal", &[name.raw])?;
+    Ok(removed.raw.int() != 0)
+}
+
+/// The names behind `prefix`, in the order of the runtime.
+fn names(api: &'static Api, prefix: &str) -> Result<Vec<String>, Raised> {
+    let list = api.call_global("ffi.FunctionListGlobalNamesFunctor", &[])?;
+    let count = api.call(&list, &[int_arg(-1)])?.raw.int();
+    let mut own = Vec::new();
+    for at in 0..count {
+        let name = api.call(&list, &[int_arg(at)])?.text().unwrap_or_default();
+        own.extend(name.strip_prefix(prefix).map(str::to_owned));
+    }
+    Ok(own)
+}

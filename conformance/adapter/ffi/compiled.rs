@@ -1,0 +1,364 @@
+//! What compiled code sees of a runtime: libraries are written around addresses of this process, loaded by the runtime and
+//! called through it. `module.symbols`, `module.call`, `module.life`, `module.environment`, `module.constants`.
+
+use super::api::{Api, Handle, SafeCall};
+use super::calls::{numbered, remove};
+use super::forms::{make, show};
+use super::held::{Held, bool_arg, int_arg, text_arg};
+use super::lookup::{NUMBERS, library};
+use super::modules::{fresh_prefix, stored};
+use super::shell::{self, Content};
+use super::{Reply, bytes, c_text, seen, tensors, told, unsupported};
+use crate::payload::{self, Field};
+use crate::release::Layout;
+use crate::rule::Findings;
+use crate::value::{RawAny, index};
+use crate::wire::Cursor;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+const CONTEXT: &str = "__tvm_ffi__library_ctx";
+const PREFIX: &str = "__tvm_ffi_";
+
+/// A library on disk, for as long as the case takes.
+struct Written {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Written {
+    fn of(symbols: &[(&str, Content)]) -> Result<Written, Reply> {
+        let folder = tempfile::tempdir().map_err(|error| Reply::Skipped(error.to_string()))?;
+        let path = folder.path().join("case.so");
+        shell::write_symbols(symbols, &path)
+            .map_err(|error| unsupported(format!("no library can be made here: {error}")))?;
+        Ok(Written {
+            _folder: folder,
+            path,
+        })
+    }
+
+    /// The module that the runtime makes of it.
+    fn module(&self, api: &'static Api) -> Result<Held, Reply> {
+        let path = c_text(&self.path.to_string_lossy());
+        Ok(api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&path)])?)
+    }
+
+    /// What is in a slot of the library, which is loaded.
+    fn slot(&self, name: &str) -> Result<Handle, Reply> {
+        // SAFETY: it is loaded already, and has no code that runs on loading.
+        let library = unsafe { libloading::Library::new(&self.path) };
+        let library = library.map_err(|error| unsupported(error.to_string()))?;
+        // SAFETY: a slot is an address.
+        let slot = unsafe { library.get::<*const Handle>(name) };
+        let slot = slot.map_err(|error| unsupported(error.to_string()))?;
+        // SAFETY: as above; the library is still loaded.
+        Ok(unsafe { **slot })
+    }
+
+    /// Whether this process has it mapped.
+    #[cfg(target_os = "linux")]
+    fn is_mapped(&self) -> Result<bool, Reply> {
+        let maps = std::fs::read_to_string("/proc/self/maps");
+        let maps = maps.map_err(|error| Reply::Skipped(error.to_string()))?;
+        Ok(maps.contains(&*self.path.to_string_lossy()))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn is_mapped(&self) -> Result<bool, Reply> {
+        Err(unsupported("what is mapped does not show on this system"))
+    }
+}
+
+fn address(body: SafeCall) -> Content {
+    Content::Jump(body as usize)
+}
+
+fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
+    let list = value.and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str)
+}
+
+fn lookup(api: &'static Api, module: &Held, name: &str, deep: bool) -> Result<Held, Reply> {
+    let name = c_text(name);
+    let args = [module.raw, text_arg(&name), bool_arg(deep)];
+    Ok(api.call_global("ffi.ModuleGetFunction", &args)?)
+}
+
+/// `module.symbols`: which function is found under a name, and which slots the runtime filled.
+pub(super) fn symbols(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let exports: Vec<&str> = texts(value.get("exports")).collect();
+    let older = |slot: &str| !slot.starts_with("__TVMFFI") && !slot.starts_with("__TVMBackend");
+    if texts(value.get("slots")).any(older) {
+        return Err(unsupported(
+            "these slots make a library of before 0.21, which this adapter does not write",
+        ));
+    }
+    if exports.len() > NUMBERS.len() {
+        return Err(unsupported(
+            "more symbols than there are functions to tell them apart",
+        ));
+    }
+    let numbered = exports.iter().zip(NUMBERS);
+    let mut symbols: Vec<(&str, Content)> = numbered
+        .map(|(name, body)| (*name, address(body)))
+        .collect();
+    symbols.extend(texts(value.get("slots")).map(|name| (name, Content::Slot)));
+    symbols.push((CONTEXT, Content::Slot));
+    let written = Written::of(&symbols)?;
+    let module = written.module(api)?;
+    let name = value.get("name").and_then(Value::as_str).unwrap_or("f");
+    let found = lookup(api, &module, name, false)?;
+    let found = match found.raw.type_index {
+        index::NONE => None,
+        _ => exports.get(api.call(&found, &[])?.raw.int() as usize),
+    };
+    let mut filled = Vec::new();
+    for slot in texts(value.get("slots")) {
+        if !written.slot(slot)?.is_null() {
+            filled.push(slot);
+        }
+    }
+    filled.sort_unstable();
+    seen("function", json!({"function": found, "slots": filled}))
+}
+
+thread_local! {
+    static SEEN: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
+}
+
+unsafe extern "C" fn note_types(_: Handle, args: *const RawAny, count: i32, _: *mut RawAny) -> i32 {
+    for at in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: there are that many arguments.
+        let type_index = unsafe { (*args.add(at)).type_index };
+        SEEN.with_borrow_mut(|seen| seen.push(type_index));
+    }
+    0
+}
+
+/// `module.call`: the types that a compiled function is called with.
+pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    if value.get("layout").and_then(Value::as_str) != Some("0.22") {
+        return Err(unsupported("this runtime calls as 0.22 does"));
+    }
+    let name = format!("{PREFIX}f");
+    let written = Written::of(&[(&name, address(note_types)), (CONTEXT, Content::Slot)])?;
+    let function = lookup(api, &written.module(api)?, "f", false)?;
+    let mut list = Vec::new();
+    for form in value
+        .get("args")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        list.push(match (form, form.get("tensor"), form.get("array")) {
+            (Value::Number(number), ..) if number.is_f64() => make(api, &json!({"float": number}))?,
+            (_, Some(shape), _) => tensors::zeros(api, shape)?,
+            (_, _, Some(_)) => api.call_global("ffi.Array", &[])?,
+            _ => make(api, form)?,
+        });
+    }
+    let cells: Vec<RawAny> = list.iter().map(|held| held.raw).collect();
+    SEEN.take();
+    api.call(&function, &cells)?;
+    told(json!(SEEN.take()))
+}
+
+/// `module.life`: whether the library stays while a function of it does, and no longer.
+pub(super) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    if args.pointer("/value/layout").and_then(Value::as_str) != Some("0.22") {
+        return Err(unsupported("this runtime loads libraries of 0.22"));
+    }
+    let name = format!("{PREFIX}f");
+    let written = Written::of(&[(&name, address(NUMBERS[0])), (CONTEXT, Content::Slot)])?;
+    let function = {
+        let module = written.module(api)?;
+        lookup(api, &module, "f", false)?
+    };
+    let with_function = written.is_mapped()?;
+    drop(function);
+    let after = written.is_mapped()?;
+    told(json!({"with_function": with_function, "after": after}))
+}
+
+/// `module.environment`: what a library finds that looks for functions, as compiled code does.
+pub(super) fn environment(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let prefix = fresh_prefix();
+    let mut registered = Vec::new();
+    let found = environment_steps(api, &prefix, args, &mut registered);
+    for name in registered {
+        remove(api, &name)?;
+    }
+    told(found?)
+}
+
+fn environment_steps(
+    api: &'static Api,
+    prefix: &str,
+    args: &Value,
+    registered: &mut Vec<String>,
+) -> Result<Value, Reply> {
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let functions = |list: Option<&Value>| -> Result<Vec<(String, i64)>, Reply> {
+        let list = list.and_then(Value::as_object).into_iter().flatten();
+        list.map(|(name, number)| match number.as_i64() {
+            Some(number @ 0..8) => Ok((format!("{prefix}{name}"), number)),
+            _ => Err(unsupported("functions give numbers up to 7")),
+        })
+        .collect()
+    };
+    let own: Vec<(String, i64)> = functions(value.get("own"))?;
+    let own: Vec<(String, i64)> = own
+        .into_iter()
+        .map(|(name, number)| (format!("{PREFIX}{name}"), number))
+        .collect();
+    let mut symbols = vec![(CONTEXT, Content::Slot)];
+    symbols.extend(
+        own.iter()
+            .map(|(name, number)| (&**name, address(NUMBERS[*number as usize]))),
+    );
+    let written = Written::of(&symbols)?;
+    let root = written.module(api)?;
+    let context = written.slot(CONTEXT)?;
+    if context.is_null() {
+        return Err(unsupported(
+            "the runtime does not say what the context of a library is",
+        ));
+    }
+    let module = |list: Option<&Value>| -> Result<Held, Reply> {
+        let behind = fresh_prefix();
+        for (name, number) in functions(list)? {
+            let symbol = c_text(&format!("{PREFIX}{behind}{name}"));
+            api.system_symbol(&symbol, NUMBERS[number as usize])?;
+        }
+        Ok(library(api, &behind)?)
+    };
+    let import =
+        |into: &Held, what: &Held| api.call_global("ffi.ModuleImportModule", &[into.raw, what.raw]);
+    let mut found = Vec::new();
+    for step in value
+        .get("steps")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(list) = step.get("import") {
+            import(&root, &module(Some(list))?)?;
+        }
+        if let Some(list) = step.get("import_below") {
+            let between = module(None)?;
+            import(&between, &module(Some(list))?)?;
+            import(&root, &between)?;
+        }
+        if step.get("clear").is_some() {
+            api.call_global("ffi.ModuleClearImports", &[root.raw])?;
+        }
+        for (name, number) in functions(step.get("register"))? {
+            api.set_global(&name, &numbered(api, number)?, true)?;
+            registered.push(name);
+        }
+        if let Some(name) = step.get("lookup").and_then(Value::as_str) {
+            let name = c_text(&format!("{prefix}{name}"));
+            // SAFETY: `root` keeps the library, and what it wrote there is its context.
+            found.push(match unsafe { api.looked_up(context, &name) } {
+                Ok(function) => show(api, &api.call(&function, &[])?)?,
+                Err(_) => json!("missing"),
+            });
+        }
+    }
+    Ok(json!(found))
+}
+
+thread_local! {
+    /// The constants that initialisers were handed, with the number of the initialiser.
+    static HANDED: RefCell<Vec<(usize, Held)>> = const { RefCell::new(Vec::new()) };
+    static HANDED_BY: RefCell<Option<&'static Api>> = const { RefCell::new(None) };
+}
+
+const INITIALISERS: [SafeCall; 4] = [
+    initialise::<0>,
+    initialise::<1>,
+    initialise::<2>,
+    initialise::<3>,
+];
+
+unsafe extern "C" fn initialise<const N: usize>(
+    _: Handle,
+    args: *const RawAny,
+    count: i32,
+    out: *mut RawAny,
+) -> i32 {
+    let Some(api) = HANDED_BY.with_borrow(|api| *api).filter(|_| count == 1) else {
+        return -1;
+    };
+    // SAFETY: there is one argument, and a place for the result.
+    let (given, out) = unsafe { (*args, &mut *out) };
+    HANDED.with_borrow_mut(|handed| handed.push((N, api.share(given))));
+    *out = int_arg(0);
+    0
+}
+
+/// `module.constants`: a payload of kind `const_loader`, and below it a module that notes what it is handed.
+pub(super) fn constants(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let payload = bytes(args)?;
+    let root = stored(api, "const_loader", &payload)?;
+    let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
+    let mut functions = symbols_of(&payload);
+    if !functions.iter().any(|symbol| symbol == name) {
+        functions.push(name.to_owned());
+    }
+    if functions.len() > INITIALISERS.len() {
+        return Err(unsupported(
+            "more functions than there are initialisers to tell them apart",
+        ));
+    }
+    let behind = fresh_prefix();
+    for (function, body) in functions.iter().zip(INITIALISERS) {
+        api.system_symbol(&c_text(&format!("{PREFIX}{behind}__init_{function}")), body)?;
+        api.system_symbol(&c_text(&format!("{PREFIX}{behind}{function}")), NUMBERS[1])?;
+    }
+    let taker = library(api, &behind)?;
+    api.call_global("ffi.ModuleImportModule", &[root.raw, taker.raw])?;
+    HANDED_BY.set(Some(api));
+    HANDED.take();
+    for _ in 0..args.get("times").and_then(Value::as_u64).unwrap_or(1) {
+        lookup(api, &root, name, true)?;
+    }
+    let mut initialised = Vec::new();
+    for (number, list) in HANDED.take() {
+        let size = api.call_global("ffi.ArraySize", &[list.raw])?.raw.int();
+        let shape = |at: i64| -> Result<Value, Reply> {
+            let tensor = api.call_global("ffi.ArrayGetItem", &[list.raw, int_arg(at)])?;
+            let described = tensor.dltensor();
+            let described = described.ok_or_else(|| unsupported("a constant is not a tensor"))?;
+            // SAFETY: a tensor has as many extents as dimensions.
+            Ok(json!(unsafe { described.shape() }))
+        };
+        let shapes = (0..size)
+            .map(shape)
+            .collect::<Result<Vec<Value>, Reply>>()?;
+        initialised.push(json!([functions[number], shapes]));
+    }
+    told(json!({"initialised": initialised}))
+}
+
+/// The functions that a payload has constants for, as far as it can be read.
+fn symbols_of(payload: &[u8]) -> Vec<String> {
+    let read = payload::read(
+        "const_loader",
+        Layout::V0_22,
+        &mut Cursor::new(payload),
+        &mut Findings::default(),
+    );
+    match read
+        .as_ref()
+        .ok()
+        .and_then(|payload| payload.field("symbols"))
+    {
+        Some(Field::Symbols(symbols)) => symbols.iter().map(|(name, _)| name.to_string()).collect(),
+        _ => Vec::new(),
+    }
+}

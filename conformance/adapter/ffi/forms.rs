@@ -1,0 +1,182 @@
+//! Values made through the interface from the JSON form of `spec/object.md`, and shown in it again.
+
+use super::api::Api;
+use super::held::{Held, Raised, bool_arg, int_arg};
+use super::{Reply, unsupported};
+use crate::object::big_int;
+use crate::value::dlpack::DLDevice;
+use crate::value::{Payload, RawAny, index};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Value, json};
+
+/// The value of a form.
+pub(super) fn make(api: &'static Api, form: &Value) -> Result<Held, Reply> {
+    let wrong = || unsupported(format!("this interface makes no value of the form {form}"));
+    let plain = |type_index: i32, payload: Payload| api.share(RawAny::of(type_index, payload));
+    let float = |float: f64| plain(index::FLOAT, Payload { float });
+    let object = match form {
+        Value::Null => return Ok(api.share(RawAny::NONE)),
+        Value::Bool(truth) => return Ok(api.share(bool_arg(*truth))),
+        Value::Number(number) => return Ok(api.share(int_arg(number.as_i64().ok_or_else(wrong)?))),
+        Value::String(text) => return Ok(api.text(text)?),
+        Value::Array(_) => return Err(wrong()),
+        Value::Object(object) => object,
+    };
+    let (kind, content) = object.iter().next().ok_or_else(wrong)?;
+    let list = || content.as_array().ok_or_else(wrong);
+    let call = |name: &str, parts: Vec<Held>| {
+        let args: Vec<RawAny> = parts.iter().map(|part| part.raw).collect();
+        api.call_global(name, &args).map_err(Reply::from)
+    };
+    let each = |items: &[Value]| {
+        items
+            .iter()
+            .map(|item| make(api, item))
+            .collect::<Result<Vec<Held>, Reply>>()
+    };
+    let pairs = |items: &[Value]| {
+        let parts = items.iter().filter_map(Value::as_array).flatten();
+        parts
+            .map(|part| make(api, part))
+            .collect::<Result<Vec<Held>, Reply>>()
+    };
+    match kind.as_str() {
+        "float" => match content.as_str() {
+            Some("nan") => Ok(float(f64::NAN)),
+            Some("inf") => Ok(float(f64::INFINITY)),
+            Some("-inf") => Ok(float(f64::NEG_INFINITY)),
+            Some("-0") => Ok(float(-0.0)),
+            _ => Ok(float(content.as_f64().ok_or_else(wrong)?)),
+        },
+        "bytes" => {
+            let bytes = content
+                .as_str()
+                .and_then(|text| BASE64_STANDARD.decode(text).ok());
+            Ok(api.bytes(&bytes.ok_or_else(wrong)?)?)
+        }
+        "device" => {
+            let part = |at: usize| i32::try_from(content.get(at)?.as_i64()?).ok();
+            let device = DLDevice {
+                device_type: part(0).ok_or_else(wrong)?,
+                device_id: part(1).ok_or_else(wrong)?,
+            };
+            Ok(plain(index::DEVICE, Payload { device }))
+        }
+        "int" => {
+            let number = big_int::from_decimal(content.as_str().ok_or_else(wrong)?);
+            let number = number.map_err(|_| wrong())?;
+            Ok(api.big_int(big_int::words_of(number.as_raw()).unwrap_or_default())?)
+        }
+        "error" => {
+            let text = |at: usize| content.get(at).and_then(Value::as_str).ok_or_else(wrong);
+            Ok(api.error([text(0)?, text(1)?, ""], None)?)
+        }
+        "dtype" => {
+            let dtype = api.dtype(content.as_str().ok_or_else(wrong)?)?;
+            let mut payload = Payload { bits: 0 };
+            payload.dtype = dtype;
+            Ok(plain(index::DATA_TYPE, payload))
+        }
+        "shape" => call("ffi.Shape", each(list()?)?),
+        "array" => call("ffi.Array", each(list()?)?),
+        "list" => call("ffi.List", each(list()?)?),
+        "map" => call("ffi.Map", pairs(list()?)?),
+        "dict" => call("ffi.Dict", pairs(list()?)?),
+        _ => Err(wrong()),
+    }
+}
+
+/// The form of a value.
+pub(super) fn show(api: &'static Api, held: &Held) -> Result<Value, Reply> {
+    let raw = &held.raw;
+    if let Some(text) = matches!(raw.type_index, index::SMALL_STR | index::STR)
+        .then(|| held.bytes())
+        .flatten()
+    {
+        return Ok(json!(String::from_utf8_lossy(&text)));
+    }
+    if let Some(bytes) = held.bytes() {
+        return Ok(json!({"bytes": BASE64_STANDARD.encode(bytes)}));
+    }
+    Ok(match raw.type_index {
+        index::NONE => Value::Null,
+        index::BOOL => json!(raw.int() != 0),
+        index::INT => json!(raw.int()),
+        index::FLOAT => json!({"float": float(f64::from_bits(raw.bits()))}),
+        index::DATA_TYPE => {
+            // SAFETY: the tag says that it is a data type.
+            let dtype = unsafe { raw.payload.dtype };
+            json!({"dtype": api.dtype_text(dtype)?})
+        }
+        index::DEVICE => {
+            // SAFETY: the tag says that it is a device.
+            let device = unsafe { raw.payload.device };
+            json!({"device": [device.device_type, device.device_id]})
+        }
+        index::SHAPE => json!({"shape": held.extents()}),
+        index::ARRAY | index::LIST | index::MAP | index::DICT => {
+            show_as(api, held, raw.type_index)?
+        }
+        index::BIG_INT => json!({"int": big_int::to_decimal(&api.big_int_words(raw)?)}),
+        index::ERROR => {
+            let [kind, message, _] = held.error_texts().unwrap_or_default();
+            json!({"error": [kind, message]})
+        }
+        other => json!({"object": type_key(api, other)}),
+    })
+}
+
+/// The key of the type of a living value.
+pub(super) fn type_key(api: &'static Api, type_index: i32) -> String {
+    let info = api.type_info(type_index);
+    // SAFETY: keys live as long as their types.
+    let key = info.map(|info| unsafe { info.type_key.as_slice() });
+    String::from_utf8_lossy(key.unwrap_or_default()).into_owned()
+}
+
+/// What is in a sequence or a map, read as one of type `type_index`, whatever it is.
+pub(super) fn show_as(api: &'static Api, held: &Held, type_index: i32) -> Result<Value, Reply> {
+    Ok(match type_index {
+        index::ARRAY => json!({"array": items(api, held, "ffi.Array")?}),
+        index::LIST => json!({"list": items(api, held, "ffi.List")?}),
+        index::DICT => json!({"dict": pairs(api, held, "ffi.Dict")?}),
+        _ => json!({"map": pairs(api, held, "ffi.Map")?}),
+    })
+}
+
+fn items(api: &'static Api, sequence: &Held, name: &str) -> Result<Vec<Value>, Reply> {
+    let size = api.call_global(&format!("{name}Size"), &[sequence.raw])?;
+    let item = format!("{name}GetItem");
+    let each = (0..size.raw.int())
+        .map(|at| show(api, &api.call_global(&item, &[sequence.raw, int_arg(at)])?));
+    each.collect()
+}
+
+fn pairs(api: &'static Api, map: &Held, name: &str) -> Result<Vec<Value>, Reply> {
+    let size = api
+        .call_global(&format!("{name}Size"), &[map.raw])?
+        .raw
+        .int();
+    let next = api.call_global(&format!("{name}ForwardIterFunctor"), &[map.raw])?;
+    let part = |which: i64| -> Result<Held, Raised> { api.call(&next, &[int_arg(which)]) };
+    let mut pairs = Vec::new();
+    for place in 0..size {
+        pairs.push(json!([show(api, &part(0)?)?, show(api, &part(1)?)?]));
+        if place + 1 < size {
+            part(2)?;
+        }
+    }
+    Ok(pairs)
+}
+
+fn float(value: f64) -> Value {
+    if value.is_nan() {
+        json!("nan")
+    } else if value.is_infinite() {
+        json!(if value > 0.0 { "inf" } else { "-inf" })
+    } else if value == 0.0 && value.is_sign_negative() {
+        json!("-0")
+    } else {
+        json!(value)
+    }
+}

@@ -1,0 +1,151 @@
+//! Values of the runtime that the adapter holds, and cells that it passes.
+
+use super::api::{Api, Handle};
+use crate::function::ErrorCell;
+use crate::value::dlpack::DLTensor;
+use crate::value::{ByteArray, Header, Payload, RawAny, index};
+use std::fmt;
+use std::mem::size_of;
+use std::ptr;
+
+/// A view of text or bytes as an argument; `bytes` must stay where it is until the call is over.
+pub(super) fn bytes_arg(bytes: &ByteArray) -> RawAny {
+    let ptr = ptr::from_ref(bytes).cast_mut().cast();
+    RawAny::of(index::BYTE_ARRAY, Payload { ptr })
+}
+
+/// A text as an argument, ended by a zero byte.
+pub(super) fn text_arg(text: &std::ffi::CStr) -> RawAny {
+    let ptr = text.as_ptr().cast_mut().cast();
+    RawAny::of(index::RAW_STR, Payload { ptr })
+}
+
+pub(super) fn bool_arg(truth: bool) -> RawAny {
+    let int = i64::from(truth);
+    RawAny::of(index::BOOL, Payload { int })
+}
+
+pub(super) fn int_arg(int: i64) -> RawAny {
+    RawAny::of(index::INT, Payload { int })
+}
+
+/// What a call raised.
+#[derive(Clone, Debug)]
+pub(super) struct Raised {
+    pub(super) kind: String,
+    pub(super) message: String,
+}
+
+impl Raised {
+    /// Nothing was raised: the interface lacks what is asked for.
+    pub(super) fn missing(what: &str) -> Raised {
+        Raised {
+            kind: "Missing".to_owned(),
+            message: format!("this runtime has no {what}"),
+        }
+    }
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.message)
+    }
+}
+
+/// A value that we own.
+pub(super) struct Held {
+    pub(super) api: &'static Api,
+    pub(super) raw: RawAny,
+}
+
+impl Held {
+    /// The address of the object, which is who it is.
+    pub(super) fn pointer(&self) -> Handle {
+        // SAFETY: every member of the union is eight plain bytes.
+        unsafe { self.raw.payload.ptr }
+    }
+
+    /// The value in an object behind its header.
+    ///
+    /// # Safety
+    ///
+    /// The object's type must have a `T` there.
+    pub(super) unsafe fn cell<T>(&self) -> *const T {
+        // SAFETY: says the caller.
+        unsafe { self.pointer().byte_add(size_of::<Header>()).cast::<T>() }
+    }
+
+    /// Text or bytes.
+    pub(super) fn bytes(&self) -> Option<Vec<u8>> {
+        read_bytes(&self.raw)
+    }
+
+    pub(super) fn text(&self) -> Option<String> {
+        String::from_utf8(self.bytes()?).ok()
+    }
+
+    /// Kind, message and backtrace of an error.
+    pub(super) fn error_texts(&self) -> Option<[String; 3]> {
+        if self.raw.type_index != index::ERROR {
+            return None;
+        }
+        // SAFETY: an error has its cell behind the header.
+        let cell = unsafe { &*self.cell::<ErrorCell>() };
+        Some([cell.kind, cell.message, cell.backtrace].map(|bytes| {
+            // SAFETY: the texts live as long as the error.
+            String::from_utf8_lossy(unsafe { bytes.as_slice() }).into_owned()
+        }))
+    }
+
+    /// The extents of a shape.
+    pub(super) fn extents(&self) -> Vec<i64> {
+        if self.raw.type_index != index::SHAPE {
+            return Vec::new();
+        }
+        // SAFETY: a shape object has pointer and count behind the header, which live as long as it does.
+        let (data, size) = unsafe { *self.cell::<(*const i64, usize)>() };
+        match size {
+            0 => Vec::new(),
+            // SAFETY: as above.
+            _ => unsafe { std::slice::from_raw_parts(data, size) }.to_vec(),
+        }
+    }
+
+    /// The description of a tensor.
+    pub(super) fn dltensor(&self) -> Option<&DLTensor> {
+        // SAFETY: a tensor object has its description behind the header.
+        (self.raw.type_index == index::TENSOR).then(|| unsafe { &*self.cell::<DLTensor>() })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.raw.type_index >= index::OBJECT_BEGIN {
+            // SAFETY: we own one reference.
+            unsafe { self.api.drop_one(self.pointer()) };
+        }
+    }
+}
+
+/// Text or bytes of any tag, copied.
+pub(super) fn read_bytes(raw: &RawAny) -> Option<Vec<u8>> {
+    let array = match raw.type_index {
+        index::SMALL_STR | index::SMALL_BYTES => {
+            // SAFETY: the tag says that it holds bytes.
+            let bytes = unsafe { raw.payload.bytes };
+            return bytes.get(..raw.aux as usize).map(<[u8]>::to_vec);
+        }
+        // SAFETY: the tag says that it points to an array of bytes.
+        index::BYTE_ARRAY => unsafe { raw.payload.ptr.cast::<ByteArray>() },
+        // SAFETY: the tag says that it is an object with an array of bytes behind its header.
+        index::STR | index::BYTES => unsafe {
+            raw.payload
+                .ptr
+                .byte_add(size_of::<Header>())
+                .cast::<ByteArray>()
+        },
+        _ => return None,
+    };
+    // SAFETY: as above; it lives while the value does.
+    Some(unsafe { (*array).as_slice() }.to_vec())
+}

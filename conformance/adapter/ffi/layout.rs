@@ -1,0 +1,105 @@
+//! How the objects of a runtime lie in memory, as C++ headers read them without asking: `object.layout`, `object.hash`.
+
+use super::api::Api;
+use super::forms::make;
+use super::held::{Held, int_arg};
+use super::{Reply, seen, told, unsupported};
+use crate::conformance::adapter::view::HOME_SLOTS;
+use crate::value::{Header, RawAny, index};
+use serde_json::{Value, json};
+use std::ffi::c_void;
+
+/// What stands behind the header of an array or list.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Sequence {
+    data: *const RawAny,
+    size: i64,
+    capacity: i64,
+    data_deleter: *const c_void,
+}
+
+/// What stands behind the header of a map or dict, and in a small one the pairs.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Table {
+    data: *const u8,
+    size: u64,
+    /// The upper bit marks a small map.
+    slots: u64,
+    data_deleter: *const c_void,
+}
+
+/// What a map has behind that once it is not small.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Dense {
+    table: Table,
+    fib_shift: u32,
+    padding: u32,
+    first: u64,
+    last: u64,
+}
+
+const SMALL: u64 = 1 << 63;
+const BLOCK: usize = 16;
+const ITEM: usize = 48;
+
+/// `object.layout`.
+pub(super) fn layout(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let held = make(api, args.get("value").unwrap_or(&Value::Null))?;
+    match held.raw.type_index {
+        index::ARRAY | index::LIST => {
+            // SAFETY: the tag says what is behind the header.
+            let sequence = unsafe { *held.cell::<Sequence>() };
+            let behind = size_of::<Header>() + size_of::<Sequence>();
+            let inline = sequence.data as usize == held.pointer() as usize + behind;
+            told(json!({"size": sequence.size, "capacity": sequence.capacity, "inline": inline}))
+        }
+        index::MAP | index::DICT => {
+            // SAFETY: as above.
+            let table = unsafe { *held.cell::<Table>() };
+            // SAFETY: an object begins with a header.
+            let padding = unsafe { (*held.pointer().cast::<Header>()).padding };
+            let small = table.slots & SMALL != 0;
+            let slots = table.slots & !SMALL;
+            if slots > HOME_SLOTS {
+                return Err(unsupported("a map of a case has no more than 4096 slots"));
+            }
+            let dense = 0..if small { 0 } else { slots as usize };
+            // SAFETY: blocks of 16 marks, each with its 16 items behind them, for as many slots as there are.
+            let mark = |slot: usize| unsafe {
+                *table
+                    .data
+                    .add(slot / BLOCK * (BLOCK + BLOCK * ITEM) + slot % BLOCK)
+            };
+            let marks: Vec<u8> = dense.map(mark).collect();
+            told(json!({"small": small, "slots": slots, "padding": padding, "marks": marks}))
+        }
+        other => Err(unsupported(format!(
+            "a value with type index {other} has no slots"
+        ))),
+    }
+}
+
+/// `object.hash`: no function tells the hash of a key. A key that came first into a map stands where its hash says, and a
+/// map keeps the place of its first element.
+pub(super) fn home(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let key = make(api, args.get("value").unwrap_or(&Value::Null))?;
+    let mut pairs = vec![key.raw, RawAny::NONE];
+    // More than half of the slots, so that there are as many of them as the view counts on.
+    for other in 0..HOME_SLOTS as i64 * 3 / 4 {
+        pairs.extend([int_arg(1_000_000 + other), RawAny::NONE]);
+    }
+    let map: Held = api.call_global("ffi.Map", &pairs)?;
+    // SAFETY: a map of more than four elements is not small.
+    let dense = unsafe { *map.cell::<Dense>() };
+    if dense.table.slots != HOME_SLOTS {
+        return Err(unsupported(format!(
+            "a map of {} elements has {} slots here, not {HOME_SLOTS}",
+            pairs.len() / 2,
+            dense.table.slots
+        )));
+    }
+    seen("home", json!(dense.first))
+}
