@@ -178,10 +178,6 @@ impl Kind for MachineModule {
         "relax.VirtualMachine"
     }
 
-    fn property_mask(&self) -> u32 {
-        crate::module::property::RUNNABLE
-    }
-
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
         let alive = module.clone();
         if name == "vm_initialization" {
