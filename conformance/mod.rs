@@ -43,7 +43,7 @@ pub mod blob {
 
 /// The chapter `graph`.
 pub mod graph {
-    mod kernels;
+    pub(in crate::conformance) mod kernels;
     pub mod ops;
     pub mod script;
 }

@@ -133,12 +133,14 @@ fn our_library_passes_as_a_runtime_of_0_20() {
         ("value/legacy/object", "unsupported"),
         ("function/legacy/own-function", "pass"),
         ("function/legacy/failure", "pass"),
+        ("graph/script/run", "pass"),
+        ("graph/script/factory-debug", "pass"),
         // Without a mark of its own the library stands for all releases, which differ in this.
         ("tensor/print-bool-0.8", "unsupported"),
     ] {
         assert_eq!(verdict(&report, case), asked, "{case}");
     }
-    assert!(report.totals().count("pass") > 90, "{:?}", report.totals());
+    assert!(report.totals().count("pass") > 150, "{:?}", report.totals());
 }
 
 /// The verdict of one case.
@@ -164,12 +166,12 @@ fn released_runtimes_of_old_fail_only_where_they_are_known_to() {
         (
             "0.8",
             include_str!("../conformance/known/apache-tvm-0.8.toml"),
-            140,
+            190,
         ),
         (
             "0.19",
             include_str!("../conformance/known/apache-tvm-0.19.toml"),
-            130,
+            190,
         ),
     ] {
         let Some(library) = legacy_runtime(release) else {

@@ -56,9 +56,12 @@ impl Kind for Kernels {
     }
 }
 
-type Kernel = fn(&[*mut DLTensor]) -> Result<(), Error>;
+pub(in crate::conformance) type Kernel = fn(&[*mut DLTensor]) -> Result<(), Error>;
 
-fn kernel(name: &str) -> Option<(&'static str, Kernel)> {
+/// The names of all kernels.
+pub(in crate::conformance) const NAMES: [&str; 5] = ["add1", "add", "two", "touch", "fail"];
+
+pub(in crate::conformance) fn kernel(name: &str) -> Option<(&'static str, Kernel)> {
     Some(match name {
         "add1" => ("add1", |args| {
             each(args, 1, |values| vec![values.iter().sum::<f32>() + 1.0])
@@ -180,7 +183,8 @@ pub(super) fn tensor_json(tensor: &crate::object::Tensor) -> Value {
     shown
 }
 
-fn elements(bytes: &[u8], code: u8, bits: u8) -> Value {
+/// The elements of a tensor as numbers.
+pub(in crate::conformance) fn elements(bytes: &[u8], code: u8, bits: u8) -> Value {
     let four = bytes.as_chunks::<4>().0;
     match (code, bits) {
         (2, 32) => four

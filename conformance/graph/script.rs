@@ -4,7 +4,7 @@
 //! `[[1, 0]]` when absent) and `debug`. With `"bare": true` none is made, and the steps do it.
 //!
 //! A step is a list: the name of a function of the current module and its arguments. Numbers and texts stand for
-//! themselves; `{"tensor": NAME}` is a named tensor, `{"dtype", "shape", "data"}` a fresh one, `{"params": {NAME: tensor}}`
+//! themselves, `{"device": [TYPE, INDEX]}` for a device; `{"tensor": NAME}` is a named tensor, `{"dtype", "shape", "data"}` a fresh one, `{"params": {NAME: tensor}}`
 //! a parameter file, `{"graph": true}` the graph as text, `{"kernels": true}` the module of kernels, `{"self": true}` the
 //! current module and `{"other": true}` a second executor of the same graph.
 //!
@@ -33,7 +33,7 @@ use crate::module::Module;
 use crate::object::Tensor;
 use crate::rule::Findings;
 use crate::tensor::{Dtype, Params, Sizing, TensorRecord};
-use crate::value::{Any, AnyView, Bytes, DLDataType, dtype_from_text};
+use crate::value::{Any, AnyView, Bytes, DLDataType, DLDevice, dtype_from_text};
 use crate::wire::Writer;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -237,6 +237,13 @@ impl Script {
                 self.named(&json!(name))?.clone().into()
             }
             Some((key, Value::Object(params))) if key == "params" => param_file(params)?.into(),
+            Some((key, pair)) if key == "device" => {
+                let number = |at: usize| pair[at].as_i64().and_then(|it| it.try_into().ok());
+                Any::from(DLDevice {
+                    device_type: number(0).unwrap_or(0),
+                    device_id: number(1).unwrap_or(0),
+                })
+            }
             Some((key, _)) if key == "graph" => self.graph.to_string().into(),
             Some((key, _)) if key == "kernels" => self.kernels.module().into(),
             Some((key, _)) if key == "self" => self.now()?.into(),
@@ -246,7 +253,8 @@ impl Script {
     }
 }
 
-fn param_file(params: &Map<String, Value>) -> Result<Bytes, Error> {
+/// The parameter file of named tensors.
+pub(in crate::conformance) fn param_file(params: &Map<String, Value>) -> Result<Bytes, Error> {
     let mut records = Vec::new();
     for (name, value) in params {
         let tensor = make_tensor(value)?;
@@ -300,7 +308,8 @@ fn make_tensor(value: &Value) -> Result<Tensor, Error> {
     Ok(unsafe { Tensor::over(dl, Box::new(move || drop(whole))) })
 }
 
-fn bytes_of(data: &Value, dtype: DLDataType) -> Vec<u8> {
+/// Numbers as the bytes of a type.
+pub(in crate::conformance) fn bytes_of(data: &Value, dtype: DLDataType) -> Vec<u8> {
     let numbers = data.as_array().into_iter().flatten();
     let mut bytes = Vec::new();
     for number in numbers {

@@ -11,7 +11,7 @@ use crate::payload::Field;
 use crate::release::Layout;
 use crate::rule::{Findings, Kind as Broken};
 use crate::tensor::{Device, Dtype, Params, Sizing, TensorRecord};
-use crate::value::{Any, AnyView, Bytes, DLTensor, cast};
+use crate::value::{Any, AnyView, Bytes, DLDevice, DLTensor, cast, index};
 use crate::wire::{Cursor, Writer};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -117,20 +117,26 @@ fn executor(json: &str, module: &Module, devices: &[AnyView<'_>]) -> Result<Exec
     )
 }
 
-/// Pairs of type and index.
-fn places(devices: &[AnyView<'_>]) -> Result<Vec<Place>> {
-    let pairs = devices.chunks(2).map(|pair| {
-        let [kind, id] = pair else {
-            return Err(GRF_43
-                .refused(Broken::Type, "devices come in pairs of type and index")
-                .into());
+/// Devices as values of their own, as a factory is given them, or as pairs of type and index.
+fn places(mut devices: &[AnyView<'_>]) -> Result<Vec<Place>> {
+    let mut places = Vec::new();
+    while let [first, rest @ ..] = devices {
+        let (kind, id);
+        (kind, id, devices) = match rest {
+            _ if first.type_index() == index::DEVICE => {
+                let device = cast::<DLDevice>(*first)?;
+                (device.device_type, device.device_id, rest)
+            }
+            [second, rest @ ..] => (i32::try_from(*first)?, i32::try_from(*second)?, rest),
+            [] => {
+                return Err(GRF_43
+                    .refused(Broken::Type, "devices come in pairs of type and index")
+                    .into());
+            }
         };
-        Place::of(Device {
-            kind: i32::try_from(*kind)?,
-            id: i32::try_from(*id)?,
-        })
-    });
-    pairs.collect()
+        places.push(Place::of(Device { kind, id })?);
+    }
+    Ok(places)
 }
 
 fn as_module(view: AnyView<'_>) -> Result<Module> {
@@ -234,17 +240,33 @@ fn which_input(executor: &Executor, key: AnyView<'_>) -> Result<Option<usize>> {
     ))
 }
 
-/// Output by number, or by node name, `<node>:<output>` for another than the first (0.19).
+/// Output by number, or by the name of its node (0.12): the last of the outputs of that node.
 fn which_output(executor: &Executor, key: AnyView<'_>) -> Result<usize> {
+    named_output(executor, key, |name, node, _| name == node)
+}
+
+/// Output by number, or by `<node>:<number of the output>` (0.10).
+fn which_output_in_place(executor: &Executor, key: AnyView<'_>) -> Result<usize> {
+    named_output(executor, key, |name, node, at| {
+        name == format!("{node}:{at}")
+    })
+}
+
+fn named_output(
+    executor: &Executor,
+    key: AnyView<'_>,
+    is: impl Fn(&str, &str, usize) -> bool,
+) -> Result<usize> {
     let Ok(name) = String::try_from(key) else {
         return Ok(usize::try_from(i64::try_from(key)?).unwrap_or(usize::MAX));
     };
     let graph = executor.graph();
-    let found = graph.heads.iter().position(|head| {
+    let mut heads = graph.heads.iter().enumerate().rev();
+    let found = heads.find(|(at, head)| {
         let node = graph.nodes.get(head.node).map_or("", |node| &node.name);
-        name == format!("{node}:{}", head.index) || (head.index == 0 && name == node)
+        is(&name, node, *at)
     });
-    found.ok_or_else(|| {
+    found.map(|(at, _)| at).ok_or_else(|| {
         GRF_32
             .refused(Broken::Missing, format!("Invalid output node:{name}"))
             .into()
@@ -278,7 +300,7 @@ fn set_output_zero_copy(state: &mut State, args: &[AnyView<'_>]) -> Result {
     let [key, tensor, ..] = args else {
         return Err(wrong_count("set_output_zero_copy", 2, args));
     };
-    let index = which_output(&state.executor, *key)?;
+    let index = which_output_in_place(&state.executor, *key)?;
     // SAFETY: as above.
     with_dl(*tensor, |tensor| unsafe {
         state.executor.set_output_by_reference(index, tensor)
@@ -494,7 +516,7 @@ fn debug_output(state: &mut State, args: &[AnyView<'_>]) -> Result {
 }
 
 /// `(number, repeat, min_repeat_ms)` gives text, seconds of each node and a comma (0.6 to 0.8); with the three arguments
-/// that came later, bytes: doubles, node after node, all repetitions.
+/// that came later, bytes: the number of nodes, then doubles, node after node, all repetitions.
 fn individual(state: &mut State, args: &[AnyView<'_>]) -> Result {
     let [number, repeat, least, rest @ ..] = args else {
         return Err(wrong_count("run_individual", 3, args));
@@ -515,7 +537,8 @@ fn individual(state: &mut State, args: &[AnyView<'_>]) -> Result {
     }
     let nodes = state.executor.graph().nodes.len();
     let doubles = (0..nodes).flat_map(|node| times.iter().filter_map(move |times| times.get(node)));
-    let bytes: Vec<u8> = doubles.flat_map(|seconds| seconds.to_le_bytes()).collect();
+    let mut bytes = (nodes as i64).to_le_bytes().to_vec();
+    bytes.extend(doubles.flat_map(|seconds| seconds.to_le_bytes()));
     Ok(Bytes::new(bytes).into())
 }
 

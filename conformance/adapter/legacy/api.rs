@@ -225,6 +225,12 @@ impl Api {
         unsafe { (self.functions.give_result)(result, &raw mut value, &raw mut code, 1) }
     }
 
+    /// Leaves the text of an error, as a function does before it fails.
+    pub(super) fn set_error(&self, text: &str) {
+        // SAFETY: a text.
+        unsafe { (self.functions.set_last_error)(c_text(text).as_ptr()) };
+    }
+
     pub(super) fn last_error(&self) -> String {
         // SAFETY: a text that stays until the next call.
         let message = unsafe { CStr::from_ptr((self.functions.last_error)()) };

@@ -16,6 +16,7 @@
 //! | `value.legacy`       | a call that gives its argument back                            | the value           |
 //! | `value.legacy_code`  | the code of a result, and the message about a wrong argument   | the value           |
 //! | `function.legacy`    | its steps: `TVMFuncCall`, `TVMFuncRegisterGlobal` and so on     | the value           |
+//! | `graph.script`       | `tvm.graph_executor.create` and its kin, with kernels of ours  | the value           |
 //!
 //! Loaders of that time read a C++ stream, and a payload ends where its loader stops: no loader of ours can stand in for
 //! one that the runtime lacks. A library that needs such a loader is *unsupported*, not refused.
@@ -25,6 +26,7 @@
 
 mod api;
 mod calls;
+mod graphs;
 mod modules;
 mod tensors;
 
@@ -94,6 +96,7 @@ impl Testee for Legacy {
             "tensor.dtype_text" => tensors::dtype_text(api, stands, args),
             "value.legacy" => calls::value(api, args),
             "value.legacy_code" => calls::code_of(api, stands, args),
+            "graph.script" => graphs::script(api, args),
             "function.legacy" => calls::script(api, args),
             _ => Err(unsupported(why_not(op))),
         };
@@ -197,7 +200,7 @@ fn why_not(op: &str) -> String {
         ("device", _) => {
             "devices are reached through `device:`, not through this interface".to_owned()
         }
-        ("graph", _) => "an executor takes a module of compiled functions, which the case does not have".to_owned(),
+        ("graph", _) => "an executor does not show the graph that it read".to_owned(),
         ("vm", _) => "bytecode is run by the runtime, and not shown".to_owned(),
         _ => format!("`{op}` has no way through the C interface of 0.20 and before"),
     }

@@ -266,7 +266,7 @@ pub(super) fn empty(api: &'static Api) -> Result<Held, Reply> {
 }
 
 /// The module of the library that `write` writes.
-fn library(
+pub(super) fn library(
     api: &'static Api,
     write: impl FnOnce(&Path) -> std::io::Result<()>,
 ) -> Result<Held, Reply> {
@@ -294,7 +294,7 @@ fn place(modules: &[Held], module: &Held) -> Option<usize> {
     known.position(|known| known.handle() == module.handle())
 }
 
-fn kind_of(api: &'static Api, module: &Held) -> Result<String, Reply> {
+pub(super) fn kind_of(api: &'static Api, module: &Held) -> Result<String, Reply> {
     api.call_global("runtime.ModuleGetTypeKey", &[module.arg()])?
         .text()
 }

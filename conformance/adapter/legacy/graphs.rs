@@ -1,0 +1,458 @@
+//! `graph.script` on the executor of a foreign runtime. The kernels are ours, reached by a library of jumps.
+//!
+//! The steps are those of the chapter. Devices other than the CPU are simulated in our own executor only, and no interface
+//! writes the payload of a module: cases with either are not asked.
+
+use super::super::shell;
+use super::api::{Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg};
+use super::{Reply, modules, unsupported};
+use crate::conformance::graph::kernels::{NAMES, elements, kernel};
+use crate::conformance::graph::script::{bytes_of, param_file};
+use crate::value::legacy::{TVMValue, code};
+use crate::value::{ByteArray, DLDataType, DLDevice, DLTensor, dtype_from_text, dtype_to_text};
+use serde_json::{Map, Value, json};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+struct Script<'a> {
+    api: &'static Api,
+    value: &'a Value,
+    graph: std::ffi::CString,
+    kernels: Held,
+    tensors: HashMap<String, Lent>,
+    current: Option<Held>,
+    other: Option<Held>,
+    held: Option<Held>,
+}
+
+pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    API.set(Some(api));
+    LOG.take();
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let mut script = Script {
+        api,
+        value,
+        graph: c_text(&value["graph"].to_string()),
+        kernels: kernels(api)?,
+        tensors: HashMap::new(),
+        current: None,
+        other: None,
+        held: None,
+    };
+    for (name, tensor) in value["tensors"].as_object().into_iter().flatten() {
+        script.tensors.insert(name.clone(), Lent::new(api, tensor)?);
+    }
+    if value["bare"] != json!(true) {
+        match script.executor() {
+            Ok(made) => script.current = Some(made),
+            Err(Reply::Reject(_)) => return Ok(answer(json!([{"error": true}]))),
+            Err(other) => return Err(other),
+        }
+    }
+    let mut results = Vec::new();
+    for step in value["steps"].as_array().into_iter().flatten() {
+        results.push(match script.step(step) {
+            // Releases differ in the words of an error. That there is one is what counts.
+            Err(Reply::Reject(_)) => json!({"error": true}),
+            said => said?,
+        });
+    }
+    // Executors go before the tensors that they were lent.
+    drop((
+        script.current.take(),
+        script.other.take(),
+        script.held.take(),
+    ));
+    Ok(answer(Value::Array(results)))
+}
+
+fn answer(value: Value) -> Reply {
+    Reply::Ok {
+        value,
+        findings: None,
+    }
+}
+
+impl Script<'_> {
+    fn executor(&self) -> Result<Held, Reply> {
+        let devices = self.value["devices"].as_array().cloned();
+        let mut args = vec![text_arg(&self.graph), self.kernels.arg()];
+        for pair in devices.unwrap_or_else(|| vec![json!([1, 0])]) {
+            if pair[0] != json!(1) {
+                return Err(unsupported(
+                    "the second device is one that this crate simulates",
+                ));
+            }
+            args.extend([1, pair[1].as_i64().unwrap_or(0)].map(int_arg));
+        }
+        let name = match self.value["debug"] == json!(true) {
+            true => "tvm.graph_executor_debug.create",
+            false => "tvm.graph_executor.create",
+        };
+        self.api.call_global(name, &args)
+    }
+
+    fn step(&mut self, step: &Value) -> Result<Value, Reply> {
+        let words = step.as_array().map(Vec::as_slice).unwrap_or_default();
+        let [what, rest @ ..] = words else {
+            return Err(unsupported("a step is a list"));
+        };
+        let what = what.as_str().unwrap_or_default();
+        match (what, rest) {
+            ("@global", [name, args @ ..]) => shown(self.api, &self.global(name, args)?),
+            ("@global-make", [name, args @ ..]) => {
+                let made = self.global(name, args)?;
+                self.become_current(made)
+            }
+            ("@make", [name, args @ ..]) => {
+                let made = self.call(name, args)?;
+                self.become_current(made)
+            }
+            ("@other", [name, args @ ..]) => {
+                self.second()?;
+                let other = self.other.take();
+                let before = std::mem::replace(&mut self.current, other);
+                let said = self.call(name, args);
+                self.other = std::mem::replace(&mut self.current, before);
+                shown(self.api, &said?)
+            }
+            ("@has", [name]) => {
+                let name = name.as_str().unwrap_or_default();
+                let found = self.api.function_of(self.now()?, name, false)?;
+                Ok(json!(found.is_some()))
+            }
+            ("@show", [name]) => Ok(self.named(name)?.shown()),
+            ("@fill", [name, data]) => {
+                self.named(name)?.fill(data);
+                Ok(Value::Null)
+            }
+            ("@hold", [name, args @ ..]) => {
+                self.held = Some(self.call(name, args)?);
+                Ok(json!({"held": true}))
+            }
+            ("@held", []) => match &self.held {
+                Some(held) => shown(self.api, held),
+                None => Ok(Value::Null),
+            },
+            ("@count", [name, args @ ..]) => {
+                let given = self.call(name, args)?;
+                Ok(match shown(self.api, &given)? {
+                    Value::String(text) => json!(text.split_terminator(',').count()),
+                    other => other,
+                })
+            }
+            ("@log", []) => Ok(Value::Array(LOG.take())),
+            ("@save", []) => Err(unsupported("no function gives the payload of a module")),
+            (name, args) => shown(self.api, &self.call(&json!(name), args)?),
+        }
+    }
+
+    fn now(&self) -> Result<&Held, Reply> {
+        let none = || unsupported("there is no module yet");
+        self.current.as_ref().ok_or_else(none)
+    }
+
+    fn second(&mut self) -> Result<&Held, Reply> {
+        if self.other.is_none() {
+            self.other = Some(self.executor()?);
+        }
+        self.other
+            .as_ref()
+            .ok_or_else(|| unsupported("there is no second executor"))
+    }
+
+    fn become_current(&mut self, made: Held) -> Result<Value, Reply> {
+        let said = shown(self.api, &made)?;
+        self.current = Some(made);
+        Ok(said)
+    }
+
+    fn named(&self, name: &Value) -> Result<&Lent, Reply> {
+        let name = name.as_str().unwrap_or_default();
+        let none = || unsupported(format!("there is no tensor `{name}`"));
+        self.tensors.get(name).ok_or_else(none)
+    }
+
+    fn global(&mut self, name: &Value, args: &[Value]) -> Result<Held, Reply> {
+        let name = name.as_str().unwrap_or_default();
+        let made = self.arguments(args)?;
+        // A factory keeps its parameters: it wants arrays, not views.
+        let owned = |made: &Made| match made {
+            Made::Tensor(tensor) => tensor.array.arg(),
+            other => other.arg(),
+        };
+        let args: Vec<Arg> = made.iter().map(owned).collect();
+        self.api.call_global(name, &args)
+    }
+
+    /// A function that is not there fails as a call does: frontends raise an error for both.
+    fn call(&mut self, name: &Value, args: &[Value]) -> Result<Held, Reply> {
+        let name = name.as_str().unwrap_or_default();
+        let function = self.api.function_of(self.now()?, name, false)?;
+        let none = || Reply::Reject(super::Rejection::default());
+        let function = function.ok_or_else(none)?;
+        let made = self.arguments(args)?;
+        let args: Vec<Arg> = made.iter().map(Made::arg).collect();
+        self.api.call(&function, &args)
+    }
+
+    fn arguments(&mut self, args: &[Value]) -> Result<Vec<Made>, Reply> {
+        args.iter().map(|arg| self.argument(arg)).collect()
+    }
+
+    fn argument(&mut self, arg: &Value) -> Result<Made, Reply> {
+        let members = match arg {
+            Value::Number(number) => return Ok(Made::Plain(int_arg(number.as_i64().unwrap_or(0)))),
+            Value::String(text) => return Ok(Made::Text(c_text(text))),
+            Value::Object(members) => members,
+            _ => return Ok(Made::Plain(null_arg())),
+        };
+        Ok(match members.iter().next() {
+            Some((key, name)) if key == "tensor" => Made::Plain(self.named(name)?.arg()),
+            Some((key, Value::Object(params))) if key == "params" => {
+                let file = param_file(params).map_err(|error| unsupported(error.to_string()))?;
+                Made::bytes(file.as_bytes().to_vec())
+            }
+            Some((key, pair)) if key == "device" => {
+                let number = |at: usize| pair[at].as_i64().and_then(|it| it.try_into().ok());
+                let v_device = DLDevice {
+                    device_type: number(0).unwrap_or(0),
+                    device_id: number(1).unwrap_or(0),
+                };
+                Made::Plain((TVMValue { v_device }, code::DEVICE))
+            }
+            Some((key, _)) if key == "graph" => Made::Plain(text_arg(&self.graph)),
+            Some((key, _)) if key == "kernels" => Made::Plain(self.kernels.arg()),
+            Some((key, _)) if key == "self" => Made::Plain(self.now()?.arg()),
+            Some((key, _)) if key == "other" => Made::Plain(self.second()?.arg()),
+            _ => Made::Tensor(Lent::new(self.api, arg)?),
+        })
+    }
+}
+
+/// An argument, with what it points to.
+enum Made {
+    Plain(Arg),
+    Text(std::ffi::CString),
+    Bytes(
+        Box<ByteArray>,
+        #[expect(dead_code, reason = "what the array points to")] Vec<u8>,
+    ),
+    Tensor(Lent),
+}
+
+impl Made {
+    fn bytes(bytes: Vec<u8>) -> Made {
+        Made::Bytes(Box::new(ByteArray::of(&bytes)), bytes)
+    }
+
+    fn arg(&self) -> Arg {
+        match self {
+            Made::Plain(arg) => *arg,
+            Made::Text(text) => text_arg(text),
+            Made::Bytes(array, _) => bytes_arg(array),
+            Made::Tensor(tensor) => tensor.arg(),
+        }
+    }
+}
+
+/// A tensor in memory of the runtime, and a view of it that is lent. With a `skew` the view begins that many bytes later.
+struct Lent {
+    array: Held,
+    view: Box<DLTensor>,
+    _shape: Box<[i64]>,
+}
+
+impl Lent {
+    fn new(api: &'static Api, form: &Value) -> Result<Lent, Reply> {
+        let text = form["dtype"].as_str().unwrap_or_default();
+        let dtype = dtype_from_text(text).map_err(|error| unsupported(error.to_string()))?;
+        let extents = form["shape"].as_array().into_iter().flatten();
+        let mut shape: Box<[i64]> = extents.filter_map(Value::as_i64).collect();
+        let skew = form["skew"].as_u64();
+        let array = match skew {
+            None => api.array(&shape, dtype)?,
+            Some(skew) => {
+                let item = i64::from(dtype.bits) * i64::from(dtype.lanes) / 8;
+                let size = shape.iter().product::<i64>() * item + skew.cast_signed();
+                let (code, bits, lanes) = (1, 8, 1);
+                api.array(&[size], DLDataType { code, bits, lanes })?
+            }
+        };
+        let whole = array
+            .tensor()
+            .ok_or_else(|| unsupported("no tensor was made"))?;
+        let view = Box::new(DLTensor {
+            ndim: c_int::try_from(shape.len()).unwrap_or(0),
+            dtype,
+            shape: shape.as_mut_ptr(),
+            strides: ptr::null_mut(),
+            byte_offset: skew.unwrap_or(0),
+            ..*whole
+        });
+        let lent = Lent {
+            array,
+            view,
+            _shape: shape,
+        };
+        lent.fill(&form["data"]);
+        Ok(lent)
+    }
+
+    fn arg(&self) -> Arg {
+        let v_handle = ptr::from_ref(&*self.view).cast_mut().cast();
+        (TVMValue { v_handle }, code::DLTENSOR)
+    }
+
+    fn fill(&self, data: &Value) {
+        let bytes = bytes_of(data, self.view.dtype);
+        if let Some(memory) = memory(&self.view)
+            && bytes.len() <= memory.1
+        {
+            // SAFETY: the memory of the view has that many bytes, and is the runtime's.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory.0, bytes.len()) };
+        }
+    }
+
+    fn shown(&self) -> Value {
+        tensor_shown(&self.view)
+    }
+}
+
+/// First byte and size of a compact tensor on the CPU.
+fn memory(tensor: &DLTensor) -> Option<(*mut u8, usize)> {
+    // SAFETY: a tensor that is alive.
+    let shape = unsafe { tensor.shape() };
+    let item = usize::from(tensor.dtype.bits) * usize::from(tensor.dtype.lanes);
+    let size = shape.iter().try_fold(item.div_ceil(8), |size, extent| {
+        size.checked_mul(usize::try_from(*extent).ok()?)
+    });
+    let offset = usize::try_from(tensor.byte_offset).ok()?;
+    Some((tensor.data.cast::<u8>().wrapping_add(offset), size?))
+}
+
+fn tensor_shown(tensor: &DLTensor) -> Value {
+    let DLDataType { code, bits, .. } = tensor.dtype;
+    // SAFETY: a tensor that is alive.
+    let shape = unsafe { tensor.shape() };
+    let bytes = match memory(tensor) {
+        Some((_, 0)) | None => &[][..],
+        // SAFETY: as above; it is on the CPU, where all tensors of these scripts are.
+        Some((first, size)) => unsafe { std::slice::from_raw_parts(first, size) },
+    };
+    json!({
+        "dtype": dtype_to_text(tensor.dtype).unwrap_or_default(),
+        "shape": shape,
+        "data": elements(bytes, code, bits),
+    })
+}
+
+/// A result, as the chapter shows it.
+fn shown(api: &'static Api, given: &Held) -> Result<Value, Reply> {
+    Ok(match given.code {
+        code::NULL => Value::Null,
+        code::INT => json!(given.int()),
+        code::BOOL => json!(given.int() != 0),
+        // SAFETY: the code says that it is a float.
+        code::FLOAT => json!(unsafe { given.value.v_float64 }),
+        code::STR => json!(given.text()?),
+        code::BYTES => json!({"bytes": given.bytes().map_or(0, <[u8]>::len)}),
+        code::MODULE => json!({"module": modules::kind_of(api, given)?}),
+        code::NDARRAY | code::DLTENSOR => given.tensor().map_or(Value::Null, tensor_shown),
+        code::OBJECT => object_shown(api, given)?,
+        other => json!({"code": other}),
+    })
+}
+
+/// Containers, by what functions about them take the object.
+fn object_shown(api: &'static Api, given: &Held) -> Result<Value, Reply> {
+    let of = |name: &str, more: &[Arg]| api.call_global(name, &[&[given.arg()], more].concat());
+    if let Ok(text) = of("runtime.GetFFIString", &[]) {
+        return Ok(json!(text.text()?));
+    }
+    // Unlike the others `MapItems` does not look at what it is given.
+    if of("runtime.MapSize", &[]).is_ok() {
+        let items = shown(api, &of("runtime.MapItems", &[])?)?;
+        let items = items.as_array().cloned().unwrap_or_default();
+        let pairs = items.chunks_exact(2).map(|pair| {
+            let name = pair[0].as_str().unwrap_or_default().to_owned();
+            (name, pair[1].clone())
+        });
+        return Ok(Value::Object(pairs.collect::<Map<_, _>>()));
+    }
+    for (size, item) in [
+        ("runtime.ArraySize", "runtime.ArrayGetItem"),
+        ("runtime.GetShapeTupleSize", "runtime.GetShapeTupleElem"),
+    ] {
+        if let Ok(size) = of(size, &[]) {
+            let items = (0..size.int()).map(|at| shown(api, &of(item, &[int_arg(at)])?));
+            return Ok(Value::Array(items.collect::<Result<_, Reply>>()?));
+        }
+    }
+    Err(unsupported("a result is an object that no function shows"))
+}
+
+thread_local! {
+    /// Kernels called since the last time, with the shapes of their arguments.
+    static LOG: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
+    /// Whose error a kernel leaves.
+    static API: Cell<Option<&'static Api>> = const { Cell::new(None) };
+}
+
+/// A compiled function of these releases: values, codes, count, result, its code, resource.
+type Compiled = unsafe extern "C" fn(
+    *const TVMValue,
+    *const c_int,
+    c_int,
+    *mut TVMValue,
+    *mut c_int,
+    *mut c_void,
+) -> c_int;
+
+/// The module of kernels.
+fn kernels(api: &'static Api) -> Result<Held, Reply> {
+    let all: [Compiled; NAMES.len()] = [run::<0>, run::<1>, run::<2>, run::<3>, run::<4>];
+    let named = NAMES.into_iter().zip(all);
+    let functions: Vec<(&str, usize)> = named.map(|(name, run)| (name, run as usize)).collect();
+    modules::library(api, |path| shell::write_jumps(&functions, path))
+}
+
+unsafe extern "C" fn run<const N: usize>(
+    values: *const TVMValue,
+    codes: *const c_int,
+    count: c_int,
+    _: *mut TVMValue,
+    _: *mut c_int,
+    _: *mut c_void,
+) -> c_int {
+    let count = usize::try_from(count).unwrap_or(0);
+    let Some((name, kernel)) = NAMES.get(N).and_then(|name| kernel(name)) else {
+        return -1;
+    };
+    let mut tensors = Vec::new();
+    let mut shapes = Vec::new();
+    for at in 0..count {
+        // SAFETY: there are that many values and codes.
+        let (value, told) = unsafe { (*values.add(at), *codes.add(at)) };
+        if !matches!(told, code::DLTENSOR | code::NDARRAY) {
+            return -1;
+        }
+        // SAFETY: the code says that it is a tensor, which the executor keeps for the call.
+        let tensor = unsafe { value.v_handle.cast::<DLTensor>() };
+        // SAFETY: as above.
+        shapes.push(json!(unsafe { (*tensor).shape() }));
+        tensors.push(tensor);
+    }
+    LOG.with_borrow_mut(|log| log.push(json!([name, shapes])));
+    match kernel(&tensors) {
+        Ok(()) => 0,
+        Err(error) => {
+            if let Some(api) = API.get() {
+                api.set_error(&error.to_string());
+            }
+            -1
+        }
+    }
+}
