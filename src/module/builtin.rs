@@ -74,21 +74,12 @@ pub(crate) fn register() {
         |path: String, _format: String| module::load(path),
     );
     def("ffi.ModuleGetWriteFormats", |module: Module| {
-        let own = module.implementation().map(|own| own.write_formats());
-        own.unwrap_or_default()
-            .into_iter()
-            .map(Any::from)
-            .collect::<Array>()
+        let formats = module.write_formats()?;
+        Ok::<_, Error>(formats.into_iter().map(Any::from).collect::<Array>())
     });
     def(
         "ffi.ModuleWriteToFile",
-        |module: Module, path: String, format: String| match module.implementation() {
-            Some(own) => own.write_to_file(&path, &format),
-            None => Err(Error::new(
-                "RuntimeError",
-                "a module made by C++ is written by C++",
-            )),
-        },
+        |module: Module, path: String, format: String| module.write_to_file(&path, &format),
     );
 }
 

@@ -1,6 +1,6 @@
 //! Lookup: in a module, through its imports, and from compiled code.
 
-use super::{MOD_08, MOD_09, MOD_13, MOD_14, Module, virtuals};
+use super::{MOD_08, MOD_09, MOD_13, MOD_14, Module, foreign};
 use crate::function::{Error, Function, registry};
 use crate::release::Release;
 use crate::rule;
@@ -12,7 +12,7 @@ impl Module {
     pub fn kind(&self) -> String {
         match self.implementation() {
             Some(own) => own.kind().to_owned(),
-            None => virtuals::kind(self),
+            None => foreign::kind(self),
         }
     }
 
@@ -20,7 +20,7 @@ impl Module {
     pub fn property_mask(&self) -> u32 {
         match self.implementation() {
             Some(own) => own.property_mask(),
-            None => virtuals::property_mask(self),
+            None => foreign::property_mask(self),
         }
     }
 
@@ -41,7 +41,7 @@ impl Module {
     pub fn implements(&self, name: &str, query_imports: bool) -> Result<bool, Error> {
         let found = self.search(query_imports, |module| match module.implementation() {
             Some(own) => Ok(own.implements(module, name)?.then_some(())),
-            None => Ok(virtuals::function(module, name)?.map(drop)),
+            None => Ok(foreign::implements(module, name)?.then_some(())),
         })?;
         Ok(found.is_some())
     }
@@ -50,7 +50,7 @@ impl Module {
     pub fn metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
         self.search(query_imports, |module| match module.implementation() {
             Some(own) => own.metadata(module, name),
-            None => Ok(None),
+            None => foreign::metadata(module, name),
         })
     }
 
@@ -58,7 +58,7 @@ impl Module {
     pub fn doc(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
         self.search(query_imports, |module| match module.implementation() {
             Some(own) => own.doc(module, name),
-            None => Ok(None),
+            None => foreign::doc(module, name),
         })
     }
 
@@ -66,7 +66,7 @@ impl Module {
     pub fn source(&self, format: &str) -> Result<String, Error> {
         match self.implementation() {
             Some(own) => own.source(format),
-            None => Ok(String::new()),
+            None => foreign::source(self, format),
         }
     }
 
@@ -74,10 +74,23 @@ impl Module {
     pub fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         match self.implementation() {
             Some(own) => own.save_to_bytes(),
-            None => Err(Error::new(
-                "RuntimeError",
-                "a module made by C++ is saved by C++",
-            )),
+            None => foreign::save_to_bytes(self),
+        }
+    }
+
+    /// Writes the module to a file in `format`.
+    pub fn write_to_file(&self, path: &str, format: &str) -> Result<(), Error> {
+        match self.implementation() {
+            Some(own) => own.write_to_file(path, format),
+            None => foreign::write_to_file(self, path, format),
+        }
+    }
+
+    /// The formats that [`Module::write_to_file`] knows.
+    pub fn write_formats(&self) -> Result<Vec<String>, Error> {
+        match self.implementation() {
+            Some(own) => Ok(own.write_formats()),
+            None => foreign::write_formats(self),
         }
     }
 
@@ -94,7 +107,7 @@ impl Module {
     fn own_function(&self, name: &str) -> Result<Option<Function>, Error> {
         match self.implementation() {
             Some(own) => own.function(self, name),
-            None => virtuals::function(self, name),
+            None => foreign::function(self, name),
         }
     }
 

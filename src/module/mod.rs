@@ -14,9 +14,12 @@
 //! | workspace | [`workspace`] | MOD-23 |
 
 pub(crate) mod builtin;
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod catching;
 mod constants;
 pub mod context;
 pub mod dso;
+mod foreign;
 mod kind;
 pub mod last_error;
 pub mod legacy;

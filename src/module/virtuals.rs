@@ -1,5 +1,4 @@
-//! The table of virtual functions in front of a module, so that a C++ runtime in this process can call our modules, and
-//! we can call those that it made.
+//! The table of virtual functions in front of a module, so that a C++ runtime in this process can call our modules.
 //!
 //! Written for x86-64, where a result that owns something travels through a hidden first argument. Elsewhere the table is
 //! there, so that our own modules are told from others, and must not be called.
@@ -7,7 +6,7 @@
 //! No exception leaves these functions: a failure is raised on the thread and the result is empty.
 
 use super::Module;
-use crate::function::{Error, Function, set_raised};
+use crate::function::{Error, set_raised};
 use crate::object::Array;
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, AnyView, Bytes, RawAny, Str, str_bytes};
@@ -18,19 +17,22 @@ type This = *mut c_void;
 /// Offset to the top, type information, then the functions; a C++ object points at the third word.
 #[repr(C)]
 pub(super) struct Table {
-    kind: unsafe extern "C-unwind" fn(This) -> *const c_char,
-    property_mask: unsafe extern "C-unwind" fn(This) -> c_int,
-    function:
+    pub(super) kind: unsafe extern "C-unwind" fn(This) -> *const c_char,
+    pub(super) property_mask: unsafe extern "C-unwind" fn(This) -> c_int,
+    pub(super) function:
         unsafe extern "C-unwind" fn(*mut *mut Header, This, *const RawAny) -> *mut *mut Header,
-    implements: unsafe extern "C-unwind" fn(This, *const RawAny) -> bool,
-    doc: unsafe extern "C-unwind" fn(*mut RawAny, This, *const RawAny) -> *mut RawAny,
-    metadata: unsafe extern "C-unwind" fn(*mut RawAny, This, *const RawAny) -> *mut RawAny,
-    write_to_file: unsafe extern "C-unwind" fn(This, *const RawAny, *const RawAny),
-    write_formats: unsafe extern "C-unwind" fn(*mut *mut Header, This) -> *mut *mut Header,
-    save_to_bytes: unsafe extern "C-unwind" fn(*mut RawAny, This) -> *mut RawAny,
-    inspect_source: unsafe extern "C-unwind" fn(*mut RawAny, This, *const RawAny) -> *mut RawAny,
-    import_module: unsafe extern "C-unwind" fn(This, *const *mut Header),
-    clear_imports: unsafe extern "C-unwind" fn(This),
+    pub(super) implements: unsafe extern "C-unwind" fn(This, *const RawAny) -> bool,
+    pub(super) doc: unsafe extern "C-unwind" fn(*mut RawAny, This, *const RawAny) -> *mut RawAny,
+    pub(super) metadata:
+        unsafe extern "C-unwind" fn(*mut RawAny, This, *const RawAny) -> *mut RawAny,
+    pub(super) write_to_file: unsafe extern "C-unwind" fn(This, *const RawAny, *const RawAny),
+    pub(super) write_formats:
+        unsafe extern "C-unwind" fn(*mut *mut Header, This) -> *mut *mut Header,
+    pub(super) save_to_bytes: unsafe extern "C-unwind" fn(*mut RawAny, This) -> *mut RawAny,
+    pub(super) inspect_source:
+        unsafe extern "C-unwind" fn(*mut RawAny, This, *const RawAny) -> *mut RawAny,
+    pub(super) import_module: unsafe extern "C-unwind" fn(This, *const *mut Header),
+    pub(super) clear_imports: unsafe extern "C-unwind" fn(This),
 }
 
 #[repr(C)]
@@ -63,48 +65,6 @@ static WHOLE: Whole = Whole {
 pub(super) fn table() -> &'static Table {
     debug_assert!(WHOLE.offset_to_top == 0 && WHOLE.type_information == 0);
     &WHOLE.table
-}
-
-/// The kind of a module that C++ made.
-pub(super) fn kind(module: &Module) -> String {
-    let this = module.context();
-    // SAFETY: a C++ module points at its table, whose first function gives a C string that lives as long as it.
-    let text = unsafe { CStr::from_ptr(((*foreign(this)).kind)(this)) };
-    text.to_string_lossy().into_owned()
-}
-
-/// The property mask of a module that C++ made.
-pub(super) fn property_mask(module: &Module) -> u32 {
-    let this = module.context();
-    // SAFETY: as in `kind`.
-    let mask = unsafe { ((*foreign(this)).property_mask)(this) };
-    u32::try_from(mask).unwrap_or(0)
-}
-
-/// The own function `name` of a module that C++ made.
-pub(super) fn function(module: &Module, name: &str) -> Result<Option<Function>, Error> {
-    let this = module.context();
-    let name = Any::from(name);
-    let mut found = std::ptr::null_mut();
-    // SAFETY: as in `kind`; `found` is the place of the result, a nullable owned reference.
-    unsafe { ((*foreign(this)).function)(&raw mut found, this, name.as_raw()) };
-    // SAFETY: the reference is ours.
-    let object = unsafe { ObjectRef::from_nullable(found) };
-    let not_a_function = |_| {
-        Error::new(
-            "TypeError",
-            "a module returned something that is no function",
-        )
-    };
-    object
-        .map(Function::from_object)
-        .transpose()
-        .map_err(not_a_function)
-}
-
-fn foreign(this: This) -> *const Table {
-    // SAFETY: every module has a pointer to its table in front of its header.
-    unsafe { this.cast::<*const Table>().read() }
 }
 
 fn module_of(this: This) -> Option<Module> {

@@ -1,0 +1,207 @@
+//! Calls a function of C++ and catches what it throws.
+//!
+//! Rust cannot: an exception of C++ that reaches `catch_unwind` ends the process. So the call is made by a few
+//! instructions of our own, whose frame has a personality that stops every exception there. Such a frame unwinds like any
+//! other, so nothing on the C++ side is left undestroyed.
+//!
+//! For x86-64 Linux, where the layout of what is thrown is that of the Itanium C++ ABI.
+
+use crate::function::Error;
+use crate::value::header::{Header, ObjectRef};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+type Word = *mut c_void;
+
+/// Calls `function` with up to four words and gives the word that it returns, or what it throws as an error.
+///
+/// # Safety
+///
+/// `function` follows the C calling convention, reads no more than the four words as its arguments, and they are what it
+/// expects.
+pub(super) unsafe fn call(function: *const c_void, args: [Word; 4]) -> Result<Word, Error> {
+    let mut thrown: *mut Unwind = null_mut();
+    // SAFETY: says the caller; the frame catches all that is thrown.
+    let returned = unsafe { tvmspec_catching_call(function, args.as_ptr(), &raw mut thrown) };
+    if thrown.is_null() {
+        return Ok(returned);
+    }
+    // SAFETY: it was just caught, and nobody else has it.
+    Err(unsafe { error_of(thrown) })
+}
+
+// The third word (where to put the exception) survives the call in rbx, which every function keeps and the unwinder
+// restores. Behind the call, rax is what was returned; at the landing, the exception, as `personality` put it there.
+std::arch::global_asm!(
+    ".pushsection .text.tvmspec_catching_call,\"ax\",@progbits",
+    ".globl tvmspec_catching_call",
+    ".hidden tvmspec_catching_call",
+    ".type tvmspec_catching_call,@function",
+    "tvmspec_catching_call:",
+    ".cfi_startproc",
+    ".cfi_personality 0x1b, {personality}",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "push rbx",
+    "sub rsp, 8",
+    ".cfi_offset rbx, -24",
+    "mov rbx, rdx",
+    "mov rax, rdi",
+    "mov r10, rsi",
+    "mov rdi, [r10]",
+    "mov rsi, [r10 + 8]",
+    "mov rdx, [r10 + 16]",
+    "mov rcx, [r10 + 24]",
+    "call rax",
+    "2:",
+    "add rsp, 8",
+    "pop rbx",
+    "pop rbp",
+    ".cfi_remember_state",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_restore_state",
+    ".globl tvmspec_catching_landing",
+    ".hidden tvmspec_catching_landing",
+    "tvmspec_catching_landing:",
+    "mov [rbx], rax",
+    "xor eax, eax",
+    "jmp 2b",
+    ".cfi_endproc",
+    ".size tvmspec_catching_call, . - tvmspec_catching_call",
+    ".popsection",
+    personality = sym personality,
+);
+
+unsafe extern "C" {
+    fn tvmspec_catching_call(
+        function: *const c_void,
+        args: *const Word,
+        thrown: *mut *mut Unwind,
+    ) -> Word;
+    fn tvmspec_catching_landing();
+    fn _Unwind_SetGR(context: *mut c_void, register: c_int, value: usize);
+    fn _Unwind_SetIP(context: *mut c_void, address: usize);
+    fn _Unwind_DeleteException(thrown: *mut Unwind);
+}
+
+/// What is thrown, as every language begins it.
+#[repr(C, align(16))]
+struct Unwind {
+    class: [u8; 8],
+    cleanup: usize,
+    private: [usize; 2],
+}
+
+/// Says to the unwinder what the frame of [`tvmspec_catching_call`] does with an exception: it stops there, unless the
+/// thread is being ended or it is a panic of Rust, which only Rust may stop.
+unsafe extern "C" fn personality(
+    _version: c_int,
+    actions: c_int,
+    _class: u64,
+    thrown: *mut Unwind,
+    context: *mut c_void,
+) -> c_int {
+    const SEARCH: c_int = 1;
+    const HANDLER_FRAME: c_int = 4;
+    const FORCED: c_int = 8;
+    const HANDLER_FOUND: c_int = 6;
+    const INSTALL_CONTEXT: c_int = 7;
+    const CONTINUE: c_int = 8;
+    // SAFETY: the unwinder hands over a live exception.
+    let foreign = unsafe { (*thrown).class.starts_with(b"GNUCC++") };
+    if actions & FORCED != 0 || !foreign {
+        return CONTINUE;
+    }
+    if actions & SEARCH != 0 {
+        return HANDLER_FOUND;
+    }
+    if actions & HANDLER_FRAME == 0 {
+        return CONTINUE;
+    }
+    const RAX: c_int = 0;
+    // SAFETY: the context is that of our frame; the landing takes the exception in rax.
+    unsafe {
+        _Unwind_SetGR(context, RAX, thrown.expose_provenance());
+        _Unwind_SetIP(context, tvmspec_catching_landing as *const () as usize);
+    }
+    INSTALL_CONTEXT
+}
+
+/// The error that an exception is, which ends with this.
+///
+/// In front of the unwinder's part stand, at 80 bytes, the type of what was thrown; that itself stands behind it. An
+/// exception that was thrown once more through `std::exception_ptr` stands elsewhere, and its first word says where.
+unsafe fn error_of(thrown: *mut Unwind) -> Error {
+    // SAFETY: an exception of C++, in the layout above.
+    unsafe {
+        let again = (*thrown).class[7] == 1;
+        let front = thrown.cast::<u8>().sub(80);
+        let object: *mut u8 = match again {
+            true => front.cast::<*mut u8>().read(),
+            false => thrown.cast::<u8>().add(size_of::<Unwind>()),
+        };
+        let front = object.sub(80 + size_of::<Unwind>());
+        // Type information: a table, then the name.
+        let name = front.cast::<*const *const c_char>().read().add(1).read();
+        let name = CStr::from_ptr(name).to_string_lossy().into_owned();
+        let error = described(name.trim_start_matches('*'), object);
+        finish(thrown);
+        error
+    }
+}
+
+/// # Safety
+///
+/// `object` is a live object of the C++ type `name`.
+unsafe fn described(name: &str, object: *mut u8) -> Error {
+    const TVM_ERROR: &str = "N3tvm3ffi5ErrorE";
+    if name == TVM_ERROR {
+        // SAFETY: behind the table such an exception owns an error object.
+        let error = unsafe { ObjectRef::retain(object.cast::<*mut Header>().add(1).read()) };
+        if let Ok(error) = Error::from_object(error) {
+            return error;
+        }
+    }
+    let text = if name.starts_with("St") || name.starts_with("NSt") {
+        // SAFETY: exceptions of the standard library begin with the table of `std::exception`, in which `what` is third.
+        unsafe {
+            type What = unsafe extern "C" fn(*mut u8) -> *const c_char;
+            let table = object.cast::<*const What>().read();
+            let what = table.add(2).read();
+            CStr::from_ptr(what(object)).to_string_lossy().into_owned()
+        }
+    } else {
+        format!("an exception of the C++ type `{name}`")
+    };
+    Error::new("InternalError", text)
+}
+
+/// Ends an exception as a handler in C++ does, so that the count of those in flight stays right. The C++ runtime is there:
+/// it threw.
+unsafe fn finish(thrown: *mut Unwind) {
+    use libloading::os::unix::Library;
+    type Begin = unsafe extern "C" fn(*mut Unwind) -> *mut c_void;
+    type End = unsafe extern "C" fn();
+    let process = Library::this();
+    // SAFETY: the names are those of the C++ ABI, and so are the types.
+    let (begin, end) = unsafe {
+        (
+            process.get::<Begin>(b"__cxa_begin_catch\0"),
+            process.get::<End>(b"__cxa_end_catch\0"),
+        )
+    };
+    // SAFETY: the exception is caught and described; it is not used again.
+    unsafe {
+        match (begin, end) {
+            (Ok(begin), Ok(end)) => {
+                begin(thrown);
+                end();
+            }
+            _ => _Unwind_DeleteException(thrown),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Modules that C++ made: their virtual functions, called with whatever they throw caught.
+//!
+//! A result that owns something is written to a place that is handed over in front of the module; anything else comes back
+//! in a register.
+
+use super::Module;
+use super::virtuals::Table;
+use crate::function::{Error, Function};
+use crate::object::sequence_of;
+use crate::value::header::{Header, ObjectRef};
+use crate::value::{Any, RawAny, bytes_bytes, str_bytes};
+use std::ffi::{CStr, c_char, c_void};
+use std::mem::offset_of;
+
+/// A place in the table of virtual functions.
+type Slot = usize;
+
+pub(super) fn kind(module: &Module) -> String {
+    // SAFETY: no arguments.
+    let Ok(text) = (unsafe { call(module, offset_of!(Table, kind), []) }) else {
+        return String::new();
+    };
+    // SAFETY: a C string that lives as long as the module.
+    let text = unsafe { CStr::from_ptr(text.cast::<c_char>()) };
+    text.to_string_lossy().into_owned()
+}
+
+pub(super) fn property_mask(module: &Module) -> u32 {
+    // SAFETY: no arguments.
+    let mask = unsafe { call(module, offset_of!(Table, property_mask), []) };
+    // An int lies in the lower half of the register.
+    mask.map_or(0, |mask| mask.addr() as u32)
+}
+
+/// The own function `name`.
+pub(super) fn function(module: &Module, name: &str) -> Result<Option<Function>, Error> {
+    let made = object(module, offset_of!(Table, function), Some(name))?;
+    let no_function = |_| {
+        let text = "a module returned something that is no function";
+        Error::new("TypeError", text)
+    };
+    made.map(Function::from_object)
+        .transpose()
+        .map_err(no_function)
+}
+
+pub(super) fn implements(module: &Module, name: &str) -> Result<bool, Error> {
+    let name = Any::from(name);
+    let name = std::ptr::from_ref(name.as_raw()).cast_mut().cast();
+    // SAFETY: a text by its address.
+    let answer = unsafe { call(module, offset_of!(Table, implements), [name]) }?;
+    Ok(answer.addr() as u8 != 0)
+}
+
+pub(super) fn doc(module: &Module, name: &str) -> Result<Option<String>, Error> {
+    let doc = value(module, offset_of!(Table, doc), Some(name))?;
+    Ok(text_of(&doc))
+}
+
+pub(super) fn metadata(module: &Module, name: &str) -> Result<Option<String>, Error> {
+    let metadata = value(module, offset_of!(Table, metadata), Some(name))?;
+    Ok(text_of(&metadata))
+}
+
+pub(super) fn source(module: &Module, format: &str) -> Result<String, Error> {
+    let source = value(module, offset_of!(Table, inspect_source), Some(format))?;
+    Ok(text_of(&source).unwrap_or_default())
+}
+
+pub(super) fn save_to_bytes(module: &Module) -> Result<Vec<u8>, Error> {
+    let bytes = value(module, offset_of!(Table, save_to_bytes), None)?;
+    let bytes = bytes_bytes(&bytes.view()).map(<[u8]>::to_vec);
+    bytes.ok_or_else(|| Error::new("TypeError", "a module saved something that is no bytes"))
+}
+
+pub(super) fn write_to_file(module: &Module, path: &str, format: &str) -> Result<(), Error> {
+    let texts = [Any::from(path), Any::from(format)];
+    let [path, format] = texts
+        .each_ref()
+        .map(|text| std::ptr::from_ref(text.as_raw()).cast_mut().cast());
+    // SAFETY: two texts by their addresses.
+    unsafe { call(module, offset_of!(Table, write_to_file), [path, format]) }.map(drop)
+}
+
+pub(super) fn write_formats(module: &Module) -> Result<Vec<String>, Error> {
+    let made = object(module, offset_of!(Table, write_formats), None)?;
+    let made = made.map(Any::from).unwrap_or_default();
+    let formats = sequence_of(made.view()).unwrap_or_default();
+    Ok(formats.iter().filter_map(text_of).collect())
+}
+
+fn text_of(value: &Any) -> Option<String> {
+    let view = value.view();
+    str_bytes(&view).map(|text| String::from_utf8_lossy(text).into_owned())
+}
+
+/// A function of at most one text that gives a value.
+fn value(module: &Module, slot: Slot, text: Option<&str>) -> Result<Any, Error> {
+    let mut place = RawAny::NONE;
+    place_result(module, slot, (&raw mut place).cast(), text)?;
+    // SAFETY: what was written there is ours.
+    Ok(unsafe { Any::from_raw(place) })
+}
+
+/// The same that gives an object or nothing.
+fn object(module: &Module, slot: Slot, text: Option<&str>) -> Result<Option<ObjectRef>, Error> {
+    let mut place: *mut Header = std::ptr::null_mut();
+    place_result(module, slot, (&raw mut place).cast(), text)?;
+    // SAFETY: a nullable reference, which is ours.
+    Ok(unsafe { ObjectRef::from_nullable(place) })
+}
+
+fn place_result(
+    module: &Module,
+    slot: Slot,
+    place: *mut c_void,
+    text: Option<&str>,
+) -> Result<(), Error> {
+    let this = module.context();
+    let text = text.map(Any::from);
+    let text = text.as_ref().map_or(std::ptr::null(), |text| text.as_raw());
+    // SAFETY: the result's place, the module, and a text by its address, which a function of none does not read.
+    unsafe { invoke(module, slot, [place, this, text.cast_mut().cast(), NULL]) }.map(drop)
+}
+
+const NULL: *mut c_void = std::ptr::null_mut();
+
+/// A function whose result comes back in a register.
+///
+/// # Safety
+///
+/// `args` are what the function in `slot` takes behind the module.
+unsafe fn call<const N: usize>(
+    module: &Module,
+    slot: Slot,
+    args: [*mut c_void; N],
+) -> Result<*mut c_void, Error> {
+    let mut words = [NULL; 4];
+    let all = std::iter::once(module.context()).chain(args);
+    words
+        .iter_mut()
+        .zip(all)
+        .for_each(|(word, arg)| *word = arg);
+    // SAFETY: says the caller.
+    unsafe { invoke(module, slot, words) }
+}
+
+/// # Safety
+///
+/// `words` are what the function in `slot` takes.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+unsafe fn invoke(
+    module: &Module,
+    slot: Slot,
+    words: [*mut c_void; 4],
+) -> Result<*mut c_void, Error> {
+    // SAFETY: a module has a pointer to its table in front of its header, and the table a function in every slot.
+    unsafe {
+        let table = module.context().cast::<*const u8>().read();
+        let function = table.add(slot).cast::<*const c_void>().read();
+        super::catching::call(function, words)
+    }
+}
+
+/// Elsewhere nobody has written down how such results travel.
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
+unsafe fn invoke(_: &Module, _: Slot, _: [*mut c_void; 4]) -> Result<*mut c_void, Error> {
+    let text = "modules that C++ made are called on x86-64 Linux alone";
+    Err(Error::new("RuntimeError", text))
+}

@@ -1,0 +1,168 @@
+//! Modules that the C++ runtime made, in our hands: every virtual function, and what it throws. Needs a Python with
+//! apache-tvm 0.27, for its libraries: `TVMSPEC_PYTHON`, or a `python3` that has it.
+#![cfg(all(
+    feature = "runtime",
+    target_os = "linux",
+    target_env = "gnu",
+    target_arch = "x86_64"
+))]
+
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+use std::process::Command;
+use std::ptr::null_mut;
+use tvmspec::function::{Error, Function};
+use tvmspec::module::Module;
+use tvmspec::object::{Array, Map};
+use tvmspec::value::{Any, ByteArray, Header, ObjectRef, cast};
+
+const LIBRARIES: &str = "
+import importlib.util, pathlib
+folder = lambda name: pathlib.Path(importlib.util.find_spec(name).origin).parent / 'lib'
+for name in ['libtvm_ffi.so', 'libtvm_ffi_testing.so']: print(folder('tvm_ffi') / name)
+for name in ['libtvm_runtime.so', 'libtvm_compiler.so']: print(folder('tvm') / name)
+";
+
+/// The runtime in this process, apart from ours.
+struct Runtime {
+    library: Library,
+    testing: String,
+}
+
+impl Runtime {
+    fn open() -> Option<Runtime> {
+        let python = std::env::var("TVMSPEC_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let told = Command::new(&python).args(["-c", LIBRARIES]).output();
+        let Some(told) = told.ok().filter(|told| told.status.success()) else {
+            println!("skipped, because `{python}` has no tvm and tvm_ffi");
+            return None;
+        };
+        let told = String::from_utf8(told.stdout).unwrap();
+        // We export the same names, and theirs are to find their own first.
+        const DEEPBIND: i32 = 8;
+        let mut libraries = told.lines().map(|path| {
+            // SAFETY: what these libraries do when they are loaded is to register what they bring.
+            let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL | DEEPBIND) };
+            library.unwrap_or_else(|error| panic!("{path}: {error}"))
+        });
+        let library = libraries.next()?;
+        libraries.for_each(std::mem::forget);
+        let testing = told.lines().nth(1)?.to_owned();
+        Some(Runtime { library, testing })
+    }
+
+    fn call(&self, name: &str, args: &[Any]) -> Any {
+        type Find = unsafe extern "C" fn(*const ByteArray, *mut *mut Header) -> i32;
+        let mut found = null_mut();
+        // SAFETY: as the header declares it; the reference is ours.
+        let function = unsafe {
+            let find = self
+                .library
+                .get::<Find>(b"TVMFFIFunctionGetGlobal")
+                .unwrap();
+            assert_eq!(find(&ByteArray::of(name.as_bytes()), &mut found), 0);
+            ObjectRef::from_nullable(found).unwrap_or_else(|| panic!("no `{name}`"))
+        };
+        let function = Function::from_object(function).ok().unwrap();
+        let args: Vec<_> = args.iter().map(Any::view).collect();
+        function.call(&args).unwrap()
+    }
+
+    fn module(&self, name: &str, args: &[Any]) -> Module {
+        let module = cast::<Module>(self.call(name, args).view()).unwrap();
+        assert!(module.implementation().is_none(), "{module:?} is our own");
+        module
+    }
+}
+
+#[track_caller]
+fn says<T: std::fmt::Debug>(result: Result<T, Error>, kind: &str, words: &str) {
+    let error = result.unwrap_err();
+    assert_eq!(error.kind(), kind);
+    assert!(error.message().contains(words), "{error}");
+}
+
+#[test]
+fn every_virtual_function_answers() {
+    let Some(runtime) = Runtime::open() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let none = || Any::from(Array::new([]));
+
+    let names = Array::new([Any::from("f")]);
+    let args = ["int x;".into(), "c".into(), names.into(), none()];
+    let code = runtime.module("runtime.CSourceModuleCreate", &args);
+    assert_eq!(code.kind(), "c");
+    assert_eq!(code.source("").unwrap(), "int x;");
+    assert_eq!(code.write_formats().unwrap(), ["c"]);
+    let path = folder.path().join("written.c");
+    code.write_to_file(path.to_str().unwrap(), "c").unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "int x;");
+    says(code.write_to_file("x", "nope"), "InternalError", "format=c");
+    assert!(code.implements("f", false).unwrap());
+    assert!(!code.implements("g", false).unwrap());
+    assert!(code.function("f", false).unwrap().is_none());
+
+    let mut names = Map::new();
+    names.set("k", none()).unwrap();
+    let args = [Map::new().into(), names.into()];
+    let constants = runtime.module("ffi.Module.create.const_loader", &args);
+    let bytes = constants.save_to_bytes().unwrap();
+    // No variables, no tensors, one function of one letter that needs none.
+    let words = [0u64, 0, 1, 1].map(u64::to_le_bytes).concat();
+    assert_eq!(bytes[..32], words);
+    assert_eq!(
+        bytes[32..],
+        [&b"k"[..], &[1, 0, 0, 0, 0, 0, 0, 0], &[0; 8]].concat()
+    );
+    assert_eq!(constants.source("").unwrap(), "");
+    says(
+        constants.write_to_file("x", "y"),
+        "RuntimeError",
+        "does not support WriteToFile",
+    );
+
+    let library = runtime.module("ffi.ModuleLoadFromFile", &[runtime.testing.as_str().into()]);
+    let documented = "testing_dll_test_add_with_docstring";
+    let doc = library.doc(documented, false).unwrap().unwrap();
+    assert!(doc.to_lowercase().contains("add"), "{doc}");
+    let metadata = library.metadata(documented, false).unwrap().unwrap();
+    assert!(metadata.contains("type_schema"), "{metadata}");
+    assert_eq!(
+        library.doc("testing_dll_schema_id_int", false).unwrap(),
+        None
+    );
+    assert_eq!(library.metadata("nobody", false).unwrap(), None);
+    says(
+        library.save_to_bytes(),
+        "RuntimeError",
+        "Module[library] does not support SaveToBytes",
+    );
+
+    // What is thrown is caught, and ended: a thousand times, from under a module of our own that asks its imports.
+    let args = ["kernel".into(), "cl".into()];
+    let source = runtime.module("runtime.SourceModuleCreate", &args);
+    for _ in 0..1000 {
+        says(
+            source.function("f", false),
+            "InternalError",
+            "cannot execute",
+        );
+    }
+    let root = Module::new(Nothing);
+    root.import(source).unwrap();
+    says(root.function("f", true), "InternalError", "cannot execute");
+}
+
+/// A module of ours without functions.
+struct Nothing;
+
+impl tvmspec::module::Kind for Nothing {
+    fn kind(&self) -> &str {
+        "nothing"
+    }
+
+    fn function(&self, _: &Module, _: &str) -> Result<Option<Function>, Error> {
+        Ok(None)
+    }
+}
