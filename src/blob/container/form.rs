@@ -71,6 +71,18 @@ impl Form {
             .unwrap_or(Form::Unknown)
     }
 
+    /// How many bytes at the start, and of text at the end, the form is told by.
+    pub(super) const WINDOW: usize = 1 << 16;
+
+    /// Whether a file of `size` bytes that starts with `head` may be of a known form; `head` holds [`Form::WINDOW`] bytes, or
+    /// the whole file.
+    pub(super) fn may_be(head: &[u8], size: u64) -> bool {
+        // Text may say at its end what it is, a PE header stand anywhere, and a raw blob count what follows.
+        let text = !head.contains(&0);
+        let counted = word(head, 0) == size.checked_sub(8);
+        text || counted || head.starts_with(b"MZ") || Form::of(head) != Form::Unknown
+    }
+
     /// The name: `elf-shared`, `c-text`, ...
     pub const fn name(self) -> &'static str {
         match self {
@@ -144,7 +156,7 @@ fn magic(bytes: &[u8]) -> Option<Form> {
         return Some(Form::Archive);
     }
     if bytes.starts_with(&[0x1f, 0x8b, 8]) {
-        return super::tar::is_gzip_tar(bytes).then_some(Form::GzipTar);
+        return super::gzip::is_gzip_tar(bytes).then_some(Form::GzipTar);
     }
     if super::tar::is_tar(bytes) {
         return Some(Form::Tar);
@@ -281,9 +293,8 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
 }
 
 fn text(bytes: &[u8]) -> Option<Form> {
-    const WINDOW: usize = 1 << 16;
-    let head = bytes.get(..WINDOW).unwrap_or(bytes);
-    let tail = bytes.get(bytes.len().saturating_sub(WINDOW)..)?;
+    let head = bytes.get(..Form::WINDOW).unwrap_or(bytes);
+    let tail = bytes.get(bytes.len().saturating_sub(Form::WINDOW)..)?;
     if head.is_empty() || head.contains(&0) {
         return None;
     }

@@ -14,15 +14,16 @@
 mod archive;
 mod c_text;
 mod form;
+mod gzip;
 mod object;
 pub mod rules;
 mod symbols;
 mod tar;
 
 pub use form::Form;
+pub use gzip::{MAX_INFLATION, MAX_KEPT};
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
-pub use tar::MAX_INFLATION;
 
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Strictness, Violation};
@@ -174,7 +175,7 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
     let mut walk = Walk {
         parts: Vec::new(),
         findings: Findings::new(strictness),
-        inflation: tar::inflation_of(bytes.len()),
+        allowance: gzip::Allowance::of(bytes.len()),
     };
     let form = walk.visit(
         bytes,
@@ -195,8 +196,8 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
 struct Walk<'a> {
     parts: Vec<Part<'a>>,
     findings: Findings,
-    /// How many bytes may still come out of gzip (BLOB-57), at whatever depth.
-    inflation: u64,
+    /// How many bytes may still come out of gzip and be kept (BLOB-57), at whatever depth.
+    allowance: gzip::Allowance,
 }
 
 /// Where the bytes at hand lie.

@@ -1,0 +1,218 @@
+//! Tar under gzip: a stream, of which only members that may hold a blob are kept, within limits (BLOB-57).
+
+use super::rules::{BLOB_56, BLOB_57};
+use super::tar::{BLOCK, Entry, Header, Names, is_tar, text_of};
+use super::{Form, Part, Place, Walk};
+use crate::rule::{Kind, Violation};
+use flate2::read::MultiGzDecoder;
+use std::io::{self, Read};
+
+/// How many bytes a gzip file may inflate to, for each of its own. Deflate itself stops at 1032.
+pub const MAX_INFLATION: u64 = 200;
+
+/// How many of these are kept in memory at a time, for each byte of the file: members that may hold a blob, and the
+/// blobs that were found.
+pub const MAX_KEPT: u64 = 24;
+
+/// What a gzip file may inflate to and keep in any case: tar pads to 10 KiB however little is in it.
+const FREE: u64 = 1 << 20;
+
+/// What is left of the limits of one file, with all that lies in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    inflated: u64,
+    kept: u64,
+}
+
+impl Allowance {
+    /// That of a file of `length` bytes.
+    pub(super) fn of(length: usize) -> Allowance {
+        let times = |factor: u64| (length as u64).saturating_mul(factor).saturating_add(FREE);
+        Allowance {
+            inflated: times(MAX_INFLATION),
+            kept: times(MAX_KEPT),
+        }
+    }
+
+    fn keep(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
+        self.kept = self.kept.checked_sub(count).ok_or_else(|| {
+            let message = format!(
+                "{count} bytes are to be kept in memory, more than {MAX_KEPT} bytes for each byte of the file"
+            );
+            BLOB_57.broken(Kind::Limit, offset, message)
+        })?;
+        Ok(())
+    }
+}
+
+/// Whether a gzip file starts with a tar header inside.
+pub(super) fn is_gzip_tar(bytes: &[u8]) -> bool {
+    let mut block = Vec::new();
+    let mut head = MultiGzDecoder::new(bytes).take(BLOCK as u64);
+    // A file that breaks off behind the first block is still a tar; what was read so far decides.
+    let _ = head.read_to_end(&mut block);
+    is_tar(&block)
+}
+
+impl<'a> Walk<'a> {
+    /// Every regular file of a tar under gzip.
+    pub(super) fn gzip_tar(&mut self, bytes: &'a [u8], place: &Place) -> Result<(), Violation> {
+        // Behind the decompressor offsets mean nothing in the file.
+        let inside = Place {
+            base: None,
+            ..place.clone()
+        };
+        let mut stream = Stream::new(bytes);
+        let mut names = Names::default();
+        while self.gzip_member(&mut stream, &mut names, &inside)? {}
+        Ok(())
+    }
+
+    /// The next member; false at the end.
+    fn gzip_member(
+        &mut self,
+        stream: &mut Stream<'_>,
+        names: &mut Names,
+        inside: &Place,
+    ) -> Result<bool, Violation> {
+        let blame = |broken| inside.blame(broken);
+        let at = stream.taken;
+        let block = stream.read(BLOCK as u64, &mut self.allowance);
+        let block = block.map_err(blame)?;
+        if block.is_empty() {
+            return Ok(false);
+        }
+        let Some(header) = Header::read(&block, at).map_err(blame)? else {
+            // The rest is padding; reading it proves the checksum of the stream.
+            let rest = stream.skip(u64::MAX, &mut self.allowance);
+            return rest.map(|_| false).map_err(blame);
+        };
+        let head = header.size.min(match header.kind {
+            Entry::File | Entry::LongName => Form::WINDOW as u64,
+            Entry::Other => 0,
+        });
+        let mut content = stream.read(head, &mut self.allowance).map_err(blame)?;
+        let rest = header.size.saturating_sub(head);
+        let whole = header.kind == Entry::File && Form::may_be(&content, header.size);
+        let held = if whole { header.size } else { 0 };
+        self.allowance.keep(held, at).map_err(blame)?;
+        let came = if whole {
+            // All of it is allowed for; growing by doubling would take twice as much.
+            content.reserve_exact(usize::try_from(rest).unwrap_or(0));
+            stream.append(&mut content, rest, &mut self.allowance)
+        } else {
+            let skipped = stream.skip(rest, &mut self.allowance);
+            skipped.map(|count| count.saturating_add(content.len() as u64))
+        };
+        let came = came.map_err(blame)?;
+        BLOB_56
+            .require_as(Kind::Truncated, came == header.size, at, || {
+                let (name, size) = (&header.name, header.size);
+                format!("member `{name}` claims {size} bytes, {came} follow")
+            })
+            .map_err(blame)?;
+        let padding = header.padded().saturating_sub(header.size);
+        stream.skip(padding, &mut self.allowance).map_err(blame)?;
+        match header.kind {
+            Entry::File => {
+                let inner = inside.inner(&names.name(&header), None);
+                self.detached(&content, inner, at)?;
+            }
+            Entry::LongName => names.next = Some(text_of(&content)),
+            Entry::Other => {}
+        }
+        self.allowance.kept = self.allowance.kept.saturating_add(held);
+        Ok(true)
+    }
+
+    /// Visits bytes that do not live as long as the file.
+    fn detached(&mut self, bytes: &[u8], place: Place, at: u64) -> Result<(), Violation> {
+        let mut walk = Walk {
+            parts: Vec::new(),
+            findings: std::mem::take(&mut self.findings),
+            allowance: self.allowance,
+        };
+        walk.visit(bytes, place.clone())?;
+        self.findings = walk.findings;
+        self.allowance = walk.allowance;
+        for part in walk.parts {
+            let kept = self.allowance.keep(weight(&part), at);
+            kept.map_err(|broken| place.blame(broken))?;
+            self.parts.push(part.into_owned());
+        }
+        Ok(())
+    }
+}
+
+/// What a part takes in memory, roughly.
+fn weight(part: &Part<'_>) -> u64 {
+    let blobs = part.blobs.iter().map(|blob| blob.bytes.len());
+    let names = part.symbols.iter().map(|symbol| symbol.name.len());
+    let all = blobs.chain(names).chain([part.member.len()]);
+    all.fold(size_of::<Part<'_>>() as u64, |sum, length| {
+        sum.saturating_add(length as u64)
+    })
+}
+
+/// A gzip stream that stops when what it may inflate to is used up.
+struct Stream<'a> {
+    decoder: MultiGzDecoder<&'a [u8]>,
+    taken: u64,
+}
+
+impl<'a> Stream<'a> {
+    fn new(bytes: &'a [u8]) -> Stream<'a> {
+        Stream {
+            decoder: MultiGzDecoder::new(bytes),
+            taken: 0,
+        }
+    }
+
+    /// The next `size` bytes, fewer at the end.
+    fn read(&mut self, size: u64, left: &mut Allowance) -> Result<Vec<u8>, Violation> {
+        let mut bytes = Vec::new();
+        self.append(&mut bytes, size, left)?;
+        Ok(bytes)
+    }
+
+    /// Puts the next `size` bytes behind `bytes`, and says how many there are then. Memory grows with what really comes, not
+    /// with what `size` says.
+    fn append(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        size: u64,
+        left: &mut Allowance,
+    ) -> Result<u64, Violation> {
+        let room = left.inflated.saturating_add(1);
+        let read = (&mut self.decoder).take(size.min(room)).read_to_end(bytes);
+        self.account(read.map(|count| count as u64), left)?;
+        Ok(bytes.len() as u64)
+    }
+
+    /// Reads past the next `size` bytes, and says how many there were.
+    fn skip(&mut self, size: u64, left: &mut Allowance) -> Result<u64, Violation> {
+        let room = left.inflated.saturating_add(1);
+        let mut next = (&mut self.decoder).take(size.min(room));
+        let read = io::copy(&mut next, &mut io::sink());
+        self.account(read, left)
+    }
+
+    fn account(&mut self, read: io::Result<u64>, left: &mut Allowance) -> Result<u64, Violation> {
+        let count = read.map_err(|error| {
+            let kind = match error.kind() {
+                io::ErrorKind::UnexpectedEof => Kind::Truncated,
+                _ => Kind::Malformed,
+            };
+            let message = format!("the gzip stream is damaged: {error}");
+            BLOB_56.broken(kind, self.taken, message)
+        })?;
+        self.taken = self.taken.saturating_add(count);
+        left.inflated = left.inflated.checked_sub(count).ok_or_else(|| {
+            let message = format!(
+                "the gzip stream inflates to more than {MAX_INFLATION} bytes for each byte of the file"
+            );
+            BLOB_57.broken(Kind::Limit, self.taken, message)
+        })?;
+        Ok(count)
+    }
+}

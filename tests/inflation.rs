@@ -1,0 +1,121 @@
+//! What a small compressed archive costs: the memory that its size justifies, however much it inflates to.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tvmspec::blob::container::{self, Form};
+use tvmspec::rule::Kind;
+
+/// Counts what is allocated, and the most that ever was.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: hands everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(now, Ordering::Relaxed);
+        // SAFETY: says the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: says the caller.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// A tar of these members under gzip, a member being its first bytes and a number of zeros.
+fn archive(members: &[(&str, &[u8], usize)]) -> Vec<u8> {
+    let mut tar = GzEncoder::new(Vec::new(), Compression::best());
+    for (name, head, zeros) in members {
+        let size = head.len() + zeros;
+        let mut header = [0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[100..107].copy_from_slice(b"0000644");
+        header[124..136].copy_from_slice(format!("{size:011o} ").as_bytes());
+        header[148..156].fill(b' ');
+        header[156] = b'0';
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        tar.write_all(&header).unwrap();
+        tar.write_all(head).unwrap();
+        let padded = size.next_multiple_of(512) - head.len();
+        tar.write_all(&vec![0; padded]).unwrap();
+    }
+    tar.write_all(&[0; 1024]).unwrap();
+    tar.finish().unwrap()
+}
+
+/// Noise that does not shrink, so that the archive is allowed to inflate.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    let next = |_| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 56) as u8
+    };
+    (0..count).map(next).collect()
+}
+
+fn opened(bytes: &[u8]) -> (usize, Result<Vec<(String, Form)>, Kind>) {
+    let before = NOW.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let file = container::open(bytes);
+    let most = MOST.load(Ordering::Relaxed) - before;
+    let parts = file.map(|file| {
+        let parts = file.parts.iter();
+        parts.map(|part| (part.member.clone(), part.form)).collect()
+    });
+    (most, parts.map_err(|broken| broken.kind()))
+}
+
+/// One test, for the counter is one.
+#[test]
+fn memory_is_what_the_input_justifies() {
+    const MIB: usize = 1 << 20;
+    let random = noise(MIB / 4);
+    let object = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0";
+
+    // Thirty megabytes that can hold nothing are read past, and what stands behind them is found.
+    let bytes = archive(&[
+        ("noise", &random, 30 * MIB),
+        ("empty.c", b"#include <x.h>", 0),
+    ]);
+    let (most, parts) = opened(&bytes);
+    let wanted = [
+        ("noise".to_owned(), Form::Unknown),
+        ("empty.c".to_owned(), Form::CText),
+    ];
+    assert_eq!(parts, Ok(wanted.into()));
+    assert!(most < MIB, "{most} bytes for {}", bytes.len());
+
+    // What may hold a blob is kept, but no more than the file justifies.
+    let bytes = archive(&[("noise", &random, 0), ("lib.so", object, 30 * MIB)]);
+    let (most, parts) = opened(&bytes);
+    assert_eq!(parts, Err(Kind::Limit));
+    assert!(most < MIB, "{most} bytes for {}", bytes.len());
+
+    // Nor does it help to come in many pieces: each is let go again, but what is remembered of it counts.
+    let many = vec![("x", &b"\0"[..], 0); 30_000];
+    let (most, parts) = opened(&archive(&many));
+    assert_eq!(parts, Err(Kind::Limit));
+    assert!(most < 10 * MIB, "{most} bytes");
+
+    let bytes = archive(&[("a.txt", b"", 0), ("lib.so", object, 10 * MIB)]);
+    assert_eq!(
+        opened(&bytes).1,
+        Err(Kind::Limit),
+        "10 KiB do not justify 10 MiB"
+    );
+}
