@@ -251,6 +251,15 @@ pub(crate) fn reads(
             "it is the SPIR-V form of 0.13 to 0.23, which `{loader}` cannot read in any release"
         ));
     }
+    if kind == "cuda"
+        && payload.and_then(Payload::format) == Some("cuda")
+        && release < Release::of(24)
+    {
+        return Err(
+            "its code is CUDA source, which is compiled while loading from 0.24 on; before, the driver is given the text as if it were compiled, and refuses it at the first kernel"
+                .into(),
+        );
+    }
     if kind == "metal" && form.name == "0.2" && release >= Release::of(13) {
         return Err(format!(
             "it is a metal payload of 0.12 or before, or of a compiler without Metal; `{loader}` expects another order of fields"
