@@ -202,3 +202,51 @@ fn inspect_keeps_to_its_schema() {
         schema::conforms(&schema, &schema, &report, file);
     }
 }
+
+/// An object file with one function of its own that needs one of somebody else's.
+fn object_file(function: &str, needs: &str) -> Vec<u8> {
+    use object::write::{Object, Symbol, SymbolSection};
+    use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
+    let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    let text = file.section_id(object::write::StandardSection::Text);
+    file.append_section_data(text, &[0xc3], 1);
+    for (name, section) in [
+        (function, SymbolSection::Section(text)),
+        (needs, SymbolSection::Undefined),
+    ] {
+        file.add_symbol(Symbol {
+            name: name.into(),
+            value: 0,
+            size: 0,
+            kind: SymbolKind::Text,
+            scope: SymbolScope::Dynamic,
+            weak: false,
+            section,
+            flags: SymbolFlags::None,
+        });
+    }
+    file.write().unwrap()
+}
+
+/// Functions alone are no sign of TVM: any program has some.
+#[test]
+fn a_program_is_not_taken_for_a_library() {
+    let folder = tempfile::tempdir().unwrap();
+    for (needs, inspected, explained) in [
+        ("malloc", "holds no TVM library", "It holds no TVM library"),
+        (
+            "TVMAPISetLastError",
+            "era        tvm 0.2 to 0.20",
+            "tvm 0.2 to 0.20  loads it",
+        ),
+    ] {
+        let path = folder.path().join(needs);
+        std::fs::write(&path, object_file("start_engine", needs)).unwrap();
+        for (command, wanted) in [("inspect", inspected), ("explain", explained)] {
+            let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_tvmspec"));
+            let output = program.arg(command).arg(&path).output().unwrap();
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert!(said.contains(wanted), "{command}: {said}");
+        }
+    }
+}

@@ -93,7 +93,8 @@ pub(in super::super) const fn blob_symbol(layout: Layout) -> &'static str {
     }
 }
 
-/// The releases that all of these symbols speak of.
+/// The releases that all of these symbols speak of; `None` where none does. A plain function bounds what others say, and
+/// says nothing alone: any program has some.
 pub(super) fn releases(
     layouts: impl Iterator<Item = Layout>,
     symbols: &[Symbol],
@@ -112,6 +113,13 @@ pub(super) fn releases(
         Role::LinkedParam => Some(Releases::between(8, 20)),
         Role::Slot(api) | Role::Needs(api) => of_api(api),
     };
+    let plain =
+        |symbol: &Symbol| matches!(symbol.role, Role::Function(_)) && !symbol.name.starts_with(FFI);
+    let mut telling = symbols.iter().filter(|symbol| !plain(symbol));
+    let mut layouts = layouts.peekable();
+    if layouts.peek().is_none() && !telling.any(|symbol| of_symbol(symbol).is_some()) {
+        return None;
+    }
     layouts
         .map(of_layout)
         .chain(symbols.iter().filter_map(of_symbol))

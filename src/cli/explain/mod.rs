@@ -248,7 +248,7 @@ fn other(input: &Input, file: &File<'_>) -> Result<Account, Error> {
             ],
         ),
         form if form.is_object() || form.is_archive() => (
-            "No symbol in it means anything to a TVM loader. From 0.2 on such a shared object is opened without a complaint, as a library without functions and imports.",
+            "It holds no TVM library: no symbol in it is one of TVM. From 0.2 on such a shared object is opened without a complaint, as a library that imports nothing; whatever functions it has are taken for packed ones up to 0.21.",
             Vec::new(),
         ),
         _ => return Err(subject::nothing(input, file)),

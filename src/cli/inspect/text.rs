@@ -57,7 +57,13 @@ fn part_lines(out: &mut String, part: &Value, alone: bool) {
     } else if let Some(releases) = part["releases"].as_str() {
         let _ = writeln!(out, "  era        tvm {}", releases_of(releases));
     } else if part["machine"].is_object() {
-        let _ = writeln!(out, "  era        not known: no symbol in it is one of TVM");
+        let none = "no symbol in it is one of TVM";
+        if alone {
+            // Its functions may be anybody's.
+            let _ = writeln!(out, "  holds no TVM library: {none}");
+            return;
+        }
+        let _ = writeln!(out, "  era        not known: {none}");
     }
     if let Some(prefix) = part["prefix"].as_str() {
         let _ = writeln!(out, "  prefix     {prefix} (system library)");
