@@ -38,8 +38,12 @@ pub(crate) fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), E
         out.flush()?;
         return Ok(());
     }
-    replace(path, bytes, content)
-        .map_err(|error| Error::new(format!("cannot write {}: {error}", path.display())))
+    replace(path, bytes, content).map_err(|error| {
+        // An error of the temporary file goes on to name that file, which is nothing to the user.
+        let text = error.to_string();
+        let cause = text.split(" at path ").next().unwrap_or_default();
+        Error::new(format!("cannot write {}: {cause}", path.display()))
+    })
 }
 
 fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
