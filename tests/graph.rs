@@ -66,3 +66,29 @@ proptest! {
         }
     }
 }
+
+/// What breaks a reference or a storage id is shown where it stands.
+#[test]
+fn a_wrong_number_is_found_where_it_stands() {
+    for (name, field, blamed) in [
+        ("reads-later-node", "nodes[1].inputs[0]", "[2, 0, 0]"),
+        ("reads-itself", "nodes[1].inputs[0]", "[1, 0, 0]"),
+        ("input-beyond-nodes", "nodes[1].inputs[0]", "[9, 0, 0]"),
+        ("head-beyond-nodes", "heads[0]", "[3, 0, 0]"),
+        ("arg-beyond-nodes", "arg_nodes[0]", "7"),
+        ("arg-is-a-call", "arg_nodes[0]", "1"),
+        ("storage-id-2-31", "attrs.storage_id", "2147483648"),
+        ("negative-storage", "attrs.storage_id", "-1"),
+    ] {
+        let text = golden(&format!("{name}.json"));
+        let broken = Graph::read(&text, &mut Findings::default()).unwrap_err();
+        assert_eq!(broken.field(), field, "{name}");
+        let offset = usize::try_from(broken.offset().unwrap()).unwrap();
+        let shown: String = text[offset..]
+            .chars()
+            .filter(|c| !c.is_whitespace())
+            .collect();
+        let blamed = blamed.replace(' ', "");
+        assert!(shown.starts_with(&blamed), "{name}: {}", &text[offset..]);
+    }
+}

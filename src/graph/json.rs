@@ -80,25 +80,29 @@ impl Graph {
     fn check_references(&self, top: &Top<'_>) -> Result<(), Violation> {
         for (index, node) in self.nodes.iter().enumerate() {
             for (nth, input) in node.inputs.iter().enumerate() {
-                let at = format!("nodes[{index}].inputs[{nth}]");
-                self.check_entry(*input, top.nodes.offset(), &at)?;
+                let place = || Some(top.nodes.at(index)?.member("inputs")?.at(nth)?.offset());
+                let field = || format!("nodes[{index}].inputs[{nth}]");
+                self.check_entry(*input, place, field)?;
+                let offset = where_broken(input.node < index, place);
                 GRF_10
-                    .require(input.node < index, top.nodes.offset(), || {
+                    .require(input.node < index, offset, || {
                         format!("node {index} reads node {}, which runs later", input.node)
                     })
-                    .map_err(|broken| broken.in_field(at))?;
+                    .map_err(|broken| broken.in_field(field()))?;
             }
         }
         for (nth, head) in self.heads.iter().enumerate() {
-            self.check_entry(*head, top.heads.offset(), &format!("heads[{nth}]"))?;
+            let place = || Some(top.heads.at(nth)?.offset());
+            self.check_entry(*head, place, || format!("heads[{nth}]"))?;
         }
         for (nth, index) in self.arg_nodes.iter().enumerate() {
             let is_input = self
                 .nodes
                 .get(*index)
                 .is_some_and(|node| node.call.is_none());
+            let offset = where_broken(is_input, || Some(top.arg_nodes.at(nth)?.offset()));
             GRF_11
-                .require(is_input, top.arg_nodes.offset(), || {
+                .require(is_input, offset, || {
                     format!(
                         "node {index} is not an input of this graph of {} nodes",
                         self.nodes.len()
@@ -109,9 +113,15 @@ impl Graph {
         Ok(())
     }
 
-    fn check_entry(&self, entry: EntryRef, offset: u64, at: &str) -> Result<(), Violation> {
+    fn check_entry(
+        &self,
+        entry: EntryRef,
+        place: impl FnOnce() -> Option<u64>,
+        field: impl FnOnce() -> String,
+    ) -> Result<(), Violation> {
+        let known = self.entry_id(entry).is_some();
         GRF_09
-            .require(self.entry_id(entry).is_some(), offset, || {
+            .require(known, where_broken(known, place), || {
                 format!(
                     "there is no output {} of node {} in this graph of {} nodes",
                     entry.index,
@@ -119,8 +129,13 @@ impl Graph {
                     self.nodes.len()
                 )
             })
-            .map_err(|broken| broken.in_field(at))
+            .map_err(|broken| broken.in_field(field()))
     }
+}
+
+/// The offset to blame. A reference is looked for again only where it is wrong.
+fn where_broken(kept: bool, place: impl FnOnce() -> Option<u64>) -> u64 {
+    if kept { 0 } else { place().unwrap_or(0) }
 }
 
 impl Node {
@@ -457,7 +472,7 @@ fn read_entries(
         let entry = Entry {
             dtype: read_dtype(dtype)?,
             shape: read_shape(shape)?,
-            storage_id: read_storage(storage)?,
+            storage_id: read_storage(storage, count)?,
             device: nth(&devices, index)
                 .map(|item| read_device(&item))
                 .transpose()?,
@@ -510,14 +525,21 @@ fn read_shape(item: &Json<'_>) -> Result<Vec<i64>, Violation> {
 }
 
 /// A negative id once meant a shape known at run time only; no released executor has it.
-fn read_storage(item: &Json<'_>) -> Result<usize, Violation> {
+/// Ids without gaps never exceed the entries; a reader that trusts a lone id of 2^31 allocates that many pools.
+fn read_storage(item: &Json<'_>, entries: usize) -> Result<usize, Violation> {
     let value = item.integer(GRF_22, "attrs.storage_id")?;
     GRF_22
         .require_as(Kind::Unsupported, value >= 0, item.offset(), || {
             format!("storage id {value}: run-time shapes are not supported")
         })
         .map_err(|broken| broken.in_field("attrs.storage_id"))?;
-    Ok(usize::try_from(value).unwrap_or(0))
+    let id = usize::try_from(value).unwrap_or(0);
+    GRF_22
+        .require_as(Kind::Limit, id < entries, item.offset(), || {
+            format!("storage id {value} in a graph of {entries} entries")
+        })
+        .map_err(|broken| broken.in_field("attrs.storage_id"))?;
+    Ok(id)
 }
 
 fn read_device(item: &Json<'_>) -> Result<i32, Violation> {

@@ -32,22 +32,17 @@ impl Plan {
     pub fn of(graph: &Graph) -> Result<Plan, Violation> {
         let most = graph.entries.iter().map(|entry| entry.storage_id).max();
         let count = most.map_or(0, |most| most.saturating_add(1));
-        // Ids without gaps never exceed the entries. A reader that trusts a lone id of 2^31 allocates that many pools.
-        GRF_22.require_as(Kind::Limit, count <= graph.entries.len(), 0, || {
-            format!(
-                "storage id {} in a graph of {} entries",
-                count.saturating_sub(1),
-                graph.entries.len()
-            )
-        })?;
+        // Only a graph that was not read can break this: GRF-22 is held where there are bytes to blame.
+        if count > graph.entries.len() && !GRF_22.is_off() {
+            let (id, entries) = (count.saturating_sub(1), graph.entries.len());
+            let message = format!("storage id {id} in a graph of {entries} entries");
+            return Err(GRF_22.refused(Kind::Limit, message));
+        }
         let mut pools: Vec<Option<Pool>> = vec![None; count.min(graph.entries.len())];
         for (index, entry) in graph.entries.iter().enumerate() {
             let bytes = bytes_of(entry.dtype, &entry.shape).ok_or_else(|| {
-                GRF_23.broken(
-                    Kind::Limit,
-                    0,
-                    format!("entry {index} has more bytes than 64 bits count"),
-                )
+                let message = format!("entry {index} has more bytes than 64 bits count");
+                GRF_23.refused(Kind::Limit, message)
             })?;
             let Some(slot) = pools.get_mut(entry.storage_id) else {
                 continue;
@@ -62,12 +57,13 @@ impl Plan {
                     })
                 }
                 Some(pool) => {
-                    GRF_24.require(pool.device == entry.device, 0, || {
-                        format!(
+                    if pool.device != entry.device && !GRF_24.is_off() {
+                        let message = format!(
                             "storage {} is on device types {:?} and {:?}",
                             entry.storage_id, pool.device, entry.device
-                        )
-                    })?;
+                        );
+                        return Err(GRF_24.refused(Kind::Malformed, message));
+                    }
                     pool.bytes = pool.bytes.max(bytes);
                     if pool.scope.is_empty() {
                         pool.scope = scope;

@@ -63,6 +63,17 @@ impl<'a> Json<'a> {
             .collect())
     }
 
+    /// The element at `index`, to blame it: nothing where there is none.
+    pub(super) fn at(&self, index: usize) -> Option<Json<'a>> {
+        self.elements(GRF_01, "").ok()?.get(index).copied()
+    }
+
+    /// The member `name`, to blame it.
+    pub(super) fn member(&self, name: &str) -> Option<Json<'a>> {
+        let mut members = self.members(GRF_01, "").ok()?.into_iter();
+        members.find_map(|(key, value)| (key == name).then_some(value))
+    }
+
     /// A string.
     pub(super) fn string(&self, rule: Rule, what: &str) -> Result<String, Violation> {
         serde_json::from_str(self.text).map_err(|_| self.wrong(rule, what, "a string"))
