@@ -1,6 +1,7 @@
 /*
  * What tvmspec offers beyond the interfaces of TVM: looking into files.
  *
+ * tvmspec_inspect() and tvmspec_verify() are there when the library was built with the feature `inspect`, which is a default.
  * Nothing here executes the file that it looks at. Texts are JSON in UTF-8; give them back with tvmspec_free().
  */
 #ifndef TVMSPEC_H_

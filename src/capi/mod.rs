@@ -5,6 +5,8 @@ pub mod device;
 pub mod extras;
 pub mod ffi;
 pub mod half;
+#[cfg(feature = "inspect")]
+pub mod inspect;
 pub mod legacy;
 pub mod legacy_device;
 
