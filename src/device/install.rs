@@ -54,19 +54,19 @@ fn functions() {
     put("runtime.GetDeviceAttr", Function::from_packed(device_attr));
     put(
         "__tvm_set_device",
-        Function::from_typed(|kind: i32, id: i32| {
+        Function::named(None, |kind: i32, id: i32| {
             Manager::global().set_device(Device::new(kind, id))
         }),
     );
     put(
         "runtime.TVMSetStream",
-        Function::from_typed(|kind: i32, id: i32, stream: *mut c_void| {
+        Function::named(None, |kind: i32, id: i32, stream: *mut c_void| {
             manager::set_stream(Device::new(kind, id), Stream(stream)).map(drop)
         }),
     );
     put(
         "runtime.Device_StreamCreate",
-        Function::from_typed(|device: DLDevice| {
+        Function::named(None, |device: DLDevice| {
             let device = of(device);
             Manager::global()
                 .api(device.kind)?
@@ -76,7 +76,7 @@ fn functions() {
     );
     put(
         "runtime.Device_StreamFree",
-        Function::from_typed(|device: DLDevice, stream: i64| {
+        Function::named(None, |device: DLDevice, stream: i64| {
             let device = of(device);
             // SAFETY: the caller of this registry function vouches for the stream.
             unsafe {
@@ -88,13 +88,13 @@ fn functions() {
     );
     put(
         "runtime.Device_SetStream",
-        Function::from_typed(|device: DLDevice, stream: i64| {
+        Function::named(None, |device: DLDevice, stream: i64| {
             manager::set_stream(of(device), handle(stream)).map(drop)
         }),
     );
     put(
         "runtime.Device_StreamSync",
-        Function::from_typed(|device: DLDevice, stream: i64| {
+        Function::named(None, |device: DLDevice, stream: i64| {
             let device = of(device);
             Manager::global()
                 .api(device.kind)?
@@ -103,7 +103,7 @@ fn functions() {
     );
     put(
         "runtime.Device_StreamSyncFromTo",
-        Function::from_typed(|device: DLDevice, before: i64, after: i64| {
+        Function::named(None, |device: DLDevice, before: i64, after: i64| {
             let device = of(device);
             Manager::global()
                 .api(device.kind)?
@@ -113,7 +113,7 @@ fn functions() {
     #[cfg(any())]
     put(
         "device_api.vulkan.get_target_property",
-        Function::from_typed(|device: DLDevice, name: String| {
+        Function::named(None, |device: DLDevice, name: String| {
             let device = of(device);
             Manager::global()
                 .api(device.kind)?

@@ -7,7 +7,7 @@
 //! What the chapters of this crate bring is entered when a name is first not found, or the names are first listed; any
 //! other function takes the place of such a *default* without asking for it ([`provide`]).
 
-use super::{Error, FUN_10, FUN_11, FUN_12, Function, Result, Typed, TypedFn, signature_json};
+use super::{Error, FUN_10, FUN_11, FUN_12, Function, Result, Signature, TypedFn, signature_json};
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -193,18 +193,20 @@ pub fn register(name: &str, function: Function, override_existing: bool) -> Resu
 
 /// Registers a typed Rust function under `name`, with the metadata of its types.
 pub fn register_typed<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) -> Result<()> {
-    let typed: Typed = F::signature();
+    register_signed(
+        name,
+        const { &F::SIGNATURE },
+        Function::named(Some(name), body),
+    )
+}
+
+fn register_signed(name: &str, signature: &Signature, function: Function) -> Result<()> {
     let details = Details {
-        metadata: signature_json(&typed),
+        metadata: signature_json(&signature.typed()),
         flags: crate::value::types::flag::STATIC_METHOD,
         ..Details::default()
     };
-    register_with(
-        name.as_bytes(),
-        Function::named(Some(name), body),
-        false,
-        details,
-    )
+    register_with(name.as_bytes(), function, false, details)
 }
 
 /// [`register`] with documentation and metadata.

@@ -58,7 +58,29 @@ pub trait TypedFn<P>: Send + Sync + 'static {
     fn invoke(&self, name: Option<&'static str>, args: &[AnyView<'_>]) -> Result;
 
     /// Types of the parameters and of the result.
-    fn signature() -> Typed;
+    const SIGNATURE: Signature;
+
+    /// [`TypedFn::SIGNATURE`], spelled out.
+    fn signature() -> Typed {
+        Self::SIGNATURE.typed()
+    }
+}
+
+/// The types of a function, before anybody asks for their names.
+#[derive(Clone, Copy, Debug)]
+pub struct Signature {
+    params: &'static [fn() -> Schema],
+    result: fn() -> Schema,
+}
+
+impl Signature {
+    /// The types, with their names.
+    pub fn typed(&self) -> Typed {
+        Typed {
+            params: self.params.iter().map(|schema| schema()).collect(),
+            result: (self.result)(),
+        }
+    }
 }
 
 /// The types of a function.
@@ -102,10 +124,12 @@ pub fn signature_json(typed: &Typed) -> String {
     )
 }
 
+// What goes wrong is said in one place for all functions: there are many of them, and errors are rare.
+
 #[cold]
 #[inline(never)]
-fn wrong_count(signature: fn() -> Typed, name: Option<&str>, given: usize) -> Error {
-    let signature = signature();
+fn wrong_count(signature: &Signature, name: Option<&str>, given: usize) -> Error {
+    let signature = signature.typed();
     FUN_08
         .refused(
             crate::rule::Kind::Type,
@@ -120,16 +144,23 @@ fn wrong_count(signature: fn() -> Typed, name: Option<&str>, given: usize) -> Er
 
 #[cold]
 #[inline(never)]
-fn wrong_type(signature: fn() -> Typed, name: Option<&str>, at: usize, given: String) -> Error {
-    let signature = signature();
+fn wrong_type(
+    signature: &Signature,
+    name: Option<&str>,
+    at: usize,
+    describe: fn(AnyView<'_>) -> String,
+    given: AnyView<'_>,
+) -> Error {
+    let signature = signature.typed();
     let wanted = signature.params.get(at).map(Schema::text);
     FUN_09
         .refused(
             crate::rule::Kind::Type,
             format!(
-                "Mismatched type on argument #{at} when calling: `{}`. Expected `{}` but got `{given}`",
+                "Mismatched type on argument #{at} when calling: `{}`. Expected `{}` but got `{}`",
                 signature.text(name),
-                wanted.unwrap_or_default()
+                wanted.unwrap_or_default(),
+                describe(given)
             ),
         )
         .into()
@@ -143,9 +174,14 @@ macro_rules! typed {
             Out: Outcome,
             $($param: Argument,)*
         {
+            const SIGNATURE: Signature = Signature {
+                params: &[$(<$param as Argument>::schema),*],
+                result: Out::schema,
+            };
+
             #[inline]
             fn invoke(&self, name: Option<&'static str>, args: &[AnyView<'_>]) -> Result {
-                let signature: fn() -> Typed = <Body as TypedFn<($($param,)*)>>::signature;
+                let signature = const { &<Body as TypedFn<($($param,)*)>>::SIGNATURE };
                 let [$($param,)*] = args else {
                     return Err(wrong_count(signature, name, args.len()));
                 };
@@ -153,18 +189,11 @@ macro_rules! typed {
                     match <$param as Argument>::try_from_view(*$param) {
                         Some(value) => value,
                         None => {
-                            let given = <$param as Argument>::describe(*$param);
-                            return Err(wrong_type(signature, name, $at, given));
+                            let describe = <$param as Argument>::describe;
+                            return Err(wrong_type(signature, name, $at, describe, *$param));
                         }
                     }
                 ),*).outcome()
-            }
-
-            fn signature() -> Typed {
-                Typed {
-                    params: vec![$(<$param as Argument>::schema()),*],
-                    result: Out::schema(),
-                }
             }
         }
     };

@@ -151,10 +151,11 @@ pub fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
     register_init(type_index)?;
     let size = usize::try_from(size)
         .map_err(|_| Error::new("ValueError", "an object has no negative size"))?;
-    let make = Function::from_typed(move || allocate_record(type_index, size));
+    let make = Function::named(None, move || allocate_record(type_index, size));
     set_attr(type_index, &column::NEW, make)?;
-    let copy =
-        Function::from_typed(move |source: ObjectRef| copy_record(&source, type_index, size));
+    let copy = Function::named(None, move |source: ObjectRef| {
+        copy_record(&source, type_index, size)
+    });
     set_attr(type_index, &column::SHALLOW_COPY, copy)
 }
 

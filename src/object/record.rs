@@ -2,7 +2,7 @@
 
 use super::column;
 use crate::function::{
-    Error, Function, Result, Typed, TypedFn, guard_code, raised, signature_json,
+    Error, Function, Result, Signature, TypedFn, guard_code, raised, signature_json,
 };
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, FRESH, Header, Object, ObjectRef, Ref};
 use crate::value::heap::{allocate_zeroed, release};
@@ -41,7 +41,7 @@ impl Describe {
             .attr(&column::TYPE_FINAL, Any::from(true))
             .attr(
                 &column::NEW,
-                Function::from_typed(|| Ref::new(T::default()).into_object()).into(),
+                Function::named(None, || Ref::new(T::default()).into_object()).into(),
             )
             .copyable::<T>();
         describe
@@ -49,7 +49,9 @@ impl Describe {
 
     /// Adds the attribute that copies an object.
     pub(crate) fn copyable<T: Object + Clone>(&self) -> &Describe {
-        let copy = Function::from_typed(|source: Ref<T>| Ref::new((*source).clone()).into_object());
+        let copy = Function::named(None, |source: Ref<T>| {
+            Ref::new((*source).clone()).into_object()
+        });
         self.attr(&column::SHALLOW_COPY, copy.into())
     }
 
@@ -113,14 +115,25 @@ impl Describe {
         is_static: bool,
         body: F,
     ) -> &Describe {
-        let typed: Typed = F::signature();
-        let metadata = signature_json(&typed);
+        let function = Function::named(Some(name), body);
+        self.push_method(name, doc, is_static, const { &F::SIGNATURE }, function)
+    }
+
+    fn push_method(
+        &self,
+        name: &str,
+        doc: &str,
+        is_static: bool,
+        signature: &Signature,
+        function: Function,
+    ) -> &Describe {
+        let metadata = signature_json(&signature.typed());
         let method = MethodInfo {
             name: ByteArray::of(name.as_bytes()),
             doc: ByteArray::of(doc.as_bytes()),
             metadata: ByteArray::of(metadata.as_bytes()),
             flags: if is_static { flag::STATIC_METHOD } else { 0 },
-            method: Any::from(Function::named(Some(name), body)).into_raw(),
+            method: Any::from(function).into_raw(),
         };
         let _ = types::push_method(self.type_index, method);
         self

@@ -92,7 +92,7 @@ impl Hasher {
         }
         if let Some(hook) = column::HASH.value(own) {
             let hasher = self.clone();
-            let callback = Function::from_typed(move |value: Any| {
+            let callback = Function::named(None, move |value: Any| {
                 hasher.hash(value.view(), depth + 1).map(|hash| hash as i64)
             });
             let hash = cast::<Function>(hook)?.call(&[view, (&callback).into()])?;
@@ -346,7 +346,7 @@ impl Comparer {
         if self.only_equal
             && let Some(hook) = column::EQ.value(own)
         {
-            let callback = Function::from_typed(move |left: Any, right: Any| {
+            let callback = Function::named(None, move |left: Any, right: Any| {
                 let order = comparer.compare(left.view(), right.view(), depth + 1)?;
                 Ok::<bool, Error>(order == 0)
             });
@@ -357,7 +357,7 @@ impl Comparer {
         let Some(hook) = column::COMPARE.value(own) else {
             return Ok(None);
         };
-        let callback = Function::from_typed(move |left: Any, right: Any| {
+        let callback = Function::named(None, move |left: Any, right: Any| {
             comparer.compare(left.view(), right.view(), depth + 1)
         });
         let args = [left.into(), right.into(), (&callback).into()];

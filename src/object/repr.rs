@@ -142,8 +142,9 @@ impl Printer {
         }
         if let Some(hook) = column::REPR.value(type_index) {
             let printer = self.clone();
-            let callback =
-                Function::from_typed(move |value: Any| printer.print(value.view(), depth + 1));
+            let callback = Function::named(None, move |value: Any| {
+                printer.print(value.view(), depth + 1)
+            });
             let text = cast::<Function>(hook)?.call(&[view, (&callback).into()])?;
             return Ok(cast::<String>(text.view())?);
         }

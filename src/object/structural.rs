@@ -567,7 +567,7 @@ impl Hash {
         let mut hash = info.key_hash;
         if let Some(hook) = column::S_HASH.value(info.type_index) {
             let walk = self.clone();
-            let callback = Function::from_typed(move |value: Any, before: i64, asked: i64| {
+            let callback = Function::named(None, move |value: Any, before: i64, asked: i64| {
                 let own = walk.place.as_asked(asked, || walk.any(value.view()))?;
                 Ok::<i64, Error>(combine(before as u64, own) as i64)
             });

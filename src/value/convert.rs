@@ -104,14 +104,24 @@ fn describe(view: AnyView<'_>) -> String {
 }
 
 /// The violation for a value that does not convert to `T`.
-#[cold]
 pub fn mismatch<T: Argument>(view: AnyView<'_>) -> Violation {
-    T::RULE.refused(
+    no_conversion(T::RULE, T::describe, view, T::schema)
+}
+
+#[cold]
+#[inline(never)]
+fn no_conversion(
+    rule: Rule,
+    describe: fn(AnyView<'_>) -> String,
+    view: AnyView<'_>,
+    schema: fn() -> Schema,
+) -> Violation {
+    rule.refused(
         Kind::Type,
         format!(
             "Cannot convert from type `{}` to `{}`",
-            T::describe(view),
-            T::schema().text()
+            describe(view),
+            schema().text()
         ),
     )
 }

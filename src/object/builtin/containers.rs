@@ -109,7 +109,7 @@ fn odd(name: &str) -> Error {
 /// The iterator function of a map: 0 gives the key, 1 the value, 2 steps on.
 fn cursor(map: ObjectRef) -> Function {
     let cursor = Mutex::new(Cursor::new(map));
-    Function::from_typed(move |command: i64| {
+    Function::named(None, move |command: i64| {
         let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
         if command > 1 {
             return Ok(Any::from(cursor.advance()));

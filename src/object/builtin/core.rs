@@ -8,7 +8,7 @@ use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int, column};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::heap::delete_plain;
 use crate::value::types::{self, flag};
-use crate::value::{Any, AnyView, Argument, Bytes, RawAny, Str, index};
+use crate::value::{Any, AnyView, Argument, Bytes, RawAny, Schema, Str, index};
 use std::ffi::c_void;
 use std::mem::offset_of;
 use std::sync::OnceLock;
@@ -76,7 +76,7 @@ pub(super) fn register() {
 
 fn list_names() -> Function {
     let names = registry::names();
-    Function::from_typed(move |at: i64| match usize::try_from(at) {
+    Function::named(None, move |at: i64| match usize::try_from(at) {
         Err(_) => Ok(Any::from(names.len())),
         Ok(at) => names
             .get(at)
@@ -90,17 +90,26 @@ pub(super) fn convert_to<T: Argument + 'static>() -> Any
 where
     Any: From<T>,
 {
-    Function::from_packed(|args| {
+    let convert: fn(&[AnyView<'_>]) -> Result = |args| {
         let [value] = args else {
             return Err(Error::new("TypeError", "a conversion takes one value"));
         };
-        let converted = T::try_from_view(*value).ok_or_else(|| {
-            let (from, to) = (T::describe(*value), T::schema().text());
-            Error::new("TypeError", format!("Cannot cast from `{from}` to `{to}`"))
-        })?;
-        Ok(Any::from(converted))
-    })
-    .into()
+        match T::try_from_view(*value) {
+            Some(converted) => Ok(Any::from(converted)),
+            None => Err(no_conversion(T::describe, *value, T::schema)),
+        }
+    };
+    Function::from_packed(convert).into()
+}
+
+#[cold]
+fn no_conversion(
+    describe: fn(AnyView<'_>) -> String,
+    value: AnyView<'_>,
+    schema: fn() -> Schema,
+) -> Error {
+    let (from, to) = (describe(value), schema().text());
+    Error::new("TypeError", format!("Cannot cast from `{from}` to `{to}`"))
 }
 
 fn conversions() {
@@ -256,7 +265,7 @@ fn enumerations() {
         })
         .attr(
             &column::INIT,
-            Function::from_typed(|| Ref::new(EnumState::default()).into_object()).into(),
+            Function::named(None, || Ref::new(EnumState::default()).into_object()).into(),
         );
     let numbers = "Canonical integer index.";
     let names = "Canonical string index.";
@@ -318,14 +327,14 @@ fn big_integers() {
         .attr(&column::ANY_EQUAL, Any::from(equal_hook as *mut c_void))
         .attr(
             &column::EQ,
-            Function::from_typed(|left: Any, right: Any, _: Any| {
+            Function::named(None, |left: Any, right: Any, _: Any| {
                 Ok::<bool, Error>(words(left.view())? == words(right.view())?)
             })
             .into(),
         )
         .attr(
             &column::COMPARE,
-            Function::from_typed(|left: Any, right: Any, _: Any| {
+            Function::named(None, |left: Any, right: Any, _: Any| {
                 let order = big_int::compare(&words(left.view())?, &words(right.view())?);
                 Ok::<i64, Error>(order as i64)
             })
@@ -333,20 +342,20 @@ fn big_integers() {
         )
         .attr(
             &column::HASH,
-            Function::from_typed(|value: Any, _: Any| {
+            Function::named(None, |value: Any, _: Any| {
                 Ok::<i64, Error>(big_int::hash(&words(value.view())?) as i64)
             })
             .into(),
         )
         .attr(
             &column::DATA_TO_JSON,
-            Function::from_typed(|value: Any| {
+            Function::named(None, |value: Any| {
                 Ok::<String, Error>(big_int::to_decimal(&words(value.view())?))
             })
             .into(),
         )
         .attr(
             &column::DATA_FROM_JSON,
-            Function::from_typed(|text: String| big_int::from_decimal(&text)).into(),
+            Function::named(None, |text: String| big_int::from_decimal(&text)).into(),
         );
 }

@@ -14,7 +14,7 @@ use crate::function::registry;
 use crate::function::{Function, Result, TypedFn};
 use crate::value::header::{BareObject, ObjectRef};
 use crate::value::types;
-use crate::value::{Any, AnyView, index};
+use crate::value::{AnyView, index};
 use std::sync::Once;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,10 +70,7 @@ pub(crate) fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
 }
 
 /// Registers a builtin over any arguments.
-pub(crate) fn def_packed(
-    name: &'static str,
-    body: impl Fn(&[AnyView<'_>]) -> Result<Any> + Send + Sync + 'static,
-) {
+pub(crate) fn def_packed(name: &'static str, body: fn(&[AnyView<'_>]) -> Result) {
     let details = registry::Details {
         metadata: "{\"type_schema\":\"{\\\"type\\\":\\\"ffi.Function\\\"}\"}".to_owned(),
         flags: types::flag::STATIC_METHOD,

@@ -195,8 +195,10 @@ pub(super) fn register() {
     )
     .attr(
         &column::REPR,
-        Function::from_typed(|step: Ref<AccessStepObj>, repr: Function| step_text(&step, &repr))
-            .into(),
+        Function::named(None, |step: Ref<AccessStepObj>, repr: Function| {
+            step_text(&step, &repr)
+        })
+        .into(),
     );
     let path = Describe::whole::<AccessPathObj>(4);
     path.field::<Option<ObjectRef>>(
@@ -259,7 +261,7 @@ pub(super) fn register() {
     })
     .attr(
         &column::REPR,
-        Function::from_typed(|path: Path, repr: Function| {
+        Function::named(None, |path: Path, repr: Function| {
             let mut text = "<root>".to_owned();
             for step in steps(&path)? {
                 text.push_str(&cast::<String>(repr.call(&[step.view()])?.view())?);

@@ -130,7 +130,7 @@ pub(super) fn register() {
             true,
             key_of,
         )
-        .attr(&column::INIT, Function::from_typed(key_of).into())
+        .attr(&column::INIT, Function::named(None, key_of).into())
         .attr(&column::ANY_HASH, Any::from(hash_hook as *mut c_void))
         .attr(&column::ANY_EQUAL, Any::from(equal_hook as *mut c_void));
 }
