@@ -134,6 +134,7 @@ impl Symbols for Dso {
             _ => symbol_size(address),
         };
         let symbol = symbol.filter(|size| *size > 0);
+        #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
         let symbol = symbol.or_else(|| size_in_file(&self.path, name).filter(|_| mapped.is_none()));
         let room = [symbol, mapped].into_iter().flatten().min();
         let room = room.ok_or_else(|| {
@@ -155,7 +156,11 @@ impl Symbols for Dso {
     }
 
     fn list(&self) -> Vec<(String, bool)> {
-        list_in_file(&self.path).unwrap_or_default()
+        #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+        let list = self.table.as_ref().map(super::table::Table::names);
+        #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+        let list = list_in_file(&self.path);
+        list.unwrap_or_default()
     }
 
     fn describe(&self) -> String {
@@ -363,7 +368,8 @@ fn symbol_size(_address: NonNull<c_void>) -> Option<usize> {
     None
 }
 
-/// Bytes from the symbol to its own end, or to the end of its section where the format keeps no sizes.
+/// Without segments to ask for: bytes from the symbol to its own end, or to the end of its section where the format keeps no sizes.
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 fn size_in_file(path: &Path, name: &str) -> Option<usize> {
     use object::{Object, ObjectSection, ObjectSymbol};
     let file = std::fs::read(path).ok()?;
@@ -385,6 +391,7 @@ fn size_in_file(path: &Path, name: &str) -> Option<usize> {
     usize::try_from(end.checked_sub(symbol.address())?).ok()
 }
 
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
     use object::{BinaryFormat, Object, ObjectSymbol};
     let file = std::fs::read(path).ok()?;

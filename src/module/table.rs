@@ -35,6 +35,7 @@ unsafe extern "C" {
 const NEEDED: i64 = 1;
 const STRINGS: i64 = 5;
 const SYMBOLS: i64 = 6;
+const HASH: i64 = 4;
 const GNU_HASH: i64 = 0x6fff_fef5;
 
 /// Where a symbol is, and how many bytes the table gives it.
@@ -50,7 +51,10 @@ pub(super) struct Table {
     base: usize,
     symbols: usize,
     strings: usize,
+    /// The table of `GNU_HASH`; 0 when the library has none and `dlsym` has to look names up.
     hash: usize,
+    /// How many symbols there are.
+    count: usize,
     alone: bool,
 }
 
@@ -69,7 +73,7 @@ impl Table {
         }
         // SAFETY: the linker gave a live link map.
         let map = unsafe { &*map };
-        let (mut symbols, mut strings, mut hash) = (0, 0, 0);
+        let (mut symbols, mut strings, mut hash, mut plain_hash) = (0, 0, 0, 0);
         let mut needed = Vec::new();
         let mut entry = map.dynamic;
         // SAFETY: the dynamic section ends with an entry whose tag is 0.
@@ -81,26 +85,79 @@ impl Table {
                 STRINGS => strings = *value,
                 SYMBOLS => symbols = *value,
                 GNU_HASH => hash = *value,
+                HASH => plain_hash = *value,
                 _ => {}
             }
             entry = entry.wrapping_add(1);
         }
         // glibc has added the base to these already; a table below the base was not, and is left to `dlsym`.
-        if [symbols, strings, hash]
-            .into_iter()
-            .any(|table| table < map.base || table == 0)
-        {
+        let absent = |table: usize| table < map.base || table == 0;
+        if absent(symbols) || absent(strings) || (absent(hash) && absent(plain_hash)) {
             return None;
         }
         let mut table = Table {
             base: map.base,
             symbols,
             strings,
-            hash,
-            alone: true,
+            hash: if absent(hash) { 0 } else { hash },
+            count: 0,
+            alone: false,
         };
-        table.alone = needed.into_iter().all(|name| table.is_system(name));
+        table.count = if table.hash == 0 {
+            // SAFETY: the second word of this older table counts the symbols.
+            unsafe { ((plain_hash + 4) as *const u32).read() as usize }
+        } else {
+            table.last_hashed() + 1
+        };
+        table.alone = table.hash != 0 && needed.into_iter().all(|name| table.is_system(name));
         Some(table)
+    }
+
+    /// The names of all symbols that others can see, in the order of the table: those it defines with `false`, then those
+    /// that it needs with `true`.
+    pub(super) fn names(&self) -> Vec<(String, bool)> {
+        const LOCAL: u8 = 0;
+        let mut names = Vec::new();
+        // The first entry stands for no symbol.
+        for at in 1..self.count {
+            // SAFETY: within the symbol table, whose names are offsets into the string table.
+            let (symbol, text) = unsafe {
+                let symbol = &*(self.symbols as *const Symbol).add(at);
+                let text = CStr::from_ptr((self.strings + symbol.name as usize) as *const c_char);
+                (symbol, text)
+            };
+            let needed = symbol.section == 0;
+            if let Ok(text) = text.to_str()
+                && !text.is_empty()
+                && (needed || symbol.info >> 4 != LOCAL)
+            {
+                names.push((text.to_owned(), needed));
+            }
+        }
+        names.sort_by_key(|(_, needed)| *needed);
+        names
+    }
+
+    /// The highest index that the hash table reaches; below its first index are the symbols that the library needs.
+    fn last_hashed(&self) -> usize {
+        let (buckets, first, masks) = (self.word(0), self.word(1), self.word(2));
+        let bucket_words = 4 + 2 * masks as usize;
+        let chain_words = bucket_words + buckets as usize;
+        let starts = (0..buckets as usize).map(|bucket| self.word(bucket_words + bucket));
+        let mut last = starts.max().unwrap_or(0);
+        if last < first {
+            return first.saturating_sub(1) as usize;
+        }
+        while self.word(chain_words + (last - first) as usize) & 1 == 0 {
+            last += 1;
+        }
+        last as usize
+    }
+
+    /// A word of the hash table.
+    fn word(&self, at: usize) -> u32 {
+        // SAFETY: the hash table was made by the linker that made the library, and every caller's index follows its form.
+        unsafe { ((self.hash + 4 * at) as *const u32).read() }
     }
 
     /// Whether nothing but system libraries stands behind it, so that what it does not have, `dlsym` will not find.
@@ -130,10 +187,10 @@ impl Table {
         let wanted = name.bytes().fold(5381_u32, |hash, byte| {
             hash.wrapping_mul(33).wrapping_add(byte.into())
         });
-        let word = |at: usize| {
-            // SAFETY: the hash table was made by the linker that made the library, and every index below follows its form.
-            unsafe { ((self.hash + 4 * at) as *const u32).read() }
-        };
+        if self.hash == 0 {
+            return None;
+        }
+        let word = |at: usize| self.word(at);
         let (buckets, first, masks, shift) = (word(0), word(1), word(2), word(3));
         if buckets == 0 || masks == 0 {
             return None;
