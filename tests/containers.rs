@@ -1,6 +1,6 @@
 //! Containers: what is packed is found again, by us and by the linkers that are here; what is damaged never panics.
 
-#![cfg(feature = "runtime")]
+#![cfg(feature = "frontend")]
 
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};

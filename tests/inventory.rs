@@ -1,6 +1,6 @@
 //! What the tvm-ffi wheel exports and registers, against what this library does. What is missing is listed here by name,
 //! so that neither side can change unseen.
-#![cfg(feature = "runtime")]
+#![cfg(feature = "frontend")]
 
 use serde_json::Value;
 use std::collections::BTreeSet;

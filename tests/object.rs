@@ -1,5 +1,5 @@
 //! Containers and saved objects, from outside.
-#![cfg(feature = "runtime")]
+#![cfg(feature = "frontend")]
 
 #[path = "schema/mod.rs"]
 mod schema;

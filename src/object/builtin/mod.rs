@@ -2,9 +2,12 @@
 
 mod containers;
 mod core;
+#[cfg(feature = "frontend")]
 mod dataclass;
+#[cfg(feature = "frontend")]
 mod json;
 mod path;
+#[cfg(feature = "frontend")]
 mod structural;
 
 pub(crate) use core::{enum_index, enum_name, enum_number};
@@ -55,13 +58,20 @@ fn start() {
         }
         core::register();
         containers::register();
-        path::register();
-        dataclass::register();
-        json::register();
-        structural::register();
-        structural::register_contexts();
+        #[cfg(feature = "frontend")]
+        frontend();
         READY.store(true, Ordering::Release);
     });
+}
+
+/// What only frontends ask for.
+#[cfg(feature = "frontend")]
+fn frontend() {
+    path::register();
+    dataclass::register();
+    json::register();
+    structural::register();
+    structural::register_contexts();
 }
 
 /// Registers a builtin. A name that a user took before is left to him.
