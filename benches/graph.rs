@@ -1,6 +1,6 @@
 //! What the graph executor adds to the kernels that it calls, and what loading 100 MB of parameters costs.
 //!
-//! `cargo bench --no-default-features --features runtime --bench graph`. The chain is a model of 1,000 tiny operators made by
+//! `cargo bench --no-default-features --features graph --bench graph`. The chain is a model of 1,000 tiny operators made by
 //! release 0.8.0 (x86-64 Linux).
 
 use divan::{Bencher, black_box, counter::BytesCount};

@@ -64,13 +64,21 @@ pub mod capi;
 #[cfg(feature = "runtime")]
 pub mod device;
 
+#[cfg_attr(not(feature = "graph"), allow(dead_code))]
 pub mod graph;
 
+#[cfg_attr(not(feature = "vm"), allow(dead_code))]
 pub mod vm;
 
 /// What the chapters put into the global registry, each by a function of its own, when somebody first looks for it.
 #[cfg(feature = "runtime")]
-const DEFAULTS: &[fn()] = &[device::provide, graph::module::provide, vm::provide];
+const DEFAULTS: &[fn()] = &[
+    device::provide,
+    #[cfg(feature = "graph")]
+    graph::module::provide,
+    #[cfg(feature = "vm")]
+    vm::provide,
+];
 
 #[cfg(feature = "suite")]
 #[path = "../conformance/mod.rs"]

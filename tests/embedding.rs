@@ -1,5 +1,5 @@
 //! What somebody who embeds the library need not know: nothing has to be installed before a library loads.
-#![cfg(feature = "runtime")]
+#![cfg(all(feature = "graph", feature = "vm"))]
 
 use std::ffi::{CString, c_void};
 use std::path::Path;

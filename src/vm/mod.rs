@@ -77,7 +77,7 @@ pub use loaded::Loaded;
 pub use machine::VirtualMachine;
 #[cfg(feature = "runtime")]
 pub use memory::{AllocatorKind, Storage};
-#[cfg(feature = "runtime")]
+#[cfg(feature = "vm")]
 pub(crate) use module::provide;
 #[cfg(feature = "suite")]
 pub(crate) use module::{perform, triplets};
