@@ -149,37 +149,8 @@ impl Suite {
     pub fn load(files: &[(&str, &str)]) -> Result<Suite, Vec<String>> {
         let mut files = files.to_vec();
         files.sort_by_key(|(file, _)| place(chapter_of(file)));
-        let (mut cases, mut problems) = (Vec::new(), Vec::new());
-        for (file, text) in &files {
-            match serde_json::from_str::<Vec<Value>>(text) {
-                Ok(list) => {
-                    for (index, entry) in list.iter().enumerate() {
-                        match read(chapter_of(file), entry) {
-                            Ok(case) => cases.push(case),
-                            Err(problem) => {
-                                let id = entry.get("id").and_then(Value::as_str);
-                                let name = id.map_or(format!("case {index}"), str::to_owned);
-                                problems.push(format!("{file}: {name}: {problem}"));
-                            }
-                        }
-                    }
-                }
-                Err(error) => problems.push(format!("{file}: {error}")),
-            }
-        }
-        problems.extend(relations(&cases));
-        if !problems.is_empty() {
-            return Err(problems);
-        }
-        let cases = cases
-            .into_iter()
-            .flat_map(|case| {
-                let backwards = case.backwards();
-                [case].into_iter().chain(backwards)
-            })
-            .collect();
         Ok(Suite {
-            cases,
+            cases: cases_of(&files)?,
             hash: hash(&files),
         })
     }
@@ -188,6 +159,37 @@ impl Suite {
     pub fn case(&self, id: &str) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == id)
     }
+}
+
+/// The cases of files in their order, derived ones included.
+pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>> {
+    let (mut cases, mut problems) = (Vec::new(), Vec::new());
+    for (file, text) in files {
+        match serde_json::from_str::<Vec<Value>>(text) {
+            Ok(list) => {
+                for (index, entry) in list.iter().enumerate() {
+                    match read(chapter_of(file), entry) {
+                        Ok(case) => cases.push(case),
+                        Err(problem) => {
+                            let id = entry.get("id").and_then(Value::as_str);
+                            let name = id.map_or(format!("case {index}"), str::to_owned);
+                            problems.push(format!("{file}: {name}: {problem}"));
+                        }
+                    }
+                }
+            }
+            Err(error) => problems.push(format!("{file}: {error}")),
+        }
+    }
+    problems.extend(relations(&cases));
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let cases = cases.into_iter().flat_map(|case| {
+        let backwards = case.backwards();
+        [case].into_iter().chain(backwards)
+    });
+    Ok(cases.collect())
 }
 
 fn chapter_of(file: &str) -> &str {

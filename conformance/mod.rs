@@ -35,6 +35,9 @@ pub mod report;
 pub mod runner;
 pub mod verdict;
 
+#[cfg(test)]
+mod watched;
+
 /// The chapter `blob`.
 pub mod blob {
     pub mod containers;

@@ -217,18 +217,20 @@ mod misuse {
 
     #[test]
     fn a_missing_sync_shows_in_what_was_changed_too_early() {
-        let mut host = Box::new([1u8; 64]);
+        let mut host = [1u8; 64];
+        let first: *mut u8 = host.as_mut_ptr();
         let api = Simulated::new(2);
         let device = space(&api, 64);
         copy(
             &api,
-            (Device::CPU, Space(host.as_mut_ptr().cast())),
+            (Device::CPU, Space(first.cast())),
             (DEVICE, device),
             64,
             Stream::DEFAULT,
         )
         .unwrap();
-        host.fill(2);
+        // SAFETY: the array is that long, and the device does not run meanwhile.
+        unsafe { first.write_bytes(2, 64) };
         api.sync(DEVICE, Stream::DEFAULT).unwrap();
         assert!(
             matches!(api.hazards().as_slice(), [Hazard::SourceChanged(_)]),

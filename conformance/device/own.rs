@@ -238,7 +238,7 @@ fn scoped_memory() -> Outcome {
 
 fn tensor_copy() -> Outcome {
     let recorder = Recorder::that_copies();
-    let (from, to) = ([1u8; 64], [0u8; 64]);
+    let (from, mut to) = ([1u8; 64], [0u8; 64]);
     let shape = [2, 3];
     let source = TensorRef {
         data: Space::host(&from),
@@ -249,7 +249,7 @@ fn tensor_copy() -> Outcome {
         byte_offset: 8,
     };
     let target = TensorRef {
-        data: Space::host(&to),
+        data: Space(to.as_mut_ptr().cast()),
         device: Device::ext_dev(2),
         byte_offset: 16,
         ..source

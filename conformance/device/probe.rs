@@ -177,20 +177,20 @@ pub struct Staging {
 }
 
 /// Keeps staging reachable, for leak checkers.
-static STAGING: Mutex<Vec<Box<[u8]>>> = Mutex::new(Vec::new());
+static STAGING: Mutex<Vec<Space>> = Mutex::new(Vec::new());
 
 impl Staging {
     /// A copy of `bytes`.
     pub fn of(bytes: &[u8]) -> Staging {
-        let mut data: Box<[u8]> = bytes.into();
+        let memory = Box::leak(Box::<[u8]>::from(bytes));
         let staging = Staging {
-            data: Space(data.as_mut_ptr().cast()),
-            nbytes: data.len(),
+            data: Space(memory.as_mut_ptr().cast()),
+            nbytes: bytes.len(),
         };
         let mut all = STAGING
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        all.push(data);
+        all.push(staging.data);
         staging
     }
 

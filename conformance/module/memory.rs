@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Symbols in memory. Data belongs to this; code is what the process has anyway.
 #[derive(Default)]
 pub(super) struct Memory {
-    code: HashMap<String, usize>,
+    code: HashMap<String, AtomicPtr<c_void>>,
     data: HashMap<String, Box<[u8]>>,
-    slots: HashMap<String, Box<usize>>,
+    slots: HashMap<String, Box<AtomicUsize>>,
     needs: Vec<String>,
     /// Set when this is dropped.
     gone: Option<Arc<AtomicBool>>,
@@ -22,7 +22,8 @@ pub(super) struct Memory {
 impl Memory {
     /// A function at `address`.
     pub(super) fn code(mut self, name: &str, address: *const c_void) -> Memory {
-        self.code.insert(name.to_owned(), address as usize);
+        self.code
+            .insert(name.to_owned(), AtomicPtr::new(address.cast_mut()));
         self
     }
 
@@ -34,7 +35,8 @@ impl Memory {
 
     /// A pointer that a loader may write.
     pub(super) fn slot(mut self, name: &str) -> Memory {
-        self.slots.insert(name.to_owned(), Box::new(UNTOUCHED));
+        self.slots
+            .insert(name.to_owned(), Box::new(AtomicUsize::new(UNTOUCHED)));
         self
     }
 
@@ -52,9 +54,7 @@ impl Memory {
 
     /// What a slot holds now; `None` when nobody wrote it.
     pub(super) fn written(&self, name: &str) -> Option<usize> {
-        let slot = self.slots.get(name)?;
-        // SAFETY: the box lives as long as `self`; a loader writes it on this thread only.
-        let value = unsafe { std::ptr::from_ref::<usize>(slot).read_volatile() };
+        let value = self.slots.get(name)?.load(Ordering::Relaxed);
         (value != UNTOUCHED).then_some(value)
     }
 }
@@ -72,17 +72,13 @@ impl Drop for Memory {
 
 impl Symbols for Memory {
     fn address(&self, name: &str) -> Option<NonNull<c_void>> {
-        let slot = || {
-            self.slots
-                .get(name)
-                .map(|slot| std::ptr::from_ref::<usize>(slot).cast_mut().cast())
-        };
+        let slot = || self.slots.get(name).map(|slot| slot.as_ptr().cast());
         let data = || {
             self.data
                 .get(name)
                 .map(|data| data.as_ptr().cast_mut().cast())
         };
-        let code = self.code.get(name).map(|code| *code as *mut c_void);
+        let code = self.code.get(name).map(|code| code.load(Ordering::Relaxed));
         NonNull::new(code.or_else(data).or_else(slot)?)
     }
 
@@ -93,14 +89,11 @@ impl Symbols for Memory {
     fn is_code(&self, address: NonNull<c_void>) -> bool {
         self.code
             .values()
-            .any(|code| *code == address.as_ptr() as usize)
+            .any(|code| code.load(Ordering::Relaxed) == address.as_ptr())
     }
 
     fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool {
-        let slots = self
-            .slots
-            .values()
-            .map(|slot| std::ptr::from_ref::<usize>(slot) as usize);
+        let slots = self.slots.values().map(|slot| slot.as_ptr().addr());
         bytes <= size_of::<usize>()
             && slots
                 .into_iter()

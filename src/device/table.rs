@@ -100,7 +100,7 @@ static OURS: Mutex<Option<HashMap<usize, &'static dyn DeviceApi>>> = Mutex::new(
 
 /// The table of `api`. It lives for ever, as APIs do.
 pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
-    let made = Box::leak(Box::new(OfApi {
+    let made = Box::into_raw(Box::new(OfApi {
         table: DeviceTable {
             magic: MAGIC,
             size: size_of::<DeviceTable>() as u64,
@@ -118,11 +118,15 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
         },
         api,
     }));
-    made.table.context = std::ptr::from_mut(made).cast();
+    // SAFETY: just made, and never freed.
+    let table = unsafe {
+        (*made).table.context = made.cast();
+        &(*made).table
+    };
     let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
     ours.get_or_insert_default()
-        .insert(std::ptr::from_ref(&made.table) as usize, api);
-    &made.table
+        .insert(std::ptr::from_ref(table) as usize, api);
+    table
 }
 
 /// The API behind a table.

@@ -13,8 +13,9 @@ use super::{FUN_04, FUN_05, FUN_06};
 use crate::rule::{Kind, Violation};
 use crate::value::header::{Header, ObjectRef, Ref, dec_ref, static_object};
 use crate::value::{Any, AnyView, Argument, ByteArray, Schema, index};
-use std::cell::Cell;
-use std::sync::{Mutex, PoisonError};
+use std::cell::{Cell, UnsafeCell};
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The public part of an error (`TVMFFIErrorCell`, 72 bytes).
 #[repr(C)]
@@ -23,8 +24,9 @@ pub struct ErrorCell {
     pub kind: ByteArray,
     /// What happened.
     pub message: ByteArray,
-    /// Lines `  File "<file>", line <n>, in <function>`, most recent call first.
-    pub backtrace: ByteArray,
+    /// Lines `  File "<file>", line <n>, in <function>`, most recent call first. Changes in place, and what it pointed
+    /// to goes: [`Error::backtrace`] copies it.
+    pub backtrace: UnsafeCell<ByteArray>,
     /// Replaces (mode 0) or extends (mode 1) the backtrace.
     pub update_backtrace: Option<unsafe extern "C-unwind" fn(*mut Header, *const ByteArray, i32)>,
     /// The error that caused this one.
@@ -47,7 +49,8 @@ const _: () = assert!(size_of::<ErrorObj>() == 96);
 
 static_object!(ErrorObj, index::ERROR);
 
-// SAFETY: the texts only change through `update_backtrace`, which the ABI leaves to the holder of the error.
+// SAFETY: only the backtrace changes, under `backtraces` for errors made here; the ABI leaves an update of another
+// library's error to whoever holds it alone.
 unsafe impl Send for ErrorObj {}
 // SAFETY: as above.
 unsafe impl Sync for ErrorObj {}
@@ -55,9 +58,10 @@ unsafe impl Sync for ErrorObj {}
 #[repr(C)]
 struct OwnError {
     public: ErrorObj,
-    kind: Box<[u8]>,
-    message: Box<[u8]>,
-    backtrace: Mutex<Vec<u8>>,
+    /// Kind and message, one behind the other. A raw pointer: moving a box would end the views in the public part.
+    texts: NonNull<[u8]>,
+    /// What the public part shows as the backtrace.
+    backtrace: UnsafeCell<Vec<u8>>,
 }
 
 // SAFETY: `#[repr(C)]` with the header first; only made here.
@@ -79,7 +83,15 @@ impl Drop for OwnError {
             dec_ref(self.public.cell.cause_chain);
             dec_ref(self.public.cell.extra_context);
         }
+        // SAFETY: came from a box in `with_parts`, and ends with the error.
+        drop(unsafe { Box::from_raw(self.texts.as_ptr()) });
     }
+}
+
+/// One lock for the backtraces of all errors: changing and copying them is rare and short.
+fn backtraces() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 unsafe extern "C-unwind" fn update_backtrace(
@@ -88,17 +100,18 @@ unsafe extern "C-unwind" fn update_backtrace(
     mode: i32,
 ) {
     let error = error.cast::<OwnError>();
-    // SAFETY: this function is only ever set in errors made here, and called with the error itself.
+    let _held = backtraces();
+    // SAFETY: this function is only ever set in errors made here, and called with the error itself. Whoever looks at the
+    // backtrace of such an error holds the lock.
     unsafe {
-        let own = &raw mut (*error).backtrace;
-        let mut backtrace = (*own).lock().unwrap_or_else(PoisonError::into_inner);
+        let backtrace = &mut *(*error).backtrace.get();
         if mode == 0 || FUN_05.is_off() {
             backtrace.clear();
         }
         if let Some(text) = text.as_ref() {
             backtrace.extend_from_slice(text.as_slice());
         }
-        (*error).public.cell.backtrace = ByteArray::of(&backtrace);
+        *(*error).public.cell.backtrace.get() = ByteArray::of(backtrace);
     }
 }
 
@@ -123,7 +136,8 @@ impl Error {
         cause: Option<ObjectRef>,
         context: Option<ObjectRef>,
     ) -> Error {
-        let (kind, message): (Box<[u8]>, Box<[u8]>) = (kind.into(), message.into());
+        let texts = NonNull::from(Box::leak([kind, message].concat().into_boxed_slice()));
+        let start: *const u8 = texts.as_ptr().cast();
         let backtrace = backtrace.to_vec();
         let cause = cause.filter(|_| !FUN_04.is_off());
         let take =
@@ -132,17 +146,22 @@ impl Error {
             public: ErrorObj {
                 header: Header::new(index::ERROR, crate::value::heap::delete_plain),
                 cell: ErrorCell {
-                    kind: ByteArray::of(&kind),
-                    message: ByteArray::of(&message),
-                    backtrace: ByteArray::of(&backtrace),
+                    kind: ByteArray {
+                        data: start,
+                        size: kind.len(),
+                    },
+                    message: ByteArray {
+                        data: start.wrapping_add(kind.len()),
+                        size: message.len(),
+                    },
+                    backtrace: UnsafeCell::new(ByteArray::of(&backtrace)),
                     update_backtrace: Some(update_backtrace),
                     cause_chain: take(cause),
                     extra_context: take(context),
                 },
             },
-            kind,
-            message,
-            backtrace: Mutex::new(backtrace),
+            texts,
+            backtrace: UnsafeCell::new(backtrace),
         });
         // SAFETY: an `OwnError` starts with an `ErrorObj`, and the reference moves.
         Error(unsafe { Ref::from_raw(own.into_object().into_raw()) })
@@ -161,7 +180,7 @@ impl Error {
     }
 
     fn text(part: &ByteArray) -> &str {
-        // SAFETY: the parts of an error live while it does.
+        // SAFETY: kind and message live while the error does; the backtrace is read before anyone can change it.
         std::str::from_utf8(unsafe { part.as_slice() }).unwrap_or("(not UTF-8)")
     }
 
@@ -175,9 +194,11 @@ impl Error {
         Error::text(&self.0.cell.message)
     }
 
-    /// The backtrace, most recent call first; often empty.
-    pub fn backtrace(&self) -> &str {
-        Error::text(&self.0.cell.backtrace)
+    /// A copy of the backtrace, most recent call first; often empty.
+    pub fn backtrace(&self) -> String {
+        let _held = backtraces();
+        // SAFETY: errors made here change it under the lock; others while one thread holds them.
+        Error::text(unsafe { &*self.0.cell.backtrace.get() }).to_owned()
     }
 
     /// The error behind this one.

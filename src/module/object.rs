@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 /// The public part of a module, as it lies behind the table of virtual functions.
@@ -141,9 +141,10 @@ impl Module {
         if pointer.is_null() {
             return None;
         }
-        // SAFETY: the first word is readable in both forms: the table, or the counts of the object.
-        let first = unsafe { pointer.cast::<*const virtuals::Table>().read() };
-        if std::ptr::eq(first, virtuals::table()) {
+        // SAFETY: the first word is readable in both forms: the table, or the counts of the object, which another thread
+        // may be changing.
+        let first = unsafe { AtomicUsize::from_ptr(pointer.cast()) }.load(Ordering::Relaxed);
+        if first == std::ptr::from_ref(virtuals::table()).addr() {
             // SAFETY: only modules of this crate have this table in front.
             return unsafe { Module::from_context(pointer) };
         }

@@ -56,7 +56,7 @@ impl Parameters {
             self.key,
             field.name()
         );
-        let (kind, trace) = (error.kind().to_owned(), error.backtrace().to_owned());
+        let (kind, trace) = (error.kind().to_owned(), error.backtrace());
         Error::with_parts(
             kind.as_bytes(),
             message.as_bytes(),

@@ -29,6 +29,7 @@ pub use crate::value::types;
 pub(crate) use builtin::{def, def_packed};
 pub use builtin::{init, kwargs, missing};
 pub use map::{Dict, Map, MapShape, Pairs, lookup_in, pair_count, pairs_of};
+pub(crate) use seq::element_cell;
 pub use seq::{Array, List, sequence_layout, sequence_of};
 pub use shape::{Shape, extents_of};
 pub use tensor::{Allocator, Tensor, compact_strides};

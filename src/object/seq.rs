@@ -412,6 +412,15 @@ pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<&'a [Any]> {
     }
 }
 
+/// Where element `at` of a sequence of either kind lies, for code that changes it in place. No reference to the elements
+/// may be in use meanwhile.
+pub(crate) fn element_cell(view: AnyView<'_>, at: usize) -> Option<*mut Any> {
+    let count = sequence_of(view)?.len();
+    let seq = view.as_raw().ptr().cast::<SeqObj>();
+    // SAFETY: the view is of a sequence, and `at` is inside it.
+    (at < count).then(|| unsafe { (*seq).data.add(at) })
+}
+
 /// Number of elements, room, and whether the elements lie in the object itself.
 pub fn sequence_layout(object: &ObjectRef) -> Option<(i64, i64, bool)> {
     if !matches!(object.type_index(), index::ARRAY | index::LIST) {

@@ -15,6 +15,7 @@ use crate::value::{
     Schema, VAL_10, index,
 };
 use std::ffi::c_void;
+use std::ptr::NonNull;
 
 /// The fixed part of a tensor.
 #[repr(C)]
@@ -46,7 +47,8 @@ enum Owner {
 struct OwnTensor {
     public: TensorObj,
     owner: Option<Owner>,
-    dims: Box<[i64]>,
+    /// Shape and strides. A raw pointer: moving a box would end the description's view of it.
+    dims: Option<NonNull<[i64]>>,
 }
 
 // SAFETY: `#[repr(C)]` with the header first; only reached through its deleter.
@@ -86,6 +88,10 @@ impl Drop for OwnTensor {
             Some(Owner::Custom(finish)) => finish(),
             Some(Owner::Object(_)) | None => {}
         }
+        if let Some(dims) = self.dims {
+            // SAFETY: came from a box in `make`, and ends with the tensor.
+            drop(unsafe { Box::from_raw(dims.as_ptr()) });
+        }
     }
 }
 
@@ -105,20 +111,17 @@ pub fn compact_strides(shape: &[i64]) -> Vec<i64> {
 
 impl Tensor {
     fn make(mut dl: DLTensor, dims: Option<(Vec<i64>, Vec<i64>)>, owner: Owner) -> Tensor {
-        let dims: Box<[i64]> = match dims {
-            Some((mut shape, strides)) => {
-                let ndim = shape.len();
-                shape.extend(strides);
-                dl.ndim = ndim as i32;
-                shape.into()
+        let dims = dims.map(|(mut shape, strides)| {
+            let ndim = shape.len();
+            shape.extend(strides);
+            dl.ndim = ndim as i32;
+            let dims = NonNull::from(Box::leak(shape.into_boxed_slice()));
+            if ndim > 0 {
+                dl.shape = dims.as_ptr().cast();
+                dl.strides = dl.shape.wrapping_add(ndim);
             }
-            None => Box::default(),
-        };
-        if !dims.is_empty() {
-            let ndim = dl.ndim as usize;
-            dl.shape = dims.as_ptr().cast_mut();
-            dl.strides = dims.as_ptr().wrapping_add(ndim).cast_mut();
-        }
+            dims
+        });
         unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
         let object = Ref::new(OwnTensor {
             public: TensorObj {

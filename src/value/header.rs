@@ -10,7 +10,7 @@
 use super::index;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What ends an object: `flags` holds [`DELETE_STRONG`], [`DELETE_WEAK`] or both.
 pub type Deleter = unsafe extern "C-unwind" fn(object: *mut Header, flags: i32);
@@ -97,9 +97,12 @@ pub unsafe fn dec_ref(object: *mut Header) {
 #[cold]
 #[inline(never)]
 unsafe fn last_strong(object: *mut Header, before: u64) {
-    fence(Ordering::Acquire);
-    // SAFETY: memory stays until the implicit weak reference is dropped below.
-    let deleter = unsafe { (*object).deleter };
+    // SAFETY: memory stays until the implicit weak reference is dropped below. The load, rather than a fence, is what a
+    // race detector understands; both order everything that other holders did before this.
+    let deleter = unsafe {
+        (*object).combined.load(Ordering::Acquire);
+        (*object).deleter
+    };
     if before == FRESH && !super::VAL_05.is_off() {
         if let Some(delete) = deleter {
             // SAFETY: nobody else refers to the object, strongly or weakly.
@@ -125,9 +128,12 @@ pub unsafe fn dec_weak(object: *mut Header) {
     if before >> 32 != 1 {
         return;
     }
-    fence(Ordering::Acquire);
-    // SAFETY: nobody else can see the object any more.
-    if let Some(delete) = unsafe { (*object).deleter } {
+    // SAFETY: nobody else can see the object any more. A load for the reason in `last_strong`.
+    let deleter = unsafe {
+        (*object).combined.load(Ordering::Acquire);
+        (*object).deleter
+    };
+    if let Some(delete) = deleter {
         // SAFETY: as above.
         unsafe { delete(object, DELETE_WEAK) }
     }

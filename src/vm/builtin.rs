@@ -12,7 +12,7 @@ use super::{
 };
 use crate::device::Device;
 use crate::function::{Error, Function, registry};
-use crate::object::{Array, Shape, Tensor, extents_of, sequence_of};
+use crate::object::{Array, Shape, Tensor, element_cell, extents_of, sequence_of};
 use crate::rule::{Kind, Rule};
 use crate::value::header::Ref;
 use crate::value::types::key_of;
@@ -845,10 +845,10 @@ fn tuple_getitem(args: &[AnyView<'_>]) -> Outcome {
 /// Drops an element of a tuple in place, so that its memory can be used again: every holder of the tuple sees it go.
 fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
     let at = int(args, 1)?;
-    let items = sequence_of(arg(args, 0));
-    let found = items.and_then(|items| items.get(usize::try_from(at).ok()?));
-    let Some(found) = found else {
-        let count = items.map_or(0, <[Any]>::len);
+    let tuple = arg(args, 0);
+    let found = usize::try_from(at).ok();
+    let Some(found) = found.and_then(|at| element_cell(tuple, at)) else {
+        let count = sequence_of(tuple).map_or(0, <[Any]>::len);
         return Err(VM_49
             .refused(
                 Kind::Missing,
@@ -858,7 +858,7 @@ fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
     };
     // SAFETY: the cell is an owned value of the tuple. That a tuple changes while others hold it is what the compiler asks
     // for; it is the only writer, on the thread that runs the function.
-    let old = unsafe { std::ptr::from_ref(found).cast_mut().replace(Any::none()) };
+    let old = unsafe { found.replace(Any::none()) };
     drop(old);
     Ok(Any::none())
 }

@@ -22,7 +22,8 @@ pub struct Loaded {
 /// What keeps the bytes in place.
 enum Owner {
     Library(#[allow(dead_code)] Arc<dyn Symbols>),
-    Memory(#[allow(dead_code)] Box<[u8]>),
+    // No box: moving one says that nobody else looks at its contents.
+    Memory(#[allow(dead_code)] Vec<u8>),
 }
 
 impl Loaded {
@@ -39,7 +40,7 @@ impl Loaded {
 
     /// The executable in `bytes`, as a `.vmexec` file of `layout`.
     pub fn from_bytes(bytes: impl Into<Box<[u8]>>, layout: Layout) -> Result<Loaded, Violation> {
-        let owned: Box<[u8]> = bytes.into();
+        let owned = Vec::from(bytes.into());
         // SAFETY: the heap block stays where it is and unchanged while `_owner` holds it.
         let bytes = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(&*owned) };
         Loaded::new(bytes, layout, Owner::Memory(owned))
