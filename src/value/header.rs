@@ -9,6 +9,7 @@
 
 use super::index;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +20,7 @@ pub type Deleter = unsafe extern "C-unwind" fn(object: *mut Header, flags: i32);
 pub const DELETE_STRONG: i32 = 1;
 /// Deleter flag: the last weak reference went, so free the memory.
 pub const DELETE_WEAK: i32 = 2;
+const DELETE_BOTH: i32 = DELETE_STRONG | DELETE_WEAK;
 
 const WEAK_ONE: u64 = 1 << 32;
 /// A fresh object: one strong reference, and the weak one that all strong ones share.
@@ -283,7 +285,8 @@ impl Drop for ObjectRef {
     }
 }
 
-/// A Rust type that is an object: `#[repr(C)]` with [`Header`] as its first field.
+/// A Rust type that is an object: `#[repr(C)]` with [`Header`] as its first field. It is dropped elsewhere than it lay when
+/// weak references outlive it.
 ///
 /// # Safety
 /// The layout is as said, and every object whose type index [`Object::matches`] really starts with this type.
@@ -345,13 +348,39 @@ impl<T: Object> Ref<T> {
 
 /// Deleter of objects made by [`Ref::new`].
 unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: i32) {
-    if flags & DELETE_STRONG != 0 {
+    match flags & DELETE_BOTH {
+        // SAFETY: called once when the last strong reference went, and nobody has a weak one.
+        DELETE_BOTH => unsafe {
+            std::ptr::drop_in_place(object.cast::<T>());
+        },
         // SAFETY: called once when the last strong reference went.
-        unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
+        DELETE_STRONG => unsafe { drop_copy(object.cast::<T>()) },
+        _ => {}
     }
     if flags & DELETE_WEAK != 0 {
         // SAFETY: called once when nothing refers to the memory; the contents were dropped before.
         drop(unsafe { Box::from_raw(object.cast::<std::mem::ManuallyDrop<T>>()) });
+    }
+}
+
+/// Ends the contents of an object whose counts weak references still look at: `&mut T` in its destructor must not cover
+/// those counts, so the contents move to a copy with a header of its own.
+///
+/// # Safety
+/// No strong reference is left, and the contents are not used again.
+#[cold]
+unsafe fn drop_copy<T: Object>(object: *mut T) {
+    let mut copy = MaybeUninit::<T>::uninit();
+    let head = size_of::<Header>();
+    // SAFETY: an object starts with its header; the rest of it is ours alone. The type index never changes.
+    unsafe {
+        let type_index = (&raw const (*object.cast::<Header>()).type_index).read();
+        copy.as_mut_ptr()
+            .cast::<Header>()
+            .write(Header::new(type_index, delete_boxed::<T>));
+        let (from, to) = (object.cast::<u8>(), copy.as_mut_ptr().cast::<u8>());
+        std::ptr::copy_nonoverlapping(from.add(head), to.add(head), size_of::<T>() - head);
+        copy.assume_init_drop();
     }
 }
 
