@@ -91,7 +91,9 @@ impl Held {
         }
         // SAFETY: an error has its cell behind the header.
         let cell = unsafe { &*self.cell::<ErrorCell>() };
-        Some([cell.kind, cell.message, cell.backtrace].map(|bytes| {
+        // SAFETY: nobody changes the backtrace of an error that came back from a call.
+        let backtrace = unsafe { *cell.backtrace.get() };
+        Some([cell.kind, cell.message, backtrace].map(|bytes| {
             // SAFETY: the texts live as long as the error.
             String::from_utf8_lossy(unsafe { bytes.as_slice() }).into_owned()
         }))
