@@ -2,6 +2,7 @@
 #![cfg(feature = "cli")]
 
 use std::collections::BTreeMap;
+use std::ffi::c_void;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +11,7 @@ use tvmspec::device::simulated::Simulated;
 use tvmspec::function::{Error, Function};
 use tvmspec::graph::executor::{Executor, Place};
 use tvmspec::graph::{Graph, Model, debug};
+use tvmspec::module::{self, Module};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Findings;
 use tvmspec::tensor::{Device, Params};
@@ -380,4 +382,86 @@ fn read_npz(path: &Path) -> BTreeMap<String, Tensor> {
         arrays.insert(name, tensor);
     }
     arrays
+}
+
+/// A library whose parameters lie in it, as `link-params` compiles it: kernels in an import, memory by storage id.
+struct Linked(BTreeMap<i64, Tensor>);
+
+impl tvmspec::module::Kind for Linked {
+    fn kind(&self) -> &str {
+        "linked"
+    }
+
+    fn function(&self, _: &Module, name: &str) -> Result<Option<Function>, Error> {
+        let addresses = self.0.iter();
+        let addresses = addresses.map(|(id, tensor)| (*id, tensor.dl().data as usize));
+        let addresses: BTreeMap<i64, usize> = addresses.collect();
+        let lookup = move |id: i64| -> *mut c_void {
+            std::ptr::with_exposed_provenance_mut(addresses.get(&id).copied().unwrap_or(0))
+        };
+        Ok((name == "_lookup_linked_param").then(|| Function::from_typed(lookup)))
+    }
+}
+
+#[test]
+fn linked_parameters_are_used_in_place() {
+    if !can_run("linked_parameters_are_used_in_place") {
+        return;
+    }
+    let text = std::fs::read_to_string(golden("mlp.json")).unwrap();
+    let graph = Graph::read(&text, &mut Findings::default()).unwrap();
+    let file = std::fs::read(golden("models/v0.8/mlp.params")).unwrap();
+    let (params, _) = Params::detect(&mut Cursor::new(&file), &mut Findings::default()).unwrap();
+    let mut memory = BTreeMap::new();
+    let mut named = "";
+    for (name, record) in params.iter() {
+        let (node, known) = graph.inputs().find(|(_, known)| *known == name).unwrap();
+        let entry = &graph.entries[graph.node_row_ptr[node]];
+        let tensor = Tensor::empty(record.shape(), DLDataType::scalar(2, 32)).unwrap();
+        tensor.fill(record.data()).unwrap();
+        memory.insert(entry.storage_id as i64, tensor);
+        named = known;
+    }
+    let kernels = module::load(golden("models/v0.8/mlp.kernels.so")).unwrap();
+    let io = recorded("v0.8/mlp");
+    let by_function = memory.clone();
+    let lookup = Function::from_packed(move |args| {
+        let found = by_function.get(&i64::try_from(args[1])?).cloned();
+        Ok(found.map_or(Any::none(), Any::from))
+    });
+    let library = Module::new(Linked(memory));
+    library.import(kernels.clone()).unwrap();
+    for (library, lookup) in [(library, Any::none()), (kernels, lookup.into())] {
+        let create = tvmspec::function::registry::require("tvm.graph_executor.create").unwrap();
+        let args = [
+            text.as_str().into(),
+            library.into(),
+            lookup,
+            1i64.into(),
+            0i64.into(),
+        ];
+        let args: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
+        let executor = create.call(&args).unwrap();
+        let executor = cast::<Module>(executor.view()).unwrap();
+        let call = |name: &str, args: &[Any]| {
+            let args: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
+            executor.require(name).unwrap().call(&args)
+        };
+        for (name, tensor) in &io {
+            if let Some(name) = name.strip_prefix("in_") {
+                call("set_input", &[name.into(), tensor.clone().into()]).unwrap();
+            }
+        }
+        call("run", &[]).unwrap();
+        let output = call("get_output", &[0i64.into()]).unwrap();
+        let output = cast::<Tensor>(output.view()).unwrap();
+        assert_eq!(output.bytes().unwrap(), io["out_0"].bytes().unwrap());
+        // Its memory may be constant.
+        let linked = call("get_input", &[named.into()]).unwrap();
+        let error = call("set_input", &[named.into(), linked]).unwrap_err();
+        assert!(
+            error.message().contains("is linked into the library"),
+            "{error}"
+        );
+    }
 }

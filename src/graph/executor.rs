@@ -9,7 +9,7 @@ use crate::device::{ALIGNMENT, Copy, Device, DeviceApi, Dtype, Space};
 use crate::function::{Error, Function};
 use crate::rule::{Kind, Violation};
 use crate::tensor::{Params, TensorRecord};
-use crate::value::{AnyView, DLDataType, DLDevice, DLTensor};
+use crate::value::{Any, AnyView, DLDataType, DLDevice, DLTensor};
 use std::collections::{HashMap, HashSet};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -69,6 +69,8 @@ pub struct Executor {
     by_name: HashMap<String, usize>,
     /// What was handed in by reference: the entry it stands for, kept alive here.
     external: HashMap<usize, Tensor>,
+    /// Inputs that the library brings with it, and what keeps their memory.
+    linked: HashMap<usize, Any>,
     /// Inputs that a parameter file set.
     params: HashSet<usize>,
     /// Inputs that were ever set. The others hold whatever was in their memory.
@@ -147,6 +149,7 @@ impl Executor {
             steps: Vec::new(),
             by_name,
             external: HashMap::new(),
+            linked: HashMap::new(),
             params: HashSet::new(),
             set: HashSet::new(),
         };
@@ -237,8 +240,37 @@ impl Executor {
             let named = format!("input `{}`{}", self.input_name(index), broken.message());
             return Err(broken.rule().refused(broken.kind(), named).into());
         }
+        if self.linked.contains_key(&index) && !GRF_43.is_off() {
+            let name = self.input_name(index);
+            let message = format!("`{name}` is linked into the library, and is not written to");
+            return Err(GRF_43.refused(Kind::Unsupported, message).into());
+        }
         target.copy_from(source)?;
         self.set.insert(index);
+        Ok(())
+    }
+
+    /// Lets input `index` be `source`, which the library brings with it (GRF-43). It counts as set, every call uses it, and
+    /// nobody writes to it. `keep` lives as long as the executor.
+    ///
+    /// # Safety
+    ///
+    /// The memory of `source` stays valid as long as `keep` and the functions of the executor.
+    pub unsafe fn link_input(
+        &mut self,
+        index: usize,
+        source: &DLTensor,
+        keep: Any,
+    ) -> Result<(), Error> {
+        let entry = self.input_entry(index)?;
+        let what = format!("linked parameter `{}`", self.input_name(index));
+        self.entry(entry).check_same(source, &what)?;
+        self.point_at(entry, source);
+        if let Some(slot) = self.entries.get_mut(entry) {
+            *slot = Tensor::borrowed(source, slot);
+        }
+        self.set.insert(index);
+        self.linked.insert(index, keep);
         Ok(())
     }
 

@@ -53,6 +53,8 @@ pub mod debug;
 #[cfg(feature = "runtime")]
 pub mod executor;
 #[cfg(feature = "runtime")]
+mod linked;
+#[cfg(feature = "runtime")]
 mod model;
 #[cfg(feature = "runtime")]
 pub mod module;

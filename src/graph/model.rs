@@ -2,6 +2,7 @@
 
 use super::Graph;
 use super::executor::{Executor, GRF_32, GRF_43, Place};
+use super::linked;
 use super::module::Factory;
 use crate::function::Error;
 use crate::module::{Module, load_library};
@@ -66,6 +67,7 @@ impl Model {
         let module = open(library.as_ref())?;
         let kernels = |name: &str| module.function(name, true);
         let mut executor = Executor::new(graph, &kernels, places(devices)?)?;
+        linked::link(&mut executor, &module, None)?;
         if !params.is_empty() {
             let (params, _) = Params::detect(&mut Cursor::new(params), &mut Findings::default())?;
             executor.load_params(&params)?;

@@ -3,7 +3,7 @@
 use super::executor::{
     Executor, GRF_32, GRF_42, GRF_43, GRF_44, GRF_45, GRF_49, Kernels, Place, Tensor,
 };
-use super::{Graph, debug};
+use super::{Graph, debug, linked};
 use crate::function::{Error, Function, registry};
 use crate::module::{Entry, Kind, Module, Symbols, provide_loader};
 use crate::object::Map;
@@ -59,21 +59,20 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> Result {
     let [json, module, rest @ ..] = args else {
         return Err(few().into());
     };
-    // A function in third place finds linked parameters. None of our loaders links any, so it has nothing to say.
-    let linked = rest.len() % 2 == 1
-        && rest
-            .first()
-            .is_some_and(|view| view.is_none() || cast::<Function>(*view).is_ok());
-    let devices = if linked {
-        rest.get(1..).unwrap_or_default()
-    } else {
-        rest
+    // A function in third place finds linked parameters, instead of the library's own.
+    let (lookup, devices) = match rest {
+        [view, devices @ ..] if devices.len() % 2 == 0 => match cast::<Function>(*view) {
+            Ok(lookup) => (Some(lookup), devices),
+            Err(_) if view.is_none() => (None, devices),
+            Err(_) => (None, rest),
+        },
+        _ => (None, rest),
     };
     if devices.len() < 2 {
         return Err(few().into());
     }
     let json = String::try_from(*json)?;
-    let executor = executor(&json, &as_module(*module)?, devices)?;
+    let executor = executor(&json, &as_module(*module)?, lookup.as_ref(), devices)?;
     Ok(Module::new(GraphExecutor::new(executor, debug)).into())
 }
 
@@ -107,14 +106,21 @@ fn create_factory(args: &[AnyView<'_>]) -> Result {
     Ok(made.into())
 }
 
-fn executor(json: &str, module: &Module, devices: &[AnyView<'_>]) -> Result<Executor> {
+fn executor(
+    json: &str,
+    module: &Module,
+    lookup: Option<&Function>,
+    devices: &[AnyView<'_>],
+) -> Result<Executor> {
     let graph = Graph::read(json, &mut Findings::default())?;
     // A kernel may live in an import of the library.
-    Executor::new(
+    let mut executor = Executor::new(
         Arc::new(graph),
         &|name| module.function(name, true),
         places(devices)?,
-    )
+    )?;
+    linked::link(&mut executor, module, lookup)?;
+    Ok(executor)
 }
 
 /// Devices as values of their own, as a factory is given them, or as pairs of type and index.
@@ -691,6 +697,7 @@ impl Factory {
             Ok(None)
         };
         let mut executor = Executor::new(Arc::new(graph), kernels, places)?;
+        linked::link(&mut executor, module, None)?;
         self.params
             .each(|name, tensor| match executor.input_index(name) {
                 _ if GRF_49.is_off() => Ok(()),
