@@ -6,7 +6,7 @@
 //! | `blob.decode`           | loading a library around the bytes                   | the view `modules`        |
 //! | `import_tree.decode`    | the same, with one small module for each row         | the view `rows`           |
 //! | `payload.decode`        | `ffi.Module.load_from_bytes.<kind>` of the runtime   | the view `kind`           |
-//! | `tensor.decode`         | `runtime.LoadParams`                                 | the view `tensors`        |
+//! | `tensor.decode`         | `runtime.LoadParams`                                 | `tensors`, `tensor`       |
 //! | `tensor.encode`         | `runtime.SaveParams`                                 | the bytes                 |
 //! | `tensor.dtype_*`, `value.dtype` | `TVMFFIDataTypeFromString`, `TVMFFIDataTypeToString` | the value         |
 //! | `value.cell`            | looking at a value that the runtime made             | the value                 |

@@ -2,8 +2,10 @@
 
 use super::api::Api;
 use super::held::{Held, bytes_arg, int_arg};
-use super::{Reply, bytes, told, unsupported};
+use super::{Reply, bytes, seen, told, unsupported};
 use crate::release::Release;
+use crate::tensor::json::from_dtype;
+use crate::tensor::{Dtype, Params};
 use crate::value::ByteArray;
 use crate::value::dlpack::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
@@ -42,10 +44,13 @@ pub(super) fn dtype_text(api: &'static Api, args: &Value) -> Result<Reply, Reply
     })
 }
 
-/// Reads a parameter file and looks at its tensors.
+/// Reads a parameter file and looks at its tensors. A tensor record is read as the only one of such a file.
 pub(super) fn decode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    of_params(args)?;
-    let file = bytes(args)?;
+    let alone = is_alone(args)?;
+    let mut file = bytes(args)?;
+    if alone {
+        file.splice(..0, before_record());
+    }
     let file = ByteArray::of(&file);
     let map = api.call_global("runtime.LoadParams", &[bytes_arg(&file)])?;
     let next = api.call_global("ffi.MapForwardIterFunctor", &[map.raw])?;
@@ -54,18 +59,29 @@ pub(super) fn decode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     for place in 0..size {
         let name = api.call(&next, &[int_arg(0)])?;
         let tensor = api.call(&next, &[int_arg(1)])?;
-        tensors.insert(name.text().unwrap_or_default(), seen(api, &tensor)?);
+        let shown = shown(&tensor)?;
+        if alone {
+            return seen("tensor", shown);
+        }
+        tensors.insert(name.text().unwrap_or_default(), shown);
         if place + 1 < size {
             api.call(&next, &[int_arg(2)])?;
         }
     }
-    Ok(Reply::Seen {
-        view: "tensors".to_owned(),
-        value: Value::Object(tensors),
-    })
+    if alone {
+        return told(json!({"tensors": 0}));
+    }
+    seen("tensors", Value::Object(tensors))
 }
 
-fn seen(api: &'static Api, tensor: &Held) -> Result<Value, Reply> {
+/// What stands in a parameter file in front of its only record, which has the name `x`.
+fn before_record() -> Vec<u8> {
+    let words = [Params::MAGIC, 0, 1, 1].map(u64::to_le_bytes);
+    [&words.concat()[..], b"x", &1u64.to_le_bytes()].concat()
+}
+
+/// The words for a type are asked by `tensor.dtype_text`; here it is told by its numbers.
+fn shown(tensor: &Held) -> Result<Value, Reply> {
     let described = tensor
         .dltensor()
         .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;
@@ -75,25 +91,31 @@ fn seen(api: &'static Api, tensor: &Held) -> Result<Value, Reply> {
         // SAFETY: a tensor has as many extents as dimensions.
         _ => unsafe { std::slice::from_raw_parts(described.shape, rank) },
     };
-    let dtype = described.dtype;
-    let item = (usize::from(dtype.bits) * usize::from(dtype.lanes)).div_ceil(8);
-    let count: i64 = shape.iter().product();
-    let size = usize::try_from(count).map_err(wrong)? * item;
-    let data = match size {
+    let DLDataType { code, bits, lanes } = described.dtype;
+    let item = (usize::from(bits) * usize::from(lanes)).div_ceil(8);
+    let mut extents = shape.iter();
+    let size = extents.try_fold(item, |size, extent| {
+        size.checked_mul(usize::try_from(*extent).ok()?)
+    });
+    // What has no size was accepted all the same, and nobody may look.
+    let size = size.filter(|size| isize::try_from(*size).is_ok());
+    let data = size.map(|size| match size {
         0 => &[][..],
         // SAFETY: a tensor that was just loaded is compact and on the CPU.
         _ => unsafe { std::slice::from_raw_parts(described.data.cast::<u8>(), size) },
-    };
+    });
     Ok(json!({
-        "dtype": api.dtype_text(dtype)?,
+        "dtype": from_dtype(Dtype { code, bits, lanes }),
         "shape": shape,
-        "data": BASE64_STANDARD.encode(data),
+        "data": data.map(|data| BASE64_STANDARD.encode(data)),
     }))
 }
 
 /// Writes the parameter file of named tensors.
 pub(super) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    of_params(args)?;
+    if is_alone(args)? {
+        return encode_alone(api, args);
+    }
     let more = args.get("value").and_then(Value::as_object);
     if more.is_some_and(|value| value.keys().any(|key| key != "tensors")) {
         return Err(unsupported(
@@ -110,12 +132,7 @@ pub(super) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
                 "the runtime writes a map, which has a name once",
             ));
         }
-        if tensor
-            .get("device")
-            .is_some_and(|device| *device != json!([1, 0]))
-        {
-            return Err(unsupported("tensors are made on the CPU only"));
-        }
+        on_cpu(tensor)?;
         let name = tensor
             .get("name")
             .and_then(Value::as_str)
@@ -133,6 +150,37 @@ pub(super) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         value: BASE64_STANDARD.encode(file).into(),
         findings: None,
     })
+}
+
+/// The record in a parameter file of one tensor.
+fn encode_alone(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let tensor = args.get("value").unwrap_or(&Value::Null);
+    on_cpu(tensor)?;
+    let parts = ["dtype", "shape", "data", "device"];
+    let mut keys = tensor.as_object().into_iter().flat_map(Map::keys);
+    if keys.any(|key| !parts.contains(&key.as_str())) {
+        return Err(unsupported(
+            "the runtime chooses the words around the data itself",
+        ));
+    }
+    let (name, tensor) = (api.text("x")?, api.tensor(managed(api, tensor)?)?);
+    let map = api.call_global("ffi.Map", &[name.raw, tensor.raw])?;
+    let file = api.call_global("runtime.SaveParams", &[map.raw])?.bytes();
+    let before = before_record();
+    let record = file
+        .as_ref()
+        .and_then(|file| file.strip_prefix(&before[..]));
+    let record = record.ok_or_else(|| unsupported("SaveParams gives no file of one tensor"))?;
+    told(BASE64_STANDARD.encode(record).into())
+}
+
+fn on_cpu(tensor: &Value) -> Result<(), Reply> {
+    match tensor.get("device") {
+        Some(device) if *device != json!([1, 0]) => {
+            Err(unsupported("tensors are made on the CPU only"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A float32 tensor of zeros.
@@ -305,10 +353,12 @@ pub(super) fn dlpack(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     }
 }
 
-fn of_params(args: &Value) -> Result<(), Reply> {
+/// Whether a case is about a tensor record, not a parameter file.
+fn is_alone(args: &Value) -> Result<bool, Reply> {
     of_this_release(args)?;
     match args.get("form").and_then(Value::as_str) {
-        None | Some("params") => Ok(()),
+        None | Some("params") => Ok(false),
+        Some("tensor") => Ok(true),
         Some(form) => Err(unsupported(format!(
             "the runtime reads `{form}` only inside other files"
         ))),
