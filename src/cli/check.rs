@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Only what holds in this TVM release, such as 0.8
     #[arg(long)]
     release: Option<Release>,
-    /// Failures that are known, as TOML: case, verdict, reason, url, expires
+    /// Failures that are known, as TOML: case, verdict, varies, reason, url, expires
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// The form of the report: text, json, junit, md, html
