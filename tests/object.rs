@@ -407,3 +407,50 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn types_that_describe_themselves_are_saved_field_by_field() {
+    use tvmspec::object::construct::make_object;
+    tvmspec::object::init();
+    let text = |text: &str| Any::from(Str::new(text));
+    let make = |parts: &[Any]| {
+        let views: Vec<_> = parts.iter().map(Any::view).collect();
+        make_object(&views).unwrap()
+    };
+    let key = text("ffi.reflection.AccessStep");
+    let step = make(&[key, text("kind"), int(2), text("key"), text("a key")]);
+    let path = make(&[
+        text("ffi.reflection.AccessPath"),
+        text("parent"),
+        Any::none(),
+        text("step"),
+        Any::from(step),
+        text("depth"),
+        int(1),
+    ]);
+    let graph = LegacyGraph::of(Any::from(path.clone()).view(), Release::of(21)).unwrap();
+    let attrs = |node: &Node| -> Vec<String> {
+        let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
+        let pairs = node.attrs.iter();
+        pairs
+            .map(|(name, value)| format!("{name}={}", text(value)))
+            .collect()
+    };
+    assert_eq!(attrs(&graph.nodes[1]), ["depth=1", "parent=null", "step=2"]);
+    assert_eq!(attrs(&graph.nodes[2]), ["key=3", "kind=2"]);
+    assert_eq!(graph.nodes[3].repr, b"a key");
+    let back = graph.value().unwrap();
+    assert!(tvmspec::object::recursive::equal(Any::from(path).view(), back.view()).unwrap());
+
+    // Only the type knows that this is a reference: no rule of the text sees the cycle, and the value has none.
+    for (parent, kind) in [("1", "ValueError"), ("9", "ValueError"), ("3", "TypeError")] {
+        let mut wrong = graph.clone();
+        wrong.nodes[1].attrs.insert("parent".into(), parent.into());
+        let read = LegacyGraph::read(&wrong.write(None).unwrap(), &mut Findings::default());
+        let error = read.unwrap().value().unwrap_err();
+        assert_eq!(error.kind(), kind, "{parent}: {}", error.message());
+    }
+    let mut wrong = graph.clone();
+    wrong.nodes[2].attrs.remove("key");
+    assert!(wrong.value().is_err());
+}
