@@ -200,7 +200,7 @@ impl Job {
         if failures.is_empty() {
             return Ok(());
         }
-        failures.sort();
+        failures.sort_unstable_by_key(|(index, _)| *index);
         let lines: Vec<String> = failures
             .iter()
             .map(|(index, text)| format!("Task {index} error: {text}"))

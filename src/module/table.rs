@@ -117,7 +117,7 @@ impl Table {
     /// that it needs with `true`.
     pub(super) fn names(&self) -> Vec<(String, bool)> {
         const LOCAL: u8 = 0;
-        let mut names = Vec::new();
+        let (mut defined, mut needed) = (Vec::new(), Vec::new());
         // The first entry stands for no symbol.
         for at in 1..self.count {
             // SAFETY: within the symbol table, whose names are offsets into the string table.
@@ -126,16 +126,17 @@ impl Table {
                 let text = CStr::from_ptr((self.strings + symbol.name as usize) as *const c_char);
                 (symbol, text)
             };
-            let needed = symbol.section == 0;
+            let is_needed = symbol.section == 0;
+            let list = if is_needed { &mut needed } else { &mut defined };
             if let Ok(text) = text.to_str()
                 && !text.is_empty()
-                && (needed || symbol.info >> 4 != LOCAL)
+                && (is_needed || symbol.info >> 4 != LOCAL)
             {
-                names.push((text.to_owned(), needed));
+                list.push((text.to_owned(), is_needed));
             }
         }
-        names.sort_by_key(|(_, needed)| *needed);
-        names
+        defined.append(&mut needed);
+        defined
     }
 
     /// The highest index that the hash table reaches; below its first index are the symbols that the library needs.

@@ -25,10 +25,10 @@ struct Parameters {
 impl Parameters {
     fn of(info: &'static TypeInfo) -> Parameters {
         let fields: Vec<&'static FieldInfo> = info.all_fields().collect();
-        let mut positional: Vec<usize> = (0..fields.len())
+        let (mut positional, mut optional): (Vec<usize>, Vec<usize>) = (0..fields.len())
             .filter(|&at| fields[at].flags & (flag::INIT_OFF | flag::KEYWORD_ONLY) == 0)
-            .collect();
-        positional.sort_by_key(|&at| fields[at].flags & flag::HAS_DEFAULT != 0);
+            .partition(|&at| fields[at].flags & flag::HAS_DEFAULT == 0);
+        positional.append(&mut optional);
         Parameters {
             key: info.key(),
             fields,
