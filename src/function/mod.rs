@@ -140,7 +140,8 @@ impl Function {
         Function(unsafe { Ref::from_raw(object.into_object().into_raw()) })
     }
 
-    /// Wraps a C function, its context, and what ends the context.
+    /// Wraps a C function, its context, and what ends the context. Without either the function object *is* the C function:
+    /// a call jumps straight to it, and the context that it gets is the object, as in the reference.
     ///
     /// # Safety
     /// `call` follows the convention for `context` until `finish` was called.
@@ -149,6 +150,9 @@ impl Function {
         call: SafeCall,
         finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
     ) -> Function {
+        if context.is_null() && finish.is_none() {
+            return Function(Ref::new(FunctionObj::new(call)));
+        }
         let object = Ref::new(External {
             public: FunctionObj {
                 header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),

@@ -46,6 +46,9 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
 #[inline]
 pub fn any_hash(value: AnyView<'_>) -> Result<u64> {
     let raw = value.as_raw();
+    if raw.type_index < index::RAW_STR {
+        return Ok(combine(raw.type_index as u64, raw.bits()));
+    }
     match raw.type_index {
         index::SMALL_STR | index::STR | index::RAW_STR => {
             let bytes = str_bytes(&value).unwrap_or_default();
@@ -78,6 +81,9 @@ pub fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (a, b) = (left.as_raw(), right.as_raw());
     if a.type_index == b.type_index && a.bits() == b.bits() && a.aux == b.aux {
         return Ok(true);
+    }
+    if a.type_index < index::RAW_STR && b.type_index < index::RAW_STR {
+        return Ok(OBJ_02.is_off() && a.bits() == b.bits());
     }
     if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {
         return Ok(a == b);

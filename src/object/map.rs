@@ -291,7 +291,18 @@ impl Table {
     fn after(self, slot: u64, mark: u8) -> Option<u64> {
         match JUMPS.get(usize::from(mark & 0x7f)) {
             Some(0) | None => None,
-            Some(&jump) => Some(slot.wrapping_add(jump) % self.slots()),
+            Some(&jump) => Some(self.wrapped(slot.wrapping_add(jump))),
+        }
+    }
+
+    /// `slot` modulo the number of slots, which is a power of two in every table that this library made.
+    #[inline]
+    fn wrapped(self, slot: u64) -> u64 {
+        let slots = self.slots();
+        if slots & slots.wrapping_sub(1) == 0 {
+            slot & slots.wrapping_sub(1)
+        } else {
+            slot % slots
         }
     }
 
@@ -412,14 +423,8 @@ impl Table {
             Place::Fresh(slot, mark) => {
                 // SAFETY: an empty slot of this map.
                 unsafe {
-                    self.mark(slot).write(mark);
-                    self.item(slot).write(Item {
-                        pair: Pair { key, value },
-                        prev: NOWHERE,
-                        next: NOWHERE,
-                    });
-                    (*self.0).size += 1;
-                    self.link_last(slot);
+                    (&raw mut (*self.item(slot)).pair).write(Pair { key, value });
+                    self.enter(slot, mark);
                 }
                 Ok(None)
             }
@@ -427,21 +432,96 @@ impl Table {
         }
     }
 
+    /// Counts the pair that was written to `slot` in.
+    unsafe fn enter(self, slot: u64, mark: u8) {
+        // SAFETY: an empty slot of this dense map, says the caller.
+        unsafe {
+            self.mark(slot).write(mark);
+            (*self.0).size += 1;
+            self.link_last(slot);
+        }
+    }
+
     /// Moves all pairs to a table of twice the slots, in order, and adds one.
     fn rehash(self, key: Any, value: Any) -> Result<Table> {
         // SAFETY: a dense map has the field.
         let shift = unsafe { (*self.0).fib_shift };
-        let mut larger = Table::dense(self.type_index(), self.slots() * 2, shift - 1);
+        let (slots, shift) = (self.slots() * 2, shift - 1);
+        let (larger, moved) = match self.moved(slots, shift)? {
+            Some(larger) => (larger, true),
+            None => (self.copied(slots, shift)?, false),
+        };
+        match larger.insert_dense(key, value) {
+            Ok(still_larger) => {
+                if moved {
+                    self.forget();
+                }
+                Ok(replace_by(larger, still_larger))
+            }
+            Err(error) => {
+                // This map stays whole.
+                if moved {
+                    larger.forget();
+                }
+                larger.dispose();
+                Err(error)
+            }
+        }
+    }
+
+    /// A table of `slots` slots with the pairs of this dense one bit for bit: one of the two has to forget them. `None`
+    /// when they do not go in one by one.
+    fn moved(self, slots: u64, shift: u32) -> Result<Option<Table>> {
+        let larger = Table::dense(self.type_index(), slots, shift);
         let mut at = self.first();
         while let Some(slot) = at {
-            // SAFETY: an item of this map; it is copied so that an error leaves this map whole.
+            // SAFETY: an item of this map, which is not changed here.
             let item = unsafe { &*self.item(slot) };
-            let moved = larger.insert_dense(item.pair.key.clone(), item.pair.value.clone())?;
-            larger = replace_by(larger, moved);
+            let key = item.pair.key.view();
+            match any_hash(key).and_then(|hash| larger.place(hash, key)) {
+                // SAFETY: an empty slot of the other map; who owns the pair is for the caller to settle.
+                Ok(Place::Fresh(free, mark)) => unsafe {
+                    std::ptr::copy_nonoverlapping(item, larger.item(free), 1);
+                    larger.enter(free, mark);
+                },
+                other => {
+                    larger.forget();
+                    larger.dispose();
+                    return other.map(|_| None);
+                }
+            }
+            at = (item.next != NOWHERE).then_some(item.next);
+        }
+        Ok(Some(larger))
+    }
+
+    /// [`Table::moved`] with copies of the pairs.
+    fn copied(self, slots: u64, shift: u32) -> Result<Table> {
+        let mut copy = Table::dense(self.type_index(), slots, shift);
+        let mut at = self.first();
+        while let Some(slot) = at {
+            // SAFETY: an item of this map.
+            let pair = unsafe { &*self.pair_at(slot) };
+            match copy.insert_dense(pair.key.clone(), pair.value.clone()) {
+                Ok(larger) => copy = replace_by(copy, larger),
+                Err(error) => {
+                    copy.dispose();
+                    return Err(error);
+                }
+            }
             at = self.next(slot);
         }
-        let moved = larger.insert_dense(key, value)?;
-        Ok(replace_by(larger, moved))
+        Ok(copy)
+    }
+
+    /// Lets go of all pairs without dropping them: they are another table's now.
+    fn forget(self) {
+        // SAFETY: a dense map has the fields.
+        unsafe {
+            (*self.0).size = 0;
+            (*self.0).head = NOWHERE;
+            (*self.0).tail = NOWHERE;
+        }
     }
 
     /// Where `key` is, or where it goes, with the mark to write there. The chain is already linked to a fresh slot.
@@ -495,7 +575,7 @@ impl Table {
     /// The nearest empty slot that a mark at `slot` can name.
     unsafe fn free_after(self, slot: u64) -> Option<(u8, u64)> {
         (1..JUMPS.len()).find_map(|jump| {
-            let candidate = slot.wrapping_add(JUMPS[jump]) % self.slots();
+            let candidate = self.wrapped(slot.wrapping_add(JUMPS[jump]));
             // SAFETY: inside the table by the remainder.
             (unsafe { *self.mark(candidate) } == EMPTY).then_some((jump as u8, candidate))
         })
@@ -724,16 +804,7 @@ impl Table {
         }
         // SAFETY: a dense map has the field.
         let shift = unsafe { (*self.0).fib_shift };
-        let mut copy = Table::dense(self.type_index(), self.slots(), shift);
-        let mut at = self.first();
-        while let Some(slot) = at {
-            // SAFETY: an item of this map.
-            let pair = unsafe { &*self.pair_at(slot) };
-            let moved = copy.insert_dense(pair.key.clone(), pair.value.clone())?;
-            copy = replace_by(copy, moved);
-            at = self.next(slot);
-        }
-        Ok(copy)
+        self.copied(self.slots(), shift)
     }
 }
 

@@ -92,8 +92,23 @@ impl Array {
     pub fn new(items: impl IntoIterator<Item = Any, IntoIter: ExactSizeIterator>) -> Array {
         let items = items.into_iter();
         let count = items.len();
+        let array = Array::with_room(count);
+        let seq = array.0.as_ptr().cast::<SeqObj>();
+        // SAFETY: there is room for `count` cells; the size only counts cells that are written.
+        unsafe {
+            let data = (*seq).data;
+            for (at, item) in items.take(count).enumerate() {
+                data.add(at).write(item);
+                (*seq).size = at as i64 + 1;
+            }
+        }
+        array
+    }
+
+    /// An empty array with room for `count` elements.
+    fn with_room(count: usize) -> Array {
         let object = allocate(size_of::<SeqObj>() + count * size_of::<Any>());
-        // SAFETY: the block holds the head and `count` cells; the size only counts cells that are written.
+        // SAFETY: the block holds the head and `count` cells.
         unsafe {
             let data = object.add(size_of::<SeqObj>()).cast::<Any>();
             object.cast::<SeqObj>().write(SeqObj {
@@ -103,14 +118,23 @@ impl Array {
                 capacity: if OBJ_03.is_off() { 0 } else { count as i64 },
                 data_deleter: None,
             });
-            let array = Array(Ref::from_raw(object.cast()));
-            let seq = object.cast::<SeqObj>();
-            for (at, item) in items.take(count).enumerate() {
-                data.add(at).write(item);
-                (*seq).size = at as i64 + 1;
-            }
-            array
+            Array(Ref::from_raw(object.cast()))
         }
+    }
+
+    /// An array of owned copies of `items`.
+    pub fn of_views(items: &[AnyView<'_>]) -> Array {
+        let array = Array::with_room(items.len());
+        let seq = array.0.as_ptr().cast::<SeqObj>();
+        // SAFETY: there is room for all. Owning a view does not panic, so the size need not follow every cell.
+        unsafe {
+            let data = (*seq).data;
+            for (at, item) in items.iter().enumerate() {
+                data.add(at).write(item.to_any());
+            }
+            (*seq).size = items.len() as i64;
+        }
+        array
     }
 
     /// The elements.

@@ -345,7 +345,21 @@ impl<'a> AnyView<'a> {
 
     /// An owned copy (VAL-09): C strings and byte arrays become owned strings and bytes, an r-value reference gives its
     /// object up, everything else is copied or counted.
+    #[inline]
     pub fn to_any(self) -> Any {
+        if self.0.type_index >= index::OBJECT_BEGIN {
+            // SAFETY: the object is alive for the view's life.
+            unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
+            return Any(self.0);
+        }
+        if self.0.type_index < index::RAW_STR {
+            return Any(self.0);
+        }
+        self.owned()
+    }
+
+    #[inline(never)]
+    fn owned(self) -> Any {
         match self.0.type_index {
             index::RAW_STR => {
                 // SAFETY: the maker of the view vouches for a NUL-terminated string.
@@ -378,11 +392,6 @@ impl<'a> AnyView<'a> {
                 let object = unsafe { slot.replace(left) };
                 // SAFETY: the reference of the slot is now ours.
                 unsafe { ObjectRef::from_nullable(object) }.map_or_else(Any::none, Any::from)
-            }
-            index if index >= index::OBJECT_BEGIN => {
-                // SAFETY: the object is alive for the view's life.
-                unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
-                Any(self.0)
             }
             _ => Any(self.0),
         }

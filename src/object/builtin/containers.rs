@@ -49,9 +49,7 @@ fn contains(items: &[Any], value: &Any) -> Result<bool> {
 }
 
 fn sequences() {
-    def_packed("ffi.Array", |args| {
-        Ok(Array::new(args.iter().map(|arg| arg.to_any())).into())
-    });
+    def_packed("ffi.Array", |args| Ok(Array::of_views(args).into()));
     def("ffi.ArrayGetItem", |array: Array, at: i64| array.at(at));
     def("ffi.ArraySize", |array: Array| array.len());
     def("ffi.ArrayContains", |array: Array, value: Any| {
