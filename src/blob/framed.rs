@@ -16,12 +16,16 @@ pub(super) fn read<'a>(
     let modules = tree.modules();
     // Set at once: a partial reading shows the tree although a module behind it is broken.
     blob.tree = Some(tree);
+    // A module is at least the length of its kind.
+    blob.modules.reserve(modules.min(body.remaining() / 8));
+    // Modules of one kind mostly stand together.
+    let mut known = ("", false);
     for index in 0..modules {
         BLOB_10.require_as(Kind::Truncated, !body.is_at_end(), body.offset(), || {
             format!("the tree has {modules} modules, the bytes end after {index}")
         })?;
         body.within("module", index as u64, |body| {
-            read_module(blob, body, findings)
+            read_module(blob, body, &mut known, findings)
         })?;
     }
     body.finish("the last module", findings)
@@ -30,6 +34,7 @@ pub(super) fn read<'a>(
 fn read_module<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
+    known: &mut (&'a str, bool),
     findings: &mut Findings,
 ) -> Result<(), Violation> {
     let start = body.offset();
@@ -55,8 +60,33 @@ fn read_module<'a>(
             start,
         );
     }
+    if known.0 != kind {
+        *known = (kind, payload::is_opaque(kind, blob.layout));
+    }
+    if known.1 {
+        let bytes = body.run("payload", payload::PAY_01)?;
+        let offset = body.offset().saturating_sub(bytes.len() as u64);
+        return push(blob, kind, bytes, offset, start, findings);
+    }
     let mut window = body.window("payload")?;
     let (bytes, offset) = (window.rest(), window.offset());
+    push(blob, kind, bytes, offset, start, findings)?;
+    // An empty payload was noted; no grammar has one, so there is nothing more to say about it.
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    payload::read(kind, blob.layout, &mut window, findings).map(drop)
+}
+
+/// Adds the module whose kind stands at `start` and whose payload at `offset`.
+fn push<'a>(
+    blob: &mut Blob<'a>,
+    kind: &'a str,
+    bytes: &'a [u8],
+    offset: u64,
+    start: u64,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
     findings.expect(BLOB_15, Kind::Truncated, !bytes.is_empty(), offset.saturating_sub(8), || {
         format!("the payload of `{kind}` is empty: released readers take that for the end of the file")
     })?;
@@ -67,12 +97,7 @@ fn read_module<'a>(
             offset,
         },
         start,
-    )?;
-    // An empty payload was noted; no grammar has one, so there is nothing more to say about it.
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    payload::read(kind, blob.layout, &mut window, findings).map(drop)
+    )
 }
 
 pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> {

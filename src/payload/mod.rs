@@ -193,6 +193,13 @@ pub fn read<'a>(
     Ok(Payload::Known(Known { info, form, fields }))
 }
 
+/// Whether [`read`] finds no grammar for `kind` and takes its bytes as they are.
+pub fn is_opaque(kind: &str, layout: Layout) -> bool {
+    layout >= Layout::V0_22
+        && !PAY_01.is_off()
+        && kind_info(kind).is_none_or(|info| info.forms_in(layout).next().is_none())
+}
+
 /// PAY-09: the newest form that reads without a violation and, where the window is known, to its end.
 fn choose(
     info: &'static KindInfo,

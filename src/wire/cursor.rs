@@ -77,13 +77,13 @@ impl<'a> Cursor<'a> {
         index: impl Into<Option<u64>>,
         read: impl FnOnce(&mut Cursor<'a>) -> Result<T, Violation>,
     ) -> Result<T, Violation> {
-        let outside = self.path;
-        self.path = outside.and(Segment {
+        let outside = self.path.length;
+        self.path.push(Segment {
             name,
             index: index.into(),
         });
         let result = read(self);
-        self.path = outside;
+        self.path.length = outside;
         result
     }
 
@@ -145,20 +145,34 @@ impl<'a> Cursor<'a> {
 
     /// A u64 length and that many bytes (WIRE-04).
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
-        let before = self.clone();
+        let before = self.position;
         let length = self.length(field, WIRE_04)?;
         self.take(length, field, rule)
-            .inspect_err(|_| *self = before)
+            .inspect_err(|_| self.position = before)
+    }
+
+    /// A u64 length and that many bytes of which nothing is known: recorded as a length and a run.
+    pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
+        let before = self.position;
+        let length = self.length(field, WIRE_04)?;
+        let start = self.offset();
+        let bytes = self
+            .advance(length, field)
+            .inspect_err(|_| self.position = before)?;
+        if !bytes.is_empty() {
+            self.record(start, field, rule, || format!("{} bytes", bytes.len()));
+        }
+        Ok(bytes)
     }
 
     /// A u64 length and that many bytes of UTF-8 (WIRE-04, WIRE-05).
     pub fn str(&mut self, field: &str, rule: Rule) -> Result<&'a str, Violation> {
-        let before = self.clone();
+        let before = self.position;
         let bytes = self.bytes(field, rule)?;
         std::str::from_utf8(bytes).map_err(|error| {
             let content = self.offset().saturating_sub(bytes.len() as u64);
             let offset = content.saturating_add(error.valid_up_to() as u64);
-            *self = before;
+            self.position = before;
             WIRE_05
                 .broken(
                     Kind::Malformed,
@@ -173,9 +187,10 @@ impl<'a> Cursor<'a> {
     ///
     /// The content is recorded by whoever reads it; nothing is recorded here but the length.
     pub fn window(&mut self, field: &str) -> Result<Cursor<'a>, Violation> {
-        let before = self.clone();
+        let before = self.position;
         let length = self.length(field, WIRE_04)?;
-        self.split(length, field).inspect_err(|_| *self = before)
+        self.split(length, field)
+            .inspect_err(|_| self.position = before)
     }
 
     /// A cursor over the next `length` bytes, which keeps offsets, path and trace; this one goes on behind them.
@@ -199,7 +214,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn counted(&mut self, smallest: usize, field: &str, rule: Rule) -> Result<usize, Violation> {
-        let before = self.clone();
+        let before = self.position;
         let start = self.offset();
         let count = self.length(field, rule)?;
         let room = self.remaining().checked_div(smallest).unwrap_or(usize::MAX) as u64;
@@ -212,7 +227,7 @@ impl<'a> Cursor<'a> {
             })
             .map_err(|broken| {
                 let broken = broken.in_field(self.path_of(field));
-                *self = before;
+                self.position = before;
                 broken
             })?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
@@ -257,12 +272,12 @@ impl<'a> Cursor<'a> {
 
     /// A vector of u64, borrowed: a million elements cost nothing to open.
     pub fn words(&mut self, field: &'static str, rule: Rule) -> Result<Words<'a>, Violation> {
-        let before = self.clone();
+        let before = self.position;
         let count = self.count(8, field)?;
         let start = self.offset();
         let bytes = self
             .advance((count as u64).saturating_mul(8), field)
-            .inspect_err(|_| *self = before)?;
+            .inspect_err(|_| self.position = before)?;
         let words = Words::new(bytes, start);
         if self.trace.is_some() {
             for (index, word) in words.iter().enumerate() {
@@ -316,11 +331,14 @@ impl<'a> Cursor<'a> {
         let start = self.offset();
         let bytes = self.advance(if rule.is_off() { 0 } else { N as u64 }, field)?;
         // Shorter only while WIRE-01 is switched off; then the rest reads as zero, as the reference's short reads do.
-        let mut whole = [0; N];
-        whole
-            .iter_mut()
-            .zip(bytes)
-            .for_each(|(to, from)| *to = *from);
+        let mut whole = bytes.first_chunk().copied().unwrap_or_else(|| {
+            let mut short = [0; N];
+            short
+                .iter_mut()
+                .zip(bytes)
+                .for_each(|(to, from)| *to = *from);
+            short
+        });
         if WIRE_02.is_off() {
             whole.reverse();
         }
@@ -397,12 +415,11 @@ struct Segment {
 impl Path {
     const DEPTH: usize = 6;
 
-    fn and(mut self, segment: Segment) -> Path {
+    fn push(&mut self, segment: Segment) {
         if let Some(slot) = self.segments.get_mut(self.length) {
             *slot = segment;
             self.length = self.length.saturating_add(1);
         }
-        self
     }
 
     fn join(&self, field: &str) -> String {
