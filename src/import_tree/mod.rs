@@ -126,8 +126,9 @@ impl<'a> ImportTree<'a> {
 
     fn check(&self, findings: &mut Findings) -> Result<(), Violation> {
         self.check_rows(findings)?;
-        self.check_children(findings)?;
-        walk::check_shape(self, findings)
+        let mut named_by = self.check_children(findings)?;
+        named_by.fill(walk::UNSEEN);
+        walk::check_shape(self, named_by, findings)
     }
 
     fn check_rows(&self, findings: &mut Findings) -> Result<(), Violation> {
@@ -160,7 +161,8 @@ impl<'a> ImportTree<'a> {
         })
     }
 
-    fn check_children(&self, findings: &mut Findings) -> Result<(), Violation> {
+    /// Gives the memory that it needed back.
+    fn check_children(&self, findings: &mut Findings) -> Result<Vec<usize>, Violation> {
         let modules = self.modules();
         // Which parent named a module last: finds a repetition in a row in one look, however long the row.
         let mut named_by = vec![usize::MAX; modules];
@@ -184,11 +186,11 @@ impl<'a> ImportTree<'a> {
                 *slot = parent;
             }
         }
-        Ok(())
+        Ok(named_by)
     }
 
     /// The positions in `indices` of the row of `parent`; never outside `indices`, whatever the rows say.
-    fn row(&self, parent: usize) -> std::ops::Range<usize> {
+    pub(crate) fn row(&self, parent: usize) -> std::ops::Range<usize> {
         let bound = |index| {
             let word = self.indptr.get(index).unwrap_or(0);
             usize::try_from(word)

@@ -5,27 +5,24 @@ use super::{ImportTree, TREE_09, TREE_11, TREE_12};
 use crate::rule::{Findings, Kind, Violation};
 use std::ops::Range;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    Unseen,
-    /// On the path from the start of the walk to here.
-    Open,
-    Done,
-}
+/// What `below` says of a module that was not walked yet.
+pub(super) const UNSEEN: usize = usize::MAX;
+/// And of one on the path from the start of the walk to here.
+const OPEN: usize = usize::MAX - 1;
 
-/// Holds `tree` to TREE-09, TREE-11 and TREE-12. Costs modules plus edges.
-pub(super) fn check_shape(tree: &ImportTree<'_>, findings: &mut Findings) -> Result<(), Violation> {
+/// Holds `tree` to TREE-09, TREE-11 and TREE-12. Costs modules plus edges. `below` holds [`UNSEEN`] for every module.
+pub(super) fn check_shape(
+    tree: &ImportTree<'_>,
+    below: Vec<usize>,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
     let modules = tree.modules();
-    let mut walk = Walk {
-        tree,
-        marks: vec![Mark::Unseen; modules],
-        below: vec![0; modules],
-        path: Vec::new(),
-    };
+    let path = Vec::new();
+    let mut walk = Walk { tree, below, path };
     walk.from(0)?;
     let mut lost = None;
     for start in 1..modules {
-        if walk.mark(start) == Mark::Unseen {
+        if walk.below(start) == UNSEEN {
             lost = lost.or(Some(start));
             // A cycle is one wherever it stands.
             walk.from(start)?;
@@ -54,65 +51,88 @@ pub(super) fn check_shape(tree: &ImportTree<'_>, findings: &mut Findings) -> Res
 
 struct Walk<'t, 'a> {
     tree: &'t ImportTree<'a>,
-    marks: Vec<Mark>,
-    /// The longest chain of imports below each finished module.
+    /// The longest chain of imports below each finished module; others are [`UNSEEN`] or [`OPEN`].
     below: Vec<usize>,
-    /// The open modules, each with the part of its row that is still to be walked.
-    path: Vec<(usize, Range<usize>)>,
+    path: Vec<Step>,
+}
+
+/// An open module.
+struct Step {
+    module: usize,
+    /// The part of its row that is still to be walked.
+    row: Range<usize>,
+    /// The longest chain below it that was found so far.
+    depth: usize,
+}
+
+impl Step {
+    fn deepen(&mut self, below: usize) {
+        self.depth = self.depth.max(below.saturating_add(1));
+    }
 }
 
 impl Walk<'_, '_> {
-    fn mark(&self, module: usize) -> Mark {
-        self.marks.get(module).copied().unwrap_or(Mark::Done)
+    fn below(&self, module: usize) -> usize {
+        self.below.get(module).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, module: usize, below: usize) {
+        if let Some(slot) = self.below.get_mut(module) {
+            *slot = below;
+        }
     }
 
     fn from(&mut self, start: usize) -> Result<(), Violation> {
-        self.open(start);
-        while let Some((module, row)) = self.path.last_mut() {
-            let module = *module;
-            let Some(position) = row.next() else {
-                self.close(module);
+        self.open(start, self.tree.row(start));
+        while let Some(step) = self.path.last_mut() {
+            let Some(position) = step.row.next() else {
+                self.close();
                 continue;
             };
+            let module = step.module;
             let child = self.tree.indices().get(position).unwrap_or(0);
             let Ok(child) = usize::try_from(child) else {
                 continue;
             };
-            match self.mark(child) {
-                Mark::Unseen => self.open(child),
-                Mark::Done => self.deepen(module, child),
-                Mark::Open => {
+            match self.below.get(child).copied().unwrap_or(0) {
+                UNSEEN => {
+                    let row = self.tree.row(child);
+                    if row.is_empty() {
+                        step.deepen(0);
+                        self.set(child, 0);
+                    } else {
+                        self.open(child, row);
+                    }
+                }
+                OPEN => {
                     let at = self.tree.indices().offset_of(position);
                     TREE_09.require_as(Kind::Cycle, child == module, at, || {
                         self.describe_cycle(child)
                     })?;
                 }
+                below => step.deepen(below),
             }
         }
         Ok(())
     }
 
-    fn open(&mut self, module: usize) {
-        if let Some(mark) = self.marks.get_mut(module) {
-            *mark = Mark::Open;
-            self.path.push((module, self.tree.row(module)));
+    fn open(&mut self, module: usize, row: Range<usize>) {
+        if let Some(slot) = self.below.get_mut(module) {
+            *slot = OPEN;
+            self.path.push(Step {
+                module,
+                row,
+                depth: 0,
+            });
         }
     }
 
-    fn close(&mut self, module: usize) {
-        if let Some(mark) = self.marks.get_mut(module) {
-            *mark = Mark::Done;
-        }
-        self.path.pop();
-        if let Some((parent, _)) = self.path.last() {
-            self.deepen(*parent, module);
-        }
-    }
-
-    fn deepen(&mut self, parent: usize, child: usize) {
-        let below = self.below.get(child).copied().unwrap_or(0);
-        if let Some(depth) = self.below.get_mut(parent) {
-            *depth = (*depth).max(below.saturating_add(1));
+    fn close(&mut self) {
+        if let Some(Step { module, depth, .. }) = self.path.pop() {
+            self.set(module, depth);
+            if let Some(parent) = self.path.last_mut() {
+                parent.deepen(depth);
+            }
         }
     }
 
@@ -121,7 +141,7 @@ impl Walk<'_, '_> {
         let mut names: Vec<String> = self
             .path
             .iter()
-            .map(|(module, _)| *module)
+            .map(|step| step.module)
             .skip_while(|module| *module != again)
             .map(|module| module.to_string())
             .collect();

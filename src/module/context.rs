@@ -1,16 +1,21 @@
 //! What a loader writes into a library: slots, and the context.
 
-use super::{MOD_05, MOD_06, Module, Symbols, names};
-use std::collections::HashMap;
+use super::{MOD_05, MOD_06, Module, Name, Symbols, names};
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
 /// Addresses for slots that were added at run time (0.22 on).
-static ADDED: RwLock<Option<HashMap<String, Pointer>>> = RwLock::new(None);
+static ADDED: RwLock<Vec<Added>> = RwLock::new(Vec::new());
 
-/// For every context symbol that was written: the modules that it names or named, the last one valid.
-static WRITTEN: Mutex<Vec<(Pointer, Vec<Pointer>)>> = Mutex::new(Vec::new());
+struct Added {
+    name: String,
+    hash: u32,
+    address: Pointer,
+}
+
+/// Every context symbol that was written, with a module that it names or named; of one symbol the last is valid.
+static WRITTEN: Mutex<Vec<(Pointer, Pointer)>> = Mutex::new(Vec::new());
 
 #[derive(Clone, Copy, PartialEq)]
 struct Pointer(*mut c_void);
@@ -23,36 +28,60 @@ unsafe impl Sync for Pointer {}
 /// From now on libraries that have a data symbol `name` get `address` written there (MOD-05).
 pub fn register(name: &str, address: *mut c_void) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
-    added
-        .get_or_insert_default()
-        .insert(name.to_owned(), Pointer(address));
+    let address = Pointer(address);
+    match added.iter_mut().find(|known| known.name == name) {
+        Some(known) => known.address = address,
+        None => added.push(Added {
+            name: name.to_owned(),
+            hash: Name::of(name).hash(),
+            address,
+        }),
+    }
 }
 
 /// Every slot that was added at run time, in no order.
 pub fn added() -> Vec<(String, *mut c_void)> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-    let all = added.iter().flatten();
-    all.map(|(name, address)| (name.clone(), address.0))
+    let all = added.iter();
+    all.map(|added| (added.name.clone(), added.address.0))
         .collect()
 }
 
 /// Fills the slots that the library has, and returns their names (MOD-05).
 pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
-    let own = names::all_slots().filter_map(|slot| {
-        let function = crate::capi::function(slot.strip_prefix("__")?)?;
-        Some((slot.to_owned(), function))
-    });
-    let added = added().into_iter().filter(|_| !MOD_05.is_off());
-    let mut filled = Vec::new();
-    for (name, function) in own.chain(added) {
-        let Some(slot) = symbols.address(&name).filter(|slot| fits(symbols, *slot)) else {
-            continue;
-        };
-        // SAFETY: `fits` checked that a pointer can be written there; the library waits for it under this name.
-        unsafe { slot.cast::<*mut c_void>().write_unaligned(function) };
-        filled.push(name);
+    if MOD_05.is_off() {
+        return Vec::new();
     }
+    let mut filled = Vec::new();
+    let mut fill = |name: Name<'_>, function: Pointer| {
+        let slot = symbols.address_of(name).filter(|slot| fits(symbols, *slot));
+        if let Some(slot) = slot {
+            // SAFETY: `fits` checked that a pointer can be written there; the library waits for it under this name.
+            unsafe { slot.cast::<*mut c_void>().write_unaligned(function.0) };
+            filled.push(name.text().to_owned());
+        }
+    };
+    for (name, function) in own_slots() {
+        fill(*name, *function);
+    }
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    for added in added.iter() {
+        fill(Name::hashed(&added.name, added.hash), added.address);
+    }
+    drop(added);
     filled
+}
+
+/// The slots of all releases that this crate has functions for.
+fn own_slots() -> &'static [(Name<'static>, Pointer)] {
+    static OWN: OnceLock<Vec<(Name<'static>, Pointer)>> = OnceLock::new();
+    OWN.get_or_init(|| {
+        let own = names::all_slots().filter_map(|slot| {
+            let function = crate::capi::function(slot.strip_prefix("__")?)?;
+            Some((Name::of(slot), Pointer(function)))
+        });
+        own.collect()
+    })
 }
 
 /// Writes `module` into the context symbol `name`, where the library has one (MOD-06). `None` writes null.
@@ -70,10 +99,7 @@ pub(super) fn set(symbols: &dyn Symbols, name: &str, module: Option<&Module>) ->
         return None;
     }
     let (slot, context) = (Pointer(slot.as_ptr()), Pointer(value));
-    match written.iter_mut().find(|(known, _)| *known == slot) {
-        Some((_, modules)) => modules.push(context),
-        None => written.push((slot, vec![context])),
-    }
+    written.push((slot, context));
     Some(Written { slot, context })
 }
 
@@ -87,25 +113,18 @@ pub(super) struct Written {
 impl Drop for Written {
     fn drop(&mut self) {
         let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(at) = written.iter().position(|(known, _)| *known == self.slot) else {
-            return;
-        };
-        let modules = &mut written[at].1;
-        if let Some(last) = modules.iter().rposition(|module| *module == self.context) {
-            modules.remove(last);
+        let own = (self.slot, self.context);
+        if let Some(at) = written.iter().rposition(|entry| *entry == own) {
+            written.remove(at);
         }
-        let now = modules
-            .last()
-            .map_or(std::ptr::null_mut(), |module| module.0);
+        let before = written.iter().rfind(|(slot, _)| *slot == self.slot);
+        let now = before.map_or(std::ptr::null_mut(), |(_, module)| module.0);
         let slot = self.slot.0.cast::<*mut c_void>();
         // SAFETY: `set` checked that a pointer can be written there, and the library is mapped until this is dropped.
         unsafe {
             if slot.read_unaligned() == self.context.0 {
                 slot.write_unaligned(now);
             }
-        }
-        if modules.is_empty() {
-            written.swap_remove(at);
         }
     }
 }

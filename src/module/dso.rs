@@ -4,7 +4,7 @@
 //! data goes through [`Symbols`], which knows two bounds that the blob's own header has no say in: the size that the
 //! symbol table gives the symbol, and the end of the mapped segment.
 
-use super::{MOD_01, MOD_18};
+use super::{MOD_01, MOD_18, Name};
 use crate::rule::{Kind, Violation};
 use std::ffi::{CString, c_void};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,11 @@ use std::ptr::NonNull;
 pub trait Symbols: Send + Sync {
     /// The address of an exported symbol.
     fn address(&self, name: &str) -> Option<NonNull<c_void>>;
+
+    /// [`Symbols::address`] of a name whose hash is known.
+    fn address_of(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+        self.address(name.text())
+    }
 
     /// The bytes of the data symbol `name`: no more than belong to it, as far as that can be known.
     fn data(&self, name: &str) -> Result<Option<Data<'_>>, Violation>;
@@ -95,7 +100,7 @@ impl Dso {
 impl Dso {
     /// What the library's own table says of `name`: `Err` when `dlsym` has to be asked.
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-    fn own(&self, name: &str) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
+    fn own(&self, name: Name<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
         let table = self.table.as_ref().ok_or(())?;
         match table.find(name) {
             Some(found) => {
@@ -107,17 +112,37 @@ impl Dso {
     }
 
     #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-    fn own(&self, _name: &str) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
+    fn own(&self, _name: Name<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
         Err(())
+    }
+
+    /// The segment that holds `address`: this library's own, which it tells itself, or another's.
+    fn segment(&self, address: usize) -> Option<Segment> {
+        #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+        if let Some(own) = self.table.as_ref().and_then(|table| table.segment(address)) {
+            return Some(own);
+        }
+        segment(address)
     }
 }
 
 impl Symbols for Dso {
     fn address(&self, name: &str) -> Option<NonNull<c_void>> {
+        self.address_of(Name::of(name))
+    }
+
+    fn address_of(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+        #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+        if let Some(table) = &self.table
+            && table.is_alone()
+            && !table.may_have(name.hash())
+        {
+            return None;
+        }
         if let Ok(known) = self.own(name) {
             return known.map(|(address, _)| address);
         }
-        let name = CString::new(name).ok()?;
+        let name = CString::new(name.text()).ok()?;
         // SAFETY: the symbol is only taken as an address here; what it is, is for the caller to know.
         let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
         // SAFETY: the address is not kept beyond the library: callers hold `self`.
@@ -125,11 +150,17 @@ impl Symbols for Dso {
     }
 
     fn data(&self, name: &str) -> Result<Option<Data<'_>>, Violation> {
-        let Some(address) = self.address(name) else {
+        let own = self.own(Name::of(name));
+        let address = match own {
+            Ok(known) => known.map(|(address, _)| address),
+            Err(()) => self.address(name),
+        };
+        let Some(address) = address else {
             return Ok(None);
         };
-        let mapped = room_behind(address);
-        let symbol = match self.own(name) {
+        let start = address.as_ptr() as usize;
+        let mapped = self.segment(start).map(|segment| segment.end - start);
+        let symbol = match own {
             Ok(Some((_, size))) => Some(size),
             _ => symbol_size(address),
         };
@@ -148,11 +179,12 @@ impl Symbols for Dso {
     }
 
     fn is_code(&self, address: NonNull<c_void>) -> bool {
-        can_execute(address)
+        executable(self.segment(address.as_ptr() as usize))
     }
 
     fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool {
-        can_write(address, bytes)
+        let start = address.as_ptr() as usize;
+        writable(self.segment(start), start, bytes)
     }
 
     fn list(&self) -> Vec<(String, bool)> {
@@ -171,14 +203,16 @@ impl Symbols for Dso {
 #[cfg(unix)]
 unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = path.as_os_str().as_bytes();
     // A bare name would be searched for along the system's library path.
-    let path = if path.components().count() == 1 {
-        Path::new(".").join(path)
-    } else {
-        path.to_owned()
-    };
+    let prefix: &[u8] = if bytes.contains(&b'/') { b"" } else { b"./" };
+    let text = [prefix, bytes, b"\0"].concat();
+    // With a NUL at its end it is not copied again; one inside is refused.
+    let path = std::ffi::OsStr::from_bytes(&text);
     // SAFETY: passed on to the caller.
-    unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }.map(Into::into)
+    let opened = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
+    opened.map(Into::into)
 }
 
 #[cfg(not(unix))]
@@ -210,7 +244,11 @@ pub(super) fn room_behind(address: NonNull<c_void>) -> Option<usize> {
 /// every release does.
 pub(super) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
     let start = address.as_ptr() as usize;
-    match segment(start) {
+    writable(segment(start), start, bytes)
+}
+
+fn writable(segment: Option<Segment>, start: usize, bytes: usize) -> bool {
+    match segment {
         Some(segment) => segment.writable && segment.end - start >= bytes,
         None => !cfg!(target_os = "linux"),
     }
@@ -218,7 +256,11 @@ pub(super) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
 
 /// Whether `address` lies in executable memory. Where segments cannot be asked for, it is taken at its word.
 pub(super) fn can_execute(address: NonNull<c_void>) -> bool {
-    match segment(address.as_ptr() as usize) {
+    executable(segment(address.as_ptr() as usize))
+}
+
+fn executable(segment: Option<Segment>) -> bool {
+    match segment {
         Some(segment) => segment.executable,
         None => !cfg!(target_os = "linux"),
     }
@@ -226,10 +268,45 @@ pub(super) fn can_execute(address: NonNull<c_void>) -> bool {
 
 /// A mapped segment of a library.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
-    end: usize,
-    writable: bool,
-    executable: bool,
+pub(super) struct Segment {
+    pub(super) end: usize,
+    pub(super) writable: bool,
+    pub(super) executable: bool,
+}
+
+/// A program header of a 64-bit ELF file.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[repr(C)]
+pub(super) struct ProgramHeader {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    physical: u64,
+    file_size: u64,
+    memory_size: u64,
+    alignment: u64,
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+impl ProgramHeader {
+    /// The readable segment among `headers` of an object loaded at `base` that holds `address`.
+    pub(super) fn holding(headers: &[Self], base: u64, address: u64) -> Option<Segment> {
+        const LOAD: u32 = 1;
+        const EXECUTE: u32 = 1;
+        const WRITE: u32 = 2;
+        const READ: u32 = 4;
+        headers.iter().find_map(|header| {
+            let start = base.wrapping_add(header.address);
+            let end = start.wrapping_add(header.memory_size);
+            let holds = start <= address && address < end;
+            (header.kind == LOAD && header.flags & READ != 0 && holds).then_some(Segment {
+                end: end as usize,
+                writable: header.flags & WRITE != 0,
+                executable: header.flags & EXECUTE != 0,
+            })
+        })
+    }
 }
 
 /// The segment of a loaded library that holds `address` and can be read; asked of the dynamic linker, not of the file.
@@ -237,17 +314,6 @@ struct Segment {
 fn segment(address: usize) -> Option<Segment> {
     use std::ffi::{c_char, c_int};
 
-    #[repr(C)]
-    struct ProgramHeader {
-        kind: u32,
-        flags: u32,
-        offset: u64,
-        address: u64,
-        physical: u64,
-        file_size: u64,
-        memory_size: u64,
-        alignment: u64,
-    }
     #[repr(C)]
     struct Object {
         base: u64,
@@ -261,11 +327,6 @@ fn segment(address: usize) -> Option<Segment> {
             data: *mut c_void,
         ) -> c_int;
     }
-    const LOAD: u32 = 1;
-    const EXECUTE: u32 = 1;
-    const WRITE: u32 = 2;
-    const READ: u32 = 4;
-
     struct Search {
         address: u64,
         found: Option<Segment>,
@@ -279,19 +340,8 @@ fn segment(address: usize) -> Option<Segment> {
         }
         // SAFETY: the linker vouches for `count` headers.
         let headers = unsafe { std::slice::from_raw_parts(object.headers, object.count.into()) };
-        for header in headers.iter().filter(|header| header.kind == LOAD) {
-            let start = object.base.wrapping_add(header.address);
-            let end = start.wrapping_add(header.memory_size);
-            if header.flags & READ != 0 && start <= search.address && search.address < end {
-                search.found = Some(Segment {
-                    end: end as usize,
-                    writable: header.flags & WRITE != 0,
-                    executable: header.flags & EXECUTE != 0,
-                });
-                return 1;
-            }
-        }
-        0
+        search.found = ProgramHeader::holding(headers, object.base, search.address);
+        search.found.is_some().into()
     }
 
     let mut search = Search {

@@ -15,23 +15,25 @@ use std::sync::{Arc, OnceLock};
 /// The kind `library`.
 pub struct Library {
     // Before `symbols`: it writes into the library when it goes.
-    _context: Arc<OnceLock<Written>>,
+    context: OnceLock<Written>,
     symbols: Arc<dyn Symbols>,
     names: Names,
 }
 
 impl Library {
     /// The functions that `symbols` export under `names`.
-    pub(super) fn new(
-        symbols: Arc<dyn Symbols>,
-        names: Names,
-        context: Arc<OnceLock<Written>>,
-    ) -> Library {
+    pub(super) fn new(symbols: Arc<dyn Symbols>, names: Names) -> Library {
         Library {
-            _context: context,
+            context: OnceLock::new(),
             symbols,
             names,
         }
+    }
+
+    /// Keeps what takes the module out of the library's context symbol again.
+    pub(super) fn keep(&self, context: Written) {
+        // Set once, by whoever made the module.
+        let _ = self.context.set(context);
     }
 
     /// What the module of a library does; `None` for modules of other kinds.

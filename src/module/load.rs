@@ -6,8 +6,9 @@ use crate::blob::{Blob, LIBRARY, detect};
 use crate::function::{Error, registry};
 use crate::release::Layout;
 use crate::rule::{Finding, Findings, Kind, Strictness, Violation};
+use std::borrow::Cow;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What came of loading a library.
 #[derive(Debug)]
@@ -74,7 +75,10 @@ impl std::error::Error for LoadError {}
 /// See [`load_library`]; and an extension that nobody loads.
 pub fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
     let path = path.as_ref();
-    let text = path.to_string_lossy();
+    let text = match path.to_str() {
+        Some(text) => Cow::Borrowed(text),
+        None => path.to_string_lossy(),
+    };
     let extension = match text.rsplit_once('.') {
         Some((_, "dll" | "dylib" | "dso")) => "so",
         Some((_, extension)) => extension,
@@ -127,7 +131,7 @@ pub fn load_symbols(
         module,
         layout,
         has_blob,
-        slots: slots.clone(),
+        slots,
         findings: findings.into_iter().collect(),
     };
     let data = symbols.data(names.blob)?.filter(|_| !MOD_01.is_off());
@@ -176,15 +180,10 @@ fn nbytes(bytes: &[u8]) -> Result<u64, Violation> {
 }
 
 fn library(symbols: &Arc<dyn Symbols>, names: Names) -> Module {
-    let written = Arc::new(OnceLock::new());
-    let module = Module::new(Library::new(
-        Arc::clone(symbols),
-        names,
-        Arc::clone(&written),
-    ));
-    if let Some(now) = context::set(&**symbols, names.context, Some(&module)) {
-        // Just made, so nobody else has set it.
-        let _ = written.set(now);
+    let module = Module::new(Library::new(Arc::clone(symbols), names));
+    let written = context::set(&**symbols, names.context, Some(&module));
+    if let (Some(library), Some(written)) = (Library::of(&module), written) {
+        library.keep(written);
     }
     module
 }
@@ -218,18 +217,38 @@ fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Mo
     if own.is_none() && blob.layout < Layout::V0_22 {
         context::set(&**symbols, names.context, None);
     }
-    for (parent, module) in modules.iter().enumerate() {
-        let children = tree
-            .children(parent)
-            .filter_map(|child| usize::try_from(child).ok());
-        let children: Vec<Module> = children
-            .filter_map(|child| modules.get(child).cloned())
-            .collect();
-        if !children.is_empty() && !MOD_07.is_off() {
-            module.add_imports(children)?;
+    // A module goes to the last of those who import it; what it imports itself must be settled before.
+    let mut uses = vec![0_usize; modules.len()];
+    for child in tree
+        .indices()
+        .iter()
+        .filter_map(|child| usize::try_from(child).ok())
+    {
+        if let Some(uses) = uses.get_mut(child) {
+            *uses += 1;
         }
     }
-    let root = modules.into_iter().next();
+    let mut modules: Vec<Option<Module>> = modules.into_iter().map(Some).collect();
+    for parent in 0..modules.len() {
+        let mut children = tree.children(parent).peekable();
+        if children.peek().is_none() || MOD_07.is_off() {
+            continue;
+        }
+        let mut imports = Vec::with_capacity(tree.row(parent).len());
+        for child in children.filter_map(|child| usize::try_from(child).ok()) {
+            let Some(slot) = modules.get_mut(child) else {
+                continue;
+            };
+            uses[child] = uses[child].saturating_sub(1);
+            let is_settled = child < parent || tree.row(child).is_empty();
+            let gives_up = uses[child] == 0 && is_settled && child != 0;
+            imports.extend(if gives_up { slot.take() } else { slot.clone() });
+        }
+        if let Some(Some(module)) = modules.get(parent) {
+            module.add_imports(imports)?;
+        }
+    }
+    let root = modules.into_iter().next().flatten();
     Ok(root.ok_or_else(|| MOD_07.refused(Kind::Missing, "the tree of the blob has no module"))?)
 }
 

@@ -7,7 +7,6 @@ use crate::release::Layout;
 use crate::rule::Findings;
 use crate::value::{Bytes, index};
 use crate::wire::Cursor;
-use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// One module of a library, as its loader gets it.
@@ -25,10 +24,11 @@ pub struct Entry<'a> {
 /// Makes a module of an entry.
 pub type Loader = fn(&Entry<'_>) -> Result<Module, Error>;
 
-type Table = RwLock<Option<HashMap<String, Loader>>>;
+/// Few, so that walking them is faster than hashing.
+type Table = RwLock<Vec<(String, Loader)>>;
 
-static REGISTERED: Table = RwLock::new(None);
-static PROVIDED: Table = RwLock::new(None);
+static REGISTERED: Table = RwLock::new(Vec::new());
+static PROVIDED: Table = RwLock::new(Vec::new());
 
 /// From now on `loader` reads entries of `kind`, in front of whatever the global registry has for it.
 pub fn register_loader(kind: &str, loader: Loader) {
@@ -43,9 +43,10 @@ pub(crate) fn provide_loader(kind: &str, loader: Loader) {
 
 fn enter(table: &Table, kind: &str, loader: Loader) {
     let mut loaders = table.write().unwrap_or_else(PoisonError::into_inner);
-    loaders
-        .get_or_insert_default()
-        .insert(kind.to_owned(), loader);
+    match loaders.iter_mut().find(|(known, _)| known == kind) {
+        Some((_, known)) => *known = loader,
+        None => loaders.push((kind.to_owned(), loader)),
+    }
 }
 
 /// Whether entries of `kind` in libraries of `layout` can be loaded to more than an opaque module.
@@ -60,7 +61,7 @@ pub fn global_name(kind: &str, layout: Layout) -> String {
     if MOD_11.is_off() {
         return kind.to_owned();
     }
-    format!("{}{kind}", Names::of(layout).loader)
+    [Names::of(layout).loader, kind].concat()
 }
 
 /// The loaders of one library, each kind looked up once.
@@ -130,9 +131,8 @@ fn into_module(made: crate::value::Any, entry: &Entry<'_>) -> Result<Module, Err
 
 fn known(table: &Table, kind: &str) -> Option<Loader> {
     let loaders = table.read().unwrap_or_else(PoisonError::into_inner);
-    loaders
-        .as_ref()
-        .and_then(|loaders| loaders.get(kind).copied())
+    let mut found = loaders.iter().filter(|(known, _)| known == kind);
+    found.next().map(|(_, loader)| *loader)
 }
 
 fn ours(kind: &str) -> Option<Loader> {

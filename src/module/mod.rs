@@ -45,7 +45,7 @@ pub use library::Library;
 pub use load::{LoadError, Loaded, load, load_library, load_symbols, system_library};
 pub(crate) use loaders::provide_loader;
 pub use loaders::{Entry, Loader, global_name, has_loader, register_loader};
-pub use names::{Convention, Names};
+pub use names::{Convention, Name, Names};
 pub use object::{Module, ModuleObj};
 pub use opaque::Opaque;
 

@@ -3,6 +3,43 @@
 use super::{MOD_01, MOD_03, MOD_04, MOD_05, Symbols};
 use crate::release::Layout;
 
+/// The name of a symbol with its hash as ELF libraries keep it, so that a loader that asks every library for the same names
+/// computes it once.
+#[derive(Clone, Copy, Debug)]
+pub struct Name<'a> {
+    text: &'a str,
+    hash: u32,
+}
+
+impl<'a> Name<'a> {
+    /// The name `text`.
+    pub const fn of(text: &'a str) -> Name<'a> {
+        let bytes = text.as_bytes();
+        let mut hash = 5381_u32;
+        let mut at = 0;
+        while at < bytes.len() {
+            hash = hash.wrapping_mul(33).wrapping_add(bytes[at] as u32);
+            at += 1;
+        }
+        Name { text, hash }
+    }
+
+    /// [`Name::of`] when the hash is known.
+    pub(super) const fn hashed(text: &'a str, hash: u32) -> Name<'a> {
+        Name { text, hash }
+    }
+
+    /// The text.
+    pub const fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// The hash of `DT_GNU_HASH`.
+    pub const fn hash(&self) -> u32 {
+        self.hash
+    }
+}
+
 /// How compiled functions of a library are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Convention {
@@ -132,28 +169,37 @@ pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
 ///
 /// 0.2 and 0.7 share their names and are told apart by the blob; without a blob there is nothing to tell apart.
 pub fn dialect(symbols: &dyn Symbols) -> Layout {
-    let has = |name: &str| symbols.address(name).is_some();
-    let by_blob = Layout::ALL
-        .into_iter()
-        .rev()
-        .find(|layout| has(Names::of(*layout).blob) && !MOD_01.is_off());
-    if let Some(layout) = by_blob {
-        // 0.2 and 0.7 have one name; `rev` finds 0.7, which is what a blob is read as first.
+    const BLOBS: [(Name<'_>, Layout); 3] = [
+        (Name::of(Names::of(Layout::V0_22).blob), Layout::V0_22),
+        (Name::of(Names::of(Layout::V0_21).blob), Layout::V0_21),
+        // 0.2 has the same name. What it is, is read as 0.7 first.
+        (Name::of(Names::of(Layout::V0_7).blob), Layout::V0_7),
+    ];
+    const MAIN: Name<'_> = Name::of("__tvm_ffi_main");
+    const CONTEXTS: [(Name<'_>, Layout); 2] = [
+        (Name::of(Names::of(Layout::V0_22).context), Layout::V0_22),
+        (Name::of(Names::of(Layout::V0_21).context), Layout::V0_21),
+    ];
+    const LEGACY: [Name<'_>; 3] = [
+        Name::of("__tvm_module_ctx"),
+        Name::of("__TVMFuncCall"),
+        Name::of("__TVMAPISetLastError"),
+    ];
+    let has = |name: Name<'_>| symbols.address_of(name).is_some();
+    let by_blob = BLOBS.into_iter().find(|(name, _)| has(*name));
+    if let Some((_, layout)) = by_blob.filter(|_| !MOD_01.is_off()) {
         return layout;
     }
     if MOD_03.is_off() {
         return Layout::V0_7;
     }
-    if has("__tvm_ffi_main") || has("__tvm_ffi__library_ctx") {
+    if has(MAIN) {
         return Layout::V0_22;
     }
-    if has("__tvm_ffi_library_ctx") {
-        return Layout::V0_21;
+    if let Some((_, layout)) = CONTEXTS.into_iter().find(|(name, _)| has(*name)) {
+        return layout;
     }
-    if ["__tvm_module_ctx", "__TVMFuncCall", "__TVMAPISetLastError"]
-        .into_iter()
-        .any(has)
-    {
+    if LEGACY.into_iter().any(has) {
         return Layout::V0_7;
     }
     // What is left: C hosts that call the interface directly, and libraries that call nothing. Their lists tell.

@@ -230,7 +230,7 @@ impl Module {
 
     /// Puts the imports where C++ and reflection look for them. The array that was there goes.
     fn publish(&self, imports: &[Module]) {
-        let items: Vec<Any> = imports.iter().cloned().map(Any::from).collect();
+        let items = imports.iter().cloned().map(Any::from);
         let array = Array::new(items).into_object().into_raw();
         let before = self.0.imports.swap(array, Ordering::AcqRel);
         // SAFETY: the field owned one reference of what was in it, or was null.
@@ -330,31 +330,35 @@ unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
     }
 }
 
-/// Drops `what`, and whatever modules end with it, one after the other: a chain of imports costs no stack.
+/// Drops `what`. Modules that end with it are dropped on the spot up to a depth, and those below one after the other once
+/// the outermost is through: a chain of imports costs no stack.
 fn drop_later<T: 'static>(what: T) {
+    const DEPTH: usize = 16;
     thread_local! {
-        static WAITING: RefCell<Option<Vec<Box<dyn std::any::Any>>>> = const { RefCell::new(None) };
+        static OPEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+        static WAITING: RefCell<Vec<Box<dyn std::any::Any>>> = const { RefCell::new(Vec::new()) };
     }
-    let what: Box<dyn std::any::Any> = Box::new(what);
-    let joined = WAITING.try_with(|waiting| {
-        let mut waiting = waiting.borrow_mut();
-        match waiting.as_mut() {
-            Some(list) => {
-                list.push(what);
-                true
-            }
-            None => {
-                *waiting = Some(vec![what]);
-                false
-            }
+    /// Closes one level, also when a destructor panics.
+    struct Level;
+    impl Drop for Level {
+        fn drop(&mut self) {
+            OPEN.set(OPEN.get() - 1);
         }
-    });
-    if joined != Ok(false) {
+    }
+    let open = OPEN.get();
+    if open >= DEPTH {
+        let what: Box<dyn std::any::Any> = Box::new(what);
+        // While the thread ends there is nowhere to wait.
+        let _ = WAITING.try_with(move |waiting| waiting.borrow_mut().push(what));
         return;
     }
-    while let Some(next) = WAITING.with(|waiting| waiting.borrow_mut().as_mut().and_then(Vec::pop))
-    {
+    OPEN.set(open + 1);
+    let _level = Level;
+    drop(what);
+    if open > 0 {
+        return;
+    }
+    while let Ok(Some(next)) = WAITING.try_with(|waiting| waiting.borrow_mut().pop()) {
         drop(next);
     }
-    WAITING.with(|waiting| *waiting.borrow_mut() = None);
 }

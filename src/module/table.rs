@@ -3,6 +3,8 @@
 //! A loader asks for some twenty names, most of which a library does not have. `dlsym` answers such a question by searching
 //! every dependency and composing an error text; the library's own hash table answers with one look at a bit mask.
 
+use super::Name;
+use super::dso::{ProgramHeader, Segment};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 #[repr(C)]
@@ -45,16 +47,31 @@ pub(super) struct Found {
     pub(super) size: usize,
 }
 
+/// The head of a table of `DT_GNU_HASH`.
+#[derive(Debug)]
+struct Hash {
+    buckets: u32,
+    /// The first symbol that is in it.
+    first: u32,
+    /// Number of mask words, a power of two.
+    masks: u32,
+    shift: u32,
+    /// Address of the first mask word; buckets and chains follow.
+    start: usize,
+}
+
 /// The table of one library. Valid while the library is open.
 #[derive(Debug)]
 pub(super) struct Table {
     base: usize,
     symbols: usize,
     strings: usize,
-    /// The table of `GNU_HASH`; 0 when the library has none and `dlsym` has to look names up.
-    hash: usize,
-    /// How many symbols there are.
-    count: usize,
+    /// Without one `dlsym` has to look names up.
+    hash: Option<Hash>,
+    /// The older table of `DT_HASH`, or 0.
+    plain_hash: usize,
+    /// Its program headers, and how many.
+    headers: (usize, usize),
     alone: bool,
 }
 
@@ -74,14 +91,19 @@ impl Table {
         // SAFETY: the linker gave a live link map.
         let map = unsafe { &*map };
         let (mut symbols, mut strings, mut hash, mut plain_hash) = (0, 0, 0, 0);
-        let mut needed = Vec::new();
+        let (mut needed, mut needs) = ([0; 8], 0);
         let mut entry = map.dynamic;
         // SAFETY: the dynamic section ends with an entry whose tag is 0.
         while let Dynamic { tag, value } = unsafe { &*entry }
             && *tag != 0
         {
             match *tag {
-                NEEDED => needed.push(*value),
+                NEEDED => {
+                    if let Some(slot) = needed.get_mut(needs) {
+                        *slot = *value;
+                    }
+                    needs += 1;
+                }
                 STRINGS => strings = *value,
                 SYMBOLS => symbols = *value,
                 GNU_HASH => hash = *value,
@@ -99,17 +121,20 @@ impl Table {
             base: map.base,
             symbols,
             strings,
-            hash: if absent(hash) { 0 } else { hash },
-            count: 0,
+            hash: if absent(hash) {
+                None
+            } else {
+                // SAFETY: the hash table of an open library.
+                unsafe { Hash::at(hash) }
+            },
+            plain_hash: if absent(plain_hash) { 0 } else { plain_hash },
+            headers: headers(map.base, if absent(hash) { plain_hash } else { hash }),
             alone: false,
         };
-        table.count = if table.hash == 0 {
-            // SAFETY: the second word of this older table counts the symbols.
-            unsafe { ((plain_hash + 4) as *const u32).read() as usize }
-        } else {
-            table.last_hashed() + 1
-        };
-        table.alone = table.hash != 0 && needed.into_iter().all(|name| table.is_system(name));
+        // More than there is room for need not be looked at one by one: `dlsym` will.
+        let needed = needed.get(..needs);
+        table.alone = table.hash.is_some()
+            && needed.is_some_and(|all| all.iter().all(|name| table.is_system(*name)));
         Some(table)
     }
 
@@ -119,7 +144,7 @@ impl Table {
         const LOCAL: u8 = 0;
         let (mut defined, mut needed) = (Vec::new(), Vec::new());
         // The first entry stands for no symbol.
-        for at in 1..self.count {
+        for at in 1..self.count() {
             // SAFETY: within the symbol table, whose names are offsets into the string table.
             let (symbol, text) = unsafe {
                 let symbol = &*(self.symbols as *const Symbol).add(at);
@@ -139,31 +164,30 @@ impl Table {
         defined
     }
 
-    /// The highest index that the hash table reaches; below its first index are the symbols that the library needs.
-    fn last_hashed(&self) -> usize {
-        let (buckets, first, masks) = (self.word(0), self.word(1), self.word(2));
-        let bucket_words = 4 + 2 * masks as usize;
-        let chain_words = bucket_words + buckets as usize;
-        let starts = (0..buckets as usize).map(|bucket| self.word(bucket_words + bucket));
-        let mut last = starts.max().unwrap_or(0);
-        if last < first {
-            return first.saturating_sub(1) as usize;
+    /// How many symbols there are.
+    fn count(&self) -> usize {
+        match &self.hash {
+            Some(hash) => hash.last() + 1,
+            None if self.plain_hash == 0 => 0,
+            // SAFETY: the second word of this older table counts the symbols.
+            None => unsafe { ((self.plain_hash + 4) as *const u32).read() as usize },
         }
-        while self.word(chain_words + (last - first) as usize) & 1 == 0 {
-            last += 1;
-        }
-        last as usize
-    }
-
-    /// A word of the hash table.
-    fn word(&self, at: usize) -> u32 {
-        // SAFETY: the hash table was made by the linker that made the library, and every caller's index follows its form.
-        unsafe { ((self.hash + 4 * at) as *const u32).read() }
     }
 
     /// Whether nothing but system libraries stands behind it, so that what it does not have, `dlsym` will not find.
     pub(super) fn is_alone(&self) -> bool {
         self.alone
+    }
+
+    /// The readable segment of this library that holds `address`; `None` also when it does not tell.
+    pub(super) fn segment(&self, address: usize) -> Option<Segment> {
+        let (first, count) = self.headers;
+        if count == 0 {
+            return None;
+        }
+        // SAFETY: `headers` found them in memory of the library, which is mapped while `self` is used.
+        let headers = unsafe { std::slice::from_raw_parts(first as *const ProgramHeader, count) };
+        ProgramHeader::holding(headers, self.base as u64, address as u64)
     }
 
     fn is_system(&self, name: usize) -> bool {
@@ -183,34 +207,22 @@ impl Table {
         SYSTEM.into_iter().any(|system| name.starts_with(system))
     }
 
+    /// Whether a name of this hash may be defined: one look, and mostly right.
+    #[inline]
+    pub(super) fn may_have(&self, wanted: u32) -> bool {
+        self.hash.as_ref().is_some_and(|hash| hash.may_have(wanted))
+    }
+
     /// The symbol `name` that this library itself defines.
-    pub(super) fn find(&self, name: &str) -> Option<Found> {
-        let wanted = name.bytes().fold(5381_u32, |hash, byte| {
-            hash.wrapping_mul(33).wrapping_add(byte.into())
-        });
-        if self.hash == 0 {
-            return None;
-        }
-        let word = |at: usize| self.word(at);
-        let (buckets, first, masks, shift) = (word(0), word(1), word(2), word(3));
-        if buckets == 0 || masks == 0 {
-            return None;
-        }
-        let mask_at = self.hash + 16 + 8 * ((wanted / 64) % masks) as usize;
-        // SAFETY: one of `masks` words of 64 bits behind the header.
-        let mask = unsafe { (mask_at as *const u64).read() };
-        let bits = 1_u64 << (wanted % 64) | 1_u64 << ((wanted >> (shift % 32)) % 64);
-        if mask & bits != bits {
-            return None;
-        }
-        let bucket_words = 4 + 2 * masks as usize;
-        let chain_words = bucket_words + buckets as usize;
-        let mut at = word(bucket_words + (wanted % buckets) as usize);
-        if at < first {
+    pub(super) fn find(&self, name: Name<'_>) -> Option<Found> {
+        let wanted = name.hash();
+        let hash = self.hash.as_ref().filter(|hash| hash.may_have(wanted))?;
+        let mut at = hash.bucket(wanted % hash.buckets);
+        if at < hash.first {
             return None;
         }
         loop {
-            let link = word(chain_words + (at - first) as usize);
+            let link = hash.link(at);
             if link | 1 == wanted | 1 {
                 // SAFETY: the chain only holds indices of the symbol table.
                 let symbol = unsafe { &*(self.symbols as *const Symbol).add(at as usize) };
@@ -218,7 +230,7 @@ impl Table {
                 let text = unsafe {
                     CStr::from_ptr((self.strings + symbol.name as usize) as *const c_char)
                 };
-                if text.to_bytes() == name.as_bytes() && is_plain(symbol) {
+                if text.to_bytes() == name.text().as_bytes() && is_plain(symbol) {
                     return Some(Found {
                         address: self.base.wrapping_add(symbol.value),
                         size: symbol.size,
@@ -231,6 +243,96 @@ impl Table {
             at += 1;
         }
     }
+}
+
+impl Hash {
+    /// # Safety
+    ///
+    /// `address` must be that of such a table.
+    unsafe fn at(address: usize) -> Option<Hash> {
+        // SAFETY: four words stand at its head, says the caller.
+        let [buckets, first, masks, shift] = unsafe { *(address as *const [u32; 4]) };
+        (buckets > 0 && masks.is_power_of_two()).then_some(Hash {
+            buckets,
+            first,
+            masks,
+            shift,
+            start: address + 16,
+        })
+    }
+
+    #[inline]
+    fn may_have(&self, wanted: u32) -> bool {
+        let mask_at = self.start + 8 * ((wanted / 64) & (self.masks - 1)) as usize;
+        // SAFETY: one of `masks` words of 64 bits.
+        let mask = unsafe { (mask_at as *const u64).read() };
+        mask >> (wanted % 64) & mask >> ((wanted >> (self.shift % 32)) % 64) & 1 == 1
+    }
+
+    /// The first symbol of a bucket.
+    fn bucket(&self, bucket: u32) -> u32 {
+        self.word(2 * self.masks as usize + bucket as usize)
+    }
+
+    /// What the chains say of a symbol from `first` on: its hash, and in the lowest bit whether it is the last of a bucket.
+    fn link(&self, symbol: u32) -> u32 {
+        let chains = 2 * self.masks as usize + self.buckets as usize;
+        self.word(chains + (symbol - self.first) as usize)
+    }
+
+    /// The highest index that the table reaches; below `first` are the symbols that the library needs.
+    fn last(&self) -> usize {
+        let mut last = (0..self.buckets)
+            .map(|bucket| self.bucket(bucket))
+            .max()
+            .unwrap_or(0);
+        if last < self.first {
+            return self.first.saturating_sub(1) as usize;
+        }
+        while self.link(last) & 1 == 0 {
+            last += 1;
+        }
+        last as usize
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        // SAFETY: the table was made by the linker that made the library, and every caller's index follows its form.
+        unsafe { ((self.start + 4 * at) as *const u32).read() }
+    }
+}
+
+/// The program headers of the library at `base`, where they can be read without asking the linker: when the page that its
+/// hash table lies in begins with the file's header and holds all of them. Their address and number; elsewhere no number.
+fn headers(base: usize, hash: usize) -> (usize, usize) {
+    const PAGE: usize = 4096;
+    const MAGIC: [u8; 6] = *b"\x7fELF\x02\x01";
+    #[repr(C)]
+    struct FileHeader {
+        magic: [u8; 16],
+        kind: u16,
+        machine: u16,
+        version: u32,
+        entry: u64,
+        headers: u64,
+        sections: u64,
+        flags: u32,
+        size: u16,
+        header_size: u16,
+        header_count: u16,
+    }
+    if hash - base >= PAGE || base % PAGE != 0 {
+        return (0, 0);
+    }
+    // SAFETY: the page is mapped and readable, for the hash table lies in it.
+    let file = unsafe { &*(base as *const FileHeader) };
+    let end = file
+        .headers
+        .saturating_add(u64::from(file.header_count) * 56);
+    let fits = file.header_size == 56 && file.headers % 8 == 0 && end <= PAGE as u64;
+    if !file.magic.starts_with(&MAGIC) || !fits {
+        return (0, 0);
+    }
+    (base + file.headers as usize, file.header_count.into())
 }
 
 /// Defined, and data or code at its own address: not thread-local, not resolved by a function.
