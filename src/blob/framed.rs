@@ -19,7 +19,7 @@ pub(super) fn read<'a>(
     // A module is at least the length of its kind.
     blob.modules.reserve(modules.min(body.remaining() / 8));
     // Modules of one kind mostly stand together.
-    let mut known = ("", false);
+    let mut known = None;
     for index in 0..modules {
         BLOB_10.require_as(Kind::Truncated, !body.is_at_end(), body.offset(), || {
             format!("the tree has {modules} modules, the bytes end after {index}")
@@ -34,12 +34,19 @@ pub(super) fn read<'a>(
 fn read_module<'a>(
     blob: &mut Blob<'a>,
     body: &mut Cursor<'a>,
-    known: &mut (&'a str, bool),
+    known: &mut Option<(&'a str, bool)>,
     findings: &mut Findings,
 ) -> Result<(), Violation> {
     let start = body.offset();
     let kind = body.str("kind", BLOB_04)?;
-    check_kind(kind, start).map_err(|broken| body.blame("kind", broken))?;
+    let is_opaque = match *known {
+        Some((before, is_opaque)) if before == kind => is_opaque,
+        _ => {
+            check_kind(kind, start).map_err(|broken| body.blame("kind", broken))?;
+            payload::is_opaque(kind, blob.layout)
+        }
+    };
+    *known = Some((kind, is_opaque));
     if kind == LIBRARY {
         return blob.push(
             Module {
@@ -60,10 +67,7 @@ fn read_module<'a>(
             start,
         );
     }
-    if known.0 != kind {
-        *known = (kind, payload::is_opaque(kind, blob.layout));
-    }
-    if known.1 {
+    if is_opaque {
         let bytes = body.run("payload", payload::PAY_01)?;
         let offset = body.offset().saturating_sub(bytes.len() as u64);
         return push(blob, kind, bytes, offset, start, findings);

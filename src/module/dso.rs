@@ -67,8 +67,8 @@ impl Dso {
     /// Runs the library's initializers: a library is code, and only `inspect` is safe on one that is not trusted.
     pub fn open(path: &Path) -> Result<Dso, Violation> {
         // SAFETY: opening runs the initializers of the library, which the caller asked for by loading it.
-        let library = unsafe { open(path) };
-        let library = library.map_err(|error| {
+        let opened = unsafe { open(path) };
+        let (library, path) = opened.map_err(|error| {
             let text = error_chain(&error);
             MOD_01.refused(
                 Kind::Missing,
@@ -87,7 +87,7 @@ impl Dso {
             #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
             table,
             library,
-            path: path.to_owned(),
+            path,
         })
     }
 
@@ -200,25 +200,34 @@ impl Symbols for Dso {
     }
 }
 
+/// The library, and the path that it was opened with.
 #[cfg(unix)]
-unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
+unsafe fn open(path: &Path) -> Result<(libloading::Library, PathBuf), libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
-    use std::os::unix::ffi::OsStrExt;
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let bytes = path.as_os_str().as_bytes();
     // A bare name would be searched for along the system's library path.
     let prefix: &[u8] = if bytes.contains(&b'/') { b"" } else { b"./" };
-    let text = [prefix, bytes, b"\0"].concat();
+    let mut text = [prefix, bytes, b"\0"].concat();
     // With a NUL at its end it is not copied again; one inside is refused.
-    let path = std::ffi::OsStr::from_bytes(&text);
+    let file = Some(OsStr::from_bytes(&text));
     // SAFETY: passed on to the caller.
-    let opened = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
-    opened.map(Into::into)
+    let library = unsafe { Library::open(file, RTLD_LAZY | RTLD_LOCAL) }?;
+    let path = if prefix.is_empty() {
+        text.pop();
+        OsString::from_vec(text).into()
+    } else {
+        path.to_owned()
+    };
+    Ok((library.into(), path))
 }
 
 #[cfg(not(unix))]
-unsafe fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
+unsafe fn open(path: &Path) -> Result<(libloading::Library, PathBuf), libloading::Error> {
     // SAFETY: passed on to the caller.
-    unsafe { libloading::Library::new(path) }
+    let library = unsafe { libloading::Library::new(path) }?;
+    Ok((library, path.to_owned()))
 }
 
 fn error_chain(error: &dyn std::error::Error) -> String {

@@ -67,7 +67,8 @@ pub fn global_name(kind: &str, layout: Layout) -> String {
 /// The loaders of one library, each kind looked up once.
 #[derive(Default)]
 pub(super) struct Loaders<'a> {
-    known: Vec<(&'a str, Source)>,
+    last: Option<(&'a str, Source)>,
+    before: Vec<(&'a str, Source)>,
 }
 
 enum Source {
@@ -97,18 +98,33 @@ impl<'a> Loaders<'a> {
 
     fn source(&mut self, entry: &Entry<'a>) -> &Source {
         // Few kinds, and mostly the one before.
-        let at = self.known.iter().rposition(|(kind, _)| *kind == entry.kind);
-        let at = at.unwrap_or_else(|| {
-            let global = || registry::lookup(&global_name(entry.kind, entry.layout));
-            let ours = || ours(entry.kind).map_or(Source::Nobody, Source::Registered);
-            let source = match known(&REGISTERED, entry.kind) {
-                Some(loader) => Source::Registered(loader),
-                None => global().map_or_else(ours, Source::Global),
+        if self
+            .last
+            .as_ref()
+            .is_none_or(|(kind, _)| *kind != entry.kind)
+        {
+            let known = self.before.iter().position(|(kind, _)| *kind == entry.kind);
+            let next = match known {
+                Some(at) => self.before.swap_remove(at),
+                None => (entry.kind, Source::of(entry)),
             };
-            self.known.push((entry.kind, source));
-            self.known.len() - 1
-        });
-        &self.known[at].1
+            self.before.extend(self.last.replace(next));
+        }
+        self.last
+            .as_ref()
+            .map_or(&Source::Nobody, |(_, source)| source)
+    }
+}
+
+impl Source {
+    fn of(entry: &Entry<'_>) -> Source {
+        if let Some(loader) = known(&REGISTERED, entry.kind) {
+            return Source::Registered(loader);
+        }
+        match registry::lookup(&global_name(entry.kind, entry.layout)) {
+            Some(function) => Source::Global(function),
+            None => ours(entry.kind).map_or(Source::Nobody, Source::Registered),
+        }
     }
 }
 

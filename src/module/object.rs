@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
 /// The public part of a module, as it lies behind the table of virtual functions.
 #[repr(C)]
@@ -77,7 +77,7 @@ impl Module {
             table: virtuals::table(),
             public: ModuleObj {
                 header: Header::new(index::MODULE, delete),
-                imports: AtomicPtr::new(Array::new([]).into_object().into_raw()),
+                imports: AtomicPtr::new(no_imports().into_raw()),
                 lookup_cache: AtomicPtr::new(std::ptr::null_mut()),
             },
             body: ManuallyDrop::new(Body {
@@ -304,6 +304,12 @@ impl Argument for Module {
     fn try_from_view(view: AnyView<'_>) -> Option<Module> {
         Ref::try_from_view(view).map(Module)
     }
+}
+
+/// The array of every module that imports nothing. Whoever adds to an array that others hold makes a new one.
+fn no_imports() -> ObjectRef {
+    static NONE: OnceLock<ObjectRef> = OnceLock::new();
+    NONE.get_or_init(|| Array::new([]).into_object()).clone()
 }
 
 /// Ends a module of this crate. The counts follow the object header's rules; memory begins 8 bytes before it.

@@ -144,7 +144,15 @@ impl<'a> Cursor<'a> {
     }
 
     /// A u64 length and that many bytes (WIRE-04).
+    #[inline]
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
+        match self.plain_run(rule) {
+            Some(bytes) => Ok(bytes),
+            None => self.bytes_told(field, rule),
+        }
+    }
+
+    fn bytes_told(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let before = self.position;
         let length = self.length(field, WIRE_04)?;
         self.take(length, field, rule)
@@ -152,7 +160,15 @@ impl<'a> Cursor<'a> {
     }
 
     /// A u64 length and that many bytes of which nothing is known: recorded as a length and a run.
+    #[inline]
     pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
+        match self.plain_run(rule) {
+            Some(bytes) => Ok(bytes),
+            None => self.run_told(field, rule),
+        }
+    }
+
+    fn run_told(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let before = self.position;
         let length = self.length(field, WIRE_04)?;
         let start = self.offset();
@@ -320,6 +336,19 @@ impl<'a> Cursor<'a> {
     /// Says of a violation that it is about `field` here.
     pub fn blame(&self, field: &str, broken: Violation) -> Violation {
         broken.in_field(self.path_of(field))
+    }
+
+    /// A u64 length and that many bytes, when all goes well and nobody wants to hear of it. `None` leaves the cursor where it
+    /// was, for the long way to say what is wrong.
+    #[inline]
+    fn plain_run(&mut self, rule: Rule) -> Option<&'a [u8]> {
+        if self.trace.is_some() || [rule, WIRE_02, WIRE_04].into_iter().any(Rule::is_off) {
+            return None;
+        }
+        let (length, rest) = self.window.get(self.position..)?.split_first_chunk()?;
+        let bytes = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+        self.position = self.position.saturating_add(8).saturating_add(bytes.len());
+        Some(bytes)
     }
 
     fn number<const N: usize, T: Display + Copy>(
