@@ -39,6 +39,12 @@ unsafe fn backend<F: Copy + 'static>(api: &'static Api, name: &str) -> Result<F,
         .ok_or_else(|| unsupported(format!("none of the libraries exports {name}")))
 }
 
+/// Whether one of the libraries has what compiled code calls.
+pub(super) fn is_there(api: &'static Api) -> bool {
+    // SAFETY: the type is that of the C header.
+    unsafe { backend::<Alloc>(api, "TVMBackendAllocWorkspace") }.is_ok()
+}
+
 fn configure(api: &'static Api, workers: i64) -> Result<(), Reply> {
     // The first number is the kind of cores.
     api.call_global("runtime.config_threadpool", &[int_arg(1), int_arg(workers)])?;

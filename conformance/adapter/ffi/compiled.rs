@@ -8,7 +8,7 @@ use super::held::{Held, bool_arg, int_arg, text_arg};
 use super::lookup::{NUMBERS, library};
 use super::modules::{fresh_prefix, stored};
 use super::shell::{self, Content};
-use super::{Reply, bytes, c_text, seen, tensors, told, unsupported};
+use super::{Reply, backend, bytes, c_text, seen, tensors, told, unsupported};
 use crate::payload::{self, Field};
 use crate::release::Layout;
 use crate::rule::Findings;
@@ -99,6 +99,12 @@ pub(super) fn symbols(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     if exports.len() > NUMBERS.len() {
         return Err(unsupported(
             "more symbols than there are functions to tell them apart",
+        ));
+    }
+    // Slots are filled with what the runtime beside the interface registers.
+    if texts(value.get("slots")).next().is_some() && !backend::is_there(api) {
+        return Err(unsupported(
+            "none of the libraries is the runtime that compiled code calls",
         ));
     }
     let numbered = exports.iter().zip(NUMBERS);
