@@ -49,11 +49,17 @@ mod plan;
 mod text;
 
 #[cfg(feature = "runtime")]
+mod arguments;
+#[cfg(feature = "runtime")]
 pub mod debug;
 #[cfg(feature = "runtime")]
 pub mod executor;
 #[cfg(feature = "runtime")]
+mod factory;
+#[cfg(feature = "runtime")]
 mod linked;
+#[cfg(feature = "runtime")]
+mod memory;
 #[cfg(feature = "runtime")]
 mod model;
 #[cfg(feature = "runtime")]

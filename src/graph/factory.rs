@@ -1,0 +1,226 @@
+//! The model of a library: what makes executors (module `GraphExecutorFactory`).
+
+use super::executor::{Executor, GRF_44, GRF_49, Kernels, Place};
+use super::memory::{host_copy, with_record};
+use super::module::{GraphExecutor, places, wrong_count};
+use super::{Graph, linked};
+use crate::function::{Error, Function};
+use crate::module::{Entry, Kind, Module, Symbols};
+use crate::object::Map;
+use crate::payload::Field;
+use crate::release::Layout;
+use crate::rule::{Findings, Kind as Broken};
+use crate::tensor::{Dtype, Sizing, TensorRecord};
+use crate::value::{Any, AnyView, DLTensor};
+use crate::wire::{Cursor, Writer};
+use std::sync::Arc;
+
+type Result<T = Any> = std::result::Result<T, Error>;
+
+/// A model: graph, parameters, and a library that it imports.
+pub struct Factory {
+    pub(super) graph_json: String,
+    pub(super) name: String,
+    pub(super) params: Parameters,
+}
+
+/// Parameters of a model, read where they lie: a model of a gigabyte is not copied to be loaded.
+pub(super) enum Parameters {
+    None,
+    /// In the mapped library.
+    Mapped {
+        payload: &'static [u8],
+        _library: Arc<dyn Symbols>,
+        kind: &'static str,
+        layout: Layout,
+    },
+    /// Handed in as tensors.
+    Tensors(Vec<(String, crate::object::Tensor)>),
+}
+
+impl Parameters {
+    /// Hands every parameter to `give`.
+    fn each(&self, mut give: impl FnMut(&str, &DLTensor) -> Result<()>) -> Result<()> {
+        match self {
+            Parameters::None => Ok(()),
+            Parameters::Tensors(list) => list
+                .iter()
+                .try_for_each(|(name, tensor)| give(name, tensor.dl())),
+            Parameters::Mapped {
+                payload,
+                kind,
+                layout,
+                ..
+            } => {
+                let mut cursor = Cursor::new(payload);
+                let read =
+                    crate::payload::read(kind, *layout, &mut cursor, &mut Findings::default())?;
+                let Some(Field::Tensors(list)) = read.field("params") else {
+                    return Ok(());
+                };
+                list.iter()
+                    .try_for_each(|(name, record)| with_record(record, |dl| give(name, dl)))
+            }
+        }
+    }
+}
+
+/// Reads a factory out of a library.
+pub(super) fn load_factory(entry: &Entry<'_>) -> Result<Module> {
+    let mut cursor = Cursor::new(entry.payload);
+    let read = crate::payload::read(
+        entry.kind,
+        entry.layout,
+        &mut cursor,
+        &mut Findings::default(),
+    )?;
+    let text = |name: &str| match read.field(name) {
+        Some(Field::Text(text)) => text.clone().into_owned(),
+        _ => String::new(),
+    };
+    // SAFETY: the payload lies in the library, which `_library` keeps mapped beside it; it is read-only data.
+    let payload = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(entry.payload) };
+    let kind =
+        crate::payload::kind_info(entry.kind).map_or("GraphExecutorFactory", |info| info.kind);
+    let params = Parameters::Mapped {
+        payload,
+        _library: Arc::clone(entry.library),
+        kind,
+        layout: entry.layout,
+    };
+    Ok(Module::new(Factory {
+        graph_json: text("graph_json"),
+        name: text("module_name"),
+        params,
+    }))
+}
+
+impl Factory {
+    /// An executor of this model, whose kernels are in the modules that `module` imports, with its parameters set.
+    pub fn create(&self, module: &Module, places: Vec<Place>) -> Result<Executor> {
+        let graph = Graph::read(&self.graph_json, &mut Findings::default())?;
+        let imports = module.imports();
+        let kernels: &Kernels<'_> = &|name| {
+            for import in &imports {
+                if let Some(found) = import.function(name, true)? {
+                    return Ok(Some(found));
+                }
+            }
+            Ok(None)
+        };
+        let mut executor = Executor::new(Arc::new(graph), kernels, places)?;
+        linked::link(&mut executor, module, None)?;
+        self.params
+            .each(|name, tensor| match executor.input_index(name) {
+                _ if GRF_49.is_off() => Ok(()),
+                Some(index) => executor.set_input(index, tensor),
+                None => Ok(()),
+            })?;
+        Ok(executor)
+    }
+
+    /// The graph JSON.
+    pub fn graph_json(&self) -> &str {
+        &self.graph_json
+    }
+
+    /// The name under which the model is made, usually `default`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The factory that `module` is, if it is one.
+    pub fn of(module: &Module) -> Option<&Factory> {
+        let kind: &dyn std::any::Any = module.implementation()?;
+        kind.downcast_ref()
+    }
+}
+
+impl Kind for Factory {
+    fn kind(&self) -> &str {
+        "GraphExecutorFactory"
+    }
+
+    fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
+        let alive = module.clone();
+        let with = move |body: fn(&Factory, &Module, &[AnyView<'_>]) -> Result| {
+            Function::from_packed(move |args| match Factory::of(&alive) {
+                Some(factory) => body(factory, &alive, args),
+                None => Ok(Any::none()),
+            })
+        };
+        Ok(Some(match name {
+            _ if name == self.name => {
+                with(|factory, module, devices| factory.make(module, devices, false))
+            }
+            "debug_create" => with(|factory, module, args| {
+                let [name, devices @ ..] = args else {
+                    return Err(wrong_count("debug_create", 3, args));
+                };
+                if String::try_from(*name)? != factory.name {
+                    let text = "Currently we only support single model for now.";
+                    return Err(GRF_44.refused(Broken::Missing, text).into());
+                }
+                factory.make(module, devices, true)
+            }),
+            "get_graph_json" => with(|factory, _, _| Ok(factory.graph_json.as_str().into())),
+            "get_graph_params" => with(|factory, _, _| {
+                let mut map = Map::new();
+                factory
+                    .params
+                    .each(|name, tensor| map.set(name, host_copy(tensor)?))?;
+                Ok(map.into())
+            }),
+            "remove_params" => with(|factory, module, _| {
+                let (graph_json, name) = (factory.graph_json.clone(), factory.name.clone());
+                let bare = Module::new(Factory {
+                    graph_json,
+                    name,
+                    params: Parameters::None,
+                });
+                module
+                    .imports()
+                    .into_iter()
+                    .try_for_each(|import| bare.import(import))?;
+                Ok(bare.into())
+            }),
+            _ => return Ok(None),
+        }))
+    }
+
+    fn save_to_bytes(&self) -> Result<Vec<u8>> {
+        if let Parameters::Mapped { payload, .. } = &self.params {
+            return Ok(payload.to_vec());
+        }
+        let mut tensors = Vec::new();
+        self.params.each(|name, tensor| {
+            let dtype = Dtype {
+                code: tensor.dtype.code,
+                bits: tensor.dtype.bits,
+                lanes: tensor.dtype.lanes,
+            };
+            let copy = host_copy(tensor)?;
+            tensors.push((
+                name.to_owned(),
+                TensorRecord::new(dtype, copy.shape(), copy.bytes()?.to_vec(), Sizing::V0_7)?,
+            ));
+            Ok(())
+        })?;
+        let mut out = Writer::new();
+        out.str(&self.graph_json);
+        out.count(tensors.len());
+        out.vector(&tensors, |out, (name, _)| out.str(name));
+        tensors
+            .iter()
+            .for_each(|(_, tensor)| tensor.write(&mut out));
+        out.str(&self.name);
+        Ok(out.into_bytes())
+    }
+}
+
+impl Factory {
+    fn make(&self, module: &Module, devices: &[AnyView<'_>], debug: bool) -> Result {
+        let executor = self.create(module, places(devices)?)?;
+        Ok(Module::new(GraphExecutor::new(executor, debug)).into())
+    }
+}

@@ -1,0 +1,313 @@
+//! The memory of an executor: pools, and tensors in them.
+
+use super::executor::{GRF_33, GRF_36, Place};
+use super::plan::bytes_of;
+use crate::device::manager::Manager;
+use crate::device::{ALIGNMENT, Copy, Device, DeviceApi, Dtype, Space};
+use crate::function::Error;
+use crate::rule::{Kind, Violation};
+use crate::tensor::TensorRecord;
+use crate::value::{DLDataType, DLDevice, DLTensor};
+use std::sync::Arc;
+
+/// The bytes of one pool. Given back when nobody looks at them any more.
+pub(super) struct Memory {
+    place: Place,
+    space: Space,
+    pub(super) bytes: usize,
+}
+
+impl Memory {
+    pub(super) fn take(bytes: u64, scope: &str, place: Place) -> Result<Arc<Memory>, Error> {
+        let bytes = usize::try_from(bytes).map_err(|_| {
+            Error::from(super::GRF_23.refused(Kind::Limit, format!("a pool of {bytes} bytes")))
+        })?;
+        // As float32 in whole words, as every release does; a kernel may write its last word whole.
+        let words = (bytes.div_ceil(4)) as i64;
+        let hint = Dtype::scalar(Dtype::FLOAT, 32);
+        let space = match scope {
+            "" | "global" => place
+                .api
+                .alloc(place.device, bytes.div_ceil(4) * 4, ALIGNMENT, hint),
+            scope => place
+                .api
+                .alloc_scoped(place.device, &[words], hint, Some(scope)),
+        };
+        let space = space.map_err(device_error)?;
+        Ok(Arc::new(Memory {
+            place,
+            space,
+            bytes,
+        }))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the space came from this device, is freed once, and no view outlives its `Arc`.
+        let _ = unsafe { self.place.api.free(self.place.device, self.space) };
+    }
+}
+
+/// A tensor in the memory of an executor.
+#[derive(Clone)]
+pub struct Tensor {
+    memory: Arc<Memory>,
+    pub(super) shape: Arc<[i64]>,
+    pub(super) view: DLTensor,
+    dtype: Dtype,
+}
+
+// SAFETY: the view points into `shape` and `memory`, which are kept with it; devices are `Sync`.
+unsafe impl Send for Tensor {}
+// SAFETY: as above; writing happens through the executor, which is borrowed for it.
+unsafe impl Sync for Tensor {}
+
+impl Tensor {
+    pub(super) fn new(memory: Arc<Memory>, dtype: Dtype, shape: &[i64]) -> Tensor {
+        let shape: Arc<[i64]> = shape.into();
+        let view = DLTensor {
+            data: memory.space.0,
+            device: DLDevice {
+                device_type: memory.place.device.kind,
+                device_id: memory.place.device.id,
+            },
+            ndim: shape.len() as i32,
+            dtype: DLDataType {
+                code: dtype.code,
+                bits: dtype.bits,
+                lanes: dtype.lanes,
+            },
+            shape: shape.as_ptr().cast_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        };
+        Tensor {
+            memory,
+            shape,
+            view,
+            dtype,
+        }
+    }
+
+    /// `view` seen as `like`, whose owner somebody else keeps.
+    pub(super) fn borrowed(view: &DLTensor, like: &Tensor) -> Tensor {
+        let mut tensor = like.clone();
+        tensor.view.data = view.data;
+        tensor.view.byte_offset = view.byte_offset;
+        tensor
+    }
+
+    /// The description that compiled code is given. Valid as long as the tensor.
+    pub fn as_dltensor(&self) -> &DLTensor {
+        &self.view
+    }
+
+    /// Extents.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// Size in bytes.
+    pub fn nbytes(&self) -> usize {
+        bytes_of(self.dtype, &self.shape)
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(0)
+    }
+
+    /// The same memory as an object that keeps it alive. The next run overwrites what it shows.
+    pub fn to_object(&self) -> crate::object::Tensor {
+        let keep = self.clone();
+        // SAFETY: the memory and the shape live as long as `keep`, which goes when the object does.
+        unsafe { crate::object::Tensor::over(self.view, Box::new(move || drop(keep))) }
+    }
+
+    /// Copies into `target`, which has the same type and shape (GRF-33).
+    pub fn copy_out(&self, target: &DLTensor) -> Result<(), Error> {
+        self.check_same(target, "the tensor")?;
+        self.copy_to(target)
+    }
+
+    /// A copy on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of today, which is that byte.
+    pub fn to_host_object(&self) -> Result<crate::object::Tensor, Error> {
+        let dtype = match (self.dtype.code, self.dtype.bits) {
+            (Dtype::UINT, 1) => DLDataType {
+                code: Dtype::BOOL,
+                bits: 8,
+                lanes: self.dtype.lanes,
+            },
+            _ => self.view.dtype,
+        };
+        let copy = crate::object::Tensor::empty(self.shape(), dtype)?;
+        copy.fill(&self.to_host()?)?;
+        Ok(copy)
+    }
+
+    /// The elements, copied to the host.
+    pub fn to_host(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0_u8; self.nbytes()];
+        let target = DLTensor {
+            data: bytes.as_mut_ptr().cast(),
+            device: DLDevice::CPU,
+            byte_offset: 0,
+            ..self.view
+        };
+        self.copy_to(&target)?;
+        let place = &self.memory.place;
+        place
+            .api
+            .sync(place.device, place.api.current_stream(place.device))
+            .map_err(device_error)?;
+        Ok(bytes)
+    }
+
+    /// GRF-33: a tensor that is copied in or out has the type and shape of what it is copied to.
+    pub(super) fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
+        let dtype = Dtype {
+            code: other.dtype.code,
+            bits: other.dtype.bits,
+            lanes: other.dtype.lanes,
+        };
+        // A bool of old graphs is a uint1, of newer frontends a bool of 8 bits: the same byte.
+        let bool_like = |dtype: Dtype| {
+            matches!(
+                (dtype.code, dtype.bits),
+                (Dtype::UINT, 1) | (Dtype::BOOL, 8)
+            )
+        };
+        let same_type = dtype == self.dtype || (bool_like(dtype) && bool_like(self.dtype));
+        // SAFETY: the caller of the executor vouches for the tensor that he hands in.
+        let shape = unsafe { other.shape() };
+        // Bytes that are not there are not copied, whatever rule is on.
+        let same_size = bytes_of(dtype, shape) == bytes_of(self.dtype, &self.shape);
+        if same_size && (GRF_33.is_off() || same_type && shape == &*self.shape) {
+            return Ok(());
+        }
+        let message = format!(
+            "{what} is {} {:?}, not {dtype} {shape:?}",
+            self.dtype, self.shape
+        );
+        Err(GRF_33.refused(Kind::Type, message))
+    }
+
+    pub(super) fn copy_from(&self, source: &DLTensor) -> Result<(), Error> {
+        self.copy(source, &self.view)
+    }
+
+    pub(super) fn copy_to(&self, target: &DLTensor) -> Result<(), Error> {
+        self.copy(&self.view, target)
+    }
+
+    /// Copies whole tensors of the same type and shape through the device that is not the host.
+    fn copy(&self, from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
+        let device = |device: DLDevice| Device {
+            kind: device.device_type,
+            id: device.device_id,
+        };
+        let copy = Copy {
+            from: Space(from.data),
+            from_offset: from.byte_offset as usize,
+            to: Space(to.data),
+            to_offset: to.byte_offset as usize,
+            nbytes: self.nbytes(),
+            from_device: device(from.device),
+            to_device: device(to.device),
+            hint: self.dtype,
+        };
+        let (api, busy) = self.copier(&copy)?;
+        let stream = api.current_stream(busy);
+        // SAFETY: both tensors have the same size, checked by the caller or by the plan; their owners keep them until the
+        // copy is done, which is awaited where one of them is the host's.
+        unsafe { api.copy(&copy, stream) }.map_err(device_error)?;
+        let host = |device: Device| device.kind == Device::CPU_KIND;
+        if host(copy.from_device) != host(copy.to_device) {
+            api.sync(busy, stream).map_err(device_error)?;
+        }
+        Ok(())
+    }
+
+    /// Who makes a copy: the device that is not the host.
+    fn copier(&self, copy: &Copy) -> Result<(&'static dyn DeviceApi, Device), Error> {
+        let busy = match (copy.from_device.kind, copy.to_device.kind) {
+            (Device::CPU_KIND, Device::CPU_KIND) => {
+                return Ok((crate::device::cpu::cpu(), copy.to_device));
+            }
+            (Device::CPU_KIND, _) => copy.to_device,
+            (_, Device::CPU_KIND) => copy.from_device,
+            (from, to) if from == to => copy.to_device,
+            (from, to) => {
+                let message =
+                    format!("cannot copy from device type {from} to {to}: go through the host");
+                return Err(GRF_36.refused(Kind::Unsupported, message).into());
+            }
+        };
+        let place = &self.memory.place;
+        if place.device.kind == busy.kind {
+            return Ok((place.api, busy));
+        }
+        let api = Manager::global().api(busy.kind).map_err(device_error)?;
+        Ok((api, busy))
+    }
+}
+
+/// Hands `body` the description of a record's bytes, which stay where they are.
+pub(super) fn with_record<T>(
+    record: &TensorRecord<'_>,
+    body: impl FnOnce(&DLTensor) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let dtype = record.dtype();
+    let shape = record.shape();
+    body(&DLTensor {
+        data: record.data().as_ptr().cast_mut().cast(),
+        device: DLDevice::CPU,
+        ndim: shape.len() as i32,
+        dtype: DLDataType {
+            code: dtype.code,
+            bits: dtype.bits,
+            lanes: dtype.lanes,
+        },
+        shape: shape.as_ptr().cast_mut(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    })
+}
+
+/// A copy of a compact host tensor.
+pub(super) fn host_copy(tensor: &DLTensor) -> Result<crate::object::Tensor, Error> {
+    // SAFETY: a parameter's description, with its shape and its bytes.
+    let (shape, bytes) = unsafe {
+        let shape = tensor.shape();
+        let dtype = Dtype {
+            code: tensor.dtype.code,
+            bits: tensor.dtype.bits,
+            lanes: tensor.dtype.lanes,
+        };
+        let length = bytes_of(dtype, shape)
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .unwrap_or(0);
+        let start = tensor.data.cast::<u8>().add(tensor.byte_offset as usize);
+        (
+            shape,
+            if length == 0 {
+                &[]
+            } else {
+                std::slice::from_raw_parts(start, length)
+            },
+        )
+    };
+    let copy = crate::object::Tensor::empty(shape, tensor.dtype)?;
+    copy.fill(bytes)?;
+    Ok(copy)
+}
+
+pub(super) fn device_error(error: crate::device::Error) -> Error {
+    match error {
+        crate::device::Error::Refused(broken) => broken.into(),
+        error => Error::new("RuntimeError", error.to_string()),
+    }
+}
