@@ -88,6 +88,7 @@ pub mod function {
 /// The chapter `object`.
 pub mod object {
     pub mod ops;
+    mod visits;
 }
 
 /// The chapter `vm`.

@@ -104,3 +104,30 @@ fn small_and_heap_strings() {
         assert_eq!(String::try_from(view).unwrap(), text);
     }
 }
+
+/// Not inlined and under its own name, so that it stands on the stack.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn calls_for_a_backtrace(out: &mut String) {
+    use tvmspec::capi::ffi::backtrace::TVMFFIBacktrace;
+    let [file, function] = [c"a.cc", c"f"].map(std::ffi::CStr::as_ptr);
+    // SAFETY: C strings; the text is copied before the next call.
+    let text = unsafe { (*TVMFFIBacktrace(file, 7, function, 0)).as_slice() };
+    *out = String::from_utf8_lossy(text).into_owned();
+}
+
+#[test]
+fn a_backtrace_begins_where_the_caller_says() {
+    let mut text = String::new();
+    calls_for_a_backtrace(std::hint::black_box(&mut text));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "  File \"a.cc\", line 7, in f");
+    // The caller's own frame is the line that it gave.
+    assert!(!text.contains("calls_for_a_backtrace"), "{text}");
+    for line in &lines[1..] {
+        assert!(
+            line.starts_with("  File \"<unknown>\", line 0, in "),
+            "{line}"
+        );
+    }
+}

@@ -452,3 +452,35 @@ fn the_c_and_python_examples_run() {
         None => println!("skipped the Python example, because there is no Python"),
     }
 }
+
+/// The C interfaces leave a name without a folder to the dynamic linker; a path of this library's own `load` is a file.
+/// Where the linker looks is fixed when a process starts, so this test runs itself again.
+#[test]
+fn a_bare_name_is_left_to_the_dynamic_linker() {
+    if !runs_here() {
+        return;
+    }
+    if std::env::var_os("TVMSPEC_BARE_NAME").is_some() {
+        adds_one(&module::load_named("elsewhere.so").unwrap(), "add1");
+        assert!(module::load_named("here.so").is_err());
+        adds_one(&module::load("here.so").unwrap(), "add1");
+        assert!(module::load("elsewhere.so").is_err());
+        return;
+    }
+    let (here, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::copy(golden("host-0.8.so"), here.path().join("here.so")).unwrap();
+    let other = elsewhere.path().join("elsewhere.so");
+    std::fs::copy(golden("host-0.8.so"), other).unwrap();
+    let ran = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_bare_name_is_left_to_the_dynamic_linker"])
+        .env("TVMSPEC_BARE_NAME", "1")
+        .env("LD_LIBRARY_PATH", elsewhere.path())
+        .current_dir(here.path())
+        .output()
+        .unwrap();
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stdout)
+    );
+}

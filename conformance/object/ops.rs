@@ -170,6 +170,16 @@ pub const OPS: &[Op] = &[
         run: to_graph,
     },
     Op {
+        name: "object.walk",
+        help: "value, order (pre or post), answers {text form: what the callback answers}: text forms in the order met",
+        run: super::visits::walk,
+    },
+    Op {
+        name: "object.rewrite",
+        help: "value, add, shared (bool: somebody else holds the value): every integer increased, and what the other holder sees",
+        run: super::visits::rewrite,
+    },
+    Op {
         name: "object.from_graph",
         help: "value or data: the value of a JSON graph",
         run: |args| {
@@ -193,17 +203,17 @@ fn release(args: &Value) -> Result<Option<Release>, Refusal> {
     release.map_err(Refusal::Unsupported)
 }
 
-fn value_of(args: &Value) -> Result<&Value, Refusal> {
+pub(super) fn value_of(args: &Value) -> Result<&Value, Refusal> {
     args.get("value")
         .ok_or_else(|| Refusal::Unsupported("the request has no value".into()))
 }
 
-fn any(form: &Value) -> Result<Any, Refusal> {
+pub(super) fn any(form: &Value) -> Result<Any, Refusal> {
     from_json(form).map_err(Refusal::Unsupported)
 }
 
 /// An answer, a refusal with its rule, or the kind of an error that no rule of this crate names.
-fn finish(result: Result<Value, Error>) -> Result<Answer, Refusal> {
+pub(super) fn finish(result: Result<Value, Error>) -> Result<Answer, Refusal> {
     match result {
         Ok(value) => Ok(Answer::new(value, Findings::default())),
         Err(error) => match refusal(&error) {

@@ -184,7 +184,7 @@ pub unsafe extern "C" fn TVMModLoadFromFile(
     guard(|| {
         // SAFETY: says the caller.
         let path = unsafe { text(file_name, "the file name") }?;
-        let module = module::load(path)?;
+        let module = module::load_named(path)?;
         // SAFETY: says the caller.
         unsafe { put(out, module.into_object().into_raw().cast()) }
     })

@@ -214,6 +214,13 @@ impl Error {
             .map(Error)
     }
 
+    /// What else travels along, such as where a visit was when it failed.
+    pub fn context(&self) -> Option<ObjectRef> {
+        let context = self.0.cell.extra_context;
+        // SAFETY: a non-null context is a live object that this error owns a reference of.
+        (!context.is_null()).then(|| unsafe { ObjectRef::retain(context) })
+    }
+
     /// Adds a line to the backtrace.
     pub fn add_frame(&self, file: &str, line: u32, function: &str) {
         self.update_backtrace(

@@ -13,7 +13,9 @@ static PINNED: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 
 pub(crate) fn register() {
     register_old_names();
-    def("ffi.ModuleLoadFromFile", |path: String| module::load(path));
+    def("ffi.ModuleLoadFromFile", |path: String| {
+        module::load_named(path)
+    });
     def(
         "ffi.ModuleImplementsFunction",
         |module: Module, name: String, deep: bool| module.implements(&name, deep),
@@ -71,7 +73,7 @@ pub(crate) fn register() {
     });
     def(
         "ffi.Module.load_from_file.so",
-        |path: String, _format: String| module::load(path),
+        |path: String, _format: String| module::load_named(path),
     );
     def("ffi.ModuleGetWriteFormats", |module: Module| {
         let formats = module.write_formats()?;
@@ -101,6 +103,6 @@ fn register_old_names() {
     });
     def(
         "runtime.ModuleLoadFromFile",
-        |path: String, _format: String| module::load(path),
+        |path: String, _format: String| module::load_named(path),
     );
 }

@@ -66,8 +66,18 @@ impl Dso {
     ///
     /// Runs the library's initializers: a library is code, and only `inspect` is safe on one that is not trusted.
     pub fn open(path: &Path) -> Result<Dso, Violation> {
+        Dso::open_as(path, true)
+    }
+
+    /// [`Dso::open`], but a path without a folder is a name that the dynamic linker looks for in its own folders, as every
+    /// release leaves it; it does not mean the current one.
+    pub fn open_named(path: &Path) -> Result<Dso, Violation> {
+        Dso::open_as(path, false)
+    }
+
+    fn open_as(path: &Path, bare_is_file: bool) -> Result<Dso, Violation> {
         // SAFETY: opening runs the initializers of the library, which the caller asked for by loading it.
-        let opened = unsafe { open(path) };
+        let opened = unsafe { open(path, bare_is_file) };
         let (library, path) = opened.map_err(|error| {
             let text = error_chain(&error);
             MOD_01.refused(
@@ -202,13 +212,17 @@ impl Symbols for Dso {
 
 /// The library, and the path that it was opened with.
 #[cfg(unix)]
-unsafe fn open(path: &Path) -> Result<(libloading::Library, PathBuf), libloading::Error> {
+unsafe fn open(
+    path: &Path,
+    bare_is_file: bool,
+) -> Result<(libloading::Library, PathBuf), libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
     use std::ffi::{OsStr, OsString};
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let bytes = path.as_os_str().as_bytes();
     // A bare name would be searched for along the system's library path.
-    let prefix: &[u8] = if bytes.contains(&b'/') { b"" } else { b"./" };
+    let is_file = bare_is_file && !bytes.contains(&b'/');
+    let prefix: &[u8] = if is_file { b"./" } else { b"" };
     let mut text = [prefix, bytes, b"\0"].concat();
     // With a NUL at its end it is not copied again; one inside is refused.
     let file = Some(OsStr::from_bytes(&text));
@@ -224,7 +238,10 @@ unsafe fn open(path: &Path) -> Result<(libloading::Library, PathBuf), libloading
 }
 
 #[cfg(not(unix))]
-unsafe fn open(path: &Path) -> Result<(libloading::Library, PathBuf), libloading::Error> {
+unsafe fn open(
+    path: &Path,
+    _bare_is_file: bool,
+) -> Result<(libloading::Library, PathBuf), libloading::Error> {
     // SAFETY: passed on to the caller.
     let library = unsafe { libloading::Library::new(path) }?;
     Ok((library, path.to_owned()))

@@ -74,7 +74,20 @@ impl std::error::Error for LoadError {}
 ///
 /// See [`load_library`]; and an extension that nobody loads.
 pub fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
-    let path = path.as_ref();
+    load_by(path.as_ref(), Dso::open)
+}
+
+/// [`load`] as the interfaces of the releases have it: a path without a folder is left to the dynamic linker, which looks
+/// in its own folders and not in the current one.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn load_named(path: impl AsRef<Path>) -> Result<Module, Error> {
+    load_by(path.as_ref(), Dso::open_named)
+}
+
+fn load_by(path: &Path, open: fn(&Path) -> Result<Dso, Violation>) -> Result<Module, Error> {
     let text = match path.to_str() {
         Some(text) => Cow::Borrowed(text),
         None => path.to_string_lossy(),
@@ -90,7 +103,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
         }
     };
     if extension == "so" {
-        return Ok(load_library(path, Strictness::Lenient)?.module);
+        let loaded = load_symbols(Arc::new(open(path)?), Strictness::Lenient)?;
+        return Ok(loaded.module);
     }
     let name = format!("ffi.Module.load_from_file.{extension}");
     let loader = registry::lookup(&name).ok_or_else(|| {

@@ -42,7 +42,7 @@ pub mod workspace;
 pub use dso::{Data, Dso, Symbols};
 pub use kind::{Kind, property, property_mask};
 pub use library::Library;
-pub use load::{LoadError, Loaded, load, load_library, load_symbols, system_library};
+pub use load::{LoadError, Loaded, load, load_library, load_named, load_symbols, system_library};
 pub(crate) use loaders::provide_loader;
 pub use loaders::{Entry, Loader, global_name, has_loader, register_loader};
 pub use names::{Convention, Name, Names};

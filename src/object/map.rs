@@ -1064,6 +1064,23 @@ pub fn lookup_in<'a>(map: AnyView<'a>, key: AnyView<'_>) -> Result<Option<&'a An
     Ok(found.map(|at| unsafe { &(*table.pair_at(at)).value }))
 }
 
+/// Replaces the value of a key in a map of either kind, where it stands, and gives the old one. For those who hold the
+/// map alone, or know that nobody looks at it meanwhile.
+#[cfg(feature = "frontend")]
+pub(crate) fn swap_value(map: &ObjectRef, key: AnyView<'_>, value: Any) -> Result<Option<Any>> {
+    if !matches!(map.type_index(), index::MAP | index::DICT) {
+        return Ok(None);
+    }
+    let table = Table(map.as_ptr().cast());
+    let Some(at) = table.find(key)? else {
+        return Ok(None);
+    };
+    // SAFETY: the position is of the map, which `map` holds.
+    Ok(Some(unsafe {
+        (&raw mut (*table.pair_at(at)).value).replace(value)
+    }))
+}
+
 /// Number of pairs of a map of either kind.
 pub fn pair_count(view: AnyView<'_>) -> usize {
     match view.type_index() {

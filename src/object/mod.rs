@@ -23,13 +23,19 @@ mod shape;
 pub mod structural;
 mod tensor;
 pub mod text;
+#[cfg(feature = "frontend")]
+pub(crate) mod visit;
 
 pub use crate::value::header::{BareObject, Header, Object, ObjectRef, Ref};
 pub use crate::value::types;
 pub(crate) use builtin::{def, def_packed};
 pub use builtin::{init, kwargs, missing};
+#[cfg(feature = "frontend")]
+pub(crate) use map::swap_value;
 pub use map::{Dict, Map, MapShape, Pairs, lookup_in, pair_count, pairs_of};
 pub(crate) use seq::element_cell;
+#[cfg(feature = "frontend")]
+pub(crate) use seq::swap_element;
 pub use seq::{Array, List, sequence_layout, sequence_of};
 pub use shape::{Shape, extents_of};
 pub use tensor::{Allocator, Tensor, compact_strides};
@@ -39,5 +45,5 @@ crate::rule::rules! {
     OBJ_08 "OBJ-08" OBJ_09 "OBJ-09" OBJ_10 "OBJ-10" OBJ_11 "OBJ-11" OBJ_12 "OBJ-12" OBJ_13 "OBJ-13" OBJ_14 "OBJ-14"
     OBJ_15 "OBJ-15" OBJ_16 "OBJ-16" OBJ_17 "OBJ-17" OBJ_18 "OBJ-18" OBJ_19 "OBJ-19" OBJ_20 "OBJ-20" OBJ_21 "OBJ-21"
     OBJ_22 "OBJ-22" OBJ_23 "OBJ-23" OBJ_24 "OBJ-24" OBJ_25 "OBJ-25" OBJ_26 "OBJ-26" OBJ_27 "OBJ-27" OBJ_28 "OBJ-28"
-    OBJ_29 "OBJ-29" OBJ_30 "OBJ-30" OBJ_31 "OBJ-31" OBJ_32 "OBJ-32" OBJ_33 "OBJ-33"
+    OBJ_29 "OBJ-29" OBJ_30 "OBJ-30" OBJ_31 "OBJ-31" OBJ_32 "OBJ-32" OBJ_33 "OBJ-33" OBJ_34 "OBJ-34" OBJ_35 "OBJ-35"
 }

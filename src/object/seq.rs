@@ -445,6 +445,15 @@ pub(crate) fn element_cell(view: AnyView<'_>, at: usize) -> Option<*mut Any> {
     (at < count).then(|| unsafe { (*seq).data.add(at) })
 }
 
+/// Replaces element `at` of a sequence of either kind, an array's too, and gives the old one; None past the end. For
+/// those who hold the sequence alone, or know that nobody looks at it meanwhile.
+#[cfg(feature = "frontend")]
+pub(crate) fn swap_element(object: &ObjectRef, at: usize, value: Any) -> Option<Any> {
+    let cell = element_cell(AnyView::from(object), at)?;
+    // SAFETY: inside the sequence.
+    Some(unsafe { cell.replace(value) })
+}
+
 /// Number of elements, room, and whether the elements lie in the object itself.
 pub fn sequence_layout(object: &ObjectRef) -> Option<(i64, i64, bool)> {
     if !matches!(object.type_index(), index::ARRAY | index::LIST) {

@@ -20,6 +20,7 @@
 //! | `object.layout`         | looking at the object                                | the value                 |
 //! | `object.hash`           | the slot of a map in which a key stands              | the view `home`           |
 //! | `object.dlpack`         | `TVMFFITensorFromDLPackVersioned`                    | the value                 |
+//! | `object.walk`, `object.rewrite` | `ffi.StructuralWalk`, `ffi.StructuralMap` with callbacks of ours | the value |
 //! | other `object.*`        | the functions `ffi.*` of the same name               | the value                 |
 //! | `module.load`           | as `blob.decode`                                     | the view `kinds`          |
 //! | `module.import`         | `ffi.ModuleImportModule` on system libraries         | the value                 |
@@ -49,6 +50,7 @@ mod modules;
 mod objects;
 mod tensors;
 mod values;
+mod visits;
 
 use super::{Identity, Rejection, Reply, Testee};
 use super::{library, shell};
@@ -121,6 +123,8 @@ impl Testee for Ffi {
             "function.error" => calls::error(self.api, args),
             "function.raised" => calls::raised(self.api, args),
             "function.registry" => calls::registry(self.api, args),
+            "object.walk" => visits::walk(self.api, args),
+            "object.rewrite" => visits::rewrite(self.api, args),
             "object.hash" => layout::home(self.api, args),
             "object.layout" => layout::layout(self.api, args),
             "object.dlpack" => tensors::dlpack(self.api, args),

@@ -7,11 +7,13 @@
 
 use crate::function::{Error, Result};
 use crate::module::{self, Module, context};
+use crate::object::visit::paths::find_access_paths as find_paths;
 use crate::object::{Array, copy, graph, json, recursive, repr, structural};
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, AnyView, RawAny, Str, cast, str_bytes};
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 
 #[link(name = "stdc++")]
 unsafe extern "C-unwind" {
@@ -383,6 +385,29 @@ pub unsafe extern "C-unwind" fn first_mismatch(
     }
 }
 
+/// `VisitErrorContext::FindAccessPaths(ObjectRef const&, VisitErrorContext const&, bool) -> Array<AccessPath>`
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi17VisitErrorContext15FindAccessPathsERKNS0_9ObjectRefERKS1_b")]
+pub unsafe extern "C-unwind" fn find_access_paths(
+    out: *mut *mut Header,
+    root: *const *mut Header,
+    context: *const *mut Header,
+    allow_prefix: bool,
+) -> *mut *mut Header {
+    // SAFETY: says the caller; the type of a context is checked all the same.
+    unsafe {
+        let root = ObjectRef::from_nullable(*root).map(ManuallyDrop::new);
+        let context = ObjectRef::retain(*context).downcast();
+        let found = match (&root, &context) {
+            (Some(root), Ok(context)) => find_paths(root, context, allow_prefix),
+            _ => Ok(Array::new(Vec::new())),
+        };
+        give(out, or_throw(found).into_object().into_raw())
+    }
+}
+
 /// `DeepCopy(Any const&) -> Any`
 ///
 /// # Safety
@@ -457,7 +482,7 @@ pub unsafe extern "C-unwind" fn load_from_file(
 ) -> *mut *mut Header {
     // SAFETY: says the caller.
     unsafe {
-        let module = or_throw(module::load(text(path)));
+        let module = or_throw(module::load_named(text(path)));
         give(out, module.into_object().into_raw())
     }
 }

@@ -4,7 +4,6 @@ use super::enter;
 use crate::function::{Error, set_raised, take_raised};
 use crate::value::ByteArray;
 use crate::value::header::{Header, ObjectRef};
-use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
 
 /// Takes this thread's error, or null.
@@ -122,40 +121,5 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorCreateWithCauseAndExtraContext(
             out.write(error.into_object().into_raw());
         }
         Ok(())
-    })
-}
-
-thread_local! {
-    static TRACE: RefCell<(Vec<u8>, ByteArray)> = const { RefCell::new((Vec::new(), ByteArray::EMPTY)) };
-}
-
-/// The place of the caller as a backtrace of one line, valid until the next call on this thread. The stack is not
-/// walked.
-///
-/// # Safety
-/// `file` and `function` are C strings or null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn TVMFFIBacktrace(
-    file: *const c_char,
-    line: i32,
-    function: *const c_char,
-    _cross_ffi_boundary: i32,
-) -> *const ByteArray {
-    // SAFETY: says the caller.
-    let (file, function) = unsafe {
-        let known = !file.is_null() && !function.is_null();
-        (known.then(|| text(file)), text(function))
-    };
-    TRACE.with_borrow_mut(|(buffer, array)| {
-        buffer.clear();
-        if let Some(file) = file {
-            buffer.extend_from_slice(b"  File \"");
-            buffer.extend_from_slice(file);
-            buffer.extend_from_slice(format!("\", line {line}, in ").as_bytes());
-            buffer.extend_from_slice(function);
-            buffer.push(b'\n');
-        }
-        *array = ByteArray::of(buffer);
-        &raw const *array
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! No panic leaves these functions. Those that return an int say 0, or -1 with the error raised on this thread.
 
+pub mod backtrace;
 #[cfg(all(feature = "cxx", target_arch = "x86_64", target_os = "linux"))]
 pub mod cxx;
 pub mod env;

@@ -9,8 +9,12 @@ mod json;
 mod path;
 #[cfg(feature = "frontend")]
 mod structural;
+#[cfg(feature = "frontend")]
+mod visit;
 
 pub(crate) use core::{enum_index, enum_name, enum_number};
+#[cfg(feature = "frontend")]
+pub(crate) use path::dynamic_object;
 pub(crate) use path::{Kind as StepKind, Path, extend, root};
 
 use crate::function::registry;
@@ -71,7 +75,7 @@ fn frontend() {
     dataclass::register();
     json::register();
     structural::register();
-    structural::register_contexts();
+    visit::register();
 }
 
 /// Registers a builtin. A name that a user took before is left to him.

@@ -3,10 +3,10 @@
 use super::def;
 use super::path::dynamic_object;
 use crate::function::{Error, Function, Result};
+use crate::object::column;
 use crate::object::record::Describe;
 use crate::object::structural;
-use crate::object::{List, column};
-use crate::value::header::{Header, Object, ObjectRef, Ref};
+use crate::value::header::{Header, Object, Ref};
 use crate::value::heap::delete_plain;
 use crate::value::{Any, AnyView, RawAny, cast, index, types};
 use std::ffi::c_void;
@@ -133,100 +133,4 @@ pub(super) fn register() {
         .attr(&column::INIT, Function::named(None, key_of).into())
         .attr(&column::ANY_HASH, Any::from(hash_hook as *mut c_void))
         .attr(&column::ANY_EQUAL, Any::from(equal_hook as *mut c_void));
-}
-
-/// What ends a visit early, with a value.
-#[repr(C)]
-struct Interrupt {
-    header: Header,
-    value: Any,
-}
-
-const _: () = assert!(size_of::<Interrupt>() == 40);
-
-crate::value::header::static_object!(Interrupt, index::VISIT_INTERRUPT);
-
-impl Default for Interrupt {
-    fn default() -> Interrupt {
-        Interrupt {
-            header: blank(),
-            value: Any::none(),
-        }
-    }
-}
-
-impl Clone for Interrupt {
-    fn clone(&self) -> Interrupt {
-        Interrupt {
-            header: blank(),
-            value: self.value.clone(),
-        }
-    }
-}
-
-/// Where a visit failed: the nodes on the way, innermost first, and the context before.
-#[repr(C)]
-struct ErrorContext {
-    header: Header,
-    pattern: List,
-    before: Option<ObjectRef>,
-}
-
-const _: () = assert!(size_of::<ErrorContext>() == 40);
-
-dynamic_object!(ErrorContext, "ffi.VisitErrorContext");
-
-impl Default for ErrorContext {
-    fn default() -> ErrorContext {
-        ErrorContext {
-            header: blank(),
-            pattern: List::new(Vec::new()),
-            before: None,
-        }
-    }
-}
-
-impl Clone for ErrorContext {
-    fn clone(&self) -> ErrorContext {
-        ErrorContext {
-            header: blank(),
-            pattern: self.pattern.clone(),
-            before: self.before.clone(),
-        }
-    }
-}
-
-/// The types that visits leave behind.
-pub(super) fn register_contexts() {
-    Describe::whole::<Interrupt>(0).field::<Any>(
-        "value",
-        "",
-        offset_of!(Interrupt, value),
-        index::ANY,
-        types::flag::HAS_DEFAULT,
-        "{\"type\":\"Any\"}",
-    );
-    def("ffi.VisitInterrupt", |value: Any| {
-        Ref::new(Interrupt {
-            header: blank(),
-            value,
-        })
-    });
-    Describe::whole::<ErrorContext>(0)
-        .field::<List>(
-            "reverse_visit_pattern",
-            "",
-            offset_of!(ErrorContext, pattern),
-            index::LIST,
-            0,
-            "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}",
-        )
-        .field::<Option<ObjectRef>>(
-            "prev_error_context",
-            "",
-            offset_of!(ErrorContext, before),
-            index::ANY,
-            0,
-            "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}",
-        );
 }

@@ -1,0 +1,130 @@
+//! Structural walks and rewrites, with callbacks of ours under the runtime's own visitors.
+
+use super::api::{Api, SafeCall};
+use super::forms::{make, show};
+use super::held::{Held, int_arg};
+use super::{Reply, told, unsupported};
+use crate::value::{Payload, RawAny, index};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
+
+/// What a callback of a walk answers, by the text form of what it is called with, and what it was called with.
+struct Script {
+    api: &'static Api,
+    answers: HashMap<String, Held>,
+    met: Mutex<Vec<String>>,
+}
+
+pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let root = make(api, args.get("value").unwrap_or(&Value::Null))?;
+    let mut answers = HashMap::new();
+    let given = args.pointer("/answers").and_then(Value::as_object);
+    for (text, answer) in given.into_iter().flatten() {
+        let answer = match answer.get("interrupt") {
+            Some(with) => api.call_global("ffi.VisitInterrupt", &[make(api, with)?.raw])?,
+            None => make(api, answer)?,
+        };
+        answers.insert(text.clone(), answer);
+    }
+    // Functions of ours live as long as the process, and what they refer to does.
+    let script: &'static Script = Box::leak(Box::new(Script {
+        api,
+        answers,
+        met: Mutex::default(),
+    }));
+    let links = callback(api, index::ANY, std::ptr::from_ref(script).cast(), answer)?;
+    let none = api.call_global("ffi.Array", &[])?;
+    let args = [root.raw, links.raw, none.raw, int_arg(order(args))];
+    let stopped = api.call_global("ffi.StructuralWalk", &args)?;
+    let interrupt = match stopped.raw.type_index {
+        index::NONE => Value::Null,
+        _ => match api.field(&stopped, "value") {
+            Some(value) => show(api, &value)?,
+            None => return Err(unsupported("an interrupt shows no value")),
+        },
+    };
+    let met = script.met.lock().unwrap_or_else(PoisonError::into_inner);
+    told(json!({"met": *met, "interrupt": interrupt}))
+}
+
+unsafe extern "C" fn answer(
+    this: *mut c_void,
+    args: *const RawAny,
+    _: i32,
+    out: *mut RawAny,
+) -> i32 {
+    // SAFETY: `walk` made the function for a script, and a walk gives one value.
+    let (script, value) = unsafe { (&*this.cast::<Script>(), *args) };
+    let text = script.api.call_global("ffi.ReprPrint", &[value]);
+    let text = text.ok().and_then(|text| text.text()).unwrap_or_default();
+    if let Some(answer) = script.answers.get(&text) {
+        let shared = std::mem::ManuallyDrop::new(script.api.share(answer.raw));
+        // SAFETY: a place for the result, which takes the reference.
+        unsafe { out.write(shared.raw) };
+    }
+    let mut met = script.met.lock().unwrap_or_else(PoisonError::into_inner);
+    met.push(text);
+    0
+}
+
+pub(super) fn rewrite(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let root = make(api, args.get("value").unwrap_or(&Value::Null))?;
+    let add = args.get("add").and_then(Value::as_i64).unwrap_or(0);
+    let add: &'static i64 = Box::leak(Box::new(add));
+    let links = callback(api, index::INT, std::ptr::from_ref(add).cast(), increase)?;
+    let none = api.call_global("ffi.Array", &[])?;
+    let before = root.pointer();
+    let order = int_arg(order(args));
+    let (result, other) = if args.get("shared").and_then(Value::as_bool) == Some(true) {
+        let args = [root.raw, links.raw, none.raw, order];
+        let result = api.call_global("ffi.StructuralMap", &args)?;
+        (result, show(api, &root)?)
+    } else {
+        // A reference that the callee may take, and takes.
+        let root = std::mem::ManuallyDrop::new(root);
+        let mut slot = root.pointer();
+        let ptr = (&raw mut slot).cast();
+        let moved = RawAny::of(index::RVALUE_REF, Payload { ptr });
+        let args = [moved, links.raw, none.raw, order];
+        let result = api.call_global("ffi.StructuralMap", &args);
+        if !slot.is_null() {
+            drop(std::mem::ManuallyDrop::into_inner(root));
+        }
+        (result?, Value::Null)
+    };
+    told(json!({
+        "result": show(api, &result)?,
+        "other": other,
+        "same": result.pointer() == before,
+    }))
+}
+
+unsafe extern "C" fn increase(
+    this: *mut c_void,
+    args: *const RawAny,
+    _: i32,
+    out: *mut RawAny,
+) -> i32 {
+    // SAFETY: `rewrite` made the function for a number, and a rewrite gives one value of the type asked for.
+    unsafe { out.write(int_arg((*args).int().wrapping_add(*this.cast::<i64>()))) };
+    0
+}
+
+/// The list with one callback, for values of a type.
+fn callback(
+    api: &'static Api,
+    type_index: i32,
+    this: *const c_void,
+    body: SafeCall,
+) -> Result<Held, Reply> {
+    let function = api.function(this.cast_mut(), body)?;
+    let entry = [int_arg(i64::from(type_index)), function.raw];
+    let entry = api.call_global("ffi.Array", &entry)?;
+    Ok(api.call_global("ffi.Array", &[entry.raw])?)
+}
+
+fn order(args: &Value) -> i64 {
+    i64::from(args.get("order").and_then(Value::as_str) != Some("pre"))
+}

@@ -1,0 +1,219 @@
+//! The calls that led here, as the text that errors carry: most recent first, up to where another language takes over.
+
+use crate::value::ByteArray;
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char};
+
+/// How many lines a text has at most, unless `TVM_TRACEBACK_LIMIT` says otherwise.
+const LIMIT: usize = 512;
+
+thread_local! {
+    static TRACE: RefCell<(Vec<u8>, ByteArray)> = const { RefCell::new((Vec::new(), ByteArray::EMPTY)) };
+}
+
+/// The place of the caller, if both texts are given, and the calls above it, valid until the next call on this thread.
+/// Ends where a call crossed the interface or came from Python, which tells its own part, unless `cross_ffi_boundary`.
+///
+/// # Safety
+/// `file` and `function` are C strings or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMFFIBacktrace(
+    file: *const c_char,
+    line: i32,
+    function: *const c_char,
+    cross_ffi_boundary: i32,
+) -> *const ByteArray {
+    let given = !file.is_null() && !function.is_null();
+    let mut trace = Trace::new(cross_ffi_boundary == 0);
+    if given {
+        // SAFETY: C strings, says the caller.
+        let (file, function) = unsafe { (CStr::from_ptr(file), CStr::from_ptr(function)) };
+        trace.own_line(file.to_bytes(), line, function.to_bytes());
+    }
+    stack::walk(&mut |symbol| trace.frame(symbol, given));
+    TRACE.with_borrow_mut(|(buffer, array)| {
+        *buffer = trace.text;
+        *array = ByteArray::of(buffer);
+        &raw const *array
+    })
+}
+
+struct Trace {
+    text: Vec<u8>,
+    lines: usize,
+    limit: usize,
+    stops_at_boundary: bool,
+    /// Whether the frame that called for the trace was passed.
+    began: bool,
+    /// Whether the frame whose line was given was passed.
+    passed_caller: bool,
+}
+
+/// Where another language takes over: calls through the interface, and the interpreter.
+const BOUNDARY: [&[u8]; 5] = [
+    b"TVMFFIFunctionCall",
+    b"slot_tp_call",
+    b"object_is_not_callable",
+    b"_Py",
+    b"PyObject",
+];
+
+/// Machinery between a function and its caller.
+const MACHINERY: [&[u8]; 6] = [
+    b"tvm::ffi::Function",
+    b"tvm::ffi::detail::",
+    b"TVMFFIBacktrace",
+    b"TVMFFIErrorSetRaisedFromCStr",
+    b"__libc_",
+    b"ffi_call_",
+];
+
+fn begins_with_any(text: &[u8], list: &[&[u8]]) -> bool {
+    list.iter().any(|start| text.starts_with(start))
+}
+
+impl Trace {
+    fn new(stops_at_boundary: bool) -> Trace {
+        let limit = std::env::var("TVM_TRACEBACK_LIMIT").ok();
+        Trace {
+            text: Vec::new(),
+            lines: 0,
+            limit: limit
+                .and_then(|limit| limit.parse::<u32>().ok())
+                .map_or(LIMIT, |limit| limit as usize),
+            stops_at_boundary,
+            began: false,
+            passed_caller: false,
+        }
+    }
+
+    fn own_line(&mut self, file: &[u8], line: i32, function: &[u8]) {
+        self.text.extend_from_slice(b"  File \"");
+        self.text.extend_from_slice(file);
+        self.text
+            .extend_from_slice(format!("\", line {line}, in ").as_bytes());
+        self.text.extend_from_slice(function);
+        self.text.push(b'\n');
+        self.lines += 1;
+    }
+
+    /// Takes a frame; false ends the walk. The file of a frame is not known, only the symbol.
+    fn frame(&mut self, symbol: Option<&[u8]>, given: bool) -> bool {
+        let symbol = symbol.unwrap_or_default();
+        if !self.began {
+            self.began = symbol == b"TVMFFIBacktrace";
+            return true;
+        }
+        if given && !self.passed_caller {
+            self.passed_caller = true;
+            return true;
+        }
+        let ends = self.stops_at_boundary && begins_with_any(symbol, &BOUNDARY);
+        if ends || self.lines >= self.limit {
+            return false;
+        }
+        if !symbol.is_empty() && !begins_with_any(symbol, &MACHINERY) {
+            self.own_line(b"<unknown>", 0, symbol);
+        }
+        true
+    }
+}
+
+#[cfg(any(all(target_os = "linux", target_env = "gnu"), target_os = "macos"))]
+mod stack {
+    use std::ffi::{CStr, c_char, c_int, c_void};
+
+    #[repr(C)]
+    struct Info {
+        file: *const c_char,
+        base: *mut c_void,
+        symbol: *const c_char,
+        address: *mut c_void,
+    }
+
+    type Callback<'a> = &'a mut dyn FnMut(Option<&[u8]>) -> bool;
+
+    // The unwinder is the one that panics use.
+    unsafe extern "C" {
+        fn _Unwind_Backtrace(
+            step: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+            data: *mut c_void,
+        ) -> c_int;
+        fn _Unwind_GetIP(context: *mut c_void) -> usize;
+        fn dladdr(address: *const c_void, info: *mut Info) -> c_int;
+    }
+
+    const GO_ON: c_int = 0;
+    const END: c_int = 5;
+
+    /// Calls `frame` with the symbol of each call, innermost first, until it says false.
+    #[inline(never)]
+    pub(super) fn walk(mut frame: Callback<'_>) {
+        let data = (&raw mut frame).cast();
+        // SAFETY: `step` takes the callback that `data` points to, which lives for the call.
+        unsafe { _Unwind_Backtrace(step, data) };
+    }
+
+    unsafe extern "C" fn step(context: *mut c_void, data: *mut c_void) -> c_int {
+        // SAFETY: as `walk` passed it.
+        let frame = unsafe { &mut *data.cast::<Callback<'_>>() };
+        // The address is the one to return to, behind the call.
+        // SAFETY: the unwinder gave the context.
+        let address = unsafe { _Unwind_GetIP(context) }.wrapping_sub(1);
+        let mut info = Info {
+            file: std::ptr::null(),
+            base: std::ptr::null_mut(),
+            symbol: std::ptr::null(),
+            address: std::ptr::null_mut(),
+        };
+        // SAFETY: any address may be asked for.
+        let code = unsafe { dladdr(std::ptr::without_provenance(address), &raw mut info) };
+        if code == 0 || info.symbol.is_null() {
+            return if frame(None) { GO_ON } else { END };
+        }
+        // SAFETY: a symbol is a C string that lives while its library does.
+        let symbol = unsafe { CStr::from_ptr(info.symbol) };
+        let goes_on = with_plain_name(symbol, |name| frame(Some(name)));
+        if goes_on { GO_ON } else { END }
+    }
+
+    #[cfg(not(all(feature = "cxx", target_arch = "x86_64", target_os = "linux")))]
+    fn with_plain_name<T>(symbol: &CStr, then: impl FnOnce(&[u8]) -> T) -> T {
+        then(symbol.to_bytes())
+    }
+
+    /// The name as the programmer wrote it, where it is one of C++.
+    #[cfg(all(feature = "cxx", target_arch = "x86_64", target_os = "linux"))]
+    fn with_plain_name<T>(symbol: &CStr, then: impl FnOnce(&[u8]) -> T) -> T {
+        unsafe extern "C" {
+            fn __cxa_demangle(
+                name: *const c_char,
+                buffer: *mut c_char,
+                size: *mut usize,
+                status: *mut c_int,
+            ) -> *mut c_char;
+            fn free(memory: *mut c_void);
+        }
+        if !symbol.to_bytes().starts_with(b"_Z") {
+            return then(symbol.to_bytes());
+        }
+        let mut status = 0;
+        let none = std::ptr::null_mut();
+        // SAFETY: a C string; the result is memory of `malloc` or null.
+        let plain = unsafe { __cxa_demangle(symbol.as_ptr(), none, none.cast(), &raw mut status) };
+        if plain.is_null() {
+            return then(symbol.to_bytes());
+        }
+        // SAFETY: a C string, freed below.
+        let result = then(unsafe { CStr::from_ptr(plain) }.to_bytes());
+        // SAFETY: made by `malloc`, and nobody refers to it.
+        unsafe { free(plain.cast()) };
+        result
+    }
+}
+
+#[cfg(not(any(all(target_os = "linux", target_env = "gnu"), target_os = "macos")))]
+mod stack {
+    /// No walk on this platform.
+    pub(super) fn walk(_: &mut dyn FnMut(Option<&[u8]>) -> bool) {}
+}

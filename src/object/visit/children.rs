@@ -1,0 +1,165 @@
+//! How containers are visited and rewritten: the elements of sequences, the values of maps. Keys are anchors, not parts.
+
+use super::mutate::{Mutator, MutatorObj, is_same, resolve, unchanged};
+use super::{Visitor, VisitorObj, answer};
+use crate::function::Result;
+use crate::object::{
+    Array, Dict, List, Map, column, pairs_of, sequence_of, swap_element, swap_value,
+};
+use crate::value::header::ObjectRef;
+use crate::value::types::set_attr;
+use crate::value::{Any, AnyView, RawAny, index};
+use std::ffi::c_void;
+
+/// Sets the hooks of the types that this library knows by heart.
+pub(crate) fn register() {
+    let containers = [index::ARRAY, index::LIST, index::MAP, index::DICT];
+    let set = |type_index: i32, column: &column::Attribute, hook: *mut c_void| {
+        // Refused only when somebody was faster, whose hook then stands.
+        let _ = set_attr(type_index, column.name(), Any::from(hook));
+    };
+    for container in containers {
+        set(container, &column::S_VISIT, visit_parts as *mut c_void);
+        set(container, &column::S_MUTATE, mutate_parts as *mut c_void);
+        set(
+            container,
+            &column::S_MAYBE_INPLACE,
+            mutate_in_place as *mut c_void,
+        );
+    }
+    for leaf in [index::STR, index::BYTES, index::BIG_INT] {
+        set(leaf, &column::S_MUTATE, super::rewrite::leaf as *mut c_void);
+        set(
+            leaf,
+            &column::S_MAYBE_INPLACE,
+            super::rewrite::leaf as *mut c_void,
+        );
+    }
+}
+
+/// The elements of a sequence or the values of a map. Those of a list or a dict, which a callback may change meanwhile,
+/// are kept in `kept`; the others are borrowed, so that a callback sees who holds them.
+fn parts_of<'a>(value: AnyView<'a>, kept: &'a mut Vec<Any>) -> Vec<AnyView<'a>> {
+    let now: Vec<AnyView<'a>> = match sequence_of(value) {
+        Some(items) => items.iter().map(Any::view).collect(),
+        None => pairs_of(value)
+            .into_iter()
+            .flatten()
+            .map(|(_, value)| value.view())
+            .collect(),
+    };
+    if matches!(value.type_index(), index::ARRAY | index::MAP) {
+        return now;
+    }
+    kept.extend(now.into_iter().map(AnyView::to_any));
+    kept.iter().map(Any::view).collect()
+}
+
+unsafe extern "C-unwind" fn visit_parts(visitor: *mut VisitorObj, value: RawAny) -> RawAny {
+    answer(|| {
+        // SAFETY: both are alive for the call.
+        let (visitor, value) = unsafe { (Visitor::from_raw(visitor), AnyView::from_raw(value)) };
+        for part in parts_of(value, &mut Vec::new()) {
+            let stop = visitor.visit(part)?;
+            if !stop.is_none() {
+                return Ok(stop);
+            }
+        }
+        Ok(Any::none())
+    })
+}
+
+unsafe extern "C-unwind" fn mutate_parts(mutator: *mut MutatorObj, value: RawAny) -> RawAny {
+    answer(|| {
+        // SAFETY: both are alive for the call.
+        let (mutator, value) = unsafe { (Mutator::from_raw(mutator), AnyView::from_raw(value)) };
+        let mut kept = Vec::new();
+        let before = parts_of(value, &mut kept);
+        let keys: Vec<Any> = pairs_of(value)
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| key.clone())
+            .collect();
+        let mut after = Vec::with_capacity(before.len());
+        let mut changed = false;
+        for part in before.iter().copied() {
+            let made = mutator.mutate(part, false)?;
+            changed |= !is_same(part, &made);
+            after.push(made);
+        }
+        if !changed {
+            return Ok(unchanged());
+        }
+        let after = after.into_iter().zip(before);
+        let values = after.map(|(made, part)| resolve(made, part)).collect();
+        container(value.type_index(), keys, values)
+    })
+}
+
+/// A new container of a kind.
+fn container(kind: i32, keys: Vec<Any>, values: Vec<Any>) -> Result {
+    Ok(match kind {
+        index::ARRAY => Array::new(values).into(),
+        index::LIST => List::new(values).into(),
+        index::MAP => Map::from_pairs(keys.into_iter().zip(values).collect())?.into(),
+        _ => {
+            let dict = Dict::new();
+            for (key, value) in keys.into_iter().zip(values) {
+                dict.set(key, value)?;
+            }
+            dict.into()
+        }
+    })
+}
+
+unsafe extern "C-unwind" fn mutate_in_place(mutator: *mut MutatorObj, value: RawAny) -> RawAny {
+    answer(|| {
+        // SAFETY: both are alive for the call.
+        let (mutator, value) = unsafe { (Mutator::from_raw(mutator), AnyView::from_raw(value)) };
+        let Some(object) = value.as_object() else {
+            return Ok(unchanged());
+        };
+        if sequence_of(value).is_some() {
+            let mut at = 0;
+            while let Some(part) = swap_element(object, at, Any::none()) {
+                rewrite_part(mutator, part, |made| {
+                    swap_element(object, at, made);
+                    Ok(())
+                })?;
+                at += 1;
+            }
+            return Ok(unchanged());
+        }
+        let keys = pairs_of(value).into_iter().flatten();
+        for key in keys.map(|(key, _)| key.clone()).collect::<Vec<Any>>() {
+            if let Some(part) = swap_value(object, key.view(), Any::none())? {
+                rewrite_part(mutator, part, |made| put(object, &key, made))?;
+            }
+        }
+        Ok(unchanged())
+    })
+}
+
+fn put(map: &ObjectRef, key: &Any, value: Any) -> Result<()> {
+    swap_value(map, key.view(), value).map(drop)
+}
+
+/// Rewrites a part that was taken out of its container, so that being held by it alone still shows, and puts back what
+/// it became; what it was, if that failed.
+fn rewrite_part(mutator: Mutator, part: Any, put: impl FnOnce(Any) -> Result<()>) -> Result<()> {
+    match mutator.mutate(part.view(), true) {
+        Ok(made) => put(resolve_owned(made, part)),
+        Err(error) => {
+            put(part)?;
+            Err(error)
+        }
+    }
+}
+
+fn resolve_owned(made: Any, part: Any) -> Any {
+    if made.type_index() == index::UNCHANGED {
+        part
+    } else {
+        made
+    }
+}

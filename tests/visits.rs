@@ -1,0 +1,209 @@
+//! Structural visits and rewrites by their names, from outside.
+#![cfg(feature = "frontend")]
+
+use std::sync::{Arc, Mutex};
+use tvmspec::function::{Error, Function, Result, registry};
+use tvmspec::object::{self, Array, Dict, List, Map, repr};
+use tvmspec::value::{Any, ObjectRef, index};
+
+fn call(name: &str, args: &[Any]) -> Result {
+    object::init();
+    let function = registry::lookup(name).unwrap_or_else(|| panic!("{name} is not registered"));
+    let views: Vec<_> = args.iter().map(Any::view).collect();
+    function.call(&views)
+}
+
+fn array(items: Vec<Any>) -> Any {
+    Array::new(items).into()
+}
+
+/// One callback for values of a type.
+fn on(type_index: i32, function: Function) -> Any {
+    array(vec![array(vec![type_index.into(), function.into()])])
+}
+
+fn walk(root: &Any, callback: Function) -> Result {
+    let args = [
+        root.clone(),
+        on(index::INT, callback),
+        array(vec![]),
+        0i64.into(),
+    ];
+    call("ffi.StructuralWalk", &args)
+}
+
+fn boxed(value: Any) -> Any {
+    call("ffi.VisitInterrupt", &[value]).unwrap()
+}
+
+fn text(value: &Any) -> String {
+    repr::repr(value.view()).unwrap()
+}
+
+fn deep(levels: usize) -> Any {
+    (0..levels).fold(Any::from(1i64), |inner, _| List::new(vec![inner]).into())
+}
+
+#[test]
+fn what_nests_too_deep_is_an_error_and_no_overflow() {
+    let nothing = || Function::from_typed(|_: Any| {});
+    assert!(walk(&deep(100), nothing()).unwrap().is_none());
+    let error = walk(&deep(5000), nothing()).unwrap_err();
+    assert_eq!(error.kind(), "ValueError");
+    let map = |root: Any| {
+        let one_more = Function::from_typed(|value: i64| value + 1);
+        let links = on(index::INT, one_more);
+        call(
+            "ffi.StructuralMap",
+            &[root, links, array(vec![]), 1i64.into()],
+        )
+    };
+    assert!(map(deep(100)).is_ok());
+    assert_eq!(map(deep(5000)).unwrap_err().kind(), "ValueError");
+}
+
+#[test]
+fn an_error_says_where_it_happened() {
+    let fails = || Function::from_typed(|_: i64| Err::<(), Error>(Error::new("ValueError", "no")));
+    let inner = boxed(Any::from(5i64));
+    let root = boxed(inner.clone());
+    let error = walk(&root, fails()).unwrap_err();
+    assert_eq!(error.message(), "no");
+    let context = error.context().expect("the walk left a context");
+    let paths = |root: &Any, prefix: bool| {
+        let args = [root.clone(), context.clone().into(), prefix.into()];
+        text(&call("ffi.VisitErrorContext.FindAccessPaths", &args).unwrap())
+    };
+    assert_eq!(paths(&root, false), "(<root>.value,)");
+    // Another root that holds the same object, beside one that does not.
+    let other = boxed(array(vec![Any::none(), root.clone(), boxed(inner)]));
+    assert_eq!(paths(&other, false), "(<root>.value[1].value,)");
+    let nowhere = boxed(array(vec![boxed(Any::from(6i64))]));
+    assert_eq!(paths(&nowhere, true), "()");
+}
+
+#[test]
+fn a_path_that_is_only_begun_is_found_when_asked_for() {
+    // An array lies between the two objects; it is recorded, and no object that the search looks for by itself.
+    let root = boxed(array(vec![boxed(Any::from(5i64))]));
+    let outer = boxed(root);
+    let fails = Function::from_typed(|_: i64| Err::<(), Error>(Error::new("ValueError", "no")));
+    let context = walk(&outer, fails).unwrap_err().context().unwrap();
+    let paths = |prefix: bool| {
+        let args = [outer.clone(), context.clone().into(), prefix.into()];
+        text(&call("ffi.VisitErrorContext.FindAccessPaths", &args).unwrap())
+    };
+    assert_eq!(paths(false), "()");
+    assert_eq!(paths(true), "(<root>.value.value[0],)");
+}
+
+#[test]
+fn a_callback_may_visit_parts_itself_and_copy_the_visitor() {
+    let met = Arc::new(Mutex::new(Vec::new()));
+    let seen = met.clone();
+    let second_only = Function::from_typed(move |items: Array, visitor: ObjectRef| {
+        let visitor = call("ffi.DeepCopy", &[visitor.into()])?;
+        call("ffi.StructuralVisitorVisit", &[visitor, items.at(1)?])
+    });
+    let number = Function::from_typed(move |value: i64, _: ObjectRef| {
+        seen.lock().unwrap().push(value);
+    });
+    let entries = array(vec![
+        array(vec![index::ARRAY.into(), second_only.into()]),
+        array(vec![index::INT.into(), number.into()]),
+    ]);
+    let tree = array(vec![1i64.into(), array(vec![2i64.into(), 3i64.into()])]);
+    call("ffi.StructuralVisit", &[tree, entries]).unwrap();
+    assert_eq!(*met.lock().unwrap(), [3]);
+}
+
+#[test]
+fn a_rewrite_may_be_told_what_stands_for_an_object() {
+    let list: Any = List::new(vec![1i64.into()]).into();
+    let rewritten = Function::from_typed(|number: i64, mutator: ObjectRef| {
+        let mutator = Any::from(mutator);
+        let nothing = boxed(Any::none());
+        let get = |of: &Any| {
+            call(
+                "ffi.StructuralMutatorVarRemapGet",
+                &[mutator.clone(), of.clone()],
+            )
+        };
+        assert!(get(&nothing)?.is_none());
+        let set = [mutator.clone(), nothing.clone(), Any::from(number)];
+        call("ffi.StructuralMutatorVarRemapSet", &set)?;
+        let refused = get(&Any::from(1i64)).unwrap_err();
+        assert_eq!(refused.kind(), "TypeError");
+        let stands = i64::try_from(&get(&nothing)?)?;
+        Ok::<i64, Error>(stands + 1)
+    });
+    let entry = array(vec![index::INT.into(), rewritten.into(), false.into()]);
+    let result = call("ffi.StructuralMutate", &[list.clone(), array(vec![entry])]).unwrap();
+    assert_eq!((text(&result), text(&list)), ("[2]".into(), "[1]".into()));
+}
+
+#[test]
+fn a_callback_may_change_the_list_that_is_walked() {
+    let list = List::new(vec![
+        1i64.into(),
+        Any::from("a text on the heap"),
+        2i64.into(),
+    ]);
+    let inside = Any::from(list.clone());
+    let clears =
+        Function::from_typed(move |_: Any| call("ffi.ListClear", std::slice::from_ref(&inside)));
+    let args = [
+        list.clone().into(),
+        on(index::ANY, clears),
+        array(vec![]),
+        0i64.into(),
+    ];
+    assert!(call("ffi.StructuralWalk", &args).unwrap().is_none());
+    assert!(list.is_empty());
+
+    let dict = Dict::new();
+    for at in 0..20i64 {
+        dict.set(at, boxed(Any::from(at))).unwrap();
+    }
+    let inside = Any::from(dict.clone());
+    let clears = Function::from_typed(move |value: Any| {
+        call("ffi.DictClear", std::slice::from_ref(&inside))?;
+        Ok::<Any, Error>(value)
+    });
+    let args = [
+        dict.clone().into(),
+        on(index::ANY, clears),
+        array(vec![]),
+        1i64.into(),
+    ];
+    call("ffi.StructuralMap", &args).unwrap();
+    assert!(dict.is_empty());
+}
+
+#[test]
+fn a_failed_rewrite_in_place_loses_nothing() {
+    let mut map = Map::new();
+    for (name, value) in [("a", 1i64), ("b", 2)] {
+        map.set(name, value).unwrap();
+    }
+    let fails = Function::from_typed(|value: i64| match value {
+        2 => Err(Error::new("ValueError", "two")),
+        other => Ok(other + 10),
+    });
+    let entry = array(vec![index::INT.into(), fails.into()]);
+    // The map is held by the list alone, and the list is passed on by a reference that is taken.
+    let list = List::new(vec![Any::from(map)]);
+    let held = list.at(0).unwrap();
+    let args = [
+        list.clone().into(),
+        array(vec![entry]),
+        array(vec![]),
+        1i64.into(),
+    ];
+    assert_eq!(
+        call("ffi.StructuralMap", &args).unwrap_err().message(),
+        "two"
+    );
+    assert_eq!(text(&held), "{\"a\": 1, \"b\": 2}");
+    assert_eq!(text(&list.into()), "[{\"a\": 1, \"b\": 2}]");
+}
