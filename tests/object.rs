@@ -424,11 +424,11 @@ fn types_that_describe_themselves_are_saved_field_by_field() {
         text("parent"),
         Any::none(),
         text("step"),
-        Any::from(step),
+        step,
         text("depth"),
         int(1),
     ]);
-    let graph = LegacyGraph::of(Any::from(path.clone()).view(), Release::of(21)).unwrap();
+    let graph = LegacyGraph::of(path.view(), Release::of(21)).unwrap();
     let attrs = |node: &Node| -> Vec<String> {
         let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
         let pairs = node.attrs.iter();
@@ -440,7 +440,7 @@ fn types_that_describe_themselves_are_saved_field_by_field() {
     assert_eq!(attrs(&graph.nodes[2]), ["key=3", "kind=2"]);
     assert_eq!(graph.nodes[3].repr, b"a key");
     let back = graph.value().unwrap();
-    assert!(tvmspec::object::recursive::equal(Any::from(path).view(), back.view()).unwrap());
+    assert!(tvmspec::object::recursive::equal(path.view(), back.view()).unwrap());
 
     // Only the type knows that this is a reference: no rule of the text sees the cycle, and the value has none.
     for (parent, kind) in [("1", "ValueError"), ("9", "ValueError"), ("3", "TypeError")] {

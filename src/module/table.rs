@@ -320,7 +320,7 @@ fn headers(base: usize, hash: usize) -> (usize, usize) {
         header_size: u16,
         header_count: u16,
     }
-    if hash - base >= PAGE || base % PAGE != 0 {
+    if hash - base >= PAGE || !base.is_multiple_of(PAGE) {
         return (0, 0);
     }
     // SAFETY: the page is mapped and readable, for the hash table lies in it.
