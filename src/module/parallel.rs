@@ -9,7 +9,7 @@ use super::{MOD_20, MOD_21};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 
@@ -110,7 +110,8 @@ pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
     let before = counters[task].0.fetch_add(1, Ordering::Release);
     for (other, counter) in counters.iter().enumerate() {
         let mut spins = 0_u32;
-        while other != task && counter.0.load(Ordering::Relaxed) <= before {
+        // Acquiring loads, not a fence behind the loop: race detectors follow no fences.
+        while other != task && counter.0.load(Ordering::Acquire) <= before {
             spins = spins.wrapping_add(1);
             if spins.is_multiple_of(1024) {
                 thread::yield_now();
@@ -119,7 +120,6 @@ pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
             }
         }
     }
-    fence(Ordering::Acquire);
 }
 
 static CONFIGURED: AtomicUsize = AtomicUsize::new(0);
