@@ -112,6 +112,7 @@ fn structs_lie_as_the_newest_release_lays_them() {
 
 /// `golden/value/probe.c` as a C compiler sees our header, and the wheel's where one is installed.
 #[test]
+#[cfg_attr(miri, ignore = "compiles and runs C")]
 fn the_probe_prints_the_table() {
     use std::path::{Path, PathBuf};
     use std::process::Command;

@@ -624,9 +624,9 @@ fn exist_of_missing() -> Outcome {
     })
 }
 
-fn bytes_on(device: Device, memory: &[u8; 8]) -> TensorRef<'_> {
+fn bytes_on(device: Device, memory: *mut [u8; 8]) -> TensorRef<'static> {
     TensorRef {
-        data: Space::host(memory),
+        data: Space(memory.cast()),
         device,
         dtype: Dtype::UINT8,
         shape: &[8],
@@ -637,7 +637,7 @@ fn bytes_on(device: Device, memory: &[u8; 8]) -> TensorRef<'_> {
 
 fn copy_dispatch() -> Outcome {
     let registry = Registry::with(&["device_api.cpu", "device_api.cuda"]);
-    let (from, to) = ([1u8; 8], [0u8; 8]);
+    let (mut from, mut to) = ([1u8; 8], [0u8; 8]);
     let (cuda, cpu) = (Device::cuda(0), Device::CPU);
     for (source, target, asked) in [
         (cuda, cpu, "device_api.cuda"),
@@ -648,8 +648,8 @@ fn copy_dispatch() -> Outcome {
         // SAFETY: both arrays hold 8 bytes, and recorders copy host memory.
         unsafe {
             registry.manager.copy_tensor(
-                &bytes_on(source, &from),
-                &bytes_on(target, &to),
+                &bytes_on(source, &raw mut from),
+                &bytes_on(target, &raw mut to),
                 Stream::DEFAULT,
             )?
         };
@@ -672,13 +672,13 @@ fn copy_dispatch() -> Outcome {
 
 fn copy_between_types() -> Outcome {
     let registry = Registry::with(&["device_api.cpu", "device_api.cuda", "device_api.opencl"]);
-    let (from, to) = ([1u8; 8], [0u8; 8]);
-    let copy = |source, target| {
+    let (mut from, mut to) = ([1u8; 8], [0u8; 8]);
+    let mut copy = |source, target| {
         // SAFETY: both arrays hold 8 bytes, and recorders copy host memory.
         unsafe {
             registry.manager.copy_tensor(
-                &bytes_on(source, &from),
-                &bytes_on(target, &to),
+                &bytes_on(source, &raw mut from),
+                &bytes_on(target, &raw mut to),
                 Stream::DEFAULT,
             )
         }
