@@ -91,7 +91,8 @@ unsafe extern "C" {
 /// What is thrown, as every language begins it.
 #[repr(C, align(16))]
 struct Unwind {
-    class: [u8; 8],
+    /// Vendor and language, and in the last byte which form of theirs: a number, so the text runs backwards in memory.
+    class: u64,
     cleanup: usize,
     private: [usize; 2],
 }
@@ -101,7 +102,7 @@ struct Unwind {
 unsafe extern "C" fn personality(
     _version: c_int,
     actions: c_int,
-    _class: u64,
+    class: u64,
     thrown: *mut Unwind,
     context: *mut c_void,
 ) -> c_int {
@@ -111,9 +112,8 @@ unsafe extern "C" fn personality(
     const HANDLER_FOUND: c_int = 6;
     const INSTALL_CONTEXT: c_int = 7;
     const CONTINUE: c_int = 8;
-    // SAFETY: the unwinder hands over a live exception.
-    let foreign = unsafe { (*thrown).class.starts_with(b"GNUCC++") };
-    if actions & FORCED != 0 || !foreign {
+    const GNU_CXX: u64 = u64::from_be_bytes(*b"GNUCC++\0");
+    if actions & FORCED != 0 || class & !0xff != GNU_CXX {
         return CONTINUE;
     }
     if actions & SEARCH != 0 {
@@ -138,7 +138,7 @@ unsafe extern "C" fn personality(
 unsafe fn error_of(thrown: *mut Unwind) -> Error {
     // SAFETY: an exception of C++, in the layout above.
     unsafe {
-        let again = (*thrown).class[7] == 1;
+        let again = (*thrown).class & 0xff == 1;
         let front = thrown.cast::<u8>().sub(80);
         let object: *mut u8 = match again {
             true => front.cast::<*mut u8>().read(),
