@@ -117,6 +117,7 @@ extern "C" fn calls_for_a_backtrace(out: &mut String) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "walks the stack of machine code")]
 fn a_backtrace_begins_where_the_caller_says() {
     let mut text = String::new();
     calls_for_a_backtrace(std::hint::black_box(&mut text));
