@@ -1,6 +1,6 @@
 //! The cases of the chapters with unsafe code, chapter by chapter, in this process: for whoever watches its memory.
 //!
-//! `rule_off` runs all cases as well, but in one test behind the hash of the suite; `.ci/sanitize` runs these.
+//! `rule_off` runs all cases as well, but in one test behind the hash of the suite.
 
 use super::adapter::builtin::Builtin;
 use super::adapter::{Adapter, InProcess};
