@@ -162,7 +162,8 @@ impl Testee for Ffi {
     }
 }
 
-/// The TVM releases that are built on this version of tvm-ffi.
+/// The TVM releases that are built on this version of tvm-ffi, as the library tells it: packages 0.1.13 to 0.1.15 say one more
+/// than their name.
 fn releases([major, minor, patch]: [u32; 3]) -> Vec<Release> {
     let minors: &[u8] = match (major, minor, patch) {
         (0, 1, 0..8) => &[22],
