@@ -13,16 +13,15 @@
 //! * [`import_tree`]: which module imports which, and the order in which they are stored
 //! * [`blob`]: the library binary and the files around it
 //!
-//! **Runtime** chapters behave. `unsafe` only where a C boundary, a loader or a driver is touched:
-//!
-//! * [`module`]: the contract of modules, loading compiled libraries of every release
-//! * `device`: memory, copies, streams, workspace, kernels: one contract for every kind of device
-//!
-//! **Runtime** chapters behave; they are there with the feature `runtime`:
+//! **Runtime** chapters behave; they are there with the feature `runtime`, the last two with features of their own. `unsafe` only
+//! where a C boundary, a loader or a driver is touched:
 //!
 //! * `value`: the tagged value, the object header, strings, types, conversions
-//! * `function`: the calling convention, errors, typed functions, the registry
-//! * `object`: containers, reflection, comparison, the JSON graph
+//! * `function`: the calling convention of both eras, errors, typed functions, the registry
+//! * `object`: containers, reflection, comparison, visits, the JSON graph of both eras
+//! * [`module`]: the contract of modules, loading compiled libraries of every release
+//! * `device`: memory, copies, streams, workspace, kernels: one contract for every kind of device
+//! * [`graph`]: the graph executor and its debug executor
 //! * [`vm`]: the Relax VM: executables as text, and the machine that runs them
 //!
 //! Around them: [`rule`] (what a rule, a violation and a finding are) and [`release`] (which TVM release).

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     library: PathBuf,
     /// The function; its imports are searched as well
     function: String,
-    /// Arguments: 42, 1.5, true, none, str:TEXT, @FILE.npy (a tensor in), out:float32[300] (a tensor out, zeros before)
+    /// Arguments: 42, 1.5, true, none, str:TEXT, dev:cpu:0, @FILE.npy (a tensor in), out:float32[300] (a tensor out, zeros before)
     #[arg(allow_negative_numbers = true)]
     args: Vec<String>,
     /// Where tensors are put
@@ -179,10 +179,30 @@ impl Passed {
         if let Ok(number) = text.parse::<i64>() {
             return plain(number.into());
         }
+        if text
+            .trim_start_matches(['-', '+'])
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+            && text.len() > 1
+        {
+            return Err(Error::Message(format!(
+                "`{text}` is beyond 64 bits: an integer is from {} to {}",
+                i64::MIN,
+                i64::MAX
+            )));
+        }
+        if let Some(device) = text.strip_prefix("dev:") {
+            let device = tvmspec::value::device_from_text(device);
+            return plain(
+                device
+                    .map_err(|error| Error::Message(error.to_string()))?
+                    .into(),
+            );
+        }
         match text.parse::<f64>() {
             Ok(number) => plain(number.into()),
             Err(_) => Err(Error::Message(format!(
-                "`{text}` is no argument: write 42, 1.5, true, none, str:{text}, @{text}.npy or out:float32[300]"
+                "`{text}` is no argument: write 42, 1.5, true, none, str:{text}, dev:cpu:0, @{text}.npy or out:float32[300]"
             ))),
         }
     }
