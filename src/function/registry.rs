@@ -5,7 +5,7 @@
 //! zero, so a reader never counts up an object that is gone.
 //!
 //! What the chapters of this crate bring is entered when a name is first not found, or the names are first listed; any
-//! other function takes the place of such a *default* without asking for it ([`provide`]).
+//! other function takes the place of such a *default* without asking for it (`provide`).
 
 use super::{Error, FUN_10, FUN_11, FUN_12, Function, Result, Signature, TypedFn, signature_json};
 use crate::rule::Kind;

@@ -21,7 +21,7 @@
 //! Loaders of that time read a C++ stream, and a payload ends where its loader stops: no loader of ours can stand in for
 //! one that the runtime lacks. A library that needs such a loader is *unsupported*, not refused.
 //!
-//! The interface does not tell its release. What the runtime has and lacks narrows it down, see [`Stands`]; where that
+//! The interface does not tell its release. What the runtime has and lacks narrows it down, see `Stands`; where that
 //! contradicts itself the runtime stands for all of 0.8 to 0.20.
 
 mod api;
