@@ -8,6 +8,7 @@
 ))]
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+use std::path::Path;
 use std::process::Command;
 use std::ptr::null_mut;
 use tvmspec::function::{Error, Function};
@@ -21,6 +22,14 @@ folder = lambda name: pathlib.Path(importlib.util.find_spec(name).origin).parent
 for name in ['libtvm_ffi.so', 'libtvm_ffi_testing.so']: print(folder('tvm_ffi') / name)
 for name in ['libtvm_runtime.so', 'libtvm_compiler.so']: print(folder('tvm') / name)
 ";
+
+fn open(path: &Path) -> Library {
+    // We export the same names, and theirs are to find their own first.
+    const DEEPBIND: i32 = 8;
+    // SAFETY: what these libraries do when they are loaded is to register what they bring.
+    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL | DEEPBIND) };
+    library.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
 
 /// The runtime in this process, apart from ours.
 struct Runtime {
@@ -37,13 +46,7 @@ impl Runtime {
             return None;
         };
         let told = String::from_utf8(told.stdout).unwrap();
-        // We export the same names, and theirs are to find their own first.
-        const DEEPBIND: i32 = 8;
-        let mut libraries = told.lines().map(|path| {
-            // SAFETY: what these libraries do when they are loaded is to register what they bring.
-            let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL | DEEPBIND) };
-            library.unwrap_or_else(|error| panic!("{path}: {error}"))
-        });
+        let mut libraries = told.lines().map(|path| open(path.as_ref()));
         let library = libraries.next()?;
         libraries.for_each(std::mem::forget);
         let testing = told.lines().nth(1)?.to_owned();
@@ -152,6 +155,52 @@ fn every_virtual_function_answers() {
     let root = Module::new(Nothing);
     root.import(source).unwrap();
     says(root.function("f", true), "InternalError", "cannot execute");
+}
+
+/// What `tests/throws.cc` throws, and what is said of it.
+const THROWN: [(&str, &str, &str); 11] = [
+    ("error", "ValueError", "error says so"),
+    ("own_error", "KeyError", "own says so"),
+    ("runtime_error", "InternalError", "runtime says so"),
+    ("derived", "InternalError", "derived says so"),
+    ("behind", "InternalError", "derived says so"),
+    ("virtual", "InternalError", "virtual says so"),
+    ("string", "InternalError", "`NSt7__cxx1112basic_stringI"),
+    ("pair", "InternalError", "`St4pairIiiE`"),
+    ("int", "InternalError", "`i`"),
+    ("text", "InternalError", "`PKc`"),
+    ("pointer", "InternalError", "`PSt9exception`"),
+];
+
+#[test]
+fn whatever_is_thrown_is_told_by_its_type() {
+    let Some(runtime) = Runtime::open() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("throws.so");
+    let beside = Path::new(&runtime.testing).parent().unwrap();
+    let built = Command::new("g++")
+        .args(["-std=c++17", "-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/throws.cc"))
+        .arg("-I")
+        .arg(beside.with_file_name("include"))
+        .arg(beside.join("libtvm_ffi.so"))
+        .status();
+    match built {
+        Ok(status) => assert!(status.success(), "the module does not compile"),
+        Err(why) => {
+            println!("skipped, because there is no g++: {why}");
+            return;
+        }
+    }
+    std::mem::forget(open(&library));
+    let throws = runtime.module("tvmspec.test.throws", &[]);
+    for (name, kind, words) in THROWN {
+        says(throws.function(name, false), kind, words);
+    }
+    assert!(throws.function("nothing", false).unwrap().is_none());
 }
 
 /// A module of ours without functions.

@@ -145,10 +145,7 @@ unsafe fn error_of(thrown: *mut Unwind) -> Error {
             false => thrown.cast::<u8>().add(size_of::<Unwind>()),
         };
         let front = object.sub(80 + size_of::<Unwind>());
-        // Type information: a table, then the name.
-        let name = front.cast::<*const *const c_char>().read().add(1).read();
-        let name = CStr::from_ptr(name).to_string_lossy().into_owned();
-        let error = described(name.trim_start_matches('*'), object);
+        let error = described(front.cast::<Type>().read(), object);
         finish(thrown);
         error
     }
@@ -156,28 +153,92 @@ unsafe fn error_of(thrown: *mut Unwind) -> Error {
 
 /// # Safety
 ///
-/// `object` is a live object of the C++ type `name`.
-unsafe fn described(name: &str, object: *mut u8) -> Error {
-    const TVM_ERROR: &str = "N3tvm3ffi5ErrorE";
-    if name == TVM_ERROR {
-        // SAFETY: behind the table such an exception owns an error object.
-        let error = unsafe { ObjectRef::retain(object.cast::<*mut Header>().add(1).read()) };
-        if let Ok(error) = Error::from_object(error) {
-            return error;
+/// `object` is a live object of the C++ type `own`.
+unsafe fn described(own: Type, object: *mut u8) -> Error {
+    // SAFETY: says the caller; an object is of the types that were found in it.
+    unsafe {
+        if let Some(object) = part(own, object, b"N3tvm3ffi5ErrorE") {
+            // Behind the table such an exception owns an error object.
+            let error = object.cast::<*mut Header>().add(1).read();
+            if let Some(Ok(error)) =
+                (!error.is_null()).then(|| Error::from_object(ObjectRef::retain(error)))
+            {
+                return error;
+            }
+        }
+        if let Some(object) = part(own, object, b"St9exception") {
+            // Two destructors stand in front of `what` in the table.
+            type What = unsafe extern "C" fn(*mut u8) -> *const c_char;
+            let what = object.cast::<*const What>().read().add(2).read()(object);
+            if !what.is_null() {
+                let text = CStr::from_ptr(what).to_string_lossy();
+                return Error::new("InternalError", text.into_owned());
+            }
+        }
+        let name = String::from_utf8_lossy(name_of(own)).into_owned();
+        Error::new(
+            "InternalError",
+            format!("an exception of the C++ type `{name}`"),
+        )
+    }
+}
+
+/// Type information of C++: a table, the name, and for a class with bases what they are.
+///
+/// | bytes  | one public base at the front | any other bases                          |
+/// |--------|------------------------------|------------------------------------------|
+/// | 16..24 | its type                     | flags, and how many bases, 4 bytes each  |
+/// | 24..40 |                              | the first base: its type, where it is    |
+type Type = *const Word;
+
+/// The name of a type as it is mangled. A star in front says that the name is not unique in the process.
+///
+/// # Safety
+///
+/// `of` is type information, which stays while the library that brought it does.
+unsafe fn name_of<'a>(of: Type) -> &'a [u8] {
+    // SAFETY: says the caller.
+    let name = unsafe { CStr::from_ptr(of.add(1).cast::<*const c_char>().read()) };
+    let name = name.to_bytes();
+    name.strip_prefix(b"*").unwrap_or(name)
+}
+
+/// Where in `object`, which is an `own`, the part of the type `wanted` lies, if it has one.
+///
+/// # Safety
+///
+/// `object` is a live object of the C++ type `own`.
+unsafe fn part(own: Type, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> {
+    // SAFETY: type information in the layout above. In front of the functions of every table stand the type of what has
+    // the table, and before that other offsets, such as those of virtual bases.
+    unsafe {
+        if name_of(own) == wanted {
+            return Some(object);
+        }
+        let form = own.cast::<*const Type>().read().sub(1).read();
+        match name_of(form) {
+            b"N10__cxxabiv120__si_class_type_infoE" => {
+                part(own.add(2).cast::<Type>().read(), object, wanted)
+            }
+            b"N10__cxxabiv121__vmi_class_type_infoE" => {
+                const VIRTUAL: isize = 1;
+                let count = own.cast::<u32>().add(5).read() as usize;
+                (0..count).find_map(|base| {
+                    let base = own.add(3 + 2 * base);
+                    let place = base.cast::<isize>().add(1).read();
+                    let offset = match place & VIRTUAL {
+                        0 => place >> 8,
+                        _ => {
+                            let table = object.cast::<*const u8>().read();
+                            table.offset(place >> 8).cast::<isize>().read()
+                        }
+                    };
+                    part(base.cast::<Type>().read(), object.offset(offset), wanted)
+                })
+            }
+            _ => None,
         }
     }
-    let text = if name.starts_with("St") || name.starts_with("NSt") {
-        // SAFETY: exceptions of the standard library begin with the table of `std::exception`, in which `what` is third.
-        unsafe {
-            type What = unsafe extern "C" fn(*mut u8) -> *const c_char;
-            let table = object.cast::<*const What>().read();
-            let what = table.add(2).read();
-            CStr::from_ptr(what(object)).to_string_lossy().into_owned()
-        }
-    } else {
-        format!("an exception of the C++ type `{name}`")
-    };
-    Error::new("InternalError", text)
 }
 
 /// Ends an exception as a handler in C++ does, so that the count of those in flight stays right. The C++ runtime is there:

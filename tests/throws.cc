@@ -1,0 +1,56 @@
+// A module whose `GetFunction` throws what its argument names, as modules of any provenance may.
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/reflection/registry.h>
+
+namespace ffi = tvm::ffi;
+
+struct Derived : std::runtime_error {
+  using std::runtime_error::runtime_error;
+  const char* what() const noexcept override { return "derived says so"; }
+};
+
+struct Ballast {
+  virtual ~Ballast() = default;
+  long weight[3] = {1, 2, 3};
+};
+
+struct Behind : Ballast, Derived {
+  Behind() : Derived("") {}
+};
+
+struct Virtual : Ballast, virtual std::exception {
+  const char* what() const noexcept override { return "virtual says so"; }
+};
+
+struct OwnError : ffi::Error {
+  OwnError() : ffi::Error("KeyError", "own says so", "") {}
+};
+
+struct Throws : ffi::ModuleObj {
+  const char* kind() const final { return "throws"; }
+  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) final {
+    std::string what = name;
+    if (what == "error") throw ffi::Error("ValueError", "error says so", "");
+    if (what == "own_error") throw OwnError();
+    if (what == "runtime_error") throw std::runtime_error("runtime says so");
+    if (what == "derived") throw Derived("");
+    if (what == "behind") throw Behind();
+    if (what == "virtual") throw Virtual();
+    if (what == "string") throw std::string("x");
+    if (what == "pair") throw std::make_pair(1, 2);
+    if (what == "int") throw 1;
+    if (what == "text") throw "x";
+    if (what == "pointer") throw static_cast<std::exception*>(nullptr);
+    return std::nullopt;
+  }
+};
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  tvm::ffi::reflection::GlobalDef().def(
+      "tvmspec.test.throws", [] { return ffi::Module(ffi::make_object<Throws>()); });
+}
