@@ -1,6 +1,7 @@
 //! Structural visits and rewrites by their names, from outside.
 #![cfg(feature = "frontend")]
 
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 use tvmspec::function::{Error, Function, Result, registry};
 use tvmspec::object::{self, Array, Dict, List, Map, repr};
@@ -60,6 +61,78 @@ fn what_nests_too_deep_is_an_error_and_no_overflow() {
     };
     assert!(map(deep(100)).is_ok());
     assert_eq!(map(deep(5000)).unwrap_err().kind(), "ValueError");
+}
+
+/// Runs `body` on a thread of so many kibibytes of stack.
+fn on_stack(kibibytes: usize, body: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(kibibytes << 10);
+        let running = thread.spawn_scoped(scope, body).unwrap();
+        running.join().unwrap_or_else(|panic| resume_unwind(panic));
+    });
+}
+
+#[test]
+fn what_fits_the_levels_but_not_the_stack_is_an_error_and_no_overflow() {
+    // Whether it fits depends on how this is built, but there is always an answer.
+    let answered = |result: Result| match result {
+        Ok(_) => false,
+        Err(error) => {
+            assert_eq!(error.kind(), "ValueError");
+            assert!(error.message().contains("too deep"), "{error}");
+            true
+        }
+    };
+    let (left, right) = (deep(1900), deep(1900));
+    let two = || [left.clone(), right.clone()];
+    let no = || array(vec![]);
+    let map = || {
+        let one_more = Function::from_typed(|value: i64| value + 1);
+        [left.clone(), on(index::INT, one_more), no(), 1i64.into()]
+    };
+    for kibibytes in [256, 512, 1024] {
+        on_stack(kibibytes, || {
+            let one = &two()[..1];
+            let mut refused = 0;
+            for result in [
+                call("ffi.RecursiveHash", one),
+                call("ffi.ReprPrint", one),
+                call("ffi.DeepCopy", one),
+                call("ffi.RecursiveEq", &two()),
+                call("ffi.RecursiveLt", &two()),
+                call("ffi.ToJSONGraphString", &[left.clone(), Any::none()]),
+                call("ffi.json.Stringify", &[left.clone(), Any::none()]),
+                call(
+                    "ffi.StructuralHash",
+                    &[left.clone(), false.into(), false.into()],
+                ),
+                call(
+                    "ffi.GetFirstStructuralMismatch",
+                    &[left.clone(), right.clone(), false.into(), false.into()],
+                ),
+                call("ffi.StructuralMap", &map()),
+                walk(&left, Function::from_typed(|_: Any| {})),
+            ] {
+                refused += usize::from(answered(result));
+            }
+            assert!(kibibytes > 256 || refused > 0);
+            // What is shallow fits every stack.
+            assert!(call("ffi.ReprPrint", &[deep(20)]).is_ok());
+        });
+    }
+}
+
+#[test]
+fn a_walk_in_the_callback_of_a_walk_does_not_overflow() {
+    fn again(levels: i64) -> Result {
+        let callback = Function::from_typed(move |_: i64| again(levels + 1));
+        walk(&deep(10), callback)
+    }
+    on_stack(512, || {
+        let error = again(0).unwrap_err();
+        assert_eq!(error.kind(), "ValueError");
+        assert!(error.message().contains("stack of this thread"), "{error}");
+    });
 }
 
 #[test]

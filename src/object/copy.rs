@@ -2,8 +2,7 @@
 
 use super::builtin::enum_index;
 use super::record::{get_field, set_field};
-use super::repr::MAX_DEPTH;
-use super::{Array, Dict, List, Map, column, pairs_of, sequence_of};
+use super::{Array, Dict, List, Map, column, depth, pairs_of, sequence_of};
 use crate::function::{Error, Function, Result};
 use crate::value::header::ObjectRef;
 use crate::value::types::{self, TypeInfo};
@@ -51,12 +50,7 @@ impl Copier {
         if shared {
             return Ok(value.to_any());
         }
-        if depth > MAX_DEPTH {
-            return Err(Error::new(
-                "ValueError",
-                format!("the value nests deeper than {MAX_DEPTH}"),
-            ));
-        }
+        depth::check(depth)?;
         self.compound(object, depth)
     }
 

@@ -4,7 +4,7 @@
 use super::builtin::{enum_index, enum_name, enum_number};
 use super::record::{can_create, create, get_field, set_default, set_field};
 use super::{Array, Dict, List, Map, OBJ_18, OBJ_19, OBJ_20, Shape, column, json};
-use super::{extents_of, lookup_in, pairs_of, sequence_of};
+use super::{depth, extents_of, lookup_in, pairs_of, sequence_of};
 use crate::function::{Error, Function, Result};
 use crate::rule::Kind;
 use crate::value::header::ObjectRef;
@@ -75,6 +75,7 @@ impl Encoder {
             if self.open.len() >= MAX_DEPTH {
                 return Err(refuse("the object nests too deeply"));
             }
+            depth::check_stack()?;
             self.open.push(at);
         }
         let node = self.encode(value)?;
@@ -259,6 +260,7 @@ impl Decoder {
             };
             return Err(OBJ_19.refused(Kind::Cycle, message).into());
         }
+        depth::check_stack()?;
         self.open[slot] = true;
         self.depth += 1;
         let beside = std::mem::take(&mut self.below);

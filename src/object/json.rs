@@ -2,7 +2,7 @@
 //! `Infinity`, `-Infinity`, and numbers such as `01`, `1.`, `.5` and `+1`.
 
 use super::text::general;
-use super::{Array, Map, OBJ_16, OBJ_17, pairs_of, sequence_of};
+use super::{Array, Map, OBJ_16, OBJ_17, depth, pairs_of, sequence_of};
 use crate::function::{Error, Result};
 use crate::rule::Kind;
 use crate::value::{Any, AnyView, Str, index, str_bytes, types};
@@ -423,6 +423,7 @@ impl Writer {
                 "the value nests too deeply for JSON",
             ));
         }
+        depth::check_stack()?;
         self.open.push(at);
         self.level += self.indent;
         if let Some(items) = sequence_of(value) {

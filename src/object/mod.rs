@@ -5,6 +5,7 @@ mod builtin;
 pub mod column;
 pub mod construct;
 pub mod copy;
+mod depth;
 pub mod env;
 #[cfg(feature = "suite")]
 pub mod form;

@@ -2,8 +2,7 @@
 
 use super::hash::{combine, hash_bytes};
 use super::record::get_field;
-use super::repr::MAX_DEPTH;
-use super::{big_int, column, extents_of, lookup_in, pair_count, pairs_of, sequence_of};
+use super::{big_int, column, depth, extents_of, lookup_in, pair_count, pairs_of, sequence_of};
 use crate::function::{Error, Function, Result};
 use crate::value::header::ObjectRef;
 use crate::value::types::{self, TypeInfo, flag};
@@ -33,13 +32,6 @@ pub fn compare(left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
         only_equal: false,
     };
     comparer.compare(left, right, 0)
-}
-
-fn too_deep() -> Error {
-    Error::new(
-        "ValueError",
-        format!("the value nests deeper than {MAX_DEPTH}"),
-    )
 }
 
 type Seen = HashMap<usize, (ObjectRef, Option<u64>)>;
@@ -72,9 +64,7 @@ impl Hasher {
         if let Some((_, known)) = self.seen().get(&at) {
             return Ok(known.unwrap_or(key_hash));
         }
-        if depth > MAX_DEPTH {
-            return Err(too_deep());
-        }
+        depth::check(depth)?;
         self.seen().insert(at, (object.clone(), None));
         let hash = self.object(object, key_hash, depth)?;
         self.seen().insert(at, (object.clone(), Some(hash)));
@@ -278,9 +268,7 @@ impl Comparer {
         if let (Some(a), Some(b)) = (extents_of(left.into()), extents_of(right.into())) {
             return Ok(sign(a.cmp(b)));
         }
-        if depth > MAX_DEPTH {
-            return Err(too_deep());
-        }
+        depth::check(depth)?;
         if !self.open().insert(pair) {
             if self.only_equal {
                 return Ok(0);

@@ -3,8 +3,8 @@
 use super::builtin::{enum_name, kwargs, missing};
 use super::record::get_field;
 use super::text::{float_short, quoted, quoted_bytes};
-use super::{big_int, column, extents_of, pairs_of, sequence_of};
-use crate::function::{Error, Function, Result};
+use super::{big_int, column, depth, extents_of, pairs_of, sequence_of};
+use crate::function::{Function, Result};
 use crate::value::header::ObjectRef;
 use crate::value::types::{self, flag};
 use crate::value::{
@@ -12,9 +12,6 @@ use crate::value::{
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// How deep values may nest before an error, so that no stack overflows.
-pub(crate) const MAX_DEPTH: usize = 2000;
 
 /// The text form of a value: Python-like literals, `key(field=...)` for objects, `...` where an object contains itself.
 pub fn repr(value: AnyView<'_>) -> Result<String> {
@@ -75,12 +72,7 @@ impl Printer {
                 None => format!("...{}", self.address(object)),
             });
         }
-        if depth > MAX_DEPTH {
-            return Err(Error::new(
-                "ValueError",
-                format!("the value nests deeper than {MAX_DEPTH}"),
-            ));
-        }
+        depth::check(depth)?;
         if let Some(text) = self.leaf(object)? {
             return Ok(text);
         }

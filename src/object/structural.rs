@@ -7,9 +7,8 @@
 use super::builtin::{Path, StepKind, extend, root};
 use super::hash::{combine, hash_bytes};
 use super::record::get_field;
-use super::repr::MAX_DEPTH;
 use super::{
-    Array, Tensor, big_int, column, extents_of, lookup_in, pair_count, pairs_of, sequence_of,
+    Array, Tensor, big_int, column, depth, extents_of, lookup_in, pair_count, pairs_of, sequence_of,
 };
 use crate::function::{Error, Function, Result};
 use crate::value::header::ObjectRef;
@@ -83,14 +82,8 @@ impl Place {
     }
 
     fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
-        if self.depth.fetch_add(1, Ordering::Relaxed) > MAX_DEPTH {
-            self.depth.fetch_sub(1, Ordering::Relaxed);
-            return Err(Error::new(
-                "ValueError",
-                format!("the value nests deeper than {MAX_DEPTH}"),
-            ));
-        }
-        let result = body();
+        let levels = self.depth.fetch_add(1, Ordering::Relaxed);
+        let result = depth::check(levels).and_then(|()| body());
         self.depth.fetch_sub(1, Ordering::Relaxed);
         result
     }

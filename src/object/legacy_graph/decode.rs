@@ -1,7 +1,7 @@
 //! A legacy graph as a value: real objects of every type that this process knows (OBJ-33).
 
 use super::super::record::{can_create, create, set_default, set_field};
-use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, Shape, Tensor};
+use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, Shape, Tensor, depth};
 use super::{Container, LegacyGraph, Node};
 use crate::function::{Error, Result};
 use crate::rule::{Findings, Kind};
@@ -71,6 +71,7 @@ impl Decoder<'_> {
         if self.depth >= MAX_DEPTH {
             return Err(too_deep().into());
         }
+        depth::check_stack()?;
         self.open[at] = true;
         self.depth += 1;
         let beside = std::mem::take(&mut self.below);

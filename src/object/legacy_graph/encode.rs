@@ -2,7 +2,7 @@
 
 use super::super::record::{can_create, get_field};
 use super::super::text::general;
-use super::super::{Dict, OBJ_27, OBJ_33, Tensor, extents_of, pairs_of, sequence_of};
+use super::super::{Dict, OBJ_27, OBJ_33, Tensor, depth, extents_of, pairs_of, sequence_of};
 use super::{LegacyGraph, Node, VERSION};
 use crate::function::{Error, Result};
 use crate::release::Release;
@@ -62,22 +62,35 @@ impl Encoder {
         self.release.minor() >= 21
     }
 
+    /// Short, as [`Encoder::encode`] is.
     fn node(&mut self, value: AnyView<'_>) -> Result<usize> {
         if value.is_none() {
             return Ok(0);
         }
+        let (at, is_known) = self.place(value)?;
+        if !is_known {
+            let node = self.encode(value)?;
+            self.nodes[at] = *node;
+            self.open.pop();
+        }
+        Ok(at)
+    }
+
+    /// Which node a value is, and whether it was one before. If not, it is open now.
+    fn place(&mut self, value: AnyView<'_>) -> Result<(usize, bool)> {
         let address = value.as_object().map(|object| object.as_ptr() as usize);
         if let Some(known) = self.known(value, address)? {
             if self.open.contains(&known) {
                 let message = format!("a `{}` contains itself", types::key_of(value.type_index()));
                 return Err(OBJ_27.refused(Kind::Cycle, message).into());
             }
-            return Ok(known);
+            return Ok((known, true));
         }
         if self.open.len() >= MAX_DEPTH {
             let message = format!("objects nest deeper than {MAX_DEPTH}");
             return Err(OBJ_33.refused(Kind::Limit, message).into());
         }
+        depth::check_stack()?;
         let at = self.nodes.len();
         self.nodes.push(Node::default());
         if self.new_era() {
@@ -87,10 +100,7 @@ impl Encoder {
             self.kept.push(value.to_any());
         }
         self.open.push(at);
-        let node = self.encode(value)?;
-        self.open.pop();
-        self.nodes[at] = node;
-        Ok(at)
+        Ok((at, false))
     }
 
     fn known(&self, value: AnyView<'_>, address: Option<usize>) -> Result<Option<usize>> {
@@ -121,8 +131,8 @@ impl Encoder {
     }
 
     /// Short, as what it calls by recursion is: a thread may have little stack.
-    fn encode(&mut self, value: AnyView<'_>) -> Result<Node> {
-        let mut node = Node::default();
+    fn encode(&mut self, value: AnyView<'_>) -> Result<Box<Node>> {
+        let mut node = Box::<Node>::default();
         match value.type_index() {
             index::ARRAY => {
                 node.type_key = self.key(value, "Array", 2, "ffi.Array")?;
@@ -144,10 +154,10 @@ impl Encoder {
     }
 
     /// The node of a value that refers to no other.
-    fn plain(&self, value: AnyView<'_>) -> Result<Node> {
+    fn plain(&self, value: AnyView<'_>) -> Result<Box<Node>> {
         const NEVER: u8 = 21;
         let raw = value.as_raw();
-        let mut node = Node::default();
+        let mut node = Box::<Node>::default();
         let mut attr = |name: &str, text: String| {
             node.attrs.insert(name.to_owned(), text.into_bytes());
         };

@@ -19,8 +19,7 @@ pub(crate) mod walk;
 
 use super::builtin::dynamic_object;
 use super::record::get_field;
-use super::repr::MAX_DEPTH;
-use super::{OBJ_34, column, native};
+use super::{OBJ_34, column, depth, native};
 use crate::function::{Error, Function, Result, from_panic};
 use crate::rule::Kind;
 use crate::value::Payload;
@@ -301,39 +300,19 @@ fn answer(body: impl FnOnce() -> Result) -> RawAny {
     value.into_raw()
 }
 
-/// How much stack a visit may use, callbacks included; half of what a thread has by default.
-const MAX_STACK: usize = 1 << 20;
-
-/// How deep a visit is, in levels and in stack; an error comes before the stack ends.
+/// How deep a visit is.
 #[derive(Default)]
 struct Depth {
     levels: AtomicUsize,
-    /// Where the stack was at the first level.
-    base: AtomicUsize,
 }
 
 impl Depth {
     fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
-        let here = 0u8;
-        let here = (&raw const here).addr();
         let levels = self.levels.fetch_add(1, Ordering::Relaxed);
-        if levels == 0 {
-            self.base.store(here, Ordering::Relaxed);
-        }
-        let used = self.base.load(Ordering::Relaxed).abs_diff(here);
-        let result = if levels > MAX_DEPTH || used > MAX_STACK {
-            Err(too_deep())
-        } else {
-            body()
-        };
+        let result = depth::check(levels).and_then(|()| body());
         self.levels.fetch_sub(1, Ordering::Relaxed);
         result
     }
-}
-
-#[cold]
-fn too_deep() -> Error {
-    Error::new("ValueError", "the value nests too deep to be visited")
 }
 
 /// A callback for values of a type.

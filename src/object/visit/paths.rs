@@ -1,12 +1,10 @@
 //! From the context of a failed visit to paths: where under a root the objects of the context lie in that order.
 
 use super::context::ErrorContext;
-use super::too_deep;
 use crate::function::Result;
 use crate::object::builtin::{Path, StepKind, extend, root as root_path};
 use crate::object::record::get_field;
-use crate::object::repr::MAX_DEPTH;
-use crate::object::{Array, pairs_of, sequence_of};
+use crate::object::{Array, depth, pairs_of, sequence_of};
 use crate::value::header::{ObjectRef, Ref};
 use crate::value::types::{self, FieldInfo};
 use crate::value::{Any, AnyView};
@@ -68,9 +66,7 @@ impl Finder {
     }
 
     fn below(&mut self, step: Step, value: AnyView<'_>) -> Result<()> {
-        if self.steps.len() > MAX_DEPTH {
-            return Err(too_deep());
-        }
+        depth::check(self.steps.len())?;
         self.steps.push(step);
         let result = self.value(value);
         self.steps.pop();
