@@ -161,6 +161,18 @@ fn tensors_go_out_and_in_through_dlpack() {
 }
 
 #[test]
+fn a_tensor_without_memory_is_an_error_and_no_end() {
+    let float = DLDataType::scalar(2, 32);
+    // More than the addresses of any machine, and more than can be counted.
+    for shape in [&[1 << 59][..], &[1 << 48, 4], &[i64::MAX], &[i64::MAX, 9]] {
+        let error = Tensor::empty(shape, float).map(drop).unwrap_err();
+        assert!(error.message().contains("a tensor of shape"), "{error}");
+    }
+    assert_eq!(float.bytes_of(i64::MAX as u64), u64::MAX);
+    assert_eq!(DLDataType::scalar(1, 4).bytes_of(u64::MAX), 1 << 63);
+}
+
+#[test]
 fn strings_are_equal_whatever_their_form() {
     let mut map = Map::new();
     map.set(Str::new("abc"), 1i64).unwrap();

@@ -6,7 +6,7 @@
 //! | 72..   | what owns the data; shape and strides  | OBJ-11 |
 
 use super::{OBJ_11, OBJ_12};
-use crate::function::Result;
+use crate::function::{Error, Result};
 use crate::rule::Kind;
 use crate::value::dlpack::{DLPackVersion, DLTensor};
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
@@ -135,7 +135,7 @@ impl Tensor {
         Tensor(unsafe { Ref::from_raw(object.into_object().into_raw()) })
     }
 
-    /// An uninitialised (zeroed) CPU tensor.
+    /// An uninitialised (zeroed) CPU tensor. An OBJ-11 error where there is no memory for it.
     pub fn empty(shape: &[i64], dtype: DLDataType) -> Result<Tensor> {
         let elements = shape.iter().try_fold(1u64, |product, &extent| {
             u64::try_from(extent).ok()?.checked_mul(product)
@@ -145,18 +145,18 @@ impl Tensor {
             .and_then(|bytes| usize::try_from(bytes).ok());
         let layout =
             bytes.and_then(|bytes| std::alloc::Layout::from_size_align(bytes.max(1), 64).ok());
-        let Some(layout) = layout else {
-            return Err(OBJ_11
-                .refused(
-                    Kind::Limit,
-                    format!("a tensor of shape {shape:?} is too large"),
-                )
-                .into());
+        let refused = |why: &str| {
+            let message = format!("a tensor of shape {shape:?} {why}");
+            Error::from(OBJ_11.refused(Kind::Limit, message))
         };
+        let layout = layout.ok_or_else(|| refused("is too large"))?;
         // SAFETY: the layout is not empty.
         let data = unsafe { std::alloc::alloc_zeroed(layout) };
         if data.is_null() {
-            std::alloc::handle_alloc_error(layout)
+            let bytes = layout.size();
+            return Err(refused(&format!(
+                "needs {bytes} bytes, and there is no such memory"
+            )));
         }
         let dl = DLTensor {
             data: data.cast(),
@@ -363,7 +363,7 @@ unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u
             Ok(())
         } else {
             let said = OBJ_12.refused(Kind::Unsupported, message());
-            Err(crate::function::Error::said("RuntimeError", said))
+            Err(Error::said("RuntimeError", said))
         }
     };
     refuse(flags & 4 == 0, &|| {

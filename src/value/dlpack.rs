@@ -192,7 +192,8 @@ impl DLDataType {
 
     /// Bytes that `elements` of this type fill, packed: sub-byte types share bytes.
     pub fn bytes_of(self, elements: u64) -> u64 {
-        let bits = u64::from(self.bits).saturating_mul(u64::from(self.lanes));
-        elements.saturating_mul(bits).div_ceil(8)
+        let bits = u128::from(self.bits) * u128::from(self.lanes);
+        let bytes = (u128::from(elements) * bits).div_ceil(8);
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 }
