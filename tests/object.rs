@@ -322,12 +322,18 @@ fn node(index: usize) -> impl Strategy<Value = Node> {
             }
         }),
         ("[a-z.\"\n]{0,9}", texts(), texts(), attrs()).prop_map(
-            |(type_key, repr, global_key, attrs)| Node {
-                type_key,
-                repr,
-                global_key,
-                attrs,
-                ..Node::default()
+            |(type_key, repr, global_key, mut attrs)| {
+                // OBJ-25.
+                if !repr.is_empty() {
+                    attrs.clear();
+                }
+                Node {
+                    type_key,
+                    repr,
+                    global_key,
+                    attrs,
+                    ..Node::default()
+                }
             }
         ),
     ]

@@ -3,7 +3,7 @@
 use super::super::{
     OBJ_21, OBJ_22, OBJ_23, OBJ_24, OBJ_25, OBJ_26, OBJ_27, OBJ_28, OBJ_29, OBJ_30,
 };
-use super::text::Reader;
+use super::text::{Reader, is_plain};
 use super::{Container, LegacyGraph, Node};
 use crate::rule::{Findings, Kind, Strictness, Violation};
 use crate::tensor::TensorRecord;
@@ -195,6 +195,13 @@ fn read_node(
         start,
         || "a node has both `repr_str` and `repr_b64`".to_owned(),
     )?;
+    OBJ_25.require(text.iter().all(|byte| is_plain(*byte)), start, || {
+        "`repr_str` holds a byte that is not from space to `~`".to_owned()
+    })?;
+    let alone = node.attrs.is_empty() || text.is_empty() && bytes.is_empty();
+    OBJ_25.require(alone, start, || {
+        "a node has a representation and attributes".to_owned()
+    })?;
     node.repr = if text.is_empty() { bytes } else { text };
     check_container(&node, start)?;
     Ok(node)

@@ -3,6 +3,11 @@
 use super::super::OBJ_21;
 use crate::rule::{Kind, Violation};
 
+/// Whether `repr_str` may hold the byte (OBJ-25).
+pub(super) const fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
+}
+
 /// Reads values of known types from text; no value is kept that nobody asked for, and nothing nests but by the caller.
 pub(super) struct Reader<'a> {
     text: &'a [u8],

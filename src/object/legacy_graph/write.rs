@@ -1,7 +1,7 @@
 //! Writing a legacy graph, byte for byte as releases do (OBJ-31, OBJ-32).
 
-use super::super::{OBJ_31, OBJ_32};
-use super::text::Writer;
+use super::super::{OBJ_25, OBJ_31, OBJ_32};
+use super::text::{Writer, is_plain};
 use super::{LegacyGraph, Node};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
@@ -75,7 +75,11 @@ impl Node {
             out.string(&self.global_key);
         }
         if !self.repr.is_empty() {
-            if self.repr.iter().all(|byte| (b' '..=b'~').contains(byte)) {
+            if !self.attrs.is_empty() && !OBJ_25.is_off() {
+                let message = "a node with a representation has no attributes";
+                return Err(OBJ_25.refused(Kind::Malformed, message));
+            }
+            if self.repr.iter().all(|byte| is_plain(*byte)) {
                 out.member("repr_str");
                 out.string(&self.repr);
             } else {
