@@ -187,7 +187,7 @@ fn stop(answer: Any) -> Result<Option<Ref<Interrupt>>> {
 }
 
 /// Calls callbacks for a value and everything in it, every occurrence, before or after its parts. A callback answers
-/// None or 0 to go on, 1 to leave the parts out, or an interrupt, which ends the walk and is the result.
+/// 1 to leave the parts out, None or any other integer to go on, or an interrupt, which ends the walk and is the result.
 pub(crate) fn walk(
     root: AnyView<'_>,
     links: Links,
