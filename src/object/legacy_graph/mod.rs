@@ -128,6 +128,11 @@ impl Node {
             "StrMap" => Some(Releases::between(4, 6)),
             "int" | "bool" | "float" | "DataType" | "Device" => Some(Releases::between(21, 21)),
             key if key.starts_with("ffi.") => Some(Releases::between(21, 21)),
+            "runtime.NDArray" => Some(Releases::between(9, 20)),
+            "runtime.ShapeTuple" => Some(Releases::between(12, 20)),
+            "runtime.BoxInt" | "runtime.BoxFloat" | "runtime.BoxBool" => {
+                Some(Releases::between(18, 20))
+            }
             key if key.starts_with("runtime.") => Some(Releases::between(7, 20)),
             _ => None,
         };
