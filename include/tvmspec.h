@@ -23,15 +23,16 @@ extern "C" {
 TVM_DLL const char* tvmspec_version(void);
 
 /*
- * What a file holds: {"form", "functions": [..], "blobs": [{"member", "symbol", "blob": {..}, "error", "findings"}]}.
+ * What a file holds: {"form", "functions": [..], "blobs": [{"member", "symbol", "blob": {..}, "error", "findings"}],
+ * "objects"}, the last of saved objects only.
  * ELF, Mach-O, PE, object files, archives, tar, C text, raw blobs. Null when the file cannot be read.
  */
 TVM_DLL char* tvmspec_inspect(const char* path);
 
 /*
- * Holds a file to every rule: the number of violations and findings, -1 when the file cannot be read. With `strict` the
- * first finding is a violation. The report goes to `report` unless that is null:
- * [{"rule", "kind", "offset", "message"}, ..].
+ * Holds a file to every rule: the number of violations and findings. -1 when the file cannot be read, and when nothing in it
+ * has rules: then the report says so, with a null for the rule. With `strict` the first finding is a violation. The report
+ * goes to `report` unless that is null: [{"rule", "kind", "offset", "message"}, ..].
  */
 TVM_DLL int tvmspec_verify(const char* path, int strict, char** report);
 

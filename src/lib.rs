@@ -84,6 +84,9 @@ const DEFAULTS: &[fn()] = &[
 pub mod conformance;
 
 #[cfg(feature = "runtime")]
+#[cfg_attr(not(feature = "inspect"), allow(dead_code))]
+pub mod document;
+#[cfg(feature = "runtime")]
 pub mod function;
 // What only the builtins for frontends use stays behind without them, for the linker to drop.
 #[cfg(feature = "runtime")]

@@ -5,6 +5,7 @@
 
 use crate::blob::container::{self, File};
 use crate::blob::{Blob, detect};
+use crate::document::{self, objects};
 use crate::rule::{Finding, Findings, Strictness, Violation};
 use serde_json::{Value, json};
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -24,8 +25,9 @@ pub unsafe extern "C" fn tvmspec_inspect(path: *const c_char) -> *mut c_char {
     catch_unwind(|| give(&inspect(&bytes))).unwrap_or(std::ptr::null_mut())
 }
 
-/// Holds the file at `path` to every rule. Returns how many violations and findings there are, or -1 when the file cannot be
-/// read; with `strict` the first finding is a violation. The report, as JSON, goes to `report`, which may be null.
+/// Holds the file at `path` to every rule. Returns how many violations and findings there are; with `strict` the first finding
+/// is a violation. -1 when the file cannot be read, and when nothing in it has rules: then the report says so. The report, as
+/// JSON, goes to `report`, which may be null.
 ///
 /// # Safety
 ///
@@ -45,14 +47,21 @@ pub unsafe extern "C" fn tvmspec_verify(
     } else {
         Strictness::Strict
     };
-    let Ok(list) = catch_unwind(|| verify(&bytes, strictness)) else {
+    let Ok(found) = catch_unwind(|| verify(&bytes, strictness)) else {
         return -1;
+    };
+    let (list, count) = match found {
+        Ok(list) => {
+            let count = c_int::try_from(list.len()).unwrap_or(c_int::MAX);
+            (list, count)
+        }
+        Err(nothing) => (vec![nothing], -1),
     };
     if !report.is_null() {
         // SAFETY: says the caller.
-        unsafe { report.write(give(&Value::Array(list.clone()))) };
+        unsafe { report.write(give(&Value::Array(list))) };
     }
-    c_int::try_from(list.len()).unwrap_or(c_int::MAX)
+    count
 }
 
 unsafe fn read(path: *const c_char) -> Option<Vec<u8>> {
@@ -92,18 +101,32 @@ fn inspect(bytes: &[u8]) -> Value {
             })
         })
         .collect();
-    json!({"form": format!("{:?}", file.form), "functions": functions, "blobs": blobs})
+    let mut whole = json!({"form": file.form.name(), "functions": functions, "blobs": blobs});
+    if let Some(summary) = objects::summary(bytes, file.form) {
+        whole["objects"] = summary;
+    }
+    whole
 }
 
 fn symbol<'a>(found: &'a container::Blob<'_>) -> Option<&'a str> {
     Some(found.symbol.as_str()).filter(|symbol| !symbol.is_empty())
 }
 
-fn verify(bytes: &[u8], strictness: Strictness) -> Vec<Value> {
+/// The error says that nothing in the file has rules.
+fn verify(bytes: &[u8], strictness: Strictness) -> Result<Vec<Value>, Value> {
     let file: File<'_> = match container::open_with(bytes, strictness) {
         Ok(file) => file,
-        Err(broken) => return vec![violation(&broken)],
+        Err(broken) => return Ok(vec![violation(&broken)]),
     };
+    let mut findings = Findings::new(strictness);
+    let whole = document::read(file.form, bytes, &mut findings);
+    let of_tvm = file.parts.iter().any(|part| part.releases().is_some());
+    if whole.is_none() && file.blobs().next().is_none() && !of_tvm {
+        let message = format!("nothing in it has rules: its form is {}", file.form.name());
+        return Err(json!({
+            "rule": null, "kind": "unsupported", "offset": null, "field": "", "message": message
+        }));
+    }
     let mut list: Vec<Value> = file.findings.as_slice().iter().map(finding).collect();
     for (_, found) in file.blobs() {
         let layout = detect::detect(&found.bytes, symbol(found));
@@ -111,7 +134,11 @@ fn verify(bytes: &[u8], strictness: Strictness) -> Vec<Value> {
         list.extend(read.findings.as_slice().iter().map(finding));
         list.extend(read.broken.as_ref().map(violation));
     }
-    list
+    list.extend(findings.as_slice().iter().map(finding));
+    if let Some(Err(broken)) = &whole {
+        list.push(violation(broken));
+    }
+    Ok(list)
 }
 
 fn violation(broken: &Violation) -> Value {

@@ -5,8 +5,7 @@ use super::input::{Input, distance};
 use std::borrow::Cow;
 use tvmspec::blob::container::{self, Form, Part};
 use tvmspec::blob::{Blob, Partial, detect};
-use tvmspec::graph::{Graph, Plan};
-use tvmspec::object::legacy_graph::LegacyGraph;
+use tvmspec::document;
 use tvmspec::payload::{self, relay_vm};
 use tvmspec::release::{Layout, Releases};
 use tvmspec::rule::{Finding, Findings, Violation};
@@ -136,13 +135,9 @@ pub(crate) fn units<'a>(
 pub(crate) fn graph(input: &Input, form: Form) -> Option<Reading> {
     let mut findings = Findings::default();
     let broken = match form {
-        Form::GraphJson => {
-            let text = std::str::from_utf8(input.bytes()).ok()?;
-            Graph::read(text, &mut findings)
-                .and_then(|graph| Plan::of(&graph))
-                .err()
+        Form::GraphJson | Form::ObjectJson | Form::FfiJson => {
+            document::read(form, input.bytes(), &mut findings)?.err()
         }
-        Form::ObjectJson => LegacyGraph::read(input.bytes(), &mut findings).err(),
         _ => return None,
     };
     Some(Reading {
@@ -181,29 +176,19 @@ pub(crate) fn payload_of<'a>(
 }
 
 fn data(form: Form, bytes: &[u8], layout: Option<Layout>) -> Option<Format> {
-    let payload = |kind, detected: Layout| Format::Payload {
-        kind,
-        layout: layout.unwrap_or(detected),
-    };
     Some(match form {
         Form::Params => Format::Params,
         Form::Tensor => Format::Tensor,
-        // The file has what the payload of its era has: the code with its length up to 0.21, the code alone after.
-        Form::RelaxVm => match magic_first(bytes) {
-            true => payload("relax.VMExecutable", Layout::V0_22),
-            false => payload("relax.VMExecutable", Layout::V0_7),
-        },
         // `save()` gives the code without the length that the payload puts in front.
-        Form::RelayVm if magic_first(bytes) => Format::RelayCode,
-        Form::RelayVm => payload("VMExecutable", Layout::V0_7),
-        Form::StackVm => payload("stackvm", Layout::V0_7),
-        _ => return None,
+        Form::RelayVm if document::magic_first(bytes) => Format::RelayCode,
+        _ => {
+            let (kind, detected) = document::payload(form, bytes)?;
+            Format::Payload {
+                kind,
+                layout: layout.unwrap_or(detected),
+            }
+        }
     })
-}
-
-fn magic_first(bytes: &[u8]) -> bool {
-    // The last two bytes of both executable magics, 0xD225DE2F4214151D and ..1E.
-    bytes.get(1..8) == Some(&[0x15, 0x14, 0x42, 0x2f, 0xde, 0x25, 0xd2])
 }
 
 impl Unit<'_> {

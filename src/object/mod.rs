@@ -10,6 +10,7 @@ pub mod env;
 #[cfg(feature = "suite")]
 pub mod form;
 pub mod graph;
+pub mod graph_check;
 pub mod hash;
 pub mod json;
 pub mod legacy_graph;

@@ -5,7 +5,6 @@
 
 mod graph;
 mod html;
-mod objects;
 mod payload;
 mod report;
 mod text;

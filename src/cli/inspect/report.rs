@@ -1,7 +1,7 @@
 //! Everything that is known of a file, as one JSON value.
 
+use super::graph;
 use super::payload;
-use super::{graph, objects};
 use crate::cli::diagnostic::Place;
 use crate::cli::input::Input;
 use crate::cli::subject::{Format, Unit};
@@ -9,6 +9,7 @@ use crate::cli::{Error, subject};
 use serde_json::{Map, Value, json};
 use tvmspec::blob::container::{Form, Part, Role};
 use tvmspec::blob::{LIBRARY, Partial};
+use tvmspec::document::objects;
 use tvmspec::release::Layout;
 use tvmspec::rule::{Finding, Findings, Violation};
 

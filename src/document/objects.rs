@@ -1,13 +1,13 @@
 //! Objects saved as JSON in a few numbers: the root, how many nodes of which types, who wrote them.
 
+use crate::blob::container::Form;
+use crate::object::legacy_graph::{LegacyGraph, VERSION};
+use crate::rule::Findings;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use tvmspec::blob::container::Form;
-use tvmspec::object::legacy_graph::{LegacyGraph, VERSION};
-use tvmspec::rule::Findings;
 
 /// Sums up the objects of either era; `None` where `text` has none that can be read.
-pub(super) fn summary(text: &[u8], form: Form) -> Option<Value> {
+pub fn summary(text: &[u8], form: Form) -> Option<Value> {
     match form {
         Form::ObjectJson => legacy(text),
         Form::FfiJson => ffi(text),
