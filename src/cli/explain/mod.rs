@@ -3,6 +3,7 @@
 //! What each release does is computed for every release ([`verdict`]) from the layout, the symbols and the payloads;
 //! nothing is looked up by file.
 
+mod objects;
 mod registrar;
 pub(crate) mod verdict;
 
@@ -16,7 +17,6 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use tvmspec::blob::container::{File, Form, Part, Role};
 use tvmspec::blob::{LIBRARY, Partial};
-use tvmspec::object::legacy_graph::{self, LegacyGraph};
 use tvmspec::payload::{self, Payload};
 use tvmspec::release::{Layout, Release, Releases};
 use tvmspec::rule::Findings;
@@ -81,7 +81,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         accounts.push(bare(&input, part, args.release));
     }
     if accounts.is_empty() {
-        accounts.push(other(&input, &file)?);
+        accounts.push(other(&input, &file, args.release)?);
     }
     if args.json {
         let value: Vec<Value> = accounts.iter().map(Account::to_json).collect();
@@ -215,7 +215,7 @@ fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
 }
 
 /// What is not loaded by name: JSON, text, object code without anything of TVM.
-fn other(input: &Input, file: &File<'_>) -> Result<Account, Error> {
+fn other(input: &Input, file: &File<'_>, only: Option<Release>) -> Result<Account, Error> {
     let (remark, loads) = match file.form {
         Form::GraphJson => (
             "The graph of a graph executor: `tvm.graph_runtime.create` (0.2 to 0.7) or `tvm.graph_executor.create` (0.8 to 0.19) takes it with a library and parameters. 0.20 dropped the graph executor.",
@@ -232,20 +232,11 @@ fn other(input: &Input, file: &File<'_>) -> Result<Account, Error> {
         ),
         Form::ObjectJson => (
             "Objects as `save_json` wrote them up to 0.21. Each release reads the members and containers of its time.",
-            legacy_objects(input.bytes()),
+            objects::legacy(input.bytes(), only),
         ),
         Form::FfiJson => (
             "Objects as tvm-ffi writes them.",
-            vec![
-                (
-                    Releases::between(2, 21),
-                    Load::fails("it expects the older form"),
-                ),
-                (
-                    Releases::from(22),
-                    Load::whole("by `load_json`, as far as the types of its release go"),
-                ),
-            ],
+            objects::ffi(input.bytes(), only),
         ),
         form if form.is_object() || form.is_archive() => (
             "It holds no TVM library: no symbol in it is one of TVM. From 0.2 on such a shared object is opened without a complaint, as a library that imports nothing; whatever functions it has are taken for packed ones up to 0.21.",
@@ -258,23 +249,6 @@ fn other(input: &Input, file: &File<'_>) -> Result<Account, Error> {
         loads,
         needs: Vec::new(),
         remarks: vec![remark.into()],
-    })
-}
-
-fn legacy_objects(text: &[u8]) -> Vec<(Releases, Load)> {
-    let graph = match LegacyGraph::read(text, &mut Findings::default()) {
-        Ok(graph) => graph,
-        Err(broken) => return vec![(legacy_graph::RELEASES, Load::fails(broken.to_string()))],
-    };
-    let known = graph.releases();
-    loads(None, |release| {
-        if !legacy_graph::RELEASES.contains(release) {
-            Load::fails("tvm-ffi reads another form")
-        } else if known.is_some_and(|known| known.contains(release)) {
-            Load::whole("by `load_json`, as far as the node types of its release go")
-        } else {
-            Load::fails("it does not know a member or a container of this graph")
-        }
     })
 }
 

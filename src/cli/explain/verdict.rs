@@ -59,7 +59,7 @@ impl Load {
         }
     }
 
-    fn silent(why: impl Into<String>) -> Load {
+    pub(super) fn silent(why: impl Into<String>) -> Load {
         Load {
             outcome: Outcome::Silent,
             why: why.into(),

@@ -1,0 +1,113 @@
+//! What each release makes of saved objects.
+
+use super::loads;
+use super::verdict::Load;
+use serde::de::IgnoredAny;
+use tvmspec::object::graph_check;
+use tvmspec::object::legacy_graph::{self, LegacyGraph};
+use tvmspec::release::{Release, Releases};
+use tvmspec::rule::{Findings, Kind, Violation};
+
+/// The graph of 0.2 to 0.21.
+pub(super) fn legacy(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
+    let whole = closed(text);
+    let cut = whole.is_some();
+    let graph = LegacyGraph::read(whole.as_deref().unwrap_or(text), &mut Findings::default());
+    let json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
+    loads(only, |release| {
+        if !legacy_graph::RELEASES.contains(release) {
+            return Load::fails("tvm-ffi reads another form");
+        }
+        let known = match &graph {
+            Ok(graph) => graph.releases(),
+            Err(broken) => return broken_graph(broken, release),
+        };
+        if !known.is_some_and(|known| known.contains(release)) {
+            return Load::fails("it does not know a member or a container of this graph");
+        }
+        if !json && release >= Release::of(16) {
+            return Load::fails(
+                "Python upgrades the text first and refuses what is no JSON; the C++ reader beneath takes it",
+            );
+        }
+        if cut {
+            return Load::silent(
+                "it takes the end of the text for every bracket that is missing: what stood behind is lost",
+            );
+        }
+        Load::whole("by `load_json`, as far as the node types of its release go")
+    })
+}
+
+/// What a release makes of a graph that breaks a rule: not every rule is looked at by every release.
+fn broken_graph(broken: &Violation, release: Release) -> Load {
+    let since = release.minor();
+    match broken.rule().id() {
+        "OBJ-27" if since < 7 => Load::silent(format!(
+            "it does not look for cycles, and loads objects that contain themselves: {broken}"
+        )),
+        "OBJ-25" if since < 7 => {
+            Load::fails("it does not know a member or a container of this graph")
+        }
+        "OBJ-25" if broken.kind() != Kind::Duplicate => Load::silent(format!(
+            "it does not check this, and the object may have another content: {broken}"
+        )),
+        _ => Load::fails(broken.to_string()),
+    }
+}
+
+/// The text with the brackets that are missing at its end; `None` where none is, or where its end is no end of a value.
+fn closed(text: &[u8]) -> Option<Vec<u8>> {
+    let mut open = Vec::new();
+    let (mut quoted, mut escaped, mut last) = (false, false, 0);
+    for &byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'{' => open.push(b'}'),
+            b'[' => open.push(b']'),
+            b'}' | b']' => {
+                open.pop();
+            }
+            _ => {}
+        }
+        if !byte.is_ascii_whitespace() {
+            last = byte;
+        }
+    }
+    // Right behind an opening bracket a reader expects a value, not the end.
+    if open.is_empty() || quoted || matches!(last, b'{' | b'[') {
+        return None;
+    }
+    let mut whole = text.to_vec();
+    whole.extend(open.iter().rev());
+    Some(whole)
+}
+
+/// The graph of 0.22 on.
+pub(super) fn ffi(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
+    let fault = graph_check::check(text).err();
+    loads(only, |release| {
+        if release < Release::of(22) {
+            return Load::fails("it expects the older form");
+        }
+        let Some(fault) = &fault else {
+            return Load::whole("by `load_json`, as far as the types of its release go");
+        };
+        let broken = &fault.violation;
+        match fault.index {
+            _ if broken.rule().id() == "OBJ-19" => Load::fails(format!(
+                "it runs out of stack and ends the process: {broken}"
+            )),
+            Some(index) if release < Release::of(26) && index < 0 => Load::silent(format!(
+                "it takes a negative index, which names nothing: {broken}"
+            )),
+            Some(_) if release < Release::of(26) => Load::fails(format!(
+                "it reads behind the nodes and ends the process: {broken}"
+            )),
+            _ => Load::fails(broken.to_string()),
+        }
+    })
+}
