@@ -23,6 +23,20 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Writes `text` to stdout for people. What files say may hold what a terminal obeys: control characters but ends of lines are
+/// written as escapes.
+pub(crate) fn show(text: &str) -> Result<(), Error> {
+    let mut plain = String::with_capacity(text.len());
+    for one in text.chars() {
+        match one {
+            '\n' => plain.push(one),
+            _ if one.is_control() => plain.extend(one.escape_default()),
+            _ => plain.push(one),
+        }
+    }
+    print(&plain)
+}
+
 /// Writes `bytes` to `path`, or to stdout for `-`. Binary never goes to a terminal.
 ///
 /// A file appears under its name only when it is complete; an interrupted run leaves the old one.

@@ -103,7 +103,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
                 .text
                 .push_str(&format!("{more} more findings; --json lists all\n"));
         }
-        output::print(&format!("{}{counts}\n", report.text))?;
+        output::show(&format!("{}{counts}\n", report.text))?;
     }
     Ok(if bad { Exit::Bad } else { Exit::Good })
 }

@@ -88,7 +88,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         output::print(&format!("{:#}\n", Value::from(value)))?;
     } else {
         let text: Vec<String> = accounts.iter().map(Account::to_text).collect();
-        output::print(&text.join("\n"))?;
+        output::show(&text.join("\n"))?;
     }
     Ok(Exit::Good)
 }

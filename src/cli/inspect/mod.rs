@@ -42,7 +42,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     } else {
         let mut shown = text::render(&report);
         shown.push_str(&broken);
-        output::print(&shown)?;
+        output::show(&shown)?;
     }
     Ok(if broken.is_empty() {
         Exit::Good
