@@ -153,11 +153,14 @@ struct Mapped {
 }
 
 impl Symbols for Mapped {
-    fn address(&self, _: &str) -> Option<NonNull<c_void>> {
+    fn address(&self, _: module::Name<'_>) -> Option<NonNull<c_void>> {
         None
     }
 
-    fn data(&self, _: &str) -> Result<Option<module::Data<'_>>, tvmspec::rule::Violation> {
+    fn data(
+        &self,
+        _: module::Name<'_>,
+    ) -> Result<Option<module::Data<'_>>, tvmspec::rule::Violation> {
         Ok(None)
     }
 

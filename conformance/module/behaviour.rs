@@ -5,7 +5,7 @@ use super::probe;
 use crate::conformance::op::{Answer, Op, Refusal};
 use crate::module::parallel::{self, GroupEnv};
 use crate::module::workspace::{self, Request};
-use crate::module::{Symbols, last_error, once, system};
+use crate::module::{Name, Symbols, last_error, once, system};
 use serde_json::{Value, json};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
@@ -215,7 +215,7 @@ fn system_symbol(args: &Value) -> Result<Answer, Refusal> {
     let name = own(value["name"].as_str().unwrap_or_default());
     let found = match value["before"].as_str() {
         Some(before) => symbols.function(before, &name),
-        None => symbols.address(&name),
+        None => symbols.address(Name::of(&name)),
     };
     let known = ["f", "__tvm_ffi_f", "p_f", "__tvm_ffi_p_f", "main"];
     let found = found.and_then(|found| {

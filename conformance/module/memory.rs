@@ -1,6 +1,6 @@
 //! A library that is not a file: symbols in memory, for cases that no linker needs to run for.
 
-use crate::module::{Data, Symbols};
+use crate::module::{Data, Name, Symbols};
 use crate::rule::Violation;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -71,7 +71,8 @@ impl Drop for Memory {
 }
 
 impl Symbols for Memory {
-    fn address(&self, name: &str) -> Option<NonNull<c_void>> {
+    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+        let name = name.text();
         let slot = || self.slots.get(name).map(|slot| slot.as_ptr().cast());
         let data = || {
             self.data
@@ -82,8 +83,9 @@ impl Symbols for Memory {
         NonNull::new(code.or_else(data).or_else(slot)?)
     }
 
-    fn data(&self, name: &str) -> Result<Option<Data<'_>>, Violation> {
-        Ok(self.data.get(name).map(|bytes| Data { bytes, exact: true }))
+    fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation> {
+        let found = self.data.get(name.text());
+        Ok(found.map(|bytes| Data { bytes, exact: true }))
     }
 
     fn is_code(&self, address: NonNull<c_void>) -> bool {

@@ -105,9 +105,13 @@ fn load(args: &Value) -> Result<Answer, Refusal> {
     let named = Layout::ALL
         .into_iter()
         .rev()
-        .find(|layout| Names::of(*layout).blob == blob);
+        .find(|layout| Names::of(*layout).blob.text() == blob);
     let names = Names::of(named.unwrap_or(Layout::V0_22));
-    let memory = Arc::new(Memory::default().data(blob, &data).slot(names.context));
+    let memory = Arc::new(
+        Memory::default()
+            .data(blob, &data)
+            .slot(names.context.text()),
+    );
     let loaded = load_symbols(memory.clone(), Strictness::Lenient).map_err(broken)?;
     let all = loaded.module.walk();
     let place = |module: &Module| all.iter().position(|other| other == module);
@@ -126,7 +130,7 @@ fn load(args: &Value) -> Result<Answer, Refusal> {
             json!({"kind": kind, "imports": imports, "wants": wants})
         })
         .collect();
-    let context = match memory.written(names.context) {
+    let context = match memory.written(names.context.text()) {
         None => json!("untouched"),
         Some(0) => Value::Null,
         Some(written) => json!(
@@ -371,7 +375,7 @@ fn life(args: &Value) -> Result<Answer, Refusal> {
     let gone = Arc::new(AtomicBool::new(false));
     let symbol = format!("{}f", names.prefix);
     let memory = Memory::default()
-        .slot(names.context)
+        .slot(names.context.text())
         .code(&symbol, probe::address(&symbol))
         .tell(Arc::clone(&gone));
     let module = load_symbols(Arc::new(memory), Strictness::Lenient)

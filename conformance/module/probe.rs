@@ -111,7 +111,7 @@ pub(super) fn call(args: &Value) -> Result<Answer, Refusal> {
         _ => ffi as *const c_void,
     };
     let memory = Memory::default()
-        .slot(names.context)
+        .slot(names.context.text())
         .code(&format!("{}f", names.prefix), address);
     let loaded = load_symbols(Arc::new(memory), Strictness::Lenient);
     let module = loaded

@@ -54,7 +54,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
     }
     let mut filled = Vec::new();
     let mut fill = |name: Name<'_>, function: Pointer| {
-        let slot = symbols.address_of(name).filter(|slot| fits(symbols, *slot));
+        let slot = symbols.address(name).filter(|slot| fits(symbols, *slot));
         if let Some(slot) = slot {
             // SAFETY: `fits` checked that a pointer can be written there; the library waits for it under this name.
             unsafe { slot.cast::<*mut c_void>().write_unaligned(function.0) };
@@ -87,7 +87,11 @@ fn own_slots() -> &'static [(Name<'static>, Pointer)] {
 /// Writes `module` into the context symbol `name`, where the library has one (MOD-06). `None` writes null.
 ///
 /// What is returned takes the module out of the symbol when it is dropped; the library must be mapped until then.
-pub(super) fn set(symbols: &dyn Symbols, name: &str, module: Option<&Module>) -> Option<Written> {
+pub(super) fn set(
+    symbols: &dyn Symbols,
+    name: Name<'_>,
+    module: Option<&Module>,
+) -> Option<Written> {
     let slot = symbols
         .address(name)
         .filter(|slot| fits(symbols, *slot) && !MOD_06.is_off())?;

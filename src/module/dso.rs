@@ -13,19 +13,14 @@ use std::ptr::NonNull;
 /// Where symbols come from: an opened library, the system library's table, or the memory of a test.
 pub trait Symbols: Send + Sync {
     /// The address of an exported symbol.
-    fn address(&self, name: &str) -> Option<NonNull<c_void>>;
-
-    /// [`Symbols::address`] of a name whose hash is known.
-    fn address_of(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
-        self.address(name.text())
-    }
+    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>>;
 
     /// The bytes of the data symbol `name`: no more than belong to it, as far as that can be known.
-    fn data(&self, name: &str) -> Result<Option<Data<'_>>, Violation>;
+    fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation>;
 
     /// The function `name` whose symbols begin with `prefix`. Data is no function.
     fn function(&self, prefix: &str, name: &str) -> Option<NonNull<c_void>> {
-        let address = self.address(&format!("{prefix}{name}"))?;
+        let address = self.address(Name::of(&format!("{prefix}{name}")))?;
         self.is_code(address).then_some(address)
     }
 
@@ -121,6 +116,18 @@ impl Dso {
         }
     }
 
+    #[inline(never)]
+    fn look_up(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+        if let Ok(known) = self.own(name) {
+            return known.map(|(address, _)| address);
+        }
+        let name = CString::new(name.text()).ok()?;
+        // SAFETY: the symbol is only taken as an address here; what it is, is for the caller to know.
+        let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
+        // SAFETY: the address is not kept beyond the library: callers hold `self`.
+        NonNull::new(unsafe { symbol.ok()?.try_as_raw_ptr() }?)
+    }
+
     #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
     fn own(&self, _name: Name<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
         Err(())
@@ -137,11 +144,8 @@ impl Dso {
 }
 
 impl Symbols for Dso {
-    fn address(&self, name: &str) -> Option<NonNull<c_void>> {
-        self.address_of(Name::of(name))
-    }
-
-    fn address_of(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+        // Most of what a loader asks for is not there: that answer comes without more ado.
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         if let Some(table) = &self.table
             && table.is_alone()
@@ -149,18 +153,11 @@ impl Symbols for Dso {
         {
             return None;
         }
-        if let Ok(known) = self.own(name) {
-            return known.map(|(address, _)| address);
-        }
-        let name = CString::new(name.text()).ok()?;
-        // SAFETY: the symbol is only taken as an address here; what it is, is for the caller to know.
-        let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
-        // SAFETY: the address is not kept beyond the library: callers hold `self`.
-        NonNull::new(unsafe { symbol.ok()?.try_as_raw_ptr() }?)
+        self.look_up(name)
     }
 
-    fn data(&self, name: &str) -> Result<Option<Data<'_>>, Violation> {
-        let own = self.own(Name::of(name));
+    fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation> {
+        let own = self.own(name);
         let address = match own {
             Ok(known) => known.map(|(address, _)| address),
             Err(()) => self.address(name),
@@ -176,10 +173,12 @@ impl Symbols for Dso {
         };
         let symbol = symbol.filter(|size| *size > 0);
         #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-        let symbol = symbol.or_else(|| size_in_file(&self.path, name).filter(|_| mapped.is_none()));
+        let symbol =
+            symbol.or_else(|| size_in_file(&self.path, name.text()).filter(|_| mapped.is_none()));
         let room = [symbol, mapped].into_iter().flatten().min();
         let room = room.ok_or_else(|| {
-            let text = format!("cannot tell where `{name}` of {} ends", self.path.display());
+            let (name, path) = (name.text(), self.path.display());
+            let text = format!("cannot tell where `{name}` of {path} ends");
             MOD_18.refused(Kind::Unsupported, text)
         })?;
         // SAFETY: the segment that holds `start` is mapped and readable for at least `room` bytes, as long as `self` is.

@@ -2,7 +2,7 @@
 
 use super::context::Written;
 use super::names::{self, Convention, Entry, Names};
-use super::{Kind, MOD_02, MOD_12, MOD_25, Module, Symbols, legacy};
+use super::{Kind, MOD_02, MOD_12, MOD_25, Module, Name, Symbols, legacy};
 use crate::function::{Error, Function, SafeCall, raised};
 use crate::rule;
 use crate::value::{
@@ -55,7 +55,7 @@ impl Library {
             .filter(|(_, needed)| !needed);
         let own = list.filter_map(|(symbol, _)| {
             let name = symbol.strip_prefix(self.names.prefix)?;
-            let address = self.symbols.address(&symbol)?;
+            let address = self.symbols.address(Name::of(&symbol))?;
             let is_plumbing = self.names.prefix.is_empty() && name.starts_with('_')
                 || name.starts_with("_metadata_")
                 || name.starts_with("_doc_");

@@ -5,7 +5,7 @@ use crate::release::Layout;
 
 /// The name of a symbol with its hash as ELF libraries keep it, so that a loader that asks every library for the same names
 /// computes it once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name<'a> {
     text: &'a str,
     hash: u32,
@@ -65,9 +65,9 @@ pub enum Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names {
     /// The data symbol with the embedded modules (MOD-01).
-    pub blob: &'static str,
+    pub blob: Name<'static>,
     /// The pointer that is set to the module that the library's own lookups start from (MOD-06).
-    pub context: &'static str,
+    pub context: Name<'static>,
     /// What stands before the name of an exported function (MOD-02).
     pub prefix: &'static str,
     /// What `main` means (MOD-04).
@@ -82,8 +82,8 @@ impl Names {
     /// The names in libraries of `layout`.
     pub const fn of(layout: Layout) -> Names {
         const LEGACY: Names = Names {
-            blob: "__tvm_dev_mblob",
-            context: "__tvm_module_ctx",
+            blob: Name::of("__tvm_dev_mblob"),
+            context: Name::of("__tvm_module_ctx"),
             prefix: "",
             entry: Entry::NameOf("__tvm_main__"),
             convention: Convention::Legacy,
@@ -96,14 +96,14 @@ impl Names {
             },
             Layout::V0_7 => LEGACY,
             Layout::V0_21 => Names {
-                blob: "__tvm_ffi_library_bin",
-                context: "__tvm_ffi_library_ctx",
+                blob: Name::of("__tvm_ffi_library_bin"),
+                context: Name::of("__tvm_ffi_library_ctx"),
                 convention: Convention::Ffi021,
                 ..LEGACY
             },
             Layout::V0_22 => Names {
-                blob: "__tvm_ffi__library_bin",
-                context: "__tvm_ffi__library_ctx",
+                blob: Name::of("__tvm_ffi__library_bin"),
+                context: Name::of("__tvm_ffi__library_ctx"),
                 prefix: "__tvm_ffi_",
                 entry: Entry::Prefixed,
                 convention: Convention::Ffi,
@@ -170,22 +170,22 @@ pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
 /// 0.2 and 0.7 share their names and are told apart by the blob; without a blob there is nothing to tell apart.
 pub fn dialect(symbols: &dyn Symbols) -> Layout {
     const BLOBS: [(Name<'_>, Layout); 3] = [
-        (Name::of(Names::of(Layout::V0_22).blob), Layout::V0_22),
-        (Name::of(Names::of(Layout::V0_21).blob), Layout::V0_21),
+        (Names::of(Layout::V0_22).blob, Layout::V0_22),
+        (Names::of(Layout::V0_21).blob, Layout::V0_21),
         // 0.2 has the same name. What it is, is read as 0.7 first.
-        (Name::of(Names::of(Layout::V0_7).blob), Layout::V0_7),
+        (Names::of(Layout::V0_7).blob, Layout::V0_7),
     ];
     const MAIN: Name<'_> = Name::of("__tvm_ffi_main");
     const CONTEXTS: [(Name<'_>, Layout); 2] = [
-        (Name::of(Names::of(Layout::V0_22).context), Layout::V0_22),
-        (Name::of(Names::of(Layout::V0_21).context), Layout::V0_21),
+        (Names::of(Layout::V0_22).context, Layout::V0_22),
+        (Names::of(Layout::V0_21).context, Layout::V0_21),
     ];
     const LEGACY: [Name<'_>; 3] = [
         Name::of("__tvm_module_ctx"),
         Name::of("__TVMFuncCall"),
         Name::of("__TVMAPISetLastError"),
     ];
-    let has = |name: Name<'_>| symbols.address_of(name).is_some();
+    let has = |name: Name<'_>| symbols.address(name).is_some();
     let by_blob = BLOBS.into_iter().find(|(name, _)| has(*name));
     if let Some((_, layout)) = by_blob.filter(|_| !MOD_01.is_off()) {
         return layout;
@@ -226,7 +226,7 @@ pub(super) fn entry_name(symbols: &dyn Symbols, entry: &str) -> Option<String> {
     if MOD_04.is_off() {
         return None;
     }
-    let bytes = symbols.data(entry).ok()??.bytes;
+    let bytes = symbols.data(Name::of(entry)).ok()??.bytes;
     let length = bytes.iter().position(|byte| *byte == 0)?;
     let name = bytes.get(..length).filter(|name| !name.is_empty())?;
     // A C host exports a function under this name. Machine code is not a name.

@@ -1,7 +1,7 @@
 //! The system library: symbols of statically linked code, registered before anybody asks for them.
 
 use super::dso::Data;
-use super::{MOD_16, MOD_17, Symbols};
+use super::{MOD_16, MOD_17, Name, Symbols};
 use crate::rule::{Kind, Violation};
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -54,17 +54,19 @@ impl SystemSymbols {
 }
 
 impl Symbols for SystemSymbols {
-    fn address(&self, name: &str) -> Option<NonNull<c_void>> {
+    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+        let name = name.text();
         let found = exact(&format!("{}{name}", self.prefix)).filter(|_| !MOD_16.is_off());
         found.or_else(|| exact(name))
     }
 
     /// A registered symbol has no size. It lies in the executable or a library, whose segment bounds it.
-    fn data(&self, name: &str) -> Result<Option<Data<'_>>, Violation> {
+    fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation> {
         let Some(address) = self.address(name) else {
             return Ok(None);
         };
         let room = super::dso::room_behind(address).ok_or_else(|| {
+            let name = name.text();
             let text = format!("cannot tell where `{name}` of the system library ends");
             super::MOD_18.refused(Kind::Unsupported, text)
         })?;
