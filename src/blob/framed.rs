@@ -17,7 +17,7 @@ pub(super) fn read<'a>(
     // Set at once: a partial reading shows the tree although a module behind it is broken.
     blob.tree = Some(tree);
     // A module is at least the length of its kind.
-    blob.modules.reserve(modules.min(body.remaining() / 8));
+    blob.modules = Vec::with_capacity(modules.min(body.remaining() / 8));
     // Modules of one kind mostly stand together.
     let mut known = None;
     for index in 0..modules {
@@ -39,6 +39,16 @@ fn read_module<'a>(
 ) -> Result<(), Violation> {
     let start = body.offset();
     let kind = body.str("kind", BLOB_04)?;
+    if kind == LIBRARY || BLOB_11.is_off() {
+        return blob.push(
+            Module {
+                kind: kind.into(),
+                payload: None,
+                offset: body.offset(),
+            },
+            start,
+        );
+    }
     let is_opaque = match *known {
         Some((before, is_opaque)) if before == kind => is_opaque,
         _ => {
@@ -47,26 +57,6 @@ fn read_module<'a>(
         }
     };
     *known = Some((kind, is_opaque));
-    if kind == LIBRARY {
-        return blob.push(
-            Module {
-                kind: kind.into(),
-                payload: None,
-                offset: body.offset(),
-            },
-            start,
-        );
-    }
-    if BLOB_11.is_off() {
-        return blob.push(
-            Module {
-                kind: kind.into(),
-                payload: None,
-                offset: body.offset(),
-            },
-            start,
-        );
-    }
     if is_opaque {
         let bytes = body.run("payload", payload::PAY_01)?;
         let offset = body.offset().saturating_sub(bytes.len() as u64);

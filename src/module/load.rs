@@ -4,6 +4,7 @@ use super::loaders::{Entry, Loaders};
 use super::{Dso, Library, MOD_01, MOD_07, MOD_18, Module, Names, Symbols, context, names};
 use crate::blob::{Blob, LIBRARY, detect};
 use crate::function::{Error, registry};
+use crate::import_tree::ImportTree;
 use crate::release::Layout;
 use crate::rule::{Finding, Findings, Kind, Strictness, Violation};
 use std::borrow::Cow;
@@ -159,7 +160,7 @@ pub fn load_symbols(
         declared(data.bytes)?
     };
     check_bounds(bytes)?;
-    let layout = detect::detect(bytes, Some(names.blob));
+    let layout = detect::detect(bytes, Some(names.blob.text()));
     let blob = Blob::read(bytes, layout, &mut findings)?;
     let module = build(&blob, &symbols, Names::of(layout))?;
     Ok(done(module, layout, true, findings))
@@ -205,13 +206,12 @@ fn library(symbols: &Arc<dyn Symbols>, names: Names) -> Module {
 /// MOD-07: one module for each entry, imports as the tree says.
 fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Module, LoadError> {
     let mut modules = Vec::with_capacity(blob.modules.len());
-    let mut own = None;
+    let mut has_own = false;
     let mut loaders = Loaders::default();
     for stored in &blob.modules {
         let module = if stored.kind == LIBRARY {
-            let module = library(symbols, names);
-            own = Some(module.clone());
-            module
+            has_own = true;
+            library(symbols, names)
         } else {
             loaders.load(&Entry {
                 kind: &stored.kind,
@@ -220,29 +220,18 @@ fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Mo
                 library: symbols,
             })?
         };
-        modules.push(module);
+        modules.push(Some(module));
     }
     let Some(tree) = &blob.tree else {
         // 0.2, and the blobs of 0.7 that embed nothing: the library imports what there is.
         let module = library(symbols, names);
-        module.add_imports(modules)?;
+        module.add_imports(modules.into_iter().flatten().collect())?;
         return Ok(module);
     };
-    if own.is_none() && blob.layout < Layout::V0_22 {
+    if !has_own && blob.layout < Layout::V0_22 {
         context::set(&**symbols, names.context, None);
     }
-    // A module goes to the last of those who import it; what it imports itself must be settled before.
-    let mut uses = vec![0_usize; modules.len()];
-    for child in tree
-        .indices()
-        .iter()
-        .filter_map(|child| usize::try_from(child).ok())
-    {
-        if let Some(uses) = uses.get_mut(child) {
-            *uses += 1;
-        }
-    }
-    let mut modules: Vec<Option<Module>> = modules.into_iter().map(Some).collect();
+    let mut uses = uses(tree, modules.len());
     for parent in 0..modules.len() {
         let mut children = tree.children(parent).peekable();
         if children.peek().is_none() || MOD_07.is_off() {
@@ -253,9 +242,13 @@ fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Mo
             let Some(slot) = modules.get_mut(child) else {
                 continue;
             };
-            uses[child] = uses[child].saturating_sub(1);
+            // A module goes to the last of those who import it; what it imports itself must be settled before.
+            let is_last = uses.get_mut(child).is_none_or(|uses| {
+                *uses = uses.saturating_sub(1);
+                *uses == 0
+            });
             let is_settled = child < parent || tree.row(child).is_empty();
-            let gives_up = uses[child] == 0 && is_settled && child != 0;
+            let gives_up = is_last && is_settled && child != 0;
             imports.extend(if gives_up { slot.take() } else { slot.clone() });
         }
         if let Some(Some(module)) = modules.get(parent) {
@@ -264,6 +257,24 @@ fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Mo
     }
     let root = modules.into_iter().next().flatten();
     Ok(root.ok_or_else(|| MOD_07.refused(Kind::Missing, "the tree of the blob has no module"))?)
+}
+
+/// How often each of `modules` is imported; nothing in a flat tree, where each is once.
+fn uses(tree: &ImportTree<'_>, modules: usize) -> Vec<usize> {
+    if tree.is_flat() {
+        return Vec::new();
+    }
+    let mut uses = vec![0; modules];
+    for child in tree
+        .indices()
+        .iter()
+        .filter_map(|child| usize::try_from(child).ok())
+    {
+        if let Some(uses) = uses.get_mut(child) {
+            *uses += 1;
+        }
+    }
+    uses
 }
 
 /// The system library with `prefix`, the same module every time (MOD-17).

@@ -52,8 +52,7 @@ fn enter(table: &Table, kind: &str, loader: Loader) {
 /// Whether entries of `kind` in libraries of `layout` can be loaded to more than an opaque module.
 pub fn has_loader(kind: &str, layout: Layout) -> bool {
     // The lookup comes first: it makes sure that what we bring is there.
-    registry::lookup(&global_name(kind, layout)).is_some()
-        || known(&REGISTERED, kind).or(ours(kind)).is_some()
+    global(kind, layout).is_some() || known(&REGISTERED, kind).or(ours(kind)).is_some()
 }
 
 /// The global function that reads entries of `kind` in libraries of `layout` (MOD-11).
@@ -62,6 +61,21 @@ pub fn global_name(kind: &str, layout: Layout) -> String {
         return kind.to_owned();
     }
     [Names::of(layout).loader, kind].concat()
+}
+
+/// The function of that name, if there is one. No memory is taken for a short name.
+fn global(kind: &str, layout: Layout) -> Option<Function> {
+    let prefix = Names::of(layout).loader;
+    let mut room = [0; 64];
+    match room.get_mut(..prefix.len() + kind.len()) {
+        Some(name) if !MOD_11.is_off() => {
+            let (front, back) = name.split_at_mut(prefix.len());
+            front.copy_from_slice(prefix.as_bytes());
+            back.copy_from_slice(kind.as_bytes());
+            registry::lookup_bytes(name)
+        }
+        _ => registry::lookup(&global_name(kind, layout)),
+    }
 }
 
 /// The loaders of one library, each kind looked up once.
@@ -121,7 +135,7 @@ impl Source {
         if let Some(loader) = known(&REGISTERED, entry.kind) {
             return Source::Registered(loader);
         }
-        match registry::lookup(&global_name(entry.kind, entry.layout)) {
+        match global(entry.kind, entry.layout) {
             Some(function) => Source::Global(function),
             None => ours(entry.kind).map_or(Source::Nobody, Source::Registered),
         }

@@ -223,7 +223,11 @@ impl Module {
     pub(super) fn add_imports(&self, more: Vec<Module>) -> Result<(), Error> {
         let body = self.own_body()?;
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
-        imports.extend(more);
+        if imports.is_empty() {
+            *imports = more;
+        } else {
+            imports.extend(more);
+        }
         self.publish(&imports);
         Ok(())
     }

@@ -146,7 +146,7 @@ impl<'a> Cursor<'a> {
     /// A u64 length and that many bytes (WIRE-04).
     #[inline]
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
-        match self.plain_run(rule) {
+        match self.plain_run(rule, WIRE_04, 1) {
             Some(bytes) => Ok(bytes),
             None => self.bytes_told(field, rule),
         }
@@ -162,7 +162,7 @@ impl<'a> Cursor<'a> {
     /// A u64 length and that many bytes of which nothing is known: recorded as a length and a run.
     #[inline]
     pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
-        match self.plain_run(rule) {
+        match self.plain_run(rule, WIRE_04, 1) {
             Some(bytes) => Ok(bytes),
             None => self.run_told(field, rule),
         }
@@ -288,6 +288,10 @@ impl<'a> Cursor<'a> {
 
     /// A vector of u64, borrowed: a million elements cost nothing to open.
     pub fn words(&mut self, field: &'static str, rule: Rule) -> Result<Words<'a>, Violation> {
+        if let Some(bytes) = self.plain_run(rule, WIRE_06, 8) {
+            let start = self.offset().saturating_sub(bytes.len() as u64);
+            return Ok(Words::new(bytes, start));
+        }
         let before = self.position;
         let count = self.count(8, field)?;
         let start = self.offset();
@@ -338,15 +342,16 @@ impl<'a> Cursor<'a> {
         broken.in_field(self.path_of(field))
     }
 
-    /// A u64 length and that many bytes, when all goes well and nobody wants to hear of it. `None` leaves the cursor where it
-    /// was, for the long way to say what is wrong.
+    /// A u64 count and that many elements of `size` bytes, when all goes well and nobody wants to hear of it. `None` leaves
+    /// the cursor where it was, for the long way to say what is wrong.
     #[inline]
-    fn plain_run(&mut self, rule: Rule) -> Option<&'a [u8]> {
-        if self.trace.is_some() || [rule, WIRE_02, WIRE_04].into_iter().any(Rule::is_off) {
+    fn plain_run(&mut self, rule: Rule, counts: Rule, size: usize) -> Option<&'a [u8]> {
+        if self.trace.is_some() || [rule, WIRE_02, counts].into_iter().any(Rule::is_off) {
             return None;
         }
-        let (length, rest) = self.window.get(self.position..)?.split_first_chunk()?;
-        let bytes = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+        let (count, rest) = self.window.get(self.position..)?.split_first_chunk()?;
+        let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+        let bytes = rest.get(..count.checked_mul(size)?)?;
         self.position = self.position.saturating_add(8).saturating_add(bytes.len());
         Some(bytes)
     }
