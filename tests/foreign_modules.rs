@@ -172,11 +172,9 @@ const THROWN: [(&str, &str, &str); 11] = [
     ("pointer", "InternalError", "`PSt9exception`"),
 ];
 
-#[test]
-fn whatever_is_thrown_is_told_by_its_type() {
-    let Some(runtime) = Runtime::open() else {
-        return;
-    };
+/// The runtime with what `tests/throws.cc` registers.
+fn runtime_with_throws() -> Option<Runtime> {
+    let runtime = Runtime::open()?;
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("throws.so");
     let beside = Path::new(&runtime.testing).parent().unwrap();
@@ -192,15 +190,110 @@ fn whatever_is_thrown_is_told_by_its_type() {
         Ok(status) => assert!(status.success(), "the module does not compile"),
         Err(why) => {
             println!("skipped, because there is no g++: {why}");
-            return;
+            return None;
         }
     }
     std::mem::forget(open(&library));
+    Some(runtime)
+}
+
+/// Both directions, one behind the other: the functions of the library can be registered once.
+#[test]
+fn exceptions_of_cxx_become_errors_and_errors_exceptions() {
+    let Some(runtime) = runtime_with_throws() else {
+        return;
+    };
     let throws = runtime.module("tvmspec.test.throws", &[]);
     for (name, kind, words) in THROWN {
         says(throws.function(name, false), kind, words);
     }
     assert!(throws.function("nothing", false).unwrap().is_none());
+
+    let caught = |name: &str, as_standard: bool| {
+        let args = [Module::new(Fails).into(), name.into(), as_standard.into()];
+        let told = runtime.call("tvmspec.test.caught", &args);
+        cast::<String>(told.view()).unwrap()
+    };
+    let every = [
+        ("GetFunction", "KeyError: no f"),
+        ("ImplementsFunction", "KeyError: no f"),
+        ("GetFunctionDoc", "ValueError: no doc of f"),
+        ("GetFunctionMetadata", "ValueError: no metadata of f"),
+        ("WriteToFile", "OSError: no path path for format"),
+        ("SaveToBytes", "ValueError: nothing to save"),
+        ("InspectSource", "ValueError: no source in format"),
+        (
+            "ImportModule",
+            "RuntimeError: Cyclic dependency detected during import",
+        ),
+        ("ClearImports", "nothing"),
+    ];
+    for (name, text) in every {
+        assert_eq!(caught(name, false), text, "{name}");
+    }
+    for _ in 0..1000 {
+        let what = caught("SaveToBytes", true);
+        assert!(what.contains("ValueError: nothing to save"), "{what}");
+    }
+    let args = [
+        Module::new(Panics).into(),
+        "SaveToBytes".into(),
+        false.into(),
+    ];
+    let told = runtime.call("tvmspec.test.caught", &args);
+    let told = cast::<String>(told.view()).unwrap();
+    assert!(told.contains("this is a panic"), "{told}");
+}
+
+/// A module of ours whose functions all fail.
+struct Fails;
+
+impl tvmspec::module::Kind for Fails {
+    fn kind(&self) -> &str {
+        "fails"
+    }
+
+    fn function(&self, _: &Module, name: &str) -> Result<Option<Function>, Error> {
+        Err(Error::new("KeyError", format!("no {name}")))
+    }
+
+    fn doc(&self, _: &Module, name: &str) -> Result<Option<String>, Error> {
+        Err(Error::new("ValueError", format!("no doc of {name}")))
+    }
+
+    fn metadata(&self, _: &Module, name: &str) -> Result<Option<String>, Error> {
+        Err(Error::new("ValueError", format!("no metadata of {name}")))
+    }
+
+    fn write_to_file(&self, path: &str, format: &str) -> Result<(), Error> {
+        let text = format!("no path {path} for {format}");
+        Err(Error::new("OSError", text))
+    }
+
+    fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
+        Err(Error::new("ValueError", "nothing to save"))
+    }
+
+    fn source(&self, format: &str) -> Result<String, Error> {
+        Err(Error::new("ValueError", format!("no source in {format}")))
+    }
+}
+
+/// A module of ours that panics.
+struct Panics;
+
+impl tvmspec::module::Kind for Panics {
+    fn kind(&self) -> &str {
+        "panics"
+    }
+
+    fn function(&self, _: &Module, _: &str) -> Result<Option<Function>, Error> {
+        Ok(None)
+    }
+
+    fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
+        panic!("this is a panic")
+    }
 }
 
 /// A module of ours without functions.

@@ -1,4 +1,5 @@
-// A module whose `GetFunction` throws what its argument names, as modules of any provenance may.
+// A module whose `GetFunction` throws what its argument names, as modules of any provenance may; and a caller of the virtual
+// functions of any module, which tells what it caught.
 
 #include <stdexcept>
 #include <string>
@@ -50,7 +51,34 @@ struct Throws : ffi::ModuleObj {
   }
 };
 
+ffi::String Caught(ffi::Module module, ffi::String function, bool as_standard) {
+  std::string name = function;
+  auto call = [&] {
+    if (name == "GetFunction") module->GetFunction("f");
+    if (name == "ImplementsFunction") module->ImplementsFunction("f");
+    if (name == "GetFunctionDoc") module->GetFunctionDoc("f");
+    if (name == "GetFunctionMetadata") module->GetFunctionMetadata("f");
+    if (name == "WriteToFile") module->WriteToFile("path", "format");
+    if (name == "SaveToBytes") module->SaveToBytes();
+    if (name == "InspectSource") module->InspectSource("format");
+    if (name == "ImportModule") module->ImportModule(module);
+    if (name == "ClearImports") module->ClearImports();
+  };
+  try {
+    call();
+  } catch (const ffi::Error& error) {
+    if (!as_standard) return error.kind() + ": " + error.message();
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  }
+  return "nothing";
+}
+
 TVM_FFI_STATIC_INIT_BLOCK() {
-  tvm::ffi::reflection::GlobalDef().def(
-      "tvmspec.test.throws", [] { return ffi::Module(ffi::make_object<Throws>()); });
+  tvm::ffi::reflection::GlobalDef()
+      .def("tvmspec.test.throws", [] { return ffi::Module(ffi::make_object<Throws>()); })
+      .def("tvmspec.test.caught", Caught);
 }

@@ -36,6 +36,8 @@ mod stream;
 pub mod system;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 mod table;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(crate) mod throwing;
 mod virtuals;
 pub mod workspace;
 

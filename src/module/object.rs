@@ -203,7 +203,8 @@ impl Module {
     pub fn import(&self, other: Module) -> Result<(), Error> {
         if other.reaches(self) && !MOD_10.is_off() {
             let text = "Cyclic dependency detected during import";
-            return Err(MOD_10.refused(rule::Kind::Cycle, text).into());
+            let broken = MOD_10.refused(rule::Kind::Cycle, text);
+            return Err(Error::said("RuntimeError", broken));
         }
         self.add_imports(vec![other])
     }

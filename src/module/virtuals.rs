@@ -3,14 +3,16 @@
 //! Written for x86-64, where a result that owns something travels through a hidden first argument. Elsewhere the table is
 //! there, so that our own modules are told from others, and must not be called.
 //!
-//! No exception leaves these functions: a failure is raised on the thread and the result is empty.
+//! A failure, a panic too, is thrown as the C++ class `tvm::ffi::Error`. Where no libstdc++ is in the process, and on
+//! other machines, it is raised on the thread and the result is empty.
 
 use super::Module;
-use crate::function::{Error, set_raised};
+use crate::function::{Error, from_panic, set_raised};
 use crate::object::Array;
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, AnyView, Bytes, RawAny, Str, str_bytes};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type This = *mut c_void;
 
@@ -78,11 +80,21 @@ fn text_of(cell: *const RawAny) -> String {
     String::from_utf8_lossy(str_bytes(&view).unwrap_or_default()).into_owned()
 }
 
-fn or_raise<T: Default>(result: Result<T, Error>) -> T {
-    result.unwrap_or_else(|error| {
-        set_raised(error);
-        T::default()
-    })
+/// What a function of the module answers, thrown when it fails. No frame of Rust that catches is above: an exception must
+/// not pass one.
+fn answer<T: Default>(this: This, body: impl FnOnce(&Module) -> Result<T, Error>) -> T {
+    let answered = catch_unwind(AssertUnwindSafe(|| {
+        module_of(this).map_or_else(|| Ok(T::default()), |module| body(&module))
+    }));
+    let error = match answered {
+        Ok(Ok(value)) => return value,
+        Ok(Err(error)) => error,
+        Err(panic) => from_panic(&*panic),
+    };
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    let error = super::throwing::throw(error);
+    set_raised(error);
+    T::default()
 }
 
 unsafe fn give<T>(place: *mut T, value: T) -> *mut T {
@@ -92,10 +104,7 @@ unsafe fn give<T>(place: *mut T, value: T) -> *mut T {
 }
 
 unsafe extern "C-unwind" fn kind_of(this: This) -> *const c_char {
-    let kind = module_of(this)
-        .map(|module| module.kind())
-        .unwrap_or_default();
-    intern(&kind)
+    intern(&answer(this, |module| Ok(module.kind())))
 }
 
 /// A C string of `text` for ever; there are few kinds.
@@ -115,7 +124,7 @@ fn intern(text: &str) -> *const c_char {
 }
 
 unsafe extern "C-unwind" fn mask_of(this: This) -> c_int {
-    module_of(this).map_or(0, |module| module.property_mask() as c_int)
+    answer(this, |module| Ok(module.property_mask() as c_int))
 }
 
 unsafe extern "C-unwind" fn function_of(
@@ -123,8 +132,8 @@ unsafe extern "C-unwind" fn function_of(
     this: This,
     name: *const RawAny,
 ) -> *mut *mut Header {
-    let found = module_of(this).map(|module| or_raise(module.function(&text_of(name), false)));
-    let raw = found.flatten().map_or(std::ptr::null_mut(), |function| {
+    let found = answer(this, |module| module.function(&text_of(name), false));
+    let raw = found.map_or(std::ptr::null_mut(), |function| {
         function.into_object().into_raw()
     });
     // SAFETY: see `give`.
@@ -132,7 +141,7 @@ unsafe extern "C-unwind" fn function_of(
 }
 
 unsafe extern "C-unwind" fn implements_of(this: This, name: *const RawAny) -> bool {
-    module_of(this).is_some_and(|module| or_raise(module.implements(&text_of(name), false)))
+    answer(this, |module| module.implements(&text_of(name), false))
 }
 
 unsafe extern "C-unwind" fn doc_of(
@@ -140,7 +149,7 @@ unsafe extern "C-unwind" fn doc_of(
     this: This,
     name: *const RawAny,
 ) -> *mut RawAny {
-    let doc = module_of(this).and_then(|module| or_raise(module.doc(&text_of(name), false)));
+    let doc = answer(this, |module| module.doc(&text_of(name), false));
     // SAFETY: see `give`.
     unsafe { give(place, Any::from(doc).into_raw()) }
 }
@@ -150,27 +159,23 @@ unsafe extern "C-unwind" fn metadata_of(
     this: This,
     name: *const RawAny,
 ) -> *mut RawAny {
-    let metadata =
-        module_of(this).and_then(|module| or_raise(module.metadata(&text_of(name), false)));
+    let metadata = answer(this, |module| module.metadata(&text_of(name), false));
     // SAFETY: see `give`.
     unsafe { give(place, Any::from(metadata).into_raw()) }
 }
 
 unsafe extern "C-unwind" fn write_to_file(this: This, path: *const RawAny, format: *const RawAny) {
-    if let Some(module) = module_of(this)
-        && let Some(own) = module.implementation()
-    {
-        or_raise(own.write_to_file(&text_of(path), &text_of(format)));
-    }
+    answer(this, |module| match module.implementation() {
+        Some(own) => own.write_to_file(&text_of(path), &text_of(format)),
+        None => Ok(()),
+    });
 }
 
 unsafe extern "C-unwind" fn write_formats(place: *mut *mut Header, this: This) -> *mut *mut Header {
-    let module = module_of(this);
-    let formats = module
-        .as_ref()
-        .and_then(Module::implementation)
-        .map(|own| own.write_formats());
-    let formats = formats.unwrap_or_default();
+    let formats = answer(this, |module| {
+        let own = module.implementation();
+        Ok(own.map(|own| own.write_formats()).unwrap_or_default())
+    });
     let array = Array::new(formats.into_iter().map(Any::from))
         .into_object()
         .into_raw();
@@ -179,9 +184,7 @@ unsafe extern "C-unwind" fn write_formats(place: *mut *mut Header, this: This) -
 }
 
 unsafe extern "C-unwind" fn save_to_bytes(place: *mut RawAny, this: This) -> *mut RawAny {
-    let bytes = module_of(this)
-        .map(|module| or_raise(module.save_to_bytes()))
-        .unwrap_or_default();
+    let bytes = answer(this, Module::save_to_bytes);
     // SAFETY: see `give`.
     unsafe { give(place, Any::from(Bytes::new(bytes)).into_raw()) }
 }
@@ -191,23 +194,20 @@ unsafe extern "C-unwind" fn inspect_source(
     this: This,
     format: *const RawAny,
 ) -> *mut RawAny {
-    let text = module_of(this)
-        .map(|module| or_raise(module.source(&text_of(format))))
-        .unwrap_or_default();
+    let text = answer(this, |module| module.source(&text_of(format)));
     // SAFETY: see `give`.
     unsafe { give(place, Any::from(Str::new(text)).into_raw()) }
 }
 
 unsafe extern "C-unwind" fn import_module(this: This, other: *const *mut Header) {
-    // SAFETY: a `Module const&` is the address of a non-null handle.
-    let other = unsafe { ObjectRef::retain(other.read()) };
-    if let (Some(module), Ok(other)) = (module_of(this), Module::from_object(other)) {
-        or_raise(module.import(other));
-    }
+    answer(this, |module| {
+        // SAFETY: a `Module const&` is the address of a non-null handle.
+        let other = unsafe { ObjectRef::retain(other.read()) };
+        let no_module = |_| Error::new("TypeError", "only a module can be imported");
+        module.import(Module::from_object(other).map_err(no_module)?)
+    });
 }
 
 unsafe extern "C-unwind" fn clear_imports(this: This) {
-    if let Some(module) = module_of(this) {
-        or_raise(module.clear_imports());
-    }
+    answer(this, Module::clear_imports);
 }

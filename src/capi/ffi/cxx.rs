@@ -6,13 +6,13 @@
 //! frames of Rust between here and the handler unwind.
 
 use crate::function::{Error, Result};
+use crate::module::throwing::{self, Exception};
 use crate::module::{self, Module, context};
 use crate::object::visit::paths::find_access_paths as find_paths;
 use crate::object::{Array, copy, graph, json, recursive, repr, structural};
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, AnyView, RawAny, Str, cast, str_bytes};
-use std::cell::RefCell;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
 
 #[link(name = "stdc++")]
@@ -104,9 +104,9 @@ pub static ERROR_INFO: [Word; 7] = [
 pub static ERROR_TABLE: [Word; 5] = [
     Word::number(0),
     Word::of(&raw const ERROR_INFO),
-    Word::code(destroy_error as *const ()),
-    Word::code(delete_error as *const ()),
-    Word::code(what as *const ()),
+    Word::code(throwing::destroy as *const ()),
+    Word::code(throwing::delete as *const ()),
+    Word::code(throwing::what as *const ()),
 ];
 
 /// Type information of `tvm::ffi::ModuleObj`: an `Object` at 8.
@@ -175,57 +175,16 @@ unsafe extern "C-unwind" fn base_formats(
     unsafe { give(out, Array::new(Vec::new()).into_object().into_raw()) }
 }
 
-/// An exception in memory: the table, then the error object.
-#[repr(C)]
-struct Exception {
-    table: Word,
-    error: *mut Header,
-}
-
-unsafe extern "C-unwind" fn destroy_error(exception: *mut c_void) {
-    // SAFETY: called once for an exception of this class, which owns its error.
-    unsafe {
-        let error = std::mem::replace(
-            &mut (*exception.cast::<Exception>()).error,
-            std::ptr::null_mut(),
-        );
-        drop(ObjectRef::from_nullable(error));
-    }
-}
-
-unsafe extern "C-unwind" fn delete_error(exception: *mut c_void) {
-    // SAFETY: as `destroy_error`; exceptions made with `new` come from the C allocator.
-    unsafe {
-        destroy_error(exception);
-        crate::value::heap::release(exception.cast());
-    }
-}
-
-unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const c_char {
-    thread_local! {
-        static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    }
-    // SAFETY: the exception owns a live error.
-    let object = unsafe { ObjectRef::retain((*exception.cast::<Exception>()).error) };
-    let text = Error::from_object(object).map_or_else(|_| String::new(), |error| error.to_string());
-    TEXT.with_borrow_mut(|buffer| {
-        buffer.clear();
-        buffer.extend(text.bytes().filter(|&byte| byte != 0));
-        buffer.push(0);
-        buffer.as_ptr().cast()
-    })
-}
-
 /// Throws an error as C++ does.
 fn throw(error: Error) -> ! {
     // SAFETY: the runtime gives memory for the exception; table and type information are those of its class.
     unsafe {
         let memory = __cxa_allocate_exception(size_of::<Exception>());
         memory.cast::<Exception>().write(Exception {
-            table: body(&raw const ERROR_TABLE),
+            table: body(&raw const ERROR_TABLE).0,
             error: error.into_object().into_raw(),
         });
-        __cxa_throw(memory, (&raw const ERROR_INFO).cast(), destroy_error)
+        __cxa_throw(memory, (&raw const ERROR_INFO).cast(), throwing::destroy)
     }
 }
 

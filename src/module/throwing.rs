@@ -1,0 +1,135 @@
+//! Throws an error to a caller in C++.
+//!
+//! The tables of the class `tvm::ffi::Error` are made here from what libstdc++ brings, when it is in this process: who
+//! does not link it can throw too. A handler finds its class by name, so it makes no difference whose tables these are.
+//!
+//! For x86-64 Linux, where the layout of what is thrown is that of the Itanium C++ ABI.
+
+use crate::function::Error;
+use crate::value::header::{Header, ObjectRef};
+use libloading::os::unix::{Library, RTLD_LAZY};
+use std::cell::RefCell;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+/// An exception in memory: the table of its class, then the error object, which it owns.
+#[repr(C)]
+pub(crate) struct Exception {
+    pub(crate) table: *const c_void,
+    pub(crate) error: *mut Header,
+}
+
+pub(crate) unsafe extern "C-unwind" fn destroy(exception: *mut c_void) {
+    // SAFETY: called once for an exception of this class, which owns its error.
+    unsafe {
+        let error = std::mem::replace(
+            &mut (*exception.cast::<Exception>()).error,
+            std::ptr::null_mut(),
+        );
+        drop(ObjectRef::from_nullable(error));
+    }
+}
+
+pub(crate) unsafe extern "C-unwind" fn delete(exception: *mut c_void) {
+    // SAFETY: as `destroy`; exceptions made with `new` come from the C allocator.
+    unsafe {
+        destroy(exception);
+        crate::value::heap::release(exception.cast());
+    }
+}
+
+pub(crate) unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const c_char {
+    thread_local! {
+        static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    // SAFETY: the exception owns a live error.
+    let object = unsafe { ObjectRef::retain((*exception.cast::<Exception>()).error) };
+    let text = Error::from_object(object).map_or_else(|_| String::new(), |error| error.to_string());
+    TEXT.with_borrow_mut(|buffer| {
+        buffer.clear();
+        buffer.extend(text.bytes().filter(|&byte| byte != 0));
+        buffer.push(0);
+        buffer.as_ptr().cast()
+    })
+}
+
+/// Throws `error`. It comes back where no libstdc++ is in this process, so that there is nobody to catch it.
+pub(super) fn throw(error: Error) -> Error {
+    static CLASS: OnceLock<Option<Class>> = OnceLock::new();
+    let Some(class) = CLASS.get_or_init(Class::make) else {
+        return error;
+    };
+    // SAFETY: the runtime gives memory for the exception; table and type information are those of its class.
+    unsafe {
+        let memory = (class.allocate)(size_of::<Exception>());
+        memory.cast::<Exception>().write(Exception {
+            table: (&raw const class.table[2]).cast(),
+            error: error.into_object().into_raw(),
+        });
+        (class.throw)(memory, class.table[1] as *const c_void, destroy)
+    }
+}
+
+type Allocate = unsafe extern "C-unwind" fn(usize) -> *mut c_void;
+type Destroy = unsafe extern "C-unwind" fn(*mut c_void);
+type Throw = unsafe extern "C-unwind" fn(*mut c_void, *const c_void, Destroy) -> !;
+
+/// What is needed to throw a `tvm::ffi::Error`.
+struct Class {
+    allocate: Allocate,
+    throw: Throw,
+    /// Offset to the top, type information, two destructors, `what`.
+    table: [usize; 5],
+}
+
+impl Class {
+    fn make() -> Option<Class> {
+        const NOT_TO_BE_LOADED: c_int = 4;
+        // SAFETY: a library that is already there, so nothing of it runs; types of the functions as the C++ ABI has them.
+        let (allocate, throw, simple, several, exception) = unsafe {
+            let library =
+                Library::open(Some("libstdc++.so.6"), RTLD_LAZY | NOT_TO_BE_LOADED).ok()?;
+            let table = |name: &[u8]| library.get::<*const usize>(name).ok().map(|table| *table);
+            let found = (
+                *library
+                    .get::<Allocate>(b"__cxa_allocate_exception\0")
+                    .ok()?,
+                *library.get::<Throw>(b"__cxa_throw\0").ok()?,
+                table(b"_ZTVN10__cxxabiv117__class_type_infoE\0")?,
+                table(b"_ZTVN10__cxxabiv121__vmi_class_type_infoE\0")?,
+                table(b"_ZTISt9exception\0")?,
+            );
+            // Its functions stay in use.
+            std::mem::forget(library);
+            found
+        };
+        // Objects point behind the offset to the top and the type information.
+        let body = |table: *const usize| table.wrapping_add(2).expose_provenance();
+        let reference: &[usize; 2] = Box::leak(Box::new([
+            body(simple),
+            c"N3tvm3ffi9ObjectRefE".as_ptr().expose_provenance(),
+        ]));
+        const TWO_BASES: usize = 2 << 32;
+        const PUBLIC: usize = 2;
+        let information: &[usize; 7] = Box::leak(Box::new([
+            body(several),
+            c"N3tvm3ffi5ErrorE".as_ptr().expose_provenance(),
+            TWO_BASES,
+            reference.as_ptr().expose_provenance(),
+            8 << 8 | PUBLIC,
+            exception.expose_provenance(),
+            PUBLIC,
+        ]));
+        Some(Class {
+            allocate,
+            throw,
+            table: [
+                0,
+                information.as_ptr().expose_provenance(),
+                destroy as *const () as usize,
+                delete as *const () as usize,
+                what as *const () as usize,
+            ],
+        })
+    }
+}
