@@ -137,7 +137,8 @@ int TVMFFITensorFromDLPackVersioned(TVMFFIDLManagedTensorVersioned* from, int32_
 int TVMFFITensorToDLPackVersioned(TVMFFIObjectHandle from, TVMFFIDLManagedTensorVersioned** out);
 int TVMFFITensorCreateUnsafeView(TVMFFIObjectHandle source, const TVMFFIDLTensor* prototype, TVMFFIObjectHandle* out);
 
-/* Types. Those that return no code end the process with a message when they cannot answer. */
+/* Types. One that does not fit its parent is -1, with an error raised; an unknown attribute has no column. TVMFFIGetTypeInfo of
+ * an unknown index ends the process with a message: callers read what it returns without a look. */
 int TVMFFITypeKeyToIndex(const TVMFFIByteArray* type_key, int32_t* out_tindex);
 int32_t TVMFFITypeGetOrAllocIndex(const TVMFFIByteArray* type_key, int32_t static_type_index, int32_t type_depth,
                                   int32_t num_child_slots, int32_t child_slots_can_overflow, int32_t parent_type_index);

@@ -303,15 +303,17 @@ impl Api {
         self.check(code).is_ok().then_some(index)
     }
 
-    /// A new type; what does not fit ends the process.
+    /// A new type. One that does not fit is refused with a negative index, or ends the process.
     pub(super) fn new_type(
-        &self,
+        &'static self,
         key: &str,
         [fixed, depth, slots, overflow, parent]: [i32; 5],
-    ) -> i32 {
+    ) -> Result<i32, Raised> {
         let key = ByteArray::of(key.as_bytes());
         // SAFETY: a key, which is copied, and numbers.
-        unsafe { (self.new_type)(&key, fixed, depth, slots, overflow, parent) }
+        let given = unsafe { (self.new_type)(&key, fixed, depth, slots, overflow, parent) };
+        self.check(given.min(0))?;
+        Ok(given)
     }
 
     /// What is known of the type of a living object or of a registered type.

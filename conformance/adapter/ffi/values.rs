@@ -390,7 +390,7 @@ pub(super) fn types(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             i32::from(overflow),
             parent,
         ];
-        let given = api.new_type(&format!("tvmspec.case{run}.{key}"), numbers);
+        let given = api.new_type(&format!("tvmspec.case{run}.{key}"), numbers)?;
         own.push((key.to_owned(), given));
     }
     let first = own.first().map_or(0, |(_, index)| *index);

@@ -48,14 +48,3 @@ fn enter(body: impl FnOnce() -> Result<()>) -> i32 {
         }
     }
 }
-
-/// Runs the body of a C function that has no way to report: a failure is printed and ends the process, as the ABI says.
-fn must<T>(what: &str, body: impl FnOnce() -> Result<T>) -> T {
-    let error = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => return value,
-        Ok(Err(error)) => error,
-        Err(panic) => from_panic(&*panic),
-    };
-    eprintln!("Exception caught during {what}:\n{error}");
-    std::process::exit(-1)
-}

@@ -1,6 +1,6 @@
 //! The type table and reflection.
 
-use super::{enter, must};
+use super::enter;
 use crate::function::Error;
 use crate::value::types::{
     self, Column, FieldInfo, MethodInfo, NewType, TypeInfo, TypeMetadata, flag,
@@ -31,7 +31,8 @@ pub unsafe extern "C-unwind" fn TVMFFITypeKeyToIndex(key: *const ByteArray, out:
     })
 }
 
-/// The index of a type, given out if it is new; parent -2 only asks. Ends the process on nonsense, as the ABI says.
+/// The index of a type, given out if it is new; parent -2 only asks, and -2 is the answer when there is none. A type that
+/// does not fit its parent is refused with -1 and the error raised on this thread (VAL-15).
 ///
 /// # Safety
 /// `key` is readable.
@@ -44,22 +45,26 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
     can_overflow: i32,
     parent: i32,
 ) -> i32 {
-    must("TVMFFITypeGetOrAllocIndex", || {
+    let mut given = -1;
+    // A code of -1 is the answer that was there before.
+    enter(|| {
         super::init();
         // SAFETY: says the caller.
         let key = utf8(unsafe { &*key })?;
-        if parent == -2 {
-            return Ok(types::index_of(key).unwrap_or(-2));
-        }
-        Ok(types::get_or_alloc(NewType {
-            key,
-            static_index,
-            depth: Some(depth),
-            child_slots,
-            can_overflow: can_overflow != 0,
-            parent,
-        })?)
-    })
+        given = match parent {
+            -2 => types::index_of(key).unwrap_or(-2),
+            _ => types::get_or_alloc(NewType {
+                key,
+                static_index,
+                depth: Some(depth),
+                child_slots,
+                can_overflow: can_overflow != 0,
+                parent,
+            })?,
+        };
+        Ok(())
+    });
+    given
 }
 
 /// What is known of a type; valid for ever. Ends the process for an unknown index, as the ABI says.
@@ -68,12 +73,11 @@ pub extern "C-unwind" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TypeInfo {
     super::init();
     match types::info(type_index) {
         Some(info) => info,
-        None => must("TVMFFIGetTypeInfo", || {
-            Err(Error::new(
-                "InternalError",
-                format!("Cannot find type info for type_index={type_index}"),
-            ))
-        }),
+        // Nobody looks whether this is null.
+        None => {
+            eprintln!("Cannot find type info for type_index={type_index}");
+            std::process::exit(-1)
+        }
     }
 }
 
@@ -167,16 +171,15 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
     })
 }
 
-/// The column of an attribute, or null. Its address never changes.
+/// The column of an attribute, or null, also for a name that is not UTF-8. Its address never changes.
 ///
 /// # Safety
 /// `name` is readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIGetTypeAttrColumn(name: *const ByteArray) -> *const Column {
-    must("TVMFFIGetTypeAttrColumn", || {
-        super::init();
-        // SAFETY: says the caller.
-        let name = utf8(unsafe { &*name })?;
-        Ok(types::column(name).map_or(std::ptr::null(), |column| column))
-    })
+    super::init();
+    // SAFETY: says the caller.
+    let name = unsafe { (*name).as_slice() };
+    let column = std::str::from_utf8(name).ok().and_then(types::column);
+    column.map_or(std::ptr::null(), |column| column)
 }
