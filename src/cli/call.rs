@@ -10,6 +10,7 @@ use tvmspec::function::Function;
 use tvmspec::module::{self, Library, Module};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Strictness;
+use tvmspec::tensor::Dtype;
 use tvmspec::value::{
     Any, bytes_bytes, device_from_text, device_to_text, dtype_from_text, dtype_to_text, index,
     str_bytes, types,
@@ -232,7 +233,17 @@ fn empty(form: &str) -> Result<Tensor, Error> {
         .strip_suffix(']')
         .and_then(|form| form.split_once('['))
         .ok_or_else(wrong)?;
-    let dtype = dtype_from_text(dtype).map_err(Error::new)?;
+    let text = dtype;
+    let dtype = dtype_from_text(text).map_err(Error::new)?;
+    let element = Dtype {
+        code: dtype.code,
+        bits: dtype.bits,
+        lanes: dtype.lanes,
+    };
+    if let Err(broken) = element.check_element() {
+        let message = format!("no tensor has elements of `{text}`: {broken}");
+        return Err(Error::Message(message));
+    }
     let extents = shape
         .split(',')
         .map(str::trim)

@@ -6,8 +6,8 @@
 //! | `bits` | u8 | TEN-01 |
 //! | `lanes` | u16 | TEN-01 |
 
-use super::TEN_01;
-use crate::rule::Violation;
+use super::{TEN_01, TEN_07, TEN_28, TEN_33};
+use crate::rule::{Kind, Violation};
 use crate::wire::{Cursor, Writer};
 
 /// An element type as DLPack and TVM store it: what it is, how wide one lane is, and how many lanes an element has.
@@ -70,6 +70,50 @@ impl Dtype {
                 bits: cursor.u8("bits", TEN_01)?,
                 lanes: cursor.u16("lanes", TEN_01)?,
             })
+        })
+    }
+
+    /// Refuses what no element of a tensor in memory is: one without bits or lanes (TEN-28), one whose lanes are a multiple
+    /// of what a machine has (TEN-07), and one of no meaning (TEN-33).
+    pub fn check_element(self) -> Result<(), Violation> {
+        let Dtype { bits, lanes, .. } = self;
+        let wrong = if bits == 0 || lanes == 0 {
+            let message = format!("{bits} bits in {lanes} lanes hold nothing");
+            Some((TEN_28, message))
+        } else if lanes > 1 << 15 {
+            let message = "lanes that are a multiple of the machine's have no size".to_owned();
+            Some((TEN_07, message))
+        } else {
+            self.meaningless().map(|message| (TEN_33, message))
+        };
+        match wrong {
+            Some((rule, message)) => Err(rule.refused(Kind::UnknownKind, message)),
+            None => Ok(()),
+        }
+    }
+
+    /// Why no release has such an element type, if none has (TEN-33). Codes 6 to 8 were given away twice.
+    pub(super) fn meaningless(self) -> Option<String> {
+        let (name, widths): (_, &[u8]) = match self.code {
+            Dtype::INT | Dtype::UINT | Dtype::CUSTOM.. => return None,
+            Dtype::FLOAT => ("float", &[16, 32, 64]),
+            Dtype::HANDLE => ("handle", &[32, 64]),
+            Dtype::BFLOAT => ("bfloat", &[16]),
+            Dtype::COMPLEX => ("complex number", &[32, 64, 128]),
+            Dtype::BOOL => ("bool", &[1, 8]),
+            7 | 9..=14 => ("8-bit float", &[8]),
+            8 => ("small float", &[4, 8]),
+            15 | 16 => ("6-bit float", &[6]),
+            Dtype::LAST => ("4-bit float", &[4]),
+            code => return Some(format!("no release has an element type of code {code}")),
+        };
+        (!widths.contains(&self.bits)).then(|| {
+            let widths: Vec<String> = widths.iter().map(u8::to_string).collect();
+            format!(
+                "a {name} has {} bits, not {}",
+                widths.join(" or "),
+                self.bits
+            )
         })
     }
 

@@ -314,13 +314,10 @@ fn read_dtype(
             format!("{} bits in {} lanes hold nothing", dtype.bits, dtype.lanes)
         })
     })?;
-    findings.expect(
-        TEN_33,
-        Kind::UnknownKind,
-        dtype.code <= Dtype::LAST || dtype.code >= Dtype::CUSTOM,
-        at,
-        || format!("no release has an element type of code {}", dtype.code),
-    )?;
+    let meaningless = dtype.meaningless();
+    findings.expect(TEN_33, Kind::UnknownKind, meaningless.is_none(), at, || {
+        meaningless.unwrap_or_default()
+    })?;
     findings.expect(
         TEN_34,
         Kind::Malformed,

@@ -97,7 +97,10 @@ fn lanes(rest: &str) -> Option<u16> {
     if number.is_empty() || !number.bytes().all(|c| c.is_ascii_digit()) {
         return None;
     }
-    let count = number.parse::<u16>().ok().filter(|&count| count > 0)?;
+    // Stored as a negative number of 16 bits: beyond that it would be read as lanes that are fixed.
+    let most = if scalable { 1 << 15 } else { u16::MAX };
+    let count = number.parse::<u16>().ok();
+    let count = count.filter(|count| (1..=most).contains(count))?;
     Some(if scalable {
         count.wrapping_neg()
     } else {
