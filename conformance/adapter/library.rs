@@ -1,6 +1,9 @@
-//! Loading the libraries of a foreign runtime into this process, for as long as it lives.
+//! What the adapters of foreign runtimes share: loading their libraries into this process, for as long as it lives, and
+//! what none of them can be asked.
 
 use libloading::Library;
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Loads the libraries in order, each open to those after it; there is at least one.
@@ -16,6 +19,48 @@ pub(super) fn names(paths: &[&Path]) -> String {
     let names = paths.iter().filter_map(|path| path.file_name());
     let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
     names.join(" with ")
+}
+
+/// Why no runtime can be asked for `op`, whichever its interface.
+pub(super) fn why_not(op: &str) -> Option<&'static str> {
+    let chapter = op.split('.').next().unwrap_or_default();
+    Some(match (chapter, op) {
+        ("wire", _) => "the serializers of the runtime are not in its C interface",
+        (_, "blob.find" | "blob.symbols") => {
+            "files of other systems are not opened by the loader, which asks the dynamic linker"
+        }
+        (_, "blob.detect" | "blob.convert") => "the runtime reads one layout",
+        (_, "blob.encode" | "blob.pack_c" | "import_tree.encode" | "import_tree.order") => {
+            "packing is done by the compiler, not by the runtime"
+        }
+        (_, "payload.encode") => {
+            "a payload is written from a module, and there is no way to make one from its fields"
+        }
+        ("vm", _) => "bytecode is run by the runtime, and not shown",
+        ("device", _) => "devices are reached through `device:`, not through this interface",
+        _ => return None,
+    })
+}
+
+/// The tensors that the arguments of `tensor.encode` ask a runtime to write, or why it cannot.
+pub(super) fn tensors(args: &Value) -> Result<&[Value], &'static str> {
+    let more = args.get("value").and_then(Value::as_object);
+    if more.is_some_and(|value| value.keys().any(|key| key != "tensors")) {
+        return Err("the runtime chooses the words around the tensors itself");
+    }
+    let list = args.pointer("/value/tensors").and_then(Value::as_array);
+    let list = list.ok_or("`value` has no list `tensors`")?;
+    let mut names = BTreeSet::new();
+    let once = |tensor: &Value| names.insert(name(tensor).map(str::to_owned));
+    if !list.iter().all(once) {
+        return Err("the runtime writes a map, which has a name once");
+    }
+    Ok(list)
+}
+
+/// The name of such a tensor.
+pub(super) fn name(tensor: &Value) -> Option<&str> {
+    tensor.get("name").and_then(Value::as_str)
 }
 
 /// Loads a library for the life of the process, its symbols open to those after it.

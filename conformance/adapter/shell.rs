@@ -67,46 +67,6 @@ pub(super) fn write_functions(names: &[&str], number: u32, path: &Path) -> io::R
     fs::write(path, elf(machine, &symbols))
 }
 
-/// Writes a library with functions that jump to addresses in this process.
-///
-/// # Errors
-///
-/// As for [`write_functions`].
-pub(super) fn write_jumps(functions: &[(&str, usize)], path: &Path) -> io::Result<()> {
-    let Some(machine) = MACHINE else {
-        return Err(io::Error::other("no code is known for this machine"));
-    };
-    let code = functions
-        .iter()
-        .map(|(_, address)| jumps(machine, *address));
-    let code: Vec<Vec<u8>> = code.collect();
-    let symbols = functions
-        .iter()
-        .zip(&code)
-        .map(|((name, _), bytes)| Symbol {
-            name,
-            kind: Symbol::FUNCTION,
-            bytes,
-        });
-    let symbols: Vec<Symbol<'_>> = symbols.collect();
-    fs::write(path, elf(machine, &symbols))
-}
-
-/// A jump to `address`, with everything as it was.
-fn jumps(machine: u16, address: usize) -> Vec<u8> {
-    let mut code = Bytes(Vec::new());
-    if machine == X86_64 {
-        code.0.extend_from_slice(&[0x48, 0xb8]); // movabsq address, %rax
-        code.words(&[address]);
-        code.0.extend_from_slice(&[0xff, 0xe0]); // jmp *%rax
-    } else {
-        code.u32(0x5800_0050); // ldr x16, the word behind the jump
-        code.u32(0xd61f_0200); // br x16
-        code.words(&[address]);
-    }
-    code.0
-}
-
 /// A function that stores `number` where the fourth argument points, 0 (an integer) where the fifth does, and returns 0.
 fn gives(machine: u16, number: u32) -> Vec<u8> {
     let mut code = Bytes(Vec::new());
@@ -358,7 +318,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shell.so");
         let address = (sum as unsafe extern "C" fn(i64, i64) -> i64) as usize;
-        if let Err(why) = write_jumps(&[("sum", address)], &path) {
+        if let Err(why) = write_symbols(&[("sum", Content::Jump(address))], &path) {
             println!("skipped, because {why}");
             return;
         }

@@ -177,26 +177,11 @@ fn releases([major, minor, patch]: [u32; 3]) -> Vec<Release> {
 
 /// Why an operation cannot be asked through this interface.
 fn why_not(op: &str) -> String {
-    let chapter = op.split('.').next().unwrap_or_default();
-    match (chapter, op) {
-        ("wire", _) => "the serializers of the runtime are not in its C interface".to_owned(),
-        (_, "blob.find" | "blob.symbols") => {
-            "files of other systems are not opened by the loader, which asks the dynamic linker"
-                .to_owned()
-        }
-        (_, "blob.detect" | "blob.convert") => "the runtime reads one layout".to_owned(),
-        (_, "blob.encode" | "blob.pack_c" | "import_tree.encode" | "import_tree.order") => {
-            "packing is done by the compiler, not by the runtime".to_owned()
-        }
-        (_, "payload.encode") => {
-            "a payload is written from a module, and there is no way to make one from its fields"
-                .to_owned()
-        }
-        ("vm", _) => "bytecode is run by the runtime, and not shown".to_owned(),
-        ("graph", _) => "graph executors ended with 0.19".to_owned(),
-        ("device", _) => {
-            "devices are reached through `device:`, not through this interface".to_owned()
-        }
+    if let Some(why) = library::why_not(op) {
+        return why.to_owned();
+    }
+    match op.split('.').next() {
+        Some("graph") => "graph executors ended with 0.19".to_owned(),
         _ => format!("`{op}` has no way through the C interface of tvm-ffi"),
     }
 }

@@ -1,5 +1,6 @@
 //! Data types and parameter files.
 
+use super::super::library;
 use super::api::Api;
 use super::held::{Held, bytes_arg, int_arg};
 use super::{Reply, bytes, seen, told, unsupported};
@@ -12,7 +13,6 @@ use crate::value::dlpack::{
 };
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 
 pub(super) fn dtype_parse(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     of_this_release(args)?;
@@ -116,28 +116,10 @@ pub(super) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     if is_alone(args)? {
         return encode_alone(api, args);
     }
-    let more = args.get("value").and_then(Value::as_object);
-    if more.is_some_and(|value| value.keys().any(|key| key != "tensors")) {
-        return Err(unsupported(
-            "the runtime chooses the words around the tensors itself",
-        ));
-    }
-    let list = args.pointer("/value/tensors").and_then(Value::as_array);
-    let list = list.ok_or_else(|| unsupported("`value` has no list `tensors`"))?;
     let mut held = Vec::new();
-    let mut names = BTreeSet::new();
-    for tensor in list {
-        if !names.insert(tensor.get("name").and_then(Value::as_str)) {
-            return Err(unsupported(
-                "the runtime writes a map, which has a name once",
-            ));
-        }
+    for tensor in library::tensors(args).map_err(unsupported)? {
         on_cpu(tensor)?;
-        let name = tensor
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        held.push(api.text(name)?);
+        held.push(api.text(library::name(tensor).unwrap_or_default())?);
         held.push(api.tensor(managed(api, tensor)?)?);
     }
     let args: Vec<_> = held.iter().map(|held| held.raw).collect();

@@ -3,7 +3,7 @@
 //! The steps are those of the chapter. Devices other than the CPU are simulated in our own executor only, and no interface
 //! writes the payload of a module: cases with either are not asked.
 
-use super::super::shell;
+use super::super::shell::{self, Content};
 use super::api::{Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg};
 use super::{Reply, modules, unsupported};
 use crate::conformance::graph::kernels::{NAMES, elements, kernel};
@@ -415,8 +415,9 @@ type Compiled = unsafe extern "C" fn(
 fn kernels(api: &'static Api) -> Result<Held, Reply> {
     let all: [Compiled; NAMES.len()] = [run::<0>, run::<1>, run::<2>, run::<3>, run::<4>];
     let named = NAMES.into_iter().zip(all);
-    let functions: Vec<(&str, usize)> = named.map(|(name, run)| (name, run as usize)).collect();
-    modules::library(api, |path| shell::write_jumps(&functions, path))
+    let jumps = named.map(|(name, run)| (name, Content::Jump(run as usize)));
+    let jumps: Vec<(&str, Content)> = jumps.collect();
+    modules::library(api, |path| shell::write_symbols(&jumps, path))
 }
 
 unsafe extern "C" fn run<const N: usize>(

@@ -171,37 +171,19 @@ impl Stands {
 
 /// Why an operation cannot be asked through this interface.
 fn why_not(op: &str) -> String {
-    let chapter = op.split('.').next().unwrap_or_default();
-    match (chapter, op) {
-        ("wire", _) => "the serializers of the runtime are not in its C interface".to_owned(),
-        (_, "blob.find" | "blob.symbols") => {
-            "files of other systems are not opened by the loader, which asks the dynamic linker"
-                .to_owned()
-        }
-        (_, "blob.detect" | "blob.convert") => "the runtime reads one layout".to_owned(),
-        (_, "blob.encode" | "blob.pack_c" | "import_tree.encode" | "import_tree.order") => {
-            "packing is done by the compiler, not by the runtime".to_owned()
-        }
-        (_, "payload.encode") => {
-            "a payload is written from a module, and there is no way to make one from its fields"
-                .to_owned()
-        }
-        (_, "module.system" | "module.environment") => {
+    if let Some(why) = library::why_not(op) {
+        return why.to_owned();
+    }
+    match op {
+        "module.system" | "module.environment" => {
             "what is registered stays for the life of the process, and would show in the next case"
                 .to_owned()
         }
-        (
-            _,
-            "module.symbols" | "module.call" | "module.life" | "module.launch" | "module.constants"
-            | "module.barrier" | "module.once" | "module.workspace",
-        ) => "the case looks into the loader or at compiled code, which has no way through this interface"
+        "module.symbols" | "module.call" | "module.life" | "module.launch" | "module.constants"
+            | "module.barrier" | "module.once" | "module.workspace" => "the case looks into the loader or at compiled code, which has no way through this interface"
             .to_owned(),
-        (_, "module.properties") => "modules of most kinds cannot be made from nothing".to_owned(),
-        ("device", _) => {
-            "devices are reached through `device:`, not through this interface".to_owned()
-        }
-        ("graph", _) => "an executor does not show the graph that it read".to_owned(),
-        ("vm", _) => "bytecode is run by the runtime, and not shown".to_owned(),
+        "module.properties" => "modules of most kinds cannot be made from nothing".to_owned(),
+        _ if op.starts_with("graph.") => "an executor does not show the graph that it read".to_owned(),
         _ => format!("`{op}` has no way through the C interface of 0.20 and before"),
     }
 }

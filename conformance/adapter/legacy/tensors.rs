@@ -1,5 +1,6 @@
 //! Parameter files, tensor records in them, and data types.
 
+use super::super::library;
 use super::api::{Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg};
 use super::{Reply, Stands, bytes, unsupported};
 use crate::release::Release;
@@ -105,25 +106,10 @@ pub(super) fn encode(api: &'static Api, stands: Stands, args: &Value) -> Result<
             "the runtime writes `{form}` only inside other files"
         )));
     }
-    let value = args.get("value").and_then(Value::as_object);
-    if value.is_some_and(|value| value.keys().any(|key| key != "tensors")) {
-        return Err(unsupported(
-            "the runtime chooses the words around the tensors itself",
-        ));
-    }
-    let list = args.pointer("/value/tensors").and_then(Value::as_array);
-    let list = list.ok_or_else(|| unsupported("`value` has no list `tensors`"))?;
-    let mut names = Vec::new();
+    let list = library::tensors(args).map_err(unsupported)?;
     let mut held = Vec::new();
     for tensor in list {
-        let name = tensor.get("name").and_then(Value::as_str);
-        if names.contains(&name) {
-            return Err(unsupported(
-                "the runtime writes a map, which has a name once",
-            ));
-        }
-        names.push(name);
-        let name = c_text(name.unwrap_or_default());
+        let name = c_text(library::name(tensor).unwrap_or_default());
         held.push(api.call_global("runtime.String", &[text_arg(&name)])?);
         held.push(made(api, tensor)?);
     }
@@ -133,7 +119,7 @@ pub(super) fn encode(api: &'static Api, stands: Stands, args: &Value) -> Result<
     let file = file
         .bytes()
         .ok_or_else(|| unsupported("SaveParams does not give bytes"))?;
-    let names: Vec<&str> = names.into_iter().flatten().collect();
+    let names: Vec<&str> = list.iter().filter_map(library::name).collect();
     let file = in_order(file, &names).unwrap_or_else(|| file.to_vec());
     Ok(Reply::Ok {
         value: BASE64_STANDARD.encode(file).into(),
