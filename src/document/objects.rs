@@ -2,7 +2,9 @@
 
 use crate::blob::container::Form;
 use crate::object::legacy_graph::{LegacyGraph, VERSION};
+use crate::object::{self, graph_check, sequence_of};
 use crate::rule::Findings;
+use crate::value::{Any, cast, str_bytes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -30,20 +32,27 @@ fn legacy(text: &[u8]) -> Option<Value> {
 }
 
 fn ffi(text: &[u8]) -> Option<Value> {
-    let graph: Value = serde_json::from_slice(text).ok()?;
-    let nodes = graph.get("nodes")?.as_array()?;
-    let key = |node: &Value| Some(node.get("type")?.as_str()?.to_owned());
-    let root = graph.get("root_index")?.as_u64()?;
-    let root = usize::try_from(root).ok().and_then(|root| nodes.get(root));
-    let keys: Vec<String> = nodes.iter().filter_map(key).collect();
+    let graph = object::json::parse(text).ok()?;
+    let nodes = sequence_of(graph_check::member(&graph, "nodes")?.view())?;
+    let root = graph_check::member(&graph, "root_index")?;
+    let root: usize = cast::<i64>(root.view()).ok()?.try_into().ok()?;
+    let keys: Vec<String> = nodes.iter().filter_map(|node| said(node, "type")).collect();
+    let version = graph_check::member(&graph, "metadata");
     Some(json!({
-        "root": root.and_then(key),
+        "root": nodes.get(root).and_then(|root| said(root, "type")),
         "nodes": nodes.len(),
         "tensors": keys.iter().filter(|key| *key == "ffi.Tensor").count(),
         "types": counts(keys.iter().map(String::as_str)),
-        "written_by": graph.get("metadata").and_then(|metadata| metadata.get(VERSION)),
+        "written_by": version.and_then(|metadata| said(metadata, VERSION)),
         "releases": "0.22..",
     }))
+}
+
+/// The text that is member `name` of a map.
+fn said(map: &Any, name: &str) -> Option<String> {
+    let text = graph_check::member(map, name)?.view();
+    let text = str_bytes(&text)?;
+    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 /// Null has no type key.

@@ -2,10 +2,7 @@
 
 use super::GRF_01;
 use crate::rule::{Kind, Rule, Violation};
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fmt;
 
 /// A JSON value that is still text, and its offset from the start of the document.
 #[derive(Clone, Copy, Debug)]
@@ -17,19 +14,36 @@ pub(super) struct Json<'a> {
 impl<'a> Json<'a> {
     /// The whole document; anything that is not JSON breaks GRF-01.
     pub(super) fn document(text: &'a str) -> Result<Json<'a>, Violation> {
-        let whole: &RawValue = serde_json::from_str(text).map_err(|error| {
-            let offset = offset_of(text, error.line(), error.column());
-            let kind = if error.is_eof() {
-                Kind::Truncated
-            } else {
-                Kind::Malformed
-            };
-            GRF_01.broken(kind, offset, format!("not JSON: {error}"))
-        })?;
-        Ok(Json {
-            text: whole.get(),
-            offset: distance(text, whole.get()),
-        })
+        let mut scan = Scan { text, at: 0 };
+        if let Some(value) = scan.value() {
+            scan.space();
+            if scan.at == text.len() {
+                return Ok(Json::within(text, 0, value));
+            }
+        }
+        let (kind, message) = match scan.peek() {
+            None => (
+                Kind::Truncated,
+                "not JSON: the text ends too early".to_owned(),
+            ),
+            Some(byte) => {
+                let shown = char::from(byte).escape_default();
+                (
+                    Kind::Malformed,
+                    format!("not JSON: `{shown}` is not expected here"),
+                )
+            }
+        };
+        let last = text.len().saturating_sub(1);
+        Err(GRF_01.broken(kind, scan.at.min(last) as u64, message))
+    }
+
+    /// The part `inner` of `text`, which starts at `offset`.
+    fn within(text: &'a str, offset: u64, inner: (usize, usize)) -> Json<'a> {
+        Json {
+            text: text.get(inner.0..inner.1).unwrap_or_default(),
+            offset: offset.saturating_add(inner.0 as u64),
+        }
     }
 
     /// Offset of the first byte of the value.
@@ -43,24 +57,20 @@ impl<'a> Json<'a> {
         rule: Rule,
         what: &str,
     ) -> Result<Vec<(Cow<'a, str>, Json<'a>)>, Violation> {
-        self.parse::<Members<'a>>(rule, what, "an object")
-            .map(|members| {
-                members
-                    .0
-                    .into_iter()
-                    .map(|(key, value)| (key, self.inner(value)))
-                    .collect()
-            })
+        let members = self.parts(b'{').and_then(|parts| {
+            let pairs = parts.chunks_exact(2).filter_map(|pair| pair.split_first());
+            let pair = |(key, value): (&Json<'a>, &[Json<'a>])| {
+                Some((unescaped(key.text)?, value.first().copied()?))
+            };
+            pairs.map(pair).collect()
+        });
+        members.ok_or_else(|| self.wrong(rule, what, "an object"))
     }
 
     /// The elements of an array.
     pub(super) fn elements(&self, rule: Rule, what: &str) -> Result<Vec<Json<'a>>, Violation> {
-        let elements = self.parse::<Elements<'a>>(rule, what, "a list")?;
-        Ok(elements
-            .0
-            .into_iter()
-            .map(|value| self.inner(value))
-            .collect())
+        let elements = self.parts(b'[');
+        elements.ok_or_else(|| self.wrong(rule, what, "a list"))
     }
 
     /// The element at `index`, to blame it: nothing where there is none.
@@ -76,28 +86,44 @@ impl<'a> Json<'a> {
 
     /// A string.
     pub(super) fn string(&self, rule: Rule, what: &str) -> Result<String, Violation> {
-        serde_json::from_str(self.text).map_err(|_| self.wrong(rule, what, "a string"))
+        let text = unescaped(self.text).map(Cow::into_owned);
+        text.ok_or_else(|| self.wrong(rule, what, "a string"))
     }
 
     /// An integer.
     pub(super) fn integer(&self, rule: Rule, what: &str) -> Result<i64, Violation> {
-        serde_json::from_str(self.text).map_err(|_| self.wrong(rule, what, "an integer"))
+        let number = self.text.parse();
+        number.map_err(|_| self.wrong(rule, what, "an integer"))
     }
 
     /// An integer that counts or indexes.
     pub(super) fn index(&self, rule: Rule, what: &str) -> Result<usize, Violation> {
-        serde_json::from_str(self.text).map_err(|_| self.wrong(rule, what, "an integer from 0 on"))
+        let number = self.text.parse();
+        number.map_err(|_| self.wrong(rule, what, "an integer from 0 on"))
     }
 
-    fn parse<T: serde::Deserialize<'a>>(
-        &self,
-        rule: Rule,
-        what: &str,
-        form: &str,
-    ) -> Result<T, Violation> {
-        serde_json::from_str(self.text).map_err(|_| self.wrong(rule, what, form))
+    /// What stands between the brackets: elements, or keys and values in turn. `None` where `open` does not come first.
+    fn parts(&self, open: u8) -> Option<Vec<Json<'a>>> {
+        let mut scan = Scan {
+            text: self.text,
+            at: 0,
+        };
+        let mut parts = Vec::new();
+        if !scan.accept(open) {
+            return None;
+        }
+        // The document is JSON: whatever separates values is where it belongs.
+        loop {
+            scan.space();
+            match scan.peek()? {
+                b',' | b':' => scan.step(),
+                b']' | b'}' => return Some(parts),
+                _ => parts.push(Json::within(self.text, self.offset, scan.value()?)),
+            }
+        }
     }
 
+    #[cold]
     fn wrong(&self, rule: Rule, what: &str, form: &str) -> Violation {
         let shown: String = self.text.chars().take(32).collect();
         rule.broken(
@@ -107,77 +133,196 @@ impl<'a> Json<'a> {
         )
         .in_field(what)
     }
-
-    fn inner(&self, value: &'a RawValue) -> Json<'a> {
-        let text = value.get();
-        Json {
-            text,
-            offset: self.offset.saturating_add(distance(self.text, text)),
-        }
-    }
 }
 
-/// How far behind the start of `outer` its part `inner` begins.
-fn distance(outer: &str, inner: &str) -> u64 {
-    (inner.as_ptr().addr() as u64).saturating_sub(outer.as_ptr().addr() as u64)
+/// Steps through text, value by value. What returns `None` or false stands at the byte that is not expected.
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
 }
 
-/// `serde_json` counts lines from 1 and columns in bytes.
-fn offset_of(text: &str, line: usize, column: usize) -> u64 {
-    let before: usize = text
-        .split_inclusive('\n')
-        .take(line.saturating_sub(1))
-        .map(str::len)
-        .sum();
-    before
-        .saturating_add(column.saturating_sub(1))
-        .min(text.len()) as u64
-}
-
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> serde::Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(key) = map.next_key::<String>()? {
-                    members.push((Cow::Owned(key), map.next_value()?));
+impl Scan<'_> {
+    /// Start and end of the value that comes next.
+    fn value(&mut self) -> Option<(usize, usize)> {
+        self.space();
+        let start = self.at;
+        // What closes the containers on the way.
+        let mut open = Vec::new();
+        loop {
+            self.space();
+            match self.peek()? {
+                b'{' => {
+                    self.step();
+                    self.space();
+                    if self.peek() != Some(b'}') {
+                        self.key()?;
+                        open.push(b'}');
+                        continue;
+                    }
+                    self.step();
                 }
-                Ok(Members(members))
+                b'[' => {
+                    self.step();
+                    self.space();
+                    if self.peek() != Some(b']') {
+                        open.push(b']');
+                        continue;
+                    }
+                    self.step();
+                }
+                b'"' => self.string()?,
+                b't' => self.word("true")?,
+                b'f' => self.word("false")?,
+                b'n' => self.word("null")?,
+                _ => self.number()?,
+            }
+            // A value is complete, and so may be those around it.
+            loop {
+                let Some(close) = open.last() else {
+                    return Some((start, self.at));
+                };
+                self.space();
+                if self.accept(b',') {
+                    if *close == b'}' {
+                        self.space();
+                        self.key()?;
+                    }
+                    break;
+                }
+                if !self.accept(*close) {
+                    return None;
+                }
+                open.pop();
             }
         }
-        from.deserialize_map(Collect)
+    }
+
+    fn key(&mut self) -> Option<()> {
+        self.string()?;
+        self.space();
+        self.accept(b':').then_some(())
+    }
+
+    fn string(&mut self) -> Option<()> {
+        if !self.accept(b'"') {
+            return None;
+        }
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.step();
+                    return Some(());
+                }
+                b'\\' => {
+                    self.step();
+                    match self.peek()? {
+                        b'u' => {
+                            self.step();
+                            for _ in 0..4 {
+                                self.peek().filter(u8::is_ascii_hexdigit)?;
+                                self.step();
+                            }
+                        }
+                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.step(),
+                        _ => return None,
+                    }
+                }
+                0..32 => return None,
+                _ => self.step(),
+            }
+        }
+    }
+
+    fn number(&mut self) -> Option<()> {
+        self.accept(b'-');
+        if !self.accept(b'0') {
+            self.digits()?;
+        }
+        if self.accept(b'.') {
+            self.digits()?;
+        }
+        if self.accept(b'e') || self.accept(b'E') {
+            let _ = self.accept(b'+') || self.accept(b'-');
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    fn digits(&mut self) -> Option<()> {
+        self.peek().filter(u8::is_ascii_digit)?;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.step();
+        }
+        Some(())
+    }
+
+    fn word(&mut self, word: &str) -> Option<()> {
+        word.bytes().all(|byte| self.accept(byte)).then_some(())
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.step();
+        }
+    }
+
+    fn accept(&mut self, byte: u8) -> bool {
+        let there = self.peek() == Some(byte);
+        if there {
+            self.step();
+        }
+        there
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn step(&mut self) {
+        self.at = self.at.saturating_add(1);
     }
 }
 
-struct Elements<'a>(Vec<&'a RawValue>);
-
-impl<'de> serde::Deserialize<'de> for Elements<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Elements<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut elements = Vec::new();
-                while let Some(element) = list.next_element()? {
-                    elements.push(element);
-                }
-                Ok(Elements(elements))
-            }
-        }
-        from.deserialize_seq(Collect)
+/// What a string says that is JSON; `None` for another value, and for half of a surrogate pair.
+fn unescaped(text: &str) -> Option<Cow<'_, str>> {
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.contains('\\') {
+        return Some(Cow::Borrowed(inner));
     }
+    let mut plain = String::new();
+    let mut rest = inner.chars();
+    while let Some(letter) = rest.next() {
+        plain.push(match letter {
+            '\\' => match rest.next()? {
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'u' => {
+                    let first = unit(&mut rest)?;
+                    let pair = (0xd800..0xdc00).contains(&first);
+                    let second = match pair && rest.next() == Some('\\') && rest.next() == Some('u')
+                    {
+                        true => Some(unit(&mut rest)?),
+                        false if pair => return None,
+                        false => None,
+                    };
+                    char::decode_utf16([first].into_iter().chain(second))
+                        .next()?
+                        .ok()?
+                }
+                same => same,
+            },
+            letter => letter,
+        });
+    }
+    Some(Cow::Owned(plain))
+}
+
+/// The four digits of an escape.
+fn unit(rest: &mut std::str::Chars<'_>) -> Option<u16> {
+    let (digits, behind) = rest.as_str().split_at_checked(4)?;
+    *rest = behind.chars();
+    u16::from_str_radix(digits, 16).ok()
 }

@@ -71,7 +71,8 @@ enum State {
     Done,
 }
 
-fn member<'a>(map: &'a Any, name: &str) -> Option<&'a Any> {
+/// Member `name` of a map.
+pub(crate) fn member<'a>(map: &'a Any, name: &str) -> Option<&'a Any> {
     if map.type_index() != index::MAP {
         return None;
     }
