@@ -16,6 +16,7 @@ mod c_text;
 mod form;
 mod gzip;
 mod image;
+mod inflate;
 mod object;
 pub mod rules;
 mod symbols;
