@@ -53,34 +53,36 @@ pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
         return Vec::new();
     }
     let mut filled = Vec::new();
-    let mut fill = |name: Name<'_>, function: Pointer| {
-        let slot = symbols.address(name).filter(|slot| fits(symbols, *slot));
-        if let Some(slot) = slot {
+    let mut fill = |name: &str, slot: NonNull<c_void>, function: Pointer| {
+        if fits(symbols, slot) {
             // SAFETY: `fits` checked that a pointer can be written there; the library waits for it under this name.
             unsafe { slot.cast::<*mut c_void>().write_unaligned(function.0) };
-            filled.push(name.text().to_owned());
+            filled.push(name.to_owned());
         }
     };
-    for (name, function) in own_slots() {
-        fill(*name, *function);
-    }
+    let (names, functions) = own_slots();
+    symbols.addresses(names, &mut |at, slot| {
+        fill(names[at].text(), slot, functions[at]);
+    });
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     for added in added.iter() {
-        fill(Name::hashed(&added.name, added.hash), added.address);
+        if let Some(slot) = symbols.address(Name::hashed(&added.name, added.hash)) {
+            fill(&added.name, slot, added.address);
+        }
     }
     drop(added);
     filled
 }
 
-/// The slots of all releases that this crate has functions for.
-fn own_slots() -> &'static [(Name<'static>, Pointer)] {
-    static OWN: OnceLock<Vec<(Name<'static>, Pointer)>> = OnceLock::new();
+/// The slots of all releases that this crate has functions for: the names, and the functions in the same order.
+fn own_slots() -> &'static (Vec<Name<'static>>, Vec<Pointer>) {
+    static OWN: OnceLock<(Vec<Name<'static>>, Vec<Pointer>)> = OnceLock::new();
     OWN.get_or_init(|| {
         let own = names::all_slots().filter_map(|slot| {
             let function = crate::capi::function(slot.strip_prefix("__")?)?;
             Some((Name::of(slot), Pointer(function)))
         });
-        own.collect()
+        own.unzip()
     })
 }
 

@@ -15,6 +15,15 @@ pub trait Symbols: Send + Sync {
     /// The address of an exported symbol.
     fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>>;
 
+    /// Tells `found` of each of `names` that is exported: which it is, and its address.
+    fn addresses(&self, names: &[Name<'_>], found: &mut dyn FnMut(usize, NonNull<c_void>)) {
+        for (at, name) in names.iter().enumerate() {
+            if let Some(address) = self.address(*name) {
+                found(at, address);
+            }
+        }
+    }
+
     /// The bytes of the data symbol `name`: no more than belong to it, as far as that can be known.
     fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation>;
 
