@@ -5,10 +5,9 @@
 use super::string::ByteArray;
 use super::{Any, RawAny, VAL_14, VAL_15, VAL_16, index};
 use crate::rule::{Kind, Violation};
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// One field of a type (`TVMFFIFieldInfo`, 120 bytes).
 #[derive(Clone, Copy)]
@@ -242,24 +241,24 @@ pub fn key_hash(key: &[u8]) -> u64 {
 
 const CHUNK: usize = 1024;
 const CHUNKS: usize = 1024;
-type Chunk = [AtomicPtr<TypeInfo>; CHUNK];
+type Chunk = [AtomicPtr<Entry>; CHUNK];
 
-struct Table {
-    chunks: [AtomicPtr<Chunk>; CHUNKS],
-    writer: Mutex<Writer>,
-}
-
-struct Slots {
+/// A type, and the indices that it still has for types derived from it.
+struct Entry {
+    info: TypeInfo,
     total: i32,
-    taken: i32,
+    /// Changes under the writer's lock.
+    taken: AtomicI32,
     can_overflow: bool,
 }
 
+static TYPES: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
+
 struct Writer {
-    keys: HashMap<&'static [u8], i32>,
-    slots: HashMap<i32, Slots>,
+    /// By key, ascending.
+    keys: Vec<(&'static [u8], i32)>,
     next: i32,
-    columns: HashMap<&'static [u8], &'static Column>,
+    columns: Vec<(&'static [u8], &'static Column)>,
 }
 
 /// One attribute of types (`TVMFFITypeAttrColumn`): a value per type index. The address of the column never changes.
@@ -292,102 +291,101 @@ impl Column {
     }
 }
 
-fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let table = Table {
-            chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS],
-            writer: Mutex::new(Writer {
-                keys: HashMap::new(),
-                slots: HashMap::new(),
-                next: index::DYNAMIC_BEGIN,
-                columns: HashMap::new(),
-            }),
+/// Enters the types that are there from the start, once.
+#[inline]
+fn fill() {
+    static FILLED: Once = Once::new();
+    FILLED.call_once(|| {
+        let mut writer = lock();
+        let mut enter = |at, key: &str, parent, can_overflow| {
+            writer.enter(key.as_bytes(), at, parent, 0, can_overflow);
         };
-        table.fill();
-        table
-    })
+        enter(index::OBJECT, index::OBJECT_KEYS[0], None, true);
+        for (at, key) in (0..).zip(index::PLAIN_KEYS) {
+            enter(at, key, None, false);
+        }
+        let root = published(index::OBJECT);
+        for (at, key) in (index::OBJECT..).zip(index::OBJECT_KEYS).skip(1) {
+            enter(at, key, root, false);
+        }
+    });
 }
 
-impl Table {
-    fn fill(&self) {
-        let mut writer = self.writer();
-        self.enter(
-            &mut writer,
-            index::OBJECT_KEYS[0].as_bytes(),
-            index::OBJECT,
-            None,
-            0,
-            true,
-        );
-        for (at, key) in (0..).zip(index::PLAIN_KEYS) {
-            self.enter(&mut writer, key.as_bytes(), at, None, 0, false);
-        }
-        let root = self.info(index::OBJECT);
-        for (at, key) in (index::OBJECT..).zip(index::OBJECT_KEYS).skip(1) {
-            self.enter(&mut writer, key.as_bytes(), at, root, 0, false);
-        }
+fn lock() -> MutexGuard<'static, Writer> {
+    static WRITER: Mutex<Writer> = Mutex::new(Writer {
+        keys: Vec::new(),
+        next: index::DYNAMIC_BEGIN,
+        columns: Vec::new(),
+    });
+    WRITER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn writer() -> MutexGuard<'static, Writer> {
+    fill();
+    lock()
+}
+
+#[inline]
+fn published(type_index: i32) -> Option<&'static Entry> {
+    let at = usize::try_from(type_index).ok()?;
+    let chunk = TYPES.get(at / CHUNK)?.load(Ordering::Acquire);
+    // SAFETY: chunks and entries are published complete and never freed.
+    unsafe { chunk.as_ref()?[at % CHUNK].load(Ordering::Acquire).as_ref() }
+}
+
+impl Writer {
+    fn index_of(&self, key: &[u8]) -> Result<usize, usize> {
+        self.keys.binary_search_by(|(known, _)| (*known).cmp(key))
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    #[inline]
-    fn info(&self, type_index: i32) -> Option<&'static TypeInfo> {
-        let at = usize::try_from(type_index).ok()?;
-        let chunk = self.chunks.get(at / CHUNK)?.load(Ordering::Acquire);
-        // SAFETY: chunks and entries are published complete and never freed.
-        unsafe { chunk.as_ref()?[at % CHUNK].load(Ordering::Acquire).as_ref() }
+    fn column(&self, name: &[u8]) -> Option<&'static Column> {
+        let found = self.columns.iter().find(|(known, _)| *known == name);
+        found.map(|(_, column)| *column)
     }
 
     fn enter(
-        &self,
-        writer: &mut Writer,
+        &mut self,
         key: &[u8],
         type_index: i32,
-        parent: Option<&'static TypeInfo>,
+        parent: Option<&'static Entry>,
         child_slots: i32,
         can_overflow: bool,
     ) {
         let key: &'static [u8] = leak_bytes(key);
         let mut ancestors: Vec<&'static TypeInfo> = Vec::new();
         if let Some(parent) = parent {
-            ancestors.extend_from_slice(parent.ancestors());
-            ancestors.push(parent);
+            ancestors.extend_from_slice(parent.info.ancestors());
+            ancestors.push(&parent.info);
         }
         let ancestors: &'static [&'static TypeInfo] = Vec::leak(ancestors);
-        let info = Box::leak(Box::new(TypeInfo {
-            type_index,
-            type_depth: ancestors.len() as i32,
-            type_key: ByteArray::of(key),
-            ancestors: ancestors.as_ptr().cast(),
-            key_hash: key_hash(key),
-            num_fields: AtomicI32::new(0),
-            num_methods: AtomicI32::new(0),
-            fields: AtomicPtr::new(std::ptr::null_mut()),
-            methods: AtomicPtr::new(std::ptr::null_mut()),
-            metadata: AtomicPtr::new(std::ptr::null_mut()),
+        let entry = Box::leak(Box::new(Entry {
+            info: TypeInfo {
+                type_index,
+                type_depth: ancestors.len() as i32,
+                type_key: ByteArray::of(key),
+                ancestors: ancestors.as_ptr().cast(),
+                key_hash: key_hash(key),
+                num_fields: AtomicI32::new(0),
+                num_methods: AtomicI32::new(0),
+                fields: AtomicPtr::new(std::ptr::null_mut()),
+                methods: AtomicPtr::new(std::ptr::null_mut()),
+                metadata: AtomicPtr::new(std::ptr::null_mut()),
+            },
+            total: child_slots + 1,
+            taken: AtomicI32::new(1),
+            can_overflow,
         }));
         let at = type_index as usize;
-        let chunk = &self.chunks[at / CHUNK];
+        let chunk = &TYPES[at / CHUNK];
         if chunk.load(Ordering::Acquire).is_null() {
             let fresh: Chunk = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNK];
             chunk.store(Box::leak(Box::new(fresh)), Ordering::Release);
         }
         // SAFETY: the chunk was just ensured, and is never freed.
         let chunk: &Chunk = unsafe { &*chunk.load(Ordering::Acquire) };
-        chunk[at % CHUNK].store(info, Ordering::Release);
-        writer.keys.insert(key, type_index);
-        let total = child_slots + 1;
-        writer.slots.insert(
-            type_index,
-            Slots {
-                total,
-                taken: 1,
-                can_overflow,
-            },
-        );
+        chunk[at % CHUNK].store(entry, Ordering::Release);
+        let (Ok(place) | Err(place)) = self.index_of(key);
+        self.keys.insert(place, (key, type_index));
     }
 }
 
@@ -402,7 +400,8 @@ pub fn leak_bytes(bytes: &[u8]) -> &'static [u8] {
 /// The entry of `type_index`.
 #[inline]
 pub fn info(type_index: i32) -> Option<&'static TypeInfo> {
-    table().info(type_index)
+    fill();
+    published(type_index).map(|entry| &entry.info)
 }
 
 /// The key of `type_index`, or a text that says that there is none.
@@ -417,12 +416,13 @@ pub fn index_of(key: &str) -> Option<i32> {
 
 /// [`index_of`] for a key as bytes.
 pub fn index_of_bytes(key: &[u8]) -> Option<i32> {
-    table().writer().keys.get(key).copied()
+    let writer = writer();
+    writer.index_of(key).ok().map(|at| writer.keys[at].1)
 }
 
 /// All keys, by ascending index.
 pub fn keys() -> Vec<&'static str> {
-    let mut indices: Vec<i32> = table().writer().keys.values().copied().collect();
+    let mut indices: Vec<i32> = writer().keys.iter().map(|(_, at)| *at).collect();
     indices.sort_unstable();
     indices.into_iter().map(key_of).collect()
 }
@@ -432,8 +432,7 @@ pub fn is_instance(type_index: i32, ancestor: i32) -> bool {
     if type_index == ancestor {
         return true;
     }
-    let table = table();
-    let (Some(own), Some(target)) = (table.info(type_index), table.info(ancestor)) else {
+    let (Some(own), Some(target)) = (info(type_index), info(ancestor)) else {
         return false;
     };
     own.ancestors()
@@ -461,15 +460,15 @@ pub struct NewType<'a> {
 
 /// The index of a type, given out on first request; a known key keeps its index whatever else is asked (VAL-14, VAL-15).
 pub fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
-    let table = table();
-    let mut writer = table.writer();
-    if let Some(&known) = writer.keys.get(new.key.as_bytes()) {
-        return Ok(known);
+    let mut writer = writer();
+    if let Ok(at) = writer.index_of(new.key.as_bytes()) {
+        return Ok(writer.keys[at].1);
     }
     let refuse = |message: String| VAL_15.refused(Kind::Type, message);
-    let Some(parent) = table.info(new.parent) else {
+    let Some(slots) = published(new.parent) else {
         return Err(refuse(format!("type `{}` has no known parent", new.key)));
     };
+    let parent = &slots.info;
     let depth = parent.type_depth + 1;
     if new.depth.is_some_and(|asked| asked != depth) && !VAL_15.is_off() {
         return Err(refuse(format!(
@@ -482,14 +481,11 @@ pub fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     }
     let wanted = new.child_slots.max(0) + 1;
     let mut next = writer.next;
-    let slots = writer.slots.get_mut(&new.parent);
-    let Some(slots) = slots else {
-        return Err(refuse(format!("type `{}` has no known parent", new.key)));
-    };
+    let taken = slots.taken.load(Ordering::Relaxed);
     // What a parent forbids, its children forbid too.
     let can_overflow = new.can_overflow && slots.can_overflow;
     let type_index = if new.static_index >= 0 {
-        if let Some(other) = table.info(new.static_index) {
+        if let Some(other) = info(new.static_index) {
             return Err(VAL_14.refused(
                 Kind::Duplicate,
                 format!(
@@ -501,10 +497,9 @@ pub fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
             ));
         }
         new.static_index
-    } else if slots.taken + wanted <= slots.total && !VAL_14.is_off() {
-        let given = new.parent + slots.taken;
-        slots.taken += wanted;
-        given
+    } else if taken + wanted <= slots.total && !VAL_14.is_off() {
+        slots.taken.store(taken + wanted, Ordering::Relaxed);
+        new.parent + taken
     } else {
         if !slots.can_overflow {
             return Err(refuse(format!(
@@ -523,12 +518,10 @@ pub fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
         )));
     }
     writer.next = next;
-    let info = Some(parent);
-    table.enter(
-        &mut writer,
+    writer.enter(
         new.key.as_bytes(),
         type_index,
-        info,
+        Some(slots),
         new.child_slots.max(0),
         can_overflow,
     );
@@ -549,7 +542,7 @@ pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
 
 /// Appends a field. Strings are copied; the default and a function setter are retained by the caller for ever.
 pub fn push_field(type_index: i32, mut field: FieldInfo) -> Result<(), Violation> {
-    let _writer = table().writer();
+    let _writer = writer();
     let info = known(type_index)?;
     let name = field.name();
     if info.fields().iter().any(|known| known.name() == name) {
@@ -575,7 +568,7 @@ pub fn push_field(type_index: i32, mut field: FieldInfo) -> Result<(), Violation
 
 /// Appends a method, or replaces the one of the same name.
 pub fn push_method(type_index: i32, mut method: MethodInfo) -> Result<(), Violation> {
-    let _writer = table().writer();
+    let _writer = writer();
     let info = known(type_index)?;
     // SAFETY: the caller's strings are readable now.
     unsafe {
@@ -594,7 +587,7 @@ pub fn push_method(type_index: i32, mut method: MethodInfo) -> Result<(), Violat
 
 /// Sets the metadata, once.
 pub fn set_metadata(type_index: i32, mut metadata: TypeMetadata) -> Result<(), Violation> {
-    let _writer = table().writer();
+    let _writer = writer();
     let info = known(type_index)?;
     if info.metadata().is_some() {
         return Err(VAL_15.refused(
@@ -623,21 +616,22 @@ fn known(type_index: i32) -> Result<&'static TypeInfo, Violation> {
 
 /// The attribute column `name`, if anything was ever registered under it.
 pub fn column(name: &str) -> Option<&'static Column> {
-    table().writer().columns.get(name.as_bytes()).copied()
+    writer().column(name.as_bytes())
 }
 
 /// Sets attribute `name` of a type, once. Index 0 only makes the column.
 pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation> {
-    let mut writer = table().writer();
-    let column = match writer.columns.get(name.as_bytes()) {
-        Some(&column) => column,
+    let mut writer = writer();
+    let column = match writer.column(name.as_bytes()) {
+        Some(column) => column,
         None => {
             let column: &'static Column = Box::leak(Box::new(Column {
                 data: AtomicPtr::new(std::ptr::null_mut()),
                 size: AtomicI32::new(0),
                 begin_index: 0,
             }));
-            writer.columns.insert(leak_bytes(name.as_bytes()), column);
+            let name = leak_bytes(name.as_bytes());
+            writer.columns.push((name, column));
             column
         }
     };
