@@ -15,8 +15,7 @@ use crate::function::{Function, registry};
 use crate::module::workspace::Request;
 use crate::release::Release;
 use crate::rule::Kind;
-use crate::value::Any;
-use std::collections::HashMap;
+use crate::value::{Any, Few};
 use std::ffi::c_void;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
@@ -28,7 +27,7 @@ pub type Factory = Box<dyn FnOnce() -> Result<&'static dyn DeviceApi>>;
 
 /// Finds the API of a device and remembers it.
 pub struct Manager {
-    table: RwLock<HashMap<i32, &'static dyn DeviceApi>>,
+    table: RwLock<Few<i32, &'static dyn DeviceApi>>,
     missed: RwLock<Vec<i32>>,
     lookup: Lookup,
 }
@@ -46,7 +45,7 @@ impl Manager {
     /// A manager that looks elsewhere.
     pub fn with_lookup(lookup: Lookup) -> Manager {
         Manager {
-            table: RwLock::default(),
+            table: RwLock::new(Few::new()),
             missed: RwLock::default(),
             lookup,
         }
@@ -75,7 +74,7 @@ impl Manager {
         } else {
             kind
         };
-        if let Some(api) = read(&self.table).get(&slot).filter(|_| !DEV_02.is_off()) {
+        if let Some(api) = read(&self.table).find(&slot).filter(|_| !DEV_02.is_off()) {
             return Ok(Some(*api));
         }
         if DEV_05.is_off() && read(&self.missed).contains(&slot) {
@@ -95,11 +94,11 @@ impl Manager {
         };
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have been faster: the factory is asked once (DEV-02).
-        if let Some(api) = table.get(&slot).filter(|_| !DEV_02.is_off()) {
+        if let Some(api) = table.find(&slot).filter(|_| !DEV_02.is_off()) {
             return Ok(Some(*api));
         }
         let api = factory()?;
-        table.insert(slot, api);
+        table.put(slot, api);
         Ok(Some(api))
     }
 

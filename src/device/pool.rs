@@ -13,7 +13,6 @@ use crate::device::{
 };
 use crate::rule::Kind;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -180,11 +179,12 @@ pub struct WorkspacePools {
 }
 
 thread_local! {
-    static POOLS: RefCell<HashMap<(u64, i32), OwnedPool>> = RefCell::default();
+    static POOLS: RefCell<Vec<OwnedPool>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A pool that gives its free blocks back when its thread ends.
 struct OwnedPool {
+    key: (u64, i32),
     pool: Pool,
     device: Device,
     source: Weak<dyn SpaceSource>,
@@ -211,18 +211,25 @@ impl WorkspacePools {
     /// Workspace on `device` for this thread.
     pub fn alloc(&self, device: Device, nbytes: usize) -> Result<Space> {
         POOLS.with_borrow_mut(|pools| {
-            let owned = pools.entry(self.key(device)).or_insert_with(|| OwnedPool {
-                pool: Pool::default(),
-                device,
-                source: Arc::downgrade(&self.source),
+            let key = self.key(device);
+            let at = pools.iter().position(|owned| owned.key == key);
+            let at = at.unwrap_or_else(|| {
+                pools.push(OwnedPool {
+                    key,
+                    pool: Pool::default(),
+                    device,
+                    source: Arc::downgrade(&self.source),
+                });
+                pools.len() - 1
             });
-            owned.pool.alloc(&*self.source, device, nbytes)
+            pools[at].pool.alloc(&*self.source, device, nbytes)
         })
     }
 
     /// Takes workspace of `device` back, on the thread that took it.
     pub fn free(&self, device: Device, space: Space) -> Result<()> {
-        POOLS.with_borrow_mut(|pools| match pools.get_mut(&self.key(device)) {
+        let key = self.key(device);
+        POOLS.with_borrow_mut(|pools| match pools.iter_mut().find(|owned| owned.key == key) {
             Some(owned) => owned.pool.free(space),
             None if DEV_31.is_off() => Ok(()),
             None => refuse(
@@ -236,8 +243,8 @@ impl WorkspacePools {
     /// Gives this thread's free blocks of every device back now.
     pub fn release(&self) {
         POOLS.with_borrow_mut(|pools| {
-            for ((id, _), owned) in pools.iter_mut() {
-                if *id == self.id {
+            for owned in pools.iter_mut() {
+                if owned.key.0 == self.id {
                     owned.pool.release(&*self.source, owned.device);
                 }
             }
@@ -254,7 +261,7 @@ impl Drop for WorkspacePools {
         // Blocks of other threads go when those threads end: they hold the source weakly.
         let _ = POOLS.try_with(|pools| {
             if let Ok(mut pools) = pools.try_borrow_mut() {
-                pools.retain(|(id, _), _| *id != self.id);
+                pools.retain(|owned| owned.key.0 != self.id);
             }
         });
     }

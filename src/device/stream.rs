@@ -4,16 +4,16 @@
 //! `TVMFFIEnvGetStream`.
 
 use crate::device::{DEV_22, DEV_23, Device, Stream};
+use crate::value::Few;
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 thread_local! {
-    static CURRENT: RefCell<HashMap<(i32, i32), Stream>> = RefCell::default();
+    static CURRENT: RefCell<Few<(i32, i32), Stream>> = const { RefCell::new(Few::new()) };
 }
 
 /// The stream that this thread set for `device`; the default stream if it never set one (DEV-22).
 pub fn current(device: Device) -> Stream {
-    CURRENT.with_borrow(|table| table.get(&key(device)).copied().unwrap_or_default())
+    CURRENT.with_borrow(|table| table.find(&key(device)).copied().unwrap_or_default())
 }
 
 /// Sets the stream of `device` for this thread and returns the one before (DEV-22, DEV-23).
@@ -21,7 +21,7 @@ pub fn set(device: Device, stream: Stream) -> Stream {
     if DEV_22.is_off() {
         return Stream::DEFAULT;
     }
-    let before = CURRENT.with_borrow_mut(|table| table.insert(key(device), stream));
+    let before = CURRENT.with_borrow_mut(|table| table.put(key(device), stream));
     if DEV_23.is_off() {
         return stream;
     }
@@ -33,15 +33,15 @@ fn key(device: Device) -> (i32, i32) {
 }
 
 thread_local! {
-    static DEVICE: RefCell<HashMap<i32, i32>> = RefCell::default();
+    static DEVICE: RefCell<Few<i32, i32>> = const { RefCell::new(Few::new()) };
 }
 
 /// The id of the device of type `kind` that this thread made current; 0 if it never did (DEV-55).
 pub fn current_device(kind: i32) -> i32 {
-    DEVICE.with_borrow(|table| table.get(&kind).copied().unwrap_or(0))
+    DEVICE.with_borrow(|table| table.find(&kind).copied().unwrap_or(0))
 }
 
 /// Makes `device` the current one of its type for this thread.
 pub fn set_current_device(device: Device) {
-    DEVICE.with_borrow_mut(|table| table.insert(device.kind, device.id));
+    DEVICE.with_borrow_mut(|table| table.put(device.kind, device.id));
 }

@@ -7,7 +7,7 @@ use crate::device::{
     Attribute, Copy, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
 };
 use crate::release::Release;
-use std::collections::HashMap;
+use crate::value::Few;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
@@ -96,7 +96,7 @@ struct OfApi {
 }
 
 /// Tables that we made, by address: their API is found without going through C.
-static OURS: Mutex<Option<HashMap<usize, &'static dyn DeviceApi>>> = Mutex::new(None);
+static OURS: Mutex<Few<usize, &'static dyn DeviceApi>> = Mutex::new(Few::new());
 
 /// The table of `api`. It lives for ever, as APIs do.
 pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
@@ -124,8 +124,7 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
         &(*made).table
     };
     let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
-    ours.get_or_insert_default()
-        .insert(std::ptr::from_ref(table) as usize, api);
+    ours.put(std::ptr::from_ref(table) as usize, api);
     table
 }
 
@@ -137,7 +136,7 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
 /// [`MAGIC`].
 pub unsafe fn to_api(table: *mut DeviceTable) -> Option<&'static dyn DeviceApi> {
     let ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(api) = ours.as_ref().and_then(|ours| ours.get(&(table as usize))) {
+    if let Some(api) = ours.find(&(table as usize)) {
         return Some(*api);
     }
     drop(ours);

@@ -12,17 +12,24 @@ use crate::rule::Findings;
 use crate::tensor::TensorRecord;
 use crate::value::{Any, DLDataType};
 use crate::wire::Cursor;
-use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 struct Constants {
     kind: String,
     payload: Vec<u8>,
     tensors: Vec<(String, Tensor)>,
-    /// What each function needs, in the order in which it wants it.
-    needs: HashMap<String, Vec<Tensor>>,
-    /// Functions whose constants were handed over.
-    ready: Mutex<HashSet<String>>,
+    /// By symbol, ascending.
+    needs: Vec<Need>,
+}
+
+/// What a function needs.
+struct Need {
+    symbol: String,
+    /// In the order in which it wants them.
+    tensors: Vec<Tensor>,
+    /// Whether they were handed over.
+    ready: AtomicBool,
 }
 
 /// Makes the module of an entry of either kind.
@@ -44,22 +51,26 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
         .iter()
         .map(|(name, tensor)| (name.as_str(), tensor))
         .collect();
-    let mut needs = HashMap::new();
+    let mut needs = Vec::new();
     if let Some(Field::Symbols(symbols)) = payload.field("symbols") {
         for (symbol, listed) in symbols {
             // `metadata` of 0.7 may list a name without a tensor (PAY-38 holds const_loader to it).
             let listed = listed
                 .iter()
                 .filter_map(|name| by_name.get(&**name).map(|tensor| (*tensor).clone()));
-            needs.insert(symbol.to_string(), listed.collect());
+            needs.push(Need {
+                symbol: symbol.to_string(),
+                tensors: listed.collect(),
+                ready: AtomicBool::new(false),
+            });
         }
     }
+    needs.sort_by(|one, other| one.symbol.cmp(&other.symbol));
     Ok(Module::new(Constants {
         kind: entry.kind.to_owned(),
         payload: entry.payload.to_vec(),
         tensors,
         needs,
-        ready: Mutex::new(HashSet::new()),
     }))
 }
 
@@ -79,23 +90,17 @@ pub(crate) fn tensor_of(record: &TensorRecord<'_>) -> Result<Tensor, Error> {
 impl Constants {
     /// MOD-19: calls `__init_<symbol>` of the first import that has one, once.
     fn hand_over(&self, module: &Module, symbol: &str) -> Result<(), Error> {
-        let Some(needed) = self.needs.get(symbol).filter(|_| !MOD_19.is_off()) else {
+        // Of two that say the same symbol the last counts.
+        let behind = self.needs.partition_point(|need| *need.symbol <= *symbol);
+        let Some(need) = self.needs[..behind].last() else {
             return Ok(());
         };
-        let fresh = self
-            .ready
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(symbol.to_owned());
-        if !fresh {
+        if need.symbol != symbol || MOD_19.is_off() || need.ready.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let outcome = self.initialise(module, symbol, needed);
+        let outcome = self.initialise(module, symbol, &need.tensors);
         if outcome.is_err() {
-            self.ready
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(symbol);
+            need.ready.store(false, Ordering::Release);
         }
         outcome
     }

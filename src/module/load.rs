@@ -280,19 +280,17 @@ fn uses(tree: &ImportTree<'_>, modules: usize) -> Vec<usize> {
 /// The system library with `prefix`, the same module every time (MOD-17).
 pub fn system_library(prefix: &str) -> Result<Module, Error> {
     use super::system::SystemSymbols;
-    use std::collections::HashMap;
+    use crate::value::Few;
     use std::sync::{Mutex, PoisonError};
-    static KNOWN: Mutex<Option<HashMap<String, Module>>> = Mutex::new(None);
+    static KNOWN: Mutex<Few<String, Module>> = Mutex::new(Few::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(module) = known.get_or_insert_default().get(prefix)
+    if let Some(module) = known.find(prefix)
         && !super::MOD_17.is_off()
     {
         return Ok(module.clone());
     }
     let symbols = Arc::new(SystemSymbols::new(prefix));
     let module = load_symbols(symbols, Strictness::Lenient)?.module;
-    known
-        .get_or_insert_default()
-        .insert(prefix.to_owned(), module.clone());
+    known.put(prefix.to_owned(), module.clone());
     Ok(module)
 }

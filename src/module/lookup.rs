@@ -26,7 +26,12 @@ impl Module {
 
     /// The function `name`: the module's own, or, with `query_imports`, the first one below it (MOD-08).
     pub fn function(&self, name: &str, query_imports: bool) -> Result<Option<Function>, Error> {
-        self.search(query_imports, |module| module.own_function(name))
+        let mut found = None;
+        self.search(query_imports, &mut |module| {
+            found = module.own_function(name)?;
+            Ok(found.is_some())
+        })?;
+        Ok(found)
     }
 
     /// [`Module::function`], or an error that says which functions there are.
@@ -39,27 +44,36 @@ impl Module {
 
     /// Whether there is a function `name`.
     pub fn implements(&self, name: &str, query_imports: bool) -> Result<bool, Error> {
-        let found = self.search(query_imports, |module| match module.implementation() {
-            Some(own) => Ok(own.implements(module, name)?.then_some(())),
-            None => Ok(foreign::implements(module, name)?.then_some(())),
-        })?;
-        Ok(found.is_some())
+        self.search(query_imports, &mut |module| match module.implementation() {
+            Some(own) => own.implements(module, name),
+            None => foreign::implements(module, name),
+        })
     }
 
     /// JSON metadata of the function `name`.
     pub fn metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
-        self.search(query_imports, |module| match module.implementation() {
-            Some(own) => own.metadata(module, name),
-            None => foreign::metadata(module, name),
-        })
+        let mut found = None;
+        self.search(query_imports, &mut |module| {
+            found = match module.implementation() {
+                Some(own) => own.metadata(module, name),
+                None => foreign::metadata(module, name),
+            }?;
+            Ok(found.is_some())
+        })?;
+        Ok(found)
     }
 
     /// Documentation of the function `name`.
     pub fn doc(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
-        self.search(query_imports, |module| match module.implementation() {
-            Some(own) => own.doc(module, name),
-            None => foreign::doc(module, name),
-        })
+        let mut found = None;
+        self.search(query_imports, &mut |module| {
+            found = match module.implementation() {
+                Some(own) => own.doc(module, name),
+                None => foreign::doc(module, name),
+            }?;
+            Ok(found.is_some())
+        })?;
+        Ok(found)
     }
 
     /// Source text in `format`; empty when there is none.
@@ -97,9 +111,9 @@ impl Module {
     /// This module and everything below it, depth first, each once.
     pub fn walk(&self) -> Vec<Module> {
         let mut all = Vec::new();
-        let _: Result<Option<()>, Error> = self.search(true, |module| {
+        let _ = self.search(true, &mut |module| {
             all.push(module.clone());
-            Ok(None)
+            Ok(false)
         });
         all
     }
@@ -111,17 +125,17 @@ impl Module {
         }
     }
 
-    /// Asks this module, then, depth first and in order, its imports, each once (MOD-08, MOD-09).
-    fn search<T>(
+    /// Asks this module, then, depth first and in order, its imports, each once, until one says yes (MOD-08, MOD-09).
+    fn search(
         &self,
         query_imports: bool,
-        mut ask: impl FnMut(&Module) -> Result<Option<T>, Error>,
-    ) -> Result<Option<T>, Error> {
-        if let Some(found) = ask(self)? {
-            return Ok(Some(found));
+        ask: &mut dyn FnMut(&Module) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        if ask(self)? {
+            return Ok(true);
         }
         if !query_imports {
-            return Ok(None);
+            return Ok(false);
         }
         let mut seen = HashSet::from([self.context() as usize]);
         let mut open = self.imports();
@@ -130,8 +144,8 @@ impl Module {
             if !seen.insert(module.context() as usize) && !MOD_09.is_off() {
                 continue;
             }
-            if let Some(found) = ask(&module)? {
-                return Ok(Some(found));
+            if ask(&module)? {
+                return Ok(true);
             }
             let before = open.len();
             open.extend(module.imports());
@@ -144,7 +158,7 @@ impl Module {
                 return Err(MOD_09.refused(rule::Kind::Cycle, text).into());
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
     /// What `name` means to compiled code of this module: an import's function, else the global one (MOD-13).
@@ -154,8 +168,10 @@ impl Module {
     pub fn from_environment(&self, name: &str, release: Release) -> Result<Function, Error> {
         if let Some(body) = self.body() {
             let found = body.found.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(function) = found.get(name).filter(|_| !MOD_14.is_off()) {
-                return Ok(function.clone());
+            if let Ok(at) = place_of(&found, name)
+                && !MOD_14.is_off()
+            {
+                return Ok(found[at].1.clone());
             }
         }
         // Not under the lock: a kind may load code, or call back.
@@ -182,10 +198,19 @@ impl Module {
         if let Some(body) = self.body().filter(|_| keeps) {
             let mut found = body.found.lock().unwrap_or_else(PoisonError::into_inner);
             // Another thread may have been first; then its answer stays.
-            return Ok(found.entry(name.into()).or_insert(function).clone());
+            let at = place_of(&found, name).unwrap_or_else(|at| {
+                found.insert(at, (name.into(), function));
+                at
+            });
+            return Ok(found[at].1.clone());
         }
         Ok(function)
     }
+}
+
+/// Where the function of `name` stands, or would.
+fn place_of(found: &[(Box<str>, Function)], name: &str) -> Result<usize, usize> {
+    found.binary_search_by(|(known, _)| (**known).cmp(name))
 }
 
 impl Module {

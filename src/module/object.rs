@@ -16,7 +16,7 @@ use crate::rule;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Object, Schema, VAL_10, index};
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -55,8 +55,8 @@ pub(super) struct Body {
     kind: Box<dyn Kind>,
     /// The imports once more, so that a lookup takes a lock and no array walk of foreign cells.
     imports: RwLock<Vec<Module>>,
-    /// What lookups from the environment found (MOD-14).
-    pub(super) found: Mutex<HashMap<Box<str>, Function>>,
+    /// What lookups from the environment found (MOD-14), by name, ascending.
+    pub(super) found: Mutex<Vec<(Box<str>, Function)>>,
     /// What was handed to compiled code as a borrowed handle.
     pub(super) kept: Mutex<Vec<Function>>,
 }
@@ -83,7 +83,7 @@ impl Module {
             body: ManuallyDrop::new(Body {
                 kind,
                 imports: RwLock::new(Vec::new()),
-                found: Mutex::new(HashMap::new()),
+                found: Mutex::new(Vec::new()),
                 kept: Mutex::new(Vec::new()),
             }),
         });

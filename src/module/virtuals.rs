@@ -11,7 +11,7 @@ use crate::function::{Error, from_panic, set_raised};
 use crate::object::Array;
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, AnyView, Bytes, RawAny, Str, str_bytes};
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type This = *mut c_void;
@@ -109,18 +109,16 @@ unsafe extern "C-unwind" fn kind_of(this: This) -> *const c_char {
 
 /// A C string of `text` for ever; there are few kinds.
 fn intern(text: &str) -> *const c_char {
-    use std::collections::HashMap;
     use std::sync::{Mutex, PoisonError};
-    static KNOWN: Mutex<Option<HashMap<String, &'static CStr>>> = Mutex::new(None);
+    static KNOWN: Mutex<Vec<CString>> = Mutex::new(Vec::new());
+    let text = CString::new(text).unwrap_or_default();
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    if let Some(text) = known.get(text) {
-        return text.as_ptr();
+    if let Some(known) = known.iter().find(|known| **known == text) {
+        return known.as_ptr();
     }
-    let leaked: &'static CStr =
-        Box::leak(CString::new(text).unwrap_or_default().into_boxed_c_str());
-    known.insert(text.to_owned(), leaked);
-    leaked.as_ptr()
+    let address = text.as_ptr();
+    known.push(text);
+    address
 }
 
 unsafe extern "C-unwind" fn mask_of(this: This) -> c_int {

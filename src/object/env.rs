@@ -2,14 +2,13 @@
 
 use super::tensor::{Allocator, Tensor};
 use crate::function::{Error, Result, set_raised, take_raised};
-use crate::value::DLTensor;
+use crate::value::{DLTensor, Few};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 thread_local! {
-    static STREAMS: RefCell<HashMap<(i32, i32), *mut c_void>> = RefCell::default();
+    static STREAMS: RefCell<Few<(i32, i32), *mut c_void>> = const { RefCell::new(Few::new()) };
     static ALLOCATOR: Cell<Option<Allocator>> = const { Cell::new(None) };
 }
 
@@ -25,7 +24,7 @@ pub fn set_stream(device_type: i32, device_id: i32, stream: *mut c_void) -> Resu
         ));
     }
     let key = (device_type, device_id);
-    let before = STREAMS.with_borrow_mut(|streams| streams.insert(key, stream));
+    let before = STREAMS.with_borrow_mut(|streams| streams.put(key, stream));
     Ok(before.unwrap_or(std::ptr::null_mut()))
 }
 
@@ -33,7 +32,7 @@ pub fn set_stream(device_type: i32, device_id: i32, stream: *mut c_void) -> Resu
 pub fn stream(device_type: i32, device_id: i32) -> *mut c_void {
     let key = (device_type, device_id);
     STREAMS
-        .with_borrow(|streams| streams.get(&key).copied())
+        .with_borrow(|streams| streams.find(&key).copied())
         .unwrap_or(std::ptr::null_mut())
 }
 

@@ -8,6 +8,7 @@ mod convert;
 mod device;
 pub mod dlpack;
 mod dtype;
+mod few;
 pub mod header;
 pub(crate) mod heap;
 pub mod index;
@@ -20,6 +21,7 @@ pub use convert::{Argument, Schema, cast, mismatch};
 pub use device::{device_from_text, device_to_text};
 pub use dlpack::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 pub use dtype::{dtype_from_text, dtype_to_text};
+pub(crate) use few::Few;
 pub use header::{Header, Object, ObjectRef, Ref};
 #[allow(unused_imports)]
 pub(crate) use string::make_heap;

@@ -1,0 +1,35 @@
+//! A map of few entries: a list that is looked through from the front.
+
+/// What a thread knows of its devices, or a process of its device types: a hash would cost more than it saves.
+#[derive(Debug)]
+pub(crate) struct Few<K, V>(Vec<(K, V)>);
+
+impl<K, V> Few<K, V> {
+    /// An empty one.
+    pub(crate) const fn new() -> Few<K, V> {
+        Few(Vec::new())
+    }
+
+    /// What stands under `key`.
+    pub(crate) fn find<Q: ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: PartialEq<Q>,
+    {
+        let found = self.0.iter().find(|(known, _)| known == key);
+        found.map(|(_, value)| value)
+    }
+
+    /// Puts `value` under `key` and gives back what stood there.
+    pub(crate) fn put(&mut self, key: K, value: V) -> Option<V>
+    where
+        K: PartialEq,
+    {
+        match self.0.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, there)) => Some(std::mem::replace(there, value)),
+            None => {
+                self.0.push((key, value));
+                None
+            }
+        }
+    }
+}
