@@ -13,7 +13,8 @@ mod typed;
 #[cfg(feature = "suite")]
 pub(crate) use error::take_broken;
 pub use error::{Error, ErrorCell, ErrorObj, set_raised, take_raised};
-pub use typed::{Outcome, Signature, Typed, TypedFn, signature_json};
+pub(crate) use typed::lent;
+pub use typed::{Lent, Outcome, Param, Parameter, Signature, Typed, TypedFn, signature_json};
 
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::{Any, AnyView, Argument, Object, RawAny, Schema, VAL_10, index};
@@ -125,15 +126,25 @@ impl Function {
         if const { size_of::<F>() == 0 } {
             // There is nothing in it, so it can be had from nothing from now on.
             std::mem::forget(body);
-            return Function::plain(name, invoke_plain::<P, F>);
+            return Function::plain(name, const { &F::SIGNATURE }, invoke_plain::<P, F>);
         }
-        Function::from_packed(move |args| body.invoke(name, args))
+        Function::from_packed(move |args| {
+            if const { F::SIGNATURE.lends() } {
+                return F::SIGNATURE.settle(args, |args| body.invoke(name, args));
+            }
+            body.invoke(name, args)
+        })
     }
 
-    fn plain(name: Option<&'static str>, body: PlainBody) -> Function {
+    fn plain(
+        name: Option<&'static str>,
+        signature: &'static Signature,
+        body: PlainBody,
+    ) -> Function {
         let object = Ref::new(Plain {
             public: FunctionObj::new(call_plain),
             name,
+            signature,
             body,
         });
         // SAFETY: a plain function starts with the public part, and the reference moves.
@@ -261,6 +272,7 @@ type PlainBody = fn(Option<&'static str>, &[AnyView<'_>]) -> Result;
 struct Plain {
     public: FunctionObj,
     name: Option<&'static str>,
+    signature: &'static Signature,
     body: PlainBody,
 }
 
@@ -293,7 +305,9 @@ unsafe extern "C-unwind" fn call_plain(
             let count = usize::try_from(count).unwrap_or(0);
             (&*this.cast::<Plain>(), AnyView::slice(args, count))
         };
-        (plain.body)(plain.name, args)
+        plain
+            .signature
+            .settle(args, |args| (plain.body)(plain.name, args))
     })
 }
 

@@ -1,7 +1,7 @@
-//! Typed functions: any Rust function or closure whose parameters are [`Argument`]s becomes a packed function.
+//! Typed functions: any Rust function or closure whose parameters are [`Parameter`]s becomes a packed function.
 
 use super::{Error, FUN_08, FUN_09, Result};
-use crate::value::{Any, AnyView, Argument, Schema};
+use crate::value::{Any, AnyView, Argument, Schema, index, types};
 
 /// What a typed function may return: a value, or a `Result` of one.
 pub trait Outcome {
@@ -52,7 +52,107 @@ impl Named for &str {
     }
 }
 
-/// A Rust callable with parameters `P` (a tuple of [`Argument`]s).
+/// What a function takes: an [`Argument`] of its own, or one that is lent for the call, which counts no reference: a view
+/// of any value, or `&Array` and its like.
+pub trait Parameter: 'static {
+    /// What the function gets.
+    type At<'a>;
+
+    /// How the parameter is named and lent.
+    const PARAM: &'static Param;
+
+    /// Converts or lends, or `None`.
+    fn read<'a>(view: &'a AnyView<'_>) -> Option<Self::At<'a>>;
+}
+
+/// What is known of a parameter without its type.
+#[derive(Debug)]
+pub struct Param {
+    /// Its type.
+    pub schema: fn() -> Schema,
+    /// How it is lent, if it is.
+    pub lent: Option<Lent>,
+}
+
+/// How a value is lent for a call.
+#[derive(Debug)]
+pub struct Lent {
+    /// Whether one with this type index can be lent as it is.
+    pub as_it_is: fn(i32) -> bool,
+    /// Converts any other beforehand.
+    pub convert: fn(AnyView<'_>) -> Option<Any>,
+}
+
+impl Param {
+    /// What has to convert `view` beforehand.
+    fn converts(&self, view: AnyView<'_>) -> Option<&Lent> {
+        let lent = self.lent.as_ref();
+        lent.filter(|lent| !(lent.as_it_is)(view.type_index()))
+    }
+}
+
+impl<T: Argument + 'static> Parameter for T {
+    type At<'a> = T;
+
+    const PARAM: &'static Param = &Param {
+        schema: T::schema,
+        lent: None,
+    };
+
+    #[inline]
+    fn read<'a>(view: &'a AnyView<'_>) -> Option<T> {
+        T::try_from_view(*view)
+    }
+}
+
+impl Parameter for AnyView<'static> {
+    type At<'a> = AnyView<'a>;
+
+    const PARAM: &'static Param = &Param {
+        schema: <Any as Argument>::schema,
+        lent: Some(Lent {
+            as_it_is: |own| !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF),
+            convert: |view| Some(view.to_any()),
+        }),
+    };
+
+    #[inline]
+    fn read<'a>(view: &'a AnyView<'_>) -> Option<AnyView<'a>> {
+        Some(*view)
+    }
+}
+
+/// Lets functions take `&$type`, a transparent wrapper of a reference to a `$object`.
+macro_rules! lent {
+    ($type:ty, $object:ty, $index:expr) => {
+        impl $crate::function::Parameter for &'static $type {
+            type At<'a> = &'a $type;
+
+            const PARAM: &'static $crate::function::Param = &$crate::function::Param {
+                schema: <$type as $crate::value::Argument>::schema,
+                lent: Some($crate::function::Lent {
+                    as_it_is: |own| own == $index,
+                    convert: |view| {
+                        let own = <$type as $crate::value::Argument>::try_from_view(view)?;
+                        Some($crate::value::Any::from(own))
+                    },
+                }),
+            };
+
+            #[inline]
+            fn read<'a>(view: &'a $crate::value::AnyView<'_>) -> Option<&'a $type> {
+                let object = view.as_object()?;
+                // SAFETY: a `$type` is nothing but a reference of an object of this type.
+                object
+                    .is::<$object>()
+                    .then(|| unsafe { &*std::ptr::from_ref(object).cast::<$type>() })
+            }
+        }
+    };
+}
+pub(crate) use lent;
+
+/// A Rust callable with parameters `P` (a tuple of [`Parameter`]s).
 pub trait TypedFn<P>: Send + Sync + 'static {
     /// Converts the arguments, calls, converts the result. `name` is for messages.
     fn invoke(&self, name: Option<&'static str>, args: &[AnyView<'_>]) -> Result;
@@ -69,7 +169,7 @@ pub trait TypedFn<P>: Send + Sync + 'static {
 /// The types of a function, before anybody asks for their names.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
-    params: &'static [fn() -> Schema],
+    params: &'static [&'static Param],
     result: fn() -> Schema,
 }
 
@@ -77,9 +177,49 @@ impl Signature {
     /// The types, with their names.
     pub fn typed(&self) -> Typed {
         Typed {
-            params: self.params.iter().map(|schema| schema()).collect(),
+            params: self.params.iter().map(|param| (param.schema)()).collect(),
             result: (self.result)(),
         }
+    }
+
+    /// Whether some parameter is lent.
+    pub(super) const fn lends(&self) -> bool {
+        let mut at = 0;
+        while at < self.params.len() {
+            if self.params[at].lent.is_some() {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    }
+
+    /// Calls `body` with `args`, of which those to be lent that are something else are converted before.
+    #[inline]
+    pub(super) fn settle(
+        &self,
+        args: &[AnyView<'_>],
+        body: impl Fn(&[AnyView<'_>]) -> Result,
+    ) -> Result {
+        let mut pairs = self.params.iter().zip(args);
+        if pairs.all(|(param, arg)| param.converts(*arg).is_none()) {
+            return body(args);
+        }
+        let owned = self.converted(args);
+        let views = owned.iter().zip(args);
+        let views: Vec<AnyView<'_>> = views
+            .map(|(own, arg)| own.as_ref().map_or(*arg, Any::view))
+            .collect();
+        body(&views)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn converted(&self, args: &[AnyView<'_>]) -> Vec<Option<Any>> {
+        let mut params = self.params.iter();
+        args.iter()
+            .map(|arg| (params.next()?.converts(*arg)?.convert)(*arg))
+            .collect()
     }
 }
 
@@ -124,58 +264,49 @@ pub fn signature_json(typed: &Typed) -> String {
     )
 }
 
-// What goes wrong is said in one place for all functions: there are many of them, and errors are rare.
-
+/// What is wrong with `args`: how many there are, or that `at` does not convert. Said in one place for all functions:
+/// there are many of them, and errors are rare.
 #[cold]
 #[inline(never)]
-fn wrong_count(signature: &Signature, name: Option<&str>, given: usize) -> Error {
+fn refused(signature: &Signature, name: Option<&str>, args: &[AnyView<'_>], at: usize) -> Result {
     let signature = signature.typed();
-    FUN_08
-        .refused(
-            crate::rule::Kind::Type,
+    let called = signature.text(name);
+    let (rule, text) = match (signature.params.get(at), args.get(at)) {
+        (Some(wanted), Some(given)) if args.len() == signature.params.len() => (
+            FUN_09,
             format!(
-                "Mismatched number of arguments when calling: `{}`. Expected {} but got {given} arguments",
-                signature.text(name),
-                signature.params.len()
+                "Mismatched type on argument #{at} when calling: `{called}`. Expected `{}` but got `{}`",
+                wanted.text(),
+                types::key_of(given.type_index())
             ),
-        )
-        .into()
-}
-
-#[cold]
-#[inline(never)]
-fn wrong_type(
-    signature: &Signature,
-    name: Option<&str>,
-    at: usize,
-    describe: fn(AnyView<'_>) -> String,
-    given: AnyView<'_>,
-) -> Error {
-    let signature = signature.typed();
-    let wanted = signature.params.get(at).map(Schema::text);
-    FUN_09
-        .refused(
-            crate::rule::Kind::Type,
+        ),
+        _ => (
+            FUN_08,
             format!(
-                "Mismatched type on argument #{at} when calling: `{}`. Expected `{}` but got `{}`",
-                signature.text(name),
-                wanted.unwrap_or_default(),
-                describe(given)
+                "Mismatched number of arguments when calling: `{called}`. Expected {} but got {} arguments",
+                signature.params.len(),
+                args.len()
             ),
-        )
-        .into()
+        ),
+    };
+    Err(rule.refused(crate::rule::Kind::Type, text).into())
 }
 
 macro_rules! typed {
     ($count:literal $($param:ident $at:tt)*) => {
         impl<Body, Out, $($param),*> TypedFn<($($param,)*)> for Body
         where
-            Body: Fn($($param),*) -> Out + Send + Sync + 'static,
+            // The first tells the compiler what the parameters are, the second is how it is called.
+            Body: Fn($($param),*) -> Out
+                + for<'a> Fn($(<$param as Parameter>::At<'a>),*) -> Out
+                + Send
+                + Sync
+                + 'static,
             Out: Outcome,
-            $($param: Argument,)*
+            $($param: Parameter,)*
         {
             const SIGNATURE: Signature = Signature {
-                params: &[$(<$param as Argument>::schema),*],
+                params: &[$(<$param as Parameter>::PARAM),*],
                 result: Out::schema,
             };
 
@@ -183,17 +314,14 @@ macro_rules! typed {
             fn invoke(&self, name: Option<&'static str>, args: &[AnyView<'_>]) -> Result {
                 let signature = const { &<Body as TypedFn<($($param,)*)>>::SIGNATURE };
                 let [$($param,)*] = args else {
-                    return Err(wrong_count(signature, name, args.len()));
+                    return refused(signature, name, args, 0);
                 };
-                self($(
-                    match <$param as Argument>::try_from_view(*$param) {
-                        Some(value) => value,
-                        None => {
-                            let describe = <$param as Argument>::describe;
-                            return Err(wrong_type(signature, name, $at, describe, *$param));
-                        }
-                    }
-                ),*).outcome()
+                $(
+                    let Some($param) = <$param as Parameter>::read($param) else {
+                        return refused(signature, name, args, $at);
+                    };
+                )*
+                self($($param),*).outcome()
             }
         }
     };

@@ -18,34 +18,35 @@ pub(crate) fn register() {
     });
     def(
         "ffi.ModuleImplementsFunction",
-        |module: Module, name: String, deep: bool| module.implements(&name, deep),
+        |module: &Module, name: String, deep: bool| module.implements(&name, deep),
     );
     def(
         "ffi.ModuleGetFunctionMetadata",
-        |module: Module, name: String, deep: bool| module.metadata(&name, deep),
+        |module: &Module, name: String, deep: bool| module.metadata(&name, deep),
     );
     def(
         "ffi.ModuleGetFunctionDoc",
-        |module: Module, name: String, deep: bool| module.doc(&name, deep),
+        |module: &Module, name: String, deep: bool| module.doc(&name, deep),
     );
     def(
         "ffi.ModuleGetFunction",
-        |module: Module, name: String, deep: bool| -> Result<Option<Function>, Error> {
+        |module: &Module, name: String, deep: bool| -> Result<Option<Function>, Error> {
             module.function(&name, deep)
         },
     );
-    def("ffi.ModuleGetPropertyMask", |module: Module| {
+    def("ffi.ModuleGetPropertyMask", |module: &Module| {
         i64::from(module.property_mask())
     });
     def(
         "ffi.ModuleInspectSource",
-        |module: Module, format: String| module.source(&format),
+        |module: &Module, format: String| module.source(&format),
     );
-    def("ffi.ModuleGetKind", |module: Module| module.kind());
-    def("ffi.ModuleImportModule", |module: Module, other: Module| {
-        module.import(other)
-    });
-    def("ffi.ModuleClearImports", |module: Module| {
+    def("ffi.ModuleGetKind", |module: &Module| module.kind());
+    def(
+        "ffi.ModuleImportModule",
+        |module: &Module, other: Module| module.import(other),
+    );
+    def("ffi.ModuleClearImports", |module: &Module| {
         module.clear_imports()
     });
     def("ffi.ModuleGlobalsAdd", |module: Module| {
@@ -54,12 +55,9 @@ pub(crate) fn register() {
             .unwrap_or_else(PoisonError::into_inner)
             .push(module);
     });
-    def("ffi.ModuleGlobalsRemove", |module: Module| {
+    def("ffi.ModuleGlobalsRemove", |module: &Module| {
         let mut pinned = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
-        let object = module.into_object();
-        let found = pinned
-            .iter()
-            .position(|known| known.clone().into_object().as_ptr() == object.as_ptr());
+        let found = pinned.iter().position(|known| known == module);
         let gone = found.map(|at| pinned.swap_remove(at));
         drop(pinned);
         drop(gone);
@@ -75,23 +73,23 @@ pub(crate) fn register() {
         "ffi.Module.load_from_file.so",
         |path: String, _format: String| module::load_named(path),
     );
-    def("ffi.ModuleGetWriteFormats", |module: Module| {
+    def("ffi.ModuleGetWriteFormats", |module: &Module| {
         let formats = module.write_formats()?;
         Ok::<_, Error>(formats.into_iter().map(Any::from).collect::<Array>())
     });
     def(
         "ffi.ModuleWriteToFile",
-        |module: Module, path: String, format: String| module.write_to_file(&path, &format),
+        |module: &Module, path: String, format: String| module.write_to_file(&path, &format),
     );
 }
 
 /// What frontends of 0.7 to 0.21 look at modules with.
 fn register_old_names() {
-    def("runtime.ModuleGetTypeKey", |module: Module| module.kind());
-    def("runtime.ModuleImportsSize", |module: Module| {
+    def("runtime.ModuleGetTypeKey", |module: &Module| module.kind());
+    def("runtime.ModuleImportsSize", |module: &Module| {
         i64::try_from(module.imports().len()).unwrap_or(i64::MAX)
     });
-    def("runtime.ModuleGetImport", |module: Module, at: i64| {
+    def("runtime.ModuleGetImport", |module: &Module, at: i64| {
         let imports = module.imports();
         let import = usize::try_from(at)
             .ok()

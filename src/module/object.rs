@@ -10,7 +10,7 @@
 //! A C++ runtime in the same process sees a `ModuleObj` of its own; one that it made is called through its table.
 
 use super::{Kind, MOD_10, virtuals};
-use crate::function::{Error, Function};
+use crate::function::{Error, Function, lent};
 use crate::object::{Array, sequence_of};
 use crate::rule;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref};
@@ -310,6 +310,8 @@ impl Argument for Module {
         Ref::try_from_view(view).map(Module)
     }
 }
+
+lent!(Module, ModuleObj, index::MODULE);
 
 /// The array of every module that imports nothing. Whoever adds to an array that others hold makes a new one.
 fn no_imports() -> ObjectRef {

@@ -14,7 +14,7 @@
 
 use super::hash::{any_equal, any_hash};
 use super::{OBJ_05, OBJ_06, OBJ_07, OBJ_08};
-use crate::function::{Error, Result};
+use crate::function::{Error, Result, lent};
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, static_object};
 use crate::value::heap::{allocate, release};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
@@ -962,6 +962,8 @@ pub struct Dict(Ref<DictKind>);
 
 map_type!(Map, MapKind, index::MAP, "ffi.Map", index::DICT);
 map_type!(Dict, DictKind, index::DICT, "ffi.Dict", index::MAP);
+lent!(Map, MapKind, index::MAP);
+lent!(Dict, DictKind, index::DICT);
 
 impl Map {
     /// A map of pairs in order; later ones win. Four and more are dense at once (OBJ-06).

@@ -9,7 +9,7 @@
 //! | 56..    | elements of an array, 16 bytes each                     | OBJ-03 |
 
 use super::{OBJ_03, OBJ_04};
-use crate::function::{Error, Result};
+use crate::function::{Error, Result, lent};
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::heap::{allocate, release};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
@@ -417,6 +417,8 @@ macro_rules! sequence {
 
 sequence!(Array, ArrayObj, "ffi.Array", ListObj);
 sequence!(List, ListObj, "ffi.List", ArrayObj);
+lent!(Array, ArrayObj, index::ARRAY);
+lent!(List, ListObj, index::LIST);
 
 fn elements_of<'a, T: crate::value::Object>(view: AnyView<'a>) -> Option<&'a [Any]> {
     if !T::matches(view.type_index()) {

@@ -88,39 +88,24 @@ pub trait Argument: Sized {
         Self::try_from_view(value.view())
     }
 
-    /// How messages name a value that did not convert; containers say which element.
-    fn describe(view: AnyView<'_>) -> String {
-        describe(view)
-    }
-
     /// Whether a missing trailing argument counts as `None`. Never; here for completeness of the signature text.
     #[doc(hidden)]
     const ANY: bool = false;
 }
 
-/// The name of a value's type as messages write it: its type key.
-fn describe(view: AnyView<'_>) -> String {
-    types::key_of(view.type_index()).to_owned()
-}
-
 /// The violation for a value that does not convert to `T`.
 pub fn mismatch<T: Argument>(view: AnyView<'_>) -> Violation {
-    no_conversion(T::RULE, T::describe, view, T::schema)
+    no_conversion(T::RULE, view.type_index(), T::schema)
 }
 
 #[cold]
 #[inline(never)]
-fn no_conversion(
-    rule: Rule,
-    describe: fn(AnyView<'_>) -> String,
-    view: AnyView<'_>,
-    schema: fn() -> Schema,
-) -> Violation {
+fn no_conversion(rule: Rule, given: i32, schema: fn() -> Schema) -> Violation {
     rule.refused(
         Kind::Type,
         format!(
             "Cannot convert from type `{}` to `{}`",
-            describe(view),
+            types::key_of(given),
             schema().text()
         ),
     )
@@ -411,10 +396,6 @@ impl<T: Argument> Argument for Option<T> {
             return Some(None);
         }
         T::try_from_view(view).map(Some)
-    }
-
-    fn describe(view: AnyView<'_>) -> String {
-        T::describe(view)
     }
 }
 

@@ -30,18 +30,19 @@ pub(super) fn register() {
             .collect();
         Ok(Shape::new(&extents?).into())
     });
-    def("ffi.ContainerFindFirstNonCPUDevice", |value: Any| {
-        first_device(value.view()).unwrap_or(DLDevice::CPU)
-    });
+    def(
+        "ffi.ContainerFindFirstNonCPUDevice",
+        |value: AnyView<'_>| first_device(value).unwrap_or(DLDevice::CPU),
+    );
 }
 
 fn owned(args: &[AnyView<'_>]) -> Vec<Any> {
     args.iter().map(|arg| arg.to_any()).collect()
 }
 
-fn contains(items: &[Any], value: &Any) -> Result<bool> {
+fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
     for item in items {
-        if any_equal(item.view(), value.view())? {
+        if any_equal(item.view(), value)? {
             return Ok(true);
         }
     }
@@ -50,39 +51,40 @@ fn contains(items: &[Any], value: &Any) -> Result<bool> {
 
 fn sequences() {
     def_packed("ffi.Array", |args| Ok(Array::of_views(args).into()));
-    def("ffi.ArrayGetItem", |array: Array, at: i64| array.at(at));
-    def("ffi.ArraySize", |array: Array| array.len());
-    def("ffi.ArrayContains", |array: Array, value: Any| {
-        contains(array.as_slice(), &value)
+    def("ffi.ArrayGetItem", |array: &Array, at: i64| array.at(at));
+    def("ffi.ArraySize", |array: &Array| array.len());
+    def("ffi.ArrayContains", |array: &Array, value: AnyView<'_>| {
+        contains(array.as_slice(), value)
     });
     def_packed("ffi.List", |args| Ok(List::new(owned(args)).into()));
-    def("ffi.ListGetItem", |list: List, at: i64| list.at(at));
-    def("ffi.ListSetItem", |list: List, at: i64, value: Any| {
+    def("ffi.ListGetItem", |list: &List, at: i64| list.at(at));
+    def("ffi.ListSetItem", |list: &List, at: i64, value: Any| {
         list.set(at, value)
     });
-    def("ffi.ListSize", |list: List| list.len());
-    def("ffi.ListContains", |list: List, value: Any| {
-        contains(list.as_slice(), &value)
+    def("ffi.ListSize", |list: &List| list.len());
+    def("ffi.ListContains", |list: &List, value: AnyView<'_>| {
+        contains(list.as_slice(), value)
     });
-    def("ffi.ListAppend", |list: List, value: Any| list.push(value));
-    def("ffi.ListInsert", |list: List, at: i64, value: Any| {
+    def("ffi.ListAppend", |list: &List, value: Any| list.push(value));
+    def("ffi.ListInsert", |list: &List, at: i64, value: Any| {
         list.insert(at, vec![value])
     });
-    def("ffi.ListPop", |list: List, at: i64| {
+    def("ffi.ListPop", |list: &List, at: i64| {
         list.at(at)?;
         let mut gone = list.remove(at, at + 1)?;
         Ok::<Any, Error>(gone.pop().unwrap_or_default())
     });
-    def("ffi.ListErase", |list: List, at: i64| {
+    def("ffi.ListErase", |list: &List, at: i64| {
         list.at(at)?;
         list.remove(at, at + 1).map(drop)
     });
-    def("ffi.ListEraseRange", |list: List, start: i64, stop: i64| {
-        list.remove(start, stop).map(drop)
-    });
+    def(
+        "ffi.ListEraseRange",
+        |list: &List, start: i64, stop: i64| list.remove(start, stop).map(drop),
+    );
     def(
         "ffi.ListReplaceSlice",
-        |list: List, start: i64, stop: i64, by: List| {
+        |list: &List, start: i64, stop: i64, by: List| {
             let items = by.as_slice().to_vec();
             let gone = list.remove(start, stop)?;
             list.insert(start, items)?;
@@ -90,9 +92,9 @@ fn sequences() {
             Ok::<(), Error>(())
         },
     );
-    def("ffi.ListReverse", |list: List| list.reverse());
-    def("ffi.ListClear", |list: List| list.clear());
-    def("ffi.ListReserve", |list: List, count: i64| {
+    def("ffi.ListReverse", |list: &List| list.reverse());
+    def("ffi.ListClear", |list: &List| list.clear());
+    def("ffi.ListReserve", |list: &List, count: i64| {
         list.reserve(usize::try_from(count).unwrap_or(0));
     });
 }
@@ -131,16 +133,16 @@ fn maps() {
         }
         Ok(map.into())
     });
-    def("ffi.MapSize", |map: Map| map.len());
-    def("ffi.MapGetItem", |map: Map, key: Any| map.at(key.view()));
-    def("ffi.MapCount", |map: Map, key: Any| {
-        Ok::<i64, Error>(map.get(key.view())?.is_some().into())
+    def("ffi.MapSize", |map: &Map| map.len());
+    def("ffi.MapGetItem", |map: &Map, key: AnyView<'_>| map.at(key));
+    def("ffi.MapCount", |map: &Map, key: AnyView<'_>| {
+        Ok::<i64, Error>(map.get(key)?.is_some().into())
     });
-    def("ffi.MapForwardIterFunctor", |map: Map| {
-        cursor(map.into_object())
+    def("ffi.MapForwardIterFunctor", |map: &Map| {
+        cursor(map.as_object().clone())
     });
-    def("ffi.MapGetItemOrMissing", |map: Map, key: Any| {
-        let found = map.get(key.view())?;
+    def("ffi.MapGetItemOrMissing", |map: &Map, key: AnyView<'_>| {
+        let found = map.get(key)?;
         Ok::<Any, Error>(found.unwrap_or_else(|| missing().clone().into()))
     });
     def_packed("ffi.Dict", |args| {
@@ -153,27 +155,30 @@ fn maps() {
         }
         Ok(dict.into())
     });
-    def("ffi.DictSize", |dict: Dict| dict.len());
-    def("ffi.DictGetItem", |dict: Dict, key: Any| {
-        dict.at(key.view())
+    def("ffi.DictSize", |dict: &Dict| dict.len());
+    def("ffi.DictGetItem", |dict: &Dict, key: AnyView<'_>| {
+        dict.at(key)
     });
-    def("ffi.DictSetItem", |dict: Dict, key: Any, value: Any| {
+    def("ffi.DictSetItem", |dict: &Dict, key: Any, value: Any| {
         dict.set(key, value)
     });
-    def("ffi.DictCount", |dict: Dict, key: Any| {
-        Ok::<i64, Error>(dict.get(key.view())?.is_some().into())
+    def("ffi.DictCount", |dict: &Dict, key: AnyView<'_>| {
+        Ok::<i64, Error>(dict.get(key)?.is_some().into())
     });
-    def("ffi.DictErase", |dict: Dict, key: Any| {
-        dict.remove(key.view()).map(drop)
+    def("ffi.DictErase", |dict: &Dict, key: AnyView<'_>| {
+        dict.remove(key).map(drop)
     });
-    def("ffi.DictClear", |dict: Dict| dict.clear());
-    def("ffi.DictForwardIterFunctor", |dict: Dict| {
-        cursor(dict.into_object())
+    def("ffi.DictClear", |dict: &Dict| dict.clear());
+    def("ffi.DictForwardIterFunctor", |dict: &Dict| {
+        cursor(dict.as_object().clone())
     });
-    def("ffi.DictGetItemOrMissing", |dict: Dict, key: Any| {
-        let found = dict.get(key.view())?;
-        Ok::<Any, Error>(found.unwrap_or_else(|| missing().clone().into()))
-    });
+    def(
+        "ffi.DictGetItemOrMissing",
+        |dict: &Dict, key: AnyView<'_>| {
+            let found = dict.get(key)?;
+            Ok::<Any, Error>(found.unwrap_or_else(|| missing().clone().into()))
+        },
+    );
 }
 
 /// The device of the first tensor, depth first, that the CPU does not own.

@@ -90,25 +90,22 @@ pub(super) fn convert_to<T: Argument + 'static>() -> Any
 where
     Any: From<T>,
 {
-    let convert: fn(&[AnyView<'_>]) -> Result = |args| {
+    converter(|value| T::try_from_view(value).map(Any::from), T::schema)
+}
+
+fn converter(convert: fn(AnyView<'_>) -> Option<Any>, schema: fn() -> Schema) -> Any {
+    let body = move |args: &[AnyView<'_>]| {
         let [value] = args else {
             return Err(Error::new("TypeError", "a conversion takes one value"));
         };
-        match T::try_from_view(*value) {
-            Some(converted) => Ok(Any::from(converted)),
-            None => Err(no_conversion(T::describe, *value, T::schema)),
-        }
+        convert(*value).ok_or_else(|| no_conversion(value.type_index(), schema))
     };
-    Function::from_packed(convert).into()
+    Function::from_packed(body).into()
 }
 
 #[cold]
-fn no_conversion(
-    describe: fn(AnyView<'_>) -> String,
-    value: AnyView<'_>,
-    schema: fn() -> Schema,
-) -> Error {
-    let (from, to) = (describe(value), schema().text());
+fn no_conversion(given: i32, schema: fn() -> Schema) -> Error {
+    let (from, to) = (types::key_of(given), schema().text());
     Error::new("TypeError", format!("Cannot cast from `{from}` to `{to}`"))
 }
 
@@ -327,30 +324,36 @@ fn big_integers() {
         .attr(&column::ANY_EQUAL, Any::from(equal_hook as *mut c_void))
         .attr(
             &column::EQ,
-            Function::named(None, |left: Any, right: Any, _: Any| {
-                Ok::<bool, Error>(words(left.view())? == words(right.view())?)
-            })
+            Function::named(
+                None,
+                |left: AnyView<'_>, right: AnyView<'_>, _: AnyView<'_>| {
+                    Ok::<bool, Error>(words(left)? == words(right)?)
+                },
+            )
             .into(),
         )
         .attr(
             &column::COMPARE,
-            Function::named(None, |left: Any, right: Any, _: Any| {
-                let order = big_int::compare(&words(left.view())?, &words(right.view())?);
-                Ok::<i64, Error>(order as i64)
-            })
+            Function::named(
+                None,
+                |left: AnyView<'_>, right: AnyView<'_>, _: AnyView<'_>| {
+                    let order = big_int::compare(&words(left)?, &words(right)?);
+                    Ok::<i64, Error>(order as i64)
+                },
+            )
             .into(),
         )
         .attr(
             &column::HASH,
-            Function::named(None, |value: Any, _: Any| {
-                Ok::<i64, Error>(big_int::hash(&words(value.view())?) as i64)
+            Function::named(None, |value: AnyView<'_>, _: AnyView<'_>| {
+                Ok::<i64, Error>(big_int::hash(&words(value)?) as i64)
             })
             .into(),
         )
         .attr(
             &column::DATA_TO_JSON,
-            Function::named(None, |value: Any| {
-                Ok::<String, Error>(big_int::to_decimal(&words(value.view())?))
+            Function::named(None, |value: AnyView<'_>| {
+                Ok::<String, Error>(big_int::to_decimal(&words(value)?))
             })
             .into(),
         )
