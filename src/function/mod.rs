@@ -124,9 +124,7 @@ impl Function {
     /// as builtins do, are entered in one place, which costs a call some 25 instructions.
     pub fn named<P: 'static, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         if const { size_of::<F>() == 0 } {
-            // There is nothing in it, so it can be had from nothing from now on.
-            std::mem::forget(body);
-            return Function::plain(name, const { &F::SIGNATURE }, invoke_plain::<P, F>);
+            return Function::plain(name, Code::of(body));
         }
         Function::from_packed(move |args| {
             if const { F::SIGNATURE.lends() } {
@@ -136,16 +134,11 @@ impl Function {
         })
     }
 
-    fn plain(
-        name: Option<&'static str>,
-        signature: &'static Signature,
-        body: PlainBody,
-    ) -> Function {
+    pub(crate) fn plain(name: Option<&'static str>, code: Code) -> Function {
         let object = Ref::new(Plain {
             public: FunctionObj::new(call_plain),
             name,
-            signature,
-            body,
+            code,
         });
         // SAFETY: a plain function starts with the public part, and the reference moves.
         Function(unsafe { Ref::from_raw(object.into_object().into_raw()) })
@@ -265,15 +258,32 @@ where
     })
 }
 
-/// What a function that captured nothing does, given the name that its errors use.
-type PlainBody = fn(Option<&'static str>, &[AnyView<'_>]) -> Result;
+/// A function that captured nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Code {
+    pub(crate) signature: &'static Signature,
+    /// What it does, given the name that its errors use.
+    body: fn(Option<&'static str>, &[AnyView<'_>]) -> Result,
+}
+
+impl Code {
+    /// Of an `F` of no bytes: there is nothing in it, so it can be had from nothing from now on.
+    #[inline]
+    pub(crate) fn of<P, F: TypedFn<P>>(body: F) -> Code {
+        assert!(size_of::<F>() == 0, "it captured something");
+        std::mem::forget(body);
+        Code {
+            signature: const { &F::SIGNATURE },
+            body: invoke_plain::<P, F>,
+        }
+    }
+}
 
 #[repr(C)]
 struct Plain {
     public: FunctionObj,
     name: Option<&'static str>,
-    signature: &'static Signature,
-    body: PlainBody,
+    code: Code,
 }
 
 // SAFETY: `#[repr(C)]` with the header first; only reached through its own `safe_call`.
@@ -288,7 +298,7 @@ unsafe impl Object for Plain {
 }
 
 fn invoke_plain<P, F: TypedFn<P>>(name: Option<&'static str>, args: &[AnyView<'_>]) -> Result {
-    // SAFETY: `named` comes here only with an `F` of no bytes, and has kept one from being dropped.
+    // SAFETY: `Code::of` comes here only with an `F` of no bytes, and has kept one from being dropped.
     let body = unsafe { std::ptr::NonNull::<F>::dangling().as_ref() };
     body.invoke(name, args)
 }
@@ -305,9 +315,8 @@ unsafe extern "C-unwind" fn call_plain(
             let count = usize::try_from(count).unwrap_or(0);
             (&*this.cast::<Plain>(), AnyView::slice(args, count))
         };
-        plain
-            .signature
-            .settle(args, |args| (plain.body)(plain.name, args))
+        let Code { signature, body } = plain.code;
+        signature.settle(args, |args| body(plain.name, args))
     })
 }
 

@@ -7,7 +7,9 @@
 //! What the chapters of this crate bring is entered when a name is first not found, or the names are first listed; any
 //! other function takes the place of such a *default* without asking for it (`provide`).
 
-use super::{Error, FUN_10, FUN_11, FUN_12, Function, Result, Signature, TypedFn, signature_json};
+use super::{
+    Code, Error, FUN_10, FUN_11, FUN_12, Function, Result, Signature, TypedFn, signature_json,
+};
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -198,6 +200,11 @@ pub fn register_typed<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) ->
         const { &F::SIGNATURE },
         Function::named(Some(name), body),
     )
+}
+
+/// Registers a builtin. A name that a user took before is left to him.
+pub(crate) fn define(name: &'static str, code: Code) {
+    let _ = register_signed(name, code.signature, Function::plain(Some(name), code));
 }
 
 fn register_signed(name: &str, signature: &Signature, function: Function) -> Result<()> {

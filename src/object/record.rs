@@ -1,9 +1,7 @@
 //! Reflection in use: describing Rust types, reading and writing fields, and objects that only reflection knows.
 
 use super::column;
-use crate::function::{
-    Error, Function, Result, Signature, TypedFn, guard_code, raised, signature_json,
-};
+use crate::function::{Code, Error, Function, Result, TypedFn, guard_code, raised, signature_json};
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, FRESH, Header, Object, ObjectRef, Ref};
 use crate::value::heap::{allocate_zeroed, release};
 use crate::value::types::{self, FieldInfo, MethodInfo, TypeInfo, TypeMetadata, flag};
@@ -115,19 +113,12 @@ impl Describe {
         is_static: bool,
         body: F,
     ) -> &Describe {
-        let function = Function::named(Some(name), body);
-        self.push_method(name, doc, is_static, const { &F::SIGNATURE }, function)
+        self.push_method(name, doc, is_static, Code::of(body))
     }
 
-    fn push_method(
-        &self,
-        name: &str,
-        doc: &str,
-        is_static: bool,
-        signature: &Signature,
-        function: Function,
-    ) -> &Describe {
-        let metadata = signature_json(&signature.typed());
+    fn push_method(&self, name: &'static str, doc: &str, is_static: bool, code: Code) -> &Describe {
+        let metadata = signature_json(&code.signature.typed());
+        let function = Function::plain(Some(name), code);
         let method = MethodInfo {
             name: ByteArray::of(name.as_bytes()),
             doc: ByteArray::of(doc.as_bytes()),

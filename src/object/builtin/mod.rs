@@ -18,7 +18,7 @@ pub(crate) use path::dynamic_object;
 pub(crate) use path::{Kind as StepKind, Path, extend, root};
 
 use crate::function::registry;
-use crate::function::{Function, Result, TypedFn};
+use crate::function::{Code, Function, Result, TypedFn};
 use crate::value::header::{BareObject, ObjectRef};
 use crate::value::types;
 use crate::value::{AnyView, index};
@@ -80,7 +80,7 @@ fn frontend() {
 
 /// Registers a builtin. A name that a user took before is left to him.
 pub(crate) fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
-    let _ = registry::register_typed(name, body);
+    registry::define(name, Code::of(body));
 }
 
 /// Registers a builtin over any arguments.
