@@ -183,9 +183,23 @@ mod aligned {
 }
 
 /// Bytes of memory of this machine, where it can be asked.
+#[cfg(target_os = "linux")]
 fn total_memory() -> Option<i64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-    let kibibytes: i64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    kibibytes.checked_mul(1024)
+    use std::ffi::{c_int, c_long};
+    const PAGE_SIZE: c_int = 30;
+    const PHYSICAL_PAGES: c_int = 85;
+    unsafe extern "C" {
+        safe fn sysconf(name: c_int) -> c_long;
+    }
+    let (size, count) = (sysconf(PAGE_SIZE), sysconf(PHYSICAL_PAGES));
+    if size > 0 && count > 0 {
+        (size as i64).checked_mul(count as i64)
+    } else {
+        None
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn total_memory() -> Option<i64> {
+    None
 }

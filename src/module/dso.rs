@@ -83,11 +83,13 @@ impl Dso {
         // SAFETY: opening runs the initializers of the library, which the caller asked for by loading it.
         let opened = unsafe { open(path, bare_is_file) };
         let (library, path) = opened.map_err(|error| {
-            let text = error_chain(&error);
-            MOD_01.refused(
-                Kind::Missing,
-                format!("cannot open {}: {text}", path.display()),
-            )
+            let mut text = format!("cannot open {}: {error}", path.display());
+            match &error {
+                libloading::Error::DlOpen { source } => text = format!("{text}: {source}"),
+                libloading::Error::LoadLibraryExW { source } => text = format!("{text}: {source}"),
+                _ => {}
+            }
+            MOD_01.refused(Kind::Missing, text)
         })?;
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         let (library, table) = {
@@ -253,19 +255,6 @@ unsafe fn open(
     // SAFETY: passed on to the caller.
     let library = unsafe { libloading::Library::new(path) }?;
     Ok((library, path.to_owned()))
-}
-
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        next = cause.source();
-    }
-    text
 }
 
 /// Readable bytes from `address` to the end of the segment that it lies in, where that can be known.

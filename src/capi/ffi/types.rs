@@ -70,13 +70,16 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
 /// What is known of a type; valid for ever. Ends the process for an unknown index, as the ABI says.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TypeInfo {
+    unsafe extern "C" {
+        safe fn exit(code: i32) -> !;
+    }
     super::init();
     match types::info(type_index) {
         Some(info) => info,
         // Nobody looks whether this is null.
         None => {
             eprintln!("Cannot find type info for type_index={type_index}");
-            std::process::exit(-1)
+            exit(-1)
         }
     }
 }
