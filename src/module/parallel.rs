@@ -131,7 +131,24 @@ thread_local! {
 
 fn processors() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
+    *COUNT.get_or_init(counted)
+}
+
+/// As C++ counts them, so that what a release grants to compiled code is granted here: a quota of a control group counts for
+/// nothing.
+#[cfg(target_os = "linux")]
+fn counted() -> usize {
+    use std::ffi::c_long;
+    const PROCESSORS_ONLINE: c_int = 84;
+    unsafe extern "C" {
+        safe fn sysconf(name: c_int) -> c_long;
+    }
+    usize::try_from(sysconf(PROCESSORS_ONLINE)).unwrap_or(1)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn counted() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// What C's `atoi` makes of it: the digits in front, 0 without any.
