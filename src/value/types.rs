@@ -540,6 +540,40 @@ pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
     })
 }
 
+/// A type of this library whose index is given out when somebody first asks for it.
+pub(crate) struct Dynamic {
+    key: &'static str,
+    parent: fn() -> i32,
+    /// 0 until it is known.
+    index: AtomicI32,
+}
+
+impl Dynamic {
+    pub(crate) const fn new(key: &'static str, parent: fn() -> i32) -> Dynamic {
+        Dynamic {
+            key,
+            parent,
+            index: AtomicI32::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn index(&self) -> i32 {
+        match self.index.load(Ordering::Relaxed) {
+            0 => self.give(),
+            known => known,
+        }
+    }
+
+    /// Whoever asks at the same time is given the same.
+    #[cold]
+    fn give(&self) -> i32 {
+        let index = register(self.key, (self.parent)()).unwrap_or(index::OBJECT);
+        self.index.store(index, Ordering::Relaxed);
+        index
+    }
+}
+
 /// Appends a field. Strings are copied; the default and a function setter are retained by the caller for ever.
 pub fn push_field(type_index: i32, mut field: FieldInfo) -> Result<(), Violation> {
     let _writer = writer();

@@ -11,7 +11,6 @@ use crate::value::types::{self, flag};
 use crate::value::{Any, AnyView, Argument, Bytes, RawAny, Schema, Str, index};
 use std::ffi::c_void;
 use std::mem::offset_of;
-use std::sync::OnceLock;
 
 pub(super) fn register() {
     let _ = types::set_metadata(
@@ -176,8 +175,8 @@ macro_rules! enumeration {
         // SAFETY: `#[repr(C)]` with the header first; the key is registered for this layout.
         unsafe impl Object for $name {
             fn type_index() -> i32 {
-                static INDEX: OnceLock<i32> = OnceLock::new();
-                *INDEX.get_or_init(|| types::register($key, $parent).unwrap_or(index::OBJECT))
+                static TYPE: types::Dynamic = types::Dynamic::new($key, $parent);
+                TYPE.index()
             }
         }
 
@@ -203,9 +202,9 @@ macro_rules! enumeration {
     };
 }
 
-enumeration!(Enum, "ffi.Enum", index::OBJECT);
-enumeration!(IntEnum, "ffi.IntEnum", Enum::type_index());
-enumeration!(StrEnum, "ffi.StrEnum", Enum::type_index());
+enumeration!(Enum, "ffi.Enum", || index::OBJECT);
+enumeration!(IntEnum, "ffi.IntEnum", Enum::type_index);
+enumeration!(StrEnum, "ffi.StrEnum", Enum::type_index);
 
 /// Index of `ffi.Enum`.
 pub(crate) fn enum_index() -> i32 {

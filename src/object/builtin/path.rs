@@ -7,9 +7,8 @@ use crate::object::hash::any_equal;
 use crate::object::record::Describe;
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::heap::delete_plain;
-use crate::value::{Any, AnyView, Str, cast, index, types};
+use crate::value::{Any, AnyView, Str, cast, index};
 use std::mem::offset_of;
-use std::sync::OnceLock;
 
 /// What a step goes through; the `Missing` ones say what was not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +51,9 @@ macro_rules! dynamic_object {
         // SAFETY: `#[repr(C)]` with the header first; the key is registered for this layout.
         unsafe impl Object for $type {
             fn type_index() -> i32 {
-                static INDEX: OnceLock<i32> = OnceLock::new();
-                *INDEX.get_or_init(|| types::register($key, index::OBJECT).unwrap_or(index::OBJECT))
+                static TYPE: $crate::value::types::Dynamic =
+                    $crate::value::types::Dynamic::new($key, || $crate::value::index::OBJECT);
+                TYPE.index()
             }
         }
     };

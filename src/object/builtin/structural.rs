@@ -8,10 +8,9 @@ use crate::object::record::Describe;
 use crate::object::structural;
 use crate::value::header::{Header, Object, Ref};
 use crate::value::heap::delete_plain;
-use crate::value::{Any, AnyView, RawAny, cast, index, types};
+use crate::value::{Any, AnyView, RawAny, cast, index};
 use std::ffi::c_void;
 use std::mem::offset_of;
-use std::sync::OnceLock;
 
 /// A value with its structural hash, for use as a map key.
 #[repr(C)]

@@ -4,10 +4,9 @@ use super::blank;
 use crate::function::{Error, ErrorObj};
 use crate::object::List;
 use crate::object::builtin::dynamic_object;
+use crate::value::AnyView;
 use crate::value::header::{Header, Object, ObjectRef, Ref};
-use crate::value::{AnyView, index, types};
 use std::mem::offset_of;
-use std::sync::OnceLock;
 
 /// The objects on the way to a failure, innermost first, and the context that the error had before.
 #[repr(C)]

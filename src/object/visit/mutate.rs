@@ -15,7 +15,6 @@ use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::types::{self, FieldInfo, TypeInfo, flag};
 use crate::value::{Any, AnyView, RawAny, cast, index};
 use std::ffi::c_void;
-use std::sync::OnceLock;
 
 /// A function of the table, and the form of the hooks `__s_mutate__` and `__s_maybe_inplace_mutate__`.
 pub(crate) type MutateFn =
