@@ -1,7 +1,7 @@
 //! Typed functions: any Rust function or closure whose parameters are [`Parameter`]s becomes a packed function.
 
 use super::{Error, FUN_08, FUN_09, Result};
-use crate::value::{Any, AnyView, Argument, Schema, index, types};
+use crate::value::{Any, AnyView, Argument, Schema, index, str_bytes, types};
 
 /// What a typed function may return: a value, or a `Result` of one.
 pub trait Outcome {
@@ -53,7 +53,7 @@ impl Named for &str {
 }
 
 /// What a function takes: an [`Argument`] of its own, or one that is lent for the call, which counts no reference: a view
-/// of any value, or `&Array` and its like.
+/// of any value, `&str`, or `&Array` and its like.
 pub trait Parameter: 'static {
     /// What the function gets.
     type At<'a>;
@@ -77,8 +77,8 @@ pub struct Param {
 /// How a value is lent for a call.
 #[derive(Debug)]
 pub struct Lent {
-    /// Whether one with this type index can be lent as it is.
-    pub as_it_is: fn(i32) -> bool,
+    /// Whether this one can be lent as it is.
+    pub as_it_is: fn(AnyView<'_>) -> bool,
     /// Converts any other beforehand.
     pub convert: fn(AnyView<'_>) -> Option<Any>,
 }
@@ -87,7 +87,7 @@ impl Param {
     /// What has to convert `view` beforehand.
     fn converts(&self, view: AnyView<'_>) -> Option<&Lent> {
         let lent = self.lent.as_ref();
-        lent.filter(|lent| !(lent.as_it_is)(view.type_index()))
+        lent.filter(|lent| !(lent.as_it_is)(view))
     }
 }
 
@@ -111,7 +111,10 @@ impl Parameter for AnyView<'static> {
     const PARAM: &'static Param = &Param {
         schema: <Any as Argument>::schema,
         lent: Some(Lent {
-            as_it_is: |own| !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF),
+            as_it_is: |view| {
+                let own = view.type_index();
+                !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF)
+            },
             convert: |view| Some(view.to_any()),
         }),
     };
@@ -119,6 +122,24 @@ impl Parameter for AnyView<'static> {
     #[inline]
     fn read<'a>(view: &'a AnyView<'_>) -> Option<AnyView<'a>> {
         Some(*view)
+    }
+}
+
+impl Parameter for &'static str {
+    type At<'a> = &'a str;
+
+    const PARAM: &'static Param = &Param {
+        schema: <String as Argument>::schema,
+        lent: Some(Lent {
+            as_it_is: |view| <&str as Parameter>::read(&view).is_some(),
+            // What is no UTF-8 is mended.
+            convert: |view| String::try_from_view(view).map(Any::from),
+        }),
+    };
+
+    #[inline]
+    fn read<'a>(view: &'a AnyView<'_>) -> Option<&'a str> {
+        str_bytes(view).and_then(|bytes| std::str::from_utf8(bytes).ok())
     }
 }
 
@@ -131,7 +152,7 @@ macro_rules! lent {
             const PARAM: &'static $crate::function::Param = &$crate::function::Param {
                 schema: <$type as $crate::value::Argument>::schema,
                 lent: Some($crate::function::Lent {
-                    as_it_is: |own| own == $index,
+                    as_it_is: |view| view.type_index() == $index,
                     convert: |view| {
                         let own = <$type as $crate::value::Argument>::try_from_view(view)?;
                         Some($crate::value::Any::from(own))

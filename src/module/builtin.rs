@@ -13,25 +13,25 @@ static PINNED: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 
 pub(crate) fn register() {
     register_old_names();
-    def("ffi.ModuleLoadFromFile", |path: String| {
+    def("ffi.ModuleLoadFromFile", |path: &str| {
         module::load_named(path)
     });
     def(
         "ffi.ModuleImplementsFunction",
-        |module: &Module, name: String, deep: bool| module.implements(&name, deep),
+        |module: &Module, name: &str, deep: bool| module.implements(name, deep),
     );
     def(
         "ffi.ModuleGetFunctionMetadata",
-        |module: &Module, name: String, deep: bool| module.metadata(&name, deep),
+        |module: &Module, name: &str, deep: bool| module.metadata(name, deep),
     );
     def(
         "ffi.ModuleGetFunctionDoc",
-        |module: &Module, name: String, deep: bool| module.doc(&name, deep),
+        |module: &Module, name: &str, deep: bool| module.doc(name, deep),
     );
     def(
         "ffi.ModuleGetFunction",
-        |module: &Module, name: String, deep: bool| -> Result<Option<Function>, Error> {
-            module.function(&name, deep)
+        |module: &Module, name: &str, deep: bool| -> Result<Option<Function>, Error> {
+            module.function(name, deep)
         },
     );
     def("ffi.ModuleGetPropertyMask", |module: &Module| {
@@ -39,7 +39,7 @@ pub(crate) fn register() {
     });
     def(
         "ffi.ModuleInspectSource",
-        |module: &Module, format: String| module.source(&format),
+        |module: &Module, format: &str| module.source(format),
     );
     def("ffi.ModuleGetKind", |module: &Module| module.kind());
     def(
@@ -71,7 +71,7 @@ pub(crate) fn register() {
     });
     def(
         "ffi.Module.load_from_file.so",
-        |path: String, _format: String| module::load_named(path),
+        |path: &str, _format: &str| module::load_named(path),
     );
     def("ffi.ModuleGetWriteFormats", |module: &Module| {
         let formats = module.write_formats()?;
@@ -79,7 +79,7 @@ pub(crate) fn register() {
     });
     def(
         "ffi.ModuleWriteToFile",
-        |module: &Module, path: String, format: String| module.write_to_file(&path, &format),
+        |module: &Module, path: &str, format: &str| module.write_to_file(path, format),
     );
 }
 
@@ -99,8 +99,7 @@ fn register_old_names() {
             Error::new("IndexError", message)
         })
     });
-    def(
-        "runtime.ModuleLoadFromFile",
-        |path: String, _format: String| module::load_named(path),
-    );
+    def("runtime.ModuleLoadFromFile", |path: &str, _format: &str| {
+        module::load_named(path)
+    });
 }

@@ -244,21 +244,25 @@ unsafe fn part(own: Type, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> {
 /// Ends an exception as a handler in C++ does, so that the count of those in flight stays right. The C++ runtime is there:
 /// it threw.
 unsafe fn finish(thrown: *mut Unwind) {
-    use libloading::os::unix::Library;
+    use libloading::os::unix::{Library, RTLD_LAZY};
     type Begin = unsafe extern "C" fn(*mut Unwind) -> *mut c_void;
     type End = unsafe extern "C" fn();
-    let process = Library::this();
-    // SAFETY: the names are those of the C++ ABI, and so are the types.
-    let (begin, end) = unsafe {
-        (
-            process.get::<Begin>(b"__cxa_begin_catch\0"),
-            process.get::<End>(b"__cxa_end_catch\0"),
-        )
+    // SAFETY: the program itself, which is open.
+    let process = unsafe { Library::open(None::<&std::ffi::OsStr>, RTLD_LAZY) };
+    let (begin, end) = match &process {
+        // SAFETY: the names are those of the C++ ABI, and so are the types.
+        Ok(process) => unsafe {
+            (
+                process.get::<Begin>(b"__cxa_begin_catch\0").ok(),
+                process.get::<End>(b"__cxa_end_catch\0").ok(),
+            )
+        },
+        Err(_) => (None, None),
     };
     // SAFETY: the exception is caught and described; it is not used again.
     unsafe {
         match (begin, end) {
-            (Ok(begin), Ok(end)) => {
+            (Some(begin), Some(end)) => {
                 begin(thrown);
                 end();
             }

@@ -6,30 +6,22 @@
 use super::loaders::Entry;
 use super::{Kind, MOD_19, Module};
 use crate::function::{Error, Function};
-use crate::object::{Array, Map, Tensor};
+use crate::object::{Array, Dict, Map, Tensor};
 use crate::payload::{self, Field};
 use crate::rule::Findings;
 use crate::tensor::TensorRecord;
 use crate::value::{Any, DLDataType};
 use crate::wire::Cursor;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 struct Constants {
     kind: String,
     payload: Vec<u8>,
-    tensors: Vec<(String, Tensor)>,
-    /// By symbol, ascending.
-    needs: Vec<Need>,
-}
-
-/// What a function needs.
-struct Need {
-    symbol: String,
-    /// In the order in which it wants them.
-    tensors: Vec<Tensor>,
-    /// Whether they were handed over.
-    ready: AtomicBool,
+    tensors: Map,
+    /// The tensors that each function needs, in the order in which it wants them.
+    needs: Map,
+    /// Functions whose constants were handed over.
+    ready: Mutex<Dict>,
 }
 
 /// Makes the module of an entry of either kind.
@@ -41,36 +33,29 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
         &mut cursor,
         &mut Findings::default(),
     )?;
-    let mut tensors = Vec::new();
+    let mut tensors = Map::new();
     if let Some(Field::Tensors(stored)) = payload.field("variables") {
         for (name, record) in stored {
-            tensors.push((name.to_string(), tensor_of(record)?));
+            tensors.set(&**name, tensor_of(record)?)?;
         }
     }
-    let by_name: HashMap<&str, &Tensor> = tensors
-        .iter()
-        .map(|(name, tensor)| (name.as_str(), tensor))
-        .collect();
-    let mut needs = Vec::new();
+    let mut needs = Map::new();
     if let Some(Field::Symbols(symbols)) = payload.field("symbols") {
         for (symbol, listed) in symbols {
-            // `metadata` of 0.7 may list a name without a tensor (PAY-38 holds const_loader to it).
-            let listed = listed
-                .iter()
-                .filter_map(|name| by_name.get(&**name).map(|tensor| (*tensor).clone()));
-            needs.push(Need {
-                symbol: symbol.to_string(),
-                tensors: listed.collect(),
-                ready: AtomicBool::new(false),
-            });
+            let mut needed = Vec::new();
+            for name in listed {
+                // `metadata` of 0.7 may list a name without a tensor (PAY-38 holds const_loader to it).
+                needed.extend(tensors.get(Any::from(&**name).view())?);
+            }
+            needs.set(&**symbol, Array::new(needed))?;
         }
     }
-    needs.sort_by(|one, other| one.symbol.cmp(&other.symbol));
     Ok(Module::new(Constants {
         kind: entry.kind.to_owned(),
         payload: entry.payload.to_vec(),
         tensors,
         needs,
+        ready: Mutex::new(Dict::new()),
     }))
 }
 
@@ -90,29 +75,32 @@ pub(crate) fn tensor_of(record: &TensorRecord<'_>) -> Result<Tensor, Error> {
 impl Constants {
     /// MOD-19: calls `__init_<symbol>` of the first import that has one, once.
     fn hand_over(&self, module: &Module, symbol: &str) -> Result<(), Error> {
-        // Of two that say the same symbol the last counts.
-        let behind = self.needs.partition_point(|need| *need.symbol <= *symbol);
-        let Some(need) = self.needs[..behind].last() else {
+        let key = Any::from(symbol);
+        let Some(needed) = self.needs.get(key.view())?.filter(|_| !MOD_19.is_off()) else {
             return Ok(());
         };
-        if need.symbol != symbol || MOD_19.is_off() || need.ready.swap(true, Ordering::AcqRel) {
-            return Ok(());
+        let ready = || self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let ready = ready();
+            if ready.get(key.view())?.is_some() {
+                return Ok(());
+            }
+            ready.set(key.clone(), true)?;
         }
-        let outcome = self.initialise(module, symbol, &need.tensors);
+        let outcome = self.initialise(module, symbol, needed);
         if outcome.is_err() {
-            need.ready.store(false, Ordering::Release);
+            ready().remove(key.view())?;
         }
         outcome
     }
 
-    fn initialise(&self, module: &Module, symbol: &str, needed: &[Tensor]) -> Result<(), Error> {
+    fn initialise(&self, module: &Module, symbol: &str, needed: Any) -> Result<(), Error> {
         let name = format!("__init_{symbol}");
         for import in module.imports() {
             let Some(init) = import.function(&name, false)? else {
                 continue;
             };
-            let tensors = Array::new(needed.iter().cloned().map(Any::from).collect::<Vec<Any>>());
-            let result = init.call_with([Any::from(tensors.into_object())])?;
+            let result = init.call_with([needed])?;
             // 0 or nothing: it is done.
             return match i64::try_from(&result) {
                 Ok(code) if code != 0 => Err(Error::new(
@@ -133,11 +121,7 @@ impl Kind for Constants {
 
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error> {
         if name == "get_const_var_ndarray" {
-            let mut map = Map::new();
-            for (name, tensor) in &self.tensors {
-                map.set(name.as_str(), tensor.clone())?;
-            }
-            let map = Any::from(map.into_object());
+            let map = Any::from(self.tensors.clone());
             return Ok(Some(Function::from_packed(move |_| Ok(map.clone()))));
         }
         self.hand_over(module, name)?;

@@ -2,9 +2,9 @@
 
 use super::{MOD_08, MOD_09, MOD_13, MOD_14, Module, foreign};
 use crate::function::{Error, Function, registry};
+use crate::object::Dict;
 use crate::release::Release;
 use crate::rule;
-use std::collections::HashSet;
 use std::sync::PoisonError;
 
 impl Module {
@@ -137,11 +137,12 @@ impl Module {
         if !query_imports {
             return Ok(false);
         }
-        let mut seen = HashSet::from([self.context() as usize]);
+        let seen = Seen::new();
+        seen.add(self)?;
         let mut open = self.imports();
         open.reverse();
         while let Some(module) = open.pop() {
-            if !seen.insert(module.context() as usize) && !MOD_09.is_off() {
+            if !seen.add(&module)? && !MOD_09.is_off() {
                 continue;
             }
             if ask(&module)? {
@@ -205,6 +206,22 @@ impl Module {
             return Ok(found[at].1.clone());
         }
         Ok(function)
+    }
+}
+
+/// Modules that were looked at, by address.
+pub(super) struct Seen(Dict);
+
+impl Seen {
+    pub(super) fn new() -> Seen {
+        Seen(Dict::new())
+    }
+
+    /// Whether `module` is new here.
+    pub(super) fn add(&self, module: &Module) -> Result<bool, Error> {
+        let before = self.0.len();
+        self.0.set(module.context() as usize, ())?;
+        Ok(self.0.len() > before)
     }
 }
 

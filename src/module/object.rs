@@ -9,6 +9,7 @@
 //!
 //! A C++ runtime in the same process sees a `ModuleObj` of its own; one that it made is called through its table.
 
+use super::lookup::Seen;
 use super::{Kind, MOD_10, virtuals};
 use crate::function::{Error, Function, lent};
 use crate::object::{Array, sequence_of};
@@ -16,7 +17,6 @@ use crate::rule;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Object, Schema, VAL_10, index};
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -201,7 +201,7 @@ impl Module {
 
     /// Adds `other` behind the imports there are. Refused when this module can be reached from `other` (MOD-10).
     pub fn import(&self, other: Module) -> Result<(), Error> {
-        if other.reaches(self) && !MOD_10.is_off() {
+        if other.reaches(self)? && !MOD_10.is_off() {
             let text = "Cyclic dependency detected during import";
             let broken = MOD_10.refused(rule::Kind::Cycle, text);
             return Err(Error::said("RuntimeError", broken));
@@ -252,18 +252,18 @@ impl Module {
     }
 
     /// Whether `target` is this module or below it. Each module is looked at once, and depth costs no stack.
-    fn reaches(&self, target: &Module) -> bool {
-        let mut seen = HashSet::new();
+    fn reaches(&self, target: &Module) -> Result<bool, Error> {
+        let seen = Seen::new();
         let mut open = vec![self.clone()];
         while let Some(module) = open.pop() {
             if module == *target {
-                return true;
+                return Ok(true);
             }
-            if seen.insert(module.context() as usize) {
+            if seen.add(&module)? {
                 open.extend(module.imports());
             }
         }
-        false
+        Ok(false)
     }
 }
 

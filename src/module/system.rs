@@ -2,35 +2,29 @@
 
 use super::dso::Data;
 use super::{MOD_16, MOD_17, Name, Symbols};
+use crate::object::Dict;
 use crate::rule::{Kind, Violation};
-use std::collections::HashMap;
+use crate::value::Any;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 
-static TABLE: RwLock<Option<HashMap<String, Address>>> = RwLock::new(None);
-
-#[derive(Clone, Copy)]
-struct Address(NonNull<c_void>);
-
-// SAFETY: the address of code or data that lives as long as the process; the table only hands it out.
-unsafe impl Send for Address {}
-// SAFETY: as above.
-unsafe impl Sync for Address {}
+/// Addresses by name.
+static TABLE: RwLock<Option<Dict>> = RwLock::new(None);
 
 /// Registers `address` under `name`; a null address takes the name away. Returns whether another address was replaced (MOD-17).
 pub fn register(name: &str, address: *mut c_void) -> bool {
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
-    let table = table.get_or_insert_default();
-    let before = match NonNull::new(address) {
-        Some(address) if MOD_17.is_off() => {
-            let entry = table.entry(name.to_owned()).or_insert(Address(address));
-            Some(*entry)
-        }
-        Some(address) => table.insert(name.to_owned(), Address(address)),
-        None => table.remove(name),
+    let table = table.get_or_insert_with(Dict::new);
+    let key = Any::from(name);
+    let before = address_in(table, &key);
+    // Texts always have a hash.
+    let _ = match before {
+        _ if address.is_null() => table.remove(key.view()).map(drop),
+        Some(_) if MOD_17.is_off() => Ok(()),
+        _ => table.set(key, address),
     };
-    before.is_some_and(|before| before.0.as_ptr() != address)
+    before.is_some_and(|before| before.as_ptr() != address)
 }
 
 /// The symbols of the system library under one prefix (MOD-16).
@@ -94,8 +88,9 @@ impl Symbols for SystemSymbols {
 
     fn list(&self) -> Vec<(String, bool)> {
         let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
-        let names = table.iter().flat_map(HashMap::keys);
-        names.map(|name| (name.clone(), false)).collect()
+        let pairs = table.iter().flat_map(Dict::iter);
+        let names = pairs.filter_map(|(name, _)| String::try_from(name).ok());
+        names.map(|name| (name, false)).collect()
     }
 
     fn describe(&self) -> String {
@@ -108,5 +103,9 @@ impl Symbols for SystemSymbols {
 
 fn exact(name: &str) -> Option<NonNull<c_void>> {
     let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
-    table.as_ref()?.get(name).map(|address| address.0)
+    address_in(table.as_ref()?, &Any::from(name))
+}
+
+fn address_in(table: &Dict, name: &Any) -> Option<NonNull<c_void>> {
+    NonNull::new(table.get(name.view()).ok()??.as_raw().ptr())
 }

@@ -174,9 +174,8 @@ unsafe extern "C-unwind" fn write_formats(place: *mut *mut Header, this: This) -
         let own = module.implementation();
         Ok(own.map(|own| own.write_formats()).unwrap_or_default())
     });
-    let array = Array::new(formats.into_iter().map(Any::from))
-        .into_object()
-        .into_raw();
+    let array: Array = formats.into_iter().map(Any::from).collect();
+    let array = array.into_object().into_raw();
     // SAFETY: see `give`.
     unsafe { give(place, array) }
 }

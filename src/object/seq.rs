@@ -409,7 +409,12 @@ macro_rules! sequence {
 
         impl FromIterator<Any> for $type {
             fn from_iter<I: IntoIterator<Item = Any>>(items: I) -> $type {
-                $type::new(items.into_iter().collect::<Vec<_>>())
+                // One by one: collecting is a copy of more code for each type of iterator.
+                let mut all = Vec::new();
+                for item in items {
+                    all.push(item);
+                }
+                $type::new(all)
             }
         }
     };

@@ -35,14 +35,14 @@ pub(super) fn register() {
     });
     def("ffi.GetInvalidObject", || missing().clone());
     def("ffi.GetKwargsObject", || kwargs().clone());
-    def("ffi.FunctionRemoveGlobal", |name: String| {
-        registry::remove(&name)
+    def("ffi.FunctionRemoveGlobal", |name: &str| {
+        registry::remove(name)
     });
     def("ffi.FunctionListGlobalNamesFunctor", list_names);
     def("ffi.String", |value: Str| value);
     def("ffi.Bytes", |value: Bytes| value);
-    def("ffi.GetGlobalFuncMetadata", |name: String| {
-        registry::details(&name)
+    def("ffi.GetGlobalFuncMetadata", |name: &str| {
+        registry::details(name)
             .map(|details| details.metadata)
             .ok_or_else(|| {
                 Error::new(
@@ -358,6 +358,6 @@ fn big_integers() {
         )
         .attr(
             &column::DATA_FROM_JSON,
-            Function::named(None, |text: String| big_int::from_decimal(&text)).into(),
+            Function::named(None, |text: &str| big_int::from_decimal(text)).into(),
         );
 }
