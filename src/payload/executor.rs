@@ -2,6 +2,7 @@
 
 use super::field::{Shape, Slot, names};
 use super::kinds::Form;
+use super::name_set::note_repeats;
 use super::{PAY_40, PAY_41, PAY_42, PAY_43, Text};
 use crate::release::Releases;
 use crate::rule::{Findings, Rule, Violation};
@@ -41,8 +42,14 @@ pub(super) fn read_params<'a>(
             format!("{count} parameters with {} names", names.len())
         })
         .map_err(|broken| cursor.blame("param_count", broken))?;
-    let once = names.iter().map(|name| (&**name, start));
-    super::note_repeats(once, PAY_43, "parameter", "the last one counts", findings)?;
+    let mut once = names.iter().map(|name| (&**name, start));
+    note_repeats(
+        &mut once,
+        PAY_43,
+        "parameter",
+        "the last one counts",
+        findings,
+    )?;
     let mut list = Vec::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
         let tensor = cursor.within("params", index as u64, |cursor| {

@@ -9,6 +9,7 @@
 //! | arg_extra_tags | vector of i32 | PAY-03, PAY-08; layouts 0.21 and 0.22 only |
 
 use super::field::{names, text, write_names};
+use super::name_set::note_repeats;
 use super::{PAY_02, PAY_03, PAY_04, PAY_05, PAY_06, PAY_07, PAY_08, PAY_09, Text};
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
@@ -53,9 +54,9 @@ pub(super) fn read<'a>(
         let info = read_info(&key, layout, cursor, findings)?;
         Ok(Function { key, info })
     })?;
-    let keys = list.iter().map(|function| &*function.key).zip(starts);
+    let mut keys = list.iter().map(|function| &*function.key).zip(starts);
     let effect = "readers up to 0.23 keep the first, later ones the last";
-    super::note_repeats(keys, PAY_04, "function", effect, findings)?;
+    note_repeats(&mut keys, PAY_04, "function", effect, findings)?;
     Ok(list)
 }
 

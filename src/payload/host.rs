@@ -2,6 +2,7 @@
 
 use super::field::{Shape, Slot, names, write_names};
 use super::kinds::Form;
+use super::name_set::{NameSet, note_repeats};
 use super::{
     Checked, Field, PAY_30, PAY_31, PAY_32, PAY_33, PAY_34, PAY_35, PAY_36, PAY_37, PAY_38, Text,
 };
@@ -9,7 +10,6 @@ use crate::release::Releases;
 use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::tensor::{Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
-use std::collections::HashSet;
 
 pub(super) const C: &[Form] = &[Form::new(
     "0.14",
@@ -52,11 +52,12 @@ pub(super) fn read_variables<'a>(
     let start = cursor.offset();
     let names = names(cursor, "variables", rule)?;
     same_count(cursor, "variable_count", names.len())?;
-    let mut seen = HashSet::new();
+    let repeats = NameSet::of(&mut names.iter().map(|name| &**name)).repeats();
     let mut list = Vec::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
+        let fresh = repeats.binary_search(&index).is_err();
         PAY_36
-            .require_as(Kind::Duplicate, seen.insert(name.clone()), start, || {
+            .require_as(Kind::Duplicate, fresh, start, || {
                 format!("variable `{name}` is there twice")
             })
             .map_err(|broken| cursor.blame("variables", broken))?;
@@ -82,9 +83,9 @@ pub(super) fn read_symbols<'a>(
 ) -> Result<Vec<(Text<'a>, Vec<Text<'a>>)>, Violation> {
     let start = cursor.offset();
     let symbols = names(cursor, "symbols", rule)?;
-    let once = symbols.iter().map(|name| (&**name, start));
+    let mut once = symbols.iter().map(|name| (&**name, start));
     let effect = "the last one counts";
-    super::note_repeats(once, PAY_37, "symbol", effect, findings)?;
+    note_repeats(&mut once, PAY_37, "symbol", effect, findings)?;
     same_count(cursor, "symbol_count", symbols.len())?;
     let mut list = Vec::with_capacity(symbols.len());
     for (index, symbol) in symbols.into_iter().enumerate() {
@@ -121,9 +122,9 @@ fn check_listed(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Viola
     let Some((Field::Symbols(symbols), start)) = checked.field("symbols") else {
         return Ok(());
     };
-    let known: HashSet<&str> = variables.iter().map(|(name, _)| &**name).collect();
+    let known = NameSet::of(&mut variables.iter().map(|(name, _)| &**name));
     for (symbol, listed) in symbols {
-        let missing = listed.iter().find(|name| !known.contains(&***name));
+        let missing = listed.iter().find(|name| !known.has(name));
         PAY_38.require_as(Kind::Missing, missing.is_none(), start, || {
             let missing = missing.map(|name| &**name).unwrap_or_default();
             format!("function `{symbol}` needs variable `{missing}`, which is not stored")

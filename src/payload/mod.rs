@@ -23,6 +23,7 @@ mod host;
 mod json;
 mod json_vm;
 mod kinds;
+mod name_set;
 mod relax_code;
 pub mod relax_vm;
 mod relay_code;
@@ -455,21 +456,4 @@ impl<'a> Known<'a> {
             PAY_01.refused(Kind::Unsupported, message)
         })
     }
-}
-
-/// Says `rule` of every text that is in `names` a second time.
-pub(crate) fn note_repeats<'n>(
-    names: impl Iterator<Item = (&'n str, u64)>,
-    rule: Rule,
-    what: &str,
-    effect: &str,
-    findings: &mut Findings,
-) -> Result<(), Violation> {
-    let mut seen = std::collections::HashSet::new();
-    for (name, offset) in names {
-        findings.expect(rule, Kind::Duplicate, seen.insert(name), offset, || {
-            format!("{what} `{name}` is there twice; {effect}")
-        })?;
-    }
-    Ok(())
 }

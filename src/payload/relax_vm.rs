@@ -16,6 +16,7 @@
 
 use super::field::{Shape, Slot, names, text, write_names};
 use super::kinds::Form;
+use super::name_set::note_repeats;
 pub use super::relax_code::{Instruction, Operand, VM_REGISTER, VOID_REGISTER};
 use super::{PAY_81, PAY_82, PAY_83, PAY_84, PAY_85, PAY_86, PAY_87, PAY_95, Text};
 use crate::release::{Layout, Releases};
@@ -160,8 +161,8 @@ impl<'a> Executable<'a> {
         })?;
         let once = functions.iter().map(|function| &*function.name);
         let effect = "the last one counts";
-        super::note_repeats(
-            once.zip(starts.iter().copied()),
+        note_repeats(
+            &mut once.zip(starts.iter().copied()),
             PAY_95,
             "function",
             effect,
@@ -265,13 +266,15 @@ fn check_scopes(
     constants: usize,
     start: u64,
 ) -> Result<(), Violation> {
-    let mut seen = std::collections::HashSet::new();
+    let mut scoped = vec![false; if scopes.is_some() { constants } else { 0 }];
     for (constant, scope) in scopes.iter().flatten() {
-        let there = usize::try_from(*constant).is_ok_and(|constant| constant < constants);
-        PAY_87.require(there, start, || {
+        let at = usize::try_from(*constant).ok();
+        let place = at.and_then(|at| scoped.get_mut(at));
+        PAY_87.require(place.is_some(), start, || {
             format!("memory scope `{scope}` is for constant {constant} of {constants}")
         })?;
-        PAY_87.require_as(Kind::Duplicate, seen.insert(*constant), start, || {
+        let second = place.is_some_and(|place| std::mem::replace(place, true));
+        PAY_87.require_as(Kind::Duplicate, !second, start, || {
             format!("constant {constant} has a second memory scope `{scope}`")
         })?;
     }

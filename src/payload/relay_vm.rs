@@ -16,6 +16,7 @@
 
 use super::field::{Shape, Slot, names, text, write_names};
 use super::kinds::Form;
+use super::name_set::NameSet;
 use super::relay_code::Frame;
 pub use super::relay_code::{Instruction, OPCODES, Opcode, Operand};
 use super::{
@@ -26,7 +27,6 @@ use crate::release::Releases;
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Device, Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
-use std::collections::HashSet;
 
 /// Modules exist from 0.8 on; the code format is two releases older.
 pub(super) const FORMS: &[Form] = &[Form::new(
@@ -142,7 +142,7 @@ impl<'a> Executable<'a> {
             functions: globals.len(),
             primitives: primitives.len(),
         };
-        let known: HashSet<&str> = globals.iter().map(|name| &**name).collect();
+        let known = NameSet::of(&mut globals.iter().map(|name| &**name));
         let functions = cursor.vector(40, "functions", |cursor| {
             Function::read(cursor, &known, &mut frame)
         })?;
@@ -349,7 +349,7 @@ impl<'a> Constant<'a> {
 impl<'a> Function<'a> {
     fn read(
         cursor: &mut Cursor<'a>,
-        globals: &HashSet<&str>,
+        globals: &NameSet<'_>,
         frame: &mut Frame,
     ) -> Result<Function<'a>, Violation> {
         let start = cursor.offset();
@@ -361,7 +361,7 @@ impl<'a> Function<'a> {
             .map_err(|broken| cursor.blame("info", broken))?;
         let name_at = cursor.offset();
         let name = text(cursor, "name", PAY_69)?;
-        let known = globals.contains(&*name);
+        let known = globals.has(&name);
         PAY_74
             .require_as(Kind::Missing, known, name_at, || {
                 format!("function `{name}` is not one of the globals")

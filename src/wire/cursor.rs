@@ -1,10 +1,11 @@
 //! The reader that all format code is made of.
 
+use super::trace::{Record, Value};
 use super::{
     Trace, WIRE_01, WIRE_02, WIRE_03, WIRE_04, WIRE_05, WIRE_06, WIRE_07, WIRE_08, Words, show,
 };
 use crate::rule::{Findings, Kind, Rule, Violation};
-use std::fmt::{self, Display};
+use std::fmt;
 
 /// A position in a window of bytes. Every read names its field and the rule that puts the field there.
 ///
@@ -15,7 +16,7 @@ pub struct Cursor<'a> {
     position: usize,
     base: u64,
     path: Path,
-    trace: Option<&'a Trace>,
+    trace: Option<&'a dyn Record>,
 }
 
 impl<'a> Cursor<'a> {
@@ -92,43 +93,51 @@ impl<'a> Cursor<'a> {
         let start = self.offset();
         // With its own layout rule switched off a field is not there.
         let bytes = self.advance(if rule.is_off() { 0 } else { length }, field)?;
-        self.record(start, field, rule, || show(bytes));
+        self.record(start, field, rule, Value::Bytes(bytes));
         Ok(bytes)
     }
 
     /// One byte.
     pub fn u8(&mut self, field: &str, rule: Rule) -> Result<u8, Violation> {
-        self.number(field, rule, u8::from_le_bytes)
+        self.number(field, rule, u8::from_le_bytes, |value| {
+            Value::Unsigned(value.into())
+        })
     }
 
     /// A 16-bit unsigned integer.
     pub fn u16(&mut self, field: &str, rule: Rule) -> Result<u16, Violation> {
-        self.number(field, rule, u16::from_le_bytes)
+        self.number(field, rule, u16::from_le_bytes, |value| {
+            Value::Unsigned(value.into())
+        })
     }
 
     /// A 32-bit unsigned integer.
     pub fn u32(&mut self, field: &str, rule: Rule) -> Result<u32, Violation> {
-        self.number(field, rule, u32::from_le_bytes)
+        self.number(field, rule, u32::from_le_bytes, |value| {
+            Value::Unsigned(value.into())
+        })
     }
 
     /// A 32-bit signed integer.
     pub fn i32(&mut self, field: &str, rule: Rule) -> Result<i32, Violation> {
-        self.number(field, rule, i32::from_le_bytes)
+        self.number(field, rule, i32::from_le_bytes, |value| {
+            Value::Signed(value.into())
+        })
     }
 
     /// A 64-bit unsigned integer.
     pub fn u64(&mut self, field: &str, rule: Rule) -> Result<u64, Violation> {
-        self.number(field, rule, u64::from_le_bytes)
+        self.number(field, rule, u64::from_le_bytes, Value::Unsigned)
     }
 
     /// A 64-bit signed integer.
     pub fn i64(&mut self, field: &str, rule: Rule) -> Result<i64, Violation> {
-        self.number(field, rule, i64::from_le_bytes)
+        self.number(field, rule, i64::from_le_bytes, Value::Signed)
     }
 
     /// A 64-bit IEEE float.
     pub fn f64(&mut self, field: &str, rule: Rule) -> Result<f64, Violation> {
-        self.number(field, rule, f64::from_le_bytes)
+        self.number(field, rule, f64::from_le_bytes, Value::Float)
     }
 
     /// A bool: one byte, 0 or 1 (WIRE-03).
@@ -176,7 +185,7 @@ impl<'a> Cursor<'a> {
             .advance(length, field)
             .inspect_err(|_| self.position = before)?;
         if !bytes.is_empty() {
-            self.record(start, field, rule, || format!("{} bytes", bytes.len()));
+            self.record(start, field, rule, Value::Run(bytes.len()));
         }
         Ok(bytes)
     }
@@ -307,7 +316,7 @@ impl<'a> Cursor<'a> {
                     at.saturating_add(8),
                     &format!("{field}[{index}]"),
                     rule,
-                    || word.to_string(),
+                    Value::Unsigned(word),
                 );
             }
         }
@@ -332,7 +341,7 @@ impl<'a> Cursor<'a> {
         let (start, rest) = (self.offset(), self.rest());
         self.position = self.window.len();
         if !rest.is_empty() {
-            self.record(start, field, rule, || format!("{} bytes", rest.len()));
+            self.record(start, field, rule, Value::Run(rest.len()));
         }
         rest
     }
@@ -356,11 +365,12 @@ impl<'a> Cursor<'a> {
         Some(bytes)
     }
 
-    fn number<const N: usize, T: Display + Copy>(
+    fn number<const N: usize, T: Copy>(
         &mut self,
         field: &str,
         rule: Rule,
         decode: fn([u8; N]) -> T,
+        value: fn(T) -> Value<'static>,
     ) -> Result<T, Violation> {
         let start = self.offset();
         let bytes = self.advance(if rule.is_off() { 0 } else { N as u64 }, field)?;
@@ -376,9 +386,9 @@ impl<'a> Cursor<'a> {
         if WIRE_02.is_off() {
             whole.reverse();
         }
-        let value = decode(whole);
-        self.record(start, field, rule, || value.to_string());
-        Ok(value)
+        let number = decode(whole);
+        self.record(start, field, rule, value(number));
+        Ok(number)
     }
 
     fn length(&mut self, field: &str, rule: Rule) -> Result<u64, Violation> {
@@ -391,7 +401,7 @@ impl<'a> Cursor<'a> {
             WIRE_07 => "entries",
             _ => "bytes",
         };
-        length.inspect(|length| self.record(start, field, rule, || format!(": {length} {unit}")))
+        length.inspect(|length| self.record(start, field, rule, Value::Count(*length, unit)))
     }
 
     fn advance(&mut self, length: u64, field: &str) -> Result<&'a [u8], Violation> {
@@ -413,22 +423,15 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
-    fn record(&self, start: u64, field: &str, rule: Rule, value: impl FnOnce() -> String) {
+    fn record(&self, start: u64, field: &str, rule: Rule, value: Value<'_>) {
         self.record_span(start, self.offset(), field, rule, value);
     }
 
-    fn record_span(
-        &self,
-        start: u64,
-        end: u64,
-        field: &str,
-        rule: Rule,
-        value: impl FnOnce() -> String,
-    ) {
+    fn record_span(&self, start: u64, end: u64, field: &str, rule: Rule, value: Value<'_>) {
         if let Some(trace) = self.trace
             && start < end
         {
-            trace.record(start, end, self.path_of(field), rule, value());
+            trace.record(start, end, self.path_of(field), rule, value);
         }
     }
 }
@@ -475,7 +478,7 @@ impl Path {
     }
 }
 
-impl Display for Segment {
+impl fmt::Display for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
         match self.index {

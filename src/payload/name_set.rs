@@ -1,0 +1,51 @@
+//! Which names are there, and which are there twice: sorted once, without a hash that hostile names could defeat.
+
+use crate::rule::{Findings, Kind, Rule, Violation};
+
+/// Names with their places, by name.
+pub(super) struct NameSet<'n>(Vec<(&'n str, usize)>);
+
+impl<'n> NameSet<'n> {
+    pub(super) fn of(names: &mut dyn Iterator<Item = &'n str>) -> NameSet<'n> {
+        let mut sorted: Vec<_> = names.zip(0..).collect();
+        sorted.sort_unstable();
+        NameSet(sorted)
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0
+            .binary_search_by(|(known, _)| (*known).cmp(name))
+            .is_ok()
+    }
+
+    /// Places whose name is at an earlier one already, ascending.
+    pub(super) fn repeats(&self) -> Vec<usize> {
+        let mut places = Vec::new();
+        for pair in self.0.windows(2) {
+            if let [(before, _), (name, place)] = pair
+                && before == name
+            {
+                places.push(*place);
+            }
+        }
+        places.sort_unstable();
+        places
+    }
+}
+
+/// Says `rule` of every text that is in `names` a second time.
+pub(super) fn note_repeats<'n>(
+    names: &mut dyn Iterator<Item = (&'n str, u64)>,
+    rule: Rule,
+    what: &str,
+    effect: &str,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
+    let names: Vec<_> = names.collect();
+    let set = NameSet::of(&mut names.iter().map(|(name, _)| *name));
+    for (name, offset) in set.repeats().into_iter().filter_map(|at| names.get(at)) {
+        let message = format!("{what} `{name}` is there twice; {effect}");
+        findings.note(rule, Kind::Duplicate, *offset, message)?;
+    }
+    Ok(())
+}
