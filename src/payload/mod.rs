@@ -39,7 +39,7 @@ pub use stackvm::StackVm;
 pub use vendor::Network;
 
 use crate::release::Layout;
-use crate::rule::{Findings, Kind, Rule, Strictness, Violation};
+use crate::rule::{Findings, Kind, Strictness, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
