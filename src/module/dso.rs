@@ -83,7 +83,7 @@ impl Dso {
         // SAFETY: opening runs the initializers of the library, which the caller asked for by loading it.
         let opened = unsafe { open(path, bare_is_file) };
         let (library, path) = opened.map_err(|error| {
-            let mut text = format!("cannot open {}: {error}", path.display());
+            let mut text = format!("cannot open {}: {error}", path.to_string_lossy());
             match &error {
                 libloading::Error::DlOpen { source } => text = format!("{text}: {source}"),
                 libloading::Error::LoadLibraryExW { source } => text = format!("{text}: {source}"),
@@ -188,7 +188,7 @@ impl Symbols for Dso {
             symbol.or_else(|| size_in_file(&self.path, name.text()).filter(|_| mapped.is_none()));
         let room = [symbol, mapped].into_iter().flatten().min();
         let room = room.ok_or_else(|| {
-            let (name, path) = (name.text(), self.path.display());
+            let (name, path) = (name.text(), self.path.to_string_lossy());
             let text = format!("cannot tell where `{name}` of {path} ends");
             MOD_18.refused(Kind::Unsupported, text)
         })?;
@@ -216,7 +216,7 @@ impl Symbols for Dso {
     }
 
     fn describe(&self) -> String {
-        self.path.display().to_string()
+        self.path.to_string_lossy().into_owned()
     }
 }
 
