@@ -29,7 +29,7 @@ fn main() -> Result<(), Error> {
         println!(
             "out_{index}: {:?}, {} bytes",
             output.shape(),
-            output.bytes()?.len()
+            output.to_bytes()?.len()
         );
     }
     Ok(())

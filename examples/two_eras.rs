@@ -30,7 +30,7 @@ fn main() -> Result<(), Error> {
         let output = Tensor::empty(&[12], F32)?;
         function.call_with([input.into(), output.clone().into()])?;
         let results: Vec<f32> = output
-            .bytes()?
+            .to_bytes()?
             .chunks_exact(4)
             .map(|chunk| f32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]))
             .collect();

@@ -87,7 +87,7 @@ fn check(name: &str, mut model: Model) {
         for (index, output) in outputs.iter().enumerate() {
             let expected = &io[&format!("out_{index}")];
             assert_eq!(output.shape(), expected.shape(), "{name}, output {index}");
-            let same = output.bytes().unwrap() == expected.bytes().unwrap();
+            let same = output.to_bytes().unwrap() == expected.to_bytes().unwrap();
             assert!(same, "{name}: output {index} differs from the recorded one");
         }
     }
@@ -115,7 +115,7 @@ fn the_program_gives_the_recorded_outputs() {
             assert!(ran.status.success(), "{name}: {said}");
             let (wrote, io) = (read_npz(&out), recorded(name));
             for (output, expected) in io.iter().filter(|(name, _)| name.starts_with("out_")) {
-                let same = wrote[output].bytes().unwrap() == expected.bytes().unwrap();
+                let same = wrote[output].to_bytes().unwrap() == expected.to_bytes().unwrap();
                 assert!(same, "{name}: {output} differs from the recorded one");
             }
         }
@@ -455,7 +455,7 @@ fn linked_parameters_are_used_in_place() {
         call("run", &[]).unwrap();
         let output = call("get_output", &[0i64.into()]).unwrap();
         let output = cast::<Tensor>(output.view()).unwrap();
-        assert_eq!(output.bytes().unwrap(), io["out_0"].bytes().unwrap());
+        assert_eq!(output.to_bytes().unwrap(), io["out_0"].to_bytes().unwrap());
         // Its memory may be constant.
         let linked = call("get_input", &[named.into()]).unwrap();
         let error = call("set_input", &[named.into(), linked]).unwrap_err();

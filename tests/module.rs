@@ -48,7 +48,8 @@ fn tensor(values: &[f32]) -> Tensor {
 }
 
 fn values(tensor: &Tensor) -> Vec<f32> {
-    let chunks = tensor.bytes().unwrap().chunks_exact(4);
+    let bytes = tensor.to_bytes().unwrap();
+    let chunks = bytes.chunks_exact(4);
     chunks
         .map(|chunk| f32::from_le_bytes(chunk.try_into().unwrap()))
         .collect()

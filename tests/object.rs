@@ -5,13 +5,16 @@
 mod schema;
 
 use proptest::prelude::*;
+use tvmspec::function::{Function, registry};
 use tvmspec::object::hash::{any_hash, hash_bytes};
 use tvmspec::object::legacy_graph::{LegacyGraph, Node};
-use tvmspec::object::{Array, Dict, List, Map, Shape, Tensor, big_int};
+use tvmspec::object::{
+    Array, Dict, List, Map, Shape, Tensor, big_int, lookup_in, pairs_of, sequence_of,
+};
 use tvmspec::release::Release;
 use tvmspec::rule::{Findings, Kind};
 use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
-use tvmspec::value::{Any, DLDataType, Str};
+use tvmspec::value::{Any, AnyView, DLDataType, Str, cast};
 use tvmspec::wire::Writer;
 
 fn int(value: i64) -> Any {
@@ -126,7 +129,8 @@ proptest! {
             }
             dict.set(key, count).unwrap();
         }
-        let pairs: Vec<(i64, i64)> = dict
+        let pairs = dict.to_vec();
+        let pairs: Vec<(i64, i64)> = pairs
             .iter()
             .map(|(key, value)| (i64::try_from(key).unwrap(), i64::try_from(value).unwrap()))
             .collect();
@@ -149,14 +153,14 @@ proptest! {
 #[test]
 fn tensors_go_out_and_in_through_dlpack() {
     let tensor = Tensor::empty(&[2, 3], DLDataType::scalar(2, 32)).unwrap();
-    assert_eq!(tensor.bytes().unwrap().len(), 24);
+    assert_eq!(tensor.to_bytes().unwrap().len(), 24);
     tensor.fill(&[7; 24]).unwrap();
     let out = tensor.to_dlpack_versioned();
     drop(tensor);
     // SAFETY: `out` was just given to us.
     let back = unsafe { Tensor::from_dlpack_versioned(out, 0, true) }.unwrap();
     assert_eq!(back.shape(), [2, 3]);
-    assert_eq!(back.bytes().unwrap(), [7; 24]);
+    assert_eq!(back.to_bytes().unwrap(), [7; 24]);
     assert_eq!(Shape::new(&[1, 2]).as_slice(), [1, 2]);
 }
 
@@ -471,4 +475,100 @@ fn types_that_describe_themselves_are_saved_field_by_field() {
     let mut wrong = graph.clone();
     wrong.nodes[2].attrs.remove("key");
     assert!(wrong.value().is_err());
+}
+
+fn heap_text(number: usize) -> Any {
+    Any::from(format!("a text on the heap, number {number}").as_str())
+}
+
+#[test]
+fn what_is_looked_at_stays_while_a_list_or_a_dict_changes() {
+    let list = List::new((0..4).map(heap_text));
+    let items = sequence_of(AnyView::from(&list)).unwrap();
+    let dict = Dict::new();
+    for number in 0..10 {
+        dict.set(number, heap_text(number)).unwrap();
+    }
+    let pairs = pairs_of(AnyView::from(&dict)).unwrap();
+    let found = lookup_in(AnyView::from(&dict), int(3).view())
+        .unwrap()
+        .unwrap();
+    list.clear();
+    dict.clear();
+    for number in 0..100 {
+        list.push(int(number));
+        dict.set(number, number).unwrap();
+    }
+    let text = |value: &Any| String::try_from(value).unwrap();
+    for (number, item) in items.iter().enumerate() {
+        assert_eq!(text(item), text(&heap_text(number)));
+    }
+    for (number, (_, value)) in pairs.iter().enumerate() {
+        assert_eq!(text(value), text(&heap_text(number)));
+    }
+    assert_eq!(text(&found), text(&heap_text(3)));
+    assert_eq!((items.len(), pairs.iter().count()), (4, 10));
+}
+
+/// Fills its dict when it ends.
+struct Refills(Dict, i64);
+
+impl Refills {
+    fn key(&self) -> i64 {
+        self.1
+    }
+}
+
+impl Drop for Refills {
+    fn drop(&mut self) {
+        for number in 0..20 {
+            self.0.set(self.1 * 100 + number, number).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_dict_is_whole_while_its_values_end() {
+    for count in [2, 10] {
+        let dict = Dict::new();
+        for key in 0..count {
+            let refills = Refills(dict.clone(), key);
+            let value = Function::from_packed(move |_| Ok(Any::from(refills.key())));
+            dict.set(key, value).unwrap();
+        }
+        dict.clear();
+        assert_eq!(dict.len(), 20 * count as usize);
+        let keys = dict.to_vec();
+        let keys: Vec<i64> = keys
+            .iter()
+            .map(|(key, _)| i64::try_from(key).unwrap())
+            .collect();
+        let all: Vec<i64> = (0..count)
+            .flat_map(|key| (0..20).map(move |number| key * 100 + number))
+            .collect();
+        assert_eq!(keys, all);
+        dict.clear();
+    }
+}
+
+#[test]
+fn an_iterator_of_a_dict_that_was_emptied_is_at_its_end() {
+    tvmspec::object::init();
+    let make = registry::require("ffi.DictForwardIterFunctor").unwrap();
+    for count in [2, 10] {
+        let dict = Dict::new();
+        for number in 0..count {
+            dict.set(number, heap_text(number)).unwrap();
+        }
+        let made = make.call(&[(&dict).into()]).unwrap();
+        let next = cast::<Function>(made.view()).unwrap();
+        assert!(next.call(&[1i64.into()]).is_ok());
+        dict.clear();
+        for command in [0i64, 1] {
+            let error = next.call(&[command.into()]).unwrap_err();
+            assert_eq!(error.kind(), "IndexError");
+        }
+        let on = next.call(&[2i64.into()]).unwrap();
+        assert!(!bool::try_from(&on).unwrap());
+    }
 }

@@ -84,7 +84,7 @@ fn leaves(value: &Any, out: &mut Vec<Plain>) {
     if let Some(items) = sequence_of(value.view()) {
         items.iter().for_each(|item| leaves(item, out));
     } else if let Ok(tensor) = cast::<Tensor>(value.view()) {
-        let bytes = tensor.bytes().unwrap().to_vec();
+        let bytes = tensor.to_bytes().unwrap();
         out.push(Plain {
             kind: tensor.dl().dtype,
             shape: tensor.shape().to_vec(),

@@ -146,7 +146,7 @@ pub(super) fn shown(view: AnyView<'_>) -> Value {
         return json!(extents);
     }
     if let Some(pairs) = pairs_of(view) {
-        let pairs = pairs.map(|(key, value)| {
+        let pairs = pairs.iter().map(|(key, value)| {
             let key = String::try_from(key.view()).unwrap_or_default();
             (key, shown(value.view()))
         });
@@ -176,8 +176,8 @@ pub(super) fn tensor_json(tensor: &crate::object::Tensor) -> Value {
     let dl = tensor.dl();
     let dtype = crate::value::dtype_to_text(dl.dtype).unwrap_or_default();
     let mut shown = json!({"dtype": dtype, "shape": tensor.shape()});
-    match tensor.bytes() {
-        Ok(bytes) => shown["data"] = elements(bytes, dl.dtype.code, dl.dtype.bits),
+    match tensor.to_bytes() {
+        Ok(bytes) => shown["data"] = elements(&bytes, dl.dtype.code, dl.dtype.bits),
         Err(_) => shown["device"] = json!([dl.device.device_type, dl.device.device_id]),
     }
     shown

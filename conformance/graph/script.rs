@@ -264,7 +264,7 @@ pub(in crate::conformance) fn param_file(params: &Map<String, Value>) -> Result<
             bits: dtype.bits,
             lanes: dtype.lanes,
         };
-        let data = Cow::Owned(tensor.bytes()?.to_vec());
+        let data = Cow::Owned(tensor.to_bytes()?);
         let record = TensorRecord::new(dtype, tensor.shape(), data, Sizing::V0_7)?;
         records.push((Cow::Borrowed(name.as_str()), record));
     }

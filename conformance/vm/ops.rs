@@ -159,12 +159,12 @@ fn show(value: &Any) -> Result<Value, Refusal> {
         index::TENSOR => {
             let tensor = cast::<Tensor>(value.view())?;
             let bytes = tensor
-                .bytes()
+                .to_bytes()
                 .map_err(|error| Refusal::Unsupported(error.to_string()))?;
             json!({
                 "tensor": dtype_to_text(tensor.dl().dtype)?,
                 "shape": tensor.shape(),
-                "data": op::base64(bytes),
+                "data": op::base64(&bytes),
             })
         }
         other => match cast::<String>(value.view()) {

@@ -88,7 +88,7 @@ fn decode(bytes: &[u8], what: &str) -> Result<Tensor, Error> {
     let dtype = dtype_of(&text)
         .ok_or_else(|| wrong(&format!("its type is `{text}`, which no tensor has")))?;
     let tensor = Tensor::empty(&shape, dtype).map_err(Error::new)?;
-    let length = tensor.bytes().map_err(Error::new)?.len();
+    let length = tensor.nbytes();
     let mut data = rest
         .get(..length)
         .ok_or_else(|| wrong(&"it ends before its data does"))?
@@ -125,7 +125,7 @@ fn encode(tensor: &Tensor) -> Result<Vec<u8>, Error> {
     let mut out = b"\x93NUMPY\x01\x00".to_vec();
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(header.as_bytes());
-    out.extend_from_slice(tensor.bytes().map_err(Error::new)?);
+    out.extend(tensor.to_bytes().map_err(Error::new)?);
     Ok(out)
 }
 

@@ -255,8 +255,8 @@ fn empty(form: &str) -> Result<Tensor, Error> {
 }
 
 pub(super) fn tensor_text(tensor: &Tensor) -> String {
-    match tensor.bytes() {
-        Ok(bytes) => array_text(tensor.dl().dtype, tensor.shape(), bytes),
+    match tensor.to_bytes() {
+        Ok(bytes) => array_text(tensor.dl().dtype, tensor.shape(), &bytes),
         Err(error) => format!("a tensor of shape {:?}: {error}", tensor.shape()),
     }
 }

@@ -71,7 +71,7 @@ impl OnDevice {
             from_offset: dl.byte_offset as usize,
             to: self.space,
             to_offset: 0,
-            nbytes: self.host.bytes().map_err(Error::new)?.len(),
+            nbytes: self.host.nbytes(),
             from_device: Device::CPU,
             to_device: self.device,
             hint: Dtype::UINT8,

@@ -33,7 +33,8 @@ fn legacy(text: &[u8]) -> Option<Value> {
 
 fn ffi(text: &[u8]) -> Option<Value> {
     let graph = object::json::parse(text).ok()?;
-    let nodes = sequence_of(graph_check::member(&graph, "nodes")?.view())?;
+    let nodes = graph_check::member(&graph, "nodes")?;
+    let nodes = sequence_of(nodes.view())?;
     let root = graph_check::member(&graph, "root_index")?;
     let root: usize = cast::<i64>(root.view()).ok()?.try_into().ok()?;
     let keys: Vec<String> = nodes.iter().filter_map(|node| said(node, "type")).collect();
@@ -43,14 +44,15 @@ fn ffi(text: &[u8]) -> Option<Value> {
         "nodes": nodes.len(),
         "tensors": keys.iter().filter(|key| *key == "ffi.Tensor").count(),
         "types": counts(keys.iter().map(String::as_str)),
-        "written_by": version.and_then(|metadata| said(metadata, VERSION)),
+        "written_by": version.and_then(|metadata| said(&metadata, VERSION)),
         "releases": "0.22..",
     }))
 }
 
 /// The text that is member `name` of a map.
 fn said(map: &Any, name: &str) -> Option<String> {
-    let text = graph_check::member(map, name)?.view();
+    let text = graph_check::member(map, name)?;
+    let text = text.view();
     let text = str_bytes(&text)?;
     Some(String::from_utf8_lossy(text).into_owned())
 }

@@ -202,7 +202,7 @@ impl Kind for Factory {
             let copy = host_copy(tensor)?;
             tensors.push((
                 name.to_owned(),
-                TensorRecord::new(dtype, copy.shape(), copy.bytes()?.to_vec(), Sizing::V0_7)?,
+                TensorRecord::new(dtype, copy.shape(), copy.to_bytes()?, Sizing::V0_7)?,
             ));
             Ok(())
         })?;

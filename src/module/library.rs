@@ -6,7 +6,7 @@ use super::{Kind, MOD_02, MOD_12, MOD_25, Module, Name, Symbols, legacy};
 use crate::function::{Error, Function, SafeCall, raised};
 use crate::rule;
 use crate::value::{
-    Any, AnyView, ByteArray, Header, Payload, RawAny, Str, bytes_bytes, index, str_bytes, types,
+    Any, AnyView, ByteArray, Header, Payload, RawAny, Str, bytes_bytes, c_str, index, types,
 };
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -215,10 +215,9 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
                 pointer(index::DLTENSOR_PTR, description.cast())
             }
             // Both forms end in a NUL.
-            index::SMALL_STR | index::STR => pointer(
-                index::RAW_STR,
-                str_bytes(arg).unwrap_or_default().as_ptr().cast(),
-            ),
+            index::SMALL_STR | index::STR => {
+                pointer(index::RAW_STR, c_str(arg).unwrap_or(c"".as_ptr()).cast())
+            }
             index::SMALL_BYTES | index::BYTES => {
                 flat.arrays
                     .push(ByteArray::of(bytes_bytes(arg).unwrap_or_default()));

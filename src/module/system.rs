@@ -88,8 +88,8 @@ impl Symbols for SystemSymbols {
 
     fn list(&self) -> Vec<(String, bool)> {
         let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
-        let pairs = table.iter().flat_map(Dict::iter);
-        let names = pairs.filter_map(|(name, _)| String::try_from(name).ok());
+        let pairs = table.iter().flat_map(Dict::to_vec);
+        let names = pairs.filter_map(|(name, _)| String::try_from(&name).ok());
         names.map(|name| (name, false)).collect()
     }
 

@@ -79,7 +79,7 @@ impl Copier {
                 let list = List::new(Vec::new());
                 let copy = Any::from(list.clone());
                 self.remember(object, &copy);
-                for item in sequence_of(view).unwrap_or_default().to_vec() {
+                for item in &*sequence_of(view).unwrap_or_default() {
                     let item = self.copy(item.view(), depth + 1)?;
                     list.push(item);
                 }
@@ -143,7 +143,7 @@ impl Copier {
             match object.type_index() {
                 index::LIST => {
                     let list = cast::<List>(copy.view())?;
-                    for (at, item) in (0i64..).zip(list.as_slice().to_vec()) {
+                    for (at, item) in (0i64..).zip(list.to_vec()) {
                         if let Some(copy) = self.copy_of(&item) {
                             list.set(at, copy)?;
                         }
@@ -182,7 +182,7 @@ impl Copier {
 
 fn owned_pairs(view: AnyView<'_>) -> Vec<(Any, Any)> {
     pairs_of(view)
-        .into_iter()
+        .iter()
         .flatten()
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()

@@ -74,7 +74,7 @@ fn list(value: AnyView<'_>) -> Vec<Value> {
 
 fn pairs(value: AnyView<'_>) -> Vec<Value> {
     pairs_of(value)
-        .into_iter()
+        .iter()
         .flatten()
         .map(|(key, value)| json!([to_json(key.view()), to_json(value.view())]))
         .collect()

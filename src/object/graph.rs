@@ -117,7 +117,7 @@ impl Encoder {
             }
             index::MAP | index::DICT => {
                 let mut nodes = Vec::new();
-                for (key, item) in pairs_of(value).into_iter().flatten() {
+                for (key, item) in pairs_of(value).iter().flatten() {
                     nodes.push(Any::from(self.node(key.view())?));
                     nodes.push(Any::from(self.node(item.view())?));
                 }
@@ -204,7 +204,7 @@ pub fn decode(graph: AnyView<'_>) -> Result {
             "Invalid JSON Object Graph, expected `nodes` array field",
         ));
     };
-    let nodes = sequence_of(nodes.view()).unwrap_or_default().to_vec();
+    let nodes = sequence_of(nodes.view()).unwrap_or_default().into_owned();
     let mut decoder = Decoder {
         done: vec![None; nodes.len()],
         open: vec![false; nodes.len()],
@@ -216,11 +216,11 @@ pub fn decode(graph: AnyView<'_>) -> Result {
     decoder.node(cast(root.view())?)
 }
 
-fn entry<'a>(map: AnyView<'a>, name: &str) -> Result<Option<&'a Any>> {
+fn entry(map: AnyView<'_>, name: &str) -> Result<Option<Any>> {
     lookup_in(map, Any::from(name).view())
 }
 
-fn data_of<'a>(node: AnyView<'a>, name: &str) -> Result<&'a Any> {
+fn data_of(node: AnyView<'_>, name: &str) -> Result<Any> {
     entry(node, name)?.ok_or_else(|| Error::new("KeyError", "key is not in Map"))
 }
 
@@ -443,7 +443,7 @@ fn member(type_index: i32, data: AnyView<'_>) -> Result {
             let indexes = types::info(state.type_index())
                 .and_then(|info| info.all_fields().find(|field| field.name() == "indexes"));
             match indexes {
-                Some(field) => lookup_in(get_field(&state, field)?.view(), key.view())?.cloned(),
+                Some(field) => lookup_in(get_field(&state, field)?.view(), key.view())?,
                 None => None,
             }
         }

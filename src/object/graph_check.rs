@@ -33,8 +33,8 @@ pub fn check(text: &[u8]) -> Result<(), Fault> {
     let nodes = sequence_of(nodes.view()).unwrap_or_default();
 
     let mut state = vec![State::New; nodes.len()];
-    let mut open: Vec<(usize, std::slice::Iter<'_, Any>)> = Vec::new();
-    let mut next = Some(slot(root, nodes.len(), || "the root".to_owned())?);
+    let mut open: Vec<(usize, std::vec::IntoIter<Any>)> = Vec::new();
+    let mut next = Some(slot(&root, nodes.len(), || "the root".to_owned())?);
     loop {
         if let Some(at) = next.take() {
             match state[at] {
@@ -45,7 +45,7 @@ pub fn check(text: &[u8]) -> Result<(), Fault> {
                 }
                 State::New => {
                     state[at] = State::Open;
-                    open.push((at, children(&nodes[at], at)?.iter()));
+                    open.push((at, children(&nodes[at], at)?.into_iter()));
                 }
             }
         }
@@ -54,7 +54,9 @@ pub fn check(text: &[u8]) -> Result<(), Fault> {
         };
         match rest.next() {
             Some(child) => {
-                next = Some(slot(child, nodes.len(), || format!("`data` of node {at}"))?);
+                next = Some(slot(&child, nodes.len(), || {
+                    format!("`data` of node {at}")
+                })?);
             }
             None => {
                 state[*at] = State::Done;
@@ -72,7 +74,7 @@ enum State {
 }
 
 /// Member `name` of a map.
-pub(crate) fn member<'a>(map: &'a Any, name: &str) -> Option<&'a Any> {
+pub(crate) fn member(map: &Any, name: &str) -> Option<Any> {
     if map.type_index() != index::MAP {
         return None;
     }
@@ -102,19 +104,20 @@ fn slot(value: &Any, count: usize, place: impl FnOnce() -> String) -> Result<usi
 }
 
 /// The indices in a container; nothing for any other node.
-fn children(node: &Any, at: usize) -> Result<&[Any], Violation> {
-    let key = member(node, "type").map(Any::view);
+fn children(node: &Any, at: usize) -> Result<Vec<Any>, Violation> {
+    let key = member(node, "type");
+    let key = key.as_ref().map(Any::view);
     let key = key.as_ref().and_then(str_bytes);
     let key = key.ok_or_else(|| missing(format!("node {at} has no text `type`")))?;
     if key == b"None" {
-        return Ok(&[]);
+        return Ok(Vec::new());
     }
     let data =
         member(node, "data").ok_or_else(|| missing(format!("node {at} has no member `data`")))?;
     let pairs = match key {
         b"ffi.Array" | b"ffi.List" => false,
         b"ffi.Map" | b"ffi.Dict" => true,
-        _ => return Ok(&[]),
+        _ => return Ok(Vec::new()),
     };
     let wrong = |what: &str| OBJ_18.refused(Kind::Malformed, format!("`data` of node {at} {what}"));
     if data.type_index() != index::ARRAY {
@@ -124,5 +127,5 @@ fn children(node: &Any, at: usize) -> Result<&[Any], Violation> {
     if pairs && !items.len().is_multiple_of(2) {
         return Err(wrong("has a key without a value"));
     }
-    Ok(items)
+    Ok(items.into_owned())
 }

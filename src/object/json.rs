@@ -434,7 +434,7 @@ impl Writer {
             }
         } else {
             self.text.push(b'{');
-            for (count, (key, item)) in pairs_of(value).into_iter().flatten().enumerate() {
+            for (count, (key, item)) in pairs_of(value).iter().flatten().enumerate() {
                 self.separate(count);
                 let view = key.view();
                 let Some(name) = str_bytes(&view) else {

@@ -19,6 +19,7 @@ use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, s
 use crate::value::heap::{allocate, release};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 use std::ffi::c_void;
+use std::marker::PhantomData;
 
 const SMALL: u64 = 1 << 63;
 const SMALL_MAX: u64 = 4;
@@ -723,34 +724,41 @@ impl Table {
         }
     }
 
-    /// Drops all pairs and leaves the table empty.
-    fn clear(self) {
-        // SAFETY: each pair is taken out once.
-        unsafe {
-            if self.is_small() {
-                let count = std::mem::take(&mut (*self.0).size);
-                for at in 0..count {
-                    drop(self.pair(at).read());
+    /// Leaves the table empty and gives all pairs. The caller drops them when the table is whole: what ends with a value may
+    /// come back to it.
+    #[must_use]
+    fn take(self) -> Vec<Pair> {
+        let mut taken = Vec::with_capacity(self.size() as usize);
+        let mut at = self.first();
+        while let Some(position) = at {
+            at = self.next(position);
+            // SAFETY: a position of this map, read once.
+            unsafe {
+                taken.push(self.pair_at(position).read());
+                if !self.is_small() {
+                    self.mark(position).write(EMPTY);
                 }
-                return;
             }
-            let mut at = self.first();
-            (*self.0).size = 0;
-            while let Some(slot) = at {
-                at = self.next(slot);
-                self.mark(slot).write(EMPTY);
-                drop(self.item(slot).read().pair);
-            }
-            (*self.0).head = NOWHERE;
-            (*self.0).tail = NOWHERE;
         }
+        if self.is_small() {
+            // SAFETY: see the type.
+            unsafe { (*self.0).size = 0 }
+        } else {
+            self.forget();
+        }
+        taken
     }
 
-    /// Drops all pairs and the memory behind them.
+    /// Drops all pairs and the memory behind them. Nobody else reaches the table any more.
     unsafe fn reset(self) {
-        self.clear();
-        // SAFETY: the memory is not used any more.
+        // SAFETY: each pair is dropped once, and the memory is not used after that.
         unsafe {
+            let mut at = self.first();
+            while let Some(position) = at {
+                at = self.next(position);
+                std::ptr::drop_in_place(self.pair_at(position));
+            }
+            (*self.0).size = 0;
             if let Some(free) = (*self.0).data_deleter.take()
                 && !(*self.0).data.is_null()
             {
@@ -769,6 +777,7 @@ impl Table {
 
     /// Takes over the contents of `other`, a fresh object, and ends it. The identity of this object stays.
     unsafe fn become_table(self, other: Table) {
+        let gone = self.take();
         // SAFETY: both are of this library's making or laid out alike, and not used elsewhere now.
         unsafe {
             self.reset();
@@ -796,6 +805,29 @@ impl Table {
             }
         }
         other.dispose();
+        drop(gone);
+    }
+
+    /// Whether there is a pair at what was a position once.
+    fn is_filled(self, position: u64) -> bool {
+        if self.is_small() {
+            return position < self.size();
+        }
+        // SAFETY: a slot of this dense map.
+        position < self.slots() && !matches!(unsafe { *self.mark(position) }, EMPTY | PROTECTED)
+    }
+
+    /// The pairs, for as long as nothing changes the map.
+    fn lent<'a>(self) -> PairIter<'a> {
+        PairIter(Steps::Lent(self, self.first()))
+    }
+
+    /// The pairs as they are now.
+    fn kept(self) -> Vec<(Any, Any)> {
+        let pairs = self.lent();
+        pairs
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     }
 
     fn copy(self) -> Result<Table> {
@@ -887,15 +919,6 @@ macro_rules! map_type {
                 self.get(key)?.ok_or_else(missing)
             }
 
-            /// The pairs in order.
-            pub fn iter(&self) -> Pairs<'_> {
-                Pairs {
-                    table: self.table(),
-                    at: self.table().first(),
-                    map: std::marker::PhantomData,
-                }
-            }
-
             /// The object.
             pub fn into_object(self) -> ObjectRef {
                 self.0.into_object()
@@ -940,7 +963,7 @@ macro_rules! map_type {
                 }
                 // The other map converts by copying.
                 let mut copy = Table::small($index, 2);
-                for (key, value) in pairs_of(view)? {
+                for (key, value) in &pairs_of(view)? {
                     let moved = copy.insert(key.clone(), value.clone()).ok()?;
                     copy = replace_by(copy, moved);
                 }
@@ -966,6 +989,11 @@ lent!(Map, MapKind, index::MAP);
 lent!(Dict, DictKind, index::DICT);
 
 impl Map {
+    /// The pairs in order.
+    pub fn iter(&self) -> PairIter<'_> {
+        self.table().lent()
+    }
+
     /// A map of pairs in order; later ones win. Four and more are dense at once (OBJ-06).
     pub fn from_pairs(pairs: Vec<(Any, Any)>) -> Result<Map> {
         let count = pairs.len() as u64;
@@ -1000,6 +1028,11 @@ impl Map {
 }
 
 impl Dict {
+    /// The pairs in order as they are now, each part counted once more: the dict may change while they are looked at.
+    pub fn to_vec(&self) -> Vec<(Any, Any)> {
+        self.table().kept()
+    }
+
     /// Sets `key` to `value` for all holders.
     pub fn set(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         if let Some(moved) = self.table().insert(key.into(), value.into())? {
@@ -1019,51 +1052,82 @@ impl Dict {
 
     /// Removes everything.
     pub fn clear(&self) {
-        self.table().clear();
+        drop(self.table().take());
     }
 }
 
-/// The pairs of a map, in order of insertion; a dense map puts an updated key last.
-pub struct Pairs<'a> {
-    table: Table,
-    at: Option<u64>,
-    map: std::marker::PhantomData<&'a ()>,
+/// The pairs of a map of either kind, in order of insertion; a dense map puts an updated key last. Those of a [`Map`] are
+/// lent, those of a [`Dict`], which may change meanwhile, are as they were when this was made.
+pub struct Pairs<'a>(Source<'a>);
+
+enum Source<'a> {
+    Lent(Table, PhantomData<&'a ()>),
+    Kept(Vec<(Any, Any)>),
 }
 
-impl<'a> Iterator for Pairs<'a> {
+impl Pairs<'_> {
+    /// From the first to the last.
+    pub fn iter(&self) -> PairIter<'_> {
+        match &self.0 {
+            Source::Lent(table, _) => table.lent(),
+            Source::Kept(pairs) => PairIter(Steps::Kept(pairs.iter())),
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Pairs<'_> {
+    type Item = (&'a Any, &'a Any);
+    type IntoIter = PairIter<'a>;
+
+    fn into_iter(self) -> PairIter<'a> {
+        self.iter()
+    }
+}
+
+/// Goes through the pairs of a map: keys and values.
+pub struct PairIter<'a>(Steps<'a>);
+
+enum Steps<'a> {
+    Lent(Table, Option<u64>),
+    Kept(std::slice::Iter<'a, (Any, Any)>),
+}
+
+impl<'a> Iterator for PairIter<'a> {
     type Item = (&'a Any, &'a Any);
 
     fn next(&mut self) -> Option<(&'a Any, &'a Any)> {
-        let at = self.at?;
-        self.at = self.table.next(at);
-        // SAFETY: the position is of the map, which lives for `'a`.
-        let pair = unsafe { &*self.table.pair_at(at) };
-        Some((&pair.key, &pair.value))
+        match &mut self.0 {
+            Steps::Kept(pairs) => pairs.next().map(|(key, value)| (key, value)),
+            Steps::Lent(table, next) => {
+                let at = (*next)?;
+                *next = table.next(at);
+                // SAFETY: the position is of the map, which lives for `'a`.
+                let pair = unsafe { &*table.pair_at(at) };
+                Some((&pair.key, &pair.value))
+            }
+        }
     }
 }
 
 /// The pairs of a map of either kind.
 pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
-    if !matches!(view.type_index(), index::MAP | index::DICT) {
-        return None;
-    }
     let table = Table(view.as_raw().ptr().cast());
-    Some(Pairs {
-        table,
-        at: table.first(),
-        map: std::marker::PhantomData,
-    })
+    Some(Pairs(match view.type_index() {
+        index::MAP => Source::Lent(table, PhantomData),
+        index::DICT => Source::Kept(table.kept()),
+        _ => return None,
+    }))
 }
 
 /// Looks `key` up in a map of either kind.
-pub fn lookup_in<'a>(map: AnyView<'a>, key: AnyView<'_>) -> Result<Option<&'a Any>> {
+pub fn lookup_in(map: AnyView<'_>, key: AnyView<'_>) -> Result<Option<Any>> {
     if !matches!(map.type_index(), index::MAP | index::DICT) {
         return Ok(None);
     }
     let table = Table(map.as_raw().ptr().cast());
     let found = table.find(key)?;
-    // SAFETY: the position is of the map, which lives for `'a`.
-    Ok(found.map(|at| unsafe { &(*table.pair_at(at)).value }))
+    // SAFETY: the position is of the map, and the value is counted before anybody else can run.
+    Ok(found.map(|at| unsafe { (*table.pair_at(at)).value.clone() }))
 }
 
 /// Replaces the value of a key in a map of either kind, where it stands, and gives the old one. For those who hold the
@@ -1107,16 +1171,21 @@ impl Cursor {
         Table(self.map.as_ptr().cast())
     }
 
+    /// Where the cursor stands, unless the map changed and has no pair there any more.
+    fn position(&self) -> Option<u64> {
+        self.at.filter(|&at| self.table().is_filled(at))
+    }
+
     /// Key and value at the cursor.
-    pub(crate) fn pair(&self) -> Option<(&Any, &Any)> {
-        // SAFETY: the position is of the map that `self` holds.
-        let pair = unsafe { &*self.table().pair_at(self.at?) };
-        Some((&pair.key, &pair.value))
+    pub(crate) fn pair(&self) -> Option<(Any, Any)> {
+        // SAFETY: there is a pair at the position, and its parts are counted before anybody else can run.
+        let pair = unsafe { &*self.table().pair_at(self.position()?) };
+        Some((pair.key.clone(), pair.value.clone()))
     }
 
     /// Steps on; false at the end.
     pub(crate) fn advance(&mut self) -> bool {
-        self.at = self.at.and_then(|at| self.table().next(at));
+        self.at = self.position().and_then(|at| self.table().next(at));
         self.at.is_some()
     }
 }

@@ -34,11 +34,11 @@ pub(crate) use builtin::{def, def_packed};
 pub use builtin::{init, kwargs, missing};
 #[cfg(feature = "frontend")]
 pub(crate) use map::swap_value;
-pub use map::{Dict, Map, MapShape, Pairs, lookup_in, pair_count, pairs_of};
+pub use map::{Dict, Map, MapShape, PairIter, Pairs, lookup_in, pair_count, pairs_of};
 pub(crate) use seq::element_cell;
 #[cfg(feature = "frontend")]
 pub(crate) use seq::swap_element;
-pub use seq::{Array, List, sequence_layout, sequence_of};
+pub use seq::{Array, List, item_count, sequence_layout, sequence_of};
 pub use shape::{Shape, extents_of};
 pub use tensor::{Allocator, Tensor, compact_strides};
 

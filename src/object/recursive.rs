@@ -90,14 +90,14 @@ impl Hasher {
         }
         if let Some(items) = sequence_of(view) {
             let mut hash = combine(key_hash, items.len() as u64);
-            for (at, item) in (0u64..).zip(items) {
+            for (at, item) in (0u64..).zip(&*items) {
                 hash = combine(hash, combine(self.hash(item.view(), depth + 1)?, at));
             }
             return Ok(hash);
         }
         if let Some(pairs) = pairs_of(view) {
             let mut parts = Vec::with_capacity(pair_count(view));
-            for (key, value) in pairs {
+            for (key, value) in &pairs {
                 let key = self.hash(key.view(), depth + 1)?;
                 parts.push(combine(key, self.hash(value.view(), depth + 1)?));
             }
@@ -291,8 +291,7 @@ impl Comparer {
             return Ok(order);
         }
         if let (Some(a), Some(b)) = (sequence_of(left.into()), sequence_of(right.into())) {
-            let (a, b) = (a.to_vec(), b.to_vec());
-            for (a, b) in a.iter().zip(&b) {
+            for (a, b) in a.iter().zip(&*b) {
                 let order = self.compare(a.view(), b.view(), depth + 1)?;
                 if order != 0 {
                     return Ok(order);
@@ -305,7 +304,7 @@ impl Comparer {
             if pair_count(left.into()) != pair_count(right.into()) {
                 return unordered();
             }
-            for (key, value) in pairs {
+            for (key, value) in &pairs {
                 let Some(other) = lookup_in(right.into(), key.view())? else {
                     return unordered();
                 };

@@ -126,7 +126,7 @@ impl Printer {
         }
         if let Some(pairs) = pairs_of(view) {
             let mut texts = Vec::new();
-            for (key, value) in pairs {
+            for (key, value) in &pairs {
                 let key = self.print(key.view(), depth + 1)?;
                 texts.push(format!("{key}: {}", self.print(value.view(), depth + 1)?));
             }

@@ -13,6 +13,7 @@ use crate::function::{Error, Result, lent};
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::heap::{allocate, release};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
+use std::borrow::Cow;
 use std::ffi::c_void;
 
 /// The fixed part of both sequences.
@@ -38,7 +39,8 @@ static_object!(ArrayObj, index::ARRAY);
 static_object!(ListObj, index::LIST);
 
 impl SeqObj {
-    fn as_slice(&self) -> &[Any] {
+    /// The elements, for as long as nothing changes the sequence.
+    fn items(&self) -> &[Any] {
         let count = usize::try_from(self.size).unwrap_or(0);
         if count == 0 || self.data.is_null() {
             return &[];
@@ -140,7 +142,7 @@ impl Array {
     /// The elements.
     #[inline]
     pub fn as_slice(&self) -> &[Any] {
-        self.0.0.as_slice()
+        self.0.0.items()
     }
 
     /// Element `at`, or an IndexError; negative indices are not counted from the end (OBJ-04).
@@ -220,10 +222,15 @@ impl List {
         self.0.as_ptr().cast()
     }
 
-    /// The elements as they are now. Do not hold on to this while the list changes.
+    /// The elements as they are now, each counted once more: the list may change while they are looked at.
+    pub fn to_vec(&self) -> Vec<Any> {
+        self.as_slice().to_vec()
+    }
+
+    /// The elements, not to be held while anybody changes the list: a call is enough for that. So only used in here.
     #[inline]
-    pub fn as_slice(&self) -> &[Any] {
-        self.0.0.as_slice()
+    fn as_slice(&self) -> &[Any] {
+        self.0.0.items()
     }
 
     /// Element `at`, or an IndexError.
@@ -385,7 +392,7 @@ macro_rules! sequence {
                 match Ref::<$object>::try_from_view(view) {
                     Some(found) => Some($type(found)),
                     // The other sequence converts by copying.
-                    None => elements_of::<$other>(view).map(|items| $type::new(items.to_vec())),
+                    None => elements_of::<$other>(view).map(|items| $type::new(items.into_owned())),
                 }
             }
         }
@@ -425,28 +432,39 @@ sequence!(List, ListObj, "ffi.List", ArrayObj);
 lent!(Array, ArrayObj, index::ARRAY);
 lent!(List, ListObj, index::LIST);
 
-fn elements_of<'a, T: crate::value::Object>(view: AnyView<'a>) -> Option<&'a [Any]> {
+fn elements_of<T: crate::value::Object>(view: AnyView<'_>) -> Option<Cow<'_, [Any]>> {
     if !T::matches(view.type_index()) {
         return None;
     }
     sequence_of(view)
 }
 
-/// The elements of a sequence of either kind.
-pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<&'a [Any]> {
-    match view.type_index() {
-        index::ARRAY | index::LIST => {
-            // SAFETY: both start with `SeqObj` and live for the view's life.
-            Some(unsafe { (*view.as_raw().ptr().cast::<SeqObj>()).as_slice() })
-        }
-        _ => None,
-    }
+/// The elements of a sequence of either kind: those of an array are lent, those of a list, which may change meanwhile, are
+/// as they were now.
+pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<Cow<'a, [Any]>> {
+    let items = items_of(view)?;
+    Some(match view.type_index() {
+        index::LIST => Cow::Owned(items.to_vec()),
+        _ => Cow::Borrowed(items),
+    })
+}
+
+/// Number of elements of a sequence of either kind.
+pub fn item_count(view: AnyView<'_>) -> Option<usize> {
+    items_of(view).map(<[Any]>::len)
+}
+
+/// The elements of a sequence of either kind, for as long as nothing changes it.
+fn items_of<'a>(view: AnyView<'a>) -> Option<&'a [Any]> {
+    // SAFETY: both start with `SeqObj` and live for the view's life.
+    matches!(view.type_index(), index::ARRAY | index::LIST)
+        .then(|| unsafe { (*view.as_raw().ptr().cast::<SeqObj>()).items() })
 }
 
 /// Where element `at` of a sequence of either kind lies, for code that changes it in place. No reference to the elements
 /// may be in use meanwhile.
 pub(crate) fn element_cell(view: AnyView<'_>, at: usize) -> Option<*mut Any> {
-    let count = sequence_of(view)?.len();
+    let count = item_count(view)?;
     let seq = view.as_raw().ptr().cast::<SeqObj>();
     // SAFETY: the view is of a sequence, and `at` is inside it.
     (at < count).then(|| unsafe { (*seq).data.add(at) })

@@ -58,12 +58,12 @@ impl Shape {
 }
 
 /// The extents of a shape value.
-pub fn extents_of<'a>(view: AnyView<'_>) -> Option<&'a [i64]> {
+pub fn extents_of(view: AnyView<'_>) -> Option<&[i64]> {
     if view.type_index() != index::SHAPE {
         return None;
     }
     let shape = view.as_raw().ptr().cast::<ShapeObj>();
-    // SAFETY: a shape object starts with `ShapeObj` and lives for the view's life; callers do not outlive it.
+    // SAFETY: a shape object starts with `ShapeObj`, lives for the view's life and does not change.
     unsafe {
         if (*shape).size == 0 || (*shape).data.is_null() {
             return Some(&[]);

@@ -120,8 +120,8 @@ fn tensor_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     if tensor.dl().device.device_type != 1 {
         return Err(Error::new("InternalError", "can only compare CPU tensor"));
     }
-    match tensor.bytes() {
-        Ok(bytes) => Ok(bytes.to_vec()),
+    match tensor.to_bytes() {
+        Ok(bytes) => Ok(bytes),
         Err(_) => Err(Error::new(
             "InternalError",
             "Can only compare contiguous tensor",
@@ -230,12 +230,12 @@ impl Equal {
     }
 
     fn sequences(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
-        let left = sequence_of(left).unwrap_or_default().to_vec();
-        let right = sequence_of(right).unwrap_or_default().to_vec();
+        let left = sequence_of(left).unwrap_or_default();
+        let right = sequence_of(right).unwrap_or_default();
         if left.len() != right.len() && !self.wants_path {
             return Ok(false);
         }
-        for (at, (a, b)) in (0i64..).zip(left.iter().zip(&right)) {
+        for (at, (a, b)) in (0i64..).zip(left.iter().zip(&*right)) {
             if !self.any(a.view(), b.view())? {
                 let step = (StepKind::ArrayItem, Any::from(at));
                 self.step(step.clone(), step);
@@ -277,7 +277,7 @@ impl Equal {
         if !same_size && !self.wants_path {
             return Ok(false);
         }
-        for (key, value) in pairs_of(left).into_iter().flatten() {
+        for (key, value) in pairs_of(left).iter().flatten() {
             let partner = self.partner(key, true);
             let Some(other) = lookup_in(right, partner.view())? else {
                 self.step(
@@ -297,7 +297,7 @@ impl Equal {
         if same_size {
             return Ok(true);
         }
-        for (key, _) in pairs_of(right).into_iter().flatten() {
+        for (key, _) in pairs_of(right).iter().flatten() {
             let partner = self.partner(key, false);
             if lookup_in(left, partner.view())?.is_none() {
                 self.step(
@@ -472,9 +472,8 @@ impl Hash {
         let info = info(object.type_index())?;
         let key = info.key_hash;
         if let Some(items) = sequence_of(view) {
-            let items = items.to_vec();
             let mut hash = combine(key, items.len() as u64);
-            for item in &items {
+            for item in &*items {
                 hash = combine(hash, self.any(item.view())?);
             }
             return Ok(hash);
@@ -496,7 +495,7 @@ impl Hash {
 
     fn map(self: &Arc<Self>, view: AnyView<'_>, key: u64) -> Result<u64> {
         let mut items: Vec<(u64, Any)> = Vec::new();
-        for (key, value) in pairs_of(view).into_iter().flatten() {
+        for (key, value) in pairs_of(view).iter().flatten() {
             let known = independent(key.view()).or_else(|| {
                 let at = key.as_object()?.as_ptr() as usize;
                 lock(&self.done).get(&at).map(|(_, hash)| *hash)

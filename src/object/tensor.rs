@@ -192,8 +192,31 @@ impl Tensor {
         unsafe { self.dl().shape() }
     }
 
-    /// The bytes of a compact CPU tensor.
-    pub fn bytes(&self) -> Result<&[u8]> {
+    /// Bytes of the elements, sub-byte types packed.
+    pub fn nbytes(&self) -> usize {
+        // SAFETY: tensors of this ABI have a readable shape.
+        usize::try_from(unsafe { self.dl().bytes() }).unwrap_or(usize::MAX)
+    }
+
+    /// A copy of the bytes of a compact CPU tensor.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        // SAFETY: nothing else runs here before the bytes are copied; threads that share the tensor order their access.
+        Ok(unsafe { self.bytes() }?.to_vec())
+    }
+
+    /// The bytes of a compact CPU tensor, where they lie.
+    ///
+    /// # Safety
+    /// Nobody writes to the tensor while they are borrowed: not a compiled function, not [`Tensor::fill`], not whoever
+    /// else holds the tensor or its memory.
+    pub unsafe fn bytes(&self) -> Result<&[u8]> {
+        let memory = self.memory()?;
+        // SAFETY: memory of this tensor; that it stays as it is says the caller.
+        Ok(unsafe { memory.as_ref() })
+    }
+
+    /// Where the bytes of a compact CPU tensor lie.
+    fn memory(&self) -> Result<NonNull<[u8]>> {
         let dl = self.dl();
         // SAFETY: tensors of this ABI have readable shapes and strides.
         let compact = unsafe { dl.is_contiguous() };
@@ -205,21 +228,19 @@ impl Tensor {
                 )
                 .into());
         }
-        // SAFETY: as above; a CPU tensor's data is readable memory of that many bytes.
-        unsafe {
-            let count = dl.bytes() as usize;
-            if count == 0 || dl.data.is_null() {
-                return Ok(&[]);
-            }
-            let first = dl.data.cast::<u8>().add(dl.byte_offset as usize);
-            Ok(std::slice::from_raw_parts(first, count))
-        }
+        let count = self.nbytes();
+        let Some(data) = NonNull::new(dl.data.cast::<u8>()).filter(|_| count != 0) else {
+            return Ok(NonNull::slice_from_raw_parts(NonNull::dangling(), 0));
+        };
+        // SAFETY: a CPU tensor's data is memory of that many bytes behind the offset.
+        let first = unsafe { data.add(dl.byte_offset as usize) };
+        Ok(NonNull::slice_from_raw_parts(first, count))
     }
 
     /// Copies `bytes` into a compact CPU tensor of exactly that size. Whoever shares the tensor between threads orders
     /// the access.
     pub fn fill(&self, bytes: &[u8]) -> Result<()> {
-        let room = self.bytes()?;
+        let room = self.memory()?;
         if room.len() != bytes.len() {
             return Err(OBJ_11
                 .refused(
@@ -228,12 +249,8 @@ impl Tensor {
                 )
                 .into());
         }
-        let first = self.dl().data.cast::<u8>();
-        // SAFETY: `bytes()` vouched for the memory; the ABI leaves synchronisation to the holders.
-        unsafe {
-            let first = first.add(self.dl().byte_offset as usize);
-            std::ptr::copy(bytes.as_ptr(), first, bytes.len());
-        }
+        // SAFETY: room for that many bytes, which nobody borrows; the ABI leaves synchronisation to the holders.
+        unsafe { std::ptr::copy(bytes.as_ptr(), room.as_ptr().cast(), bytes.len()) }
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! the chapter `module` and the C interface say what it points to.
 
 use super::dlpack::{DLDataType, DLDevice, DLTensor};
-use super::{Any, AnyView, RawAny, VAL_19, VAL_20, index, str_bytes};
+use super::{Any, AnyView, RawAny, VAL_19, VAL_20, c_str, index};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use std::ffi::{CStr, c_char, c_void};
@@ -187,13 +187,8 @@ pub fn argument_of(view: &AnyView<'_>, release: Release) -> Result<(TVMValue, i3
             code::DLTENSOR,
         ),
         index::RAW_STR | index::STR | index::SMALL_STR => {
-            let bytes = str_bytes(view).unwrap_or_default();
-            (
-                TVMValue {
-                    v_str: bytes.as_ptr().cast(),
-                },
-                code::STR,
-            )
+            let v_str = c_str(view).unwrap_or(c"".as_ptr());
+            (TVMValue { v_str }, code::STR)
         }
         // The part of heap bytes behind their header is a byte array.
         index::BYTE_ARRAY | index::BYTES => {

@@ -23,6 +23,7 @@ pub use dlpack::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned
 pub use dtype::{dtype_from_text, dtype_to_text};
 pub(crate) use few::Few;
 pub use header::{Header, Object, ObjectRef, Ref};
+pub(crate) use string::c_str;
 #[allow(unused_imports)]
 pub(crate) use string::make_heap;
 pub use string::{ByteArray, Bytes, BytesObj, SMALL_MAX, Str, bytes_bytes, str_bytes};

@@ -9,6 +9,7 @@
 
 use super::heap::{allocate, delete_plain};
 use super::{Any, AnyView, Header, Payload, RawAny, index};
+use std::ffi::c_char;
 
 /// Longest string that fits into the cell.
 pub const SMALL_MAX: usize = 7;
@@ -127,6 +128,18 @@ pub fn str_bytes<'a>(view: &'a AnyView<'_>) -> Option<&'a [u8]> {
         return Some(unsafe { std::ffi::CStr::from_ptr(raw.ptr().cast()) }.to_bytes());
     }
     bytes_of(raw, index::SMALL_STR, index::STR)
+}
+
+/// The address of the characters of a string value; behind them is a NUL. Not that of their slice, which ends before it.
+pub(crate) fn c_str(view: &AnyView<'_>) -> Option<*const c_char> {
+    let raw = view.as_raw();
+    Some(match raw.type_index {
+        index::RAW_STR => raw.ptr().cast_const().cast(),
+        index::SMALL_STR => (&raw const raw.payload).cast(),
+        // SAFETY: a heap string starts with `BytesObj` and lives while the cell does.
+        index::STR => unsafe { (*raw.ptr().cast::<BytesObj>()).cell.data.cast() },
+        _ => return None,
+    })
 }
 
 /// The contents of a bytes value: small, heap or borrowed byte array.

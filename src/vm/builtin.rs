@@ -12,7 +12,7 @@ use super::{
 };
 use crate::device::Device;
 use crate::function::{Error, Function, registry};
-use crate::object::{Array, Shape, Tensor, element_cell, extents_of, sequence_of};
+use crate::object::{Array, Shape, Tensor, element_cell, extents_of, item_count, sequence_of};
 use crate::rule::{Kind, Rule};
 use crate::value::header::Ref;
 use crate::value::types::key_of;
@@ -523,14 +523,14 @@ fn check_shape_info(args: &[AnyView<'_>]) -> Outcome {
 
 fn check_tuple_info(args: &[AnyView<'_>]) -> Outcome {
     let size = int(args, 1)?;
-    let found = sequence_of(arg(args, 0));
+    let found = item_count(arg(args, 0));
     check(VM_42, found.is_some(), args, 2, || {
         format!(
             "expect a Tuple but get {}",
             key_of(arg(args, 0).type_index())
         )
     })?;
-    let count = found.map_or(-1, |items| items.len() as i64);
+    let count = found.map_or(-1, |count| count as i64);
     check(VM_42, size == count, args, 2, || {
         format!("expect a Tuple with {size} elements, but get a Tuple with {count} elements.")
     })?;
@@ -720,7 +720,7 @@ fn integers(dl: &DLTensor) -> Outcome<Option<Vec<i64>>> {
     }
     let host = Place::new(Device::CPU, AllocatorKind::Naive)?;
     let copy = cast::<Tensor>(copied(dl, &host)?.view())?;
-    let bytes = copy.bytes()?;
+    let bytes = copy.to_bytes()?;
     let signed = dl.dtype.code == 0;
     Ok(match dl.dtype.bits {
         // Booleans of every era take a byte each.
@@ -827,11 +827,13 @@ fn make_tuple(args: &[AnyView<'_>]) -> Outcome {
 fn tuple_getitem(args: &[AnyView<'_>]) -> Outcome {
     let at = int(args, 1)?;
     let items = sequence_of(arg(args, 0));
-    let found = items.and_then(|items| items.get(usize::try_from(at).ok()?));
+    let found = items
+        .as_deref()
+        .and_then(|items| items.get(usize::try_from(at).ok()?));
     match found {
         Some(value) if !VM_49.is_off() => Ok(value.clone()),
         _ => {
-            let count = items.map_or(0, <[Any]>::len);
+            let count = items.as_deref().map_or(0, <[Any]>::len);
             Err(VM_49
                 .refused(
                     Kind::Missing,
@@ -848,7 +850,7 @@ fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
     let tuple = arg(args, 0);
     let found = usize::try_from(at).ok();
     let Some(found) = found.and_then(|at| element_cell(tuple, at)) else {
-        let count = sequence_of(tuple).map_or(0, <[Any]>::len);
+        let count = item_count(tuple).unwrap_or(0);
         return Err(VM_49
             .refused(
                 Kind::Missing,

@@ -6,7 +6,7 @@ use super::{Fault, Loaded, VM_62, VM_63, VirtualMachine, builtin};
 use crate::device::Device;
 use crate::function::{Error, Function, Result, registry};
 use crate::module::{Entry, Kind, Module, provide_loader};
-use crate::object::sequence_of;
+use crate::object::item_count;
 use crate::release::Layout;
 use crate::rule;
 use crate::value::{Any, AnyView, cast, index};
@@ -255,7 +255,7 @@ fn method(name: &str) -> Option<Method> {
         "get_output_arity" => |vm, args| {
             let (name, path) = named("get_output_arity", args)?;
             let value = vm.0.output(&name, path)?;
-            let count = sequence_of(value.view()).map_or(-1, |items| items.len() as i64);
+            let count = item_count(value.view()).map_or(-1, |count| count as i64);
             Ok(count.into())
         },
         "get_function_arity" => |vm, args| {

@@ -63,7 +63,7 @@ fn sequences() {
     });
     def("ffi.ListSize", |list: &List| list.len());
     def("ffi.ListContains", |list: &List, value: AnyView<'_>| {
-        contains(list.as_slice(), value)
+        contains(&list.to_vec(), value)
     });
     def("ffi.ListAppend", |list: &List, value: Any| list.push(value));
     def("ffi.ListInsert", |list: &List, at: i64, value: Any| {
@@ -85,7 +85,7 @@ fn sequences() {
     def(
         "ffi.ListReplaceSlice",
         |list: &List, start: i64, stop: i64, by: List| {
-            let items = by.as_slice().to_vec();
+            let items = by.to_vec();
             let gone = list.remove(start, stop)?;
             list.insert(start, items)?;
             drop(gone);
@@ -115,8 +115,8 @@ fn cursor(map: ObjectRef) -> Function {
             return Ok(Any::from(cursor.advance()));
         }
         match cursor.pair() {
-            Some((key, _)) if command == 0 => Ok(key.clone()),
-            Some((_, value)) => Ok(value.clone()),
+            Some((key, _)) if command == 0 => Ok(key),
+            Some((_, value)) => Ok(value),
             None => Err(Error::new("IndexError", "the map iterator is at its end")),
         }
     })
@@ -191,5 +191,8 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
     if let Some(items) = sequence_of(value) {
         return items.iter().find_map(|item| first_device(item.view()));
     }
-    pairs_of(value)?.find_map(|(_, value)| first_device(value.view()))
+    let pairs = pairs_of(value)?;
+    pairs
+        .iter()
+        .find_map(|(_, value)| first_device(value.view()))
 }

@@ -136,7 +136,7 @@ impl Encoder {
         match value.type_index() {
             index::ARRAY => {
                 node.type_key = self.key(value, "Array", 2, "ffi.Array")?;
-                for item in sequence_of(value).unwrap_or_default() {
+                for item in sequence_of(value).unwrap_or_default().iter() {
                     node.data.push(self.node(item.view())?);
                 }
             }
@@ -224,7 +224,8 @@ impl Encoder {
 
     fn map(&mut self, value: AnyView<'_>, node: &mut Node) -> Result<()> {
         node.type_key = self.key(value, "Map", 2, "ffi.Map")?;
-        let pairs = || pairs_of(value).into_iter().flatten();
+        let pairs = pairs_of(value);
+        let pairs = || pairs.iter().flatten();
         // Without pairs there are no keys that are not strings.
         let named = pairs().all(|(key, _)| str_bytes(&key.view()).is_some());
         for (key, item) in pairs() {
@@ -284,6 +285,6 @@ fn tensor_record(value: AnyView<'_>) -> Result<Vec<u8>> {
         lanes: dtype.lanes,
     };
     let mut out = Writer::new();
-    TensorRecord::new(dtype, tensor.shape(), tensor.bytes()?, Sizing::V0_7)?.write(&mut out);
+    TensorRecord::new(dtype, tensor.shape(), tensor.to_bytes()?, Sizing::V0_7)?.write(&mut out);
     Ok(out.into_bytes())
 }

@@ -4,11 +4,13 @@ use super::mutate::{Mutator, MutatorObj, is_same, resolve, unchanged};
 use super::{Visitor, VisitorObj, answer};
 use crate::function::Result;
 use crate::object::{
-    Array, Dict, List, Map, column, pairs_of, sequence_of, swap_element, swap_value,
+    Array, Dict, List, Map, Pairs, column, item_count, pairs_of, sequence_of, swap_element,
+    swap_value,
 };
 use crate::value::header::ObjectRef;
 use crate::value::types::set_attr;
 use crate::value::{Any, AnyView, RawAny, index};
+use std::borrow::Cow;
 use std::ffi::c_void;
 
 /// Sets the hooks of the types that this library knows by heart.
@@ -37,29 +39,43 @@ pub(crate) fn register() {
     }
 }
 
-/// The elements of a sequence or the values of a map. Those of a list or a dict, which a callback may change meanwhile,
-/// are kept in `kept`; the others are borrowed, so that a callback sees who holds them.
-fn parts_of<'a>(value: AnyView<'a>, kept: &'a mut Vec<Any>) -> Vec<AnyView<'a>> {
-    let now: Vec<AnyView<'a>> = match sequence_of(value) {
-        Some(items) => items.iter().map(Any::view).collect(),
-        None => pairs_of(value)
-            .into_iter()
-            .flatten()
-            .map(|(_, value)| value.view())
-            .collect(),
-    };
-    if matches!(value.type_index(), index::ARRAY | index::MAP) {
-        return now;
+/// The contents of a container. Those of an array or a map are lent, so that a callback sees who holds them; a list or a
+/// dict may change meanwhile.
+enum Contents<'a> {
+    Items(Cow<'a, [Any]>),
+    Pairs(Option<Pairs<'a>>),
+}
+
+impl<'a> Contents<'a> {
+    fn of(value: AnyView<'a>) -> Contents<'a> {
+        sequence_of(value).map_or_else(|| Contents::Pairs(pairs_of(value)), Contents::Items)
     }
-    kept.extend(now.into_iter().map(AnyView::to_any));
-    kept.iter().map(Any::view).collect()
+
+    /// The elements of a sequence or the values of a map.
+    fn parts(&self) -> Vec<AnyView<'_>> {
+        match self {
+            Contents::Items(items) => items.iter().map(Any::view).collect(),
+            Contents::Pairs(pairs) => pairs
+                .iter()
+                .flatten()
+                .map(|(_, part)| part.view())
+                .collect(),
+        }
+    }
+
+    fn keys(&self) -> Vec<Any> {
+        match self {
+            Contents::Items(_) => Vec::new(),
+            Contents::Pairs(pairs) => pairs.iter().flatten().map(|(key, _)| key.clone()).collect(),
+        }
+    }
 }
 
 unsafe extern "C-unwind" fn visit_parts(visitor: *mut VisitorObj, value: RawAny) -> RawAny {
     answer(|| {
         // SAFETY: both are alive for the call.
         let (visitor, value) = unsafe { (Visitor::from_raw(visitor), AnyView::from_raw(value)) };
-        for part in parts_of(value, &mut Vec::new()) {
+        for part in Contents::of(value).parts() {
             let stop = visitor.visit(part)?;
             if !stop.is_none() {
                 return Ok(stop);
@@ -73,13 +89,8 @@ unsafe extern "C-unwind" fn mutate_parts(mutator: *mut MutatorObj, value: RawAny
     answer(|| {
         // SAFETY: both are alive for the call.
         let (mutator, value) = unsafe { (Mutator::from_raw(mutator), AnyView::from_raw(value)) };
-        let mut kept = Vec::new();
-        let before = parts_of(value, &mut kept);
-        let keys: Vec<Any> = pairs_of(value)
-            .into_iter()
-            .flatten()
-            .map(|(key, _)| key.clone())
-            .collect();
+        let contents = Contents::of(value);
+        let (before, keys) = (contents.parts(), contents.keys());
         let mut after = Vec::with_capacity(before.len());
         let mut changed = false;
         for part in before.iter().copied() {
@@ -119,7 +130,7 @@ unsafe extern "C-unwind" fn mutate_in_place(mutator: *mut MutatorObj, value: Raw
         let Some(object) = value.as_object() else {
             return Ok(unchanged());
         };
-        if sequence_of(value).is_some() {
+        if item_count(value).is_some() {
             let mut at = 0;
             while let Some(part) = swap_element(object, at, Any::none()) {
                 rewrite_part(mutator, part, |made| {
@@ -130,8 +141,7 @@ unsafe extern "C-unwind" fn mutate_in_place(mutator: *mut MutatorObj, value: Raw
             }
             return Ok(unchanged());
         }
-        let keys = pairs_of(value).into_iter().flatten();
-        for key in keys.map(|(key, _)| key.clone()).collect::<Vec<Any>>() {
+        for key in Contents::of(value).keys() {
             if let Some(part) = swap_value(object, key.view(), Any::none())? {
                 rewrite_part(mutator, part, |made| put(object, &key, made))?;
             }

@@ -31,8 +31,9 @@ pub(crate) fn find_access_paths(
 
 /// The objects of a context, outermost first. One that was recorded twice in a row counts once; absent ones do not.
 fn pattern(context: &Ref<ErrorContext>) -> Vec<ObjectRef> {
-    let recorded = context.pattern.as_slice().iter();
-    let mut pattern: Vec<ObjectRef> = recorded.filter_map(Any::as_object).cloned().collect();
+    let recorded = context.pattern.to_vec();
+    let objects = recorded.iter().filter_map(Any::as_object);
+    let mut pattern: Vec<ObjectRef> = objects.cloned().collect();
     pattern.dedup_by(|next, before| next.as_ptr() == before.as_ptr());
     pattern.reverse();
     pattern
@@ -75,16 +76,15 @@ impl Finder {
 
     fn value(&mut self, value: AnyView<'_>) -> Result<()> {
         if let Some(items) = sequence_of(value) {
-            for (at, item) in (0..).zip(items.to_vec()) {
+            for (at, item) in (0..).zip(&*items) {
                 self.below(Step::Item(at), item.view())?;
             }
             return Ok(());
         }
         if let Some(pairs) = pairs_of(value) {
-            let pairs: Vec<(Any, Any)> = pairs.map(|(k, v)| (k.clone(), v.clone())).collect();
-            for (key, item) in pairs {
+            for (key, item) in &pairs {
                 if !key.is_none() {
-                    self.below(Step::Key(key), item.view())?;
+                    self.below(Step::Key(key.clone()), item.view())?;
                 }
             }
             return Ok(());

@@ -30,9 +30,10 @@ impl Argument for Rewriters {
         let entry = |entry: &Any| {
             let items = sequence_of(entry.view())?;
             let takes_mode = cast::<bool>(items.get(2)?.view()).ok()?;
-            Some((Callback::from_tuple(items)?, takes_mode))
+            Some((Callback::from_tuple(&items)?, takes_mode))
         };
-        let entries = sequence_of(view)?.iter().map(entry);
+        let entries = sequence_of(view)?;
+        let entries = entries.iter().map(entry);
         entries.collect::<Option<Vec<_>>>().map(Rewriters)
     }
 }

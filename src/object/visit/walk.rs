@@ -47,7 +47,7 @@ impl Argument for Callbacks {
     fn try_from_view(view: AnyView<'_>) -> Option<Callbacks> {
         sequence_of(view)?
             .iter()
-            .map(|entry| Callback::from_tuple(sequence_of(entry.view())?))
+            .map(|entry| Callback::from_tuple(&sequence_of(entry.view())?))
             .collect::<Option<Vec<_>>>()
             .map(Callbacks)
     }
