@@ -168,7 +168,7 @@ pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>>
         match serde_json::from_str::<Vec<Value>>(text) {
             Ok(list) => {
                 for (index, entry) in list.iter().enumerate() {
-                    match read(chapter_of(file), entry) {
+                    match read(chapter_of(file), entry, |id| spec::rule(id).is_some()) {
                         Ok(case) => cases.push(case),
                         Err(problem) => {
                             let id = entry.get("id").and_then(Value::as_str);
@@ -227,7 +227,12 @@ const KEYS: [&str; 12] = [
     "why", "origin",
 ];
 
-fn read(chapter: &str, entry: &Value) -> Result<Case, String> {
+/// The case of an entry; `known` says which rules there are.
+pub(super) fn read(
+    chapter: &str,
+    entry: &Value,
+    known: impl Fn(&str) -> bool,
+) -> Result<Case, String> {
     let entry = entry.as_object().ok_or("not an object")?;
     if let Some(key) = entry.keys().find(|key| !KEYS.contains(&key.as_str())) {
         return Err(format!("there is no key `{key}`"));
@@ -251,8 +256,7 @@ fn read(chapter: &str, entry: &Value) -> Result<Case, String> {
                 let id = id
                     .as_str()
                     .ok_or_else(|| format!("`{key}` is not a list of ids"))?;
-                let known = spec::rule(id).is_some();
-                known
+                known(id)
                     .then(|| id.to_owned())
                     .ok_or_else(|| format!("there is no rule `{id}`"))
             })

@@ -1,0 +1,336 @@
+//! The C interface of tvm-ffi as a C program uses it, from Rust and without a library,
+//! so that an interpreter can watch.
+#![cfg(feature = "runtime")]
+#![allow(clippy::undocumented_unsafe_blocks)] // All are calls of C with handles from the calls before.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use tvmspec::capi::ffi::env::*;
+use tvmspec::capi::ffi::error::*;
+use tvmspec::capi::ffi::function::*;
+use tvmspec::capi::ffi::object::*;
+use tvmspec::capi::ffi::tensor::*;
+use tvmspec::capi::ffi::types::*;
+use tvmspec::capi::ffi::value::*;
+use tvmspec::function::Error;
+use tvmspec::object::Tensor;
+use tvmspec::value::dlpack::DLTensor;
+use tvmspec::value::header::{Header, ObjectRef};
+use tvmspec::value::types::{FieldInfo, flag};
+use tvmspec::value::{Any, ByteArray, DLDataType, DLDevice, RawAny, index};
+
+/// How often a context was given back: of callbacks, of opaque objects.
+static ENDED: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
+
+unsafe extern "C-unwind" fn ended(context: *mut c_void) {
+    let context = unsafe { Box::from_raw(context.cast::<(usize, i64)>()) };
+    ENDED[context.0].fetch_add(1, Ordering::Relaxed);
+}
+
+fn context(which: usize, number: i64) -> *mut c_void {
+    Box::into_raw(Box::new((which, number))).cast()
+}
+
+fn own(raw: RawAny) -> Any {
+    unsafe { Any::from_raw(raw) }
+}
+
+/// The error of this thread.
+fn raised() -> Error {
+    let mut error = ptr::null_mut();
+    unsafe { TVMFFIErrorMoveFromRaised(&mut error) };
+    assert!(!error.is_null(), "nothing was raised");
+    Error::from_object(unsafe { ObjectRef::from_raw(error) })
+        .ok()
+        .unwrap()
+}
+
+/// Adds its context to an integer; raises for anything else.
+unsafe extern "C-unwind" fn adds(
+    context: *mut c_void,
+    args: *const RawAny,
+    count: i32,
+    result: *mut RawAny,
+) -> i32 {
+    let by = unsafe { (*context.cast::<(usize, i64)>()).1 };
+    let first = unsafe { *args };
+    if count != 1 || first.type_index != index::INT {
+        let (kind, parts) = (
+            c"TypeError",
+            [c"not ".as_ptr(), ptr::null(), c"so".as_ptr()],
+        );
+        unsafe { TVMFFIErrorSetRaisedFromCStrParts(kind.as_ptr(), parts.as_ptr(), 3) };
+        return -1;
+    }
+    unsafe { result.write(Any::from(first.int() + by).into_raw()) };
+    0
+}
+
+#[test]
+fn a_callback_is_registered_found_called_and_given_back() {
+    let name = ByteArray::of(b"test.capi.adds");
+    let mut made = ptr::null_mut();
+    let mut found: *mut Header = ptr::null_mut();
+    unsafe {
+        let code = TVMFFIFunctionCreate(context(0, 40), adds, Some(ended), &mut made);
+        assert_eq!(code, 0);
+        assert_eq!(TVMFFIFunctionSetGlobal(&name, made, 0), 0);
+        assert_eq!(TVMFFIFunctionSetGlobal(&name, made, 0), -1);
+    }
+    assert!(raised().message().contains("already registered"));
+    let arguments = [
+        Any::from(2i64),
+        Any::from("a text on the heap, which is no integer"),
+    ];
+    unsafe {
+        assert_eq!(TVMFFIFunctionGetGlobal(&name, &mut found), 0);
+        let mut result = RawAny::NONE;
+        let code = TVMFFIFunctionCall(found.cast(), arguments[0].as_raw(), 1, &mut result);
+        assert_eq!((code, own(result).as_raw().int()), (0, 42));
+        let mut result = RawAny::NONE;
+        let code = TVMFFIFunctionCall(found.cast(), arguments[1].as_raw(), 1, &mut result);
+        assert_eq!(code, -1);
+    }
+    let error = raised();
+    assert_eq!((error.kind(), error.message()), ("TypeError", "not so"));
+    assert!(tvmspec::function::registry::remove("test.capi.adds"));
+    unsafe {
+        TVMFFIObjectIncRef(made);
+        TVMFFIObjectDecRef(made);
+        TVMFFIObjectDecRef(found);
+        assert_eq!(ENDED[0].load(Ordering::Relaxed), 0);
+        TVMFFIObjectDecRef(made);
+    }
+    assert_eq!(ENDED[0].load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn texts_bytes_and_integers_come_and_go() {
+    let long = b"a text that is longer than a cell";
+    for bytes in [&long[..], b"short", b""] {
+        let given = ByteArray::of(bytes);
+        let (mut text, mut owned) = (RawAny::NONE, RawAny::NONE);
+        unsafe {
+            assert_eq!(TVMFFIStringFromByteArray(&given, &mut text), 0);
+            assert_eq!(TVMFFIAnyViewToOwnedAny(&text, &mut owned), 0);
+        }
+        let (text, owned) = (own(text), own(owned));
+        drop(text);
+        assert_eq!(
+            String::try_from(&owned).unwrap().as_bytes(),
+            bytes,
+            "its own reference"
+        );
+        let mut raw = RawAny::NONE;
+        unsafe { assert_eq!(TVMFFIBytesFromByteArray(&given, &mut raw), 0) };
+        let raw = own(raw);
+        assert_eq!(tvmspec::value::bytes_bytes(&raw.view()), Some(bytes));
+    }
+    let words = [u64::MAX, 1, 0].map(u64::to_le_bytes).concat();
+    let mut big = RawAny::NONE;
+    unsafe {
+        assert_eq!(
+            TVMFFIBigIntFromByteArray(&ByteArray::of(&words), &mut big),
+            0
+        );
+    }
+    let big = own(big);
+    let content = unsafe { TVMFFIBigIntGetContentByteArray(big.as_raw()) };
+    assert_eq!(unsafe { content.as_slice() }, &words[..16]);
+    let mut dtype = DLDataType::scalar(0, 0);
+    let mut text = RawAny::NONE;
+    unsafe {
+        let name = ByteArray::of(b"float32x4");
+        assert_eq!(TVMFFIDataTypeFromString(&name, &mut dtype), 0);
+        assert_eq!(TVMFFIDataTypeToString(&dtype, &mut text), 0);
+        let name = ByteArray::of(b"floot32");
+        assert_eq!(TVMFFIDataTypeFromString(&name, &mut dtype), -1);
+    }
+    assert_eq!(String::try_from(&own(text)).unwrap(), "float32x4");
+    assert!(raised().message().contains("floot32"));
+}
+
+#[test]
+fn an_error_is_made_of_parts_and_keeps_its_cause() {
+    let parts = ["ValueError", "a message on the heap", "  File \"a.c\"\n"];
+    let [kind, message, backtrace] = parts.map(|part| ByteArray::of(part.as_bytes()));
+    let (mut cause, mut error) = (ptr::null_mut(), ptr::null_mut());
+    unsafe {
+        assert_eq!(
+            TVMFFIErrorCreate(&kind, &message, &backtrace, &mut cause),
+            0
+        );
+        let none = ptr::null_mut();
+        let code = TVMFFIErrorCreateWithCauseAndExtraContext(
+            &kind, &message, &backtrace, cause, none, &mut error,
+        );
+        assert_eq!(code, 0);
+        TVMFFIObjectDecRef(cause);
+        TVMFFIErrorSetRaised(error);
+        TVMFFIObjectDecRef(error);
+    }
+    let error = raised();
+    assert_eq!(error.cause().unwrap().message(), parts[1]);
+    assert_eq!(error.backtrace(), parts[2]);
+    unsafe { TVMFFIErrorSetRaised(ptr::null_mut()) };
+}
+
+#[test]
+fn a_tensor_goes_out_and_in_and_is_viewed() {
+    let mut data = [1f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let mut shape = [2i64, 3];
+    let prototype = DLTensor {
+        data: data.as_mut_ptr().cast(),
+        device: DLDevice::CPU,
+        ndim: 2,
+        dtype: DLDataType::scalar(2, 32),
+        shape: shape.as_mut_ptr(),
+        strides: ptr::null_mut(),
+        byte_offset: 0,
+    };
+    let tensor = Tensor::empty(&[2, 3], prototype.dtype).unwrap();
+    let bytes: Vec<u8> = data.iter().flat_map(|value| value.to_le_bytes()).collect();
+    tensor.fill(&bytes).unwrap();
+    let held = tensor.into_object().into_raw();
+    let (mut old, mut new) = (ptr::null_mut(), ptr::null_mut());
+    let [mut first, mut second, mut view] = [ptr::null_mut(); 3];
+    unsafe {
+        assert_eq!(TVMFFITensorToDLPack(held, &mut old), 0);
+        assert_eq!(TVMFFITensorToDLPackVersioned(held, &mut new), 0);
+        TVMFFIObjectDecRef(held);
+        assert_eq!(TVMFFITensorFromDLPack(old, 4, 1, &mut first), 0);
+        assert_eq!(TVMFFITensorFromDLPackVersioned(new, 0, 0, &mut second), 0);
+        let code = TVMFFITensorCreateUnsafeView(second, &prototype, &mut view);
+        assert_eq!(code, 0);
+        TVMFFIObjectDecRef(second);
+    }
+    for (object, writes) in [(first, true), (view, false)] {
+        let object = unsafe { ObjectRef::from_raw(object) };
+        let tensor = Any::from(object);
+        let tensor: Tensor = tvmspec::value::cast(tensor.view()).unwrap();
+        assert_eq!(tensor.to_bytes().unwrap(), bytes);
+        if writes {
+            tensor.fill(&[0; 24]).unwrap();
+            assert_eq!(tensor.to_bytes().unwrap(), [0; 24]);
+        }
+    }
+}
+
+#[test]
+fn streams_and_opaque_objects_are_kept() {
+    let mut number = 7u8;
+    let stream = (&raw mut number).cast();
+    let mut before = ptr::null_mut();
+    unsafe {
+        assert_eq!(TVMFFIEnvSetStream(2, 3, stream, ptr::null_mut()), 0);
+        assert_eq!(TVMFFIEnvGetStream(2, 3), stream);
+        assert_eq!(TVMFFIEnvSetStream(2, 3, ptr::null_mut(), &mut before), 0);
+    }
+    assert_eq!(before, stream);
+    let mut object = ptr::null_mut();
+    unsafe {
+        let kind = index::OPAQUE_PY;
+        let code = TVMFFIObjectCreateOpaque(context(1, 0), kind, Some(ended), &mut object);
+        assert_eq!(code, 0);
+        TVMFFIObjectDecRef(object);
+    }
+    assert!(ENDED[1].load(Ordering::Relaxed) > 0);
+}
+
+/// What is made once.
+static MADE: AtomicI32 = AtomicI32::new(0);
+
+unsafe extern "C-unwind" fn make(out: *mut *mut c_void) -> i32 {
+    MADE.fetch_add(1, Ordering::Relaxed);
+    unsafe { out.write(Box::into_raw(Box::new(5u64)).cast()) };
+    0
+}
+
+unsafe extern "C-unwind" fn end(made: *mut c_void) -> i32 {
+    drop(unsafe { Box::from_raw(made.cast::<u64>()) });
+    0
+}
+
+#[test]
+fn a_handle_is_made_once_by_many() {
+    struct Place(*mut *mut c_void);
+    unsafe impl Sync for Place {}
+    let mut slot = ptr::null_mut();
+    let place = Place(&raw mut slot);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let place = &place;
+                assert_eq!(unsafe { TVMFFIHandleInitOnce(place.0, make) }, 0);
+            });
+        }
+    });
+    assert_eq!(MADE.load(Ordering::Relaxed), 1);
+    unsafe { assert_eq!(TVMFFIHandleDeinitOnce(place.0, end), 0) };
+    assert!(slot.is_null());
+}
+
+/// An object of a type of C's: a header and a number.
+#[repr(C)]
+struct Numbered {
+    header: Header,
+    number: i64,
+}
+
+unsafe extern "C-unwind" fn number_of(field: *mut c_void, out: *mut RawAny) -> i32 {
+    unsafe { out.write(Any::from(*field.cast::<i64>()).into_raw()) };
+    0
+}
+
+unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
+    if flags & 2 != 0 {
+        drop(unsafe { Box::from_raw(object.cast::<Numbered>()) });
+    }
+}
+
+#[test]
+fn a_type_of_c_has_fields_and_attributes() {
+    let key = ByteArray::of(b"test.capi.Numbered");
+    let parent = index::OBJECT;
+    let own = unsafe { TVMFFITypeGetOrAllocIndex(&key, -1, 1, 0, 1, parent) };
+    assert!(own >= 128);
+    let name = ByteArray::of(b"number");
+    let field = FieldInfo {
+        name,
+        doc: ByteArray::EMPTY,
+        metadata: ByteArray::EMPTY,
+        flags: flag::HAS_DEFAULT,
+        size: 8,
+        alignment: 8,
+        offset: 24,
+        getter: Some(number_of),
+        setter: ptr::null_mut(),
+        default: *Any::from(3i64).as_raw(),
+        static_type_index: index::INT,
+    };
+    let attribute = ByteArray::of(b"__test_capi__");
+    let text = Any::from("an attribute that is a text on the heap");
+    unsafe {
+        assert_eq!(TVMFFITypeRegisterField(own, &field), 0);
+        assert_eq!(TVMFFITypeRegisterAttr(own, &attribute, text.as_raw()), 0);
+        assert_eq!(TVMFFITypeRegisterAttr(own, &attribute, text.as_raw()), -1);
+    }
+    drop((raised(), text));
+    let info = unsafe { &*TVMFFIGetTypeInfo(own) };
+    let field = info.fields().first().unwrap();
+    let object = Box::into_raw(Box::new(Numbered {
+        header: Header::new(own, delete),
+        number: 9,
+    }));
+    let object = unsafe { ObjectRef::from_raw(object.cast()) };
+    let mut value = RawAny::NONE;
+    unsafe {
+        let place = object.as_ptr().cast::<u8>().add(field.offset as usize);
+        assert_eq!(field.getter.unwrap()(place.cast(), &mut value), 0);
+    }
+    assert_eq!((field.name(), value.int()), ("number", 9));
+    let column = unsafe { &*TVMFFIGetTypeAttrColumn(&attribute) };
+    let kept = column.value(own).unwrap();
+    assert!(String::try_from(kept).unwrap().ends_with("on the heap"));
+}

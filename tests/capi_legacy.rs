@@ -1,0 +1,205 @@
+//! The C interface of 0.8 to 0.20 as a C program uses it, from Rust and without a library, so that an interpreter can watch.
+#![cfg(feature = "runtime")]
+#![allow(clippy::undocumented_unsafe_blocks)] // All are calls of C with handles from the calls before.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tvmspec::capi::backend::*;
+use tvmspec::capi::legacy::*;
+use tvmspec::capi::legacy_device::*;
+use tvmspec::module::parallel::GroupEnv;
+use tvmspec::value::legacy::{TVMValue, code};
+
+static FINISHED: AtomicU32 = AtomicU32::new(0);
+
+unsafe extern "C-unwind" fn finish(resource: *mut c_void) {
+    drop(unsafe { Box::from_raw(resource.cast::<i64>()) });
+    FINISHED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Gives an integer back with its resource added, a text as it is; fails for anything else.
+unsafe extern "C-unwind" fn answers(
+    args: *mut TVMValue,
+    codes: *mut c_int,
+    _: c_int,
+    result: *mut c_void,
+    resource: *mut c_void,
+) -> c_int {
+    unsafe {
+        match *codes {
+            code::INT => (*args).v_int64 += *resource.cast::<i64>(),
+            code::STR => {}
+            _ => {
+                TVMAPISetLastError(c"ValueError: not that".as_ptr());
+                return -1;
+            }
+        }
+        TVMCFuncSetReturn(result, args, codes, 1)
+    }
+}
+
+fn call(function: *mut c_void, mut value: TVMValue, mut of: c_int) -> (c_int, TVMValue, c_int) {
+    let (mut result, mut result_code) = (TVMValue::ZERO, code::NULL);
+    let done = unsafe {
+        TVMFuncCall(
+            function,
+            &mut value,
+            &mut of,
+            1,
+            &mut result,
+            &mut result_code,
+        )
+    };
+    (done, result, result_code)
+}
+
+fn last_error() -> String {
+    unsafe { CStr::from_ptr(TVMGetLastError()) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+#[test]
+fn a_callback_is_registered_found_called_and_given_back() {
+    let name = c"test.capi.answers";
+    let resource = Box::into_raw(Box::new(40i64)).cast();
+    let (mut made, mut found) = (ptr::null_mut(), ptr::null_mut());
+    unsafe {
+        let code = TVMFuncCreateFromCFunc(answers, resource, Some(finish), &mut made);
+        assert_eq!(code, 0);
+        assert_eq!(TVMFuncRegisterGlobal(name.as_ptr(), made, 0), 0);
+        assert_eq!(TVMFuncGetGlobal(name.as_ptr(), &mut found), 0);
+    }
+    let (done, result, kind) = call(found, TVMValue { v_int64: 2 }, code::INT);
+    assert_eq!((done, unsafe { result.v_int64 }, kind), (0, 42, code::INT));
+    let text = c"a text that is longer than a cell";
+    let v_str = text.as_ptr();
+    let (done, result, kind) = call(found, TVMValue { v_str }, code::STR);
+    assert_eq!((done, kind), (0, code::STR));
+    assert_eq!(unsafe { CStr::from_ptr(result.v_str) }, text);
+    assert_eq!(call(found, TVMValue { v_float64: 1.0 }, code::FLOAT).0, -1);
+    assert!(last_error().contains("not that"), "{}", last_error());
+
+    let (mut count, mut names) = (0, ptr::null::<*const c_char>());
+    unsafe {
+        assert_eq!(TVMFuncListGlobalNames(&mut count, &mut names), 0);
+        let listed = (0..count as usize).map(|at| CStr::from_ptr(*names.add(at)));
+        assert_eq!(listed.filter(|listed| *listed == name).count(), 1);
+        assert_eq!(TVMFuncRemoveGlobal(name.as_ptr()), 0);
+        assert_eq!(TVMFuncFree(found), 0);
+        assert_eq!(FINISHED.load(Ordering::Relaxed), 0);
+        assert_eq!(TVMFuncFree(made), 0);
+    }
+    assert_eq!(FINISHED.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn an_array_is_made_filled_lent_and_freed() {
+    let mut bytes: Vec<u8> = (0..24).collect();
+    let mut array = ptr::null_mut();
+    let mut managed = ptr::null_mut();
+    let mut back = ptr::null_mut();
+    let mut other = ptr::null_mut();
+    let mut read = [0u8; 24];
+    unsafe {
+        let shape = [2i64, 3];
+        for place in [&mut array, &mut other] {
+            assert_eq!(
+                TVMArrayAlloc(shape.as_ptr(), 2, 2, 32, 1, 1, 0, place),
+                0,
+                "{}",
+                last_error()
+            );
+        }
+        let data = bytes.as_mut_ptr().cast();
+        assert_eq!(TVMArrayCopyFromBytes(array, data, 24), 0);
+        assert_eq!(TVMArrayCopyFromBytes(array, data, 23), -1);
+        assert_eq!(TVMArrayCopyFromTo(array, other, ptr::null_mut()), 0);
+        assert_eq!(TVMArrayToDLPack(array, &mut managed), 0);
+        assert_eq!(TVMArrayFree(array), 0);
+        assert_eq!(TVMArrayFromDLPack(managed, &mut back), 0);
+        for array in [other, back] {
+            read.fill(0);
+            assert_eq!(TVMArrayCopyToBytes(array, read.as_mut_ptr().cast(), 24), 0);
+            assert_eq!(read[..], bytes[..]);
+            assert_eq!(TVMArrayFree(array), 0);
+        }
+    }
+}
+
+struct Numbers {
+    seen: [AtomicU32; 4],
+}
+
+unsafe extern "C" fn task(at: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
+    let numbers = unsafe { &*data.cast::<Numbers>() };
+    numbers.seen[at as usize].fetch_add(1, Ordering::Relaxed);
+    let code = unsafe { TVMBackendParallelBarrier(at, group) };
+    let count = unsafe { (*group).num_task } as usize;
+    let all = numbers.seen[..count]
+        .iter()
+        .all(|seen| seen.load(Ordering::Relaxed) == 1);
+    if code == 0 && all { 0 } else { -1 }
+}
+
+unsafe extern "C" fn count_up(data: *mut c_void) -> c_int {
+    unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::Relaxed);
+    0
+}
+
+#[test]
+fn compiled_code_has_workspace_workers_and_runs_once() {
+    let (mut once, count) = (ptr::null_mut(), AtomicU32::new(0));
+    let counter = (&raw const count).cast_mut().cast();
+    let numbers = Numbers {
+        seen: Default::default(),
+    };
+    unsafe {
+        let first = TVMBackendAllocWorkspace(1, 0, 100, 2, 32);
+        let second = TVMBackendAllocWorkspace(1, 0, 100, 2, 32);
+        assert!(!first.is_null() && !second.is_null() && first != second);
+        first.cast::<u8>().write_bytes(1, 100);
+        second.cast::<u8>().write_bytes(2, 100);
+        assert_eq!(TVMBackendFreeWorkspace(1, 0, second), 0);
+        assert_eq!(TVMBackendFreeWorkspace(1, 0, first), 0);
+        for _ in 0..2 {
+            assert_eq!(TVMBackendRunOnce(&mut once, count_up, counter, 0), 0);
+        }
+        let data = (&raw const numbers).cast_mut().cast();
+        assert_eq!(
+            TVMBackendParallelLaunch(task, data, 2),
+            0,
+            "{}",
+            last_error()
+        );
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn types_are_told_by_key_and_index() {
+    let (mut object, mut function, mut derived) = (0, 0, 0);
+    let mut key = ptr::null_mut();
+    let mut none = 0;
+    unsafe {
+        assert_eq!(
+            TVMObjectTypeKey2Index(c"ffi.Object".as_ptr(), &mut object),
+            0
+        );
+        assert_eq!(
+            TVMObjectTypeKey2Index(c"ffi.Function".as_ptr(), &mut function),
+            0
+        );
+        assert_eq!(TVMObjectTypeKey2Index(c"no.Such".as_ptr(), &mut none), -1);
+        assert_eq!(TVMObjectDerivedFrom(function, object, &mut derived), 0);
+        assert_eq!(TVMObjectTypeIndex2Key(function, &mut key), 0);
+        assert_eq!(CStr::from_ptr(key), c"ffi.Function");
+        free(key.cast());
+    }
+    assert_eq!(derived, 1);
+}
+
+unsafe extern "C" {
+    fn free(memory: *mut c_void);
+}
