@@ -93,11 +93,7 @@ fn strings(list: Option<&Value>) -> Result<Vec<String>, Refusal> {
 fn dtype(text: &Value) -> Result<Dtype, Refusal> {
     let parsed = crate::value::dtype_from_text(text.as_str().unwrap_or_default());
     let of = parsed.map_err(Refusal::Rejected)?;
-    Ok(Dtype {
-        code: of.code,
-        bits: of.bits,
-        lanes: of.lanes,
-    })
+    Ok(Dtype::from(of))
 }
 
 fn arg(value: &Value) -> Result<Arg, Refusal> {

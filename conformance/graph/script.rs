@@ -259,11 +259,7 @@ pub(in crate::conformance) fn param_file(params: &Map<String, Value>) -> Result<
     for (name, value) in params {
         let tensor = make_tensor(value)?;
         let dtype = tensor.dl().dtype;
-        let dtype = Dtype {
-            code: dtype.code,
-            bits: dtype.bits,
-            lanes: dtype.lanes,
-        };
+        let dtype = Dtype::from(dtype);
         let data = Cow::Owned(tensor.to_bytes()?);
         let record = TensorRecord::new(dtype, tensor.shape(), data, Sizing::V0_7)?;
         records.push((Cow::Borrowed(name.as_str()), record));

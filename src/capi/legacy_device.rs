@@ -46,26 +46,14 @@ unsafe fn reference<'a>(dl: *const DLTensor) -> Result<TensorRef<'a>, Error> {
     let dl = unsafe { &*dl };
     Ok(TensorRef {
         data: Space(dl.data),
-        device: device_of(dl.device),
-        dtype: dtype_of(dl.dtype),
+        device: Device::from(dl.device),
+        dtype: Dtype::from(dl.dtype),
         // SAFETY: says the caller.
         shape: unsafe { dl.shape() },
         // SAFETY: says the caller.
         strides: unsafe { dl.strides() },
         byte_offset: dl.byte_offset,
     })
-}
-
-fn device_of(device: DLDevice) -> Device {
-    Device::new(device.device_type, device.device_id)
-}
-
-fn dtype_of(dtype: DLDataType) -> Dtype {
-    Dtype {
-        code: dtype.code,
-        bits: dtype.bits,
-        lanes: dtype.lanes,
-    }
 }
 
 fn api(device: Device) -> Result<&'static dyn DeviceApi, Error> {
@@ -119,9 +107,9 @@ pub unsafe extern "C" fn TVMArrayAlloc(
 
 /// A tensor over memory of a device, which goes back when the tensor ends.
 fn on_device(shape: &[i64], dtype: DLDataType, place: DLDevice) -> Result<Tensor, Error> {
-    let device = device_of(place);
+    let device = Device::from(place);
     let api = api(device)?;
-    let space = api.alloc_scoped(device, shape, dtype_of(dtype), None)?;
+    let space = api.alloc_scoped(device, shape, Dtype::from(dtype), None)?;
     let dl = DLTensor {
         data: space.0,
         device: place,
@@ -369,13 +357,13 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpace(
     out: *mut *mut c_void,
 ) -> c_int {
     guard(|| {
-        let device = device_of(device);
+        let device = Device::from(device);
         // SAFETY: says the caller.
         unsafe {
             put(
                 out,
                 api(device)?
-                    .alloc(device, nbytes, alignment, dtype_of(hint))?
+                    .alloc(device, nbytes, alignment, Dtype::from(hint))?
                     .0,
             )
         }
@@ -409,13 +397,13 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
             // SAFETY: says the caller.
             false => Some(unsafe { text(scope, "the scope") }?),
         };
-        let device = device_of(device);
+        let device = Device::from(device);
         // SAFETY: says the caller.
         unsafe {
             put(
                 out,
                 api(device)?
-                    .alloc_scoped(device, shape, dtype_of(dtype), scope)?
+                    .alloc_scoped(device, shape, Dtype::from(dtype), scope)?
                     .0,
             )
         }
@@ -430,7 +418,7 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: DLDevice, space: *mut c_void) -> c_int {
     guard(|| {
-        let device = device_of(device);
+        let device = Device::from(device);
         // SAFETY: says the caller.
         Ok(unsafe { api(device)?.free(device, Space(space)) }?)
     })

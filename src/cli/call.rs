@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 /// Loads, calls, prints the result and every out tensor.
 fn call(args: Args) -> Result<Exit, Error> {
     let device = device_from_text(&args.device).map_err(Error::new)?;
-    let device = Device::new(device.device_type, device.device_id);
+    let device = Device::from(device);
     let loaded = module::load_library(&args.library, Strictness::Lenient).map_err(Error::new)?;
     for finding in &loaded.findings {
         eprintln!("note: {finding}");
@@ -235,11 +235,7 @@ fn empty(form: &str) -> Result<Tensor, Error> {
         .ok_or_else(wrong)?;
     let text = dtype;
     let dtype = dtype_from_text(text).map_err(Error::new)?;
-    let element = Dtype {
-        code: dtype.code,
-        bits: dtype.bits,
-        lanes: dtype.lanes,
-    };
+    let element = Dtype::from(dtype);
     if let Err(broken) = element.check_element() {
         let message = format!("no tensor has elements of `{text}`: {broken}");
         return Err(Error::Message(message));

@@ -23,20 +23,13 @@ impl OnDevice {
         api.set_device(device).map_err(Error::new)?;
         let mut shape = host.shape().to_vec();
         let of = host.dl().dtype;
-        let dtype = Dtype {
-            code: of.code,
-            bits: of.bits,
-            lanes: of.lanes,
-        };
+        let dtype = Dtype::from(of);
         let space = api
             .alloc_scoped(device, &shape, dtype, None)
             .map_err(Error::new)?;
         let dl = DLTensor {
             data: space.0,
-            device: DLDevice {
-                device_type: device.kind,
-                device_id: device.id,
-            },
+            device: DLDevice::from(device),
             shape: shape.as_mut_ptr(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,

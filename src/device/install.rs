@@ -67,7 +67,7 @@ fn functions() {
     put(
         "runtime.Device_StreamCreate",
         Function::named(None, |device: DLDevice| {
-            let device = of(device);
+            let device = Device::from(device);
             Manager::global()
                 .api(device.kind)?
                 .create_stream(device)
@@ -77,7 +77,7 @@ fn functions() {
     put(
         "runtime.Device_StreamFree",
         Function::named(None, |device: DLDevice, stream: i64| {
-            let device = of(device);
+            let device = Device::from(device);
             // SAFETY: the caller of this registry function vouches for the stream.
             unsafe {
                 Manager::global()
@@ -89,13 +89,13 @@ fn functions() {
     put(
         "runtime.Device_SetStream",
         Function::named(None, |device: DLDevice, stream: i64| {
-            manager::set_stream(of(device), handle(stream)).map(drop)
+            manager::set_stream(Device::from(device), handle(stream)).map(drop)
         }),
     );
     put(
         "runtime.Device_StreamSync",
         Function::named(None, |device: DLDevice, stream: i64| {
-            let device = of(device);
+            let device = Device::from(device);
             Manager::global()
                 .api(device.kind)?
                 .sync(device, handle(stream))
@@ -104,7 +104,7 @@ fn functions() {
     put(
         "runtime.Device_StreamSyncFromTo",
         Function::named(None, |device: DLDevice, before: i64, after: i64| {
-            let device = of(device);
+            let device = Device::from(device);
             Manager::global()
                 .api(device.kind)?
                 .sync_streams(device, handle(before), handle(after))
@@ -114,17 +114,13 @@ fn functions() {
     put(
         "device_api.vulkan.get_target_property",
         Function::named(None, |device: DLDevice, name: String| {
-            let device = of(device);
+            let device = Device::from(device);
             Manager::global()
                 .api(device.kind)?
                 .target_property(device, &name)
                 .map(Any::from)
         }),
     );
-}
-
-fn of(device: DLDevice) -> Device {
-    Device::new(device.device_type, device.device_id)
 }
 
 fn handle(stream: i64) -> Stream {
@@ -136,7 +132,7 @@ fn device_attr(args: &[AnyView<'_>]) -> function::Result {
     let int = |at: usize| args.get(at).and_then(|arg| i32::try_from(*arg).ok());
     let (device, number) = match (args.len(), int(0), int(1), int(2)) {
         (3, Some(kind), Some(id), Some(number)) => (Device::new(kind, id), number),
-        (2, _, Some(number), _) => (of(DLDevice::try_from(args[0])?), number),
+        (2, _, Some(number), _) => (Device::from(DLDevice::try_from(args[0])?), number),
         _ => {
             return Err(function::Error::new(
                 "TypeError",

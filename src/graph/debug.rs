@@ -239,10 +239,7 @@ pub fn dump(executor: &Executor, root: &Path) -> Result<PathBuf, Error> {
 
 /// `CPU_0`, `CUDA_1`, ...
 fn device_name(device: crate::tensor::Device) -> String {
-    let name = crate::value::device_to_text(crate::value::DLDevice {
-        device_type: device.kind,
-        device_id: device.id,
-    });
+    let name = crate::value::device_to_text(crate::value::DLDevice::from(device));
     name.to_uppercase()
         .replace([':', '('], "_")
         .replace(')', "")

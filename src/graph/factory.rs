@@ -194,11 +194,7 @@ impl Kind for Factory {
         }
         let mut tensors = Vec::new();
         self.params.each(|name, tensor| {
-            let dtype = Dtype {
-                code: tensor.dtype.code,
-                bits: tensor.dtype.bits,
-                lanes: tensor.dtype.lanes,
-            };
+            let dtype = Dtype::from(tensor.dtype);
             let copy = host_copy(tensor)?;
             tensors.push((
                 name.to_owned(),

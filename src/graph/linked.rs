@@ -29,10 +29,7 @@ pub(super) fn link(
     }
     let graph = Arc::clone(executor.graph());
     let device = executor.places().first().map(|place| place.device);
-    let device = device.map_or(DLDevice::CPU, |device| DLDevice {
-        device_type: device.kind,
-        device_id: device.id,
-    });
+    let device = device.map_or(DLDevice::CPU, DLDevice::from);
     for (input, node) in graph.arg_nodes.iter().enumerate() {
         let entry = graph.node_row_ptr.get(*node);
         let Some(entry) = entry.and_then(|entry| graph.entries.get(*entry)) else {

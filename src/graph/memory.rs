@@ -68,16 +68,9 @@ impl Tensor {
         let shape: Arc<[i64]> = shape.into();
         let view = DLTensor {
             data: memory.space.0,
-            device: DLDevice {
-                device_type: memory.place.device.kind,
-                device_id: memory.place.device.id,
-            },
+            device: DLDevice::from(memory.place.device),
             ndim: shape.len() as i32,
-            dtype: DLDataType {
-                code: dtype.code,
-                bits: dtype.bits,
-                lanes: dtype.lanes,
-            },
+            dtype: DLDataType::from(dtype),
             shape: shape.as_ptr().cast_mut(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,
@@ -168,11 +161,7 @@ impl Tensor {
 
     /// GRF-33: a tensor that is copied in or out has the type and shape of what it is copied to.
     pub(super) fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
-        let dtype = Dtype {
-            code: other.dtype.code,
-            bits: other.dtype.bits,
-            lanes: other.dtype.lanes,
-        };
+        let dtype = Dtype::from(other.dtype);
         // A bool of old graphs is a uint1, of newer frontends a bool of 8 bits: the same byte.
         let bool_like = |dtype: Dtype| {
             matches!(
@@ -266,11 +255,7 @@ pub(super) fn with_record<T>(
         data: record.data().as_ptr().cast_mut().cast(),
         device: DLDevice::CPU,
         ndim: shape.len() as i32,
-        dtype: DLDataType {
-            code: dtype.code,
-            bits: dtype.bits,
-            lanes: dtype.lanes,
-        },
+        dtype: DLDataType::from(dtype),
         shape: shape.as_ptr().cast_mut(),
         strides: std::ptr::null_mut(),
         byte_offset: 0,
@@ -282,11 +267,7 @@ pub(super) fn host_copy(tensor: &DLTensor) -> Result<crate::object::Tensor, Erro
     // SAFETY: a parameter's description, with its shape and its bytes.
     let (shape, bytes) = unsafe {
         let shape = tensor.shape();
-        let dtype = Dtype {
-            code: tensor.dtype.code,
-            bits: tensor.dtype.bits,
-            lanes: tensor.dtype.lanes,
-        };
+        let dtype = Dtype::from(tensor.dtype);
         let length = bytes_of(dtype, shape)
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(0);

@@ -9,8 +9,7 @@ use crate::function::{Error, Function};
 use crate::object::{Array, Dict, Map, Tensor};
 use crate::payload::{self, Field};
 use crate::rule::Findings;
-use crate::tensor::TensorRecord;
-use crate::value::{Any, DLDataType};
+use crate::value::Any;
 use crate::wire::Cursor;
 use std::sync::{Mutex, PoisonError};
 
@@ -36,7 +35,7 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
     let mut tensors = Map::new();
     if let Some(Field::Tensors(stored)) = payload.field("variables") {
         for (name, record) in stored {
-            tensors.set(&**name, tensor_of(record)?)?;
+            tensors.set(&**name, Tensor::from_record(record)?)?;
         }
     }
     let mut needs = Map::new();
@@ -57,19 +56,6 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
         needs,
         ready: Mutex::new(Dict::new()),
     }))
-}
-
-/// A tensor object with the record's data.
-pub(crate) fn tensor_of(record: &TensorRecord<'_>) -> Result<Tensor, Error> {
-    let dtype = record.dtype();
-    let dtype = DLDataType {
-        code: dtype.code,
-        bits: dtype.bits,
-        lanes: dtype.lanes,
-    };
-    let tensor = Tensor::empty(record.shape(), dtype)?;
-    tensor.fill(record.data())?;
-    Ok(tensor)
 }
 
 impl Constants {

@@ -8,6 +8,7 @@
 use super::{OBJ_11, OBJ_12};
 use crate::function::{Error, Result};
 use crate::rule::Kind;
+use crate::tensor::TensorRecord;
 use crate::value::dlpack::{DLPackVersion, DLTensor};
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
 use crate::value::{
@@ -133,6 +134,13 @@ impl Tensor {
         });
         // SAFETY: an own tensor starts with the public part.
         Tensor(unsafe { Ref::from_raw(object.into_object().into_raw()) })
+    }
+
+    /// A CPU tensor of the shape, type and data of a record.
+    pub fn from_record(record: &TensorRecord<'_>) -> Result<Tensor> {
+        let tensor = Tensor::empty(record.shape(), record.dtype().into())?;
+        tensor.fill(record.data())?;
+        Ok(tensor)
     }
 
     /// An uninitialised (zeroed) CPU tensor. An OBJ-11 error where there is no memory for it.

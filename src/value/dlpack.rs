@@ -1,5 +1,6 @@
 //! The DLPack structs, laid out as DLPack 1.x lays them out.
 
+use crate::tensor::{Device, Dtype};
 use std::ffi::c_void;
 
 /// A data type: code, bits, lanes. 4 bytes.
@@ -30,6 +31,35 @@ impl DLDevice {
         device_type: 1,
         device_id: 0,
     };
+}
+
+impl From<Dtype> for DLDataType {
+    fn from(dtype: Dtype) -> DLDataType {
+        let Dtype { code, bits, lanes } = dtype;
+        DLDataType { code, bits, lanes }
+    }
+}
+
+impl From<DLDataType> for Dtype {
+    fn from(dtype: DLDataType) -> Dtype {
+        let DLDataType { code, bits, lanes } = dtype;
+        Dtype { code, bits, lanes }
+    }
+}
+
+impl From<Device> for DLDevice {
+    fn from(device: Device) -> DLDevice {
+        DLDevice {
+            device_type: device.kind,
+            device_id: device.id,
+        }
+    }
+}
+
+impl From<DLDevice> for Device {
+    fn from(device: DLDevice) -> Device {
+        Device::new(device.device_type, device.device_id)
+    }
 }
 
 /// A description of a tensor that somebody else owns. 48 bytes.

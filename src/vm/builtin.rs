@@ -14,6 +14,7 @@ use crate::device::Device;
 use crate::function::{Error, Function, registry};
 use crate::object::{Array, Shape, Tensor, element_cell, extents_of, item_count, sequence_of};
 use crate::rule::{Kind, Rule};
+use crate::tensor::Dtype;
 use crate::value::header::Ref;
 use crate::value::types::key_of;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, Object, cast, index};
@@ -246,7 +247,7 @@ fn alloc_storage(machine: &Machine, args: &[AnyView<'_>]) -> Outcome {
         );
     };
     let place = machine.place(cast::<i64>(*place)?)?;
-    let dtype = memory::plain(cast::<DLDataType>(*dtype)?);
+    let dtype = Dtype::from(cast::<DLDataType>(*dtype)?);
     let scope = match rest {
         [scope, ..] => cast::<String>(*scope)?,
         [] => String::new(),
@@ -309,7 +310,7 @@ fn heap<'a>(view: AnyView<'a>) -> Outcome<&'a [std::cell::Cell<i64>]> {
     }
     let usable = tensor(view).filter(|dl| {
         (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes) == (0, 64, 1)
-            && memory::device_of(dl).is_host()
+            && Device::from(dl.device).is_host()
             && extents(dl).len() == 1
             && (dl.data as usize + dl.byte_offset as usize).is_multiple_of(8)
     });
@@ -493,13 +494,13 @@ fn check_tensor_info(args: &[AnyView<'_>]) -> Outcome {
         last,
         || format!("expect Tensor with ndim {rank} but get {}", dl.ndim),
     )?;
-    let same = dtype.is_none_or(|dtype| memory::plain(dtype) == memory::plain(dl.dtype));
+    let same = dtype.is_none_or(|dtype| Dtype::from(dtype) == Dtype::from(dl.dtype));
     check(VM_40, same, args, last, || {
-        let wanted = dtype.map(|dtype| memory::plain(dtype).to_string());
+        let wanted = dtype.map(|dtype| Dtype::from(dtype).to_string());
         format!(
             "expect Tensor with dtype {} but get {}",
             wanted.unwrap_or_default(),
-            memory::plain(dl.dtype)
+            Dtype::from(dl.dtype)
         )
     })?;
     Ok(Any::none())
@@ -539,7 +540,7 @@ fn check_tuple_info(args: &[AnyView<'_>]) -> Outcome {
 
 fn check_prim_value_info(args: &[AnyView<'_>]) -> Outcome {
     let value = arg(args, 0);
-    let dtype = memory::plain(cast::<DLDataType>(arg(args, 1))?);
+    let dtype = Dtype::from(cast::<DLDataType>(arg(args, 1))?);
     let kept = match dtype.code {
         // bool, int, uint: each converts from the others.
         0 | 1 | 6 => matches!(value.type_index(), index::INT | index::BOOL),
@@ -664,11 +665,7 @@ fn reshape(args: &[AnyView<'_>]) -> Outcome {
     };
     let dl = value.dl();
     let bytes = |shape: &[i64]| {
-        crate::device::byte_size(
-            shape,
-            memory::plain(dl.dtype),
-            crate::release::Release::LAST,
-        )
+        crate::device::byte_size(shape, Dtype::from(dl.dtype), crate::release::Release::LAST)
     };
     // SAFETY: descriptions have readable extents and strides.
     let compact = unsafe { dl.is_contiguous() };
@@ -699,7 +696,7 @@ fn ensure_zero_offset(args: &[AnyView<'_>]) -> Outcome {
     if dl.byte_offset == 0 {
         return Ok(value.into());
     }
-    let place = Place::new(memory::device_of(dl), AllocatorKind::Naive)?;
+    let place = Place::new(Device::from(dl.device), AllocatorKind::Naive)?;
     copied(dl, &place)
 }
 
@@ -785,7 +782,7 @@ fn read_if_cond(args: &[AnyView<'_>]) -> Outcome {
             ),
         );
     };
-    let plain = memory::device_of(dl) == Device::CPU
+    let plain = Device::from(dl.device) == Device::CPU
         && matches!(
             (dl.dtype.code, dl.dtype.bits, dl.ndim),
             (0 | 1 | 6, 1 | 8, 0)
@@ -801,7 +798,7 @@ fn read_if_cond(args: &[AnyView<'_>]) -> Outcome {
             VM_53,
             format!(
                 "a condition is a tensor of integers with an element, not of {}",
-                memory::plain(dl.dtype)
+                Dtype::from(dl.dtype)
             ),
         ),
     }

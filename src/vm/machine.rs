@@ -12,7 +12,7 @@ use crate::object::{Shape, Tensor, sequence_of};
 use crate::payload::relax_vm::{Constant, FunctionKind};
 use crate::rule::Kind;
 use crate::value::header::Ref;
-use crate::value::{Any, AnyView, DLTensor, Str, index};
+use crate::value::{Any, AnyView, DLDataType, DLTensor, Str, index};
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -290,7 +290,7 @@ fn constants(loaded: &Loaded, places: &[Place]) -> Result<Vec<Any>, Fault> {
             Ok(match constant {
                 Constant::Tensor(record) => {
                     let scope = scopes.get(&index).copied().unwrap_or_default();
-                    let dtype = memory::packed(record.dtype());
+                    let dtype = DLDataType::from(record.dtype());
                     let tensor = memory::lasting(first, record.shape(), dtype, scope)?;
                     if !VM_13.is_off() {
                         fill(&tensor, record.data())?;
@@ -301,7 +301,7 @@ fn constants(loaded: &Loaded, places: &[Place]) -> Result<Vec<Any>, Fault> {
                 Constant::Text(text) => Str::from(&**text).into(),
                 Constant::Int(value) => (*value).into(),
                 Constant::Float(value) => (*value).into(),
-                Constant::Dtype(dtype) => memory::packed(*dtype).into(),
+                Constant::Dtype(dtype) => DLDataType::from(*dtype).into(),
             })
         })
         .collect()
@@ -545,7 +545,7 @@ fn on_device(value: AnyView<'_>, place: &Place) -> Result<Any, Fault> {
     let from = crate::value::cast::<*mut DLTensor>(value)?;
     // SAFETY: an argument of this type points to a tensor that the caller keeps for the call.
     let from = unsafe { &*from };
-    if value.type_index() == index::TENSOR && memory::device_of(from) == place.device {
+    if value.type_index() == index::TENSOR && Device::from(from.device) == place.device {
         return Ok(value.to_any());
     }
     copied(from, place)

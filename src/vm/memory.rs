@@ -225,7 +225,7 @@ impl Storage {
         shape: &[i64],
         dtype: DLDataType,
     ) -> Result<Any, Fault> {
-        let needed = byte_size(shape, plain(dtype), Release::LAST);
+        let needed = byte_size(shape, Dtype::from(dtype), Release::LAST);
         let start = usize::try_from(offset).ok();
         let end = start
             .zip(needed)
@@ -241,10 +241,7 @@ impl Storage {
         } else {
             (this.space.0, start as u64)
         };
-        let device = DLDevice {
-            device_type: this.device.kind,
-            device_id: this.device.id,
-        };
+        let device = DLDevice::from(this.device);
         Ok(InStorage::value(
             this.clone(),
             DLTensor {
@@ -265,7 +262,7 @@ impl Storage {
 fn outside(offset: i64, shape: &[i64], dtype: DLDataType, nbytes: usize) -> Fault {
     let message = format!(
         "a tensor of shape {shape:?} and {} at byte {offset} does not lie inside its storage of {nbytes} bytes",
-        plain(dtype)
+        Dtype::from(dtype)
     );
     VM_33.refused(Kind::Limit, message).into()
 }
@@ -339,16 +336,16 @@ pub(super) fn lasting(
     dtype: DLDataType,
     scope: &str,
 ) -> Result<Any, Fault> {
-    let whole = byte_size(shape, plain(dtype), Release::LAST).unwrap_or(usize::MAX);
+    let whole = byte_size(shape, Dtype::from(dtype), Release::LAST).unwrap_or(usize::MAX);
     let flat = matches!(scope, "" | "global");
     let space = if flat {
         place
             .api
-            .alloc(place.device, whole, ALIGNMENT, plain(dtype))?
+            .alloc(place.device, whole, ALIGNMENT, Dtype::from(dtype))?
     } else {
         place
             .api
-            .alloc_scoped(place.device, shape, plain(dtype), Some(scope))?
+            .alloc_scoped(place.device, shape, Dtype::from(dtype), Some(scope))?
     };
     let storage = Ref::new(Storage {
         header: Header::new(index::OBJECT, nothing),
@@ -359,24 +356,6 @@ pub(super) fn lasting(
         allocator: Arc::clone(&place.allocator),
     });
     Storage::tensor(&storage, 0, shape, dtype)
-}
-
-/// Element type as chapter tensor writes it.
-pub(super) fn plain(dtype: DLDataType) -> Dtype {
-    Dtype {
-        code: dtype.code,
-        bits: dtype.bits,
-        lanes: dtype.lanes,
-    }
-}
-
-/// Element type as values carry it.
-pub(super) fn packed(dtype: Dtype) -> DLDataType {
-    DLDataType {
-        code: dtype.code,
-        bits: dtype.bits,
-        lanes: dtype.lanes,
-    }
 }
 
 /// Copies all elements, between any two devices that can, and waits for it.
@@ -407,17 +386,12 @@ unsafe fn reference(dl: &DLTensor) -> TensorRef<'_> {
     let (shape, strides) = unsafe { (dl.shape(), dl.strides()) };
     TensorRef {
         data: Space(dl.data),
-        device: device_of(dl),
-        dtype: plain(dl.dtype),
+        device: dl.device.into(),
+        dtype: Dtype::from(dl.dtype),
         shape,
         strides,
         byte_offset: dl.byte_offset,
     }
-}
-
-/// Where a tensor is.
-pub(super) fn device_of(dl: &DLTensor) -> Device {
-    Device::new(dl.device.device_type, dl.device.device_id)
 }
 
 /// The kind with number `number`, or a violation of VM-30.

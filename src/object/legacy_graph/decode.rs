@@ -7,7 +7,7 @@ use crate::function::{Error, Result};
 use crate::rule::{Findings, Kind};
 use crate::tensor::{Sizing, TensorRecord};
 use crate::value::types::{self, FieldInfo, TypeInfo};
-use crate::value::{Any, Bytes, DLDataType, DLDevice, Str, dtype_from_text, index};
+use crate::value::{Any, Bytes, DLDevice, Str, dtype_from_text, index};
 use crate::wire::Cursor;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
@@ -140,7 +140,7 @@ impl Decoder<'_> {
                 let record = self.graph.tensor(at).ok_or_else(|| {
                     wrong(node, format!("refers to tensor {at}, which is not there"))
                 })??;
-                tensor(&record)?.into()
+                Tensor::from_record(&record)?.into()
             }
             _ => self.node(parse(node, text)?)?,
         })
@@ -212,20 +212,6 @@ fn shape(node: &Node) -> Result<Shape> {
     }
 }
 
-fn tensor(record: &TensorRecord<'_>) -> Result<Tensor> {
-    let dtype = record.dtype();
-    let tensor = Tensor::empty(
-        record.shape(),
-        DLDataType {
-            code: dtype.code,
-            bits: dtype.bits,
-            lanes: dtype.lanes,
-        },
-    )?;
-    tensor.fill(record.data())?;
-    Ok(tensor)
-}
-
 /// A type that tells reflection how it is made.
 fn described(key: &str) -> Option<&'static TypeInfo> {
     let info = types::index_of(key).and_then(types::info)?;
@@ -277,7 +263,7 @@ fn plain(node: &Node) -> Result {
             let bytes = decode_base64(node)?;
             let mut cursor = Cursor::new(&bytes);
             let record = TensorRecord::read(&mut cursor, Sizing::V0_7, &mut Findings::default())?;
-            tensor(&record)?.into()
+            Tensor::from_record(&record)?.into()
         }
         _ => record(node)?,
     })

@@ -279,11 +279,7 @@ impl Encoder {
 fn tensor_record(value: AnyView<'_>) -> Result<Vec<u8>> {
     let tensor = cast::<Tensor>(value)?;
     let dtype = tensor.dl().dtype;
-    let dtype = Dtype {
-        code: dtype.code,
-        bits: dtype.bits,
-        lanes: dtype.lanes,
-    };
+    let dtype = Dtype::from(dtype);
     let mut out = Writer::new();
     TensorRecord::new(dtype, tensor.shape(), tensor.to_bytes()?, Sizing::V0_7)?.write(&mut out);
     Ok(out.into_bytes())
