@@ -8,20 +8,25 @@
 
 use super::{BLOB_17, Blob, LIBRARY, Module};
 use crate::import_tree::ImportTree;
+use crate::import_tree::json::from_tree;
 use crate::rule::{Findings, Kind, Violation};
+use crate::wire::json::object;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 impl Blob<'_> {
     /// The JSON form. `import_tree` is null where there is none.
     pub fn to_json(&self) -> Value {
         let modules: Vec<Value> = self.modules.iter().map(Module::to_json).collect();
-        let tree = self.tree.as_ref().map_or(
-            Value::Null,
-            |tree| json!({ "indptr": tree.indptr().to_vec(), "indices": tree.indices().to_vec() }),
-        );
-        json!({ "layout": self.layout.name(), "modules": modules, "import_tree": tree })
+        object([
+            ("layout", self.layout.name().into()),
+            ("modules", modules.into()),
+            (
+                "import_tree",
+                self.tree.as_ref().map_or(Value::Null, from_tree),
+            ),
+        ])
     }
 }
 

@@ -7,7 +7,8 @@ use crate::blob::container::{self, File};
 use crate::blob::{Blob, detect};
 use crate::document::{self, objects};
 use crate::rule::{Finding, Findings, Strictness, Violation};
-use serde_json::{Value, json};
+use crate::wire::json::object;
+use serde_json::Value;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::catch_unwind;
 
@@ -80,28 +81,29 @@ fn give(value: &Value) -> *mut c_char {
 fn inspect(bytes: &[u8]) -> Value {
     let file = match container::open(bytes) {
         Ok(file) => file,
-        Err(broken) => return json!({"error": violation(&broken)}),
+        Err(broken) => return object([("error", violation(&broken))]),
     };
-    let functions: Vec<&str> = file
-        .parts
-        .iter()
-        .flat_map(container::Part::functions)
-        .collect();
-    let blobs: Vec<Value> = file
-        .blobs()
-        .map(|(part, found)| {
+    let (mut functions, mut blobs) = (Vec::new(), Vec::new());
+    for part in &file.parts {
+        functions.extend(part.functions().map(Value::from));
+        for found in &part.blobs {
             let layout = detect::detect(&found.bytes, symbol(found));
             let read = Blob::read_partial(&found.bytes, layout, Findings::default());
-            json!({
-                "member": part.member,
-                "symbol": found.symbol,
-                "blob": read.blob.to_json(),
-                "error": read.broken.as_ref().map(violation),
-                "findings": read.findings.into_iter().map(|found| finding(&found)).collect::<Vec<Value>>(),
-            })
-        })
-        .collect();
-    let mut whole = json!({"form": file.form.name(), "functions": functions, "blobs": blobs});
+            let findings: Vec<Value> = read.findings.as_slice().iter().map(finding).collect();
+            blobs.push(object([
+                ("member", part.member.as_str().into()),
+                ("symbol", found.symbol.as_str().into()),
+                ("blob", read.blob.to_json()),
+                ("error", read.broken.as_ref().map(violation).into()),
+                ("findings", findings.into()),
+            ]));
+        }
+    }
+    let mut whole = object([
+        ("form", file.form.name().into()),
+        ("functions", functions.into()),
+        ("blobs", blobs.into()),
+    ]);
     if let Some(summary) = objects::summary(bytes, file.form) {
         whole["objects"] = summary;
     }
@@ -123,9 +125,13 @@ fn verify(bytes: &[u8], strictness: Strictness) -> Result<Vec<Value>, Value> {
     let of_tvm = file.parts.iter().any(|part| part.releases().is_some());
     if whole.is_none() && file.blobs().next().is_none() && !of_tvm {
         let message = format!("nothing in it has rules: its form is {}", file.form.name());
-        return Err(json!({
-            "rule": null, "kind": "unsupported", "offset": null, "field": "", "message": message
-        }));
+        return Err(object([
+            ("rule", Value::Null),
+            ("kind", "unsupported".into()),
+            ("offset", Value::Null),
+            ("field", "".into()),
+            ("message", message.into()),
+        ]));
     }
     let mut list: Vec<Value> = file.findings.as_slice().iter().map(finding).collect();
     for (_, found) in file.blobs() {
@@ -142,15 +148,20 @@ fn verify(bytes: &[u8], strictness: Strictness) -> Result<Vec<Value>, Value> {
 }
 
 fn violation(broken: &Violation) -> Value {
-    json!({
-        "rule": broken.rule().id(),
-        "kind": broken.kind().name(),
-        "offset": broken.offset(),
-        "field": broken.field(),
-        "message": broken.message(),
-    })
+    object([
+        ("rule", broken.rule().id().into()),
+        ("kind", broken.kind().name().into()),
+        ("offset", broken.offset().into()),
+        ("field", broken.field().into()),
+        ("message", broken.message().into()),
+    ])
 }
 
 fn finding(found: &Finding) -> Value {
-    json!({"rule": found.rule.id(), "kind": "finding", "offset": found.offset, "message": found.message})
+    object([
+        ("rule", found.rule.id().into()),
+        ("kind", "finding".into()),
+        ("offset", found.offset.into()),
+        ("message", found.message.as_str().into()),
+    ])
 }

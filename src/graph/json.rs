@@ -24,7 +24,7 @@ impl Graph {
         let entries = read_entries(top.attrs, count, findings)?;
         let heads = read_entry_list(top.heads, "heads")?;
         let graph = Graph {
-            nodes: nodes.into_iter().map(|(node, _)| node).collect(),
+            nodes,
             arg_nodes,
             node_row_ptr,
             heads,
@@ -229,8 +229,7 @@ impl<'a> Top<'a> {
     }
 }
 
-/// Each node with its offset.
-fn read_nodes(list: Json<'_>) -> Result<Vec<(Node, u64)>, Violation> {
+fn read_nodes(list: Json<'_>) -> Result<Vec<Node>, Violation> {
     let mut nodes = Vec::new();
     for (index, item) in list.elements(GRF_04, "nodes")?.into_iter().enumerate() {
         let node = read_node(&item).map_err(|broken| {
@@ -240,7 +239,7 @@ fn read_nodes(list: Json<'_>) -> Result<Vec<(Node, u64)>, Violation> {
             };
             broken.in_field(field)
         })?;
-        nodes.push((node, item.offset()));
+        nodes.push(node);
     }
     Ok(nodes)
 }
@@ -291,27 +290,22 @@ fn read_node(item: &Json<'_>) -> Result<Node, Violation> {
 }
 
 fn read_call(attrs: &Json<'_>) -> Result<Call, Violation> {
-    let mut all = BTreeMap::new();
+    let mut all = Vec::new();
     for (key, value) in attrs.members(GRF_07, "attrs")? {
-        all.insert(
-            key.clone().into_owned(),
-            (
-                value.string(GRF_07, &format!("attrs.{key}"))?,
-                value.offset(),
-            ),
-        );
+        let text = value.string(GRF_07, &format!("attrs.{key}"))?;
+        all.push((key, text, value.offset()));
     }
-    let mut take = |name: &str| {
-        let missing = || {
-            GRF_07.broken(
-                Kind::Missing,
-                attrs.offset(),
-                format!("the node's attrs have no `{name}`"),
-            )
-        };
-        all.remove(name).ok_or_else(missing)
+    // The last of several counts.
+    let find = |name: &str| {
+        let found = all.iter().rev().find(|(key, ..)| key == name);
+        let found = found.map(|(_, text, offset)| (text.as_str(), *offset));
+        found.ok_or_else(|| {
+            let message = format!("the node's attrs have no `{name}`");
+            GRF_07.broken(Kind::Missing, attrs.offset(), message)
+        })
     };
-    let number = |name: &str, (text, offset): (String, u64)| {
+    let number = |name: &str| {
+        let (text, offset) = find(name)?;
         text.parse::<usize>().map_err(|_| {
             let message = format!("`{name}` is `{text}`, a number from 0 on is expected");
             GRF_07
@@ -319,22 +313,24 @@ fn read_call(attrs: &Json<'_>) -> Result<Call, Violation> {
                 .in_field(format!("attrs.{name}"))
         })
     };
-    let func_name = take("func_name")?.0;
-    let num_inputs = number("num_inputs", take("num_inputs")?)?;
-    let num_outputs = number("num_outputs", take("num_outputs")?)?;
-    let flatten_data = number("flatten_data", take("flatten_data")?)? != 0;
-    let attrs = all
-        .into_iter()
-        .map(|(key, (value, _))| (key, value))
-        .collect();
-    Ok(Call {
-        func_name,
-        num_inputs,
-        num_outputs,
-        flatten_data,
-        attrs,
-    })
+    let [func_name, num_inputs, num_outputs, flatten_data] = CALL;
+    let mut call = Call {
+        func_name: find(func_name)?.0.to_owned(),
+        num_inputs: number(num_inputs)?,
+        num_outputs: number(num_outputs)?,
+        flatten_data: number(flatten_data)? != 0,
+        attrs: BTreeMap::new(),
+    };
+    for (key, text, _) in all {
+        if !CALL.contains(&&*key) {
+            call.attrs.insert(key.into_owned(), text);
+        }
+    }
+    Ok(call)
 }
+
+/// The attributes that say what a call is.
+const CALL: [&str; 4] = ["func_name", "num_inputs", "num_outputs", "flatten_data"];
 
 /// GRF-08: an entry is two or three numbers.
 fn read_entry_list(list: Json<'_>, what: &str) -> Result<Vec<EntryRef>, Violation> {
@@ -379,7 +375,7 @@ fn read_indices(
 }
 
 /// GRF-12: `node_row_ptr` counts the entries of each node.
-fn check_rows(nodes: &[(Node, u64)], rows: &[usize], list: Json<'_>) -> Result<(), Violation> {
+fn check_rows(nodes: &[Node], rows: &[usize], list: Json<'_>) -> Result<(), Violation> {
     let at = list.offset();
     let wrong = |message: String| {
         GRF_12
@@ -396,7 +392,7 @@ fn check_rows(nodes: &[(Node, u64)], rows: &[usize], list: Json<'_>) -> Result<(
     if rows.first() != Some(&0) {
         wrong("the first value is not 0".into())?;
     }
-    for (index, ((node, _), pair)) in nodes.iter().zip(rows.windows(2)).enumerate() {
+    for (index, (node, pair)) in nodes.iter().zip(rows.windows(2)).enumerate() {
         let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
         let [start, end] = pair else { continue };
         if end.checked_sub(*start) != Some(outputs) {

@@ -2,14 +2,15 @@
 
 use super::{ImportTree, ModuleGraph, ModuleNode, Order};
 use crate::rule::{Findings, Violation};
+use crate::wire::json::object;
 use serde_json::{Value, json};
 
 /// `{"indptr": [...], "indices": [...]}`.
 pub fn from_tree(tree: &ImportTree<'_>) -> Value {
-    json!({
-        "indptr": tree.indptr().to_vec(),
-        "indices": tree.indices().to_vec(),
-    })
+    object([
+        ("indptr", tree.indptr().to_vec().into()),
+        ("indices", tree.indices().to_vec().into()),
+    ])
 }
 
 /// The tree of `{"indptr": [...], "indices": [...]}`, held to every rule. The outer error says that the JSON is not of

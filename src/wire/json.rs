@@ -14,8 +14,21 @@
 use super::{Cursor, WIRE_02, WIRE_03, WIRE_04, WIRE_05, Writer};
 use crate::rule::Violation;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::str::FromStr;
+
+/// An object of these members, in their order. Smaller than what `json!` makes of the same.
+pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    fn of(members: &mut [(&str, Value)]) -> Value {
+        let mut object = Map::new();
+        for (name, value) in members {
+            object.insert((*name).to_owned(), value.take());
+        }
+        Value::Object(object)
+    }
+    let mut members = members;
+    of(&mut members)
+}
 
 /// How deep types may be nested.
 const DEEPEST: usize = 16;

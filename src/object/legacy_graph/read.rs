@@ -19,35 +19,30 @@ impl LegacyGraph {
         let mut reader = Reader::new(text);
         let start = reader.here();
         let (mut root, mut nodes, mut tensors, mut attrs) = (None, None, None, None);
-        reader.object("a graph", |reader, key, at| {
+        let mut begun = false;
+        while let Some((key, at)) = reader.member("a graph", &mut begun)? {
             let value_at = reader.here();
-            let again = match key {
+            let again = match key.as_slice() {
                 b"root" => {
                     let value = reader.number("root")?;
                     root.replace((value, value_at)).is_some()
                 }
                 b"nodes" => {
-                    let value = read_nodes(reader, findings)?;
+                    let value = read_nodes(&mut reader, findings)?;
                     nodes.replace((value, value_at)).is_some()
                 }
-                b"b64ndarrays" => {
-                    let value = reader.array("b64ndarrays", |reader| {
-                        let at = reader.here();
-                        Ok((reader.string("a tensor")?, at))
-                    })?;
-                    tensors.replace(value).is_some()
-                }
-                b"attrs" => attrs.replace(read_attrs(reader, findings)?).is_some(),
+                b"b64ndarrays" => tensors.replace(read_texts(&mut reader)?).is_some(),
+                b"attrs" => attrs.replace(read_attrs(&mut reader, findings)?).is_some(),
                 other => return Err(unknown("a graph", other, at)),
             };
-            once(findings, again, "the graph", key, at)
-        })?;
+            once(findings, again, "the graph", &key, at)?;
+        }
         let missing = |what: &str| {
             let message = format!("the graph has no `{what}`");
             OBJ_22.broken(Kind::Missing, start, message)
         };
         let (root, root_at) = root.ok_or_else(|| missing("root"))?;
-        let (nodes, nodes_at) = nodes.ok_or_else(|| missing("nodes"))?;
+        let ((nodes, starts), nodes_at) = nodes.ok_or_else(|| missing("nodes"))?;
         let rest_at = reader.here();
         if !reader.rest().is_empty() {
             let message = "bytes follow the graph";
@@ -58,10 +53,7 @@ impl LegacyGraph {
             let root = root.map_or("more than a word".to_owned(), |root| root.to_string());
             format!("the root is node {root}, there are {count}")
         })?;
-        if nodes
-            .first()
-            .is_some_and(|(node, _)| !node.type_key.is_empty())
-        {
+        if nodes.first().is_some_and(|node| !node.type_key.is_empty()) {
             findings.note(
                 OBJ_30,
                 Kind::Malformed,
@@ -69,20 +61,21 @@ impl LegacyGraph {
                 "node 0 is not the null node",
             )?;
         }
-        check_cycles(&nodes)?;
+        check_cycles(&nodes, &starts)?;
         let mut graph = LegacyGraph {
             root: root.unwrap_or_default(),
-            nodes: nodes.into_iter().map(|(node, _)| node).collect(),
+            nodes,
             tensors: None,
             attrs: attrs.unwrap_or_default(),
         };
         // How a tensor is counted is only known when the release is.
-        graph.tensors = tensors
-            .map(|list| {
-                let read = |(text, at): (Vec<u8>, u64)| graph.read_tensor(&text, at, findings);
-                list.into_iter().map(read).collect()
-            })
-            .transpose()?;
+        if let Some(list) = tensors {
+            let mut records = Vec::new();
+            for (text, at) in &list {
+                records.push(graph.read_tensor(text, *at, findings)?);
+            }
+            graph.tensors = Some(records);
+        }
         Ok(graph)
     }
 
@@ -123,47 +116,60 @@ impl LegacyGraph {
     }
 }
 
-/// A node and where it and its `data` are.
-type Placed = (Node, u64);
-
-fn read_nodes(reader: &mut Reader<'_>, findings: &mut Findings) -> Result<Vec<Placed>, Violation> {
-    let mut index = 0usize;
-    // Indices may point forward: they are held to the number of nodes when that is known.
-    let mut largest: Option<(Option<usize>, u64)> = None;
-    let nodes = reader.array("nodes", |reader| {
+/// The tensors, still as text, and where each stands.
+fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Violation> {
+    let (mut texts, mut begun) = (Vec::new(), false);
+    while reader.element("b64ndarrays", &mut begun)? {
         let at = reader.here();
-        let mut beyond = |value: Option<usize>, at: u64| {
-            let word = |value: Option<usize>| value.map_or(u128::MAX, |value| value as u128);
-            if largest.is_none_or(|(known, _)| word(value) > word(known)) {
-                largest = Some((value, at));
-            }
-        };
-        let node = read_node(reader, findings, at, &mut beyond)
+        texts.push((reader.string("a tensor")?, at));
+    }
+    Ok(texts)
+}
+
+/// The nodes, and where each stands.
+fn read_nodes(
+    reader: &mut Reader<'_>,
+    findings: &mut Findings,
+) -> Result<(Vec<Node>, Vec<u64>), Violation> {
+    let (mut nodes, mut starts, mut begun) = (Vec::new(), Vec::new(), false);
+    // Indices may point forward: they are held to the number of nodes when that is known.
+    let mut largest = None;
+    while reader.element("nodes", &mut begun)? {
+        let at = reader.here();
+        let index = nodes.len();
+        let node = read_node(reader, findings, at, &mut largest)
             .map_err(|broken| broken.in_field(format!("nodes[{index}]")))?;
-        index = index.saturating_add(1);
-        Ok((node, at))
-    })?;
+        nodes.push(node);
+        starts.push(at);
+    }
     if let Some((value, at)) = largest {
-        OBJ_23.require(value.is_some_and(|value| value < nodes.len()), at, || {
-            let value = value.map_or("more than a word".to_owned(), |value| value.to_string());
+        OBJ_23.require(value < nodes.len() as u128, at, || {
+            let value = match value {
+                BEYOND => "more than a word".to_owned(),
+                value => value.to_string(),
+            };
             format!("`data` names node {value}, there are {}", nodes.len())
         })?;
     }
-    Ok(nodes)
+    Ok((nodes, starts))
 }
 
+/// An index that no machine word holds.
+const BEYOND: u128 = u128::MAX;
+
+/// A node; `largest` is the largest index in any `data` so far, and where it stands.
 fn read_node(
     reader: &mut Reader<'_>,
     findings: &mut Findings,
     start: u64,
-    index: &mut dyn FnMut(Option<usize>, u64),
+    largest: &mut Option<(u128, u64)>,
 ) -> Result<Node, Violation> {
     let mut node = Node::default();
     let (mut text, mut bytes) = (Vec::new(), Vec::new());
-    let mut seen: Vec<Vec<u8>> = Vec::new();
-    reader.object("a node", |reader, key, at| {
+    let (mut seen, mut begun): (Vec<Vec<u8>>, bool) = (Vec::new(), false);
+    while let Some((key, at)) = reader.member("a node", &mut begun)? {
         let value_at = reader.here();
-        match key {
+        match key.as_slice() {
             b"type_key" => {
                 let name = reader.string("type_key")?;
                 node.type_key = utf8(name, "a type key", value_at)?;
@@ -172,23 +178,34 @@ fn read_node(
             b"repr_str" => text = reader.string("repr_str")?,
             b"repr_b64" => bytes = read_bytes(reader, findings)?,
             b"attrs" => node.attrs = read_attrs(reader, findings)?,
-            b"keys" => node.keys = reader.array("keys", |reader| reader.string("a key"))?,
+            b"keys" => {
+                let mut begun = false;
+                node.keys.clear();
+                while reader.element("keys", &mut begun)? {
+                    node.keys.push(reader.string("a key")?);
+                }
+            }
             b"data" => {
-                node.data = reader.array("data", |reader| {
+                let mut begun = false;
+                node.data.clear();
+                while reader.element("data", &mut begun)? {
                     let at = reader.here();
                     let value = reader.number("data")?;
-                    index(value, at);
-                    Ok(value.unwrap_or(usize::MAX))
-                })?;
+                    let wide = value.map_or(BEYOND, |value| value as u128);
+                    if largest.is_none_or(|(known, _)| wide > known) {
+                        *largest = Some((wide, at));
+                    }
+                    node.data.push(value.unwrap_or(usize::MAX));
+                }
             }
             other => return Err(unknown("a node", other, at)),
         }
-        let again = seen.iter().any(|seen| seen == key);
+        let again = seen.contains(&key);
+        once(findings, again, "the node", &key, at)?;
         if !again {
-            seen.push(key.to_vec());
+            seen.push(key);
         }
-        once(findings, again, "the node", key, at)
-    })?;
+    }
     OBJ_25.require_as(
         Kind::Duplicate,
         text.is_empty() || bytes.is_empty(),
@@ -243,13 +260,13 @@ fn read_attrs(
     reader: &mut Reader<'_>,
     findings: &mut Findings,
 ) -> Result<BTreeMap<String, Vec<u8>>, Violation> {
-    let mut attrs = BTreeMap::new();
-    reader.object("attrs", |reader, key, at| {
-        let name = utf8(key.to_vec(), "the name of an attribute", at)?;
+    let (mut attrs, mut begun) = (BTreeMap::new(), false);
+    while let Some((key, at)) = reader.member("attrs", &mut begun)? {
+        let name = utf8(key.clone(), "the name of an attribute", at)?;
         let value = reader.string("an attribute")?;
         let again = attrs.insert(name, value).is_some();
-        once(findings, again, "attrs", key, at)
-    })?;
+        once(findings, again, "attrs", &key, at)?;
+    }
     Ok(attrs)
 }
 
@@ -270,9 +287,9 @@ fn check_container(node: &Node, at: u64) -> Result<(), Violation> {
 }
 
 /// OBJ-27, along `data`: takes away nodes that nothing refers to until none is left.
-fn check_cycles(nodes: &[Placed]) -> Result<(), Violation> {
+fn check_cycles(nodes: &[Node], starts: &[u64]) -> Result<(), Violation> {
     let mut referrers = vec![0usize; nodes.len()];
-    for (node, _) in nodes {
+    for node in nodes {
         for child in &node.data {
             if let Some(count) = referrers.get_mut(*child) {
                 *count = count.saturating_add(1);
@@ -285,11 +302,8 @@ fn check_cycles(nodes: &[Placed]) -> Result<(), Violation> {
         .filter(|(_, count)| **count == 0);
     let mut ready: Vec<usize> = free.map(|(index, _)| index).collect();
     while let Some(index) = ready.pop() {
-        for child in nodes
-            .get(index)
-            .into_iter()
-            .flat_map(|(node, _)| &node.data)
-        {
+        let node = nodes.get(index);
+        for child in node.map(|node| node.data.as_slice()).unwrap_or_default() {
             let Some(count) = referrers.get_mut(*child) else {
                 continue;
             };
@@ -300,10 +314,8 @@ fn check_cycles(nodes: &[Placed]) -> Result<(), Violation> {
         }
     }
     let left = referrers.iter().position(|count| *count != 0);
-    let at = left
-        .and_then(|index| nodes.get(index))
-        .map_or(0, |(_, at)| *at);
-    OBJ_27.require_as(Kind::Cycle, left.is_none(), at, || {
+    let at = left.and_then(|index| starts.get(index).copied());
+    OBJ_27.require_as(Kind::Cycle, left.is_none(), at.unwrap_or(0), || {
         format!("node {} contains itself", left.unwrap_or_default())
     })
 }

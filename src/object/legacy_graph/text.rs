@@ -31,46 +31,44 @@ impl<'a> Reader<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// `{"key": value, ...}`; `member` reads each value. Gets the key and its offset.
-    pub(super) fn object(
+    /// The name of the next member of an object, and its offset; `None` behind the last. `begun` is false before the first.
+    pub(super) fn member(
         &mut self,
         what: &str,
-        mut member: impl FnMut(&mut Self, &[u8], u64) -> Result<(), Violation>,
-    ) -> Result<(), Violation> {
-        self.expect(b'{', what)?;
-        if self.accept(b'}') {
-            return Ok(());
+        begun: &mut bool,
+    ) -> Result<Option<(Vec<u8>, u64)>, Violation> {
+        if !self.next(b"{}", what, begun)? {
+            return Ok(None);
         }
-        loop {
-            let at = self.here();
-            let key = self.string("the name of a member")?;
-            self.expect(b':', what)?;
-            member(self, &key, at)?;
-            if self.accept(b'}') {
-                return Ok(());
-            }
-            self.expect(b',', what)?;
-        }
+        let at = self.here();
+        let key = self.string("the name of a member")?;
+        self.expect(b':', what)?;
+        Ok(Some((key, at)))
     }
 
-    /// `[value, ...]`; `element` reads each.
-    pub(super) fn array<T>(
+    /// Whether an array has a next element, which is then what comes. `begun` is false before the first.
+    pub(super) fn element(&mut self, what: &str, begun: &mut bool) -> Result<bool, Violation> {
+        self.next(b"[]", what, begun)
+    }
+
+    fn next(
         &mut self,
+        brackets: &[u8; 2],
         what: &str,
-        mut element: impl FnMut(&mut Self) -> Result<T, Violation>,
-    ) -> Result<Vec<T>, Violation> {
-        let mut elements = Vec::new();
-        self.expect(b'[', what)?;
-        if self.accept(b']') {
-            return Ok(elements);
+        begun: &mut bool,
+    ) -> Result<bool, Violation> {
+        let [open, close] = *brackets;
+        let first = !std::mem::replace(begun, true);
+        if first {
+            self.expect(open, what)?;
         }
-        loop {
-            elements.push(element(self)?);
-            if self.accept(b']') {
-                return Ok(elements);
-            }
+        if self.accept(close) {
+            return Ok(false);
+        }
+        if !first {
             self.expect(b',', what)?;
         }
+        Ok(true)
     }
 
     /// A string: five escapes, everything else as it stands, no end of line.
