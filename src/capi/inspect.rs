@@ -104,8 +104,9 @@ fn inspect(bytes: &[u8]) -> Value {
         ("functions", functions.into()),
         ("blobs", blobs.into()),
     ]);
-    if let Some(summary) = objects::summary(bytes, file.form) {
-        whole["objects"] = summary;
+    let summary = objects::summary(bytes, file.form);
+    if let (Value::Object(whole), Some(summary)) = (&mut whole, summary) {
+        whole.insert("objects".to_owned(), summary);
     }
     whole
 }
