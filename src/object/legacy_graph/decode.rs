@@ -1,7 +1,7 @@
 //! A legacy graph as a value: real objects of every type that this process knows (OBJ-33).
 
 use super::super::record::{can_create, create, set_default, set_field};
-use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, Shape, Tensor, depth};
+use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, OBJ_36, Shape, Tensor, depth};
 use super::{Container, LegacyGraph, Node};
 use crate::function::{Error, Result};
 use crate::rule::{Findings, Kind};
@@ -131,9 +131,9 @@ impl Decoder<'_> {
         }
         Ok(match field.static_type_index {
             index::NONE => Any::none(),
-            index::BOOL => (parse::<i64>(node, text)? != 0).into(),
+            index::BOOL => truth(node, text)?.into(),
             index::INT => parse::<i64>(node, text)?.into(),
-            index::FLOAT => parse::<f64>(node, text)?.into(),
+            index::FLOAT => float(node, text)?.into(),
             index::DATA_TYPE => dtype_from_text(text)?.into(),
             index::TENSOR if self.tensors_apart() => {
                 let at = parse(node, text)?;
@@ -168,9 +168,36 @@ fn attribute<'n>(node: &'n Node, name: &str) -> Result<&'n str> {
     std::str::from_utf8(text).map_err(|_| wrong(node, format!("has bytes under `{name}`")))
 }
 
+fn no_number(node: &Node, text: &str) -> Error {
+    let message = format!(
+        "a `{}` has `{text}` where a number is expected",
+        node.type_key
+    );
+    OBJ_36.refused(Kind::Malformed, message).into()
+}
+
+/// An integer (OBJ-36).
 fn parse<T: std::str::FromStr>(node: &Node, text: &str) -> Result<T> {
-    text.parse()
-        .map_err(|_| wrong(node, format!("has `{text}` where a number is expected")))
+    text.parse().map_err(|_| no_number(node, text))
+}
+
+/// A bool (OBJ-36).
+fn truth(node: &Node, text: &str) -> Result<bool> {
+    match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(no_number(node, text)),
+    }
+}
+
+/// A float (OBJ-36). Of the words that Rust knows only those that releases write.
+fn float(node: &Node, text: &str) -> Result<f64> {
+    let value = parse(node, text)?;
+    let word = matches!(text, "inf" | "-inf" | "nan" | "-nan");
+    match f64::is_finite(value) || word {
+        true => Ok(value),
+        false => Err(no_number(node, text)),
+    }
 }
 
 /// What is known of a node whose type nobody knows.
@@ -243,15 +270,15 @@ fn plain(node: &Node) -> Result {
         "runtime.String" | "ffi.String" => Str::new(&node.repr).into(),
         "ffi.Bytes" => Bytes::new(&node.repr).into(),
         "runtime.BoxInt" => parse::<i64>(node, text()?)?.into(),
-        "runtime.BoxFloat" => parse::<f64>(node, text()?)?.into(),
+        "runtime.BoxFloat" => float(node, text()?)?.into(),
         "runtime.BoxBool" => match text()? {
             "true" => true.into(),
             "false" => false.into(),
             other => return Err(wrong(node, format!("is `{other}`"))),
         },
         "int" => parse::<i64>(node, attr("v_int64")?)?.into(),
-        "bool" => (parse::<i64>(node, attr("v_int64")?)? != 0).into(),
-        "float" => parse::<f64>(node, attr("v_float64")?)?.into(),
+        "bool" => truth(node, attr("v_int64")?)?.into(),
+        "float" => float(node, attr("v_float64")?)?.into(),
         "DataType" => dtype_from_text(attr("v_type")?)?.into(),
         "Device" => DLDevice {
             device_type: parse(node, attr("v_device_type")?)?,

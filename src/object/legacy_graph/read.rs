@@ -1,7 +1,7 @@
-//! Reading a legacy graph (OBJ-21 to OBJ-30).
+//! Reading a legacy graph (OBJ-21 to OBJ-30, OBJ-37).
 
 use super::super::{
-    OBJ_21, OBJ_22, OBJ_23, OBJ_24, OBJ_25, OBJ_26, OBJ_27, OBJ_28, OBJ_29, OBJ_30,
+    OBJ_21, OBJ_22, OBJ_23, OBJ_24, OBJ_25, OBJ_26, OBJ_27, OBJ_28, OBJ_29, OBJ_30, OBJ_37,
 };
 use super::text::{Reader, is_plain};
 use super::{Container, LegacyGraph, Node};
@@ -253,6 +253,10 @@ fn read_bytes(reader: &mut Reader<'_>, findings: &mut Findings) -> Result<Vec<u8
         );
         findings.note(OBJ_29, Kind::Trailing, at, message)?;
     }
+    let plain = bytes.iter().all(|byte| is_plain(*byte));
+    findings.expect(OBJ_37, Kind::Malformed, !plain, at, || {
+        "`repr_b64` holds what `repr_str` could".to_owned()
+    })?;
     Ok(bytes)
 }
 
