@@ -250,3 +250,45 @@ fn a_program_is_not_taken_for_a_library() {
         }
     }
 }
+
+/// Names of a file may hold what a terminal obeys: DEL, and CSI as one character of UTF-8.
+#[test]
+fn no_control_character_of_a_file_reaches_the_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let object = folder.path().join("object.json");
+    let text = r#"{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "aCSI2JbDEL"}], "b64ndarrays": [], "attrs": {"tvm_version": "0.8CSI"}}"#;
+    let text = text.replace("CSI", "\u{9b}").replace("DEL", "\u{7f}");
+    fs::write(&object, text).expect("a writable folder");
+    let broken = folder.path().join("broken.json");
+    let text = r#"{"root": 9, "nodes": [{"type_key": ""}], "b64ndarrays": [], "aCSIDEL": {}}"#;
+    let text = text.replace("CSI", "\u{9b}").replace("DEL", "\u{7f}");
+    fs::write(&broken, text).expect("a writable folder");
+    for words in [
+        &["inspect"][..],
+        &["inspect", "--json"],
+        &["explain"],
+        &["explain", "--json"],
+        &["verify"],
+        &["verify", "--json"],
+    ] {
+        for file in [&object, &broken] {
+            let said = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+                .args(words)
+                .arg(file)
+                .output()
+                .expect("the program runs");
+            for text in [said.stdout, said.stderr] {
+                let text = String::from_utf8(text).expect("UTF-8");
+                let bad = text.chars().find(|one| one.is_control() && *one != '\n');
+                assert_eq!(bad, None, "{words:?}: {text:?}");
+            }
+        }
+    }
+    let said = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["inspect", "--json"])
+        .arg(&object)
+        .output()
+        .expect("the program runs");
+    let form: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    assert!(form.to_string().contains("a\u{9b}2Jb\u{7f}"), "{form}");
+}

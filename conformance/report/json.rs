@@ -3,12 +3,11 @@
 use super::evidence;
 use crate::conformance::runner::{Counts, Outcome, Report};
 use crate::conformance::verdict::Verdict;
+use crate::wire::json::pretty;
 use serde_json::{Map, Value, json};
 
 pub(super) fn render(report: &Report<'_>) -> String {
-    let mut text = format!("{:#}", value(report));
-    text.push('\n');
-    text
+    pretty(&value(report))
 }
 
 fn value(report: &Report<'_>) -> Value {

@@ -2,7 +2,7 @@
 
 use super::numpy_text::{array_text, float_text};
 use super::on_device::OnDevice;
-use super::{Error, Exit};
+use super::{Error, Exit, output};
 use std::io::Write;
 use std::path::PathBuf;
 use tvmspec::device::Device;
@@ -70,7 +70,7 @@ fn call(args: Args) -> Result<Exit, Error> {
     let device = Device::from(device);
     let loaded = module::load_library(&args.library, Strictness::Lenient).map_err(Error::new)?;
     for finding in &loaded.findings {
-        eprintln!("note: {finding}");
+        output::note(format_args!("note: {finding}"));
     }
     let function = find(&loaded.module, &args.function)?;
     let passed = args
@@ -94,7 +94,7 @@ fn call(args: Args) -> Result<Exit, Error> {
         Ok(result) => result,
         Err(error) => {
             // The function ran and refused: that is an answer, not a failure of ours.
-            eprintln!("{error}");
+            output::note(error);
             return Ok(Exit::Bad);
         }
     };

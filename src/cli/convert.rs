@@ -5,7 +5,7 @@ use super::explain::verdict::reads;
 use super::input::Input;
 use super::package::Packaging;
 use super::subject::pick;
-use super::{Error, Exit, subject};
+use super::{Error, Exit, output, subject};
 use std::path::PathBuf;
 use tvmspec::blob::Module;
 use tvmspec::release::{Layout, Release};
@@ -60,10 +60,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     })?;
     for (index, module) in converted.modules.iter().enumerate() {
         if let Some(why) = unreadable(module, args.layout) {
-            eprintln!(
+            output::note(format_args!(
                 "warning: no release that reads layout {} loads module {index}: {why}",
                 args.layout
-            );
+            ));
         }
     }
     args.packaging.write(&converted)

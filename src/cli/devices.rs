@@ -28,10 +28,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         }
     }
     if args.json {
-        output::print(&format!("{:#}\n", as_json(&devices, &absent)))?;
+        output::json(&as_json(&devices, &absent))?;
         return Ok(Exit::Good);
     }
-    output::print(&as_text(devices, &absent))?;
+    output::show(&as_text(devices, &absent))?;
     Ok(Exit::Good)
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     let broken = readings.iter().any(|reading| reading.broken.is_some());
     if args.json {
         let units: Vec<Value> = units.iter().zip(&readings).map(as_json).collect();
-        output::print(&format!("{:#}\n", Value::from(units)))?;
+        output::json(&Value::from(units))?;
     } else {
         let headed = units.len() > 1
             || matches!(&units[0].format, Format::Library { symbol, .. } if !symbol.is_empty());
@@ -69,7 +69,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
             }
             text.push_str(&dump(unit, reading, args.all));
         }
-        output::print(&text)?;
+        output::show(&text)?;
     }
     Ok(if broken { Exit::Bad } else { Exit::Good })
 }

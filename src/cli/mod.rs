@@ -139,7 +139,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(Exit::Good) | Err(Error::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Exit::Bad) => ExitCode::from(1),
         Err(Error::Message(message)) => {
-            eprintln!("error: {message}");
+            output::note(format_args!("error: {message}"));
             ExitCode::from(2)
         }
     }

@@ -1,8 +1,11 @@
 //! Where results go: stdout, or a file that is there whole or not at all.
 
 use super::Error;
+use serde_json::Value;
+use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
+use tvmspec::wire::json::pretty;
 
 /// What is written, which decides whether it may go to a terminal and whether it may be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +26,23 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes `text` to stdout for people. What files say may hold what a terminal obeys: control characters but ends of lines are
-/// written as escapes.
+/// Writes `text` to stdout for people.
 pub(crate) fn show(text: &str) -> Result<(), Error> {
+    print(&plain(text))
+}
+
+/// Writes `value` to stdout.
+pub(crate) fn json(value: &Value) -> Result<(), Error> {
+    print(&pretty(value))
+}
+
+/// Writes a line to stderr for people.
+pub(crate) fn note(text: impl Display) {
+    eprintln!("{}", plain(&text.to_string()));
+}
+
+/// What files say may hold what a terminal obeys: control characters but ends of lines are written as escapes.
+pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for one in text.chars() {
         match one {
@@ -34,7 +51,7 @@ pub(crate) fn show(text: &str) -> Result<(), Error> {
             _ => plain.push(one),
         }
     }
-    print(&plain)
+    plain
 }
 
 /// Writes `bytes` to `path`, or to stdout for `-`. Binary never goes to a terminal.

@@ -94,7 +94,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
             "violations": report.violations,
             "findings": report.findings,
         });
-        output::print(&format!("{value:#}\n"))?;
+        output::json(&value)?;
     } else {
         let counts = count(report.violations.len(), report.findings.len());
         if report.findings.len() > MOST {

@@ -85,7 +85,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     }
     if args.json {
         let value: Vec<Value> = accounts.iter().map(Account::to_json).collect();
-        output::print(&format!("{:#}\n", Value::from(value)))?;
+        output::json(&Value::from(value))?;
     } else {
         let text: Vec<String> = accounts.iter().map(Account::to_text).collect();
         output::show(&text.join("\n"))?;

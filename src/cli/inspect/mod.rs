@@ -38,7 +38,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     if let Some(path) = &args.html {
         output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
     } else if args.json {
-        output::print(&format!("{report:#}\n"))?;
+        output::json(&report)?;
     } else {
         let mut shown = text::render(&report);
         shown.push_str(&broken);

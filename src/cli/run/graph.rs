@@ -1,7 +1,7 @@
 //! Graphs: from one library, or from graph, parameters and kernels.
 
 use super::{Args, Operator, give, load, read_bytes, report, statistics, timed};
-use crate::cli::{Error, Exit};
+use crate::cli::{Error, Exit, output};
 use std::sync::Arc;
 use std::time::Duration;
 use tvmspec::graph::executor::{Executor, Place};
@@ -21,7 +21,7 @@ pub(super) fn from_parts(args: &Args, places: Vec<Place>) -> Result<Executor, Er
     let parsed = Graph::read(&text, &mut findings)
         .map_err(|broken| Error::new(format!("{}: {broken}", graph.display())))?;
     for finding in findings {
-        eprintln!("note: {finding}");
+        output::note(format_args!("note: {finding}"));
     }
     let module = load(lib)?;
     let mut executor = Executor::new(
@@ -97,7 +97,8 @@ fn fill_with_zeros(executor: &mut Executor) -> Result<(), Error> {
         executor.set_input(index, zeros.dl()).map_err(Error::new)?;
     }
     if !names.is_empty() {
-        eprintln!("note: not given, and zero: {}", names.join(", "));
+        let names = names.join(", ");
+        output::note(format_args!("note: not given, and zero: {names}"));
     }
     Ok(())
 }

@@ -143,7 +143,7 @@ fn report(args: &Args, mut operators: Vec<Operator>) -> Result<(), Error> {
             operator.shapes,
         ]
     });
-    output::print(&format!(
+    output::show(&format!(
         "{}{count} operators, {:.3} us together\n",
         table(&["operator", "us", "share", "shapes"], rows.collect()),
         total * 1e6
@@ -154,7 +154,7 @@ fn give(args: &Args, outputs: &[(String, Tensor)]) -> Result<(), Error> {
     match &args.output {
         Some(path) => array::write_all(outputs, path),
         None => outputs.iter().try_for_each(|(name, tensor)| {
-            output::print(&format!("{name} = {}\n", super::call::tensor_text(tensor)))
+            output::show(&format!("{name} = {}\n", super::call::tensor_text(tensor)))
         }),
     }
 }
@@ -197,7 +197,7 @@ fn load(path: &Path) -> Result<Module, Error> {
     busy.finish_and_clear();
     let loaded = loaded.map_err(Error::new)?;
     for finding in &loaded.findings {
-        eprintln!("note: {finding}");
+        output::note(format_args!("note: {finding}"));
     }
     Ok(loaded.module)
 }
