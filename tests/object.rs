@@ -37,6 +37,62 @@ fn hashes_of_the_reference() {
 }
 
 #[test]
+fn builtins_that_look_into_a_container_take_its_own_type_alone() {
+    tvmspec::object::init();
+    let containers = [
+        ("Array", Any::from(Array::new(vec![int(7)]))),
+        ("List", List::new(vec![int(7)]).into()),
+        ("Map", Map::new().into()),
+        ("Dict", Dict::new().into()),
+    ];
+    for (own, names) in [
+        ("Array", &["Size", "GetItem", "Contains"][..]),
+        ("List", &["Size", "GetItem", "Contains"]),
+        (
+            "Map",
+            &["Size", "Count", "GetItemOrMissing", "ForwardIterFunctor"],
+        ),
+        (
+            "Dict",
+            &["Size", "Count", "GetItemOrMissing", "ForwardIterFunctor"],
+        ),
+    ] {
+        for name in names {
+            let function = registry::require(&format!("ffi.{own}{name}")).unwrap();
+            for (kind, value) in &containers {
+                let zero = int(0);
+                let args = [value.view(), zero.view()];
+                let alone = matches!(*name, "Size" | "ForwardIterFunctor");
+                let called = function.call(&args[..if alone { 1 } else { 2 }]);
+                match called {
+                    Ok(_) => assert_eq!(kind, &own, "{name}"),
+                    Err(error) => {
+                        assert_ne!(kind, &own, "{name}: {error}");
+                        assert_eq!(error.kind(), "TypeError", "{own}{name} of {kind}");
+                    }
+                }
+            }
+        }
+    }
+    // These change a list, and take what converts to one.
+    let reverse = registry::require("ffi.ListReverse").unwrap();
+    assert!(reverse.call(&[containers[0].1.view()]).is_ok());
+}
+
+#[test]
+fn a_range_beyond_a_list_is_told_as_a_range() {
+    let list = List::new(vec![int(1), int(2)]);
+    for (start, stop) in [(0, 3), (-1, 1), (2, 1), (i64::MAX, i64::MIN)] {
+        let error = list.remove(start, stop).unwrap_err();
+        let told = format!("Erase range [{start}, {stop}) out of bounds 2");
+        assert_eq!((error.kind(), error.message()), ("IndexError", &*told));
+    }
+    let error = list.insert(3, vec![int(3)]).unwrap_err();
+    assert_eq!(error.message(), "Index 3 out of bounds [0, 2]");
+    assert_eq!(list.len(), 2);
+}
+
+#[test]
 fn arrays_and_lists() {
     let array = Array::new(vec![int(1), Any::from("two")]);
     assert_eq!(array.len(), 2);

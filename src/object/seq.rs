@@ -167,16 +167,16 @@ fn element(items: &[Any], at: i64) -> Result {
         .ok()
         .and_then(|at| items.get(at))
         .cloned()
-        .ok_or_else(|| out_of_bounds(at, items.len()))
+        .ok_or_else(|| out_of_bounds(format_args!("Index {at}"), items.len()))
 }
 
 #[cold]
-fn out_of_bounds(at: i64, count: usize) -> Error {
-    let said = OBJ_04.refused(
-        crate::rule::Kind::Missing,
-        format!("Index {at} out of bounds {count}"),
-    );
-    Error::said("IndexError", said)
+fn out_of_bounds(what: impl std::fmt::Display, bounds: impl std::fmt::Display) -> Error {
+    let message = format!("{what} out of bounds {bounds}");
+    Error::said(
+        "IndexError",
+        OBJ_04.refused(crate::rule::Kind::Missing, message),
+    )
 }
 
 /// A list has room for as many elements from the start (OBJ-03).
@@ -250,7 +250,10 @@ impl List {
     fn checked(&self, at: i64, end: usize) -> Result<usize> {
         match usize::try_from(at) {
             Ok(at) if at < end => Ok(at),
-            _ => Err(out_of_bounds(at, self.as_slice().len())),
+            _ => {
+                let count = self.as_slice().len();
+                Err(out_of_bounds(format_args!("Index {at}"), count))
+            }
         }
     }
 
@@ -299,7 +302,13 @@ impl List {
     /// Inserts `items` before element `at`, which may be the end.
     pub fn insert(&self, at: i64, items: Vec<Any>) -> Result<()> {
         let count = self.as_slice().len();
-        let at = self.checked(at, count + 1)?;
+        let at = match usize::try_from(at) {
+            Ok(at) if at <= count => at,
+            _ => {
+                let bounds = format_args!("[0, {count}]");
+                return Err(out_of_bounds(format_args!("Index {at}"), bounds));
+            }
+        };
         self.grow_for(items.len());
         let seq = self.seq();
         // SAFETY: there is room; the tail moves up bytewise, then the gap is filled.
@@ -320,12 +329,13 @@ impl List {
         if start == stop {
             return Ok(Vec::new());
         }
-        let first = self.checked(start, count)?;
-        let last = self.checked(stop - 1, count)?;
-        if last < first {
-            return Err(out_of_bounds(stop, count));
-        }
-        let gone = last - first + 1;
+        let (first, gone) = match (usize::try_from(start), usize::try_from(stop)) {
+            (Ok(first), Ok(end)) if first < end && end <= count => (first, end - first),
+            _ => {
+                let range = format_args!("Erase range [{start}, {stop})");
+                return Err(out_of_bounds(range, count));
+            }
+        };
         let seq = self.seq();
         let mut removed = Vec::with_capacity(gone);
         // SAFETY: the cells move out bytewise, then the tail closes the gap.

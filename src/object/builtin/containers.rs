@@ -1,7 +1,7 @@
 //! `ffi.Array`, `ffi.List`, `ffi.Map`, `ffi.Dict`, `ffi.Shape` and their accessors.
 
 use super::{def, def_packed, missing};
-use crate::function::{Error, Function, Result};
+use crate::function::{Error, Function, Lent, Param, Parameter, Result};
 use crate::object::hash::any_equal;
 use crate::object::map::Cursor;
 use crate::object::{Array, Dict, List, Map, Shape, pairs_of, sequence_of};
@@ -36,6 +36,28 @@ pub(super) fn register() {
     );
 }
 
+/// A container as it is: who only looks into one takes no converted copy of the other of its family (VAL-10).
+struct Exactly<'a, T>(&'a T);
+
+impl<T: 'static> Parameter for Exactly<'static, T>
+where
+    for<'a> &'static T: Parameter<At<'a> = &'a T>,
+{
+    type At<'a> = Exactly<'a, T>;
+
+    const PARAM: &'static Param = &Param {
+        schema: <&'static T as Parameter>::PARAM.schema,
+        lent: Some(Lent {
+            as_it_is: |view| view.type_index() != index::RVALUE_REF,
+            convert: |view| Some(view.to_any()),
+        }),
+    };
+
+    fn read<'a>(view: &'a AnyView<'_>) -> Option<Exactly<'a, T>> {
+        <&'static T as Parameter>::read(view).map(Exactly)
+    }
+}
+
 fn owned(args: &[AnyView<'_>]) -> Vec<Any> {
     args.iter().map(|arg| arg.to_any()).collect()
 }
@@ -51,20 +73,32 @@ fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
 
 fn sequences() {
     def_packed("ffi.Array", |args| Ok(Array::of_views(args).into()));
-    def("ffi.ArrayGetItem", |array: &Array, at: i64| array.at(at));
-    def("ffi.ArraySize", |array: &Array| array.len());
-    def("ffi.ArrayContains", |array: &Array, value: AnyView<'_>| {
-        contains(array.as_slice(), value)
+    def(
+        "ffi.ArrayGetItem",
+        |Exactly(array): Exactly<'_, Array>, at: i64| array.at(at),
+    );
+    def("ffi.ArraySize", |Exactly(array): Exactly<'_, Array>| {
+        array.len()
     });
+    def(
+        "ffi.ArrayContains",
+        |Exactly(array): Exactly<'_, Array>, value: AnyView<'_>| contains(array.as_slice(), value),
+    );
     def_packed("ffi.List", |args| Ok(List::new(owned(args)).into()));
-    def("ffi.ListGetItem", |list: &List, at: i64| list.at(at));
+    def(
+        "ffi.ListGetItem",
+        |Exactly(list): Exactly<'_, List>, at: i64| list.at(at),
+    );
     def("ffi.ListSetItem", |list: &List, at: i64, value: Any| {
         list.set(at, value)
     });
-    def("ffi.ListSize", |list: &List| list.len());
-    def("ffi.ListContains", |list: &List, value: AnyView<'_>| {
-        contains(&list.to_vec(), value)
+    def("ffi.ListSize", |Exactly(list): Exactly<'_, List>| {
+        list.len()
     });
+    def(
+        "ffi.ListContains",
+        |Exactly(list): Exactly<'_, List>, value: AnyView<'_>| contains(&list.to_vec(), value),
+    );
     def("ffi.ListAppend", |list: &List, value: Any| list.push(value));
     def("ffi.ListInsert", |list: &List, at: i64, value: Any| {
         list.insert(at, vec![value])
@@ -133,18 +167,28 @@ fn maps() {
         }
         Ok(map.into())
     });
-    def("ffi.MapSize", |map: &Map| map.len());
-    def("ffi.MapGetItem", |map: &Map, key: AnyView<'_>| map.at(key));
-    def("ffi.MapCount", |map: &Map, key: AnyView<'_>| {
-        Ok::<i64, Error>(map.get(key)?.is_some().into())
-    });
-    def("ffi.MapForwardIterFunctor", |map: &Map| {
-        cursor(map.as_object().clone())
-    });
-    def("ffi.MapGetItemOrMissing", |map: &Map, key: AnyView<'_>| {
-        let found = map.get(key)?;
-        Ok::<Any, Error>(found.unwrap_or_else(|| missing().clone().into()))
-    });
+    def("ffi.MapSize", |Exactly(map): Exactly<'_, Map>| map.len());
+    def(
+        "ffi.MapGetItem",
+        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| map.at(key),
+    );
+    def(
+        "ffi.MapCount",
+        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| {
+            Ok::<i64, Error>(map.get(key)?.is_some().into())
+        },
+    );
+    def(
+        "ffi.MapForwardIterFunctor",
+        |Exactly(map): Exactly<'_, Map>| cursor(map.as_object().clone()),
+    );
+    def(
+        "ffi.MapGetItemOrMissing",
+        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| {
+            let found = map.get(key)?;
+            Ok::<Any, Error>(found.unwrap_or_else(|| missing().clone().into()))
+        },
+    );
     def_packed("ffi.Dict", |args| {
         let dict = Dict::new();
         for pair in args.chunks(2) {
@@ -155,26 +199,33 @@ fn maps() {
         }
         Ok(dict.into())
     });
-    def("ffi.DictSize", |dict: &Dict| dict.len());
-    def("ffi.DictGetItem", |dict: &Dict, key: AnyView<'_>| {
-        dict.at(key)
+    def("ffi.DictSize", |Exactly(dict): Exactly<'_, Dict>| {
+        dict.len()
     });
+    def(
+        "ffi.DictGetItem",
+        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| dict.at(key),
+    );
     def("ffi.DictSetItem", |dict: &Dict, key: Any, value: Any| {
         dict.set(key, value)
     });
-    def("ffi.DictCount", |dict: &Dict, key: AnyView<'_>| {
-        Ok::<i64, Error>(dict.get(key)?.is_some().into())
-    });
+    def(
+        "ffi.DictCount",
+        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| {
+            Ok::<i64, Error>(dict.get(key)?.is_some().into())
+        },
+    );
     def("ffi.DictErase", |dict: &Dict, key: AnyView<'_>| {
         dict.remove(key).map(drop)
     });
     def("ffi.DictClear", |dict: &Dict| dict.clear());
-    def("ffi.DictForwardIterFunctor", |dict: &Dict| {
-        cursor(dict.as_object().clone())
-    });
+    def(
+        "ffi.DictForwardIterFunctor",
+        |Exactly(dict): Exactly<'_, Dict>| cursor(dict.as_object().clone()),
+    );
     def(
         "ffi.DictGetItemOrMissing",
-        |dict: &Dict, key: AnyView<'_>| {
+        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| {
             let found = dict.get(key)?;
             Ok::<Any, Error>(found.unwrap_or_else(|| missing().clone().into()))
         },
