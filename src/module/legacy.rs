@@ -110,7 +110,7 @@ impl Arguments {
 /// What a function that returned `code` left behind, in either era's place.
 pub fn failure(code: c_int) -> Error {
     match last_error::take() {
-        Some(text) => Error::new(error_kind(&text), &text),
+        Some(text) => error_of(&text),
         None => take_raised().unwrap_or_else(|| match code {
             -2 => raised(code),
             _ => Error::new(
@@ -121,22 +121,48 @@ pub fn failure(code: c_int) -> Error {
     }
 }
 
-/// Compiled code of the old convention has no error kinds. From 0.8 on the text may begin with one: `ValueError: ...`.
-fn error_kind(text: &str) -> &str {
-    const KINDS: [&str; 7] = [
-        "ValueError",
-        "TypeError",
-        "RuntimeError",
-        "AttributeError",
-        "IndexError",
-        "KeyError",
-        "AssertionError",
-    ];
-    let head = text.split(':').next().unwrap_or_default();
-    KINDS
-        .into_iter()
-        .find(|kind| *kind == head)
-        .unwrap_or("RuntimeError")
+/// The error that a text says (FUN-18): `[time] file:line: Check failed: ..: Kind: message`, of which only the message
+/// is always there.
+fn error_of(text: &str) -> Error {
+    let (place, text) = match place_of(text) {
+        Some((file, line, rest)) => (Some((file, line)), rest),
+        None => (None, text),
+    };
+    let (check, text) = match checked(text).filter(|_| place.is_some()) {
+        Some((check, rest)) => (check, rest),
+        None => ("", text),
+    };
+    let text = text.trim_start_matches(' ');
+    let is_kind = |name: &&str| {
+        let mut bytes = name.bytes();
+        !name.is_empty() && bytes.all(|one| one.is_ascii_alphanumeric() || b"_.".contains(&one))
+    };
+    let (kind, message) = match text.split_once(':').filter(|(name, _)| is_kind(name)) {
+        Some((kind, message)) => (kind, message.trim_start_matches(' ')),
+        None => ("TVMError", text),
+    };
+    let space = if check.is_empty() { "" } else { " " };
+    let error = Error::new(kind, format!("{check}{space}{message}"));
+    if let Some((file, line)) = place {
+        error.update_backtrace(&format!("  File \"{file}\", line {line}\n"), 0);
+    }
+    error
+}
+
+/// File and line that a logged text begins with, and the rest.
+fn place_of(text: &str) -> Option<(&str, &str, &str)> {
+    let (_, rest) = text.strip_prefix('[')?.split_once(' ')?;
+    let (file, rest) = rest.trim_start_matches(' ').split_once(':')?;
+    let (line, rest) = rest.split_once(':')?;
+    line.parse::<u32>().ok()?;
+    Some((file, line, rest.trim_start_matches([' ', ':'])))
+}
+
+/// `Check failed: condition:`, and the rest.
+fn checked(text: &str) -> Option<(&str, &str)> {
+    let start = "Check failed:";
+    let end = text.strip_prefix(start)?.find(':')? + start.len() + 1;
+    Some(text.split_at(end))
 }
 
 /// An argument for a callee of the old convention; borrows from `view`.
@@ -299,4 +325,51 @@ unsafe fn borrowed(handle: *mut c_void) -> Result<ObjectRef, Error> {
     }
     // SAFETY: live, says the caller.
     Ok(unsafe { ObjectRef::retain(handle.cast()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_taken_apart_as_releases_do() {
+        // What `TVMGetLastError` of 0.8.0 and 0.19.0 says of callbacks that left these texts.
+        for (text, said) in [
+            ("plain text", "TVMError: plain text"),
+            ("ValueError: with kind", "ValueError: with kind"),
+            ("Two words: no kind", "TVMError: Two words: no kind"),
+            (
+                "[12:00:00] file.cc:7: Check failed: a == b (1 vs. 2) : TypeError: inside",
+                "TypeError: Check failed: a == b (1 vs. 2) : inside",
+            ),
+            (
+                "[12:00:00] file.cc:7: InternalError: inside",
+                "InternalError: inside",
+            ),
+            ("", "TVMError: "),
+            ("  ValueError:   blanks", "ValueError: blanks"),
+            ("first\nsecond", "TVMError: first\nsecond"),
+            ("a.b_c9: dotted", "a.b_c9: dotted"),
+            (
+                "Check failed: (x) is false: y",
+                "TVMError: Check failed: (x) is false: y",
+            ),
+        ] {
+            assert_eq!(error_of(text).to_string(), said);
+        }
+        let error = error_of("[12:00:00] file.cc:7: InternalError: inside");
+        assert_eq!(error.backtrace(), "  File \"file.cc\", line 7\n");
+        for odd in [
+            "[",
+            "[x",
+            "[x y",
+            "[x y:",
+            "[x y:z: a",
+            "[x :1:",
+            ": a",
+            ":",
+        ] {
+            assert!(!error_of(odd).kind().is_empty(), "{odd}");
+        }
+    }
 }
