@@ -115,6 +115,7 @@ pub(crate) mod off {
     }
 
     /// Runs `body` with `rule` unenforced on this thread.
+    #[cfg(feature = "suite")]
     pub(crate) fn with<T>(rule: Rule, body: impl FnOnce() -> T) -> T {
         struct Reset;
         impl Drop for Reset {

@@ -2,7 +2,11 @@
 //!
 //! Our own library exports both interfaces and is judged through them; the released tvm-ffi is judged where the Python in
 //! `TVMSPEC_PYTHON` has it.
+#![cfg(feature = "cli")]
 
+mod skip;
+
+use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::conformance::adapter::Limits;
@@ -47,10 +51,7 @@ fn own_library() -> Option<PathBuf> {
         .filter(|library| library.is_file())
         .max_by_key(made);
     if newest.is_none() {
-        println!(
-            "skipped, because there is no {name} in {}",
-            folder.display()
-        );
+        skipped(format_args!("there is no {name} in {}", folder.display()));
     }
     newest
 }
@@ -134,7 +135,9 @@ fn legacy_runtime(release: &str) -> Option<String> {
     let variable = format!("TVMSPEC_LEGACY_{}", release.replace('.', "_"));
     let library = std::env::var(&variable).ok();
     if library.is_none() {
-        println!("skipped, because {variable} names no libtvm_runtime of {release}");
+        skipped(format_args!(
+            "{variable} names no libtvm_runtime of {release}"
+        ));
     }
     library
 }
@@ -175,7 +178,7 @@ fn released_runtimes_of_old_fail_only_where_they_are_known_to() {
 /// The libraries of the released wheel: tvm-ffi, and the runtime where it is there.
 fn wheel() -> Option<String> {
     let Some(python) = std::env::var_os("TVMSPEC_PYTHON") else {
-        println!("skipped, because TVMSPEC_PYTHON names no Python with apache-tvm-ffi");
+        skipped("TVMSPEC_PYTHON names no Python with apache-tvm-ffi");
         return None;
     };
     let script = "import importlib.util as u, pathlib\n\
@@ -194,10 +197,7 @@ fn wheel() -> Option<String> {
         .first()
         .is_some_and(|first| first.contains("libtvm_ffi"))
     {
-        println!(
-            "skipped, because {} has no tvm_ffi",
-            python.to_string_lossy()
-        );
+        skipped(format_args!("{} has no tvm_ffi", python.to_string_lossy()));
         return None;
     }
     Some(libraries.join(","))
@@ -207,7 +207,7 @@ fn wheel() -> Option<String> {
 fn the_released_runtime_fails_only_where_it_is_known_to() {
     let Some(libraries) = wheel() else { return };
     if !libraries.contains("libtvm_runtime") {
-        println!("skipped, because the known failures are those of tvm-ffi with libtvm_runtime");
+        skipped("the known failures are those of tvm-ffi with libtvm_runtime");
         return;
     }
     let known = include_str!("../conformance/known/apache-tvm-ffi-0.1.toml");

@@ -12,6 +12,7 @@
 //!
 //! `< FILE` is stdin, `> FILE` keeps stdout, `$TMP` is a folder of the transcript's own. Exit code 0 is not written.
 //! `RUN: cat FILE` shows a file. `BLESS=1 cargo test --test cli` writes what the program says now.
+#![cfg(feature = "cli")]
 
 mod schema;
 

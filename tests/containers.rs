@@ -2,7 +2,10 @@
 
 #![cfg(feature = "frontend")]
 
+mod skip;
+
 use proptest::prelude::*;
+use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::blob::container::{self, Form, Role};
@@ -63,7 +66,7 @@ fn assert_holds(file: &[u8], symbol: &str, blob: &[u8], what: &str) {
 fn program(name: &str) -> Option<Command> {
     let there = Command::new(name).arg("--version").output().is_ok();
     if !there {
-        println!("skipped, because `{name}` is not installed");
+        skipped(format_args!("`{name}` is not installed"));
     }
     there.then(|| Command::new(name))
 }

@@ -1,6 +1,9 @@
 //! Devices: the contract on every backend that is here, planted bugs, and the pool against a model of it.
 #![cfg(feature = "suite")]
 
+mod skip;
+
+use skip::skipped;
 use tvmspec::conformance::behaviour::Failure;
 use tvmspec::conformance::device::{contract, contract_on, own, script};
 use tvmspec::device::simulated::{Bug, Simulated};
@@ -28,7 +31,7 @@ fn the_chapters_own_half_holds() {
     for case in own::CASES {
         match (case.run)() {
             Ok(()) => {}
-            Err(Failure::Skipped(why)) => println!("{}: skipped, because {why}", case.id),
+            Err(Failure::Skipped(why)) => skipped(why),
             Err(Failure::Broken(how)) => panic!("{}: {how}", case.id),
         }
     }
@@ -67,7 +70,7 @@ fn every_planted_bug_is_found_by_the_walk_and_shrunk() {
 
 /// The OpenCL device of this machine, or why there is none to test.
 #[cfg(feature = "opencl")]
-fn opencl_here(test: &str) -> Option<&'static dyn tvmspec::device::DeviceApi> {
+fn opencl_here() -> Option<&'static dyn tvmspec::device::DeviceApi> {
     use tvmspec::device::{Attribute, DeviceApi, Value, opencl};
     let api = opencl::opencl();
     if api.attribute(Device::opencl(0), Attribute::Exist) == Ok(Value::Int(1)) {
@@ -76,14 +79,14 @@ fn opencl_here(test: &str) -> Option<&'static dyn tvmspec::device::DeviceApi> {
     let why = api
         .attribute(Device::opencl(0), Attribute::DeviceName)
         .expect_err("no device");
-    println!("{test}: skipped, because {why}");
+    skipped(why);
     None
 }
 
 #[cfg(feature = "opencl")]
 #[test]
 fn opencl_keeps_the_contract() {
-    let Some(api) = opencl_here("opencl_keeps_the_contract") else {
+    let Some(api) = opencl_here() else {
         return;
     };
     let report = contract_on(api, Device::opencl(0));
@@ -93,7 +96,7 @@ fn opencl_keeps_the_contract() {
 
 /// The Vulkan device of this machine, or why there is none to test.
 #[cfg(feature = "vulkan")]
-fn vulkan_here(test: &str) -> Option<&'static dyn tvmspec::device::DeviceApi> {
+fn vulkan_here() -> Option<&'static dyn tvmspec::device::DeviceApi> {
     use tvmspec::device::{Attribute, DeviceApi, Value, vulkan};
     let api = vulkan::vulkan();
     if api.attribute(Device::vulkan(0), Attribute::Exist) == Ok(Value::Int(1)) {
@@ -102,14 +105,14 @@ fn vulkan_here(test: &str) -> Option<&'static dyn tvmspec::device::DeviceApi> {
     let why = api
         .attribute(Device::vulkan(0), Attribute::DeviceName)
         .expect_err("no device");
-    println!("{test}: skipped, because {why}");
+    skipped(why);
     None
 }
 
 #[cfg(feature = "vulkan")]
 #[test]
 fn vulkan_keeps_the_contract() {
-    let Some(api) = vulkan_here("vulkan_keeps_the_contract") else {
+    let Some(api) = vulkan_here() else {
         return;
     };
     let report = contract_on(api, Device::vulkan(0));
@@ -146,9 +149,7 @@ fn a_device_in_c_keeps_the_contract() {
         .with_file_name("libtvmspec.so");
     let above = Path::new(env!("CARGO_BIN_EXE_tvmspec")).with_file_name("libtvmspec.so");
     let Some(library) = [beside, above].into_iter().find(|library| library.exists()) else {
-        println!(
-            "a_device_in_c_keeps_the_contract: skipped, because the shared library was not built here"
-        );
+        skipped("the shared library was not built here");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -163,9 +164,7 @@ fn a_device_in_c_keeps_the_contract() {
     match built {
         Ok(status) => assert!(status.success(), "the example does not compile"),
         Err(why) => {
-            return println!(
-                "a_device_in_c_keeps_the_contract: skipped, because there is no C compiler: {why}"
-            );
+            return skipped(format_args!("there is no C compiler: {why}"));
         }
     }
     let folder = library.parent().unwrap();

@@ -1,9 +1,12 @@
 //! Whole libraries whose code runs on a device: called through the loader, and by the command line.
 #![cfg(feature = "suite")]
 
+mod skip;
+
 mod device_memory;
 
 use device_memory::{Floats, counting, golden, here, plus_one};
+use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tvmspec::device::{self, Device};
@@ -24,7 +27,7 @@ struct AddsOne<'a> {
 
 impl AddsOne<'_> {
     fn holds(&self, test: &str) {
-        let Some(api) = here(self.device, test) else {
+        let Some(api) = here(self.device) else {
             return;
         };
         let name = api.attribute(self.device, device::Attribute::DeviceName);
@@ -137,10 +140,10 @@ fn floats_of_npy(file: &[u8], count: usize) -> Vec<f32> {
 }
 
 /// Whether real libraries for x86-64 and Linux can be loaded here.
-fn can_load(test: &str) -> bool {
+fn can_load() -> bool {
     let here = cfg!(all(target_arch = "x86_64", target_os = "linux"));
     if !here {
-        println!("{test}: skipped, because the library is x86-64 code for Linux");
+        skipped("the library is x86-64 code for Linux");
     }
     here
 }
@@ -148,7 +151,7 @@ fn can_load(test: &str) -> bool {
 #[test]
 fn opencl_library_of_0_8_adds_one() {
     let test = "opencl_library_of_0_8_adds_one";
-    if !can_load(test) {
+    if !can_load() {
         return;
     }
     AddsOne {
@@ -165,7 +168,7 @@ fn opencl_library_of_0_8_adds_one() {
 #[test]
 fn opencl_library_of_0_27_adds_one() {
     let test = "opencl_library_of_0_27_adds_one";
-    if !can_load(test) {
+    if !can_load() {
         return;
     }
     AddsOne {
@@ -184,7 +187,7 @@ fn opencl_library_of_0_27_adds_one() {
 fn vulkan_library_by_hand_adds_one() {
     let test = "vulkan_library_by_hand_adds_one";
     if cfg!(not(unix)) {
-        println!("{test}: skipped, because the host code is written for compilers of Unix");
+        skipped("the host code is written for compilers of Unix");
         return;
     }
     let Some(program) = tvmspec(test) else { return };
@@ -200,7 +203,7 @@ fn vulkan_library_by_hand_adds_one() {
     match compiled {
         Ok(said) => assert!(said.status.success(), "{}", texts(&said).1),
         Err(why) => {
-            println!("{test}: skipped, because there is no C compiler: {why}");
+            skipped(format_args!("there is no C compiler: {why}"));
             return;
         }
     }

@@ -1,9 +1,12 @@
 //! Kernels of payloads, launched on whatever device is here. Whole libraries: `device_library.rs`.
 #![cfg(feature = "suite")]
 
+mod skip;
+
 mod device_memory;
 
 use device_memory::{Floats, counting, golden, here, plus_one};
+use skip::skipped;
 use std::path::Path;
 use std::process::Command;
 use tvmspec::device::launch::Arg;
@@ -19,7 +22,7 @@ fn kernel_adds_one(
     extra: &[Arg],
     test: &str,
 ) {
-    let Some(api) = here(device, test) else {
+    let Some(api) = here(device) else {
         return;
     };
     let module = from_payload(kind, layout, &std::fs::read(golden(file)).unwrap()).unwrap();
@@ -88,7 +91,7 @@ fn opencl_kernels_of_a_payload() {
         &[],
         test,
     );
-    let Some(api) = here(Device::opencl(0), test) else {
+    let Some(api) = here(Device::opencl(0)) else {
         return;
     };
     let module = from_payload(
@@ -133,7 +136,7 @@ fn opencl_kernels_of_a_payload() {
 /// What is broken in a module or a call must be said by the one who notices.
 #[test]
 fn opencl_errors_say_what_is_wrong() {
-    let Some(api) = here(Device::opencl(0), "opencl_errors_say_what_is_wrong") else {
+    let Some(api) = here(Device::opencl(0)) else {
         return;
     };
     let bytes = std::fs::read(golden("opencl-0.27.payload")).unwrap();
@@ -178,7 +181,7 @@ fn opencl_errors_say_what_is_wrong() {
 fn cuda_contract_and_kernels() {
     let test = "cuda_contract_and_kernels";
     let device = Device::cuda(0);
-    let Some(api) = here(device, test) else {
+    let Some(api) = here(device) else {
         return;
     };
     let report = tvmspec::conformance::device::contract_on(api, device);
@@ -284,9 +287,8 @@ fn cuda_contract_and_kernels() {
 /// Builds the stand-in and runs the test above on it, in a process that finds it where the driver would be.
 #[test]
 fn cuda_contract_and_kernels_on_the_stand_in() {
-    let test = "cuda_contract_and_kernels_on_the_stand_in";
     if cfg!(not(target_os = "linux")) {
-        println!("{test}: skipped, because the stand-in is built for Linux");
+        skipped("the stand-in is built for Linux");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -301,7 +303,7 @@ fn cuda_contract_and_kernels_on_the_stand_in() {
     match built {
         Ok(status) => assert!(status.success(), "the stand-in does not compile"),
         Err(why) => {
-            println!("{test}: skipped, because there is no C compiler: {why}");
+            skipped(format_args!("there is no C compiler: {why}"));
             return;
         }
     }

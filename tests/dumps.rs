@@ -2,6 +2,7 @@
 //!
 //! `golden/blob/x.bin.txt` is what `tvmspec dump golden/blob/x.bin` prints. `BLESS=1 cargo test --test dumps` writes
 //! all of them anew; a difference in one is a difference in what the crate reads.
+#![cfg(feature = "cli")]
 
 use serde_json::Value;
 use std::collections::BTreeMap;

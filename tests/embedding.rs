@@ -1,6 +1,9 @@
 //! What somebody who embeds the library need not know: nothing has to be installed before a library loads.
 #![cfg(all(feature = "graph", feature = "vm"))]
 
+mod skip;
+
+use skip::skipped;
 use std::ffi::{CString, c_void};
 use std::path::Path;
 use tvmspec::capi::ffi::function::{TVMFFIFunctionCall, TVMFFIFunctionGetGlobal};
@@ -21,7 +24,7 @@ fn path(name: &str) -> String {
 fn can_load() -> bool {
     let can = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     if !can {
-        println!("skipped, because the golden libraries are for x86-64 Linux");
+        skipped("the golden libraries are for x86-64 Linux");
     }
     can
 }

@@ -7,7 +7,10 @@
     target_arch = "x86_64"
 ))]
 
+mod skip;
+
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+use skip::skipped;
 use std::path::Path;
 use std::process::Command;
 use std::ptr::null_mut;
@@ -42,7 +45,7 @@ impl Runtime {
         let python = std::env::var("TVMSPEC_PYTHON").unwrap_or_else(|_| "python3".to_owned());
         let told = Command::new(&python).args(["-c", LIBRARIES]).output();
         let Some(told) = told.ok().filter(|told| told.status.success()) else {
-            println!("skipped, because `{python}` has no tvm and tvm_ffi");
+            skipped(format_args!("`{python}` has no tvm and tvm_ffi"));
             return None;
         };
         let told = String::from_utf8(told.stdout).unwrap();
@@ -189,7 +192,7 @@ fn runtime_with_throws() -> Option<Runtime> {
     match built {
         Ok(status) => assert!(status.success(), "the module does not compile"),
         Err(why) => {
-            println!("skipped, because there is no g++: {why}");
+            skipped(format_args!("there is no g++: {why}"));
             return None;
         }
     }

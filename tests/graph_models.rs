@@ -1,6 +1,9 @@
 //! Whole models of real releases: recorded inputs in, recorded outputs out, bit for bit.
 #![cfg(feature = "cli")]
 
+mod skip;
+
+use skip::skipped;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::io::Read;
@@ -36,17 +39,17 @@ const MODELS: [(&str, &str, bool); 7] = [
 ];
 
 /// The libraries are code for one machine.
-fn can_run(test: &str) -> bool {
+fn can_run() -> bool {
     let can = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     if !can {
-        println!("{test}: skipped, because the models are compiled for x86-64 Linux");
+        skipped("the models are compiled for x86-64 Linux");
     }
     can
 }
 
 #[test]
 fn models_give_the_recorded_outputs_from_one_library() {
-    if !can_run("models_give_the_recorded_outputs_from_one_library") {
+    if !can_run() {
         return;
     }
     for (name, _, whole) in MODELS {
@@ -59,7 +62,7 @@ fn models_give_the_recorded_outputs_from_one_library() {
 
 #[test]
 fn models_give_the_recorded_outputs_from_graph_params_and_kernels() {
-    if !can_run("models_give_the_recorded_outputs_from_graph_params_and_kernels") {
+    if !can_run() {
         return;
     }
     for (name, graph, _) in MODELS {
@@ -95,7 +98,7 @@ fn check(name: &str, mut model: Model) {
 
 #[test]
 fn the_program_gives_the_recorded_outputs() {
-    if !can_run("the_program_gives_the_recorded_outputs") {
+    if !can_run() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +127,7 @@ fn the_program_gives_the_recorded_outputs() {
 
 #[test]
 fn what_is_handed_in_is_checked() {
-    if !can_run("what_is_handed_in_is_checked") {
+    if !can_run() {
         return;
     }
     let mut model = Model::load(golden("models/v0.8/mlp.so")).unwrap();
@@ -149,7 +152,7 @@ fn what_is_handed_in_is_checked() {
 
 #[test]
 fn a_library_without_functions_is_refused_with_all_names() {
-    if !can_run("a_library_without_functions_is_refused_with_all_names") {
+    if !can_run() {
         return;
     }
     let graph = std::fs::read_to_string(golden("resnet8.json")).unwrap();
@@ -405,7 +408,7 @@ impl tvmspec::module::Kind for Linked {
 
 #[test]
 fn linked_parameters_are_used_in_place() {
-    if !can_run("linked_parameters_are_used_in_place") {
+    if !can_run() {
         return;
     }
     let text = std::fs::read_to_string(golden("mlp.json")).unwrap();

@@ -1,5 +1,9 @@
 //! Loading and calling real libraries of both eras.
+#![cfg(feature = "runtime")]
 
+mod skip;
+
+use skip::skipped;
 use std::path::PathBuf;
 use tvmspec::module::{self, Library, Module};
 use tvmspec::object::Tensor;
@@ -22,7 +26,7 @@ const I32: DLDataType = DLDataType {
 fn runs_here() -> bool {
     let here = cfg!(all(target_os = "linux", target_arch = "x86_64"));
     if !here {
-        println!("skipped, because the golden libraries are for x86-64 Linux");
+        skipped("the golden libraries are for x86-64 Linux");
     }
     here
 }
@@ -387,7 +391,7 @@ fn the_c_and_python_examples_run() {
         .unwrap()
         .to_owned();
     if !folder.join("libtvmspec.so").exists() {
-        println!("skipped, because {} has no libtvmspec.so", folder.display());
+        skipped(format_args!("{} has no libtvmspec.so", folder.display()));
         return;
     }
     let library = golden("host-0.8.so");

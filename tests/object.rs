@@ -1,6 +1,7 @@
 //! Containers and saved objects, from outside.
 #![cfg(feature = "frontend")]
 
+#[cfg(feature = "suite")]
 #[path = "schema/mod.rs"]
 mod schema;
 

@@ -1,4 +1,5 @@
 //! The README's generated tables are true. `BLESS=1 cargo test --test readme` writes them anew.
+#![cfg(feature = "suite")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

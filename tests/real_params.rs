@@ -1,6 +1,9 @@
 //! What we write, the real TVM reads, and the reverse. Needs a Python with apache-tvm 0.27: `TVMSPEC_PYTHON`, or a
 //! `python3` that has it.
 
+mod skip;
+
+use skip::skipped;
 use std::path::Path;
 use std::process::Command;
 use tvmspec::rule::Findings;
@@ -17,9 +20,9 @@ fn python() -> Option<String> {
     match probe {
         Ok(output) if output.status.success() => Some(name),
         _ => {
-            println!(
-                "skipped, because `{name}` cannot import tvm, tvm_ffi and numpy; set TVMSPEC_PYTHON to a Python that can"
-            );
+            skipped(format_args!(
+                "`{name}` cannot import tvm, tvm_ffi and numpy; set TVMSPEC_PYTHON to a Python that can"
+            ));
             None
         }
     }

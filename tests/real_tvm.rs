@@ -2,8 +2,11 @@
 
 #![cfg(feature = "runtime")]
 
+mod skip;
+
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
+use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::blob::container;
@@ -24,9 +27,9 @@ fn python() -> Option<String> {
     match probe {
         Ok(output) if output.status.success() => Some(name),
         _ => {
-            println!(
-                "skipped, because `{name}` cannot import tvm and tvm_ffi; set TVMSPEC_PYTHON to a Python that can"
-            );
+            skipped(format_args!(
+                "`{name}` cannot import tvm and tvm_ffi; set TVMSPEC_PYTHON to a Python that can"
+            ));
             None
         }
     }

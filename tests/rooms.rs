@@ -1,4 +1,5 @@
 //! The rooms agree: what a chapter has in one it has in the others, and rules, code and cases name each other.
+#![cfg(feature = "suite")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,10 @@
 //! The sample testees join the suite as any implementation would, and agree with ours wherever they have an opinion.
 #![cfg(all(feature = "cli", unix))]
 
+mod skip;
+
 use serde_json::Value;
+use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -63,7 +66,7 @@ fn judge(command: &str, chapters: &[&str]) {
 #[test]
 fn the_python_testee_agrees() {
     if !is_there("python3") {
-        println!("skipped, because there is no python3");
+        skipped("there is no python3");
         return;
     }
     let script = root().join("conformance/testee/python/testee.py");
@@ -76,7 +79,7 @@ fn the_python_testee_agrees() {
 #[test]
 fn the_c_testee_agrees() {
     if !is_there("cc") {
-        println!("skipped, because there is no C compiler");
+        skipped("there is no C compiler");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,9 @@
 
 #![cfg(feature = "cli")]
 
+mod skip;
+
+use skip::skipped;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tvmspec::device::Device;
@@ -20,7 +23,7 @@ fn golden(name: &str) -> PathBuf {
 fn can_load() -> bool {
     let can = cfg!(all(target_arch = "x86_64", target_os = "linux"));
     if !can {
-        println!("skipped, because the goldens are libraries for x86-64 Linux");
+        skipped("the goldens are libraries for x86-64 Linux");
     }
     can
 }

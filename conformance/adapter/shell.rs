@@ -257,7 +257,12 @@ impl Bytes {
 }
 
 #[cfg(test)]
+#[path = "../../tests/skip/mod.rs"]
+mod skip;
+
+#[cfg(test)]
 mod tests {
+    use super::skip::skipped;
     use super::*;
 
     #[test]
@@ -292,7 +297,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shell.so");
         if let Err(why) = write_functions(&["f", "g"], 7, &path) {
-            println!("skipped, because {why}");
+            skipped(why);
             return;
         }
         // SAFETY: nothing runs when it is loaded.
@@ -319,7 +324,7 @@ mod tests {
         let path = folder.path().join("shell.so");
         let address = (sum as unsafe extern "C" fn(i64, i64) -> i64) as usize;
         if let Err(why) = write_symbols(&[("sum", Content::Jump(address))], &path) {
-            println!("skipped, because {why}");
+            skipped(why);
             return;
         }
         // SAFETY: nothing runs when it is loaded.

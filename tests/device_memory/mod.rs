@@ -3,6 +3,7 @@
 // Every test file that has this module uses some of it.
 #![allow(dead_code)]
 
+use crate::skip::skipped;
 use std::path::{Path, PathBuf};
 use tvmspec::device::launch::Arg;
 use tvmspec::device::{Attribute, Copy, Device, DeviceApi, Dtype, Manager, Space, Stream, Value};
@@ -14,11 +15,11 @@ pub(crate) fn golden(name: &str) -> PathBuf {
 }
 
 /// The API of `device`, or nothing after saying why the test is skipped.
-pub(crate) fn here(device: Device, test: &str) -> Option<&'static dyn DeviceApi> {
+pub(crate) fn here(device: Device) -> Option<&'static dyn DeviceApi> {
     let api = match Manager::global().api(device.kind) {
         Ok(api) => api,
         Err(why) => {
-            println!("{test}: skipped, because {why}");
+            skipped(why);
             return None;
         }
     };
@@ -26,8 +27,8 @@ pub(crate) fn here(device: Device, test: &str) -> Option<&'static dyn DeviceApi>
         return Some(api);
     }
     match api.attribute(device, Attribute::DeviceName) {
-        Err(why) => println!("{test}: skipped, because {why}"),
-        Ok(_) => println!("{test}: skipped, because there is no such device"),
+        Err(why) => skipped(why),
+        Ok(_) => skipped("there is no such device"),
     }
     None
 }

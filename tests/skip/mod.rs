@@ -1,0 +1,30 @@
+//! Says why a test did nothing.
+//!
+//! A test that lacks something passes, and says what it lacks. Where everything was installed that is a failure:
+//! `TVMSPEC_SKIPS=fail`, which the gate sets, lets through only what is [`EXCUSED`].
+
+use std::fmt::Display;
+
+/// What no package brings: parts of reasons, and why they are excused.
+const EXCUSED: [(&str, &str); 3] = [
+    ("no CUDA here", "a GPU cannot be installed"),
+    ("names no libtvm_runtime of", "no package has one any more"),
+    (
+        "`ld64.lld-14` is not installed",
+        "Debian names it by the release of LLVM",
+    ),
+];
+
+/// Reports that the test of this thread does nothing, because of `why`.
+#[track_caller]
+pub(crate) fn skipped(why: impl Display) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    println!("{test}: skipped, because {why}");
+    if std::env::var_os("TVMSPEC_SKIPS").is_none_or(|wish| wish != "fail") {
+        return;
+    }
+    let why = why.to_string();
+    let excused = EXCUSED.iter().any(|(part, _)| why.contains(part));
+    assert!(excused, "{test} is skipped, because {why}");
+}
