@@ -16,7 +16,6 @@ mod c_text;
 mod form;
 mod gzip;
 mod image;
-mod inflate;
 mod object;
 pub mod rules;
 mod symbols;
