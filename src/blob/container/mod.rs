@@ -15,7 +15,6 @@ mod archive;
 mod c_text;
 mod form;
 mod gzip;
-mod image;
 mod object;
 pub mod rules;
 mod symbols;
