@@ -31,6 +31,7 @@
 //! | `module.properties`     | `ffi.ModuleGetPropertyMask`                          | the value                 |
 //! | `module.once`           | `TVMFFIHandleInitOnce`                               | the value                 |
 //! | `module.launch`, `module.barrier`, `module.workspace` | `TVMBackend*` of the libraries behind the first | the value |
+//! | `vm.run`                | `ffi.Module.load_from_file.relax.VMExecutable`       | the value                 |
 //!
 //! A loader of the runtime may know one kind and not another, and keeps what it read to itself. For `blob.decode` every
 //! kind in printable ASCII therefore gets a loader of ours, which notes kind and payload and gives an empty module of the
@@ -46,6 +47,7 @@ mod forms;
 mod held;
 mod layout;
 mod lookup;
+mod machines;
 mod modules;
 mod objects;
 mod tensors;
@@ -156,6 +158,7 @@ impl Testee for Ffi {
             "module.import" => lookup::import(self.api, args),
             "module.find" => lookup::find(self.api, args),
             "module.properties" => lookup::properties(self.api, args),
+            "vm.run" => machines::run(self.api, args),
             _ => Err(unsupported(why_not(op))),
         };
         reply.unwrap_or_else(|reply| reply)

@@ -81,7 +81,7 @@ fn before_record() -> Vec<u8> {
 }
 
 /// The words for a type are asked by `tensor.dtype_text`; here it is told by its numbers.
-fn shown(tensor: &Held) -> Result<Value, Reply> {
+pub(super) fn shown(tensor: &Held) -> Result<Value, Reply> {
     let described = tensor
         .dltensor()
         .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;
@@ -101,8 +101,11 @@ fn shown(tensor: &Held) -> Result<Value, Reply> {
     let size = size.filter(|size| isize::try_from(*size).is_ok());
     let data = size.map(|size| match size {
         0 => &[][..],
-        // SAFETY: a tensor that was just loaded is compact and on the CPU.
-        _ => unsafe { std::slice::from_raw_parts(described.data.cast::<u8>(), size) },
+        // SAFETY: a tensor that was just loaded, or made by a function that makes such, is compact and on the CPU.
+        _ => unsafe {
+            let start = described.data.cast::<u8>();
+            std::slice::from_raw_parts(start.add(described.byte_offset as usize), size)
+        },
     });
     Ok(json!({
         "dtype": from_dtype(Dtype { code, bits, lanes }),
@@ -163,6 +166,11 @@ fn on_cpu(tensor: &Value) -> Result<(), Reply> {
         }
         _ => Ok(()),
     }
+}
+
+/// A tensor of a form `{dtype, shape, data}`.
+pub(super) fn made(api: &'static Api, form: &Value) -> Result<Held, Reply> {
+    Ok(api.tensor(managed(api, form)?)?)
 }
 
 /// A float32 tensor of zeros.
