@@ -1176,11 +1176,16 @@ impl Cursor {
         self.at.filter(|&at| self.table().is_filled(at))
     }
 
-    /// Key and value at the cursor.
-    pub(crate) fn pair(&self) -> Option<(Any, Any)> {
-        // SAFETY: there is a pair at the position, and its parts are counted before anybody else can run.
-        let pair = unsafe { &*self.table().pair_at(self.position()?) };
-        Some((pair.key.clone(), pair.value.clone()))
+    /// The key at the cursor.
+    pub(crate) fn key(&self) -> Option<Any> {
+        // SAFETY: there is a pair at the position, and the key is counted before anybody else can run.
+        Some(unsafe { (*self.table().pair_at(self.position()?)).key.clone() })
+    }
+
+    /// The value at the cursor.
+    pub(crate) fn value(&self) -> Option<Any> {
+        // SAFETY: as for the key.
+        Some(unsafe { (*self.table().pair_at(self.position()?)).value.clone() })
     }
 
     /// Steps on; false at the end.

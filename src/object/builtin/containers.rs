@@ -148,11 +148,11 @@ fn cursor(map: ObjectRef) -> Function {
         if command > 1 {
             return Ok(Any::from(cursor.advance()));
         }
-        match cursor.pair() {
-            Some((key, _)) if command == 0 => Ok(key),
-            Some((_, value)) => Ok(value),
-            None => Err(Error::new("IndexError", "the map iterator is at its end")),
-        }
+        let found = match command {
+            0 => cursor.key(),
+            _ => cursor.value(),
+        };
+        found.ok_or_else(|| Error::new("IndexError", "the map iterator is at its end"))
     })
 }
 
