@@ -34,8 +34,8 @@ impl<'n> NameSet<'n> {
 }
 
 /// Says `rule` of every text that is in `names` a second time.
-pub(super) fn note_repeats<'n>(
-    names: &mut dyn Iterator<Item = (&'n str, u64)>,
+pub(super) fn note_repeats(
+    names: &mut dyn Iterator<Item = (&str, u64)>,
     rule: Rule,
     what: &str,
     effect: &str,
