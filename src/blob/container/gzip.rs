@@ -5,7 +5,7 @@ use super::tar::{BLOCK, Entry, Header, Names, is_tar, text_of};
 use super::{Form, Part, Place, Walk};
 use crate::rule::{Kind, Violation};
 use flate2::read::MultiGzDecoder;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 
 /// How many bytes a gzip file may inflate to, for each of its own. Deflate itself stops at 1032.
 pub const MAX_INFLATION: u64 = 200;
@@ -48,10 +48,34 @@ impl Allowance {
 /// Whether a gzip file starts with a tar header inside.
 pub(super) fn is_gzip_tar(bytes: &[u8]) -> bool {
     let mut block = Vec::new();
-    let mut head = MultiGzDecoder::new(bytes).take(BLOCK as u64);
     // A file that breaks off behind the first block is still a tar; what was read so far decides.
-    let _ = head.read_to_end(&mut block);
+    let mut head = MultiGzDecoder::new(bytes);
+    let _ = inflate(&mut head, BLOCK as u64, Some(&mut block));
     is_tar(&block)
+}
+
+/// Inflates the next `size` bytes, and says how many there were; they go behind `kept`. Memory grows with what really comes, not
+/// with what `size` says.
+fn inflate(
+    decoder: &mut MultiGzDecoder<&[u8]>,
+    size: u64,
+    mut kept: Option<&mut Vec<u8>>,
+) -> io::Result<u64> {
+    let mut room = [0; 8192];
+    let mut came = 0u64;
+    while came < size {
+        let wanted = usize::try_from(size.saturating_sub(came)).unwrap_or(usize::MAX);
+        let wanted = wanted.min(room.len());
+        let count = decoder.read(room.get_mut(..wanted).unwrap_or_default())?;
+        if count == 0 {
+            break;
+        }
+        if let Some(kept) = &mut kept {
+            kept.extend_from_slice(room.get(..count).unwrap_or_default());
+        }
+        came = came.saturating_add(count as u64);
+    }
+    Ok(came)
 }
 
 impl<'a> Walk<'a> {
@@ -92,19 +116,18 @@ impl<'a> Walk<'a> {
             Entry::Other => 0,
         });
         let mut content = stream.read(head, &mut self.allowance).map_err(blame)?;
-        let rest = header.size.saturating_sub(head);
+        let (before, rest) = (content.len() as u64, header.size.saturating_sub(head));
         let whole = header.kind == Entry::File && Form::may_be(&content, header.size);
         let held = if whole { header.size } else { 0 };
         self.allowance.keep(held, at).map_err(blame)?;
         let came = if whole {
             // All of it is allowed for; growing by doubling would take twice as much.
             content.reserve_exact(usize::try_from(rest).unwrap_or(0));
-            stream.append(&mut content, rest, &mut self.allowance)
+            stream.advance(rest, Some(&mut content), &mut self.allowance)
         } else {
-            let skipped = stream.skip(rest, &mut self.allowance);
-            skipped.map(|count| count.saturating_add(content.len() as u64))
+            stream.skip(rest, &mut self.allowance)
         };
-        let came = came.map_err(blame)?;
+        let came = came.map_err(blame)?.saturating_add(before);
         BLOB_56
             .require_as(Kind::Truncated, came == header.size, at, || {
                 let (name, size) = (&header.name, header.size);
@@ -171,36 +194,27 @@ impl<'a> Stream<'a> {
     /// The next `size` bytes, fewer at the end.
     fn read(&mut self, size: u64, left: &mut Allowance) -> Result<Vec<u8>, Violation> {
         let mut bytes = Vec::new();
-        self.append(&mut bytes, size, left)?;
+        self.advance(size, Some(&mut bytes), left)?;
         Ok(bytes)
-    }
-
-    /// Puts the next `size` bytes behind `bytes`, and says how many there are then. Memory grows with what really comes, not
-    /// with what `size` says.
-    fn append(
-        &mut self,
-        bytes: &mut Vec<u8>,
-        size: u64,
-        left: &mut Allowance,
-    ) -> Result<u64, Violation> {
-        let room = left.inflated.saturating_add(1);
-        let read = (&mut self.decoder).take(size.min(room)).read_to_end(bytes);
-        self.account(read.map(|count| count as u64), left)?;
-        Ok(bytes.len() as u64)
     }
 
     /// Reads past the next `size` bytes, and says how many there were.
     fn skip(&mut self, size: u64, left: &mut Allowance) -> Result<u64, Violation> {
-        let room = left.inflated.saturating_add(1);
-        let mut next = (&mut self.decoder).take(size.min(room));
-        let read = io::copy(&mut next, &mut io::sink());
-        self.account(read, left)
+        self.advance(size, None, left)
     }
 
-    fn account(&mut self, read: io::Result<u64>, left: &mut Allowance) -> Result<u64, Violation> {
-        let count = read.map_err(|error| {
+    /// Puts the next `size` bytes behind `kept`, and says how many there were.
+    fn advance(
+        &mut self,
+        size: u64,
+        kept: Option<&mut Vec<u8>>,
+        left: &mut Allowance,
+    ) -> Result<u64, Violation> {
+        let room = left.inflated.saturating_add(1);
+        let came = inflate(&mut self.decoder, size.min(room), kept);
+        let count = came.map_err(|error| {
             let kind = match error.kind() {
-                io::ErrorKind::UnexpectedEof => Kind::Truncated,
+                ErrorKind::UnexpectedEof => Kind::Truncated,
                 _ => Kind::Malformed,
             };
             let message = format!("the gzip stream is damaged: {error}");
