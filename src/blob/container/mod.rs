@@ -15,6 +15,7 @@ mod archive;
 mod c_text;
 mod form;
 mod gzip;
+mod image;
 mod object;
 pub mod rules;
 mod symbols;

@@ -1,0 +1,258 @@
+//! Object files of every format as the same tables: areas that have bytes, and symbols that lie in them.
+//!
+//! All that is asked of the `object` crate is asked here, each question in one place: the code that answers is there for
+//! every format and width.
+
+use super::rules::BLOB_55;
+use super::{Form, Machine};
+use crate::rule::{Kind, Violation};
+use object::read::pe::ExportTarget;
+use object::read::{ObjectSymbol as _, SymbolSection};
+use object::{Architecture, Object as _, ObjectSection as _, ObjectSegment as _};
+use std::collections::HashSet;
+
+/// What an object file says of itself.
+pub(super) struct Image<'a> {
+    pub(super) machine: Machine,
+    /// The sections, at the numbers by which symbols name them.
+    pub(super) sections: Vec<Area>,
+    /// What is mapped of an image.
+    pub(super) segments: Vec<Area>,
+    /// The global symbols, each name once: the dynamic table first, then the static one, then the exports of PE.
+    pub(super) symbols: Vec<Entry<'a>>,
+}
+
+/// A section or a segment.
+#[derive(Clone, Default)]
+pub(super) struct Area {
+    pub(super) address: u64,
+    /// In memory, where that may be more than in the file.
+    pub(super) size: u64,
+    /// Offset and size in the file; `None` where it has no bytes (.bss).
+    pub(super) file: Option<(u64, u64)>,
+    /// Whether it holds code.
+    text: bool,
+}
+
+/// One symbol, of whichever table.
+pub(super) struct Entry<'a> {
+    pub(super) name: &'a str,
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) place: Defined,
+    /// Whether it is code.
+    pub(super) text: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Defined {
+    /// Undefined: somebody else has it.
+    Nowhere,
+    /// In the section of a relocatable object file.
+    Section(usize),
+    /// At an address of an image.
+    Image,
+    /// Defined, but without bytes: common, absolute.
+    NoBytes,
+}
+
+/// Reads the tables of an object file of this form (BLOB-55).
+pub(super) fn read(form: Form, bytes: &[u8]) -> Result<Image<'_>, Violation> {
+    if bytes.starts_with(b"\x7fELF") {
+        elf_tables(bytes)?;
+    }
+    let damaged = |what: &str, error: object::Error| {
+        BLOB_55.broken(Kind::Malformed, 0, format!("{what}: {error}"))
+    };
+    let file = object::File::parse(bytes)
+        .map_err(|error| damaged("cannot be read as an object file", error))?;
+    let architecture = file.architecture();
+    let mut image = Image {
+        machine: Machine {
+            architecture: format!("{architecture:?}").to_ascii_lowercase(),
+            bits: bits(architecture, &file),
+            little_endian: file.is_little_endian(),
+        },
+        sections: sections(&file),
+        segments: segments(&file),
+        symbols: Vec::new(),
+    };
+    // Mach-O puts an underscore before every name, COFF on i386 too.
+    let underscored = match form {
+        Form::MachOShared | Form::MachOExecutable | Form::MachOObject => true,
+        Form::CoffObject => architecture == Architecture::I386,
+        _ => false,
+    };
+    let relocatable = matches!(form, Form::ElfObject | Form::MachOObject | Form::CoffObject);
+    let mut seen = HashSet::new();
+    image.symbols(&file, underscored, relocatable, &mut seen);
+    image
+        .exports(&file, &mut seen)
+        .map_err(|error| damaged("the export table cannot be read", error))?;
+    Ok(image)
+}
+
+/// COFF does not say whether it is of 32 or 64 bits; the machine does.
+fn bits(architecture: Architecture, file: &object::File<'_>) -> u8 {
+    match architecture.address_size().map(|size| size.bytes()) {
+        Some(4) => 32,
+        Some(8) => 64,
+        _ if file.is_64() => 64,
+        _ => 32,
+    }
+}
+
+fn sections(file: &object::File<'_>) -> Vec<Area> {
+    let mut sections = Vec::new();
+    for section in file.sections() {
+        // Numbers start at 1.
+        sections.resize(section.index().0, Area::default());
+        sections.push(Area {
+            address: section.address(),
+            size: section.size(),
+            file: section.file_range(),
+            text: section.kind() == object::SectionKind::Text,
+        });
+    }
+    sections
+}
+
+fn segments(file: &object::File<'_>) -> Vec<Area> {
+    let area = |segment: object::Segment<'_, '_>| Area {
+        address: segment.address(),
+        size: segment.size(),
+        file: Some(segment.file_range()),
+        text: false,
+    };
+    file.segments().map(area).collect()
+}
+
+impl<'a> Image<'a> {
+    fn symbols(
+        &mut self,
+        file: &object::File<'a>,
+        underscored: bool,
+        relocatable: bool,
+        seen: &mut HashSet<&'a str>,
+    ) {
+        for table in [file.dynamic_symbols(), file.symbols()] {
+            for symbol in table {
+                let Ok(name) = symbol.name() else { continue };
+                if name.is_empty() || symbol.is_local() {
+                    continue;
+                }
+                let name = match underscored {
+                    true => name.strip_prefix('_').unwrap_or(name),
+                    false => name,
+                };
+                if !seen.insert(name) {
+                    continue;
+                }
+                let section = symbol.section();
+                let place = match section {
+                    SymbolSection::Section(index) if relocatable => Defined::Section(index.0),
+                    SymbolSection::Section(_) => Defined::Image,
+                    SymbolSection::Undefined | SymbolSection::None => Defined::Nowhere,
+                    _ => Defined::NoBytes,
+                };
+                let text = match symbol.kind() {
+                    object::SymbolKind::Text => true,
+                    // Mach-O and COFF do not always say what a symbol is; the section does.
+                    object::SymbolKind::Unknown | object::SymbolKind::Label => section
+                        .index()
+                        .and_then(|index| self.sections.get(index.0))
+                        .is_some_and(|section| section.text),
+                    _ => false,
+                };
+                self.symbols.push(Entry {
+                    name,
+                    address: symbol.address(),
+                    size: symbol.size(),
+                    place,
+                    text,
+                });
+            }
+        }
+    }
+
+    /// What a PE image exports by name.
+    fn exports(
+        &mut self,
+        file: &object::File<'a>,
+        seen: &mut HashSet<&'a str>,
+    ) -> Result<(), object::Error> {
+        let (table, base) = match file {
+            object::File::Pe32(file) => (file.export_table()?, file.relative_address_base()),
+            object::File::Pe64(file) => (file.export_table()?, file.relative_address_base()),
+            _ => return Ok(()),
+        };
+        let Some(table) = table else { return Ok(()) };
+        // Real images have one or two; a hostile one does not get to be searched for each export.
+        let code = self.sections.iter().filter(|section| section.text).take(16);
+        let code: Vec<_> = code
+            .map(|section| section.address..section.address.saturating_add(section.size))
+            .collect();
+        for (name, index) in table.name_iter() {
+            let ExportTarget::Address(address) = table.target_by_index(index)? else {
+                continue;
+            };
+            let Ok(name) = std::str::from_utf8(table.name_from_pointer(name)?) else {
+                continue;
+            };
+            if !seen.insert(name) {
+                continue;
+            }
+            let address = base.wrapping_add(address.into());
+            self.symbols.push(Entry {
+                name,
+                address,
+                size: 0,
+                place: Defined::Image,
+                text: code.iter().any(|range| range.contains(&address)),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Whether the program and section header tables of an ELF file lie inside it: the usual mark of a download that
+/// broke off.
+fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
+    let wide = bytes.get(4) == Some(&2);
+    let little = bytes.get(5) != Some(&2);
+    let number = |at: usize, size: usize| -> Option<u64> {
+        let field = bytes.get(at..at.checked_add(size)?)?;
+        let add = |value: u64, byte: &u8| (value << 8) | u64::from(*byte);
+        Some(match little {
+            true => field.iter().rev().fold(0, add),
+            false => field.iter().fold(0, add),
+        })
+    };
+    // Offset, entry size and count of the two tables.
+    let tables = if wide {
+        [
+            (number(32, 8), number(54, 2), number(56, 2)),
+            (number(40, 8), number(58, 2), number(60, 2)),
+        ]
+    } else {
+        [
+            (number(28, 4), number(42, 2), number(44, 2)),
+            (number(32, 4), number(46, 2), number(48, 2)),
+        ]
+    };
+    let length = bytes.len() as u64;
+    for table in tables {
+        let (Some(offset), Some(size), Some(count)) = table else {
+            return Err(BLOB_55.broken(
+                Kind::Truncated,
+                length,
+                "the file ends inside its ELF header",
+            ));
+        };
+        let end = offset.saturating_add(size.saturating_mul(count));
+        BLOB_55.require_as(Kind::Truncated, end <= length, offset, || {
+            format!("the ELF header puts a table at {offset:#x} to {end:#x}, the file has {length:#x} bytes")
+        })?;
+    }
+    Ok(())
+}
