@@ -6,7 +6,7 @@
 
 use crate::function::{
     Error, FUN_13, FUN_14, FUN_15, FUN_16, FUN_17, FUN_18, FUN_19, FUN_20, FUN_21, FUN_22, FUN_23,
-    FUN_24, Function, from_panic, registry,
+    FUN_24, Function, caught, registry,
 };
 use crate::module::legacy::{self as convention, Arguments, give_result, view};
 use crate::module::{self, Module, last_error};
@@ -16,7 +16,6 @@ use crate::value::legacy::{TVMValue, code};
 use crate::value::{Any, AnyView, index, types};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
 type Handle = *mut c_void;
@@ -74,24 +73,24 @@ impl Kept {
 
 /// Runs `body` at the boundary: its error or panic becomes the text of this thread's last failure.
 pub(super) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    super::ffi::init();
-    let error = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => return 0,
-        Ok(Err(error)) => error,
-        Err(panic) => from_panic(&*panic),
-    };
-    report(&error);
-    -1
+    let outcome = caught(|| {
+        super::ffi::init();
+        body()
+    });
+    outcome.map_or_else(report, |()| 0)
 }
 
 /// Leaves the error as text. The kind stands in front, as frontends of that time take it apart.
-fn report(error: &Error) {
+#[cold]
+#[inline(never)]
+fn report(error: Error) -> c_int {
     let (kind, message) = (error.kind(), error.message());
     if message.starts_with(kind) {
         last_error::set(message);
     } else {
         last_error::set(&format!("{kind}: {message}"));
     }
+    -1
 }
 
 /// # Safety

@@ -329,15 +329,23 @@ mod out {
         let api = unsafe { &*context.cast::<OfApi>() }.api;
         match catch_unwind(AssertUnwindSafe(|| body(api))) {
             Ok(Ok(())) => 0,
-            Ok(Err(error)) => {
-                keep(&error.to_string());
-                -1
-            }
-            Err(_) => {
-                keep("the device panicked");
-                -1
-            }
+            Ok(Err(error)) => failed(error),
+            Err(panic) => panicked(panic),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn failed(error: super::Error) -> c_int {
+        keep(&error.to_string());
+        -1
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn panicked(_: Box<dyn std::any::Any + Send>) -> c_int {
+        keep("the device panicked");
+        -1
     }
 
     /// Devices of a table are of one type, and the API knows which; only the id counts here.

@@ -339,8 +339,14 @@ pub(crate) fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
             fail(error)
         }
         Err(_) if FUN_07.is_off() => 0,
-        Err(panic) => fail(from_panic(&*panic)),
+        Err(panic) => fail(from_panic(panic)),
     }
+}
+
+/// Runs `body` and makes an error of a panic in it (FUN-07).
+#[inline]
+pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(from_panic(panic)))
 }
 
 #[cold]
@@ -358,7 +364,8 @@ fn fail(error: Error) -> i32 {
 
 /// The error that stands for a caught panic.
 #[cold]
-pub fn from_panic(panic: &(dyn std::any::Any + Send)) -> Error {
+#[inline(never)]
+pub fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
     let text = panic
         .downcast_ref::<&str>()
         .copied()

@@ -7,12 +7,11 @@
 //! other machines, it is raised on the thread and the result is empty.
 
 use super::Module;
-use crate::function::{Error, from_panic, set_raised};
+use crate::function::{Error, caught, set_raised};
 use crate::object::Array;
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, AnyView, Bytes, RawAny, Str, str_bytes};
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type This = *mut c_void;
 
@@ -83,13 +82,11 @@ fn text_of(cell: *const RawAny) -> String {
 /// What a function of the module answers, thrown when it fails. No frame of Rust that catches is above: an exception must
 /// not pass one.
 fn answer<T: Default>(this: This, body: impl FnOnce(&Module) -> Result<T, Error>) -> T {
-    let answered = catch_unwind(AssertUnwindSafe(|| {
-        module_of(this).map_or_else(|| Ok(T::default()), |module| body(&module))
-    }));
+    let answered =
+        caught(|| module_of(this).map_or_else(|| Ok(T::default()), |module| body(&module)));
     let error = match answered {
-        Ok(Ok(value)) => return value,
-        Ok(Err(error)) => error,
-        Err(panic) => from_panic(&*panic),
+        Ok(value) => return value,
+        Err(error) => error,
     };
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     let error = super::throwing::throw(error);

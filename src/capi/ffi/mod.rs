@@ -14,8 +14,7 @@ pub mod tensor;
 pub mod types;
 pub mod value;
 
-use crate::function::{Result, from_panic, set_raised};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::function::{Result, caught, set_raised};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,14 +35,10 @@ pub(crate) fn init() {
 /// Runs the body of a C function.
 #[inline]
 fn enter(body: impl FnOnce() -> Result<()>) -> i32 {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => 0,
-        Ok(Err(error)) => {
+    match caught(body) {
+        Ok(()) => 0,
+        Err(error) => {
             set_raised(error);
-            -1
-        }
-        Err(panic) => {
-            set_raised(from_panic(&*panic));
             -1
         }
     }

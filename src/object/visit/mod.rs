@@ -20,7 +20,7 @@ pub(crate) mod walk;
 use super::builtin::dynamic_object;
 use super::record::get_field;
 use super::{OBJ_34, column, depth, native};
-use crate::function::{Error, Function, Result, from_panic};
+use crate::function::{Error, Function, Result, caught};
 use crate::rule::Kind;
 use crate::value::Payload;
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
@@ -28,7 +28,6 @@ use crate::value::heap::delete_plain;
 use crate::value::types::{self, FieldInfo, TypeInfo, flag};
 use crate::value::{Any, AnyView, RawAny, cast, index};
 use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 /// A header that is overwritten when the object is made.
@@ -291,12 +290,7 @@ fn unexpected(wanted: &str, answer: &Any) -> String {
 
 /// Runs a body whose caller wants a cell and no unwinding: an error or a panic becomes an error object.
 fn answer(body: impl FnOnce() -> Result) -> RawAny {
-    let value = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => value,
-        Ok(Err(error)) => error.into(),
-        Err(panic) => from_panic(&*panic).into(),
-    };
-    value.into_raw()
+    caught(body).unwrap_or_else(Any::from).into_raw()
 }
 
 /// How deep a visit is.
