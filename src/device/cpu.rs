@@ -184,6 +184,10 @@ mod aligned {
 
 /// Bytes of memory of this machine, where it can be asked.
 #[cfg(target_os = "linux")]
+#[allow(
+    clippy::unnecessary_cast,
+    reason = "a long is shorter on other machines"
+)]
 fn total_memory() -> Option<i64> {
     use std::ffi::{c_int, c_long};
     const PAGE_SIZE: c_int = 30;

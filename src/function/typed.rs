@@ -100,7 +100,7 @@ impl<T: Argument + 'static> Parameter for T {
     };
 
     #[inline]
-    fn read<'a>(view: &'a AnyView<'_>) -> Option<T> {
+    fn read(view: &AnyView<'_>) -> Option<T> {
         T::try_from_view(*view)
     }
 }
@@ -163,10 +163,11 @@ macro_rules! lent {
             #[inline]
             fn read<'a>(view: &'a $crate::value::AnyView<'_>) -> Option<&'a $type> {
                 let object = view.as_object()?;
+                if !object.is::<$object>() {
+                    return None;
+                }
                 // SAFETY: a `$type` is nothing but a reference of an object of this type.
-                object
-                    .is::<$object>()
-                    .then(|| unsafe { &*std::ptr::from_ref(object).cast::<$type>() })
+                Some(unsafe { &*std::ptr::from_ref(object).cast::<$type>() })
             }
         }
     };
