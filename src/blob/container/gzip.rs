@@ -50,18 +50,18 @@ pub(super) fn is_gzip_tar(bytes: &[u8]) -> bool {
     let mut block = Vec::new();
     // A file that breaks off behind the first block is still a tar; what was read so far decides.
     let mut head = MultiGzDecoder::new(bytes);
-    let _ = inflate(&mut head, BLOCK as u64, Some(&mut block));
+    let _ = inflate(&mut head, &mut [0; BLOCK], BLOCK as u64, Some(&mut block));
     is_tar(&block)
 }
 
-/// Inflates the next `size` bytes, and says how many there were; they go behind `kept`. Memory grows with what really comes, not
-/// with what `size` says.
+/// Inflates the next `size` bytes, by way of `room`, and says how many there were; they go behind `kept`. Memory grows with what
+/// really comes, not with what `size` says.
 fn inflate(
     decoder: &mut MultiGzDecoder<&[u8]>,
+    room: &mut [u8],
     size: u64,
     mut kept: Option<&mut Vec<u8>>,
 ) -> io::Result<u64> {
-    let mut room = [0; 8192];
     let mut came = 0u64;
     while came < size {
         let wanted = usize::try_from(size.saturating_sub(came)).unwrap_or(usize::MAX);
@@ -180,6 +180,7 @@ fn weight(part: &Part<'_>) -> u64 {
 /// A gzip stream that stops when what it may inflate to is used up.
 struct Stream<'a> {
     decoder: MultiGzDecoder<&'a [u8]>,
+    room: [u8; 8192],
     taken: u64,
 }
 
@@ -187,6 +188,7 @@ impl<'a> Stream<'a> {
     fn new(bytes: &'a [u8]) -> Stream<'a> {
         Stream {
             decoder: MultiGzDecoder::new(bytes),
+            room: [0; 8192],
             taken: 0,
         }
     }
@@ -210,8 +212,8 @@ impl<'a> Stream<'a> {
         kept: Option<&mut Vec<u8>>,
         left: &mut Allowance,
     ) -> Result<u64, Violation> {
-        let room = left.inflated.saturating_add(1);
-        let came = inflate(&mut self.decoder, size.min(room), kept);
+        let most = left.inflated.saturating_add(1);
+        let came = inflate(&mut self.decoder, &mut self.room, size.min(most), kept);
         let count = came.map_err(|error| {
             let kind = match error.kind() {
                 ErrorKind::UnexpectedEof => Kind::Truncated,
