@@ -1,7 +1,7 @@
 //! From a file, or from any source of symbols, to a tree of modules.
 
 use super::loaders::{Entry, Loaders};
-use super::{Dso, Library, MOD_01, MOD_07, MOD_18, Module, Names, Symbols, context, names};
+use super::{Dso, Library, MOD_07, MOD_18, Module, Names, Symbols, context, names};
 use crate::blob::{Blob, LIBRARY, detect};
 use crate::function::{Error, registry};
 use crate::import_tree::ImportTree;
@@ -138,7 +138,8 @@ pub fn load_symbols(
 ) -> Result<Loaded, LoadError> {
     // Compiled code may ask for workspace without a lookup by name.
     registry::install_defaults();
-    let dialect = names::dialect(&*symbols);
+    let blob = names::blob(&*symbols)?;
+    let dialect = blob.map_or_else(|| names::dialect(&*symbols), |(dialect, _)| dialect);
     let names = Names::of(dialect);
     let slots = context::fill_slots(&*symbols);
     let mut findings = Findings::new(strictness);
@@ -149,8 +150,7 @@ pub fn load_symbols(
         slots,
         findings: findings.into_iter().collect(),
     };
-    let data = symbols.data(names.blob)?.filter(|_| !MOD_01.is_off());
-    let Some(data) = data else {
+    let Some((_, data)) = blob else {
         let module = library(&symbols, names);
         return Ok(done(module, dialect, false, findings));
     };

@@ -1,7 +1,8 @@
 //! The names that a library and its loader meet under, release by release.
 
-use super::{MOD_01, MOD_03, MOD_04, MOD_05, Symbols};
+use super::{Data, MOD_01, MOD_03, MOD_04, MOD_05, Symbols};
 use crate::release::Layout;
+use crate::rule::Violation;
 
 /// The name of a symbol with its hash as ELF libraries keep it, so that a loader that asks every library for the same names
 /// computes it once.
@@ -165,16 +166,21 @@ pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
     all.filter(|_| !MOD_05.is_off())
 }
 
-/// The dialect of a library, told by its symbols alone (MOD-01, MOD-03).
+/// The blob of a library, and the dialect that the name of its symbol tells (MOD-01).
 ///
-/// 0.2 and 0.7 share their names and are told apart by the blob; without a blob there is nothing to tell apart.
+/// 0.2 and 0.7 share their names and are told apart by the blob itself.
+pub(super) fn blob(symbols: &dyn Symbols) -> Result<Option<(Layout, Data<'_>)>, Violation> {
+    for layout in [Layout::V0_22, Layout::V0_21, Layout::V0_7] {
+        let found = symbols.data(Names::of(layout).blob)?;
+        if let Some(data) = found.filter(|_| !MOD_01.is_off()) {
+            return Ok(Some((layout, data)));
+        }
+    }
+    Ok(None)
+}
+
+/// The dialect of a library without a blob, told by its other symbols (MOD-03). 0.2 and 0.7 do not differ then.
 pub fn dialect(symbols: &dyn Symbols) -> Layout {
-    const BLOBS: [(Name<'_>, Layout); 3] = [
-        (Names::of(Layout::V0_22).blob, Layout::V0_22),
-        (Names::of(Layout::V0_21).blob, Layout::V0_21),
-        // 0.2 has the same name. What it is, is read as 0.7 first.
-        (Names::of(Layout::V0_7).blob, Layout::V0_7),
-    ];
     const MAIN: Name<'_> = Name::of("__tvm_ffi_main");
     const CONTEXTS: [(Name<'_>, Layout); 2] = [
         (Names::of(Layout::V0_22).context, Layout::V0_22),
@@ -186,10 +192,6 @@ pub fn dialect(symbols: &dyn Symbols) -> Layout {
         Name::of("__TVMAPISetLastError"),
     ];
     let has = |name: Name<'_>| symbols.address(name).is_some();
-    let by_blob = BLOBS.into_iter().find(|(name, _)| has(*name));
-    if let Some((_, layout)) = by_blob.filter(|_| !MOD_01.is_off()) {
-        return layout;
-    }
     if MOD_03.is_off() {
         return Layout::V0_7;
     }
