@@ -94,6 +94,30 @@ fn a_range_beyond_a_list_is_told_as_a_range() {
 }
 
 #[test]
+fn room_that_no_memory_has_is_an_error() {
+    tvmspec::object::init();
+    let reserve = registry::require("ffi.ListReserve").unwrap();
+    let list = List::new(vec![int(1)]);
+    let own = Any::from(list.clone());
+    // Room for so many bytes that they wrap to few, and for more than any machine has.
+    for count in [(1i64 << 60) + 1, 1 << 62, i64::MAX, 1 << 59, 1 << 55] {
+        let error = reserve.call(&[own.view(), count.into()]).unwrap_err();
+        // Observed on the wheel of tvm-ffi 0.1.15.post2 for what does not wrap.
+        let told = (error.kind(), error.message());
+        assert_eq!(told, ("InternalError", "std::bad_alloc"), "{count}");
+    }
+    reserve.call(&[own.view(), (-1i64).into()]).unwrap();
+    for number in 2..100 {
+        list.push(int(number));
+    }
+    assert_eq!(list.len(), 99);
+    let panics = |make: fn()| assert!(std::panic::catch_unwind(make).is_err());
+    panics(|| List::new(vec![]).reserve((1 << 60) + 1));
+    panics(|| drop(List::with_capacity(1 << 60)));
+    panics(|| drop(Array::new((0..1usize << 60).map(|_| int(0)))));
+}
+
+#[test]
 fn arrays_and_lists() {
     let array = Array::new(vec![int(1), Any::from("two")]);
     assert_eq!(array.len(), 2);

@@ -11,7 +11,7 @@
 use super::{OBJ_03, OBJ_04};
 use crate::function::{Error, Result, lent};
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
-use crate::value::heap::{allocate, release};
+use crate::value::heap::{allocate, release, try_allocate};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 use std::borrow::Cow;
 use std::ffi::c_void;
@@ -39,6 +39,9 @@ static_object!(ArrayObj, index::ARRAY);
 static_object!(ListObj, index::LIST);
 
 impl SeqObj {
+    /// More elements than any memory holds.
+    const TOO_MANY: usize = isize::MAX as usize / size_of::<Any>();
+
     /// The elements, for as long as nothing changes the sequence.
     fn items(&self) -> &[Any] {
         let count = usize::try_from(self.size).unwrap_or(0);
@@ -90,10 +93,10 @@ unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
 pub struct Array(Ref<ArrayObj>);
 
 impl Array {
-    /// An array of `items`.
+    /// An array of `items`. Panics when they say that there are more than memory can hold, as [`Vec`] does.
     pub fn new(items: impl IntoIterator<Item = Any, IntoIter: ExactSizeIterator>) -> Array {
         let items = items.into_iter();
-        let count = items.len();
+        let count = countable(items.len());
         let array = Array::with_room(count);
         let seq = array.0.as_ptr().cast::<SeqObj>();
         // SAFETY: there is room for `count` cells; the size only counts cells that are written.
@@ -107,7 +110,7 @@ impl Array {
         array
     }
 
-    /// An empty array with room for `count` elements.
+    /// An empty array with room for `count` elements, [`countable`] or in memory already.
     fn with_room(count: usize) -> Array {
         let object = allocate(size_of::<SeqObj>() + count * size_of::<Any>());
         // SAFETY: the block holds the head and `count` cells.
@@ -161,6 +164,21 @@ impl Array {
     }
 }
 
+/// `count`, if memory can hold so many elements.
+#[inline]
+fn countable(count: usize) -> usize {
+    if count >= SeqObj::TOO_MANY {
+        overflow();
+    }
+    count
+}
+
+#[cold]
+#[inline(never)]
+fn overflow() -> ! {
+    panic!("a sequence of more elements than memory can hold");
+}
+
 /// The address part of an element access.
 fn element(items: &[Any], at: i64) -> Result {
     usize::try_from(at)
@@ -198,8 +216,9 @@ impl List {
         list
     }
 
-    /// An empty list with room.
+    /// An empty list with room. Panics when it is for more than memory can hold, as [`Vec`] does.
     pub fn with_capacity(capacity: usize) -> List {
+        let capacity = countable(capacity);
         let object = allocate(size_of::<SeqObj>());
         let data = match capacity {
             0 => std::ptr::null_mut(),
@@ -257,15 +276,41 @@ impl List {
         }
     }
 
-    /// Makes room for `capacity` elements.
+    /// Room for elements; what another library wrote there may be anything.
+    fn capacity(&self) -> usize {
+        // SAFETY: plain read of a live object.
+        usize::try_from(unsafe { (*self.seq()).capacity }).unwrap_or(0)
+    }
+
+    /// Makes room for `capacity` elements; the InternalError of the reference where there is no such memory, and the list
+    /// is as it was.
+    pub fn try_reserve(&self, capacity: usize) -> Result<()> {
+        if capacity <= self.capacity() {
+            return Ok(());
+        }
+        let bytes = capacity.checked_mul(size_of::<Any>());
+        let memory = bytes.filter(|_| capacity < SeqObj::TOO_MANY);
+        let Some(data) = memory.and_then(try_allocate) else {
+            return Err(Error::new("InternalError", "std::bad_alloc"));
+        };
+        self.move_to(data.cast(), capacity);
+        Ok(())
+    }
+
+    /// Makes room for `capacity` elements. Panics when memory cannot hold as many and ends the process when there is no
+    /// such memory, as [`Vec`] does; [`List::try_reserve`] does neither.
     pub fn reserve(&self, capacity: usize) {
+        if capacity > self.capacity() {
+            let capacity = countable(capacity);
+            self.move_to(allocate(capacity * size_of::<Any>()).cast(), capacity);
+        }
+    }
+
+    /// Moves the elements to `data`, with room for `capacity`.
+    fn move_to(&self, data: *mut Any, capacity: usize) {
         let seq = self.seq();
         // SAFETY: cells move bytewise to larger memory; the old memory is freed by whoever made it.
         unsafe {
-            if capacity as i64 <= (*seq).capacity {
-                return;
-            }
-            let data = allocate(capacity * size_of::<Any>()).cast::<Any>();
             let old = (*seq).data;
             if !old.is_null() {
                 std::ptr::copy_nonoverlapping(old, data, (*seq).size as usize);
@@ -281,10 +326,10 @@ impl List {
 
     fn grow_for(&self, extra: usize) {
         let count = self.as_slice().len();
-        // SAFETY: plain read of a live object.
-        let capacity = unsafe { (*self.seq()).capacity } as usize;
-        if count + extra > capacity {
-            self.reserve((count + extra).max(capacity * 2).max(LIST_ROOM));
+        let capacity = self.capacity();
+        let needed = count.saturating_add(extra);
+        if needed > capacity {
+            self.reserve(needed.max(capacity.saturating_mul(2)).max(LIST_ROOM));
         }
     }
 

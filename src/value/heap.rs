@@ -15,6 +15,13 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
     checked(unsafe { malloc(size.max(1)) }.cast(), size)
 }
 
+/// [`allocate`] for a size that somebody else chose: `None` where there are no such bytes.
+pub(crate) fn try_allocate(size: usize) -> Option<*mut u8> {
+    // SAFETY: `malloc` takes any size.
+    let ptr: *mut u8 = unsafe { malloc(size.max(1)) }.cast();
+    (!ptr.is_null()).then_some(ptr)
+}
+
 /// [`allocate`] with all bytes zero.
 #[allow(dead_code)]
 pub(crate) fn allocate_zeroed(size: usize) -> *mut u8 {

@@ -129,7 +129,7 @@ fn sequences() {
     def("ffi.ListReverse", |list: &List| list.reverse());
     def("ffi.ListClear", |list: &List| list.clear());
     def("ffi.ListReserve", |list: &List, count: i64| {
-        list.reserve(usize::try_from(count).unwrap_or(0));
+        list.try_reserve(usize::try_from(count).unwrap_or(0))
     });
 }
 
