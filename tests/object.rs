@@ -15,7 +15,8 @@ use tvmspec::object::{
 use tvmspec::release::Release;
 use tvmspec::rule::{Findings, Kind};
 use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
-use tvmspec::value::{Any, AnyView, DLDataType, Str, cast};
+use tvmspec::value::dlpack::DLTensor;
+use tvmspec::value::{Any, AnyView, DLDataType, DLDevice, Str, cast};
 use tvmspec::wire::Writer;
 
 fn int(value: i64) -> Any {
@@ -115,6 +116,53 @@ fn room_that_no_memory_has_is_an_error() {
     panics(|| List::new(vec![]).reserve((1 << 60) + 1));
     panics(|| drop(List::with_capacity(1 << 60)));
     panics(|| drop(Array::new((0..1usize << 60).map(|_| int(0)))));
+}
+
+#[test]
+fn a_search_for_devices_ends_in_what_nests_and_in_what_is_in_itself() {
+    tvmspec::object::init();
+    let first = registry::require("ffi.ContainerFindFirstNonCPUDevice").unwrap();
+    let device = |value: &Any| {
+        let found = first.call(&[value.view()]).unwrap();
+        cast::<DLDevice>(found.view()).unwrap()
+    };
+    let own = List::new(vec![]);
+    own.push(own.clone().into());
+    assert_eq!(device(&own.clone().into()), DLDevice::CPU);
+    own.clear();
+    // Each holds the one before twice: as many ways as there are atoms, and 100 lists.
+    let mut twice = Any::from(List::new(vec![]));
+    for _ in 0..100 {
+        twice = Any::from(List::new(vec![twice.clone(), twice]));
+    }
+    assert_eq!(device(&twice), DLDevice::CPU);
+
+    let elsewhere = |device_id| {
+        let dl = DLTensor {
+            data: std::ptr::null_mut(),
+            device: DLDevice {
+                device_type: 2,
+                device_id,
+            },
+            ndim: 0,
+            dtype: DLDataType::scalar(2, 32),
+            shape: std::ptr::null_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        };
+        // SAFETY: nobody reads a tensor of no memory.
+        Any::from(unsafe { Tensor::over(dl, Box::new(|| ())) })
+    };
+    let mut links = vec![List::new(vec![elsewhere(0)])];
+    for at in 0..200_000 {
+        links.push(List::new(vec![links[at].clone().into(), elsewhere(1)]));
+    }
+    let all = Any::from(links[200_000].clone());
+    assert_eq!(device(&all).device_id, 0, "depth first");
+    // From the inside out: the end of a chain of values recurses, here as in the reference.
+    for link in links {
+        link.clear();
+    }
 }
 
 #[test]

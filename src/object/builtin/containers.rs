@@ -7,6 +7,7 @@ use crate::object::map::Cursor;
 use crate::object::{Array, Dict, List, Map, Shape, pairs_of, sequence_of};
 use crate::value::header::ObjectRef;
 use crate::value::{Any, AnyView, DLDevice, cast, index};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 pub(super) fn register() {
@@ -232,18 +233,37 @@ fn maps() {
     );
 }
 
-/// The device of the first tensor, depth first, that the CPU does not own.
+/// The device of the first tensor, depth first, that the CPU does not own. It walks without recursion, so that nesting
+/// costs no stack, and looks into a container once: one may be in many places, and a list in itself.
 fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
-    if value.type_index() == index::TENSOR {
-        let tensor = cast::<crate::object::Tensor>(value).ok()?;
-        let device = tensor.dl().device;
-        return (device.device_type != 1).then_some(device);
+    // By address; held, so that no other comes to be at the same one.
+    let mut seen: HashMap<usize, ObjectRef> = HashMap::new();
+    let mut open = vec![value.as_object()?.clone()];
+    while let Some(object) = open.pop() {
+        let view = AnyView::from(&object);
+        if view.type_index() == index::TENSOR {
+            let tensor = cast::<crate::object::Tensor>(view).ok();
+            let device = tensor.map(|tensor| tensor.dl().device);
+            match device.filter(|device| device.device_type != 1) {
+                None => continue,
+                found => return found,
+            }
+        }
+        let address = view.as_raw().ptr().addr();
+        if seen.contains_key(&address) {
+            continue;
+        }
+        let inner = |item: &Any| item.view().as_object().cloned();
+        let before = open.len();
+        if let Some(items) = sequence_of(view) {
+            open.extend(items.iter().filter_map(inner));
+        } else if let Some(pairs) = pairs_of(view) {
+            open.extend(pairs.iter().filter_map(|(_, value)| inner(value)));
+        } else {
+            continue;
+        }
+        open[before..].reverse();
+        seen.insert(address, object);
     }
-    if let Some(items) = sequence_of(value) {
-        return items.iter().find_map(|item| first_device(item.view()));
-    }
-    let pairs = pairs_of(value)?;
-    pairs
-        .iter()
-        .find_map(|(_, value)| first_device(value.view()))
+    None
 }
