@@ -334,3 +334,45 @@ fn a_type_of_c_has_fields_and_attributes() {
     let kept = column.value(own).unwrap();
     assert!(String::try_from(kept).unwrap().ends_with("on the heap"));
 }
+
+#[test]
+fn no_type_gets_an_index_that_is_taken_or_that_there_is_not() {
+    let ask = |key: &str, fixed, depth, slots, parent| {
+        let key = ByteArray::of(key.as_bytes());
+        unsafe { TVMFFITypeGetOrAllocIndex(&key, fixed, depth, slots, 1, parent) }
+    };
+    let refused = |key: &str, fixed, depth, slots, parent| {
+        let given = ask(key, fixed, depth, slots, parent);
+        assert_eq!(given, -1, "{key}");
+        raised().message().to_owned()
+    };
+    let told = refused("test.capi.Huge", -1, 1, i32::MAX, index::OBJECT);
+    assert!(told.contains("asks for 2147483647 indices"), "{told}");
+    refused("test.capi.Large", -1, 1, 1 << 20, index::OBJECT);
+    assert_eq!(tvmspec::value::types::key_of(index::STR), "ffi.String");
+
+    // A fixed index with more room than there are indices: what it gives out stays inside.
+    let fixed = 900_000;
+    assert_eq!(
+        ask("test.capi.Fixed", fixed, 1, i32::MAX, index::OBJECT),
+        fixed
+    );
+    let inner = ask("test.capi.Inner", -1, 2, i32::MAX - 9, fixed);
+    assert_eq!(inner, fixed + 1);
+    refused("test.capi.Outside", -1, 2, 0, fixed);
+
+    // The next index is given to somebody else first: neither loses it.
+    let next = ask("test.capi.One", -1, 1, 0, index::OBJECT) + 1;
+    let taken = next..next + 8;
+    for at in taken.clone() {
+        // Tests beside this one may have been faster.
+        let _ = ask(&format!("test.capi.Taken{at}"), at, 1, 0, index::OBJECT);
+    }
+    for at in taken {
+        let given = ask(&format!("test.capi.Given{at}"), -1, 1, 0, index::OBJECT);
+        let key = tvmspec::value::types::key_of(given);
+        assert_eq!(key, format!("test.capi.Given{at}"));
+        let before = tvmspec::value::types::index_of(&format!("test.capi.Taken{at}"));
+        assert!(before.is_none_or(|before| before != given));
+    }
+}

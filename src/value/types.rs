@@ -241,6 +241,8 @@ pub fn key_hash(key: &[u8]) -> u64 {
 
 const CHUNK: usize = 1024;
 const CHUNKS: usize = 1024;
+/// How many types there can be.
+const INDICES: i32 = (CHUNK * CHUNKS) as i32;
 type Chunk = [AtomicPtr<Entry>; CHUNK];
 
 /// A type, and the indices that it still has for types derived from it.
@@ -371,7 +373,7 @@ impl Writer {
                 methods: AtomicPtr::new(std::ptr::null_mut()),
                 metadata: AtomicPtr::new(std::ptr::null_mut()),
             },
-            total: child_slots + 1,
+            total: child_slots.saturating_add(1),
             taken: AtomicI32::new(1),
             can_overflow,
         }));
@@ -479,11 +481,12 @@ pub fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
             parent.type_depth
         )));
     }
-    let wanted = new.child_slots.max(0) + 1;
+    let wanted = new.child_slots.max(0).saturating_add(1);
     let mut next = writer.next;
     let taken = slots.taken.load(Ordering::Relaxed);
     // What a parent forbids, its children forbid too.
     let can_overflow = new.can_overflow && slots.can_overflow;
+    let mut inside = false;
     let type_index = if new.static_index >= 0 {
         if let Some(other) = info(new.static_index) {
             return Err(VAL_14.refused(
@@ -497,9 +500,9 @@ pub fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
             ));
         }
         new.static_index
-    } else if taken + wanted <= slots.total && !VAL_14.is_off() {
-        slots.taken.store(taken + wanted, Ordering::Relaxed);
-        new.parent + taken
+    } else if wanted <= slots.total.saturating_sub(taken) && !VAL_14.is_off() {
+        inside = true;
+        new.parent.saturating_add(taken)
     } else {
         if !slots.can_overflow {
             return Err(refuse(format!(
@@ -507,15 +510,27 @@ pub fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
                 parent.key()
             )));
         }
-        let given = next;
-        next += wanted;
+        // Somebody may have asked for just this one before.
+        let free = (next..INDICES).find(|&at| published(at).is_none());
+        let given = free.unwrap_or(INDICES);
+        next = given.saturating_add(wanted);
+        if next > INDICES {
+            return Err(refuse(format!(
+                "type `{}` asks for {wanted} indices, and {} are left",
+                new.key,
+                INDICES - given
+            )));
+        }
         given
     };
-    if type_index <= new.parent || type_index as usize >= CHUNK * CHUNKS {
+    if type_index <= new.parent || type_index >= INDICES || published(type_index).is_some() {
         return Err(refuse(format!(
             "type `{}` would get index {type_index}, its parent has {}",
             new.key, new.parent
         )));
+    }
+    if inside {
+        slots.taken.store(taken + wanted, Ordering::Relaxed);
     }
     writer.next = next;
     writer.enter(
