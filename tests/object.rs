@@ -701,3 +701,83 @@ fn an_iterator_of_a_dict_that_was_emptied_is_at_its_end() {
         assert!(!bool::try_from(&on).unwrap());
     }
 }
+
+/// OBJ-36 in every type that every process knows, with the place of the number.
+#[test]
+fn numbers_of_saved_objects_are_numbers_to_their_end() {
+    let text = |node: &str| {
+        format!(
+            r#"{{"root": 1, "nodes": [{{"type_key": ""}}, {{{node}}}], "b64ndarrays": [], "attrs": {{}}}}"#
+        )
+    };
+    let verify = |text: &str| LegacyGraph::verify(text.as_bytes(), &mut Findings::default());
+    for (node, number) in [
+        (r#""type_key": "runtime.BoxInt", "repr_str": "12""#, "12"),
+        (
+            r#""type_key": "runtime.BoxFloat", "repr_str": "1e9""#,
+            "1e9",
+        ),
+        (r#""type_key": "int", "attrs": {"v_int64": "-3"}"#, "-3"),
+        (r#""type_key": "bool", "attrs": {"v_int64": "1"}"#, "1"),
+        (
+            r#""type_key": "float", "attrs": {"a": "b", "v_float64": "-inf"}"#,
+            "-inf",
+        ),
+        (
+            r#""type_key": "Device", "attrs": {"v_device_type": "1", "v_device_id": "7"}"#,
+            "7",
+        ),
+    ] {
+        let good = text(node);
+        assert!(verify(&good).is_ok(), "{node}");
+        let at = good.find(&format!("\"{number}\"")).unwrap() as u64;
+        let at = match node.contains("Device") {
+            true => good.find("\"7\"").unwrap() as u64,
+            false => at,
+        };
+        for wrong in [
+            "12abc",
+            " 1",
+            "",
+            "1e999",
+            "0x1p3",
+            "nan(0x1)",
+            "Infinity",
+            "9223372036854775808.",
+            "2 ",
+        ] {
+            let bad = format!(
+                "{}\"{wrong}{}",
+                &good[..at as usize],
+                &good[at as usize + 1 + number.len()..]
+            );
+            // A float may stand with a point.
+            if wrong.ends_with('.') && node.contains("loat") {
+                continue;
+            }
+            let broken = verify(&bad).expect_err(&bad);
+            assert_eq!(
+                (broken.rule().id(), broken.offset()),
+                ("OBJ-36", Some(at)),
+                "{bad}"
+            );
+            assert_eq!(broken.field(), "nodes[1]");
+        }
+    }
+    // The last of several attributes is what is read, and what is blamed.
+    let bad = text(r#""type_key": "bool", "attrs": {"v_int64": "1", "v_int64": "2"}"#);
+    let broken = verify(&bad).unwrap_err();
+    assert_eq!(broken.offset(), bad.find("\"2\"").map(|at| at as u64));
+}
+
+#[test]
+fn bytes_of_nothing_are_told() {
+    let text = r#"{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "runtime.String", "repr_b64": ""}], "attrs": {}}"#;
+    let mut findings = Findings::default();
+    LegacyGraph::read(text.as_bytes(), &mut findings).unwrap();
+    let [finding] = findings.as_slice() else {
+        panic!("{findings:?}");
+    };
+    assert_eq!(finding.rule.id(), "OBJ-37");
+    assert_eq!(finding.offset as usize, text.find("\"\"}], ").unwrap());
+}

@@ -23,7 +23,7 @@ pub fn read(form: Form, bytes: &[u8], findings: &mut Findings) -> Option<Result<
                 .and_then(|graph| Plan::of(&graph))
                 .map(drop)
         }
-        Form::ObjectJson => LegacyGraph::read(bytes, findings).map(drop),
+        Form::ObjectJson => LegacyGraph::verify(bytes, findings).map(drop),
         Form::FfiJson => graph_check::check(bytes).map_err(|fault| fault.violation),
         Form::Params => Params::detect(&mut cursor, findings)
             .and_then(|_| cursor.finish("the parameter file", findings)),

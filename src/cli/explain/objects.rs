@@ -13,6 +13,8 @@ pub(super) fn legacy(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)
     let whole = closed(text);
     let cut = whole.is_some();
     let graph = LegacyGraph::read(whole.as_deref().unwrap_or(text), &mut Findings::default());
+    let number = LegacyGraph::verify(text, &mut Findings::default()).err();
+    let number = number.filter(|broken| broken.rule().id() == "OBJ-36");
     let json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
     loads(only, |release| {
         if !legacy_graph::RELEASES.contains(release) {
@@ -34,6 +36,11 @@ pub(super) fn legacy(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)
             return Load::silent(
                 "it takes the end of the text for every bracket that is missing: what stood behind is lost",
             );
+        }
+        if let Some(broken) = &number {
+            return Load::silent(format!(
+                "it takes the number that a text begins with, and refuses one that begins with none: {broken}"
+            ));
         }
         Load::whole("by `load_json`, as far as the node types of its release go")
     })

@@ -4,7 +4,7 @@ use super::super::record::{can_create, create, set_default, set_field};
 use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, OBJ_36, Shape, Tensor, depth};
 use super::{Container, LegacyGraph, Node};
 use crate::function::{Error, Result};
-use crate::rule::{Findings, Kind};
+use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Sizing, TensorRecord};
 use crate::value::types::{self, FieldInfo, TypeInfo};
 use crate::value::{Any, Bytes, DLDevice, Str, dtype_from_text, index};
@@ -168,21 +168,71 @@ fn attribute<'n>(node: &'n Node, name: &str) -> Result<&'n str> {
     std::str::from_utf8(text).map_err(|_| wrong(node, format!("has bytes under `{name}`")))
 }
 
-fn no_number(node: &Node, text: &str) -> Error {
+/// Holds the numbers of a node to OBJ-36, as far as its type is known. `place`: where an attribute stands, or, without a name,
+/// the representation.
+pub(super) fn check_numbers(
+    node: &Node,
+    place: impl Fn(Option<&str>) -> u64,
+) -> std::result::Result<(), Violation> {
+    let check = |name: Option<&str>, kind: i32| {
+        let text = match name {
+            None => &node.repr,
+            // A missing attribute has a default, or breaks OBJ-33.
+            Some(name) => match node.attrs.get(name) {
+                Some(text) => text,
+                None => return Ok(()),
+            },
+        };
+        let text = String::from_utf8_lossy(text);
+        let number = match kind {
+            index::BOOL => truth(node, &text).map(drop),
+            index::INT => parse::<i64>(node, &text).map(drop),
+            // The halves of a device.
+            index::DEVICE => parse::<i32>(node, &text).map(drop),
+            index::FLOAT => float(node, &text).map(drop),
+            _ => Ok(()),
+        };
+        number.map_err(|broken| OBJ_36.broken(broken.kind(), place(name), broken.message()))
+    };
+    match node.type_key.as_str() {
+        "runtime.BoxInt" => check(None, index::INT),
+        "runtime.BoxFloat" => check(None, index::FLOAT),
+        "int" => check(Some("v_int64"), index::INT),
+        "bool" => check(Some("v_int64"), index::BOOL),
+        "float" => check(Some("v_float64"), index::FLOAT),
+        "Device" => {
+            check(Some("v_device_type"), index::DEVICE)?;
+            check(Some("v_device_id"), index::DEVICE)
+        }
+        _ if node.attrs.is_empty() => Ok(()),
+        key => {
+            let fields = described(key).into_iter().flat_map(TypeInfo::all_fields);
+            for field in fields {
+                let null = |text: &Vec<u8>| text == b"null";
+                if !node.attrs.get(field.name()).is_some_and(null) {
+                    check(Some(field.name()), field.static_type_index)?;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn no_number(node: &Node, text: &str) -> Violation {
     let message = format!(
         "a `{}` has `{text}` where a number is expected",
         node.type_key
     );
-    OBJ_36.refused(Kind::Malformed, message).into()
+    OBJ_36.refused(Kind::Malformed, message)
 }
 
 /// An integer (OBJ-36).
-fn parse<T: std::str::FromStr>(node: &Node, text: &str) -> Result<T> {
+fn parse<T: std::str::FromStr>(node: &Node, text: &str) -> std::result::Result<T, Violation> {
     text.parse().map_err(|_| no_number(node, text))
 }
 
 /// A bool (OBJ-36).
-fn truth(node: &Node, text: &str) -> Result<bool> {
+fn truth(node: &Node, text: &str) -> std::result::Result<bool, Violation> {
     match text {
         "0" => Ok(false),
         "1" => Ok(true),
@@ -191,7 +241,7 @@ fn truth(node: &Node, text: &str) -> Result<bool> {
 }
 
 /// A float (OBJ-36). Of the words that Rust knows only those that releases write.
-fn float(node: &Node, text: &str) -> Result<f64> {
+fn float(node: &Node, text: &str) -> std::result::Result<f64, Violation> {
     let value = parse(node, text)?;
     let word = matches!(text, "inf" | "-inf" | "nan" | "-nan");
     match f64::is_finite(value) || word {

@@ -1,8 +1,9 @@
-//! Reading a legacy graph (OBJ-21 to OBJ-30, OBJ-37).
+//! Reading a legacy graph (OBJ-21 to OBJ-30, OBJ-36, OBJ-37).
 
 use super::super::{
     OBJ_21, OBJ_22, OBJ_23, OBJ_24, OBJ_25, OBJ_26, OBJ_27, OBJ_28, OBJ_29, OBJ_30, OBJ_37,
 };
+use super::decode::check_numbers;
 use super::text::{Reader, is_plain};
 use super::{Container, LegacyGraph, Node};
 use crate::rule::{Findings, Kind, Strictness, Violation};
@@ -16,6 +17,19 @@ impl LegacyGraph {
     ///
     /// Which text is a reference only a type knows: attributes are not followed.
     pub fn read(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
+        LegacyGraph::read_as(text, false, findings)
+    }
+
+    /// [`LegacyGraph::read`] that holds numbers to OBJ-36, too, in nodes of the types that this process knows.
+    pub fn verify(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
+        LegacyGraph::read_as(text, true, findings)
+    }
+
+    fn read_as(
+        text: &[u8],
+        numbers: bool,
+        findings: &mut Findings,
+    ) -> Result<LegacyGraph, Violation> {
         let mut reader = Reader::new(text);
         let start = reader.here();
         let (mut root, mut nodes, mut tensors, mut attrs) = (None, None, None, None);
@@ -28,7 +42,7 @@ impl LegacyGraph {
                     root.replace((value, value_at)).is_some()
                 }
                 b"nodes" => {
-                    let value = read_nodes(&mut reader, findings)?;
+                    let value = read_nodes(&mut reader, numbers, findings)?;
                     nodes.replace((value, value_at)).is_some()
                 }
                 b"b64ndarrays" => tensors.replace(read_texts(&mut reader)?).is_some(),
@@ -129,6 +143,7 @@ fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Violation>
 /// The nodes, and where each stands.
 fn read_nodes(
     reader: &mut Reader<'_>,
+    numbers: bool,
     findings: &mut Findings,
 ) -> Result<(Vec<Node>, Vec<u64>), Violation> {
     let (mut nodes, mut starts, mut begun) = (Vec::new(), Vec::new(), false);
@@ -138,6 +153,12 @@ fn read_nodes(
         let at = reader.here();
         let index = nodes.len();
         let node = read_node(reader, findings, at, &mut largest)
+            .and_then(|(node, places)| {
+                if numbers {
+                    check_numbers(&node, |name| places.of(reader, name))?;
+                }
+                Ok(node)
+            })
             .map_err(|broken| broken.in_field(format!("nodes[{index}]")))?;
         nodes.push(node);
         starts.push(at);
@@ -154,6 +175,34 @@ fn read_nodes(
     Ok((nodes, starts))
 }
 
+/// Where the representation and the attributes of a node stand.
+struct Places {
+    repr: u64,
+    attrs: u64,
+}
+
+impl Places {
+    /// Where an attribute stands, or, without a name, the representation. Looked for again only where it is wrong.
+    fn of(&self, reader: &Reader<'_>, name: Option<&str>) -> u64 {
+        let Some(name) = name else {
+            return self.repr;
+        };
+        let (mut reader, mut begun) = (reader.back_at(self.attrs), false);
+        let mut place = self.attrs;
+        // The last of several counts.
+        while let Ok(Some((key, _))) = reader.member("attrs", &mut begun) {
+            let at = reader.here();
+            if key == name.as_bytes() {
+                place = at;
+            }
+            if reader.string("an attribute").is_err() {
+                break;
+            }
+        }
+        place
+    }
+}
+
 /// An index that no machine word holds.
 const BEYOND: u128 = u128::MAX;
 
@@ -163,12 +212,21 @@ fn read_node(
     findings: &mut Findings,
     start: u64,
     largest: &mut Option<(u128, u64)>,
-) -> Result<Node, Violation> {
+) -> Result<(Node, Places), Violation> {
     let mut node = Node::default();
+    let mut places = Places {
+        repr: start,
+        attrs: start,
+    };
     let (mut text, mut bytes) = (Vec::new(), Vec::new());
     let (mut seen, mut begun): (Vec<Vec<u8>>, bool) = (Vec::new(), false);
     while let Some((key, at)) = reader.member("a node", &mut begun)? {
         let value_at = reader.here();
+        match key.as_slice() {
+            b"repr_str" | b"repr_b64" => places.repr = value_at,
+            b"attrs" => places.attrs = value_at,
+            _ => {}
+        }
         match key.as_slice() {
             b"type_key" => {
                 let name = reader.string("type_key")?;
@@ -221,7 +279,7 @@ fn read_node(
     })?;
     node.repr = if text.is_empty() { bytes } else { text };
     check_container(&node, start)?;
-    Ok(node)
+    Ok((node, places))
 }
 
 /// OBJ-25: base64 of the length, u64, and that many bytes. Nothing stays nothing.
@@ -229,6 +287,7 @@ fn read_bytes(reader: &mut Reader<'_>, findings: &mut Findings) -> Result<Vec<u8
     let at = reader.here();
     let text = reader.string("repr_b64")?;
     if text.is_empty() {
+        findings.note(OBJ_37, Kind::Missing, at, "`repr_b64` is empty")?;
         return Ok(text);
     }
     let all = BASE64_STANDARD.decode(&text).map_err(|error| {

@@ -19,6 +19,15 @@ impl<'a> Reader<'a> {
         Reader { text, at: 0 }
     }
 
+    /// A reader of the same text, from `at` on.
+    pub(super) fn back_at(&self, at: u64) -> Reader<'a> {
+        let at = usize::try_from(at).unwrap_or(self.text.len());
+        Reader {
+            text: self.text,
+            at,
+        }
+    }
+
     /// Offset of the next byte that is not space.
     pub(super) fn here(&mut self) -> u64 {
         self.skip();
