@@ -92,3 +92,18 @@ fn a_wrong_number_is_found_where_it_stands() {
         assert!(shown.starts_with(&blamed), "{name}: {}", &text[offset..]);
     }
 }
+
+#[test]
+fn what_is_not_utf8_is_no_graph() {
+    let text = golden("mlp.json");
+    let at = text.find("\"name\": \"").unwrap() + 9;
+    let mut bytes = text.into_bytes();
+    bytes[at] = 0xff;
+    let broken = Graph::read_bytes(&bytes, &mut Findings::default()).unwrap_err();
+    assert_eq!(broken.rule().id(), "GRF-01");
+    assert_eq!(broken.offset(), Some(at as u64));
+    bytes.truncate(at);
+    bytes.push(0xc3);
+    let broken = Graph::read_bytes(&bytes, &mut Findings::default()).unwrap_err();
+    assert_eq!(broken.kind(), tvmspec::rule::Kind::Truncated);
+}

@@ -2,8 +2,7 @@
 
 use crate::conformance::op::{self, Answer, Op, Refusal};
 use crate::graph::{Graph, Plan};
-use crate::rule::{Findings, Kind};
-use crate::wire::WIRE_05;
+use crate::rule::Findings;
 use serde_json::Value;
 
 /// What a case of this chapter can ask.
@@ -15,15 +14,8 @@ pub const OPS: &[Op] = &[Op {
 
 fn decode(args: &Value) -> Result<Answer, Refusal> {
     let data = op::data(args)?;
-    let text = std::str::from_utf8(&data).map_err(|error| {
-        WIRE_05.broken(
-            Kind::Malformed,
-            error.valid_up_to() as u64,
-            "the graph is not UTF-8",
-        )
-    })?;
     let mut findings = Findings::default();
-    let graph = Graph::read(text, &mut findings)?;
+    let graph = Graph::read_bytes(&data, &mut findings)?;
     let plan = Plan::of(&graph)?;
     let mut value = graph.to_json();
     if let Value::Object(members) = &mut value {

@@ -332,7 +332,7 @@ pub(crate) fn nothing(input: &Input, file: &container::File<'_>) -> Error {
             "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, say its layout (--layout)"
         }
         Form::GraphJson | Form::ObjectJson | Form::FfiJson => {
-            "it is JSON, which has no binary fields; `tvmspec inspect` shows it"
+            "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
         }
         form if form.is_object() || form.is_archive() => {
             "no symbol in it is a library binary: a library without imported modules may have none; `tvmspec explain` says more"

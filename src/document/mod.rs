@@ -17,12 +17,9 @@ use crate::wire::Cursor;
 pub fn read(form: Form, bytes: &[u8], findings: &mut Findings) -> Option<Result<(), Violation>> {
     let mut cursor = Cursor::new(bytes);
     Some(match form {
-        Form::GraphJson => {
-            let text = std::str::from_utf8(bytes).ok()?;
-            Graph::read(text, findings)
-                .and_then(|graph| Plan::of(&graph))
-                .map(drop)
-        }
+        Form::GraphJson => Graph::read_bytes(bytes, findings)
+            .and_then(|graph| Plan::of(&graph))
+            .map(drop),
         Form::ObjectJson => LegacyGraph::verify(bytes, findings).map(drop),
         Form::FfiJson => graph_check::check(bytes).map_err(|fault| fault.violation),
         Form::Params => Params::detect(&mut cursor, findings)

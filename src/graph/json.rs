@@ -34,6 +34,22 @@ impl Graph {
         Ok(graph)
     }
 
+    /// [`Graph::read`] of what may not even be UTF-8.
+    pub fn read_bytes(bytes: &[u8], findings: &mut Findings) -> Result<Graph, Violation> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let at = error.valid_up_to();
+            // Of a text that is cut, the last letter may be, too.
+            let kind = match error.error_len() {
+                Some(_) => Kind::Malformed,
+                None => Kind::Truncated,
+            };
+            let shown = bytes.get(at).copied().unwrap_or_default();
+            let message = format!("the graph is not UTF-8: byte {shown:#04x}");
+            GRF_01.broken(kind, at as u64, message)
+        })?;
+        Graph::read(text, findings)
+    }
+
     /// The graph JSON in normal form: entries as three numbers, members in the order of the released writers.
     pub fn to_json(&self) -> Value {
         let nodes: Vec<Value> = self.nodes.iter().map(Node::to_json).collect();
