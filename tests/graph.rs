@@ -1,6 +1,8 @@
 //! The graph JSON: normal form is stable, cut and changed text never panics, plans hold every entry.
 
 use proptest::prelude::*;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use tvmspec::graph::{Graph, Plan};
 use tvmspec::rule::Findings;
@@ -90,6 +92,160 @@ fn a_wrong_number_is_found_where_it_stands() {
             .collect();
         let blamed = blamed.replace(' ', "");
         assert!(shown.starts_with(&blamed), "{name}: {}", &text[offset..]);
+    }
+}
+
+/// A graph of one call, whose name, attributes and extent are the given JSON.
+fn graph_of(name: &str, attrs: &str, extent: &str) -> String {
+    format!(
+        r#"{{"nodes": [{{"op": "null", "name": {name}, "inputs": []}}, {{"op": "tvm_op", "name": "f", "inputs": [[0, 0, 0]],
+        "attrs": {{"func_name": "f", "num_inputs": "1", "num_outputs": "1", "flatten_data": "0"{attrs}}}}}],
+        "arg_nodes": [0], "node_row_ptr": [0, 1, 2], "heads": [[1, 0, 0]],
+        "attrs": {{"dltype": ["list_str", ["int8", "int8"]], "storage_id": ["list_int", [0, 1]],
+        "shape": ["list_shape", [[{extent}], [1]]]}}}}"#
+    )
+}
+
+fn read(text: &str) -> Result<Graph, tvmspec::rule::Violation> {
+    Graph::read(text, &mut Findings::default())
+}
+
+/// What the reader takes for JSON: anything else is said to be none.
+fn is_json(text: &str) -> bool {
+    !matches!(read(text), Err(broken) if broken.message().starts_with("not JSON"))
+}
+
+/// JSON as people and tools write it: blanks, escapes, repeated members, numbers of every form.
+fn json_text() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        "true|false|null",
+        number(),
+        string(),
+        // Not JSON, most of it.
+        "-?[0-9.eE+-]{0,6}|tru|nul|NaN|Infinity|'a'|\"\u{1}\"|//",
+    ];
+    leaf.prop_recursive(5, 40, 5, |inner| {
+        let blank = "[ \t\r\n]{0,2}";
+        prop_oneof![
+            (proptest::collection::vec(inner.clone(), 0..5), blank).prop_map(
+                |(items, blank)| format!("[{blank}{}]", items.join(&format!(",{blank}")))
+            ),
+            (proptest::collection::vec((string(), inner), 0..5), blank).prop_map(
+                |(members, blank)| {
+                    let members: Vec<String> = members
+                        .iter()
+                        .map(|(key, value)| format!("{key}{blank}:{blank}{value}"))
+                        .collect();
+                    format!("{blank}{{{}{blank}}}", members.join(","))
+                }
+            ),
+        ]
+    })
+}
+
+fn number() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<i64>().prop_map(|number| number.to_string()),
+        "-?(0|[1-9][0-9]{0,24})",
+        "-?(0|[1-9][0-9]{0,3})(\\.[0-9]{1,3})?([eE][+-]?[0-9]{1,4})?",
+        "-?0{1,2}",
+    ]
+}
+
+/// A string literal, whole surrogate pairs and halves of them among its escapes.
+fn string() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        4 => "[ -!#-\\[\\]-~\u{7f}\u{e9}\u{20ac}\u{1f600}]{0,4}",
+        2 => r#"\\["\\/bfnrt]"#,
+        2 => r"\\u[0-9a-cA-CE-Fe-f][0-9a-fA-F]{3}",
+        1 => r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}",
+        1 => r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}",
+    ];
+    proptest::collection::vec(piece, 0..4).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
+}
+
+proptest! {
+    #[test]
+    fn what_is_json_is_json_to_serde_json(text in json_text(), cut in any::<prop::sample::Index>(), to in any::<char>()) {
+        let plain = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+        prop_assert_eq!(is_json(&text), plain(&text), "{}", &text);
+        let mut letters: Vec<char> = text.chars().collect();
+        if !letters.is_empty() {
+            let at = cut.index(letters.len());
+            letters[at] = if to.is_ascii() { to } else { b"{}[]\",:\\u0-"[to as usize % 11].into() };
+            let changed: String = letters.iter().collect();
+            prop_assert_eq!(is_json(&changed), plain(&changed), "{}", &changed);
+            let cut: String = letters[..at].iter().collect();
+            prop_assert_eq!(is_json(&cut), plain(&cut), "{}", &cut);
+        }
+    }
+
+    #[test]
+    fn strings_say_what_they_say_to_serde_json(name in string(), members in proptest::collection::vec((string(), string()), 0..4)) {
+        let attrs: String = members.iter().map(|(key, value)| format!(", {key}: {value}")).collect();
+        let known: Result<Value, _> = serde_json::from_str(&format!("[{name}, {{\"\": \"\"{attrs}}}]"));
+        match (read(&graph_of(&name, &attrs, "1")), known) {
+            (Ok(graph), Ok(known)) => {
+                prop_assert_eq!(&known[0], &json!(graph.nodes[0].name));
+                let mut read = json!(graph.nodes[1].call.as_ref().unwrap().attrs);
+                let read = read.as_object_mut().unwrap();
+                read.entry("").or_insert_with(|| "".into());
+                prop_assert_eq!(known[1].as_object().unwrap(), &*read);
+            }
+            (Err(broken), Err(_)) => prop_assert!(["GRF-04", "GRF-07"].contains(&broken.rule().id()), "{broken}"),
+            (read, known) => prop_assert!(false, "{read:?}, but {known:?}"),
+        }
+    }
+
+    #[test]
+    fn integers_are_those_of_serde_json(extent in number()) {
+        let read = read(&graph_of("\"x\"", "", &extent));
+        let read = read.map(|graph| graph.entries[0].shape[0]);
+        match serde_json::from_str::<i64>(&extent) {
+            Ok(known) if known >= 0 => prop_assert_eq!(read.ok(), Some(known)),
+            // A float there, and 0 here.
+            Err(_) if extent == "-0" => prop_assert_eq!(read.ok(), Some(0)),
+            _ => {
+                let json = serde_json::from_str::<IgnoredAny>(&extent).is_ok();
+                let rule = if json { "GRF-18" } else { "GRF-01" };
+                prop_assert_eq!(read.map_err(|broken| broken.rule().id()), Err(rule));
+            }
+        }
+    }
+}
+
+#[test]
+fn brackets_may_nest_two_million_deep() {
+    const DEEP: usize = 2_000_000;
+    let deep = format!("{}{}", "[".repeat(DEEP), "]".repeat(DEEP));
+    let broken = read(&deep).unwrap_err();
+    assert_eq!(
+        (broken.rule().id(), broken.offset()),
+        ("GRF-01", Some(0)),
+        "{broken}"
+    );
+    let broken = read(&deep[..DEEP]).unwrap_err();
+    assert_eq!(broken.offset(), Some(DEEP as u64 - 1), "{broken}");
+    // Nobody looks into a list of a type that nobody knows.
+    let text = golden("unknown-list-int.json");
+    let graph = Graph::read(&text, &mut Findings::default()).unwrap();
+    let at = text.find("\"priority\"").unwrap();
+    let at = at + text[at..].find("1,").unwrap();
+    let deeper = format!("{}{deep},{}", &text[..at], &text[at..]);
+    assert_eq!(read(&deeper).unwrap(), graph);
+}
+
+#[test]
+fn a_name_that_is_half_a_surrogate_pair_is_blamed_itself() {
+    for (text, rule) in [
+        (r#"{"nodes": [], "\ud800": 1}"#.to_owned(), "GRF-01"),
+        (graph_of("\"x\"", r#", "\udc00": "1""#, "1"), "GRF-07"),
+    ] {
+        let broken = read(&text).unwrap_err();
+        assert_eq!(broken.rule().id(), rule, "{broken}");
+        let at = text.find("\"\\ud").unwrap();
+        assert_eq!(broken.offset(), Some(at as u64), "{broken}");
+        assert!(broken.message().contains("\\ud"), "{broken}");
     }
 }
 

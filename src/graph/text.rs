@@ -1,4 +1,8 @@
 //! JSON text with byte offsets: every value knows where it stands, and members keep their order and their repetitions.
+//!
+//! What is JSON here is JSON to `serde_json`, which a test holds it to, but for three things. Half of a surrogate pair is
+//! refused where its string is asked for, not where it is skipped. So is a number that no type holds: it stays text until then.
+//! `-0` is the integer 0, not a float, but no index. Containers may nest as deep as the text is long.
 
 use super::GRF_01;
 use crate::rule::{Kind, Rule, Violation};
@@ -57,14 +61,16 @@ impl<'a> Json<'a> {
         rule: Rule,
         what: &str,
     ) -> Result<Vec<(Cow<'a, str>, Json<'a>)>, Violation> {
-        let members = self.parts(b'{').and_then(|parts| {
-            let pairs = parts.chunks_exact(2).filter_map(|pair| pair.split_first());
-            let pair = |(key, value): (&Json<'a>, &[Json<'a>])| {
-                Some((unescaped(key.text)?, value.first().copied()?))
-            };
-            pairs.map(pair).collect()
-        });
-        members.ok_or_else(|| self.wrong(rule, what, "an object"))
+        let parts = self.parts(b'{');
+        let parts = parts.ok_or_else(|| self.wrong(rule, what, "an object"))?;
+        let mut members = Vec::new();
+        for pair in parts.chunks_exact(2) {
+            let [key, value] = pair else { continue };
+            let name = unescaped(key.text);
+            let name = name.ok_or_else(|| key.wrong(rule, "the name of a member", "UTF-16"))?;
+            members.push((name, *value));
+        }
+        Ok(members)
     }
 
     /// The elements of an array.
