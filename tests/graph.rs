@@ -263,3 +263,35 @@ fn what_is_not_utf8_is_no_graph() {
     let broken = Graph::read_bytes(&bytes, &mut Findings::default()).unwrap_err();
     assert_eq!(broken.kind(), tvmspec::rule::Kind::Truncated);
 }
+
+#[test]
+fn a_second_member_is_told_wherever_it_stands() {
+    let once = graph_of("\"x\"", "", "1");
+    let mut findings = Findings::default();
+    let graph = Graph::read(&once, &mut findings).unwrap();
+    assert!(findings.is_empty());
+    for (first, second) in [
+        ("\"func_name\": \"f\"", "\"func_name\": \"g\", "),
+        ("\"op\": \"null\"", "\"op\": \"tvm_op\", "),
+        ("\"attrs\": {\"func_name\"", "\"attr\": {}, "),
+        (
+            "\"dltype\"",
+            "\"dltype\": [\"list_str\", [\"int4\", \"int4\"]], ",
+        ),
+        ("\"heads\"", "\"heads\": [], "),
+    ] {
+        let at = once.find(first).unwrap();
+        let twice = format!("{}{second}{}", &once[..at], &once[at..]);
+        let mut findings = Findings::default();
+        assert_eq!(
+            Graph::read(&twice, &mut findings).unwrap(),
+            graph,
+            "{second}"
+        );
+        let [finding] = findings.as_slice() else {
+            panic!("{second}: {findings:?}");
+        };
+        assert_eq!(finding.rule.id(), "GRF-20");
+        assert!(finding.offset as usize > at + second.len(), "{second}");
+    }
+}

@@ -4,6 +4,8 @@ use super::text::Json;
 use super::*;
 use crate::rule::{Findings, Kind, Violation};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 const TOP: [&str; 5] = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
 
@@ -16,7 +18,7 @@ impl Graph {
     pub fn read(text: &str, findings: &mut Findings) -> Result<Graph, Violation> {
         let document = Json::document(text)?;
         let top = Top::read(&document, findings)?;
-        let nodes = read_nodes(top.nodes)?;
+        let nodes = read_nodes(top.nodes, findings)?;
         let arg_nodes = read_indices(top.arg_nodes, GRF_11, "arg_nodes")?;
         let node_row_ptr = read_indices(top.node_row_ptr, GRF_12, "node_row_ptr")?;
         check_rows(&nodes, &node_row_ptr, top.node_row_ptr)?;
@@ -245,10 +247,10 @@ impl<'a> Top<'a> {
     }
 }
 
-fn read_nodes(list: Json<'_>) -> Result<Vec<Node>, Violation> {
+fn read_nodes(list: Json<'_>, findings: &mut Findings) -> Result<Vec<Node>, Violation> {
     let mut nodes = Vec::new();
     for (index, item) in list.elements(GRF_04, "nodes")?.into_iter().enumerate() {
-        let node = read_node(&item).map_err(|broken| {
+        let node = read_node(&item, findings).map_err(|broken| {
             let field = match broken.field() {
                 "" => format!("nodes[{index}]"),
                 field => format!("nodes[{index}].{field}"),
@@ -260,9 +262,15 @@ fn read_nodes(list: Json<'_>) -> Result<Vec<Node>, Violation> {
     Ok(nodes)
 }
 
-fn read_node(item: &Json<'_>) -> Result<Node, Violation> {
+fn read_node(item: &Json<'_>, findings: &mut Findings) -> Result<Node, Violation> {
     let (mut op, mut name, mut inputs, mut attrs) = (None, None, None, None);
-    for (key, value) in item.members(GRF_04, "a node")? {
+    let members = item.members(GRF_04, "a node")?;
+    // Both names of the attributes are one member.
+    once(&members, findings, |key| match key {
+        "attr" => "attrs",
+        key => key,
+    })?;
+    for (key, value) in members {
         match key.as_ref() {
             "op" => op = Some(value.string(GRF_04, "op")?),
             "name" => name = Some(value.string(GRF_04, "name")?),
@@ -287,7 +295,7 @@ fn read_node(item: &Json<'_>) -> Result<Node, Violation> {
     let inputs = inputs.ok_or_else(|| missing("inputs"))?;
     let call = match (op.as_str(), attrs) {
         ("null", _) => None,
-        ("tvm_op", Some(attrs)) => Some(read_call(&attrs)?),
+        ("tvm_op", Some(attrs)) => Some(read_call(&attrs, findings)?),
         ("tvm_op", None) => {
             return Err(GRF_07.broken(
                 Kind::Missing,
@@ -305,9 +313,30 @@ fn read_node(item: &Json<'_>) -> Result<Node, Violation> {
     Ok(Node { name, inputs, call })
 }
 
-fn read_call(attrs: &Json<'_>) -> Result<Call, Violation> {
+/// GRF-20: the second of two members that mean the same is odd.
+fn once(
+    members: &[(Cow<'_, str>, Json<'_>)],
+    findings: &mut Findings,
+    meant: fn(&str) -> &str,
+) -> Result<(), Violation> {
+    let mut seen = BTreeSet::new();
+    for (key, value) in members {
+        findings.expect(
+            GRF_20,
+            Kind::Duplicate,
+            seen.insert(meant(key)),
+            value.offset(),
+            || format!("a second `{}`; the last one counts", key.escape_debug()),
+        )?;
+    }
+    Ok(())
+}
+
+fn read_call(attrs: &Json<'_>, findings: &mut Findings) -> Result<Call, Violation> {
     let mut all = Vec::new();
-    for (key, value) in attrs.members(GRF_07, "attrs")? {
+    let members = attrs.members(GRF_07, "attrs")?;
+    once(&members, findings, |key| key)?;
+    for (key, value) in members {
         let text = value.string(GRF_07, &format!("attrs.{key}"))?;
         all.push((key, text, value.offset()));
     }
@@ -428,7 +457,9 @@ fn read_entries(
 ) -> Result<Vec<Entry>, Violation> {
     let (mut dtypes, mut shapes, mut storage, mut devices, mut scopes) =
         (None, None, None, None, None);
-    for (key, value) in attrs.members(GRF_13, "attrs")? {
+    let members = attrs.members(GRF_13, "attrs")?;
+    once(&members, findings, |key| key)?;
+    for (key, value) in members {
         let pair = value.elements(GRF_13, &key)?;
         let [tag, list] = pair.as_slice() else {
             let message = format!("attrs.{key} must be a list of a type and a value");
