@@ -33,6 +33,11 @@ fn transcripts_hold() {
         .collect();
     files.sort();
     assert!(!files.is_empty(), "no transcript in tests/cli");
+    // The libraries that are called are code for one machine.
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        println!("skipped: call.txt runs on x86-64 Linux only");
+        files.retain(|file| !file.ends_with("call.txt"));
+    }
     let mut wrong = Vec::new();
     for file in &files {
         let expected = fs::read_to_string(file).expect("a readable transcript");
