@@ -301,6 +301,9 @@ fn a_tensor_without_memory_is_an_error_and_no_end() {
         let error = Tensor::empty(shape, float).map(drop).unwrap_err();
         assert!(error.message().contains("a tensor of shape"), "{error}");
     }
+    let negative = Tensor::empty(&[2, -1], float).map(drop).unwrap_err();
+    let told = "a tensor of shape [2, -1] has a negative extent";
+    assert!(negative.message().contains(told), "{negative}");
     assert_eq!(float.bytes_of(i64::MAX as u64), u64::MAX);
     assert_eq!(DLDataType::scalar(1, 4).bytes_of(u64::MAX), 1 << 63);
 }

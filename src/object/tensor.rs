@@ -157,6 +157,9 @@ impl Tensor {
             let message = format!("a tensor of shape {shape:?} {why}");
             Error::from(OBJ_11.refused(Kind::Limit, message))
         };
+        if shape.iter().any(|extent| *extent < 0) {
+            return Err(refused("has a negative extent"));
+        }
         let layout = layout.ok_or_else(|| refused("is too large"))?;
         // SAFETY: the layout is not empty.
         let data = unsafe { std::alloc::alloc_zeroed(layout) };
