@@ -55,8 +55,7 @@ pub(crate) unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const 
 
 /// Throws `error`. It comes back where no libstdc++ is in this process, so that there is nobody to catch it.
 pub(super) fn throw(error: Error) -> Error {
-    static CLASS: OnceLock<Option<Class>> = OnceLock::new();
-    let Some(class) = CLASS.get_or_init(Class::make) else {
+    let Some(class) = class() else {
         return error;
     };
     // SAFETY: the runtime gives memory for the exception; table and type information are those of its class.
@@ -80,6 +79,15 @@ struct Class {
     throw: Throw,
     /// Offset to the top, type information, two destructors, `what`.
     table: [usize; 5],
+}
+
+/// The class, once there is a libstdc++, which a library may bring at any time.
+fn class() -> Option<&'static Class> {
+    static CLASS: OnceLock<Class> = OnceLock::new();
+    match CLASS.get() {
+        None => Class::make().map(|made| CLASS.get_or_init(|| made)),
+        known => known,
+    }
 }
 
 impl Class {
@@ -131,5 +139,26 @@ impl Class {
                 what as *const () as usize,
             ],
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cannot_throw_can_once_a_libstdcxx_comes() {
+        let found = |library| {
+            // SAFETY: of the system; loading it twice does no harm.
+            unsafe { Library::open(Some(library), RTLD_LAZY) }
+        };
+        // What this says depends on what runs beside; the first time, it is what must not last.
+        let before = class().is_some();
+        let Ok(library) = found("libstdc++.so.6") else {
+            assert!(!before, "a system without one");
+            return;
+        };
+        std::mem::forget(library);
+        assert!(class().is_some());
     }
 }
