@@ -2,7 +2,8 @@
 #![cfg(feature = "runtime")]
 
 use tvmspec::function::{Error, Function, registry};
-use tvmspec::value::{Any, AnyView, Str};
+use tvmspec::object::Array;
+use tvmspec::value::{Any, AnyView, Header, ObjectRef, Payload, RawAny, Str, index};
 
 #[test]
 fn a_typed_function_converts_and_checks() {
@@ -130,5 +131,79 @@ fn a_backtrace_begins_where_the_caller_says() {
             line.starts_with("  File \"<unknown>\", line 0, in "),
             "{line}"
         );
+    }
+}
+
+/// What `function` answers to an r-value reference of a fresh array and `others`, and whether the array was taken.
+fn with_rvalue(function: &Function, others: &[AnyView<'_>]) -> (Result<Any, Error>, bool) {
+    let mut slot: *mut Header = Array::new(vec![Any::from(7i64)]).into_object().into_raw();
+    let ptr = (&raw mut slot).cast();
+    let raw = RawAny::of(index::RVALUE_REF, Payload { ptr });
+    // SAFETY: the address of a slot that owns its object.
+    let mut args = vec![unsafe { AnyView::from_raw(raw) }];
+    args.extend_from_slice(others);
+    let answer = function.call(&args);
+    drop(args);
+    // SAFETY: what is left is ours.
+    let left = unsafe { ObjectRef::from_nullable(slot) };
+    assert!(
+        left.as_ref().is_none_or(ObjectRef::is_unique),
+        "a stray reference"
+    );
+    (answer, left.is_none())
+}
+
+#[test]
+fn an_rvalue_is_taken_when_nothing_else_is_wrong() {
+    tvmspec::object::init();
+    // Observed on the wheel of tvm-ffi 0.1.15.post2: a container is not taken from an r-value.
+    for (name, count) in [
+        ("MapSize", 0),
+        ("ArraySize", 0),
+        ("ArrayGetItem", 1),
+        ("ListAppend", 1),
+    ] {
+        let function = registry::require(&format!("ffi.{name}")).unwrap();
+        let (answer, taken) = with_rvalue(&function, &[AnyView::from(0i64)][..count]);
+        let error = answer.unwrap_err();
+        assert!(
+            error.message().ends_with("but got `ObjectRValueRef`"),
+            "{error}"
+        );
+        assert!(!taken, "{name}");
+    }
+    // Nor is anything when the count or another argument is wrong; the number of them is told first.
+    let text = Any::from("x");
+    let owned = Function::from_typed(|_: Any, _: i64| ());
+    let lent = Function::from_typed(|_: AnyView<'_>, _: i64| ());
+    let by = 3i64;
+    let captures = Function::from_typed(move |_: Any, number: i64| number + by);
+    for function in [&owned, &lent, &captures] {
+        for (others, told) in [
+            (&[][..], "Expected 2 but got 1 arguments"),
+            (&[text.view()], "Expected `int` but got `ffi.SmallStr`"),
+        ] {
+            let (answer, taken) = with_rvalue(function, others);
+            let error = answer.unwrap_err();
+            assert!(error.message().ends_with(told), "{error}");
+            assert!(!taken, "{told}");
+        }
+        let (answer, taken) = with_rvalue(function, &[1i64.into()]);
+        answer.unwrap();
+        assert!(taken);
+    }
+    // A slot that is none is not looked at when the number of arguments is wrong.
+    let raw = RawAny::of(
+        index::RVALUE_REF,
+        Payload {
+            ptr: std::ptr::dangling_mut::<u8>().cast(),
+        },
+    );
+    // SAFETY: a view that nobody may look into.
+    let bad = unsafe { AnyView::from_raw(raw) };
+    let size = registry::require("ffi.ArraySize").unwrap();
+    for function in [&size, &lent] {
+        let error = function.call(&[bad, bad, bad]).unwrap_err();
+        assert!(error.message().ends_with("but got 3 arguments"), "{error}");
     }
 }

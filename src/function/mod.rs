@@ -127,8 +127,8 @@ impl Function {
             return Function::plain(name, Code::of(body));
         }
         Function::from_packed(move |args| {
-            if const { F::SIGNATURE.lends() } {
-                return F::SIGNATURE.settle(args, |args| body.invoke(name, args));
+            if const { F::SIGNATURE.settles() } {
+                return F::SIGNATURE.settle(name, args, |args| body.invoke(name, args));
             }
             body.invoke(name, args)
         })
@@ -316,7 +316,7 @@ unsafe extern "C-unwind" fn call_plain(
             (&*this.cast::<Plain>(), AnyView::slice(args, count))
         };
         let Code { signature, body } = plain.code;
-        signature.settle(args, |args| body(plain.name, args))
+        signature.settle(plain.name, args, |args| body(plain.name, args))
     })
 }
 

@@ -1,7 +1,8 @@
 //! Typed functions: any Rust function or closure whose parameters are [`Parameter`]s becomes a packed function.
 
 use super::{Error, FUN_08, FUN_09, Result};
-use crate::value::{Any, AnyView, Argument, Schema, index, str_bytes, types};
+use crate::value::header::{Header, ObjectRef};
+use crate::value::{Any, AnyView, Argument, Payload, RawAny, Schema, index, str_bytes, types};
 
 /// What a typed function may return: a value, or a `Result` of one.
 pub trait Outcome {
@@ -72,6 +73,8 @@ pub struct Param {
     pub schema: fn() -> Schema,
     /// How it is lent, if it is.
     pub lent: Option<Lent>,
+    /// Whether it reads a view, which may take what an r-value reference leads to.
+    pub reads: fn(AnyView<'_>) -> bool,
 }
 
 /// How a value is lent for a call.
@@ -89,6 +92,40 @@ impl Param {
         let lent = self.lent.as_ref();
         lent.filter(|lent| !(lent.as_it_is)(view))
     }
+
+    /// Whether `view` converts. Takes nothing.
+    fn accepts(&self, view: AnyView<'_>) -> bool {
+        if view.type_index() != index::RVALUE_REF {
+            return self.converts_and_reads(view);
+        }
+        // What would be taken is tried on a slot that has a reference of its own.
+        let slot = view.as_raw().ptr().cast::<*mut Header>();
+        // SAFETY: an r-value reference is the address of an object slot, which holds a live object or null.
+        let held = unsafe {
+            let object = slot.as_ref().filter(|object| !object.is_null());
+            object.map(|&object| ObjectRef::retain(object))
+        };
+        let mut tried = held.map_or(std::ptr::null_mut(), ObjectRef::into_raw);
+        let cell = RawAny::of(
+            index::RVALUE_REF,
+            Payload {
+                ptr: (&raw mut tried).cast(),
+            },
+        );
+        // SAFETY: the slot outlives the view; what is left in it is ours.
+        unsafe {
+            let accepted = self.converts_and_reads(AnyView::from_raw(cell));
+            drop(ObjectRef::from_nullable(tried));
+            accepted
+        }
+    }
+
+    fn converts_and_reads(&self, view: AnyView<'_>) -> bool {
+        match self.converts(view) {
+            Some(lent) => (lent.convert)(view).is_some_and(|own| (self.reads)(own.view())),
+            None => (self.reads)(view),
+        }
+    }
 }
 
 impl<T: Argument + 'static> Parameter for T {
@@ -97,6 +134,7 @@ impl<T: Argument + 'static> Parameter for T {
     const PARAM: &'static Param = &Param {
         schema: T::schema,
         lent: None,
+        reads: |view| T::try_from_view(view).is_some(),
     };
 
     #[inline]
@@ -117,6 +155,7 @@ impl Parameter for AnyView<'static> {
             },
             convert: |view| Some(view.to_any()),
         }),
+        reads: |_| true,
     };
 
     #[inline]
@@ -135,6 +174,7 @@ impl Parameter for &'static str {
             // What is no UTF-8 is mended.
             convert: |view| String::try_from_view(view).map(Any::from),
         }),
+        reads: |view| <Self as Parameter>::read(&view).is_some(),
     };
 
     #[inline]
@@ -158,6 +198,7 @@ macro_rules! lent {
                         Some($crate::value::Any::from(own))
                     },
                 }),
+                reads: |view| <Self as $crate::function::Parameter>::read(&view).is_some(),
             };
 
             #[inline]
@@ -204,8 +245,12 @@ impl Signature {
         }
     }
 
-    /// Whether some parameter is lent.
-    pub(super) const fn lends(&self) -> bool {
+    /// Whether [`Signature::settle`] has anything to do: some parameter is lent, or something may be taken for one of
+    /// several before another is refused.
+    pub(super) const fn settles(&self) -> bool {
+        if self.params.len() > 1 {
+            return true;
+        }
         let mut at = 0;
         while at < self.params.len() {
             if self.params[at].lent.is_some() {
@@ -216,16 +261,24 @@ impl Signature {
         false
     }
 
-    /// Calls `body` with `args`, of which those to be lent that are something else are converted before.
+    /// Calls `body` with `args`, of which those to be lent that are something else are converted before. What an r-value
+    /// reference leads to is taken only when nothing is wrong with the others.
     #[inline]
     pub(super) fn settle(
         &self,
+        name: Option<&'static str>,
         args: &[AnyView<'_>],
         body: impl Fn(&[AnyView<'_>]) -> Result,
     ) -> Result {
         let mut pairs = self.params.iter().zip(args);
-        if pairs.all(|(param, arg)| param.converts(*arg).is_none()) {
+        let is_ready = |(param, arg): (&&Param, &AnyView<'_>)| {
+            arg.type_index() != index::RVALUE_REF && param.converts(*arg).is_none()
+        };
+        if pairs.all(is_ready) {
             return body(args);
+        }
+        if let Some(at) = self.mismatch(args) {
+            return refused(self, name, args, at);
         }
         let owned = self.converted(args);
         let views = owned.iter().zip(args);
@@ -233,6 +286,21 @@ impl Signature {
             .map(|(own, arg)| own.as_ref().map_or(*arg, Any::view))
             .collect();
         body(&views)
+    }
+
+    /// The first argument that is not what it should be, where one that may not be touched before is among them; 0 when
+    /// their number is wrong.
+    #[cold]
+    #[inline(never)]
+    fn mismatch(&self, args: &[AnyView<'_>]) -> Option<usize> {
+        if args.len() != self.params.len() {
+            return Some(0);
+        }
+        if !args.iter().any(|arg| arg.type_index() == index::RVALUE_REF) {
+            return None;
+        }
+        let mut pairs = self.params.iter().zip(args);
+        pairs.position(|(param, arg)| !param.accepts(*arg))
     }
 
     #[cold]

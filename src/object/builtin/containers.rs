@@ -1,7 +1,7 @@
 //! `ffi.Array`, `ffi.List`, `ffi.Map`, `ffi.Dict`, `ffi.Shape` and their accessors.
 
 use super::{def, def_packed, missing};
-use crate::function::{Error, Function, Lent, Param, Parameter, Result};
+use crate::function::{Error, Function, Param, Parameter, Result};
 use crate::object::hash::any_equal;
 use crate::object::map::Cursor;
 use crate::object::{Array, Dict, List, Map, Shape, pairs_of, sequence_of};
@@ -48,10 +48,9 @@ where
 
     const PARAM: &'static Param = &Param {
         schema: <&'static T as Parameter>::PARAM.schema,
-        lent: Some(Lent {
-            as_it_is: |view| view.type_index() != index::RVALUE_REF,
-            convert: |view| Some(view.to_any()),
-        }),
+        // As it is or not at all: what another gives up is not taken (as in the reference).
+        lent: None,
+        reads: |view| <Self as Parameter>::read(&view).is_some(),
     };
 
     fn read<'a>(view: &'a AnyView<'_>) -> Option<Exactly<'a, T>> {
