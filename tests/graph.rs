@@ -122,7 +122,7 @@ fn json_text() -> impl Strategy<Value = String> {
         number(),
         string(),
         // Not JSON, most of it.
-        "-?[0-9.eE+-]{0,6}|tru|nul|NaN|Infinity|'a'|\"\u{1}\"|//",
+        "-?[0-9.eE+-]{0,6}|tru|nul|NaN|Infinity|'a'|\"[\u{0}-\u{20}]\"|//",
     ];
     leaf.prop_recursive(5, 40, 5, |inner| {
         let blank = "[ \t\r\n]{0,2}";
@@ -210,6 +210,24 @@ proptest! {
                 let rule = if json { "GRF-18" } else { "GRF-01" };
                 prop_assert_eq!(read.map_err(|broken| broken.rule().id()), Err(rule));
             }
+        }
+    }
+}
+
+#[test]
+fn every_ascii_letter_is_what_it_is_to_serde_json() {
+    for letter in '\0'..='\u{80}' {
+        for text in [
+            format!("\"{letter}\""),
+            format!("\"\\{letter}\""),
+            format!("{letter}1"),
+            format!("1{letter}"),
+            format!("[1{letter}2]"),
+            format!("[1.{letter}]"),
+            format!("\"\\u000{letter}\""),
+        ] {
+            let json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+            assert_eq!(is_json(&text), json, "{text:?}");
         }
     }
 }
