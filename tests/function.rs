@@ -172,6 +172,9 @@ fn an_rvalue_is_taken_when_nothing_else_is_wrong() {
         );
         assert!(!taken, "{name}");
     }
+    let object = Function::from_typed(|_: ObjectRef| ());
+    let (answer, taken) = with_rvalue(&object, &[]);
+    assert!(answer.is_err() && !taken);
     // Nor is anything when the count or another argument is wrong; the number of them is told first.
     let text = Any::from("x");
     let owned = Function::from_typed(|_: Any, _: i64| ());

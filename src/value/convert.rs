@@ -360,9 +360,7 @@ impl Argument for ObjectRef {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<ObjectRef> {
-        if view.type_index() == index::RVALUE_REF {
-            return view.to_any().into_object().ok();
-        }
+        // Not what an r-value leads to: that is for who takes any value (as in the reference).
         view.as_object().cloned()
     }
 }
