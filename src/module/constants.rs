@@ -6,21 +6,46 @@
 use super::loaders::Entry;
 use super::{Kind, MOD_19, Module};
 use crate::function::{Error, Function};
-use crate::object::{Array, Dict, Map, Tensor};
+use crate::object::{Array, Map, Tensor};
 use crate::payload::{self, Field};
 use crate::rule::Findings;
 use crate::value::Any;
 use crate::wire::Cursor;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 struct Constants {
     kind: String,
     payload: Vec<u8>,
-    tensors: Map,
+    /// As the file has them.
+    tensors: Named,
+    /// The same for who asks for them all, from then on.
+    map: OnceLock<Map>,
     /// The tensors that each function needs, in the order in which it wants them.
-    needs: Map,
-    /// Functions whose constants were handed over.
-    ready: Mutex<Dict>,
+    needs: Sorted,
+    /// Whether those of the function at this place were handed over.
+    ready: Mutex<Vec<bool>>,
+}
+
+/// By name, ascending. No map of values: its hash is public, and a file chooses the names, so that 20,000 of them could
+/// take as many steps each.
+struct Sorted(Named);
+
+type Named = Vec<(Box<str>, Any)>;
+
+impl Sorted {
+    /// Of what stands twice, the later.
+    fn of(mut pairs: Named) -> Sorted {
+        pairs.reverse();
+        pairs.sort_by(|(left, _), (right, _)| left.cmp(right));
+        pairs.dedup_by(|(later, _), (kept, _)| later == kept);
+        Sorted(pairs)
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.0
+            .binary_search_by(|(known, _)| (**known).cmp(name))
+            .ok()
+    }
 }
 
 /// Makes the module of an entry of either kind.
@@ -32,52 +57,63 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
         &mut cursor,
         &mut Findings::default(),
     )?;
-    let mut tensors = Map::new();
+    let mut tensors = Vec::new();
     if let Some(Field::Tensors(stored)) = payload.field("variables") {
         for (name, record) in stored {
-            tensors.set(&**name, Tensor::from_record(record)?)?;
+            tensors.push((Box::from(&**name), Tensor::from_record(record)?.into()));
         }
     }
-    let mut needs = Map::new();
+    let by_name = Sorted::of(tensors.clone());
+    let mut needs = Vec::new();
     if let Some(Field::Symbols(symbols)) = payload.field("symbols") {
         for (symbol, listed) in symbols {
             let mut needed = Vec::new();
             for name in listed {
                 // `metadata` of 0.7 may list a name without a tensor (PAY-38 holds const_loader to it).
-                needed.extend(tensors.get(Any::from(&**name).view())?);
+                let found = by_name.place(name).map(|at| by_name.0[at].1.clone());
+                needed.extend(found);
             }
-            needs.set(&**symbol, Array::new(needed))?;
+            needs.push((Box::from(&**symbol), Array::new(needed).into()));
         }
     }
+    let needs = Sorted::of(needs);
     Ok(Module::new(Constants {
         kind: entry.kind.to_owned(),
         payload: entry.payload.to_vec(),
         tensors,
+        map: OnceLock::new(),
+        ready: Mutex::new(vec![false; needs.0.len()]),
         needs,
-        ready: Mutex::new(Dict::new()),
     }))
 }
 
 impl Constants {
     /// MOD-19: calls `__init_<symbol>` of the first import that has one, once.
     fn hand_over(&self, module: &Module, symbol: &str) -> Result<(), Error> {
-        let key = Any::from(symbol);
-        let Some(needed) = self.needs.get(key.view())?.filter(|_| !MOD_19.is_off()) else {
+        let Some(at) = self.needs.place(symbol).filter(|_| !MOD_19.is_off()) else {
             return Ok(());
         };
         let ready = || self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-        {
-            let ready = ready();
-            if ready.get(key.view())?.is_some() {
-                return Ok(());
-            }
-            ready.set(key.clone(), true)?;
+        if std::mem::replace(&mut ready()[at], true) {
+            return Ok(());
         }
+        let needed = self.needs.0[at].1.clone();
         let outcome = self.initialise(module, symbol, needed);
         if outcome.is_err() {
-            ready().remove(key.view())?;
+            ready()[at] = false;
         }
         outcome
+    }
+
+    fn all(&self) -> Result<Map, Error> {
+        if let Some(known) = self.map.get() {
+            return Ok(known.clone());
+        }
+        let mut map = Map::new();
+        for (name, tensor) in &self.tensors {
+            map.set(&**name, tensor.clone())?;
+        }
+        Ok(self.map.get_or_init(|| map).clone())
     }
 
     fn initialise(&self, module: &Module, symbol: &str, needed: Any) -> Result<(), Error> {
@@ -107,7 +143,7 @@ impl Kind for Constants {
 
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error> {
         if name == "get_const_var_ndarray" {
-            let map = Any::from(self.tensors.clone());
+            let map = Any::from(self.all()?);
             return Ok(Some(Function::from_packed(move |_| Ok(map.clone()))));
         }
         self.hand_over(module, name)?;
@@ -121,5 +157,57 @@ impl Kind for Constants {
 
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         Ok(self.payload.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::module::system::SystemSymbols;
+    use crate::object::hash::hash_bytes;
+    use crate::release::Layout;
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    /// Time to load a file that lists `names` as functions without constants, and to ask for the last.
+    fn time(names: &[[u8; 8]]) -> Duration {
+        let count = (names.len() as u64).to_le_bytes();
+        let mut bytes = vec![0; 16];
+        bytes.extend(count);
+        for name in names {
+            bytes.extend(8u64.to_le_bytes());
+            bytes.extend(name);
+        }
+        bytes.extend(count);
+        bytes.extend(vec![0; 8 * names.len()]);
+        let start = Instant::now();
+        let module = load(&Entry {
+            kind: "const_loader",
+            payload: &bytes,
+            layout: Layout::V0_7,
+            library: &(Arc::new(SystemSymbols::new("")) as _),
+        });
+        let last = std::str::from_utf8(names.last().unwrap()).unwrap();
+        assert!(module.unwrap().function(last, false).unwrap().is_none());
+        start.elapsed()
+    }
+
+    #[test]
+    fn names_of_one_hash_take_no_longer_than_others() {
+        let first = u64::from_le_bytes(*b"aaaaaaaa");
+        let is_text = |name: &[u8; 8]| name.iter().all(|byte| (b' '..=b'~').contains(byte));
+        let steps = |by: u64| {
+            let names = (0..).map(|at| (first + at * by).to_le_bytes());
+            names.filter(is_text).take(5_000).collect::<Vec<_>>()
+        };
+        let colliding = steps(0x7fff_ffff);
+        let hash = hash_bytes(&colliding[0]);
+        assert!(colliding.iter().all(|name| hash_bytes(name) == hash));
+        // In a map of values some 300 times as long.
+        let (long, short) = (time(&colliding), time(&steps(1)));
+        assert!(
+            long < short * 20 + Duration::from_millis(20),
+            "{long:?}, {short:?}"
+        );
     }
 }

@@ -209,7 +209,7 @@ impl Module {
     }
 }
 
-/// Modules that were looked at, by address.
+/// Modules that were looked at, by address. No file chooses an address, so the public hash of the map does no harm.
 pub(super) struct Seen(Dict);
 
 impl Seen {

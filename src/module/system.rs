@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 
-/// Addresses by name.
+/// Addresses by name. Code that runs in this process chose the names, no file: that the hash is public does no harm.
 static TABLE: RwLock<Option<Dict>> = RwLock::new(None);
 
 /// Registers `address` under `name`; a null address takes the name away. Returns whether another address was replaced (MOD-17).
