@@ -34,11 +34,19 @@ type Named = Vec<(Box<str>, Any)>;
 
 impl Sorted {
     /// Of what stands twice, the later.
-    fn of(mut pairs: Named) -> Sorted {
-        pairs.reverse();
-        pairs.sort_by(|(left, _), (right, _)| left.cmp(right));
-        pairs.dedup_by(|(later, _), (kept, _)| later == kept);
-        Sorted(pairs)
+    fn of(pairs: &Named) -> Sorted {
+        let names = pairs.iter().map(|(name, _)| &**name);
+        let mut order: Vec<(&str, usize)> = names.zip(0..).collect();
+        order.sort_unstable();
+        let places = order.iter().enumerate().filter(|(at, (name, _))| {
+            let next = order.get(at + 1);
+            next.is_none_or(|(next, _)| next != name)
+        });
+        Sorted(
+            places
+                .map(|(_, (_, place))| pairs[*place].clone())
+                .collect(),
+        )
     }
 
     fn place(&self, name: &str) -> Option<usize> {
@@ -63,7 +71,7 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
             tensors.push((Box::from(&**name), Tensor::from_record(record)?.into()));
         }
     }
-    let by_name = Sorted::of(tensors.clone());
+    let by_name = Sorted::of(&tensors);
     let mut needs = Vec::new();
     if let Some(Field::Symbols(symbols)) = payload.field("symbols") {
         for (symbol, listed) in symbols {
@@ -76,7 +84,7 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
             needs.push((Box::from(&**symbol), Array::new(needed).into()));
         }
     }
-    let needs = Sorted::of(needs);
+    let needs = Sorted::of(&needs);
     Ok(Module::new(Constants {
         kind: entry.kind.to_owned(),
         payload: entry.payload.to_vec(),

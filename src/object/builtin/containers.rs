@@ -7,7 +7,6 @@ use crate::object::map::Cursor;
 use crate::object::{Array, Dict, List, Map, Shape, pairs_of, sequence_of};
 use crate::value::header::ObjectRef;
 use crate::value::{Any, AnyView, DLDevice, cast, index};
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 pub(super) fn register() {
@@ -235,8 +234,8 @@ fn maps() {
 /// The device of the first tensor, depth first, that the CPU does not own. It walks without recursion, so that nesting
 /// costs no stack, and looks into a container once: one may be in many places, and a list in itself.
 fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
-    // By address; held, so that no other comes to be at the same one.
-    let mut seen: HashMap<usize, ObjectRef> = HashMap::new();
+    // By address, which no file chooses; held, so that no other comes to be at the same one.
+    let seen = Dict::new();
     let mut open = vec![value.as_object()?.clone()];
     while let Some(object) = open.pop() {
         let view = AnyView::from(&object);
@@ -248,8 +247,9 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
                 found => return found,
             }
         }
-        let address = view.as_raw().ptr().addr();
-        if seen.contains_key(&address) {
+        let before = seen.len();
+        seen.set(view.as_raw().ptr().addr(), object.clone()).ok()?;
+        if seen.len() == before {
             continue;
         }
         let inner = |item: &Any| item.view().as_object().cloned();
@@ -262,7 +262,6 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
             continue;
         }
         open[before..].reverse();
-        seen.insert(address, object);
     }
     None
 }
