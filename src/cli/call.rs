@@ -193,12 +193,7 @@ impl Passed {
             )));
         }
         if let Some(device) = text.strip_prefix("dev:") {
-            let device = tvmspec::value::device_from_text(device);
-            return plain(
-                device
-                    .map_err(|error| Error::Message(error.to_string()))?
-                    .into(),
-            );
+            return plain(device_from_text(device).map_err(Error::new)?.into());
         }
         match text.parse::<f64>() {
             Ok(number) => plain(number.into()),
@@ -229,14 +224,12 @@ fn empty(form: &str) -> Result<Tensor, Error> {
             "`out:{form}` is no output: write out:float32[300] or out:int64[2,3]"
         ))
     };
-    let (dtype, shape) = form
+    let (text, shape) = form
         .strip_suffix(']')
         .and_then(|form| form.split_once('['))
         .ok_or_else(wrong)?;
-    let text = dtype;
     let dtype = dtype_from_text(text).map_err(Error::new)?;
-    let element = Dtype::from(dtype);
-    if let Err(broken) = element.check_element() {
+    if let Err(broken) = Dtype::from(dtype).check_element() {
         let message = format!("no tensor has elements of `{text}`: {broken}");
         return Err(Error::Message(message));
     }
