@@ -2,7 +2,7 @@
 
 use super::{MOD_08, MOD_09, MOD_13, MOD_14, Module, foreign};
 use crate::function::{Error, Function, registry};
-use crate::object::Dict;
+use crate::object::Seen;
 use crate::release::Release;
 use crate::rule;
 use std::sync::PoisonError;
@@ -26,12 +26,7 @@ impl Module {
 
     /// The function `name`: the module's own, or, with `query_imports`, the first one below it (MOD-08).
     pub fn function(&self, name: &str, query_imports: bool) -> Result<Option<Function>, Error> {
-        let mut found = None;
-        self.search(query_imports, &mut |module| {
-            found = module.own_function(name)?;
-            Ok(found.is_some())
-        })?;
-        Ok(found)
+        self.first(query_imports, |module| module.own_function(name))
     }
 
     /// [`Module::function`], or an error that says which functions there are.
@@ -52,28 +47,18 @@ impl Module {
 
     /// JSON metadata of the function `name`.
     pub fn metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
-        let mut found = None;
-        self.search(query_imports, &mut |module| {
-            found = match module.implementation() {
-                Some(own) => own.metadata(module, name),
-                None => foreign::metadata(module, name),
-            }?;
-            Ok(found.is_some())
-        })?;
-        Ok(found)
+        self.first(query_imports, |module| match module.implementation() {
+            Some(own) => own.metadata(module, name),
+            None => foreign::metadata(module, name),
+        })
     }
 
     /// Documentation of the function `name`.
     pub fn doc(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
-        let mut found = None;
-        self.search(query_imports, &mut |module| {
-            found = match module.implementation() {
-                Some(own) => own.doc(module, name),
-                None => foreign::doc(module, name),
-            }?;
-            Ok(found.is_some())
-        })?;
-        Ok(found)
+        self.first(query_imports, |module| match module.implementation() {
+            Some(own) => own.doc(module, name),
+            None => foreign::doc(module, name),
+        })
     }
 
     /// Source text in `format`; empty when there is none.
@@ -125,6 +110,20 @@ impl Module {
         }
     }
 
+    /// The first answer of this module or, as [`Module::search`] asks them, of those below it.
+    fn first<T>(
+        &self,
+        query_imports: bool,
+        mut ask: impl FnMut(&Module) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        let mut found = None;
+        self.search(query_imports, &mut |module| {
+            found = ask(module)?;
+            Ok(found.is_some())
+        })?;
+        Ok(found)
+    }
+
     /// Asks this module, then, depth first and in order, its imports, each once, until one says yes (MOD-08, MOD-09).
     fn search(
         &self,
@@ -138,11 +137,11 @@ impl Module {
             return Ok(false);
         }
         let seen = Seen::new();
-        seen.add(self)?;
+        seen.add(self.as_object())?;
         let mut open = self.imports();
         open.reverse();
         while let Some(module) = open.pop() {
-            if !seen.add(&module)? && !MOD_09.is_off() {
+            if !seen.add(module.as_object())? && !MOD_09.is_off() {
                 continue;
             }
             if ask(&module)? {
@@ -206,22 +205,6 @@ impl Module {
             return Ok(found[at].1.clone());
         }
         Ok(function)
-    }
-}
-
-/// Modules that were looked at, by address. No file chooses an address, so the public hash of the map does no harm.
-pub(super) struct Seen(Dict);
-
-impl Seen {
-    pub(super) fn new() -> Seen {
-        Seen(Dict::new())
-    }
-
-    /// Whether `module` is new here.
-    pub(super) fn add(&self, module: &Module) -> Result<bool, Error> {
-        let before = self.0.len();
-        self.0.set(module.context() as usize, ())?;
-        Ok(self.0.len() > before)
     }
 }
 

@@ -9,10 +9,9 @@
 //!
 //! A C++ runtime in the same process sees a `ModuleObj` of its own; one that it made is called through its table.
 
-use super::lookup::Seen;
 use super::{Kind, MOD_10, virtuals};
 use crate::function::{Error, Function, lent};
-use crate::object::{Array, sequence_of};
+use crate::object::{Array, Seen, sequence_of};
 use crate::rule;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Object, Schema, VAL_10, index};
@@ -259,7 +258,7 @@ impl Module {
             if module == *target {
                 return Ok(true);
             }
-            if seen.add(&module)? {
+            if seen.add(module.as_object())? {
                 open.extend(module.imports());
             }
         }

@@ -20,6 +20,7 @@ pub mod opaque;
 pub mod record;
 pub mod recursive;
 pub mod repr;
+mod seen;
 mod seq;
 mod shape;
 pub mod structural;
@@ -35,6 +36,7 @@ pub use builtin::{init, kwargs, missing};
 #[cfg(feature = "frontend")]
 pub(crate) use map::swap_value;
 pub use map::{Dict, Map, MapShape, PairIter, Pairs, lookup_in, pair_count, pairs_of};
+pub(crate) use seen::Seen;
 pub(crate) use seq::element_cell;
 #[cfg(feature = "frontend")]
 pub(crate) use seq::swap_element;

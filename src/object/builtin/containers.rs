@@ -4,7 +4,7 @@ use super::{def, def_packed, missing};
 use crate::function::{Error, Function, Param, Parameter, Result};
 use crate::object::hash::any_equal;
 use crate::object::map::Cursor;
-use crate::object::{Array, Dict, List, Map, Shape, pairs_of, sequence_of};
+use crate::object::{Array, Dict, List, Map, Seen, Shape, pairs_of, sequence_of};
 use crate::value::header::ObjectRef;
 use crate::value::{Any, AnyView, DLDevice, cast, index};
 use std::sync::{Mutex, PoisonError};
@@ -155,6 +155,10 @@ fn cursor(map: ObjectRef) -> Function {
     })
 }
 
+fn or_missing(found: Option<Any>) -> Any {
+    found.unwrap_or_else(|| missing().clone().into())
+}
+
 fn maps() {
     def_packed("ffi.Map", |args| {
         let mut map = Map::new();
@@ -183,10 +187,7 @@ fn maps() {
     );
     def(
         "ffi.MapGetItemOrMissing",
-        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| {
-            let found = map.get(key)?;
-            Ok::<Any, Error>(found.unwrap_or_else(|| missing().clone().into()))
-        },
+        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| map.get(key).map(or_missing),
     );
     def_packed("ffi.Dict", |args| {
         let dict = Dict::new();
@@ -224,18 +225,14 @@ fn maps() {
     );
     def(
         "ffi.DictGetItemOrMissing",
-        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| {
-            let found = dict.get(key)?;
-            Ok::<Any, Error>(found.unwrap_or_else(|| missing().clone().into()))
-        },
+        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| dict.get(key).map(or_missing),
     );
 }
 
 /// The device of the first tensor, depth first, that the CPU does not own. It walks without recursion, so that nesting
 /// costs no stack, and looks into a container once: one may be in many places, and a list in itself.
 fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
-    // By address, which no file chooses; held, so that no other comes to be at the same one.
-    let seen = Dict::new();
+    let seen = Seen::new();
     let mut open = vec![value.as_object()?.clone()];
     while let Some(object) = open.pop() {
         let view = AnyView::from(&object);
@@ -247,9 +244,7 @@ fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
                 found => return found,
             }
         }
-        let before = seen.len();
-        seen.set(view.as_raw().ptr().addr(), object.clone()).ok()?;
-        if seen.len() == before {
+        if !seen.add(&object).ok()? {
             continue;
         }
         let inner = |item: &Any| item.view().as_object().cloned();
