@@ -59,6 +59,20 @@ impl Rule {
         }
     }
 
+    /// [`Rule::require_as`] of a value that was never bytes: the violation has no offset.
+    pub fn demand(
+        self,
+        kind: Kind,
+        kept: bool,
+        message: impl FnOnce() -> String,
+    ) -> Result<(), Violation> {
+        if kept || self.is_off() {
+            Ok(())
+        } else {
+            Err(self.refused(kind, message()))
+        }
+    }
+
     /// The violation for a place where reading cannot go on.
     #[cold]
     pub fn broken(self, kind: Kind, offset: u64, message: impl Into<String>) -> Violation {
@@ -72,7 +86,6 @@ impl Rule {
     }
 
     fn violation(self, kind: Kind, offset: Option<u64>, message: String) -> Violation {
-        let kind = if self.is_off() { Kind::RuleOff } else { kind };
         Violation(Box::new(Inner {
             rule: self,
             offset,
@@ -166,9 +179,6 @@ pub enum Kind {
     Cycle,
     /// A value has the wrong type, or an argument is wrong.
     Type,
-    /// What the rule-off check sees in place of a violation that it switched off.
-    #[doc(hidden)]
-    RuleOff,
 }
 
 impl Kind {
@@ -199,7 +209,6 @@ impl Kind {
             Kind::Duplicate => "duplicate",
             Kind::Cycle => "cycle",
             Kind::Type => "type",
-            Kind::RuleOff => "rule-off",
         }
     }
 }

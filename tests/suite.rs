@@ -7,8 +7,9 @@ use schema::conforms;
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::{env, fs};
+use tvmspec::conformance::adapter::builtin::Builtin;
 use tvmspec::conformance::adapter::{Adapter, Identity, InProcess, Reply, Testee, liar::Liar};
-use tvmspec::conformance::case::{Case, Expect, Suite};
+use tvmspec::conformance::case::{Case, Expect, Input, Suite};
 use tvmspec::conformance::runner::{Run, Selection, run};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tvmspec");
@@ -48,6 +49,25 @@ fn our_own_implementation_passes_in_process_and_over_the_protocol() {
     let outside = json(&["--impl", &spec, "--timeout", "60"]);
     assert_eq!(outside["good"], true, "{}", outside["totals"]);
     assert_eq!(outside["totals"], json(&[])["totals"]);
+}
+
+/// An offset is where somebody looks: what was never bytes has none.
+#[test]
+fn only_what_was_bytes_has_an_offset() {
+    let mut placed = Vec::new();
+    let rejected = |case: &&Case| matches!(case.expect, Expect::Reject(..));
+    for case in Suite::embedded().cases.iter().filter(rejected) {
+        // A text is bytes; what a program is called with is none, and no instruction stands at byte 0.
+        let value = matches!(&case.input, Input::Value(value) if !value.is_string());
+        let called = case.op == "vm.run";
+        if let Reply::Reject(rejection) = InProcess(Builtin).call(&case.op, &case.request())
+            && let Some(offset) = rejection.offset
+            && (value || called && offset == 0)
+        {
+            placed.push(format!("{} {offset:#x} {}", case.id, rejection.message));
+        }
+    }
+    assert!(placed.is_empty(), "{}", placed.join("\n"));
 }
 
 #[test]

@@ -179,10 +179,9 @@ pub trait DeviceApi: Send + Sync {
         let nbytes = flat_size(from.shape, from.dtype)?;
         let room = flat_size(to.shape, to.dtype)?;
         let contiguous = || {
-            DEV_17.require_as(
+            DEV_17.demand(
                 Kind::Unsupported,
                 from.is_contiguous() && to.is_contiguous(),
-                0,
                 || "CopyDataFromTo only support contiguous array for now".into(),
             )
         };
@@ -286,7 +285,7 @@ pub trait DeviceApi: Send + Sync {
 /// Whether `scope` is one of the flat ones (DEV-13).
 fn flat_scope(scope: Option<&str>, refusal: &str) -> Result<()> {
     let scope = scope.unwrap_or_default();
-    DEV_13.require_as(Kind::Unsupported, matches!(scope, "" | "global"), 0, || {
+    DEV_13.demand(Kind::Unsupported, matches!(scope, "" | "global"), || {
         format!("{refusal}: {scope}")
     })?;
     Ok(())

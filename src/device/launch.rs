@@ -105,7 +105,7 @@ impl LaunchTags {
     /// The launch that these arguments ask for (DEV-47): a missing axis is 1, and so is 0 or less.
     pub fn sizes(&self, arguments: &[i64]) -> Result<WorkSizes> {
         let wanted = self.arguments();
-        DEV_47.require_as(Kind::Type, arguments.len() == wanted, 0, || {
+        DEV_47.demand(Kind::Type, arguments.len() == wanted, || {
             format!(
                 "a launch with {} arguments, the tags ask for {wanted}",
                 arguments.len()

@@ -274,8 +274,6 @@ impl From<Violation> for Error {
         let kind = match broken.kind() {
             Kind::Type => "TypeError",
             Kind::Truncated | Kind::Trailing | Kind::Malformed | Kind::Cycle => "ValueError",
-            // So that the rule-off check can tell it from a refusal.
-            Kind::RuleOff => "RuleOff",
             _ => "RuntimeError",
         };
         Error::said(kind, broken)

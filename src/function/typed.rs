@@ -379,7 +379,8 @@ fn refused(signature: &Signature, name: Option<&str>, args: &[AnyView<'_>], at: 
             ),
         ),
     };
-    Err(rule.refused(crate::rule::Kind::Type, text).into())
+    rule.demand(crate::rule::Kind::Type, false, || text)?;
+    Ok(Any::none())
 }
 
 macro_rules! typed {

@@ -21,6 +21,9 @@ impl Stepper {
     /// Runs up to node `index`: on from the last one, or from the start if that is already behind; nothing if it is it.
     pub fn execute(&mut self, executor: &Executor, index: usize) -> Result<(), Error> {
         let nodes = executor.graph().nodes.len();
+        if index >= nodes && GRF_40.is_off() {
+            return Ok(());
+        }
         if index >= nodes {
             return Err(GRF_40
                 .refused(

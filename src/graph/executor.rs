@@ -491,7 +491,7 @@ impl Executor {
                 },
             }
         }
-        if missing.is_empty() {
+        if missing.is_empty() || GRF_31.is_off() {
             return Ok(steps);
         }
         missing.sort();
@@ -532,7 +532,7 @@ impl Executor {
     fn redirect(&mut self, entry: usize, to: &DLTensor, what: &str) -> Result<(), Error> {
         let inside = self.entry(entry);
         inside.check_same(to, what)?;
-        GRF_34.require(inside.view.device == to.device, 0, || {
+        GRF_34.demand(Kind::Malformed, inside.view.device == to.device, || {
             format!(
                 "{what} is on device {:?}, the tensor handed in on {:?}",
                 inside.view.device, to.device
@@ -541,7 +541,8 @@ impl Executor {
         // SAFETY: the caller vouches for the tensor.
         let strided = unsafe { !to.is_contiguous() };
         let address = (to.data as usize).wrapping_add(to.byte_offset as usize);
-        GRF_34.require(!strided && address.is_multiple_of(ALIGNMENT), 0, || {
+        let in_place = !strided && address.is_multiple_of(ALIGNMENT);
+        GRF_34.demand(Kind::Malformed, in_place, || {
             format!(
                 "{what} must be in one piece and aligned to {ALIGNMENT} bytes to be used in place"
             )

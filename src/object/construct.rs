@@ -192,7 +192,7 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
         if let Some(at) = found {
             set_field(&object, field, pairs[at * 2 + 1])?;
             used[at] = true;
-        } else if !set_default(&object, field)? {
+        } else if !set_default(&object, field)? && !super::OBJ_15.is_off() {
             let message = format!(
                 "Required field `{}` not set in type `{}`",
                 field.name(),

@@ -13,7 +13,11 @@ pub const MAX_DEPTH: usize = 10_000;
 /// The value of JSON text: None, bool, int, float, string, array, map. A repeated key keeps its last value.
 pub fn parse(text: &[u8]) -> Result {
     let mut reader = Reader { text, at: 0 };
-    let value = reader.document().map_err(|wrong| {
+    let value = reader.document();
+    if value.is_err() && OBJ_16.is_off() {
+        return Ok(Any::none());
+    }
+    let value = value.map_err(|wrong| {
         let message = reader.describe(&wrong);
         Error::said("ValueError", OBJ_16.refused(Kind::Malformed, message))
     })?;
@@ -400,6 +404,7 @@ impl Writer {
                 string_text(str_bytes(&value).unwrap_or_default(), &mut self.text);
             }
             index::ARRAY | index::LIST | index::MAP => self.container(value)?,
+            _ if OBJ_17.is_off() => self.text.extend_from_slice(b"null"),
             own => {
                 let message = format!("Unsupported type: `{}`", types::key_of(own));
                 let said = OBJ_17.refused(Kind::Unsupported, message);

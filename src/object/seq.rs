@@ -185,6 +185,7 @@ fn element(items: &[Any], at: i64) -> Result {
         .ok()
         .and_then(|at| items.get(at))
         .cloned()
+        .or_else(|| OBJ_04.is_off().then(Any::none))
         .ok_or_else(|| out_of_bounds(format_args!("Index {at}"), items.len()))
 }
 

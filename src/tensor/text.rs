@@ -124,7 +124,8 @@ impl Dtype {
         let text = long.as_deref().unwrap_or(text);
         let best = names(release)
             .filter(|name| text.starts_with(name.text))
-            .max_by_key(|name| name.text.len());
+            .max_by_key(|name| name.text.len())
+            .or(NAMES.first().filter(|_| TEN_02.is_off()));
         let Some(name) = best else {
             let shown = show(text.as_bytes());
             let message = format!("TVM {release} knows no element type `{shown}`");
@@ -243,6 +244,7 @@ fn read_lanes(rest: &str, name: &Name, release: Release, text: &str) -> Result<u
     match lanes {
         Some(lanes) if scaled && lanes <= 1 << 15 => Ok(lanes.wrapping_neg()),
         Some(lanes) if !scaled => Ok(lanes),
+        _ if TEN_09.is_off() => Ok(1),
         _ => Err(odd(
             text,
             "behind the bits may stand `x` and 1 to 65535 lanes, and nothing else",

@@ -361,7 +361,7 @@ impl Argument for ObjectRef {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<ObjectRef> {
         // Not what an r-value leads to: that is for who takes any value (as in the reference).
-        view.as_object().cloned()
+        view.as_object().filter(|_| !VAL_10.is_off()).cloned()
     }
 }
 

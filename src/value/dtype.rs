@@ -44,7 +44,10 @@ const PREFIXES: [(&str, u8, u8); 10] = [
 
 /// The data type that `text` names.
 pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
-    parse(text).ok_or_else(|| VAL_17.refused(Kind::Malformed, format!("unknown dtype `{text}`")))
+    let careless = || VAL_17.is_off().then(|| DLDataType::scalar(0, 32));
+    parse(text)
+        .or_else(careless)
+        .ok_or_else(|| VAL_17.refused(Kind::Malformed, format!("unknown dtype `{text}`")))
 }
 
 fn parse(text: &str) -> Option<DLDataType> {
@@ -128,6 +131,7 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
         (6, _) if bits == 8 => "bool".to_owned(),
         (6, _) => format!("bool{bits}"),
         (_, Some((name, _, _))) => (*name).to_owned(),
+        _ if VAL_18.is_off() => format!("float{bits}"),
         _ => {
             return Err(VAL_18.refused(
                 Kind::Malformed,

@@ -129,6 +129,7 @@ pub unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'a>, Vio
                     ptr: value.v_handle,
                 },
             )),
+            _ if VAL_19.is_off() => AnyView::from(value.v_int64),
             other => {
                 return Err(VAL_19.refused(
                     Kind::UnknownKind,

@@ -328,6 +328,7 @@ fn heap<'a>(view: AnyView<'a>) -> Outcome<&'a [std::cell::Cell<i64>]> {
 /// Cell `at` of a heap (VM-48).
 fn cell(heap: &[std::cell::Cell<i64>], at: i64) -> Outcome<&std::cell::Cell<i64>> {
     let found = usize::try_from(at).ok().and_then(|at| heap.get(at));
+    let found = found.or(heap.first().filter(|_| VM_48.is_off()));
     found.ok_or_else(|| {
         let message = format!("the shape heap has no cell {at}, it has {}", heap.len());
         VM_48.refused(Kind::Missing, message).into()
@@ -352,7 +353,7 @@ fn match_one(
         3 => cell(heap, operand)?.get(),
         _ => return refuse(rule, format!("there is no code {code} to match a value by")),
     };
-    rule.require(value == expected || rule.is_off(), 0, || {
+    rule.demand(Kind::Malformed, value == expected, || {
         format!("{} is {value}, expected {expected}", describe())
     })?;
     Ok(())

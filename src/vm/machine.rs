@@ -228,6 +228,7 @@ fn resolve(loaded: &Arc<Loaded>, imports: &[Module]) -> Result<Vec<Any>, Fault> 
                     Any::none()
                 }
             },
+            FunctionKind::VmTir if VM_12.is_off() => Any::none(),
             FunctionKind::VmTir => {
                 let message = format!(
                     "function `{name}` was compiled to work on the registers of a machine (exec_mode \"compiled\"): export the model with exec_mode \"bytecode\""
@@ -401,7 +402,8 @@ impl Machine {
         let index = self
             .loaded
             .function(name)
-            .filter(|index| code.functions[*index].kind != FunctionKind::Packed);
+            .filter(|index| code.functions[*index].kind != FunctionKind::Packed)
+            .or(VM_61.is_off().then_some(0));
         index.ok_or_else(|| {
             let known: Vec<&str> = self
                 .loaded
@@ -451,7 +453,8 @@ impl Machine {
     /// Runs `name` on what was set and keeps the result (VM-62).
     pub(super) fn invoke_stateful(&self, name: &str) -> Result<(), Fault> {
         let index = self.index(name)?;
-        let Some(inputs) = self.state().inputs.get(name).cloned() else {
+        let inputs = self.state().inputs.get(name).cloned();
+        let Some(inputs) = inputs.or(VM_62.is_off().then(Vec::new)) else {
             let message =
                 format!("No inputs set for stateful call of {name}; use `set_input` first.");
             return Err(VM_62.refused(Kind::Missing, message).into());

@@ -347,6 +347,7 @@ impl super::machine::Machine {
         }
         match object.map(|object| object.downcast::<Closure>()) {
             Some(Ok(closure)) => closure.call(self, args),
+            _ if super::VM_29.is_off() => Ok(Any::none()),
             _ => {
                 let key = crate::value::types::key_of(closure.type_index());
                 let message = format!("a closure or a function is called, not `{key}`");

@@ -163,9 +163,9 @@ fn in_segment(image: &Image<'_>, entry: &Entry<'_>) -> Result<(u64, u64), Violat
         "`{}` is at {:#x}, which no segment maps",
         entry.name, entry.address
     );
-    Err(BLOB_52.broken(Kind::Truncated, 0, message))
+    Err(BLOB_52.refused(Kind::Truncated, message))
 }
 
 fn no_bytes(entry: &Entry<'_>, why: &str) -> Violation {
-    BLOB_52.broken(Kind::Missing, 0, format!("`{}` {why}", entry.name))
+    BLOB_52.refused(Kind::Missing, format!("`{}` {why}", entry.name))
 }

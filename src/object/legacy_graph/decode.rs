@@ -160,8 +160,9 @@ impl Decoder<'_> {
 }
 
 fn attribute<'n>(node: &'n Node, name: &str) -> Result<&'n str> {
-    let text = node.attrs.get(name);
-    let text = text.ok_or_else(|| {
+    const ZERO: &[u8] = b"0";
+    let text = node.attrs.get(name).map(Vec::as_slice);
+    let text = text.or(OBJ_33.is_off().then_some(ZERO)).ok_or_else(|| {
         let message = format!("a `{}` has no attribute `{name}`", node.type_key);
         Error::from(OBJ_33.refused(Kind::Missing, message))
     })?;
@@ -228,7 +229,16 @@ fn no_number(node: &Node, text: &str) -> Violation {
 
 /// An integer (OBJ-36).
 fn parse<T: std::str::FromStr>(node: &Node, text: &str) -> std::result::Result<T, Violation> {
-    text.parse().map_err(|_| no_number(node, text))
+    let careless = |_| {
+        if OBJ_36.is_off() {
+            "0".parse()
+        } else {
+            text.parse()
+        }
+    };
+    text.parse()
+        .or_else(careless)
+        .map_err(|_| no_number(node, text))
 }
 
 /// A bool (OBJ-36).

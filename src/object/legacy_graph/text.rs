@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
                     }
                     None => return Err(self.ends(what)),
                 }),
-                Some(b'\r' | b'\n') => {
+                Some(b'\r' | b'\n') if !OBJ_21.is_off() => {
                     let message = format!("a line ends inside {what}");
                     return Err(OBJ_21.broken(Kind::Malformed, at as u64, message));
                 }

@@ -46,16 +46,13 @@ impl LegacyGraph {
     fn known_to(&self, release: Release) -> Result<(), Violation> {
         let releases = self.releases();
         let known = releases.is_some_and(|releases| releases.contains(release));
-        OBJ_32
-            .require_as(Kind::Unsupported, known, 0, || match releases {
-                Some(releases) => format!(
-                    "{release} does not know every member and container of this graph: {} to {} do",
-                    releases.since, releases.until
-                ),
-                None => "no release knows every member and container of this graph".to_owned(),
-            })
-            // A value that is written has no offset.
-            .map_err(|broken| OBJ_32.refused(broken.kind(), broken.message()))?;
+        OBJ_32.demand(Kind::Unsupported, known, || match releases {
+            Some(releases) => format!(
+                "{release} does not know every member and container of this graph: {} to {} do",
+                releases.since, releases.until
+            ),
+            None => "no release knows every member and container of this graph".to_owned(),
+        })?;
         let tensors = self.tensors.is_some() == (release.minor() >= 4);
         if tensors || OBJ_32.is_off() {
             return Ok(());
