@@ -293,11 +293,14 @@ impl fmt::Debug for Violation {
 
 impl std::error::Error for Violation {}
 
-/// A tolerated oddity: the input is readable, but a rule that is not a MUST is broken.
+/// A tolerated oddity: the input is readable, but a rule is broken that is not a MUST, or one that binds whoever uses what
+/// was read (TEN-35).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The rule that was not kept.
     pub rule: Rule,
+    /// The class of the violation that it is where it counts as one.
+    pub kind: Kind,
     /// Byte offset from the start of the input.
     pub offset: u64,
     /// What is odd, for people.
@@ -357,6 +360,7 @@ impl Findings {
         }
         self.list.push(Finding {
             rule,
+            kind,
             offset,
             message,
         });

@@ -313,3 +313,44 @@ fn a_second_member_is_told_wherever_it_stands() {
         assert!(finding.offset as usize > at + second.len(), "{second}");
     }
 }
+
+/// TEN-35: a parameter of which one lane is stored, or no byte of a bool, is not read past its end.
+#[cfg(feature = "runtime")]
+#[test]
+fn a_parameter_without_all_of_its_elements_is_refused() {
+    use std::sync::Arc;
+    use tvmspec::device::Device;
+    use tvmspec::graph::executor::{Executor, Place};
+    use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};
+
+    for (name, dtype, sizing, stored) in [
+        (
+            "float32x1024",
+            Dtype {
+                code: 2,
+                bits: 32,
+                lanes: 1024,
+            },
+            Sizing::V0_7,
+            4096 * 4,
+        ),
+        ("uint1", Dtype::scalar(Dtype::UINT, 1), Sizing::V0_4, 0),
+    ] {
+        let text = format!(
+            r#"{{"nodes": [{{"op": "null", "name": "p", "inputs": []}}], "arg_nodes": [0], "node_row_ptr": [0, 1],
+            "heads": [[0, 0, 0]], "attrs": {{"dltype": ["list_str", ["{name}"]], "storage_id": ["list_int", [0]],
+            "shape": ["list_shape", [[4096]]]}}}}"#
+        );
+        let place = Place::of(Device::CPU).unwrap();
+        let mut executor =
+            Executor::new(Arc::new(read(&text).unwrap()), &|_| Ok(None), vec![place]).unwrap();
+        let record = TensorRecord::new(dtype, &[4096], vec![1; stored], sizing).unwrap();
+        let refused = executor
+            .load_params(&Params::new(vec![("p".into(), record)]))
+            .err()
+            .unwrap();
+        assert!(refused.to_string().contains("TEN-35"), "{refused}");
+        executor.clear_input(0).unwrap();
+        assert!(executor.unset_inputs().is_empty());
+    }
+}

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use tvmspec::release::Release;
 use tvmspec::rule::{Findings, Kind, Strictness};
-use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};
+use tvmspec::tensor::{Dtype, Packing, Params, Sizing, TensorRecord};
 use tvmspec::wire::{Cursor, Trace, Writer};
 
 fn golden(name: &str) -> PathBuf {
@@ -207,4 +207,88 @@ proptest! {
         record.extend(&bytes);
         let _ = TensorRecord::read(&mut Cursor::new(&record), sizing, &mut Findings::default());
     }
+}
+
+/// TEN-35: what a record gives as elements is what a tensor of its type and shape takes, in each runtime that copies it.
+#[test]
+fn elements_are_as_many_as_memory_has() {
+    let shape = [3_i64];
+    for (code, bits, lanes) in [
+        (2, 32, 1),
+        (2, 32, 16),
+        (0, 4, 1),
+        (1, 1, 1),
+        (17, 4, 2),
+        (0, 12, 3),
+    ] {
+        let dtype = Dtype { code, bits, lanes };
+        for sizing in Sizing::ALL {
+            let stored = sizing.data_bytes(dtype, &shape).unwrap();
+            let data = vec![1; usize::try_from(stored).unwrap()];
+            let record = TensorRecord::new(dtype, &shape, data, sizing).unwrap();
+            for packing in [Packing::Each, Packing::Packed] {
+                let needed = packing.bytes(dtype, &shape).unwrap();
+                match record.elements(packing) {
+                    Ok(elements) => {
+                        assert_eq!(elements.bytes().len() as u64, needed);
+                        assert!(needed <= stored);
+                    }
+                    Err(broken) => {
+                        assert_eq!(broken.rule().id(), "TEN-35");
+                        assert!(needed > stored, "{dtype} as {sizing} stores it: {broken}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(feature = "runtime")]
+#[test]
+fn memory_counts_as_the_device_does() {
+    use tvmspec::device::byte_size;
+    use tvmspec::release::Release;
+    for (bits, lanes) in [
+        (1, 1),
+        (4, 1),
+        (4, 2),
+        (8, 1),
+        (12, 3),
+        (32, 1),
+        (32, 1024),
+        (64, 65535),
+    ] {
+        let dtype = Dtype {
+            code: 0,
+            bits,
+            lanes,
+        };
+        for shape in [&[][..], &[0], &[3], &[7, 5], &[1 << 40, 1 << 40], &[-1]] {
+            let bytes = |release| byte_size(shape, dtype, release).map(|bytes| bytes as u64);
+            let (old, new) = (Release::of(20), Release::LAST);
+            assert_eq!(
+                Packing::Each.bytes(dtype, shape),
+                bytes(old),
+                "{dtype} {shape:?}"
+            );
+            assert_eq!(
+                Packing::Packed.bytes(dtype, shape),
+                bytes(new),
+                "{dtype} {shape:?}"
+            );
+        }
+    }
+}
+
+#[cfg(feature = "runtime")]
+#[test]
+fn no_tensor_is_made_of_lanes_that_are_not_stored() {
+    let dtype = Dtype {
+        code: 2,
+        bits: 32,
+        lanes: 1024,
+    };
+    let record = TensorRecord::new(dtype, &[3], vec![0; 12], Sizing::V0_7).unwrap();
+    let refused = tvmspec::object::Tensor::from_record(&record).err().unwrap();
+    assert!(refused.to_string().contains("TEN-35"), "{refused}");
 }

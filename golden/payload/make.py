@@ -262,6 +262,7 @@ ODD = {
     "static-library-text": ("static_library", "0.22", None, raw(b"int f(void);") + many(["f"])),
     "const-loader-symbol-twice": ("const_loader", "0.22", None, constants(symbols=("f", "f"), listed=(("w",), ()))),
     "graph-executor-param-twice": ("GraphExecutorFactory", "0.7", None, graph(names=("p", "p"))),
+    "relax-vm-65536-registers": ("relax.VMExecutable", "0.22", None, relax("0.22", 0x1E, registers=65536)),
     "relax-vm-function-twice": ("relax.VMExecutable", "0.22", None, relax("0.22", 0x1E, second=(0, "main", 0, 0, -2, 0, []))),
 }
 # Broken: name: (kind, layout, bytes)
@@ -313,6 +314,8 @@ BROKEN = {
     "relax-vm-end-past-the-table": ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, end=5)),
     "relax-vm-functions-overlap": ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, second=(1, "other", 3, 4, 0, 2, []))),
     "relax-vm-more-arguments-than-registers": ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, num_args=3)),
+    "relax-vm-65537-registers": ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, registers=65537)),
+    "relax-vm-2e62-registers": ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, registers=1 << 62)),
     "relax-vm-register": ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, instructions=changed(3, 2, 2))),
     "relax-vm-destination-is-the-vm": ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, instructions=changed(0, 1, VOID + 1, 1, 0))),
     "relax-vm-constant-index": ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, instructions=changed(0, 1, 1, 1, 1, arg(2, 6)))),

@@ -280,8 +280,15 @@ files = {
     ], ["main "]),
     "missing": assemble([function("main", ["x"], 2, ("call", 1, "one.of.nobody", r(0)), ("call", 1, "two.of.nobody", r(0)), ("ret", 1))]),
     "recursive": assemble([function("main", ["x"], 2, ("call", 1, "main", r(0)), ("ret", 1))]),
+    "wide": assemble([{**function("main", ["x"], 2, ("call", 1, "main", r(0)), ("ret", 1)), "registers": 65536}]),
     "condition": assemble([function("main", ["c"], 1, ("if", 0, 2), ("ret", 0), ("ret", 0))]),
 }
+# Three elements of sixteen floats, of which one each is stored: `basic` with another number of lanes in its tensor.
+whole = constant(np.array([[1, 2, 3]], "float32"))[4:]
+lanes = bytearray(whole)
+lanes[30] = 16
+assert files["basic"].count(whole) == 1
+files["one-lane-of-16"] = files["basic"].replace(whole, bytes(lanes))
 one = lambda *code, **more: assemble([{**function("main", ["x"], 2, *code), **more}])
 files["one"] = one(("call", 1, b + "copy", r(0)), ("ret", 1))
 files["runs-off-the-end"] = one(("ret", 0), ("call", 1, b + "copy", r(0)))
@@ -361,6 +368,8 @@ run("naive-allocator", ["VM-30"], "who hunts a memory bug wants no pool", "stora
 run("missing-functions", ["VM-11"], "all missing kernels at once, before anything ran, not one by one", "missing", steps=[["main", 1]],
     reject="missing", parent="same")
 run("compiled-function", ["VM-12"], "it works on the registers of one C++ class", "compiled", steps=[], reject="unsupported", parent="same")
+run("one-lane-of-16", ["TEN-35"], "a machine that copies the whole tensor reads past the file", "one-lane-of-16", steps=[["constants"]],
+    reject="truncated", parent="constants", unseen="the wheel hands out 180 bytes that no file has")
 run("constants", ["VM-13", "VM-20"], "weights must arrive as they were stored", "basic", steps=[["constants"]])
 run("the-last-device-is-the-host", ["VM-14"], "shape computations of a GPU model ask for device -1", "storage", steps=[["host", {"shape": [3]}]],
     expect=[{"shape": [3]}], unseen="0.27 compares -1 as an unsigned number and refuses what its next line provides for")
@@ -376,6 +385,9 @@ run("condition-is-none", ["VM-21"], "an unset register is a bug of the compiler,
 run("calls-nest", ["VM-20", "VM-23"], "functions call functions, each with registers of its own", "basic", steps=[["nested", "x"]])
 run("registers-start-empty", ["VM-24"], "what a call left behind must not leak into the next", "basic", steps=[["stale", 1], ["stale", 0]])
 run("too-deep", ["VM-25"], "a stack overflow takes the process and everybody in it", "recursive", steps=[["main", 1]], reject="limit", parent="same",
+    unseen="the wheel overflows its stack")
+
+run("too-wide", ["VM-25"], "a file of 200 bytes must not take a gigabyte", "wide", steps=[["main", 1]], reject="limit", parent="same",
     unseen="the wheel overflows its stack")
 
 # closures

@@ -6,7 +6,7 @@ use super::{Error, Exit, output, subject};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tvmspec::release::Layout;
-use tvmspec::rule::{Finding, Violation};
+use tvmspec::rule::{Finding, Level, Violation};
 
 /// How many findings are written out for people.
 const MOST: usize = 50;
@@ -132,6 +132,16 @@ impl Report {
     }
 
     fn finding(&mut self, place: &Place<'_>, finding: &Finding) {
+        // What can be read and not be used breaks a MUST all the same.
+        let Finding {
+            rule,
+            kind,
+            offset,
+            message,
+        } = finding;
+        if rule.text().is_some_and(|text| text.level == Level::Must) {
+            return self.violation(place, &rule.broken(*kind, *offset, message));
+        }
         // Thousands of the same kind tell a person nothing more.
         if self.findings.len() < MOST {
             self.text.push_str(&place.finding(finding));

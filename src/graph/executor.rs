@@ -252,6 +252,20 @@ impl Executor {
         Ok(())
     }
 
+    /// Fills input `index` with zeros, which counts as setting it. A linked parameter (GRF-43) stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// GRF-32 when there is no such input; what the device says.
+    pub fn clear_input(&mut self, index: usize) -> Result<(), Error> {
+        let entry = self.input_entry(index)?;
+        if !self.linked.contains_key(&index) {
+            self.entry(entry).clear()?;
+        }
+        self.set.insert(index);
+        Ok(())
+    }
+
     /// Lets input `index` be `source`, which the library brings with it (GRF-43). It counts as set, every call uses it, and
     /// nobody writes to it. `keep` lives as long as the executor.
     ///

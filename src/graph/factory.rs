@@ -1,17 +1,17 @@
 //! The model of a library: what makes executors (module `GraphExecutorFactory`).
 
 use super::executor::{Executor, GRF_44, GRF_49, Kernels, Place};
-use super::memory::{host_copy, with_record};
+use super::memory::{record_to_object, with_record};
 use super::module::{GraphExecutor, places, wrong_count};
 use super::{Graph, linked};
 use crate::function::{Error, Function};
 use crate::module::{Entry, Kind, Module, Symbols};
-use crate::object::Map;
+use crate::object::{Map, Tensor};
 use crate::payload::Field;
 use crate::release::Layout;
 use crate::rule::{Findings, Kind as Broken};
 use crate::tensor::{Dtype, Sizing, TensorRecord};
-use crate::value::{Any, AnyView, DLTensor};
+use crate::value::{Any, AnyView};
 use crate::wire::{Cursor, Writer};
 use std::sync::Arc;
 
@@ -40,12 +40,12 @@ pub(super) enum Parameters {
 
 impl Parameters {
     /// Hands every parameter to `give`.
-    fn each(&self, mut give: impl FnMut(&str, &DLTensor) -> Result<()>) -> Result<()> {
+    fn each(&self, mut give: impl FnMut(&str, Parameter<'_>) -> Result<()>) -> Result<()> {
         match self {
             Parameters::None => Ok(()),
             Parameters::Tensors(list) => list
                 .iter()
-                .try_for_each(|(name, tensor)| give(name, tensor.dl())),
+                .try_for_each(|(name, tensor)| give(name, Parameter::Tensor(tensor))),
             Parameters::Mapped {
                 payload,
                 kind,
@@ -59,7 +59,39 @@ impl Parameters {
                     return Ok(());
                 };
                 list.iter()
-                    .try_for_each(|(name, record)| with_record(record, |dl| give(name, dl)))
+                    .try_for_each(|(name, record)| give(name, Parameter::Stored(record)))
+            }
+        }
+    }
+}
+
+/// One parameter of a model.
+enum Parameter<'p> {
+    /// As the library stores it.
+    Stored(&'p TensorRecord<'p>),
+    /// As the caller made it.
+    Tensor(&'p Tensor),
+}
+
+impl Parameter<'_> {
+    /// Sets input `index` of `executor` to it.
+    fn set(&self, executor: &mut Executor, index: usize) -> Result<()> {
+        match self {
+            Parameter::Stored(record) => {
+                with_record(record, |tensor| executor.set_input(index, tensor))
+            }
+            Parameter::Tensor(tensor) => executor.set_input(index, tensor.dl()),
+        }
+    }
+
+    /// A tensor on the host with its elements, which the caller may change.
+    fn to_object(&self) -> Result<Tensor> {
+        match self {
+            Parameter::Stored(record) => record_to_object(record),
+            Parameter::Tensor(tensor) => {
+                let copy = Tensor::empty(tensor.shape(), tensor.dl().dtype)?;
+                copy.fill(&tensor.to_bytes()?)?;
+                Ok(copy)
             }
         }
     }
@@ -113,7 +145,7 @@ impl Factory {
         self.params
             .each(|name, tensor| match executor.input_index(name) {
                 _ if GRF_49.is_off() => Ok(()),
-                Some(index) => executor.set_input(index, tensor),
+                Some(index) => tensor.set(&mut executor, index),
                 None => Ok(()),
             })?;
         Ok(executor)
@@ -168,7 +200,7 @@ impl Kind for Factory {
                 let mut map = Map::new();
                 factory
                     .params
-                    .each(|name, tensor| map.set(name, host_copy(tensor)?))?;
+                    .each(|name, tensor| map.set(name, tensor.to_object()?))?;
                 Ok(map.into())
             }),
             "remove_params" => with(|factory, module, _| {
@@ -194,8 +226,8 @@ impl Kind for Factory {
         }
         let mut tensors = Vec::new();
         self.params.each(|name, tensor| {
-            let dtype = Dtype::from(tensor.dtype);
-            let copy = host_copy(tensor)?;
+            let copy = tensor.to_object()?;
+            let dtype = Dtype::from(copy.dl().dtype);
             tensors.push((
                 name.to_owned(),
                 TensorRecord::new(dtype, copy.shape(), copy.to_bytes()?, Sizing::V0_7)?,

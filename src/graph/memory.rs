@@ -6,7 +6,7 @@ use crate::device::manager::Manager;
 use crate::device::{ALIGNMENT, Copy, Device, DeviceApi, Dtype, Space};
 use crate::function::Error;
 use crate::rule::{Kind, Violation};
-use crate::tensor::TensorRecord;
+use crate::tensor::{Packing, TensorRecord};
 use crate::value::{DLDataType, DLDevice, DLTensor};
 use std::sync::Arc;
 
@@ -184,6 +184,17 @@ impl Tensor {
         Err(GRF_33.refused(Kind::Type, message))
     }
 
+    /// Zeros in every byte.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        let zeros = vec![0_u8; self.nbytes()];
+        self.copy_from(&DLTensor {
+            data: zeros.as_ptr().cast_mut().cast(),
+            device: DLDevice::CPU,
+            byte_offset: 0,
+            ..self.view
+        })
+    }
+
     pub(super) fn copy_from(&self, source: &DLTensor) -> Result<(), Error> {
         self.copy(source, &self.view)
     }
@@ -244,46 +255,41 @@ impl Tensor {
     }
 }
 
-/// Hands `body` the description of a record's bytes, which stay where they are.
+/// Hands `body` the description of a record's elements, which stay where they are.
+///
+/// # Errors
+///
+/// TEN-35 when the record does not store all of the tensor; what `body` says.
 pub(super) fn with_record<T>(
     record: &TensorRecord<'_>,
     body: impl FnOnce(&DLTensor) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let dtype = record.dtype();
-    let shape = record.shape();
+    // As the memory of an executor counts them (`bytes_of`): whole bytes for each.
+    let elements = record.elements(Packing::Each)?;
+    let shape = elements.shape();
     body(&DLTensor {
-        data: record.data().as_ptr().cast_mut().cast(),
+        data: elements.bytes().as_ptr().cast_mut().cast(),
         device: DLDevice::CPU,
         ndim: shape.len() as i32,
-        dtype: DLDataType::from(dtype),
+        dtype: DLDataType::from(elements.dtype()),
         shape: shape.as_ptr().cast_mut(),
         strides: std::ptr::null_mut(),
         byte_offset: 0,
     })
 }
 
-/// A copy of a compact host tensor.
-pub(super) fn host_copy(tensor: &DLTensor) -> Result<crate::object::Tensor, Error> {
-    // SAFETY: a parameter's description, with its shape and its bytes.
-    let (shape, bytes) = unsafe {
-        let shape = tensor.shape();
-        let dtype = Dtype::from(tensor.dtype);
-        let length = bytes_of(dtype, shape)
-            .and_then(|bytes| usize::try_from(bytes).ok())
-            .unwrap_or(0);
-        let start = tensor.data.cast::<u8>().add(tensor.byte_offset as usize);
-        (
-            shape,
-            if length == 0 {
-                &[]
-            } else {
-                std::slice::from_raw_parts(start, length)
-            },
-        )
-    };
-    let copy = crate::object::Tensor::empty(shape, tensor.dtype)?;
-    copy.fill(bytes)?;
-    Ok(copy)
+/// A record as an object on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of today, which is that
+/// byte.
+pub(super) fn record_to_object(record: &TensorRecord<'_>) -> Result<crate::object::Tensor, Error> {
+    let dtype = record.dtype();
+    if (dtype.code, dtype.bits, dtype.lanes) != (Dtype::UINT, 1, 1) {
+        return crate::object::Tensor::from_record(record);
+    }
+    let elements = record.elements(Packing::Each)?;
+    let bool = DLDataType::from(Dtype::scalar(Dtype::BOOL, 8));
+    let tensor = crate::object::Tensor::empty(elements.shape(), bool)?;
+    tensor.fill(elements.bytes())?;
+    Ok(tensor)
 }
 
 pub(super) fn device_error(error: crate::device::Error) -> Error {

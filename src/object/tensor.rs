@@ -8,7 +8,7 @@
 use super::{OBJ_11, OBJ_12};
 use crate::function::{Error, Result};
 use crate::rule::Kind;
-use crate::tensor::TensorRecord;
+use crate::tensor::{Packing, TensorRecord};
 use crate::value::dlpack::{DLPackVersion, DLTensor};
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
 use crate::value::{
@@ -137,9 +137,14 @@ impl Tensor {
     }
 
     /// A CPU tensor of the shape, type and data of a record.
+    ///
+    /// # Errors
+    ///
+    /// TEN-35 when the record does not store all of the tensor; OBJ-11 when there is no memory for it.
     pub fn from_record(record: &TensorRecord<'_>) -> Result<Tensor> {
-        let tensor = Tensor::empty(record.shape(), record.dtype().into())?;
-        tensor.fill(record.data())?;
+        let elements = record.elements(Packing::Packed)?;
+        let tensor = Tensor::empty(elements.shape(), elements.dtype().into())?;
+        tensor.fill(elements.bytes())?;
         Ok(tensor)
     }
 

@@ -125,6 +125,7 @@ crate::rule::rules! {
     PAY_94 "PAY-94"
     PAY_95 "PAY-95"
     PAY_96 "PAY-96"
+    PAY_97 "PAY-97"
 }
 
 /// Text that is borrowed from a file or owned by the value.

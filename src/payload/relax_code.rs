@@ -11,13 +11,16 @@
 //! below. Jumps count in instructions, from the jump itself.
 
 use super::relax_vm::{Executable, Function, FunctionKind};
-use super::{PAY_88, PAY_89, PAY_90, PAY_91, PAY_92, PAY_93, PAY_94, PAY_96};
+use super::{PAY_88, PAY_89, PAY_90, PAY_91, PAY_92, PAY_93, PAY_94, PAY_96, PAY_97};
 use crate::rule::{Kind, Violation};
 
 /// Nothing: the destination of a call whose result nobody wants, and the operand that is no value.
 pub const VOID_REGISTER: i64 = 1 << 54;
 /// The operand that stands for the VM itself.
 pub const VM_REGISTER: i64 = VOID_REGISTER + 1;
+
+/// Registers that a function may have whatever its code is (PAY-97).
+const FREE_REGISTERS: i64 = 1 << 16;
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +160,7 @@ impl Executable<'_> {
         Ok(operands)
     }
 
-    /// PAY-88 to PAY-96: everything that the VM follows without looking.
+    /// PAY-88 to PAY-97: everything that the VM follows without looking.
     pub(super) fn check_code(&self, function_starts: &[u64]) -> Result<(), Violation> {
         self.check_tiling()?;
         self.check_bounds(function_starts)?;
@@ -225,6 +228,15 @@ impl Executable<'_> {
             format!(
                 "function `{}` takes {} arguments into {} registers",
                 function.name, function.num_args, function.registers
+            )
+        })?;
+        // Every register beyond the arguments is the destination of a call, which has four words at least.
+        let words = i64::try_from(self.words.len()).unwrap_or(i64::MAX);
+        let most = words.max(FREE_REGISTERS);
+        PAY_97.require_as(Kind::Limit, function.registers <= most, at, || {
+            format!(
+                "function `{}` has {} registers, for {words} words of code there are at most {most}",
+                function.name, function.registers
             )
         })?;
         let count = self.offsets.len();

@@ -5,7 +5,7 @@
 //! | length | u64; layouts before 0.22 only | PAY-81 |
 //! | magic | u64, 0xD225DE2F4214151D, or ..1E from 0.23 on | PAY-82 |
 //! | version | string, `0.14` | PAY-83 |
-//! | functions | vector of: i32 kind, string name, i64 start, end, arguments, registers, vector of parameter names | PAY-84 |
+//! | functions | vector of: i32 kind, string name, i64 start, end, arguments, registers, vector of parameter names | PAY-84, PAY-97 |
 //! | memory scopes | vector of: i64 constant, string scope; magic ..1E only | PAY-85, PAY-87 |
 //! | constants | vector of: i32 tag and what it says | PAY-86 |
 //! | instruction offsets | vector of i64 | PAY-88, PAY-96 |

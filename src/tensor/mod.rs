@@ -5,6 +5,7 @@
 //! | [`Dtype`] | u8 code, u8 bits, u16 lanes | TEN-01 |
 //! | [`Device`] | i32 type, i32 id | TEN-10 |
 //! | [`TensorRecord`] | magic, reserved, device, ndim, dtype, shape, size, data | TEN-20 .. TEN-34 |
+//! | [`Elements`] | a record as a tensor in memory | TEN-35 |
 //! | [`Params`] | magic, reserved, names, count, records | TEN-40 .. TEN-45 |
 //!
 //! Everything that reads takes the release family's way of counting bytes ([`Sizing`]) as an argument, because the bytes
@@ -12,6 +13,7 @@
 
 mod device;
 mod dtype;
+mod elements;
 pub mod json;
 mod params;
 mod record;
@@ -19,6 +21,7 @@ mod text;
 
 pub use device::Device;
 pub use dtype::Dtype;
+pub use elements::{Elements, Packing};
 pub use params::Params;
 pub use record::{Sizing, TensorRecord};
 
@@ -48,6 +51,7 @@ crate::rule::rules! {
     TEN_32 "TEN-32"
     TEN_33 "TEN-33"
     TEN_34 "TEN-34"
+    TEN_35 "TEN-35"
     TEN_40 "TEN-40"
     TEN_41 "TEN-41"
     TEN_42 "TEN-42"

@@ -9,11 +9,12 @@
 //! | `dtype` | u8 code, u8 bits, u16 lanes | TEN-01, TEN-28, TEN-33, TEN-34 |
 //! | `shape` | ndim times i64 | TEN-21, TEN-26, TEN-27 |
 //! | `data_byte_size` | i64 | TEN-21, TEN-29, TEN-30, TEN-31 |
-//! | `data` | that many bytes | TEN-32 |
+//! | `data` | that many bytes | TEN-32, TEN-35 |
 
+use super::elements::{self, Packing};
 use super::{
     Device, Dtype, TEN_20, TEN_21, TEN_22, TEN_23, TEN_24, TEN_25, TEN_26, TEN_27, TEN_28, TEN_29,
-    TEN_30, TEN_31, TEN_32, TEN_33, TEN_34,
+    TEN_30, TEN_31, TEN_32, TEN_33, TEN_34, TEN_35,
 };
 use crate::release::Release;
 use crate::rule::{Findings, Kind, Rule, Violation};
@@ -188,7 +189,13 @@ impl<'a> TensorRecord<'a> {
         let ndim = read_ndim(cursor)?;
         let dtype = read_dtype(cursor, sizing, findings)?;
         let (shape, shape_at) = read_shape(cursor, ndim)?;
+        let size_at = cursor.offset();
         let data = read_data(cursor, sizing, dtype, &shape, shape_at)?;
+        let needed = Packing::Packed.bytes(dtype, &shape);
+        let whole = needed.is_some_and(|needed| needed <= data.len() as u64);
+        findings.expect(TEN_35, Kind::Truncated, whole, size_at, || {
+            elements::missing(dtype, &shape, data.len(), needed)
+        })?;
         Ok(TensorRecord {
             reserved,
             device,

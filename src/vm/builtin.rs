@@ -703,7 +703,14 @@ fn ensure_zero_offset(args: &[AnyView<'_>]) -> Outcome {
 
 fn to_device(args: &[AnyView<'_>]) -> Outcome {
     let value = cast::<Tensor>(arg(args, 0))?;
-    let device = Device::new(int(args, 1)? as i32, int(args, 2)? as i32);
+    let number = |at: usize| {
+        let number = int(args, at)?;
+        i32::try_from(number).map_err(|_| {
+            let message = format!("{number} is no type or index of a device");
+            Fault::from(VM_55.refused(Kind::Type, message))
+        })
+    };
+    let device = Device::new(number(1)?, number(2)?);
     if VM_55.is_off() {
         return Ok(Any::none());
     }
@@ -785,11 +792,11 @@ fn read_if_cond(args: &[AnyView<'_>]) -> Outcome {
     };
     let plain = Device::from(dl.device) == Device::CPU
         && matches!(
-            (dl.dtype.code, dl.dtype.bits, dl.ndim),
-            (0 | 1 | 6, 1 | 8, 0)
+            (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes, dl.ndim),
+            (0 | 1 | 6, 1 | 8, 1, 0)
         );
     if plain && !dl.data.is_null() && !VM_53.is_off() {
-        // SAFETY: a scalar of one byte on the host.
+        // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank.
         let byte = unsafe { dl.data.cast::<u8>().add(dl.byte_offset as usize).read() };
         return Ok((byte != 0).into());
     }

@@ -18,7 +18,7 @@ impl<'a> Executable<'a> {
     ///
     /// # Errors
     ///
-    /// PAY-81 to PAY-96, VM-01 to VM-05, each with the byte that breaks it.
+    /// PAY-81 to PAY-97, VM-01 to VM-05, each with the byte that breaks it.
     pub fn read(
         layout: Layout,
         cursor: &mut Cursor<'a>,

@@ -8,6 +8,7 @@ use super::machine::Machine;
 use super::{Fault, Loaded, VM_20, VM_21, VM_22, VM_23, VM_24, VM_25};
 use crate::function::Function;
 use crate::payload::relax_vm::{self, FunctionKind, Instruction, VM_REGISTER, VOID_REGISTER};
+use crate::payload::{PAY_88, PAY_97};
 use crate::rule::{Kind, Violation};
 use crate::value::{Any, AnyView, RawAny, index};
 use std::cell::Cell;
@@ -50,8 +51,8 @@ pub(super) struct Code {
     functions: Vec<Frames>,
 }
 
-/// Where a function begins and how large its frame is.
-#[derive(Clone, Copy)]
+/// Where a function begins and how large its frame is; nothing for functions without instructions.
+#[derive(Clone, Copy, Default)]
 struct Frames {
     start: u32,
     registers: u32,
@@ -103,10 +104,16 @@ impl Code {
         functions: &[Any],
     ) -> Result<Code, Violation> {
         let code = loaded.executable().code();
+        // What follows counts instructions and operands in 32 bits; there is no more of either than words.
+        if u32::try_from(code.words.len()).is_err() {
+            let message = format!("{} words of code", code.words.len());
+            return Err(PAY_88.refused(Kind::Limit, message));
+        }
+        let frames = code.functions.iter().map(Frames::of);
         let mut decoded = Code {
             steps: Vec::with_capacity(code.offsets.len()),
             operands: Vec::new(),
-            functions: code.functions.iter().map(Frames::of).collect(),
+            functions: frames.collect::<Result<_, _>>()?,
         };
         for index in 0..code.offsets.len() {
             let step = decoded.decode_one(index, code.instruction(index)?, constants, functions);
@@ -178,42 +185,70 @@ fn register_of(register: i64) -> u32 {
 }
 
 impl Frames {
-    fn of(function: &relax_vm::Function<'_>) -> Frames {
-        let number = |count: i64| u32::try_from(count).unwrap_or(0);
-        let is_vm = function.kind == FunctionKind::Vm;
-        Frames {
-            start: number(function.start),
-            registers: if is_vm { number(function.registers) } else { 0 },
-            arguments: number(function.num_args),
+    /// PAY-90, PAY-91 and PAY-97 have seen that the numbers are sizes of things in the file.
+    fn of(function: &relax_vm::Function<'_>) -> Result<Frames, Violation> {
+        if function.kind != FunctionKind::Vm {
+            return Ok(Frames::default());
         }
+        let number = |count: i64, what: &str| {
+            u32::try_from(count).map_err(|_| {
+                let message = format!("function `{}` has {count} {what}", function.name);
+                PAY_97.refused(Kind::Limit, message)
+            })
+        };
+        Ok(Frames {
+            start: number(function.start, "as its first instruction")?,
+            registers: number(function.registers, "registers")?,
+            arguments: number(function.num_args, "arguments")?,
+        })
     }
 }
 
 /// How deep functions of a VM may call each other on one thread. Released runtimes end with a stack overflow instead.
 const DEEPEST: u32 = 1000;
 
+/// How many registers all functions that are running on one thread may have, but for the outermost: 32 MiB of them.
+const MOST_REGISTERS: usize = 1 << 21;
+
 thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    static RUNNING: Cell<Running> = const { Cell::new(Running { functions: 0, registers: 0 }) };
 }
 
-/// Counts one function that is running on this thread.
-struct Depth;
+/// What is running on a thread.
+#[derive(Clone, Copy)]
+struct Running {
+    functions: u32,
+    registers: usize,
+}
+
+/// Counts one function that is running on this thread; what ran before it runs again when this goes.
+struct Depth(Running);
 
 impl Depth {
-    fn enter() -> Result<Depth, Fault> {
-        let deep = DEPTH.get();
-        if deep >= DEEPEST {
+    fn enter(registers: u32) -> Result<Depth, Fault> {
+        let before = RUNNING.get();
+        if before.functions >= DEEPEST {
             let message = format!("functions of the VM call each other more than {DEEPEST} deep");
             return Err(VM_25.refused(Kind::Limit, message).into());
         }
-        DEPTH.set(deep + 1);
-        Ok(Depth)
+        let registers = before.registers.saturating_add(registers as usize);
+        if before.functions > 0 && registers > MOST_REGISTERS {
+            let message = format!(
+                "functions of the VM that call each other have more than {MOST_REGISTERS} registers"
+            );
+            return Err(VM_25.refused(Kind::Limit, message).into());
+        }
+        RUNNING.set(Running {
+            functions: before.functions + 1,
+            registers,
+        });
+        Ok(Depth(before))
     }
 }
 
 impl Drop for Depth {
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
+        RUNNING.set(self.0);
     }
 }
 
@@ -224,7 +259,7 @@ impl Machine {
         if args.len() != frames.arguments as usize && !super::VM_60.is_off() {
             return Err(self.wrong_count(function, args.len()));
         }
-        let _depth = match Depth::enter() {
+        let _depth = match Depth::enter(frames.registers) {
             Err(_) if VM_25.is_off() => return Ok(Any::none()),
             entered => entered?,
         };

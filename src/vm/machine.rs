@@ -5,12 +5,14 @@ use super::closure::Closure;
 use super::interpret::{Callee, Code, Frame, Observer};
 use super::memory::{self, AllocatorKind, Place};
 use super::{Fault, Loaded, VM_11, VM_12, VM_13, VM_14, VM_60, VM_61, VM_62, VM_63, VM_64};
-use crate::device::Device;
+use crate::device::{Device, byte_size};
 use crate::function::{Error, Function, registry};
 use crate::module::Module;
 use crate::object::{Shape, Tensor, sequence_of};
 use crate::payload::relax_vm::{Constant, FunctionKind};
+use crate::release::Release;
 use crate::rule::Kind;
+use crate::tensor::{Elements, Packing};
 use crate::value::header::Ref;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, Str, index};
 use std::collections::{HashMap, HashSet};
@@ -291,10 +293,12 @@ fn constants(loaded: &Loaded, places: &[Place]) -> Result<Vec<Any>, Fault> {
             Ok(match constant {
                 Constant::Tensor(record) => {
                     let scope = scopes.get(&index).copied().unwrap_or_default();
-                    let dtype = DLDataType::from(record.dtype());
-                    let tensor = memory::lasting(first, record.shape(), dtype, scope)?;
+                    // Before memory is taken: lanes that are not stored cost a file nothing.
+                    let elements = record.elements(Packing::Packed)?;
+                    let dtype = DLDataType::from(elements.dtype());
+                    let tensor = memory::lasting(first, elements.shape(), dtype, scope)?;
                     if !VM_13.is_off() {
-                        fill(&tensor, record.data())?;
+                        fill(&tensor, &elements)?;
                     }
                     tensor
                 }
@@ -308,11 +312,12 @@ fn constants(loaded: &Loaded, places: &[Place]) -> Result<Vec<Any>, Fault> {
         .collect()
 }
 
-/// Copies `bytes` into the whole of `tensor`.
-fn fill(tensor: &Any, bytes: &[u8]) -> Result<(), Fault> {
+/// Copies `elements` into the whole of `tensor`, which `lasting` made for their type and shape.
+fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Fault> {
     let tensor = crate::value::cast::<Tensor>(tensor.view())?;
     let to = tensor.dl();
-    let mut extents = tensor.shape().to_vec();
+    let mut extents = elements.shape().to_vec();
+    let bytes = elements.bytes();
     let from = DLTensor {
         data: bytes.as_ptr().cast_mut().cast(),
         device: crate::value::DLDevice::CPU,
@@ -321,8 +326,16 @@ fn fill(tensor: &Any, bytes: &[u8]) -> Result<(), Fault> {
         byte_offset: 0,
         ..*to
     };
-    // SAFETY: both hold the bytes of that shape: the record has exactly that many (chapter tensor), and so has the fresh
-    // tensor.
+    if byte_size(&extents, elements.dtype(), Release::LAST) != Some(bytes.len()) {
+        return Err(VM_13
+            .refused(
+                Kind::Malformed,
+                "a constant of another size than its tensor",
+            )
+            .into());
+    }
+    // SAFETY: `from` describes `bytes`, which are as many as `memory::copy` reads for this shape and type, as was just
+    // compared; `to` is a tensor of `lasting` for the same shape and type, alive in `tensor`.
     unsafe { memory::copy(&from, to) }
 }
 

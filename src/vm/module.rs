@@ -166,9 +166,15 @@ pub(crate) fn triplets(
     }
     args.chunks_exact(3)
         .map(|chunk| {
-            let number = |at: usize| cast::<i64>(chunk[at]);
-            let device = Device::new(number(0)? as i32, number(1)? as i32);
-            Ok((device, allocator_kind(number(2)?)?))
+            let half = |at: usize| {
+                let number = cast::<i64>(chunk[at])?;
+                i32::try_from(number).map_err(|_| {
+                    let message = format!("{number} is no type or id of a device");
+                    Fault::from(super::VM_30.refused(rule::Kind::Type, message))
+                })
+            };
+            let device = Device::new(half(0)?, half(1)?);
+            Ok((device, allocator_kind(cast::<i64>(chunk[2])?)?))
         })
         .collect()
 }

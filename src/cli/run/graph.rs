@@ -92,9 +92,7 @@ fn fill_with_zeros(executor: &mut Executor) -> Result<(), Error> {
         .collect();
     for name in &names {
         let index = executor.require_input(name).map_err(Error::new)?;
-        let input = executor.input(index).map_err(Error::new)?;
-        let zeros = Tensor::empty(input.shape(), input.as_dltensor().dtype).map_err(Error::new)?;
-        executor.set_input(index, zeros.dl()).map_err(Error::new)?;
+        executor.clear_input(index).map_err(Error::new)?;
     }
     if !names.is_empty() {
         let names = names.join(", ");
