@@ -69,11 +69,11 @@ fn roles(part: &Part<'_>) -> Value {
     json!({
         "form": part.form.name(),
         "member": part.member,
-        "functions": of(|role, _| match role { Role::Function(name) => Some(name.clone()), _ => None }),
+        "functions": of(|role, _| match role { Role::Function(name) => Some(name.to_string()), _ => None }),
         "entry": of(|role, name| matches!(role, Role::Entry).then(|| name.to_owned())),
         "context": of(|role, name| matches!(role, Role::Context(_)).then(|| name.to_owned())),
-        "slots": of(|role, _| match role { Role::Slot(api) => Some(api.clone()), _ => None }),
-        "needs": of(|role, _| match role { Role::Needs(api) => Some(api.clone()), _ => None }),
+        "slots": of(|role, _| match role { Role::Slot(api) => Some(api.to_string()), _ => None }),
+        "needs": of(|role, _| match role { Role::Needs(api) => Some(api.to_string()), _ => None }),
         "releases": part.releases().map(|releases| releases.to_string()),
     })
 }

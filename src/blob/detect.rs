@@ -2,7 +2,7 @@
 
 use super::{BLOB_18, Blob, IMPORT_TREE, LIBRARY};
 use crate::release::Layout;
-use crate::rule::{Findings, Strictness};
+use crate::rule::Findings;
 
 /// The symbols under which a library binary was ever exported, newest first, without a system-library prefix.
 pub const SYMBOLS: [(&str, Layout); 3] = [
@@ -23,38 +23,73 @@ pub const fn symbol(layout: Layout) -> &'static str {
 /// The layout of `bytes`, header included (BLOB-18).
 ///
 /// `symbol` is the name under which they were found, with or without a prefix and a leading underscore. The symbols
-/// of 0.21 and 0.22 settle the matter. `__tvm_dev_mblob` leaves 0.2 and 0.7, which differ in whether an entry is
-/// `_lib` or `_import_tree`. Without a symbol the bytes decide.
+/// of 0.21 and 0.22 settle the matter. `__tvm_dev_mblob` leaves 0.2 and 0.7. Without a symbol the bytes decide: the layout
+/// in which they break no rule.
 pub fn detect(bytes: &[u8], symbol: Option<&str>) -> Layout {
     // With its rule switched off the symbol says nothing.
     let symbol = symbol.filter(|_| !BLOB_18.is_off());
     let named = symbol.and_then(|symbol| SYMBOLS.iter().find(|(name, _)| symbol.ends_with(name)));
     match named {
-        Some((_, Layout::V0_7)) => old_layout(bytes),
+        Some((_, Layout::V0_7)) => old(bytes),
         Some((_, layout)) => *layout,
         None => unnamed(bytes),
     }
 }
 
+/// A blob whose first module is the host library, or whose count is 0, is of 0.7 and needs no further look.
+fn old(bytes: &[u8]) -> Layout {
+    let first = old_layout(bytes);
+    let library = LIBRARY.as_bytes();
+    let starts = bytes.get(24..).is_some_and(|key| key.starts_with(library));
+    if starts || matches!(word(bytes, 8), None | Some(0)) {
+        return first;
+    }
+    best(bytes, first, &[Layout::V0_7, Layout::V0_2])
+}
+
 fn unnamed(bytes: &[u8]) -> Layout {
     // Behind `nbytes`: the count of `indptr` and its first value, which is 0, or the count of entries and the length
     // of the first key, which is not.
-    match (word(bytes, 8), word(bytes, 16)) {
+    let first = match (word(bytes, 8), word(bytes, 16)) {
         (Some(0), None) => Layout::V0_7,
         (_, Some(0)) => Layout::V0_22,
-        _ if old_layout(bytes) == Layout::V0_2 => Layout::V0_2,
-        _ => by_function_information(bytes),
-    }
+        _ => old_layout(bytes),
+    };
+    let rest = [Layout::V0_22, Layout::V0_7, Layout::V0_21, Layout::V0_2];
+    best(bytes, first, &rest)
 }
 
-/// 0.7 and 0.21 have the same container; only the function information inside payloads differs. The layout under
-/// which the bytes keep every rule is theirs, and where both do, the older one.
-fn by_function_information(bytes: &[u8]) -> Layout {
-    let reads = |layout| Blob::read(bytes, layout, &mut Findings::new(Strictness::Strict)).is_ok();
-    if !reads(Layout::V0_7) && reads(Layout::V0_21) {
-        Layout::V0_21
-    } else {
-        Layout::V0_7
+/// The layout in which the bytes break the least, `first` or else the earliest of `rest`.
+fn best(bytes: &[u8], first: Layout, rest: &[Layout]) -> Layout {
+    let mut best = (Fit::Broken, first);
+    for layout in std::iter::once(&first).chain(rest) {
+        let fit = Fit::of(bytes, *layout);
+        if fit == Fit::Clean {
+            return *layout;
+        }
+        if fit < best.0 {
+            best = (fit, *layout);
+        }
+    }
+    best.1
+}
+
+/// How well the bytes fit a layout, the best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    Clean,
+    Odd,
+    Broken,
+}
+
+impl Fit {
+    fn of(bytes: &[u8], layout: Layout) -> Fit {
+        let mut findings = Findings::default();
+        match Blob::read(bytes, layout, &mut findings) {
+            Err(_) => Fit::Broken,
+            Ok(_) if findings.is_empty() => Fit::Clean,
+            Ok(_) => Fit::Odd,
+        }
     }
 }
 

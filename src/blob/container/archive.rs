@@ -71,6 +71,23 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// The place of a member, if the file may have one more (BLOB-68).
+    pub(super) fn enter(
+        &mut self,
+        place: &Place,
+        name: &str,
+        base: Option<u64>,
+        at: u64,
+    ) -> Result<Place, Violation> {
+        let allowance = &mut self.allowance;
+        let path = place.member.len().saturating_add(name.len());
+        allowance
+            .name(name.len(), at)
+            .and_then(|()| allowance.member(path, at))
+            .map_err(|broken| place.blame(broken))?;
+        Ok(place.inner(name, base))
+    }
+
     /// Visits the `size` bytes at `start` (BLOB-56).
     pub(super) fn member(
         &mut self,
@@ -91,7 +108,7 @@ impl<'a> Walk<'a> {
         let content = content
             .or_else(|| bytes.get(usize::try_from(start).ok()?..))
             .unwrap_or_default();
-        let inner = place.inner(name, place.file_offset(start));
+        let inner = self.enter(place, name, place.file_offset(start), start)?;
         self.visit(content, inner)?;
         Ok(())
     }

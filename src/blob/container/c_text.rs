@@ -1,5 +1,6 @@
 //! C text: the blob as an array of numbers (BLOB-58).
 
+use super::allowance::Allowance;
 use super::form::find;
 use super::rules::BLOB_58;
 use super::symbols::{self, Raw};
@@ -9,7 +10,11 @@ use crate::wire::show;
 use std::borrow::Cow;
 
 /// Reads every byte array whose name is that of a blob, and what the text defines besides.
-pub(super) fn read(text: &[u8], part: &mut Part<'_>) -> Result<(), Violation> {
+pub(super) fn read<'a>(
+    text: &'a [u8],
+    part: &mut Part<'a>,
+    allowance: &mut Allowance,
+) -> Result<(), Violation> {
     let mut at = 0;
     while let Some((name, length, body)) = next_array(text, &mut at) {
         let Some((prefix, layout)) = symbols::blob(name) else {
@@ -17,6 +22,7 @@ pub(super) fn read(text: &[u8], part: &mut Part<'_>) -> Result<(), Violation> {
         };
         let bytes = numbers(text, body, &mut at).map_err(|broken| broken.in_field(name))?;
         let found = bytes.len() as u64;
+        allowance.blob(bytes.len(), body as u64)?;
         BLOB_58
             .require(
                 length.is_none_or(|length| length == found),
@@ -37,13 +43,14 @@ pub(super) fn read(text: &[u8], part: &mut Part<'_>) -> Result<(), Violation> {
             bytes: Cow::Owned(bytes),
         });
     }
-    part.symbols = symbols::classify(definitions(text).map(|(name, is_function)| Raw {
+    let defined = definitions(text).map(|(name, is_function)| Raw {
         name,
         address: 0,
         size: 0,
         defined: true,
         text: is_function,
-    }));
+    });
+    part.symbols = symbols::classify(defined, allowance)?;
     // A text has no addresses.
     part.symbols
         .iter_mut()

@@ -1,6 +1,7 @@
 //! Tar under gzip: a stream, of which only members that may hold a blob are kept, within limits (BLOB-57).
 
-use super::rules::{BLOB_56, BLOB_57};
+use super::allowance::Allowance;
+use super::rules::BLOB_56;
 use super::tar::{BLOCK, Entry, Header, Names, is_tar, text_of};
 use super::{Form, Part, Place, Walk};
 use crate::rule::{Kind, Violation};
@@ -13,37 +14,6 @@ pub const MAX_INFLATION: u64 = 200;
 /// How many of these are kept in memory at a time, for each byte of the file: members that may hold a blob, and the
 /// blobs that were found.
 pub const MAX_KEPT: u64 = 24;
-
-/// What a gzip file may inflate to and keep in any case: tar pads to 10 KiB however little is in it.
-const FREE: u64 = 1 << 20;
-
-/// What is left of the limits of one file, with all that lies in it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
-    inflated: u64,
-    kept: u64,
-}
-
-impl Allowance {
-    /// That of a file of `length` bytes.
-    pub(super) fn of(length: usize) -> Allowance {
-        let times = |factor: u64| (length as u64).saturating_mul(factor).saturating_add(FREE);
-        Allowance {
-            inflated: times(MAX_INFLATION),
-            kept: times(MAX_KEPT),
-        }
-    }
-
-    fn keep(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
-        self.kept = self.kept.checked_sub(count).ok_or_else(|| {
-            let message = format!(
-                "{count} bytes are to be kept in memory, more than {MAX_KEPT} bytes for each byte of the file"
-            );
-            BLOB_57.broken(Kind::Limit, offset, message)
-        })?;
-        Ok(())
-    }
-}
 
 /// Whether a gzip file starts with a tar header inside.
 pub(super) fn is_gzip_tar(bytes: &[u8]) -> bool {
@@ -138,13 +108,13 @@ impl<'a> Walk<'a> {
         stream.skip(padding, &mut self.allowance).map_err(blame)?;
         match header.kind {
             Entry::File => {
-                let inner = inside.inner(&names.name(&header), None);
+                let inner = self.enter(inside, &names.name(&header), None, at)?;
                 self.detached(&content, inner, at)?;
             }
             Entry::LongName => names.next = Some(text_of(&content)),
             Entry::Other => {}
         }
-        self.allowance.kept = self.allowance.kept.saturating_add(held);
+        self.allowance.release(held);
         Ok(true)
     }
 
@@ -212,7 +182,7 @@ impl<'a> Stream<'a> {
         kept: Option<&mut Vec<u8>>,
         left: &mut Allowance,
     ) -> Result<u64, Violation> {
-        let most = left.inflated.saturating_add(1);
+        let most = left.inflatable().saturating_add(1);
         let came = inflate(&mut self.decoder, &mut self.room, size.min(most), kept);
         let count = came.map_err(|error| {
             let kind = match error.kind() {
@@ -223,12 +193,7 @@ impl<'a> Stream<'a> {
             BLOB_56.broken(kind, self.taken, message)
         })?;
         self.taken = self.taken.saturating_add(count);
-        left.inflated = left.inflated.checked_sub(count).ok_or_else(|| {
-            let message = format!(
-                "the gzip stream inflates to more than {MAX_INFLATION} bytes for each byte of the file"
-            );
-            BLOB_57.broken(Kind::Limit, self.taken, message)
-        })?;
+        left.inflate(count, self.taken)?;
         Ok(count)
     }
 }

@@ -3,6 +3,7 @@
 //! All that is asked of the `object` crate is asked here, each question in one place: the code that answers is there for
 //! every format and width.
 
+use super::allowance::Allowance;
 use super::rules::BLOB_55;
 use super::{Form, Machine};
 use crate::rule::{Kind, Violation};
@@ -56,14 +57,15 @@ pub(super) enum Defined {
     NoBytes,
 }
 
-/// Reads the tables of an object file of this form (BLOB-55).
-pub(super) fn read(form: Form, bytes: &[u8]) -> Result<Image<'_>, Violation> {
+/// Reads the tables of an object file of this form (BLOB-55), as far as `allowance` goes (BLOB-68).
+pub(super) fn read<'a>(
+    form: Form,
+    bytes: &'a [u8],
+    allowance: &mut Allowance,
+) -> Result<Image<'a>, Violation> {
     if bytes.starts_with(b"\x7fELF") {
         elf_tables(bytes)?;
     }
-    let damaged = |what: &str, error: object::Error| {
-        BLOB_55.broken(Kind::Malformed, 0, format!("{what}: {error}"))
-    };
     let file = object::File::parse(bytes)
         .map_err(|error| damaged("cannot be read as an object file", error))?;
     let architecture = file.architecture();
@@ -84,12 +86,49 @@ pub(super) fn read(form: Form, bytes: &[u8]) -> Result<Image<'_>, Violation> {
         _ => false,
     };
     let relocatable = matches!(form, Form::ElfObject | Form::MachOObject | Form::CoffObject);
-    let mut seen = HashSet::new();
-    image.symbols(&file, underscored, relocatable, &mut seen);
-    image
-        .exports(&file, &mut seen)
-        .map_err(|error| damaged("the export table cannot be read", error))?;
+    let mut names = Names {
+        seen: HashSet::new(),
+        unreadable: bytes.len() / 16,
+        allowance,
+    };
+    image.symbols(&file, underscored, relocatable, &mut names)?;
+    image.exports(&file, &mut names)?;
     Ok(image)
+}
+
+fn damaged(what: &str, error: object::Error) -> Violation {
+    BLOB_55.broken(Kind::Malformed, 0, format!("{what}: {error}"))
+}
+
+/// The names that were read. Each is paid for before it is looked at twice: one string may hold the names of all symbols.
+struct Names<'a, 'w> {
+    seen: HashSet<&'a str>,
+    /// What a name costs that has no end: it was looked for up to the end of its table.
+    unreadable: usize,
+    allowance: &'w mut Allowance,
+}
+
+impl<'a> Names<'a, '_> {
+    /// The name, where it is text and new.
+    fn take(
+        &mut self,
+        name: Option<&'a [u8]>,
+        underscored: bool,
+    ) -> Result<Option<&'a str>, Violation> {
+        let Some(name) = name else {
+            self.allowance.name(self.unreadable, 0)?;
+            return Ok(None);
+        };
+        self.allowance.name(name.len(), 0)?;
+        let Ok(name) = std::str::from_utf8(name) else {
+            return Ok(None);
+        };
+        let name = match underscored {
+            true => name.strip_prefix('_').unwrap_or(name),
+            false => name,
+        };
+        Ok((!name.is_empty() && self.seen.insert(name)).then_some(name))
+    }
 }
 
 /// COFF does not say whether it is of 32 or 64 bits; the machine does.
@@ -133,21 +172,15 @@ impl<'a> Image<'a> {
         file: &object::File<'a>,
         underscored: bool,
         relocatable: bool,
-        seen: &mut HashSet<&'a str>,
-    ) {
+        names: &mut Names<'a, '_>,
+    ) -> Result<(), Violation> {
         for table in [file.dynamic_symbols(), file.symbols()] {
             for symbol in table {
-                let Ok(name) = symbol.name() else { continue };
-                if name.is_empty() || symbol.is_local() {
+                if symbol.is_local() {
                     continue;
                 }
-                let name = match underscored {
-                    true => name.strip_prefix('_').unwrap_or(name),
-                    false => name,
-                };
-                if !seen.insert(name) {
-                    continue;
-                }
+                let name = names.take(symbol.name_bytes().ok(), underscored)?;
+                let Some(name) = name else { continue };
                 let section = symbol.section();
                 let place = match section {
                     SymbolSection::Section(index) if relocatable => Defined::Section(index.0),
@@ -173,35 +206,36 @@ impl<'a> Image<'a> {
                 });
             }
         }
+        Ok(())
     }
 
     /// What a PE image exports by name.
     fn exports(
         &mut self,
         file: &object::File<'a>,
-        seen: &mut HashSet<&'a str>,
-    ) -> Result<(), object::Error> {
+        names: &mut Names<'a, '_>,
+    ) -> Result<(), Violation> {
+        let damaged = |error| damaged("the export table cannot be read", error);
         let (table, base) = match file {
-            object::File::Pe32(file) => (file.export_table()?, file.relative_address_base()),
-            object::File::Pe64(file) => (file.export_table()?, file.relative_address_base()),
+            object::File::Pe32(file) => (file.export_table(), file.relative_address_base()),
+            object::File::Pe64(file) => (file.export_table(), file.relative_address_base()),
             _ => return Ok(()),
         };
-        let Some(table) = table else { return Ok(()) };
+        let Some(table) = table.map_err(damaged)? else {
+            return Ok(());
+        };
         // Real images have one or two; a hostile one does not get to be searched for each export.
         let code = self.sections.iter().filter(|section| section.text).take(16);
         let code: Vec<_> = code
             .map(|section| section.address..section.address.saturating_add(section.size))
             .collect();
         for (name, index) in table.name_iter() {
-            let ExportTarget::Address(address) = table.target_by_index(index)? else {
+            let target = table.target_by_index(index).map_err(damaged)?;
+            let name = table.name_from_pointer(name).map_err(damaged)?;
+            let name = names.take(Some(name), false)?;
+            let (ExportTarget::Address(address), Some(name)) = (target, name) else {
                 continue;
             };
-            let Ok(name) = std::str::from_utf8(table.name_from_pointer(name)?) else {
-                continue;
-            };
-            if !seen.insert(name) {
-                continue;
-            }
             let address = base.wrapping_add(address.into());
             self.symbols.push(Entry {
                 name,

@@ -7,10 +7,11 @@
 //! | file | what is found | rule |
 //! |---|---|---|
 //! | ELF, Mach-O, PE, COFF | symbol, address, bytes of each blob; functions, context, slots | BLOB-50 .. BLOB-55, BLOB-62 .. BLOB-65 |
-//! | `.a`, `.tar`, gzip of a tar | the same of every member, by name | BLOB-56, BLOB-57 |
+//! | `.a`, `.tar`, gzip of a tar | the same of every member, by name | BLOB-56, BLOB-57, BLOB-68 |
 //! | C text | the byte array | BLOB-58 |
 //! | raw blob | all of it; its layout is a matter of its bytes | |
 
+mod allowance;
 mod archive;
 mod c_text;
 mod form;
@@ -21,6 +22,8 @@ pub mod rules;
 mod symbols;
 mod tar;
 
+use allowance::Allowance;
+pub use allowance::{MAX_LISTED, MAX_SHARED};
 pub use form::Form;
 pub use gzip::{MAX_INFLATION, MAX_KEPT};
 pub(super) use symbols::blob_symbol;
@@ -66,7 +69,7 @@ pub struct Part<'a> {
     /// The blobs in it.
     pub blobs: Vec<Blob<'a>>,
     /// The symbols that matter to TVM, in the order of the symbol table.
-    pub symbols: Vec<Symbol>,
+    pub symbols: Vec<Symbol<'a>>,
 }
 
 /// The machine that an object file is for.
@@ -120,14 +123,14 @@ impl Part<'_> {
             form: self.form,
             machine: self.machine,
             blobs: self.blobs.into_iter().map(Blob::into_owned).collect(),
-            symbols: self.symbols,
+            symbols: self.symbols.into_iter().map(Symbol::into_owned).collect(),
         }
     }
 
     /// The names of the packed functions that this part exports (BLOB-62, BLOB-63).
     pub fn functions(&self) -> impl Iterator<Item = &str> {
         self.symbols.iter().filter_map(|symbol| match &symbol.role {
-            Role::Function(name) => Some(name.as_str()),
+            Role::Function(name) => Some(&**name),
             _ => None,
         })
     }
@@ -135,7 +138,7 @@ impl Part<'_> {
     /// The prefix of a system library: that of its blob or context symbol.
     pub fn prefix(&self) -> Option<&str> {
         let of_blobs = self.blobs.iter().map(|blob| blob.prefix.as_str());
-        let of_symbols = self.symbols.iter().map(|symbol| symbol.prefix.as_str());
+        let of_symbols = self.symbols.iter().map(|symbol| &*symbol.prefix);
         of_blobs.chain(of_symbols).find(|prefix| !prefix.is_empty())
     }
 
@@ -164,7 +167,8 @@ impl Blob<'_> {
     }
 }
 
-/// Looks into `bytes`, the content of a file of any form. Breaks BLOB-52, BLOB-53, BLOB-55 .. BLOB-58.
+/// Looks into `bytes`, the content of a file of any form. Breaks BLOB-52, BLOB-53, BLOB-55 .. BLOB-58,
+/// BLOB-68.
 ///
 /// A file that is of no known form is not an error: its form is [`Form::Unknown`] and it has no blob.
 pub fn open(bytes: &[u8]) -> Result<File<'_>, Violation> {
@@ -176,7 +180,7 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
     let mut walk = Walk {
         parts: Vec::new(),
         findings: Findings::new(strictness),
-        allowance: gzip::Allowance::of(bytes.len()),
+        allowance: Allowance::of(bytes.len()),
     };
     let form = walk.visit(
         bytes,
@@ -197,8 +201,8 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
 struct Walk<'a> {
     parts: Vec<Part<'a>>,
     findings: Findings,
-    /// How many bytes may still come out of gzip and be kept (BLOB-57), at whatever depth.
-    allowance: gzip::Allowance,
+    /// What the file may still cost (BLOB-57, BLOB-68), at whatever depth.
+    allowance: Allowance,
 }
 
 /// Where the bytes at hand lie.
@@ -274,7 +278,7 @@ impl<'a> Walk<'a> {
             symbols: Vec::new(),
         };
         match form {
-            Form::CText => c_text::read(bytes, &mut part)?,
+            Form::CText => c_text::read(bytes, &mut part, &mut self.allowance)?,
             Form::RawBlob => part.blobs.push(Blob {
                 symbol: String::new(),
                 prefix: String::new(),
@@ -284,7 +288,10 @@ impl<'a> Walk<'a> {
                 size: Size::Known(bytes.len() as u64),
                 bytes: Cow::Borrowed(bytes),
             }),
-            form if form.is_object() => object::read(bytes, place, &mut part, &mut self.findings)?,
+            form if form.is_object() => {
+                let (findings, allowance) = (&mut self.findings, &mut self.allowance);
+                object::read(bytes, place, &mut part, findings, allowance)?;
+            }
             _ => {}
         }
         Ok(part)

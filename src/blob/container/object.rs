@@ -1,5 +1,6 @@
 //! Object files: ELF, Mach-O, PE, COFF. Headers and symbol tables are read, sections only where a blob lies.
 
+use super::allowance::Allowance;
 use super::image::{self, Defined, Entry, Image};
 use super::rules::BLOB_52;
 use super::symbols::{self, Raw};
@@ -13,16 +14,18 @@ pub(super) fn read<'a>(
     place: &Place,
     part: &mut Part<'a>,
     findings: &mut Findings,
+    allowance: &mut Allowance,
 ) -> Result<(), Violation> {
-    let image = image::read(part.form, bytes)?;
+    let image = image::read(part.form, bytes, allowance)?;
     let table = &image.symbols;
-    part.symbols = symbols::classify(table.iter().map(|entry| Raw {
+    let raw = table.iter().map(|entry| Raw {
         name: entry.name,
         address: entry.address,
         size: entry.size,
         defined: entry.place != Defined::Nowhere,
         text: entry.text,
-    }));
+    });
+    part.symbols = symbols::classify(raw, allowance)?;
     let starts = Starts::of(table);
     for entry in table.iter().filter(|entry| entry.place != Defined::Nowhere) {
         let Some((prefix, layout)) = symbols::blob(entry.name) else {
@@ -31,6 +34,9 @@ pub(super) fn read<'a>(
         let range =
             extent(&image, bytes, entry, &starts).map_err(|broken| broken.in_field(entry.name))?;
         let (content, size) = bounded(range.bytes, range.known, range.start, findings)
+            .map_err(|broken| broken.in_field(entry.name))?;
+        allowance
+            .blob(content.len(), range.start)
             .map_err(|broken| broken.in_field(entry.name))?;
         part.blobs.push(Blob {
             symbol: entry.name.to_owned(),

@@ -19,4 +19,5 @@ crate::rule::rules! {
     BLOB_65 "BLOB-65"
     BLOB_66 "BLOB-66"
     BLOB_67 "BLOB-67"
+    BLOB_68 "BLOB-68"
 }

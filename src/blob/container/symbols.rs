@@ -1,17 +1,20 @@
 //! What a symbol means to TVM, by its name.
 
+use super::allowance::Allowance;
 use super::rules::{BLOB_50, BLOB_51, BLOB_62, BLOB_63, BLOB_64, BLOB_65};
 use crate::release::{Layout, Releases};
+use crate::rule::Violation;
+use std::borrow::Cow;
 
 /// A symbol that matters to TVM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Symbol {
+pub struct Symbol<'a> {
     /// The name, without the underscore that Mach-O puts in front.
-    pub name: String,
+    pub name: Cow<'a, str>,
     /// The system-library prefix in front of the name that TVM knows; empty otherwise.
-    pub prefix: String,
+    pub prefix: Cow<'a, str>,
     /// What it is for.
-    pub role: Role,
+    pub role: Role<'a>,
     /// Whether it is code: `__tvm_main__` is text in most libraries, and a function in those of C hosts (BLOB-64).
     pub code: bool,
     /// Its value; `None` where it is undefined.
@@ -23,7 +26,7 @@ pub struct Symbol {
 /// What a symbol is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Role {
+pub enum Role<'a> {
     /// The blob (BLOB-50).
     Blob(Layout),
     /// The slot in which the loader leaves the module (BLOB-65).
@@ -31,19 +34,54 @@ pub enum Role {
     /// `__tvm_main__`, which names the entry function (BLOB-64).
     Entry,
     /// An exported packed function, under the name by which it is looked up (BLOB-62, BLOB-63).
-    Function(String),
+    Function(Cow<'a, str>),
     /// The metadata of a function, from tvm-ffi 0.1.4 on.
-    Metadata(String),
+    Metadata(Cow<'a, str>),
     /// The documentation of a function, from tvm-ffi 0.1.4 on.
-    Doc(String),
+    Doc(Cow<'a, str>),
     /// Embedded device code that the library loader does not read.
-    Cubin(String),
+    Cubin(Cow<'a, str>),
     /// A slot in which the loader leaves the address of a runtime function (BLOB-65).
-    Slot(String),
+    Slot(Cow<'a, str>),
     /// A parameter linked into the library, 0.8 to 0.20.
     LinkedParam,
     /// A runtime function that must be there when the file is loaded or a function called.
-    Needs(String),
+    Needs(Cow<'a, str>),
+}
+
+impl Symbol<'_> {
+    /// The symbol with nothing borrowed.
+    pub(super) fn into_owned(self) -> Symbol<'static> {
+        Symbol {
+            name: owned(self.name),
+            prefix: owned(self.prefix),
+            role: self.role.into_owned(),
+            code: self.code,
+            address: self.address,
+            size: self.size,
+        }
+    }
+}
+
+impl Role<'_> {
+    fn into_owned(self) -> Role<'static> {
+        match self {
+            Role::Blob(layout) => Role::Blob(layout),
+            Role::Context(layout) => Role::Context(layout),
+            Role::Entry => Role::Entry,
+            Role::Function(name) => Role::Function(owned(name)),
+            Role::Metadata(name) => Role::Metadata(owned(name)),
+            Role::Doc(name) => Role::Doc(owned(name)),
+            Role::Cubin(name) => Role::Cubin(owned(name)),
+            Role::Slot(api) => Role::Slot(owned(api)),
+            Role::LinkedParam => Role::LinkedParam,
+            Role::Needs(api) => Role::Needs(owned(api)),
+        }
+    }
+}
+
+fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
+    Cow::Owned(text.into_owned())
 }
 
 /// A symbol as the object file has it.
@@ -57,22 +95,29 @@ pub(super) struct Raw<'a> {
 
 /// The symbols whose names mean something to TVM. Whether a plain function is a packed function depends on the
 /// release, so on what else is there.
-pub(super) fn classify<'a>(raw: impl Iterator<Item = Raw<'a>> + Clone) -> Vec<Symbol> {
+pub(super) fn classify<'a>(
+    raw: impl Iterator<Item = Raw<'a>> + Clone,
+    allowance: &mut Allowance,
+) -> Result<Vec<Symbol<'a>>, Violation> {
     let prefixed = raw
         .clone()
         .any(|symbol| symbol.defined && symbol.text && symbol.name.starts_with(FFI));
-    raw.filter_map(|raw| {
-        let (prefix, role) = role(&raw, prefixed)?;
-        Some(Symbol {
-            name: raw.name.to_owned(),
-            prefix: prefix.to_owned(),
+    let mut symbols = Vec::new();
+    for raw in raw {
+        let Some((prefix, role)) = role(&raw, prefixed) else {
+            continue;
+        };
+        allowance.symbol(raw.name.len())?;
+        symbols.push(Symbol {
+            name: raw.name.into(),
+            prefix: prefix.into(),
             role,
             code: raw.text,
             address: raw.defined.then_some(raw.address),
             size: raw.size,
-        })
-    })
-    .collect()
+        });
+    }
+    Ok(symbols)
 }
 
 /// The prefix and the layout of a blob's symbol (BLOB-50, BLOB-51).
@@ -97,14 +142,14 @@ pub(in super::super) const fn blob_symbol(layout: Layout) -> &'static str {
 /// says nothing alone: any program has some.
 pub(super) fn releases(
     layouts: impl Iterator<Item = Layout>,
-    symbols: &[Symbol],
+    symbols: &[Symbol<'_>],
 ) -> Option<Releases> {
     let of_layout = |layout: Layout| match layout {
         // One symbol for both; the bytes tell.
         Layout::V0_2 | Layout::V0_7 => Releases::between(2, 20),
         newer => newer.releases(),
     };
-    let of_symbol = |symbol: &Symbol| match &symbol.role {
+    let of_symbol = |symbol: &Symbol<'_>| match &symbol.role {
         Role::Blob(layout) | Role::Context(layout) => Some(of_layout(*layout)),
         Role::Function(_) if symbol.name.starts_with(FFI) => Some(Releases::from(22)),
         Role::Function(_) => Some(Releases::between(2, 21)),
@@ -113,8 +158,9 @@ pub(super) fn releases(
         Role::LinkedParam => Some(Releases::between(8, 20)),
         Role::Slot(api) | Role::Needs(api) => of_api(api),
     };
-    let plain =
-        |symbol: &Symbol| matches!(symbol.role, Role::Function(_)) && !symbol.name.starts_with(FFI);
+    let plain = |symbol: &Symbol<'_>| {
+        matches!(symbol.role, Role::Function(_)) && !symbol.name.starts_with(FFI)
+    };
     let mut telling = symbols.iter().filter(|symbol| !plain(symbol));
     let mut layouts = layouts.peekable();
     if layouts.peek().is_none() && !telling.any(|symbol| of_symbol(symbol).is_some()) {
@@ -169,11 +215,11 @@ fn of_api(api: &str) -> Option<Releases> {
     }
 }
 
-fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role)> {
+fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     let name = raw.name;
     if !raw.defined {
         let needed = name.starts_with("TVM") && name.len() > 3;
-        return needed.then(|| ("", Role::Needs(name.to_owned())));
+        return needed.then(|| ("", Role::Needs(name.into())));
     }
     if let Some((prefix, layout)) = blob(name) {
         return Some((prefix, Role::Blob(layout)));
@@ -187,7 +233,7 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role)> {
     if name.starts_with("__tvm_param__") {
         return Some(("", Role::LinkedParam));
     }
-    let of = |tag: &str| name.strip_prefix(tag).map(str::to_owned);
+    let of = |tag: &str| name.strip_prefix(tag).map(Cow::Borrowed);
     if let Some(of) = of("__tvm_ffi__metadata_") {
         return Some(("", Role::Metadata(of)));
     }
@@ -200,13 +246,13 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role)> {
     if !raw.text {
         let api = name.strip_prefix("__")?;
         let slot = SLOTS.iter().any(|(known, _)| *known == api) || api.starts_with("TVM");
-        return (slot && !BLOB_65.is_off()).then(|| ("", Role::Slot(api.to_owned())));
+        return (slot && !BLOB_65.is_off()).then(|| ("", Role::Slot(api.into())));
     }
     if let Some(of) = of(FFI) {
         return (!BLOB_62.is_off()).then_some(("", Role::Function(of)));
     }
     let plain = !prefixed && !BLOB_63.is_off() && !is_helper(name);
-    plain.then(|| ("", Role::Function(name.to_owned())))
+    plain.then(|| ("", Role::Function(name.into())))
 }
 
 /// Functions that the compiler, the linker or a runtime put into a file (BLOB-63): none of them is packed.

@@ -96,7 +96,7 @@ fn part_value<'a>(
         .filter(|unit| matches!(unit.format, Format::Library { .. }))
         .map(|unit| library(unit, text))
         .collect();
-    let named = |pick: fn(&Role) -> Option<&str>| -> Vec<&str> {
+    let named = |pick: for<'r> fn(&'r Role<'_>) -> Option<&'r str>| -> Vec<&str> {
         part.symbols
             .iter()
             .filter_map(|symbol| pick(&symbol.role))
@@ -112,9 +112,9 @@ fn part_value<'a>(
         _ => None,
     });
     needs.sort_unstable();
-    let symbol = |wanted: fn(&Role) -> bool| {
+    let symbol = |wanted: fn(&Role<'_>) -> bool| {
         let found = part.symbols.iter().find(|symbol| wanted(&symbol.role));
-        found.map(|symbol| symbol.name.as_str())
+        found.map(|symbol| &*symbol.name)
     };
     let mut functions: Vec<&str> = part.functions().collect();
     functions.sort_unstable();

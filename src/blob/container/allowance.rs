@@ -1,0 +1,134 @@
+//! What a file may cost its reader: memory, time, and the report of what was found (BLOB-57, BLOB-68).
+//!
+//! A few bytes can name much: a symbol by an offset into another's name, a member by a path that all of its neighbours share, a
+//! library binary by its address. Whoever reads a file spends from one [`Allowance`], at whatever depth of archives.
+
+use super::rules::{BLOB_57, BLOB_68};
+use super::{MAX_INFLATION, MAX_KEPT};
+use crate::rule::{Kind, Rule, Violation};
+
+/// How many bytes of names, and as many of library binaries, are read for each byte of the file. String tables share tails, and two
+/// symbols may name one library binary; more than this no linker gains by it.
+pub const MAX_SHARED: u64 = 4;
+
+/// How many bytes the list of what was found may take for each byte of the file.
+pub const MAX_LISTED: u64 = 16;
+
+/// What a file may have of each in any case. Tar pads to 10 KiB however little is in it.
+const FREE: u64 = 1 << 20;
+
+/// What the list of a small file may take.
+const FREE_LIST: u64 = 16 << 20;
+
+/// What one part, one library binary and one symbol take in a report, besides their names. Measured, and rounded up.
+const PART: u64 = 2 << 10;
+const BLOB: u64 = 16 << 10;
+const SYMBOL: u64 = 256;
+
+/// How often a name stands in a report: as it is, in what is made of it, and in the text of both.
+const TIMES: u64 = 4;
+
+/// What is left of the limits of one file, with all that lies in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    inflated: u64,
+    kept: u64,
+    names: u64,
+    blobs: u64,
+    listed: u64,
+}
+
+impl Allowance {
+    /// That of a file of `length` bytes.
+    pub(super) fn of(length: usize) -> Allowance {
+        let times = |factor: u64, free| (length as u64).saturating_mul(factor).saturating_add(free);
+        Allowance {
+            inflated: times(MAX_INFLATION, FREE),
+            kept: times(MAX_KEPT, FREE),
+            names: times(MAX_SHARED, FREE),
+            blobs: times(MAX_SHARED, FREE),
+            listed: times(MAX_LISTED, FREE_LIST),
+        }
+    }
+
+    /// How many bytes may still come out of gzip.
+    pub(super) fn inflatable(&self) -> u64 {
+        self.inflated
+    }
+
+    /// `count` bytes came out of gzip.
+    pub(super) fn inflate(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
+        spend(&mut self.inflated, count, BLOB_57, offset, || {
+            format!(
+                "the gzip stream inflates to more than {MAX_INFLATION} bytes for each byte of the file"
+            )
+        })
+    }
+
+    /// `count` bytes that came out of gzip stay in memory.
+    pub(super) fn keep(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
+        spend(&mut self.kept, count, BLOB_57, offset, || {
+            format!(
+                "{count} bytes are to be kept in memory, more than {MAX_KEPT} bytes for each byte of the file"
+            )
+        })
+    }
+
+    /// `count` bytes that were kept are let go.
+    pub(super) fn release(&mut self, count: u64) {
+        self.kept = self.kept.saturating_add(count);
+    }
+
+    /// A name of `length` bytes was read, of a symbol or a member.
+    pub(super) fn name(&mut self, length: usize, offset: u64) -> Result<(), Violation> {
+        spend(&mut self.names, length as u64, BLOB_68, offset, || {
+            format!(
+                "its names overlap: together they are longer than {MAX_SHARED} bytes for each byte of the file"
+            )
+        })
+    }
+
+    /// A library binary of `length` bytes was found.
+    pub(super) fn blob(&mut self, length: usize, offset: u64) -> Result<(), Violation> {
+        self.list(BLOB, offset)?;
+        spend(&mut self.blobs, length as u64, BLOB_68, offset, || {
+            format!(
+                "its library binaries overlap: together they have more than {MAX_SHARED} bytes for each byte of the file"
+            )
+        })
+    }
+
+    /// A member with a path of `path` bytes is visited.
+    pub(super) fn member(&mut self, path: usize, offset: u64) -> Result<(), Violation> {
+        self.list(named(PART, path), offset)
+    }
+
+    /// A symbol with a name of `length` bytes is listed.
+    pub(super) fn symbol(&mut self, length: usize) -> Result<(), Violation> {
+        self.list(named(SYMBOL, length), 0)
+    }
+
+    fn list(&mut self, count: u64, offset: u64) -> Result<(), Violation> {
+        spend(&mut self.listed, count, BLOB_68, offset, || {
+            format!(
+                "the list of what is in it takes more than {MAX_LISTED} bytes for each byte of the file"
+            )
+        })
+    }
+}
+
+fn named(size: u64, name: usize) -> u64 {
+    (name as u64).saturating_mul(TIMES).saturating_add(size)
+}
+
+fn spend(
+    left: &mut u64,
+    count: u64,
+    rule: Rule,
+    offset: u64,
+    message: impl FnOnce() -> String,
+) -> Result<(), Violation> {
+    rule.require_as(Kind::Limit, count <= *left, offset, message)?;
+    *left = left.saturating_sub(count);
+    Ok(())
+}

@@ -1,0 +1,74 @@
+"""What the files of make.py cost: `measure.py PROGRAM DIR [NAME..]` runs each command on each file and prints a table.
+
+Exit code 1 where a command ends by a signal, with a code above 2, or with a peak above 64 MB and 30 bytes for each byte of
+its file. Memory is the peak of the process as the kernel has it; time is that of the clock.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import make
+
+MB = 1 << 20
+SECONDS = 120
+
+
+def line(program, folder, name, command):
+    path = os.path.join(folder, name)
+    model = os.environ.get("MODEL", "")
+    graph, params, library = (os.environ.get(key, "") for key in ("GRAPH", "PARAMS", "LIBRARY"))
+    return {
+        "run": [program, "run", model, "--inputs", path],
+        "run-npy": [program, "run", model, "--input", "x=" + path],
+        "run-graph": [program, "run", "--graph", path, "--lib", library],
+        "run-params": [program, "run", "--graph", graph, "--lib", library, "--params", path],
+        "call": [program, "call", library, "f", "@" + path],
+    }.get(command, [program, command, path])
+
+
+def measured(words):
+    def bounded():
+        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+    start = time.monotonic()
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=bounded)
+    while True:
+        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            break
+        if time.monotonic() - start > SECONDS:
+            os.kill(child.pid, 9)
+        time.sleep(0.005)
+    code = os.waitstatus_to_exitcode(status)
+    return code, time.monotonic() - start, usage.ru_maxrss * 1024
+
+
+def main():
+    program, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
+    bad = 0
+    print("| file | what is wrong with it | size | " + "command | exit | seconds | peak |")
+    print("|---|---|---|---|---|---|---|")
+    for name, (how, commands) in make.CLASSES.items():
+        path = os.path.join(folder, name)
+        if wanted and name not in wanted or not os.path.exists(path):
+            continue
+        size = os.path.getsize(path)
+        for command in commands:
+            if command.startswith("run") and not os.environ.get("MODEL"):
+                continue
+            if command == "call" and not os.environ.get("LIBRARY"):
+                continue
+            code, seconds, peak = measured(line(program, folder, name, command))
+            over = code < 0 or code > 2 or peak > 64 * MB + 30 * size
+            bad += over
+            mark = " **over**" if over else ""
+            print(f"| {name} | {how.__doc__} | {size / 1e6:.2f} MB | {command} | {code} | {seconds:.2f} | {peak / MB:.0f} MB{mark} |",
+                  flush=True)
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
