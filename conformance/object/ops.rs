@@ -158,7 +158,7 @@ pub const OPS: &[Op] = &[
         name: "object.json_print",
         help: "value, indent: JSON text of a value",
         run: |args| {
-            let indent = args.get("indent").and_then(Value::as_u64).unwrap_or(0) as usize;
+            let indent = args.get("indent").and_then(Value::as_i64).unwrap_or(0);
             one(args, |value| {
                 text::stringify(value, indent).map(Value::from)
             })

@@ -200,7 +200,7 @@ impl Kind for Factory {
                 let mut map = Map::new();
                 factory
                     .params
-                    .each(|name, tensor| map.set(name, tensor.to_object()?))?;
+                    .each(|name, tensor| map.set_untrusted(name, tensor.to_object()?))?;
                 Ok(map.into())
             }),
             "remove_params" => with(|factory, module, _| {

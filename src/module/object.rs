@@ -13,9 +13,8 @@ use super::{Kind, MOD_10, virtuals};
 use crate::function::{Error, Function, lent};
 use crate::object::{Array, Seen, sequence_of};
 use crate::rule;
-use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref};
+use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, end_nested};
 use crate::value::{Any, AnyView, Argument, Object, Schema, VAL_10, index};
-use std::cell::RefCell;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -215,7 +214,7 @@ impl Module {
         let taken = std::mem::take(&mut *imports);
         self.publish(&imports);
         drop(imports);
-        drop_later(taken);
+        drop(taken);
         Ok(())
     }
 
@@ -238,7 +237,7 @@ impl Module {
         let array = Array::new(items).into_object().into_raw();
         let before = self.0.imports.swap(array, Ordering::AcqRel);
         // SAFETY: the field owned one reference of what was in it, or was null.
-        drop_later(unsafe { ObjectRef::from_nullable(before) });
+        drop(unsafe { ObjectRef::from_nullable(before) });
     }
 
     fn own_body(&self) -> Result<&Body, Error> {
@@ -320,6 +319,15 @@ fn no_imports() -> ObjectRef {
 
 /// Ends a module of this crate. The counts follow the object header's rules; memory begins 8 bytes before it.
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
+    // SAFETY: deleters are called as VAL-05 says, which is the contract of `end`.
+    unsafe { end_nested(object, flags, end) }
+}
+
+/// The work of [`delete`].
+///
+/// # Safety
+/// As a deleter is called (VAL-05).
+unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
     let cell = object
         .cast::<u8>()
         .wrapping_sub(std::mem::offset_of!(Cell, public))
@@ -334,43 +342,10 @@ unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
             // SAFETY: each field owns one reference of what it points to, or is null.
             unsafe { ObjectRef::from_nullable(object) }
         });
-        drop_later((fields, body));
+        drop((fields, body));
     }
     if flags & DELETE_WEAK != 0 {
         // SAFETY: called once, when nobody refers to the memory; the body was taken out before.
         drop(unsafe { Box::from_raw(cell) });
-    }
-}
-
-/// Drops `what`. Modules that end with it are dropped on the spot up to a depth, and those below one after the other once
-/// the outermost is through: a chain of imports costs no stack.
-fn drop_later<T: 'static>(what: T) {
-    const DEPTH: usize = 16;
-    thread_local! {
-        static OPEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-        static WAITING: RefCell<Vec<Box<dyn std::any::Any>>> = const { RefCell::new(Vec::new()) };
-    }
-    /// Closes one level, also when a destructor panics.
-    struct Level;
-    impl Drop for Level {
-        fn drop(&mut self) {
-            OPEN.set(OPEN.get() - 1);
-        }
-    }
-    let open = OPEN.get();
-    if open >= DEPTH {
-        let what: Box<dyn std::any::Any> = Box::new(what);
-        // While the thread ends there is nowhere to wait.
-        let _ = WAITING.try_with(move |waiting| waiting.borrow_mut().push(what));
-        return;
-    }
-    OPEN.set(open + 1);
-    let _level = Level;
-    drop(what);
-    if open > 0 {
-        return;
-    }
-    while let Ok(Some(next)) = WAITING.try_with(|waiting| waiting.borrow_mut().pop()) {
-        drop(next);
     }
 }

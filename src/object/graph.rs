@@ -324,14 +324,14 @@ impl Decoder {
             index::MAP => {
                 let mut map = Map::new();
                 for (key, value) in self.pairs(data)? {
-                    map.set(key, value)?;
+                    map.set_untrusted(key, value)?;
                 }
                 map.into()
             }
             index::DICT => {
                 let dict = Dict::new();
                 for (key, value) in self.pairs(data)? {
-                    dict.set(key, value)?;
+                    dict.set_untrusted(key, value)?;
                 }
                 dict.into()
             }

@@ -2,13 +2,18 @@
 //! `Infinity`, `-Infinity`, and numbers such as `01`, `1.`, `.5` and `+1`.
 
 use super::text::general;
-use super::{Array, Map, OBJ_16, OBJ_17, depth, pairs_of, sequence_of};
+use super::{Array, Map, OBJ_16, OBJ_17, OBJ_39, depth, pairs_of, sequence_of};
 use crate::function::{Error, Result};
 use crate::rule::Kind;
 use crate::value::{Any, AnyView, Str, index, str_bytes, types};
 
 /// How deep arrays and objects may nest. The reference has no limit and overflows its stack.
 pub const MAX_DEPTH: usize = 10_000;
+
+/// The most spaces that a level is indented by.
+pub const MAX_INDENT: usize = 1024;
+/// The longest text that is written, in bytes. Depth times indent makes small values long.
+pub const MAX_TEXT: usize = 1 << 30;
 
 /// The value of JSON text: None, bool, int, float, string, array, map. A repeated key keeps its last value.
 pub fn parse(text: &[u8]) -> Result {
@@ -19,7 +24,10 @@ pub fn parse(text: &[u8]) -> Result {
     }
     let value = value.map_err(|wrong| {
         let message = reader.describe(&wrong);
-        Error::said("ValueError", OBJ_16.refused(Kind::Malformed, message))
+        match wrong.what {
+            COLLIDING => OBJ_39.refused(Kind::Limit, message).into(),
+            _ => Error::said("ValueError", OBJ_16.refused(Kind::Malformed, message)),
+        }
     })?;
     Ok(value)
 }
@@ -42,6 +50,7 @@ enum Open {
 }
 
 const VALUE: &str = "Expecting value";
+const COLLIDING: &str = "Too many names of an object share a chain of the map";
 const NAME: &str = "Expecting property name enclosed in double quotes";
 
 impl Reader<'_> {
@@ -159,9 +168,10 @@ impl Reader<'_> {
     }
 
     fn map(&self, pairs: Vec<(Any, Any)>) -> std::result::Result<Any, Wrong> {
-        match Map::from_pairs(pairs) {
+        match Map::from_untrusted(pairs) {
             Ok(map) => Ok(Any::from(map)),
-            Err(_) => self.wrong(NAME),
+            // Text hashes and compares without an error, so it is the chain that is too long.
+            Err(_) => self.wrong(COLLIDING),
         }
     }
 
@@ -331,7 +341,20 @@ impl Reader<'_> {
 }
 
 /// JSON text of a value. `indent` of 0 is compact. Only None, bool, int, float, string, array, list and map have one.
-pub fn stringify(value: AnyView<'_>, indent: usize) -> Result<String> {
+///
+/// # Errors
+///
+/// A ValueError for any other value, for one that contains itself, for an `indent` above [`MAX_INDENT`] and for a text beyond
+/// [`MAX_TEXT`] (OBJ-17).
+pub fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
+    // What is negative is compact too, as in every release.
+    let indent = match usize::try_from(indent.max(0)) {
+        Ok(indent) if indent <= MAX_INDENT => indent,
+        _ => {
+            let message = format!("an indent of {indent} spaces is more than {MAX_INDENT}");
+            return Err(too_much(message));
+        }
+    };
     let mut writer = Writer {
         text: Vec::new(),
         indent,
@@ -375,6 +398,11 @@ pub fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
         }
     }
     out.push(b'"');
+}
+
+#[cold]
+fn too_much(message: String) -> Error {
+    Error::said("ValueError", OBJ_17.refused(Kind::Limit, message))
 }
 
 struct Writer {
@@ -434,13 +462,13 @@ impl Writer {
         if let Some(items) = sequence_of(value) {
             self.text.push(b'[');
             for (count, item) in items.iter().enumerate() {
-                self.separate(count);
+                self.separate(count)?;
                 self.value(item.view())?;
             }
         } else {
             self.text.push(b'{');
             for (count, (key, item)) in pairs_of(value).iter().flatten().enumerate() {
-                self.separate(count);
+                self.separate(count)?;
                 let view = key.view();
                 let Some(name) = str_bytes(&view) else {
                     let own = types::key_of(key.type_index());
@@ -457,7 +485,7 @@ impl Writer {
         }
         self.level -= self.indent;
         self.open.pop();
-        self.line();
+        self.line()?;
         let close = if value.type_index() == index::MAP {
             b'}'
         } else {
@@ -467,17 +495,23 @@ impl Writer {
         Ok(())
     }
 
-    fn separate(&mut self, count: usize) {
+    fn separate(&mut self, count: usize) -> Result<()> {
         if count > 0 {
             self.text.push(b',');
         }
-        self.line();
+        self.line()
     }
 
-    fn line(&mut self) {
+    fn line(&mut self) -> Result<()> {
+        if self.text.len() + self.level > MAX_TEXT {
+            return Err(too_much(format!(
+                "the text is longer than {MAX_TEXT} bytes"
+            )));
+        }
         if self.indent > 0 {
             self.text.push(b'\n');
             self.text.extend(std::iter::repeat_n(b' ', self.level));
         }
+        Ok(())
     }
 }

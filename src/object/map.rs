@@ -13,9 +13,11 @@
 //! A dense block is 16 bytes of marks and 16 items of 48 bytes: key, value, previous slot, next slot.
 
 use super::hash::{any_equal, any_hash};
-use super::{OBJ_05, OBJ_06, OBJ_07, OBJ_08};
+use super::{OBJ_05, OBJ_06, OBJ_07, OBJ_08, OBJ_39};
 use crate::function::{Error, Result, lent};
-use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, static_object};
+use crate::value::header::{
+    DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, end_nested, static_object,
+};
 use crate::value::heap::{allocate, release};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 use std::ffi::c_void;
@@ -28,6 +30,11 @@ const EMPTY: u8 = 0xff;
 const PROTECTED: u8 = 0xfe;
 const BODY: u8 = 0x80;
 const BLOCK: usize = 16 + 16 * size_of::<Item>();
+/// The most keys of one chain in a map whose keys come from a file or a text (OBJ-39). By chance no chain of a million keys
+/// reaches a tenth of it.
+pub(super) const UNTRUSTED_CHAIN: u64 = 256;
+/// For keys that a program chose.
+const ANY_CHAIN: u64 = u64::MAX;
 const GOLDEN: u64 = 11_400_714_819_323_198_485;
 
 /// The fixed part of both maps.
@@ -146,6 +153,15 @@ unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
 }
 
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
+    // SAFETY: deleters are called as VAL-05 says, which is the contract of `end`.
+    unsafe { end_nested(object, flags, end) }
+}
+
+/// The work of [`delete`].
+///
+/// # Safety
+/// As a deleter is called (VAL-05).
+unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
         // SAFETY: the last strong reference is gone; the table may be of either form and of either library.
         unsafe { Table(object.cast()).reset() }
@@ -341,15 +357,20 @@ impl Table {
     /// Inserts or replaces. `None` when done in place; otherwise the map that takes this one's place, to which all
     /// pairs have moved or been copied.
     fn insert(self, key: Any, value: Any) -> Result<Option<Table>> {
+        self.insert_within(ANY_CHAIN, key, value)
+    }
+
+    /// [`Table::insert`] that makes no chain longer than `longest`.
+    fn insert_within(self, longest: u64, key: Any, value: Any) -> Result<Option<Table>> {
         if !self.is_small() {
-            return self.insert_dense(key, value);
+            return self.insert_dense(longest, key, value);
         }
         let full = self.size() == self.slots();
         let in_place = OBJ_06.is_off() && self.find(key.view())?.is_some();
         if full && self.slots() >= SMALL_MAX && !in_place {
             // Even an update turns a full small map dense (OBJ-06).
             let dense = self.dense_copy()?;
-            let moved = dense.insert_dense(key, value)?;
+            let moved = dense.insert_dense(longest, key, value)?;
             return Ok(Some(replace_by(dense, moved)));
         }
         // SAFETY: positions are inside the small map.
@@ -394,7 +415,7 @@ impl Table {
         while let Some(position) = at {
             // SAFETY: the position is of this map.
             let pair = unsafe { &*self.pair_at(position) };
-            match copy.insert_dense(pair.key.clone(), pair.value.clone()) {
+            match copy.insert_dense(ANY_CHAIN, pair.key.clone(), pair.value.clone()) {
                 Ok(moved) => copy = replace_by(copy, moved),
                 Err(error) => {
                     copy.dispose();
@@ -406,9 +427,9 @@ impl Table {
         Ok(copy)
     }
 
-    fn insert_dense(self, key: Any, value: Any) -> Result<Option<Table>> {
+    fn insert_dense(self, longest: u64, key: Any, value: Any) -> Result<Option<Table>> {
         let hash = any_hash(key.view())?;
-        match self.place(hash, key.view())? {
+        match self.place(longest, hash, key.view())? {
             Place::Known(slot) => {
                 // SAFETY: an item of this map.
                 unsafe {
@@ -429,7 +450,7 @@ impl Table {
                 }
                 Ok(None)
             }
-            Place::Full => self.rehash(key, value).map(Some),
+            Place::Full => self.rehash(longest, key, value).map(Some),
         }
     }
 
@@ -444,7 +465,7 @@ impl Table {
     }
 
     /// Moves all pairs to a table of twice the slots, in order, and adds one.
-    fn rehash(self, key: Any, value: Any) -> Result<Table> {
+    fn rehash(self, longest: u64, key: Any, value: Any) -> Result<Table> {
         // SAFETY: a dense map has the field.
         let shift = unsafe { (*self.0).fib_shift };
         let (slots, shift) = (self.slots() * 2, shift - 1);
@@ -452,7 +473,7 @@ impl Table {
             Some(larger) => (larger, true),
             None => (self.copied(slots, shift)?, false),
         };
-        match larger.insert_dense(key, value) {
+        match larger.insert_dense(longest, key, value) {
             Ok(still_larger) => {
                 if moved {
                     self.forget();
@@ -479,7 +500,7 @@ impl Table {
             // SAFETY: an item of this map, which is not changed here.
             let item = unsafe { &*self.item(slot) };
             let key = item.pair.key.view();
-            match any_hash(key).and_then(|hash| larger.place(hash, key)) {
+            match any_hash(key).and_then(|hash| larger.place(ANY_CHAIN, hash, key)) {
                 // SAFETY: an empty slot of the other map; who owns the pair is for the caller to settle.
                 Ok(Place::Fresh(free, mark)) => unsafe {
                     std::ptr::copy_nonoverlapping(item, larger.item(free), 1);
@@ -503,7 +524,7 @@ impl Table {
         while let Some(slot) = at {
             // SAFETY: an item of this map.
             let pair = unsafe { &*self.pair_at(slot) };
-            match copy.insert_dense(pair.key.clone(), pair.value.clone()) {
+            match copy.insert_dense(ANY_CHAIN, pair.key.clone(), pair.value.clone()) {
                 Ok(larger) => copy = replace_by(copy, larger),
                 Err(error) => {
                     copy.dispose();
@@ -526,7 +547,11 @@ impl Table {
     }
 
     /// Where `key` is, or where it goes, with the mark to write there. The chain is already linked to a fresh slot.
-    fn place(self, hash: u64, key: AnyView<'_>) -> Result<Place> {
+    ///
+    /// # Errors
+    ///
+    /// OBJ-39 where the chain holds `longest` keys without `key`.
+    fn place(self, longest: u64, hash: u64, key: AnyView<'_>) -> Result<Place> {
         let home = self.home(hash);
         // SAFETY: slots are of this dense map.
         unsafe {
@@ -541,6 +566,7 @@ impl Table {
                 return self.move_intruder(home);
             }
             let mut slot = home;
+            let mut passed = 1;
             loop {
                 if any_equal(key, (*self.item(slot)).pair.key.view())? {
                     return Ok(Place::Known(slot));
@@ -549,6 +575,10 @@ impl Table {
                     Some(next) => slot = next,
                     None => break,
                 }
+                passed += 1;
+            }
+            if passed >= longest && !OBJ_39.is_off() {
+                return Err(chain_too_long(longest));
             }
             if self.is_full() {
                 return Ok(Place::Full);
@@ -875,6 +905,12 @@ fn replace_by(old: Table, new: Option<Table>) -> Table {
 }
 
 #[cold]
+fn chain_too_long(longest: u64) -> Error {
+    let message = format!("more than {longest} keys of one map share a chain of its table");
+    OBJ_39.refused(crate::rule::Kind::Limit, message).into()
+}
+
+#[cold]
 fn missing() -> Error {
     Error::new("KeyError", "key is not in Map")
 }
@@ -996,6 +1032,19 @@ impl Map {
 
     /// A map of pairs in order; later ones win. Four and more are dense at once (OBJ-06).
     pub fn from_pairs(pairs: Vec<(Any, Any)>) -> Result<Map> {
+        Map::within(ANY_CHAIN, pairs)
+    }
+
+    /// [`Map::from_pairs`] for keys that a file or a text chose.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-39 where more than 256 keys share a chain; what the hash or the equality of a key fails with.
+    pub fn from_untrusted(pairs: Vec<(Any, Any)>) -> Result<Map> {
+        Map::within(UNTRUSTED_CHAIN, pairs)
+    }
+
+    fn within(longest: u64, pairs: Vec<(Any, Any)>) -> Result<Map> {
         let count = pairs.len() as u64;
         let mut table = if count < SMALL_MAX {
             Table::small(index::MAP, count)
@@ -1004,7 +1053,7 @@ impl Map {
             Table::dense(index::MAP, slots, shift)
         };
         for (key, value) in pairs {
-            match table.insert(key, value) {
+            match table.insert_within(longest, key, value) {
                 Ok(moved) => table = replace_by(table, moved),
                 Err(error) => {
                     table.dispose();
@@ -1017,10 +1066,23 @@ impl Map {
 
     /// Sets `key` to `value` in this handle; other holders keep what they have.
     pub fn set(&mut self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
+        self.put(ANY_CHAIN, key.into(), value.into())
+    }
+
+    /// [`Map::set`] for a key that a file or a text chose.
+    ///
+    /// # Errors
+    ///
+    /// As [`Map::from_untrusted`].
+    pub fn set_untrusted(&mut self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
+        self.put(UNTRUSTED_CHAIN, key.into(), value.into())
+    }
+
+    fn put(&mut self, longest: u64, key: Any, value: Any) -> Result<()> {
         if !self.as_object().is_unique() {
             *self = Map::of(self.table().copy()?);
         }
-        if let Some(moved) = self.table().insert(key.into(), value.into())? {
+        if let Some(moved) = self.table().insert_within(longest, key, value)? {
             *self = Map::of(moved);
         }
         Ok(())
@@ -1035,7 +1097,20 @@ impl Dict {
 
     /// Sets `key` to `value` for all holders.
     pub fn set(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
-        if let Some(moved) = self.table().insert(key.into(), value.into())? {
+        self.put(ANY_CHAIN, key.into(), value.into())
+    }
+
+    /// [`Dict::set`] for a key that a file or a text chose.
+    ///
+    /// # Errors
+    ///
+    /// As [`Map::from_untrusted`].
+    pub fn set_untrusted(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
+        self.put(UNTRUSTED_CHAIN, key.into(), value.into())
+    }
+
+    fn put(&self, longest: u64, key: Any, value: Any) -> Result<()> {
+        if let Some(moved) = self.table().insert_within(longest, key, value)? {
             // SAFETY: the fresh table is ours; this object keeps its identity.
             unsafe { self.table().become_table(moved) }
         }

@@ -2,7 +2,9 @@
 
 use super::column;
 use crate::function::{Code, Error, Function, Result, TypedFn, guard_code, raised, signature_json};
-use crate::value::header::{DELETE_STRONG, DELETE_WEAK, FRESH, Header, Object, ObjectRef, Ref};
+use crate::value::header::{
+    DELETE_STRONG, DELETE_WEAK, FRESH, Header, Object, ObjectRef, Ref, end_nested,
+};
 use crate::value::heap::{allocate_zeroed, release};
 use crate::value::types::{self, FieldInfo, MethodInfo, TypeInfo, TypeMetadata, flag};
 use crate::value::{Any, AnyView, Argument, ByteArray, DLDataType, DLDevice, RawAny, cast, index};
@@ -296,6 +298,15 @@ pub(crate) fn allocate_record(type_index: i32, size: usize) -> ObjectRef {
 }
 
 unsafe extern "C-unwind" fn delete_record(object: *mut Header, flags: i32) {
+    // SAFETY: deleters are called as VAL-05 says, which is the contract of `end_record`.
+    unsafe { end_nested(object, flags, end_record) }
+}
+
+/// The work of [`delete_record`].
+///
+/// # Safety
+/// As a deleter is called (VAL-05).
+unsafe extern "C-unwind" fn end_record(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
         // SAFETY: the header is readable until the memory goes.
         let type_index = unsafe { (*object).type_index };

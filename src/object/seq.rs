@@ -10,7 +10,7 @@
 
 use super::{OBJ_03, OBJ_04};
 use crate::function::{Error, Result, lent};
-use crate::value::header::{Header, ObjectRef, Ref, static_object};
+use crate::value::header::{Header, ObjectRef, Ref, end_nested, static_object};
 use crate::value::heap::{allocate, release, try_allocate};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 use std::borrow::Cow;
@@ -55,6 +55,15 @@ impl SeqObj {
 
 /// Deleter of both: the elements, their memory, the object.
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
+    // SAFETY: deleters are called as VAL-05 says, which is the contract of `end`.
+    unsafe { end_nested(object, flags, end) }
+}
+
+/// The work of [`delete`].
+///
+/// # Safety
+/// As a deleter is called (VAL-05).
+unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
     let seq = object.cast::<SeqObj>();
     if flags & crate::value::header::DELETE_STRONG != 0 {
         // SAFETY: the last strong reference is gone, so the elements are ours; another library may have replaced `data`

@@ -8,6 +8,7 @@
 //! | 16..24  | deleter: `fn(object, flags)`; may be null                    | VAL-05 |
 
 use super::index;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -138,6 +139,92 @@ pub unsafe fn dec_weak(object: *mut Header) {
     if let Some(delete) = deleter {
         // SAFETY: as above.
         unsafe { delete(object, DELETE_WEAK) }
+    }
+}
+
+/// How many objects end inside one another before the rest waits its turn.
+const NESTED: u32 = 64;
+
+/// An object whose end waits, and how it ends.
+struct Waiting(*mut Header, i32, Deleter);
+
+thread_local! {
+    static ENDING: Cell<u32> = const { Cell::new(0) };
+    static WAITING: RefCell<Vec<Waiting>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One level of objects that end inside one another, also when a destructor panics.
+struct Level(u32);
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        ENDING.set(self.0);
+    }
+}
+
+/// Ends an object by `body`, now or, below [`NESTED`] others that are ending on this thread, once the outermost has ended:
+/// a chain of any length costs no stack. For deleters of objects that refer to others.
+///
+/// # Safety
+/// `body` is a deleter's work on `object` with `flags`, as the header's rules call it (VAL-05): once for each flag.
+#[inline]
+pub(crate) unsafe fn end_nested(object: *mut Header, flags: i32, body: Deleter) {
+    // The memory alone refers to nothing.
+    if flags & DELETE_STRONG == 0 {
+        // SAFETY: `body` and `flags` are as this function's contract says.
+        return unsafe { body(object, flags) };
+    }
+    let depth = ENDING.get();
+    if depth >= NESTED {
+        // SAFETY: the flags hold DELETE_STRONG; the rest is this function's contract.
+        return unsafe { wait(object, flags, body) };
+    }
+    let level = Level(depth);
+    ENDING.set(depth + 1);
+    // SAFETY: `body` and `flags` are as this function's contract says.
+    unsafe { body(object, flags) };
+    if depth == 0 {
+        end_waiting();
+    }
+    drop(level);
+}
+
+/// # Safety
+/// As [`end_nested`], with DELETE_STRONG in `flags`.
+#[cold]
+#[inline(never)]
+unsafe fn wait(object: *mut Header, flags: i32, body: Deleter) {
+    if flags & DELETE_WEAK == 0 {
+        // Who calls a deleter with DELETE_STRONG alone drops the shared weak reference next; this one keeps the memory.
+        // SAFETY: that shared reference is still counted.
+        unsafe { inc_weak(object) };
+    }
+    let queued =
+        WAITING.try_with(|waiting| waiting.borrow_mut().push(Waiting(object, flags, body)));
+    if queued.is_err() {
+        // The thread is ending and has no queue any more.
+        // SAFETY: the object's end was not queued, so this is the one call for it.
+        unsafe { end_one(Waiting(object, flags, body)) }
+    }
+}
+
+/// # Safety
+/// `waiting` was made by [`wait`] and is ended once.
+unsafe fn end_one(Waiting(object, flags, body): Waiting) {
+    // SAFETY: the one call of the deleter for these flags.
+    unsafe { body(object, flags) };
+    if flags & DELETE_WEAK == 0 {
+        // SAFETY: the weak reference that `wait` counted.
+        unsafe { dec_weak(object) }
+    }
+}
+
+#[inline]
+fn end_waiting() {
+    // Most often nothing waits, and the queue was never made.
+    while let Ok(Some(next)) = WAITING.try_with(|waiting| waiting.borrow_mut().pop()) {
+        // SAFETY: what waits was put there by `wait`, and is taken out once.
+        unsafe { end_one(next) }
     }
 }
 
@@ -348,6 +435,20 @@ impl<T: Object> Ref<T> {
 
 /// Deleter of objects made by [`Ref::new`].
 unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: i32) {
+    if std::mem::needs_drop::<T>() {
+        // SAFETY: whoever calls a deleter follows VAL-05, which is the contract of `end_boxed` too.
+        unsafe { end_nested(object, flags, end_boxed::<T>) }
+    } else {
+        // SAFETY: as above.
+        unsafe { end_boxed::<T>(object, flags) }
+    }
+}
+
+/// The work of [`delete_boxed`].
+///
+/// # Safety
+/// As a deleter is called (VAL-05), for an object of [`Ref::new`].
+unsafe extern "C-unwind" fn end_boxed<T: Object>(object: *mut Header, flags: i32) {
     match flags & DELETE_BOTH {
         // SAFETY: called once when the last strong reference went, and nobody has a weak one.
         DELETE_BOTH => unsafe {

@@ -669,6 +669,10 @@ pub fn column(name: &str) -> Option<&'static Column> {
 }
 
 /// Sets attribute `name` of a type, once. Index 0 only makes the column.
+///
+/// # Errors
+///
+/// VAL-15 where no type has this index, and where the type has the attribute already.
 pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation> {
     let mut writer = writer();
     let column = match writer.column(name.as_bytes()) {
@@ -684,8 +688,12 @@ pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation
             column
         }
     };
-    if type_index <= index::NONE {
+    if type_index == index::NONE {
         return Ok(());
+    }
+    if published(type_index).is_none() {
+        let message = format!("there is no type of index {type_index} to give `{name}` to");
+        return Err(VAL_15.refused(Kind::UnknownKind, message));
     }
     if column.value(type_index).is_some() {
         return Err(VAL_15.refused(

@@ -251,7 +251,6 @@ pub unsafe extern "C-unwind" fn json_stringify(
     // SAFETY: says the caller.
     unsafe {
         let indent = or_throw(cast::<Option<i64>>(view(indent)).map_err(Error::from));
-        let indent = indent.and_then(|indent| usize::try_from(indent).ok());
         let text = or_throw(json::stringify(view(value), indent.unwrap_or(0)));
         give(out, Any::from(text).into_raw())
     }

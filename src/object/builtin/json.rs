@@ -7,7 +7,6 @@ use crate::value::{Any, Str};
 pub(super) fn register() {
     def("ffi.json.Parse", |text: Str| json::parse(text.as_bytes()));
     def("ffi.json.Stringify", |value: Any, indent: Option<i64>| {
-        let indent = indent.and_then(|indent| usize::try_from(indent).ok());
         json::stringify(value.view(), indent.unwrap_or(0))
     });
     def("ffi.ToJSONGraph", |value: Any, metadata: Any| {

@@ -273,7 +273,7 @@ fn record(node: &Node) -> Result {
     if !node.attrs.is_empty() {
         let mut attrs = Map::new();
         for (name, text) in &node.attrs {
-            attrs.set(name.as_str(), Str::new(text))?;
+            attrs.set_untrusted(name.as_str(), Str::new(text))?;
         }
         map.set("attrs", attrs)?;
     }
@@ -310,11 +310,11 @@ fn map(node: &Node, children: Vec<Any>) -> Result {
     if node.keys.is_empty() {
         let mut items = children.into_iter();
         while let (Some(key), Some(value)) = (items.next(), items.next()) {
-            map.set(key, value)?;
+            map.set_untrusted(key, value)?;
         }
     } else {
         for (key, value) in node.keys.iter().zip(children) {
-            map.set(Str::new(key), value)?;
+            map.set_untrusted(Str::new(key), value)?;
         }
     }
     Ok(map.into())
