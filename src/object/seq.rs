@@ -360,8 +360,10 @@ impl List {
         let at = match usize::try_from(at) {
             Ok(at) if at <= count => at,
             _ => {
-                let bounds = format_args!("[0, {count}]");
-                return Err(out_of_bounds(format_args!("Index {at}"), bounds));
+                return Err(out_of_bounds(
+                    format_args!("Index {at}"),
+                    format_args!("[0, {count}]"),
+                ));
             }
         };
         self.grow_for(items.len());
@@ -387,8 +389,10 @@ impl List {
         let (first, gone) = match (usize::try_from(start), usize::try_from(stop)) {
             (Ok(first), Ok(end)) if first < end && end <= count => (first, end - first),
             _ => {
-                let range = format_args!("Erase range [{start}, {stop})");
-                return Err(out_of_bounds(range, count));
+                return Err(out_of_bounds(
+                    format_args!("Erase range [{start}, {stop})"),
+                    count,
+                ));
             }
         };
         let seq = self.seq();
