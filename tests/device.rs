@@ -1,6 +1,7 @@
 //! Devices: the contract on every backend that is here, planted bugs, and the pool against a model of it.
 #![cfg(feature = "suite")]
 
+mod cargo;
 mod skip;
 
 use skip::skipped;
@@ -143,14 +144,9 @@ fn a_device_in_c_keeps_the_contract() {
     use std::path::Path;
     use std::process::Command;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // `cargo test` leaves the shared library beside the test; the one above it may be older.
-    let beside = std::env::current_exe()
-        .unwrap()
-        .with_file_name("libtvmspec.so");
-    let above = Path::new(env!("CARGO_BIN_EXE_tvmspec")).with_file_name("libtvmspec.so");
-    let Some(library) = [beside, above].into_iter().find(|library| library.exists()) else {
-        skipped("the shared library was not built here");
-        return;
+    let library = match cargo::c_library() {
+        Ok(library) => library,
+        Err(why) => return skipped(why),
     };
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("external_device");

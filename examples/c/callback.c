@@ -1,5 +1,5 @@
 /* A C callback as a function of the runtime, called by name.
- *   cargo build --release
+ *   cargo rustc --release --lib --crate-type cdylib
  *   cc -Iinclude -o callback examples/c/callback.c -Ltarget/release -ltvmspec -Wl,-rpath,target/release */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* A device of your own in C, under ext_dev, held to every rule of the contract.
  *
+ * cargo rustc --lib --crate-type cdylib
  * cc -Iinclude examples/c/external_device.c -Ltarget/debug -ltvmspec -o external_device
  * LD_LIBRARY_PATH=target/debug ./external_device */
 

@@ -1,7 +1,7 @@
 /*
  * Register a callback, find it again, call it, load a library of TVM 0.8 and call that, through the C interface.
  *
- *   cargo build
+ *   cargo rustc --lib --crate-type cdylib
  *   cc -I include examples/c/load.c -L target/debug -ltvmspec -o load
  *   LD_LIBRARY_PATH=target/debug ./load golden/module/host-0.8.so
  */

@@ -1,6 +1,6 @@
 """Registers a Python callback, finds it by name and calls it, with ctypes alone.
 
-    cargo build --release
+    cargo rustc --release --lib --crate-type cdylib
     python examples/python/callback.py target/release/libtvmspec.so
 """
 

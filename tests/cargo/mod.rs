@@ -1,0 +1,75 @@
+//! Lets a test build with cargo what `cargo test` has not built: the C library, a program that depends on this crate.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The features that this test was built with, as cargo takes them.
+fn features() -> String {
+    macro_rules! built {
+        ($($name:literal)*) => { [$(($name, cfg!(feature = $name))),*] };
+    }
+    let all = built!["runtime" "frontend" "graph" "vm" "inspect" "suite" "cli" "cuda" "opencl" "vulkan" "rpc" "cxx"];
+    let built = all.into_iter().filter(|(_, is_built)| *is_built);
+    built.map(|(name, _)| name).collect::<Vec<_>>().join(",")
+}
+
+/// Cargo with `command`, for what shares its dependencies with this test. Says why there is none.
+fn cargo(command: &str) -> Result<Command, String> {
+    let cargo = std::env::var_os("CARGO").ok_or("cargo did not start this test")?;
+    let mut cargo = Command::new(cargo);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
+    cargo.args([command, "--quiet", "--offline", "--target-dir"]);
+    cargo.arg(target.ok_or("there is no folder above the one for temporary files")?);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    Ok(cargo)
+}
+
+/// The last line of `output` that names a file with one of these endings.
+fn built(output: &[u8], endings: [&str; 3]) -> Option<PathBuf> {
+    let lines = String::from_utf8_lossy(output);
+    let messages = lines
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let mut files = messages.flat_map(|message: serde_json::Value| {
+        let names = message["filenames"].as_array().cloned().unwrap_or_default();
+        names
+            .into_iter()
+            .filter_map(|name| Some(PathBuf::from(name.as_str()?)))
+    });
+    let wanted = |file: &PathBuf| {
+        let name = file.to_string_lossy();
+        endings.iter().any(|ending| name.ends_with(ending))
+    };
+    files.rfind(wanted)
+}
+
+fn run(mut cargo: Command, endings: [&str; 3]) -> Result<PathBuf, String> {
+    let output = cargo.output().map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{cargo:?}\n{text}");
+    built(&output.stdout, endings).ok_or_else(|| format!("{cargo:?} names no such file"))
+}
+
+/// The C library, with the features of this test, in a folder where a linker finds it. The error says why it is not there.
+#[allow(dead_code)]
+pub(crate) fn c_library() -> Result<PathBuf, String> {
+    let mut cargo = cargo("rustc")?;
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo.args(["--lib", "--crate-type", "cdylib", "--no-default-features"]);
+    cargo.args(["--features", &features(), "--message-format", "json"]);
+    run(cargo, ["tvmspec.so", "tvmspec.dylib", "tvmspec.dll"])
+}
+
+/// The program of the package in `folder`.
+#[allow(dead_code)]
+pub(crate) fn program(folder: &Path, name: &str) -> Result<PathBuf, String> {
+    let mut cargo = cargo("build")?;
+    cargo.current_dir(folder).args(["--message-format", "json"]);
+    let end = format!("/{name}");
+    run(
+        cargo,
+        [&end, &format!("\\{name}.exe"), &format!("{end}.exe")],
+    )
+}
