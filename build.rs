@@ -1,6 +1,7 @@
-//! Puts the specification, the cases and the golden files inside the library, for feature `suite` only.
+//! Gives every rule's constant its title, and puts the specification, the cases and the golden files inside the library.
 //!
-//! Three tables of `include_str!` and `include_bytes!`, sorted by name, in `$OUT_DIR/embedded.rs`.
+//! The titles are texts in `$OUT_DIR/rules`, which `rules!` takes as documentation. The rest is for feature `suite` only: three
+//! tables of `include_str!` and `include_bytes!`, sorted by name, in `$OUT_DIR/embedded.rs`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,21 +9,25 @@ use std::{env, fs};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // Compiled code looks for the C interface among the symbols of the process.
+    // Compiled code looks for the C interface among the symbols of the process. Programs of others do without this, by
+    // `src/module/forward.rs`; where that writes no code, they need it too.
     if env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "unix") {
         println!("cargo::rustc-link-arg=-rdynamic");
     }
-    if env::var_os("CARGO_FEATURE_SUITE").is_none() {
-        return;
-    }
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    for room in ["spec", "conformance", "golden"] {
-        println!("cargo::rerun-if-changed={}", root.join(room).display());
-    }
-
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    println!("cargo::rerun-if-changed={}", root.join("spec").display());
     let spec = files(&root, "spec", |name| {
         !name.contains('/') && name.ends_with(".md")
     });
+    titles(&root, &spec, &out.join("rules"));
+    if env::var_os("CARGO_FEATURE_SUITE").is_none() {
+        return;
+    }
+    for room in ["conformance", "golden"] {
+        println!("cargo::rerun-if-changed={}", root.join(room).display());
+    }
+
     let cases = files(&root, "conformance", |name| name.ends_with("/cases.json"));
     // Dumps, scripts and what only scripts read stand beside the bytes; the suite needs only the bytes.
     let mut golden = files(&root, "golden", |name| {
@@ -42,8 +47,20 @@ fn main() {
     table(&mut code, &root, "SPEC", "str", "spec", &spec);
     table(&mut code, &root, "CASES", "str", "conformance", &cases);
     table(&mut code, &root, "GOLDEN", "[u8]", "golden", &golden);
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     fs::write(out.join("embedded.rs"), code).expect("OUT_DIR is writable");
+}
+
+/// A text for each rule in these chapters: its heading.
+fn titles(root: &Path, spec: &[String], folder: &Path) {
+    fs::create_dir_all(folder).expect("OUT_DIR is writable");
+    for chapter in spec {
+        let prose = fs::read_to_string(root.join("spec").join(chapter)).expect("listed just now");
+        let headings = prose.lines().filter_map(|line| line.strip_prefix("### "));
+        for (id, title) in headings.filter_map(|heading| heading.split_once(' ')) {
+            let doc = format!("{id}: {title}. The rule is in `spec/{chapter}`.\n");
+            fs::write(folder.join(format!("{id}.md")), doc).expect("OUT_DIR is writable");
+        }
+    }
 }
 
 fn files(root: &Path, room: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {

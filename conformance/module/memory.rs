@@ -1,5 +1,6 @@
 //! A library that is not a file: symbols in memory, for cases that no linker needs to run for.
 
+use crate::capi::exports;
 use crate::module::{Data, Name, Symbols};
 use crate::rule::Violation;
 use std::collections::HashMap;
@@ -111,6 +112,14 @@ impl Symbols for Memory {
         let own = own.map(|name| (name.clone(), false));
         own.chain(self.needs.iter().map(|name| (name.clone(), true)))
             .collect()
+    }
+
+    fn unmet(&self) -> Vec<String> {
+        let unmet = self
+            .needs
+            .iter()
+            .filter(|name| exports::find(name).is_none());
+        unmet.cloned().collect()
     }
 
     fn describe(&self) -> String {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Register a callback, find it again, call it, load a library of TVM 0.8 and call that; with nothing but ctypes.
+"""Register a callback, find it again, call it, load libraries that TVM compiled and call those; with nothing but ctypes.
 
-    cargo build
-    python3 examples/python/load.py target/debug/libtvmspec.so golden/module/host-0.8.so
+    cargo rustc --lib --crate-type cdylib
+    python3 examples/python/load.py target/debug/libtvmspec.so golden/module/host-0.8.so golden/module/host-0.27.so
 """
 import ctypes as c
+import os
 import sys
 
 INT, NDARRAY = 0, 13
@@ -15,8 +16,7 @@ class Value(c.Union):
 
 
 Callback = c.CFUNCTYPE(c.c_int, c.POINTER(Value), c.POINTER(c.c_int), c.c_int, c.c_void_p, c.c_void_p)
-# RTLD_GLOBAL: compiled code looks for the interface among the symbols of the process.
-lib = c.CDLL(sys.argv[1], mode=c.RTLD_GLOBAL)
+lib = c.CDLL(sys.argv[1])
 lib.TVMGetLastError.restype = c.c_char_p
 
 
@@ -52,18 +52,32 @@ try:
 except RuntimeError as error:
     print("twice() fails:", error)
 
-if len(sys.argv) > 2:
+
+
+def tensor(numbers):
+    array = c.c_void_p()
+    shape = (c.c_int64 * 1)(len(numbers))
+    check(lib.TVMArrayAlloc(shape, 1, 2, 32, 1, 1, 0, c.byref(array)))
+    check(lib.TVMArrayCopyFromBytes(array, numbers, c.c_size_t(c.sizeof(numbers))))
+    return array
+
+
+for path in sys.argv[2:]:
     module = c.c_void_p()
-    check(lib.TVMModLoadFromFile(sys.argv[2].encode(), b"", c.byref(module)))
-    check(lib.TVMModGetFunction(module, b"add1", 0, c.byref(function)))
-    shape = (c.c_int64 * 1)(4)
-    arrays = []
-    for _ in range(2):
-        array = c.c_void_p()
-        check(lib.TVMArrayAlloc(shape, 1, 2, 32, 1, 1, 0, c.byref(array)))
-        arrays.append(array)
-    numbers = (c.c_float * 4)(0, 1, 2, 3)
-    check(lib.TVMArrayCopyFromBytes(arrays[0], numbers, c.c_size_t(c.sizeof(numbers))))
+    check(lib.TVMModLoadFromFile(path.encode(), b"", c.byref(module)))
+    # The entry point is called `main` from 0.22 on.
+    for name in ["add1", "main"]:
+        check(lib.TVMModGetFunction(module, name.encode(), 0, c.byref(function)))
+        if function:
+            break
+    name = f"{name} of {os.path.basename(path)}"
+    numbers = (c.c_float * 12)(*range(12))
+    arrays = [tensor(numbers), tensor(numbers)]
     call(function, *((NDARRAY, Value(handle=array.value)) for array in arrays))
     check(lib.TVMArrayCopyToBytes(arrays[1], numbers, c.c_size_t(c.sizeof(numbers))))
-    print("add1 =", list(numbers))
+    print(f"{name} =", list(numbers))
+    arrays[0] = tensor((c.c_float * 3)())
+    try:
+        call(function, *((NDARRAY, Value(handle=array.value)) for array in arrays))
+    except RuntimeError as error:
+        print(f"{name}, once more with 3 numbers:", error)

@@ -115,22 +115,6 @@ pub unsafe extern "C" fn TVMBackendRegisterSystemLibSymbol(
     0
 }
 
-/// The functions of this file that have a slot, with their addresses.
-pub(super) const SLOTS: &[super::SlotFunction] = &[
-    ("TVMBackendAllocWorkspace", || {
-        TVMBackendAllocWorkspace as *mut c_void
-    }),
-    ("TVMBackendFreeWorkspace", || {
-        TVMBackendFreeWorkspace as *mut c_void
-    }),
-    ("TVMBackendParallelLaunch", || {
-        TVMBackendParallelLaunch as *mut c_void
-    }),
-    ("TVMBackendParallelBarrier", || {
-        TVMBackendParallelBarrier as *mut c_void
-    }),
-];
-
 fn code(result: Result<(), String>) -> c_int {
     match result {
         Ok(()) => 0,

@@ -708,15 +708,6 @@ pub extern "C" fn TVMBackendRegisterEnvCAPI(_name: *const c_char, _address: *mut
     0
 }
 
-/// The functions of this file that have a slot, with their addresses.
-pub(super) const SLOTS: &[super::SlotFunction] = &[
-    ("TVMFuncCall", || TVMFuncCall as *mut c_void),
-    ("TVMAPISetLastError", || TVMAPISetLastError as *mut c_void),
-    ("TVMBackendGetFuncFromEnv", || {
-        TVMBackendGetFuncFromEnv as *mut c_void
-    }),
-];
-
 unsafe extern "C" {
     fn malloc(size: usize) -> *mut c_void;
 }

@@ -1,6 +1,7 @@
 //! What a loader writes into a library: slots, and the context.
 
 use super::{MOD_05, MOD_06, Module, Name, Symbols, names};
+use crate::capi::exports;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
@@ -79,8 +80,8 @@ fn own_slots() -> &'static (Vec<Name<'static>>, Vec<Pointer>) {
     static OWN: OnceLock<(Vec<Name<'static>>, Vec<Pointer>)> = OnceLock::new();
     OWN.get_or_init(|| {
         let own = names::all_slots().filter_map(|slot| {
-            let function = crate::capi::function(slot.strip_prefix("__")?)?;
-            Some((Name::of(slot), Pointer(function)))
+            let function = exports::find(slot.strip_prefix("__")?)?;
+            Some((Name::of(slot), Pointer(function.address())))
         });
         own.unzip()
     })

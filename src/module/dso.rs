@@ -4,7 +4,9 @@
 //! data goes through [`Symbols`], which knows two bounds that the blob's own header has no say in: the size that the
 //! symbol table gives the symbol, and the end of the mapped segment.
 
-use super::{MOD_01, MOD_18, Name};
+#[cfg(unix)]
+use super::forward::{self, Shown};
+use super::{MOD_01, MOD_18, Name, names};
 use crate::rule::{Kind, Violation};
 use std::ffi::{CString, c_void};
 use std::path::{Path, PathBuf};
@@ -42,6 +44,11 @@ pub trait Symbols: Send + Sync {
     /// Names that the library exports or needs, where they can be listed: exported first, `true` for needed.
     fn list(&self) -> Vec<(String, bool)>;
 
+    /// Functions of a TVM runtime that it needs and that nobody in this process has (MOD-26).
+    fn unmet(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// For messages: the path, or what stands in its place.
     fn describe(&self) -> String;
 }
@@ -62,11 +69,14 @@ pub struct Dso {
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
     table: Option<super::table::Table>,
     library: libloading::Library,
+    // After `library`, whose functions may be bound when they are first called.
+    _shown: Option<Shown>,
     path: PathBuf,
 }
 
 impl Dso {
-    /// Opens `path` with its symbols bound on first use and visible to nobody else.
+    /// Opens `path` with its symbols visible to nobody else. What it needs of the C interface it finds here, however this
+    /// library came into the process.
     ///
     /// Runs the library's initializers: a library is code, and only `inspect` is safe on one that is not trusted.
     pub fn open(path: &Path) -> Result<Dso, Violation> {
@@ -82,15 +92,7 @@ impl Dso {
     fn open_as(path: &Path, bare_is_file: bool) -> Result<Dso, Violation> {
         // SAFETY: opening runs the initializers of the library, which the caller asked for by loading it.
         let opened = unsafe { open(path, bare_is_file) };
-        let (library, path) = opened.map_err(|error| {
-            let mut text = format!("cannot open {}: {error}", path.to_string_lossy());
-            match &error {
-                libloading::Error::DlOpen { source } => text = format!("{text}: {source}"),
-                libloading::Error::LoadLibraryExW { source } => text = format!("{text}: {source}"),
-                _ => {}
-            }
-            MOD_01.refused(Kind::Missing, text)
-        })?;
+        let (library, shown, path) = opened.map_err(|error| not_opened(path, &error))?;
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         let (library, table) = {
             let raw = libloading::os::unix::Library::from(library).into_raw();
@@ -103,6 +105,7 @@ impl Dso {
             #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
             table,
             library,
+            _shown: shown,
             path,
         })
     }
@@ -215,18 +218,70 @@ impl Symbols for Dso {
         list.unwrap_or_default()
     }
 
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+    fn unmet(&self) -> Vec<String> {
+        use crate::capi::exports;
+        let table = self.table.as_ref();
+        let needed = table.into_iter().flat_map(super::table::Table::needed);
+        let needed = needed.filter(|name| names::is_of_runtime(name));
+        let unmet = needed.filter(|name| {
+            let is_ours = exports::find(name).is_some() && forward::is_reachable();
+            !is_ours && !self.sees(name)
+        });
+        unmet.map(str::to_owned).collect()
+    }
+
     fn describe(&self) -> String {
         self.path.to_string_lossy().into_owned()
     }
 }
 
-/// The library, and the path that it was opened with.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+impl Dso {
+    /// Whether the dynamic linker finds `name` for this library.
+    #[cold]
+    fn sees(&self, name: &str) -> bool {
+        // SAFETY: the address is not used.
+        let among_its_own = unsafe { self.library.get::<*const ()>(name) };
+        let process = libloading::os::unix::Library::this();
+        // SAFETY: the address is not used.
+        among_its_own.is_ok() || unsafe { process.get::<*const ()>(name) }.is_ok()
+    }
+}
+
+/// Why the dynamic linker refused the library at `path`: MOD-26 when it misses a function of a runtime, MOD-01 otherwise.
+#[cold]
+fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
+    let path = path.to_string_lossy();
+    let source = match error {
+        libloading::Error::DlOpen { source } => source.to_string(),
+        libloading::Error::LoadLibraryExW { source } => source.to_string(),
+        _ => String::new(),
+    };
+    // glibc names what is missing behind "undefined symbol: ", musl between two colons.
+    let mut words = source.split([' ', ':', ',']);
+    if source.contains("symbol")
+        && let Some(missing) = words.find(|word| names::is_of_runtime(word))
+    {
+        return names::not_met(&path, &[missing.to_owned()]);
+    }
+    let colon = if source.is_empty() { "" } else { ": " };
+    MOD_01.refused(
+        Kind::Missing,
+        format!("cannot open {path}: {error}{colon}{source}"),
+    )
+}
+
+/// Elsewhere a library names the library that it needs a function of.
+#[cfg(not(unix))]
+type Shown = std::convert::Infallible;
+
+/// What opening gives: the library, what it finds the C interface by, and the path that it was opened with.
+type Opened = (libloading::Library, Option<Shown>, PathBuf);
+
 #[cfg(unix)]
-unsafe fn open(
-    path: &Path,
-    bare_is_file: bool,
-) -> Result<(libloading::Library, PathBuf), libloading::Error> {
-    use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
+unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Error> {
+    use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL, RTLD_NOW};
     use std::ffi::{OsStr, OsString};
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let bytes = path.as_os_str().as_bytes();
@@ -236,25 +291,35 @@ unsafe fn open(
     let mut text = [prefix, bytes, b"\0"].concat();
     // With a NUL at its end it is not copied again; one inside is refused.
     let file = Some(OsStr::from_bytes(&text));
-    // SAFETY: passed on to the caller.
-    let library = unsafe { Library::open(file, RTLD_LAZY | RTLD_LOCAL) }?;
+    let mut shown = forward::show();
+    let mut library = Err(libloading::Error::DlOpenUnknown);
+    if shown.is_some() {
+        // Bound while the C interface is shown, and by everything that it needs.
+        // SAFETY: passed on to the caller.
+        library = unsafe { Library::open(file, RTLD_NOW | RTLD_LOCAL) };
+    }
+    if library.is_ok() {
+        shown = None;
+    } else {
+        // What else is missing may never be called. Until the library is closed, what is called is bound then.
+        // SAFETY: passed on to the caller.
+        library = unsafe { Library::open(file, RTLD_LAZY | RTLD_LOCAL) };
+    }
+    let library = library?;
     let path = if prefix.is_empty() {
         text.pop();
         OsString::from_vec(text).into()
     } else {
         path.to_owned()
     };
-    Ok((library.into(), path))
+    Ok((library.into(), shown, path))
 }
 
 #[cfg(not(unix))]
-unsafe fn open(
-    path: &Path,
-    _bare_is_file: bool,
-) -> Result<(libloading::Library, PathBuf), libloading::Error> {
+unsafe fn open(path: &Path, _bare_is_file: bool) -> Result<Opened, libloading::Error> {
     // SAFETY: passed on to the caller.
     let library = unsafe { libloading::Library::new(path) }?;
-    Ok((library, path.to_owned()))
+    Ok((library, None, path.to_owned()))
 }
 
 /// Readable bytes from `address` to the end of the segment that it lies in, where that can be known.

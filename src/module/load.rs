@@ -1,7 +1,7 @@
 //! From a file, or from any source of symbols, to a tree of modules.
 
 use super::loaders::{Entry, Loaders};
-use super::{Dso, Library, MOD_07, MOD_18, Module, Names, Symbols, context, names};
+use super::{Dso, Library, MOD_07, MOD_18, MOD_26, Module, Names, Symbols, context, names};
 use crate::blob::{Blob, LIBRARY, detect};
 use crate::function::{Error, registry};
 use crate::import_tree::ImportTree;
@@ -124,7 +124,7 @@ fn load_by(path: &Path, open: fn(&Path) -> Result<Dso, Violation>) -> Result<Mod
 ///
 /// # Errors
 ///
-/// MOD-01 when it cannot be opened; MOD-18 when its blob does not lie inside its symbol; any rule of the chapters blob,
+/// MOD-01 when it cannot be opened; MOD-26 when it needs a function that no runtime in this process has; MOD-18 when its blob does not lie inside its symbol; any rule of the chapters blob,
 /// import_tree and payload; what a loader says. [`Strictness::Strict`] turns findings into errors.
 pub fn load_library(path: impl AsRef<Path>, strictness: Strictness) -> Result<Loaded, LoadError> {
     let dso = Dso::open(path.as_ref())?;
@@ -138,6 +138,10 @@ pub fn load_symbols(
 ) -> Result<Loaded, LoadError> {
     // Compiled code may ask for workspace without a lookup by name.
     registry::install_defaults();
+    let unmet = symbols.unmet();
+    if !unmet.is_empty() && !MOD_26.is_off() {
+        return Err(names::not_met(&symbols.describe(), &unmet).into());
+    }
     let blob = names::blob(&*symbols)?;
     let dialect = blob.map_or_else(|| names::dialect(&*symbols), |(dialect, _)| dialect);
     let names = Names::of(dialect);

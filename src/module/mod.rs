@@ -20,6 +20,8 @@ mod constants;
 pub mod context;
 pub mod dso;
 mod foreign;
+#[cfg(unix)]
+mod forward;
 mod kind;
 pub mod last_error;
 pub mod legacy;
@@ -33,6 +35,7 @@ pub mod once;
 mod opaque;
 pub mod parallel;
 mod stream;
+pub(crate) mod stub;
 pub mod system;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 mod table;
@@ -77,4 +80,5 @@ crate::rule::rules! {
     MOD_23 "MOD-23"
     MOD_24 "MOD-24"
     MOD_25 "MOD-25"
+    MOD_26 "MOD-26"
 }

@@ -1,8 +1,9 @@
 //! The names that a library and its loader meet under, release by release.
 
-use super::{Data, MOD_01, MOD_03, MOD_04, MOD_05, Symbols};
+use super::{Data, MOD_01, MOD_03, MOD_04, MOD_05, MOD_26, Symbols};
+use crate::capi::exports;
 use crate::release::Layout;
-use crate::rule::Violation;
+use crate::rule::{Kind, Violation};
 
 /// The name of a symbol with its hash as ELF libraries keep it, so that a loader that asks every library for the same names
 /// computes it once.
@@ -165,6 +166,38 @@ pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
     let all = SLOTS_LEGACY.iter().chain(rest).copied();
     all.filter(|_| !MOD_05.is_off())
 }
+
+/// Whether `symbol` is a function or a class of a TVM runtime, in C or in C++.
+pub(super) fn is_of_runtime(symbol: &str) -> bool {
+    symbol.starts_with("TVM") || symbol.starts_with("_Z") && symbol.contains("3tvm")
+}
+
+/// MOD-26: `library` needs these symbols of a runtime, and nobody in this process has them.
+#[cold]
+pub(super) fn not_met(library: &str, needed: &[String]) -> Violation {
+    let own = |name: &String| exports::find(name).is_some();
+    let why = if needed.iter().all(own) {
+        "This process has them and does not show them to its libraries: link the program with `-rdynamic`, or open this \
+         library with `RTLD_GLOBAL`"
+    } else if needed.iter().any(|name| name.starts_with("_Z")) {
+        "Names that begin with `_Z` are C++ of the runtime that the library was linked with (libtvm_ffi, libtvm_runtime or \
+         libtvm): load that into this process first, with `RTLD_GLOBAL`"
+    } else {
+        "No release up to 0.27 has them: compile it with one of these, or load what has them first, with `RTLD_GLOBAL`"
+    };
+    let mut names: Vec<&str> = needed.iter().map(String::as_str).take(SHOWN).collect();
+    let rest = needed.len().saturating_sub(SHOWN);
+    let more = format!("{rest} more");
+    if rest > 0 {
+        names.push(&more);
+    }
+    let names = names.join(", ");
+    let text = format!("{library} needs {names}, and nothing in this process has that. {why}");
+    MOD_26.refused(Kind::Missing, text)
+}
+
+/// So many names make a message long enough.
+const SHOWN: usize = 8;
 
 /// The blob of a library, and the dialect that the name of its symbol tells (MOD-01).
 ///

@@ -164,6 +164,23 @@ impl Table {
         defined
     }
 
+    /// The names that this library needs from others; not those that may be missing.
+    pub(super) fn needed(&self) -> impl Iterator<Item = &str> {
+        const WEAK: u8 = 2;
+        // Where symbols are hashed, those that are needed come first.
+        let end = self.hash.as_ref().map(|hash| hash.first as usize);
+        (1..end.unwrap_or_else(|| self.count())).filter_map(move |at| {
+            // SAFETY: within the symbol table.
+            let symbol = unsafe { &*(self.symbols as *const Symbol).add(at) };
+            if symbol.section != 0 || symbol.info >> 4 == WEAK {
+                return None;
+            }
+            let text = (self.strings + symbol.name as usize) as *const c_char;
+            // SAFETY: a symbol's name is an offset into the string table, where a NUL ends it.
+            unsafe { CStr::from_ptr(text) }.to_str().ok()
+        })
+    }
+
     /// How many symbols there are.
     fn count(&self) -> usize {
         match &self.hash {

@@ -9,6 +9,7 @@ use super::lookup::{NUMBERS, library};
 use super::modules::{fresh_prefix, stored};
 use super::shell::{self, Content};
 use super::{Reply, backend, bytes, c_text, seen, tensors, told, unsupported};
+use crate::capi::exports;
 use crate::payload::{self, Field};
 use crate::release::Layout;
 use crate::rule::Findings;
@@ -100,6 +101,11 @@ pub(super) fn symbols(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         return Err(unsupported(
             "more symbols than there are functions to tell them apart",
         ));
+    }
+    if let Some(name) = texts(value.get("needs")).find(|name| exports::find(name).is_none()) {
+        return Err(unsupported(format!(
+            "this adapter writes no library that needs `{name}` from outside"
+        )));
     }
     // Slots are filled with what the runtime beside the interface registers.
     if texts(value.get("slots")).next().is_some() && !backend::is_there(api) {

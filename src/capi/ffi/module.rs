@@ -85,19 +85,3 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterSystemLibSymbol(
         Ok(())
     })
 }
-
-/// The functions of this interface that have a slot, with their addresses.
-pub(crate) const SLOTS: &[crate::capi::SlotFunction] = &[
-    ("TVMFFIFunctionCall", || {
-        super::function::TVMFFIFunctionCall as *mut c_void
-    }),
-    ("TVMFFIErrorSetRaisedFromCStr", || {
-        super::error::TVMFFIErrorSetRaisedFromCStr as *mut c_void
-    }),
-    ("TVMFFIHandleInitOnce", || {
-        super::object::TVMFFIHandleInitOnce as *mut c_void
-    }),
-    ("TVMFFIEnvModLookupFromImports", || {
-        TVMFFIEnvModLookupFromImports as *mut c_void
-    }),
-];

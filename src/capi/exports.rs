@@ -1,0 +1,135 @@
+//! The C interface by name: what compiled libraries of any release ask of the process that loads them.
+
+use std::ffi::c_void;
+
+/// A function of the C interface.
+#[derive(Clone, Copy)]
+pub(crate) struct Export {
+    pub(crate) name: &'static str,
+    address: *const c_void,
+}
+
+// SAFETY: the address of code, which nobody writes.
+unsafe impl Sync for Export {}
+
+impl Export {
+    pub(crate) fn address(self) -> *mut c_void {
+        self.address.cast_mut()
+    }
+}
+
+/// The function `name`.
+pub(crate) fn find(name: &str) -> Option<Export> {
+    ALL.iter().find(|export| export.name == name).copied()
+}
+
+macro_rules! exports {
+    ($($module:ident $(:: $inner:ident)? { $($name:ident)* })*) => {
+        $(use super::$module $(:: $inner)? ::{$($name),*};)*
+
+        /// Every function, in the order of the rooms that they are in.
+        pub(crate) static ALL: &[Export] = &[$($(Export {
+            name: stringify!($name),
+            address: $name as *const c_void,
+        }),*),*];
+    };
+}
+
+exports! {
+    backend {
+        TVMBackendAllocWorkspace TVMBackendFreeWorkspace TVMBackendParallelBarrier
+        TVMBackendParallelLaunch TVMBackendRegisterSystemLibSymbol TVMBackendRunOnce
+    }
+    half {
+        __gnu_f2h_ieee __gnu_h2f_ieee
+    }
+    legacy {
+        TVMAPISetLastError TVMAPISetLastPythonError TVMBackendGetFuncFromEnv
+        TVMBackendRegisterEnvCAPI TVMByteArrayFree TVMCFuncSetReturn TVMCbArgToReturn
+        TVMDropLastPythonError TVMFuncCall TVMFuncCreateFromCFunc TVMFuncFree TVMFuncGetGlobal
+        TVMFuncListGlobalNames TVMFuncRegisterGlobal TVMFuncRemoveGlobal TVMGetLastBacktrace
+        TVMGetLastError TVMGetLastPythonError TVMModFree TVMModGetFunction TVMModImport
+        TVMModLoadFromFile TVMObjectDerivedFrom TVMObjectFree TVMObjectGetTypeIndex
+        TVMObjectRetain TVMObjectTypeIndex2Key TVMObjectTypeKey2Index TVMThrowLastError
+    }
+    legacy_device {
+        TVMArrayAlloc TVMArrayCopyFromBytes TVMArrayCopyFromTo TVMArrayCopyToBytes TVMArrayFree
+        TVMArrayFromDLPack TVMArrayToDLPack TVMDLManagedTensorCallDeleter
+        TVMDeviceAllocDataSpace TVMDeviceAllocDataSpaceWithScope TVMDeviceCopyDataFromTo
+        TVMDeviceFreeDataSpace TVMSetStream TVMStreamCreate TVMStreamFree
+        TVMStreamStreamSynchronize TVMSynchronize
+    }
+    ffi::backtrace {
+        TVMFFIBacktrace
+    }
+    ffi::env {
+        TVMFFIEnvCheckSignals TVMFFIEnvGetDLPackManagedTensorAllocator TVMFFIEnvGetStream
+        TVMFFIEnvRegisterCAPI TVMFFIEnvSetDLPackManagedTensorAllocator TVMFFIEnvSetStream
+        TVMFFIEnvTensorAlloc
+    }
+    ffi::error {
+        TVMFFIErrorCreate TVMFFIErrorCreateWithCauseAndExtraContext TVMFFIErrorMoveFromRaised
+        TVMFFIErrorSetRaised TVMFFIErrorSetRaisedFromCStr TVMFFIErrorSetRaisedFromCStrParts
+    }
+    ffi::function {
+        TVMFFIFunctionCall TVMFFIFunctionCreate TVMFFIFunctionGetGlobal TVMFFIFunctionSetGlobal
+        TVMFFIFunctionSetGlobalFromMethodInfo
+    }
+    ffi::module {
+        TVMFFIEnvModLookupFromImports TVMFFIEnvModRegisterContextSymbol
+        TVMFFIEnvModRegisterSystemLibSymbol
+    }
+    ffi::object {
+        TVMFFIGetCustomAllocator TVMFFIGetVersion TVMFFIHandleDeinitOnce TVMFFIHandleInitOnce
+        TVMFFIObjectCreateOpaque TVMFFIObjectDecRef TVMFFIObjectIncRef TVMFFISetCustomAllocator
+    }
+    ffi::tensor {
+        TVMFFITensorCreateUnsafeView TVMFFITensorFromDLPack TVMFFITensorFromDLPackVersioned
+        TVMFFITensorToDLPack TVMFFITensorToDLPackVersioned
+    }
+    ffi::types {
+        TVMFFIGetTypeAttrColumn TVMFFIGetTypeInfo TVMFFITypeGetOrAllocIndex TVMFFITypeKeyToIndex
+        TVMFFITypeRegisterAttr TVMFFITypeRegisterField TVMFFITypeRegisterMetadata
+        TVMFFITypeRegisterMethod
+    }
+    ffi::value {
+        TVMFFIAnyViewToOwnedAny TVMFFIBigIntFromByteArray TVMFFIBigIntGetContentByteArray
+        TVMFFIBytesFromByteArray TVMFFIDataTypeFromString TVMFFIDataTypeToString
+        TVMFFIStringFromByteArray
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// Names of the functions for compiled libraries that the Rust files in `folder` export.
+    fn exported(folder: &Path, names: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                exported(&path, names);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let behind = text.split("#[unsafe(no_mangle)]\n").skip(1);
+            let heads = behind.filter_map(|text| text.split_once('(')?.0.rsplit(' ').next());
+            names.extend(heads.map(str::to_owned));
+        }
+    }
+
+    #[test]
+    fn every_exported_function_is_in_the_table_once() {
+        let mut names = BTreeSet::new();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/capi");
+        exported(&folder, &mut names);
+        // What this library offers beyond the interfaces of TVM is for programs.
+        names.retain(|name| !name.starts_with("tvmspec_"));
+        let table: BTreeSet<String> = ALL.iter().map(|export| export.name.to_owned()).collect();
+        assert_eq!(table.len(), ALL.len());
+        assert_eq!(table, names);
+        assert!(names.len() > 100, "{}", names.len());
+    }
+}

@@ -1,0 +1,178 @@
+//! Shows the C interface to libraries that the dynamic linker would not show it to.
+//!
+//! Code that a C compiler made calls `TVMFFIErrorSetRaisedFromCStrParts` and its like as symbols of the process (MOD-05).
+//! They are among those where the program was linked with `-rdynamic`, or has opened this library with `RTLD_GLOBAL`. A Rust
+//! program that depends on this crate does neither, nor does a program that opens the C library as `ctypes` does.
+//!
+//! So a small shared object of which every function jumps to one of ours is written into memory, and opened for all to see.
+//! The dynamic linker finds these functions while a [`Shown`] lives, which is while it opens a library, and binds that library
+//! at once. Otherwise they are hidden: a runtime that the process loads later has to find its own functions, not these.
+
+use super::stub::{self, Content, Exported};
+use crate::capi::exports;
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// How a library that is opened now reaches the C interface.
+enum Reach {
+    /// Its functions are symbols of the process.
+    Process,
+    /// By way of the functions that jump to them.
+    Jumps(Jumps),
+    /// Not at all: this is another machine, or neither memory nor the folder for temporary files can hold code.
+    Nothing,
+}
+
+/// The shared object of jumps. It stays open.
+struct Jumps {
+    /// The head of its hash chain: with 0 there nothing is found.
+    chain: &'static AtomicU32,
+    /// How many [`Shown`] there are.
+    shown: Mutex<usize>,
+}
+
+fn reach() -> &'static Reach {
+    static REACH: OnceLock<Reach> = OnceLock::new();
+    REACH.get_or_init(|| {
+        if is_visible() {
+            Reach::Process
+        } else {
+            Jumps::open().map_or(Reach::Nothing, Reach::Jumps)
+        }
+    })
+}
+
+/// Whether a library that this process opens reaches the C interface.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+pub(super) fn is_reachable() -> bool {
+    !matches!(reach(), Reach::Nothing)
+}
+
+/// While one of these lives, the dynamic linker finds the jumps.
+#[derive(Debug)]
+pub(super) struct Shown(());
+
+/// Shows the C interface to the dynamic linker; `None` when it sees it anyway, or never will.
+pub(super) fn show() -> Option<Shown> {
+    let Reach::Jumps(jumps) = reach() else {
+        return None;
+    };
+    jumps.count(|shown| shown + 1);
+    Some(Shown(()))
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if let Reach::Jumps(jumps) = reach() {
+            jumps.count(|shown| shown.saturating_sub(1));
+        }
+    }
+}
+
+impl Jumps {
+    fn open() -> Option<Jumps> {
+        let machine = stub::MACHINE?;
+        let code = exports::ALL
+            .iter()
+            .map(|export| stub::jump(machine, export.address() as usize));
+        let code: Vec<Vec<u8>> = code.collect();
+        let symbols = exports::ALL.iter().zip(&code);
+        let symbols: Vec<Exported<'_>> = symbols
+            .map(|(export, code)| Exported {
+                name: export.name,
+                content: Content::Code(code),
+            })
+            .collect();
+        let stub = stub::library(machine, &symbols);
+        let library = in_memory(&stub.bytes).or_else(|| in_a_file(&stub.bytes))?;
+        // SAFETY: only its address is asked for.
+        let first = unsafe { library.get::<*const ()>(exports::ALL.first()?.name) };
+        let first = first.ok()?.as_raw_ptr() as usize;
+        let chain = first.checked_sub(stub.code)? + stub::CHAIN_HEAD;
+        // It is never closed.
+        std::mem::forget(library);
+        // SAFETY: the word stands in the tables of the object that was just opened, aligned and mapped to be written; the
+        // dynamic linker reads it and writes it no more.
+        let chain = unsafe { AtomicU32::from_ptr(chain as *mut u32) };
+        chain.store(0, Ordering::Release);
+        Some(Jumps {
+            chain,
+            shown: Mutex::new(0),
+        })
+    }
+
+    fn count(&self, change: impl FnOnce(usize) -> usize) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        *shown = change(*shown);
+        self.chain.store(u32::from(*shown > 0), Ordering::Release);
+    }
+}
+
+/// Whether a look-up among the symbols of the process finds our functions.
+fn is_visible() -> bool {
+    const ONE: &str = "TVMFFIErrorSetRaisedFromCStrParts";
+    let own = exports::find(ONE).map(|export| export.address());
+    // SAFETY: only its address is asked for.
+    let seen = unsafe { Library::this().get::<*const ()>(ONE) };
+    seen.is_ok_and(|seen| Some(seen.as_raw_ptr()) == own)
+}
+
+/// Opens a shared object that is no file.
+#[cfg(not(target_os = "linux"))]
+fn in_memory(_bytes: &[u8]) -> Option<Library> {
+    None
+}
+
+/// Opens a shared object that is no file.
+#[cfg(target_os = "linux")]
+fn in_memory(bytes: &[u8]) -> Option<Library> {
+    use std::ffi::{c_char, c_long, c_uint};
+    use std::os::fd::{AsRawFd, FromRawFd};
+    const CREATE: c_long = if cfg!(target_arch = "x86_64") {
+        319
+    } else {
+        279
+    };
+    const CLOSE_ON_EXEC: c_uint = 1;
+    const EXECUTABLE: c_uint = 0x10;
+    unsafe extern "C" {
+        fn syscall(number: c_long, ...) -> c_long;
+    }
+    const NAME: *const c_char = c"tvmspec".as_ptr();
+    // Systems that let nothing in memory be executed unless it is asked for, then those that do not know the question.
+    let made = [CLOSE_ON_EXEC | EXECUTABLE, CLOSE_ON_EXEC]
+        .into_iter()
+        // SAFETY: a text and flags are what this call of the system takes.
+        .map(|flags| unsafe { syscall(CREATE, NAME, flags) })
+        .find(|made| *made >= 0)?;
+    // SAFETY: the file was made for us just now.
+    let mut file = unsafe { File::from_raw_fd(made.try_into().ok()?) };
+    file.write_all(bytes).ok()?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let library = open(path.as_ref())?;
+    // The dynamic linker knows libraries by their paths, so this number must not come to mean another file.
+    std::mem::forget(file);
+    Some(library)
+}
+
+/// Opens a shared object by way of a file that is gone when this returns.
+fn in_a_file(bytes: &[u8]) -> Option<Library> {
+    let path: PathBuf = std::env::temp_dir().join(format!("tvmspec-{}.so", std::process::id()));
+    let mut file = File::options();
+    let file = file.write(true).create_new(true).mode(0o600);
+    let mut file = file.open(&path).ok()?;
+    let library = file.write_all(bytes).ok().and_then(|()| open(&path));
+    // It may stay there: nothing reads it again.
+    let _ = std::fs::remove_file(&path);
+    library
+}
+
+fn open(path: &Path) -> Option<Library> {
+    // SAFETY: it has no initializers, and jumps to functions of the types that their names promise.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }.ok()
+}
