@@ -1,4 +1,56 @@
-//! The TVM runtime, specified.
+//! The TVM runtime, specified: what compiled libraries, parameter files, graphs and VM executables hold, and what a runtime does
+//! with them, in every release from 0.2 to 0.27.
+//!
+//! ```toml
+//! [dependencies]
+//! # Reading and writing the formats alone. To load and call compiled code: features = ["runtime"].
+//! tvmspec = { path = "../tvmspec", default-features = false }
+//! ```
+//!
+//! ```
+//! use tvmspec::blob::{Blob, container};
+//! use tvmspec::release::Layout;
+//! use tvmspec::rule::Findings;
+//!
+//! // The modules inside a library that TVM 0.8 compiled. Nothing of it runs.
+//! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+//! let found = container::open(&file)?;
+//! let (_, raw) = found.blobs().next().expect("a library binary");
+//! let blob = Blob::read(&raw.bytes, Layout::V0_7, &mut Findings::default())?;
+//! let kinds: Vec<&str> = blob.modules.iter().map(|module| &*module.kind).collect();
+//! assert_eq!(kinds, ["_lib", "metal", "opencl"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Start here
+//!
+//! * You **read or write files**: [`blob::container::open`] finds library binaries in any container, [`blob::Blob`] reads them in
+//!   four layouts, [`payload::read`] what a module stores, [`tensor`] parameter files, [`graph`] and [`vm`] models.
+//!   Every [`rule::Violation`] names its rule, its byte and its field.
+//! * You **run compiled code** (feature `runtime`): `module::load`, then `Module::require`, then `Function::call_with`; or the C
+//!   interfaces of both eras in `capi`. `examples/embed.rs` is a whole program.
+//! * You **wrote a runtime, a loader or a device**: the suite judges it, from the command line (`tvmspec check`) or from your own
+//!   tests (feature `suite`, module `conformance`).
+//! * You look for **what a rule says**: each chapter has a constant for each rule, with its title; the text is in `spec/`.
+//!
+//! # Features
+//!
+//! | feature | what it brings |
+//! |---|---|
+//! | none | the formats: bytes to values and back; no I/O, no `unsafe`; also for `wasm32-unknown-unknown` |
+//! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only |
+//! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls |
+//! | `graph`, `vm` | what runs models: the graph executor, the Relax VM |
+//! | `inspect` | `tvmspec_inspect` and `tvmspec_verify` for C |
+//! | `cuda`, `opencl`, `vulkan` | kernels on these; the driver is looked for when the program runs |
+//! | `rpc` | the protocol between processes (planned) |
+//! | `suite` | the conformance suite: cases, adapters, reports, golden files |
+//! | `cli` | the command line |
+//! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that stands in its place |
+//!
+//! All but `cxx` are on by default, for the command line's sake.
+//!
+//! # Chapters
 //!
 //! Every documented format and interface of TVM is one *chapter*, and a chapter has the same name in every
 //! room of this project: `spec/blob.md` states the rules, [`blob`] implements them, `conformance/blob/` holds the
@@ -19,7 +71,7 @@
 //! * `value`: the tagged value, the object header, strings, types, conversions
 //! * `function`: the calling convention of both eras, errors, typed functions, the registry
 //! * `object`: containers, reflection, comparison, visits, the JSON graph of both eras
-//! * [`module`]: the contract of modules, loading compiled libraries of every release
+//! * `module`: the contract of modules, loading compiled libraries of every release
 //! * `device`: memory, copies, streams, workspace, kernels: one contract for every kind of device
 //! * [`graph`]: the graph executor and its debug executor
 //! * [`vm`]: the Relax VM: executables as text, and the machine that runs them
@@ -28,6 +80,12 @@
 
 #![deny(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(all(feature = "runtime", not(target_pointer_width = "64")))]
+compile_error!(
+    "feature `runtime` needs a machine with 64-bit addresses, for which TVM's objects and C interfaces are laid out; with \
+     `default-features = false` the formats alone build for this one"
+);
 
 pub mod release;
 pub mod rule;

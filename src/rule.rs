@@ -19,7 +19,8 @@ pub enum Level {
     Disputed,
 }
 
-/// The id of a numbered rule, such as `BLOB-07`. Its text is in `spec/`.
+/// The id of a numbered rule, such as `BLOB-07`. Each chapter has a constant for each of its rules, with the rule's title; the
+/// text is in `spec/`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rule(&'static str);
 
@@ -146,7 +147,8 @@ pub(crate) mod off {
 macro_rules! rules {
     ($($name:ident $id:literal)*) => {
         $(
-            #[doc = concat!("Rule ", $id, "; its text is in `spec/`.")]
+            // A rule that no chapter of the specification has does not compile.
+            #[doc = include_str!(concat!(env!("OUT_DIR"), "/rules/", $id, ".md"))]
             pub const $name: $crate::rule::Rule = $crate::rule::Rule::new($id);
         )*
         /// Every rule that this chapter enforces, in order.

@@ -1,7 +1,7 @@
-//! The README's generated tables are true. `BLESS=1 cargo test --test readme` writes them anew.
+//! The README's generated tables are true, and so is what the front page of the documentation lists. `BLESS=1 cargo test --test readme` writes them anew.
 #![cfg(feature = "suite")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use tvmspec::conformance::CHAPTERS;
@@ -32,6 +32,24 @@ fn the_table_of_chapters_is_true() {
             "the table should be\n{expected}\nBLESS=1 cargo test --test readme writes it"
         );
     }
+}
+
+#[test]
+fn the_front_page_lists_every_feature() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
+    let read = |name: &str| fs::read_to_string(format!("{root}{name}")).unwrap();
+    let table: toml::Table = read("Cargo.toml").parse().unwrap();
+    let features = table["features"].as_table().unwrap();
+    let features = features.keys().filter(|name| *name != "default");
+    let page = read("src/lib.rs");
+    let rows = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! | `")?.split_once(" | "));
+    let listed: BTreeSet<&str> = rows
+        .flat_map(|(names, _)| names.split(['`', ',', ' ']))
+        .filter(|name| !name.is_empty())
+        .collect();
+    assert_eq!(listed, features.map(String::as_str).collect());
 }
 
 fn chapters() -> String {
