@@ -33,6 +33,7 @@ pub mod known;
 pub mod op;
 pub mod report;
 pub mod runner;
+mod said;
 pub mod verdict;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::adapter::{Adapter, Identity, Reply};
 use super::case::{Case, Suite};
 use super::known::{self, Entry, Known};
+use super::said::{line_of, plain};
 use super::verdict::{Verdict, judge};
 use crate::release::{Release, Releases};
 use std::time::{Duration, Instant};
@@ -14,8 +15,12 @@ pub struct Run {
     pub selection: Selection,
     /// What is known to fail.
     pub known: Known,
-    /// After so many hangs in a row the rest is not tried: each costs the whole timeout.
+    /// After so many hangs in a row the rest is not tried: each costs the whole timeout. 0 for never.
     pub hangs: usize,
+    /// After so many other losses in a row (crashes, answers that are none), each of which costs a start. 0 for never.
+    pub crashes: usize,
+    /// Whether a case that is unsupported or skipped fails the run, unless it is known.
+    pub complete: bool,
     /// Today as `YYYY-MM-DD`, for the expiry of known failures.
     pub today: String,
     /// How the implementation was named on the command line, for the line that reproduces a failure.
@@ -28,9 +33,19 @@ impl Default for Run {
             selection: Selection::default(),
             known: Known::default(),
             hangs: 3,
+            crashes: 20,
+            complete: false,
             today: known::today(),
             implementation: "builtin".to_owned(),
         }
+    }
+}
+
+impl Run {
+    /// The entry that excuses this verdict, if it fails the run.
+    fn excuse(&self, case: &Case, verdict: &Verdict) -> Option<&Entry> {
+        let entry = || self.known.excuse(&case.id, verdict, &self.today);
+        fails(verdict, self).then(entry).flatten()
     }
 }
 
@@ -59,6 +74,20 @@ impl Selection {
     }
 }
 
+/// The selected cases, in order.
+///
+/// # Errors
+///
+/// When there is none, with what of the selection matches nothing.
+pub fn select<'a>(suite: &'a Suite, selection: &Selection) -> Result<Vec<&'a Case>, String> {
+    let all = suite.cases.iter();
+    let selected: Vec<&Case> = all.filter(|case| selection.takes(case)).collect();
+    match selected.is_empty() {
+        true => Err(nothing(suite, selection)),
+        false => Ok(selected),
+    }
+}
+
 /// What came of one case.
 #[derive(Clone, Debug)]
 pub struct Outcome<'a> {
@@ -66,6 +95,8 @@ pub struct Outcome<'a> {
     pub case: &'a Case,
     /// What is said of it.
     pub verdict: Verdict,
+    /// Whether that is a failure: of a run that must be complete, no answer is one too.
+    pub fails: bool,
     /// The entry of the known-failures file that excuses it.
     pub known: Option<Entry>,
     /// What else there is to say: that it was run again alone, for one.
@@ -77,7 +108,7 @@ pub struct Outcome<'a> {
 impl Outcome<'_> {
     /// Whether it makes the run fail.
     pub fn is_failure(&self) -> bool {
-        self.verdict.is_failure() && self.known.is_none()
+        self.fails && self.known.is_none()
     }
 }
 
@@ -129,6 +160,8 @@ pub struct Report<'a> {
     pub implementation: String,
     /// Which cases were selected.
     pub selection: Selection,
+    /// Whether a case without an answer fails the run.
+    pub complete: bool,
     /// Every selected case, in order.
     pub results: Vec<Outcome<'a>>,
     /// What makes the known-failures file untrue.
@@ -201,42 +234,51 @@ pub fn run_observed<'a>(
     run: &Run,
     observe: &mut dyn FnMut(&Outcome<'a>),
 ) -> Result<Report<'a>, String> {
-    let selected: Vec<&Case> = suite
-        .cases
-        .iter()
-        .filter(|case| run.selection.takes(case))
-        .collect();
-    if selected.is_empty() {
-        return Err(nothing(suite, &run.selection));
-    }
-    let identity = adapter.hello(&suite.hash)?;
-    let mut results = Vec::with_capacity(selected.len());
-    let (mut hangs, mut suspicious) = (0, false);
+    let selected = select(suite, &run.selection)?;
+    let identity = plain_identity(adapter.hello(&suite.hash).map_err(|error| plain(&error))?);
+    let mut results: Vec<Outcome<'a>> = Vec::with_capacity(selected.len());
+    let mut settle = |mut outcome: Outcome<'a>| {
+        outcome.fails = fails(&outcome.verdict, run);
+        outcome.known = run.excuse(outcome.case, &outcome.verdict).cloned();
+        observe(&outcome);
+        results.push(outcome);
+    };
+    let (mut suspicious, mut losses) = (false, Losses::default());
+    // A case is settled when the testee was quiet after it, and answered the next.
+    let mut last: Option<Outcome<'a>> = None;
     for case in selected {
+        match (adapter.stray(), &mut last) {
+            (Some(stray), Some(last)) => charge(last, stray, &mut suspicious),
+            (Some(stray), None) => {
+                let wrong = judge(case, stray).reason();
+                return Err(format!("after hello: {wrong}"));
+            }
+            (None, _) => {}
+        }
         let start = Instant::now();
-        let (verdict, note) = if hangs >= run.hangs && run.hangs > 0 {
-            let reason = format!("not tried: the {hangs} cases before it did not answer");
-            (Verdict::Hang(reason), None)
-        } else {
-            put(case, adapter, &identity, &mut suspicious)
+        let (verdict, note) = match &losses.given_up {
+            Some(verdict) => (verdict.clone(), None),
+            None => put(case, adapter, &identity, &mut suspicious, last.as_mut()),
         };
-        hangs = if matches!(verdict, Verdict::Hang(_)) {
-            hangs + 1
-        } else {
-            0
-        };
-        let known = verdict
-            .is_failure()
-            .then(|| run.known.excuse(&case.id, &verdict, &run.today));
+        losses.count(case, &verdict, run);
         let outcome = Outcome {
             case,
-            known: known.flatten().cloned(),
             verdict,
+            fails: false,
+            known: None,
             note,
             took: start.elapsed(),
         };
-        observe(&outcome);
-        results.push(outcome);
+        if let Some(settled) = last.replace(outcome) {
+            settle(settled);
+        }
+    }
+    let stray = adapter.finish();
+    if let Some(mut last) = last {
+        if let Some(stray) = stray {
+            charge(&mut last, stray, &mut suspicious);
+        }
+        settle(last);
     }
     let problems = run.known.problems(
         suite.cases.iter().map(|case| case.id.as_str()),
@@ -250,18 +292,82 @@ pub fn run_observed<'a>(
         identity,
         implementation: run.implementation.clone(),
         selection: run.selection.clone(),
+        complete: run.complete,
         results,
         problems,
     })
 }
 
-/// Puts one case. `suspicious` says that the testee was lost before, so that the first failure since may be an echo of
+/// Whether a verdict fails the run, unless it is known.
+fn fails(verdict: &Verdict, run: &Run) -> bool {
+    match verdict {
+        Verdict::Pass => false,
+        verdict => run.complete || verdict.is_failure(),
+    }
+}
+
+/// The testee did something wrong behind its answer to `last`, when nothing was asked of it.
+fn charge(last: &mut Outcome<'_>, stray: Reply, suspicious: &mut bool) {
+    *suspicious = true;
+    // A case that has failed keeps what it failed by.
+    if !last.verdict.is_failure() {
+        last.verdict = judge(last.case, stray);
+    }
+}
+
+/// Losses in a row, and what is said of all further cases when they are too many.
+#[derive(Default)]
+struct Losses {
+    hangs: usize,
+    crashes: usize,
+    given_up: Option<Verdict>,
+}
+
+impl Losses {
+    /// An answer ends the row, and what is known does not count.
+    fn count(&mut self, case: &Case, verdict: &Verdict, run: &Run) {
+        let failed = run.excuse(case, verdict).is_none();
+        match verdict {
+            _ if self.given_up.is_some() => return,
+            Verdict::Hang(_) if failed => self.hangs += 1,
+            verdict if failed && is_loss(verdict) => self.crashes += 1,
+            verdict if is_loss(verdict) => {}
+            _ => *self = Losses::default(),
+        }
+        let beyond = |count: usize, most: usize| most > 0 && count >= most;
+        if beyond(self.hangs, run.hangs) {
+            let reason = format!("not tried: {} cases in a row did not answer", self.hangs);
+            self.given_up = Some(Verdict::Hang(reason));
+        } else if beyond(self.crashes, run.crashes) {
+            let reason = format!("not tried: {} cases in a row lost the testee", self.crashes);
+            self.given_up = Some(match verdict {
+                Verdict::OutOfMemory(_) => Verdict::OutOfMemory(reason),
+                Verdict::ProtocolError(_) => Verdict::ProtocolError(reason),
+                _ => Verdict::Crash(reason),
+            });
+        }
+    }
+}
+
+/// Its names as they may be shown.
+fn plain_identity(identity: Identity) -> Identity {
+    let all = |names: Vec<String>| names.iter().map(|name| line_of(name)).collect();
+    Identity {
+        name: line_of(&identity.name),
+        version: line_of(&identity.version),
+        releases: all(identity.releases),
+        ops: identity.ops,
+    }
+}
+
+/// Puts one case, after the case `before`. `suspicious` says that the testee was lost before, so that the first failure since may be an echo of
 /// that and not the fault of its case: such a case gets a testee of its own.
 fn put(
     case: &Case,
     adapter: &mut dyn Adapter,
     identity: &Identity,
     suspicious: &mut bool,
+    before: Option<&mut Outcome<'_>>,
 ) -> (Verdict, Option<String>) {
     if let Some(verdict) = beforehand(case, identity) {
         return (verdict, None);
@@ -280,6 +386,21 @@ fn put(
     }
     if !verdict.is_failure() {
         return (verdict, seen);
+    }
+    // A line that is no answer may have been written behind the answer before: alone, the case has nobody before it.
+    if let (Verdict::ProtocolError(wrong), Some(before)) = (&verdict, before)
+        && !adapter.was_alone()
+    {
+        let alone = judge(case, adapter.call(&case.op, &args));
+        if is_loss(&alone) {
+            adapter.restart();
+        }
+        if !matches!(alone, Verdict::ProtocolError(_)) {
+            let wrong = format!("a line came behind the answer: {wrong}");
+            charge(before, Reply::ProtocolError(wrong), suspicious);
+            let note = "run again alone, for a line that the case before it had written";
+            return (alone, Some(note.to_owned()));
+        }
     }
     // In a testee that was just started it has been alone already.
     let shared = adapter.since_restart().is_some_and(|requests| requests > 1);
@@ -331,9 +452,9 @@ fn beforehand(case: &Case, identity: &Identity) -> Option<Verdict> {
     None
 }
 
-/// Why a selection is empty, with the nearest ids.
+/// Why a selection is empty: what of it matches nothing by itself, else that no case is in all of it.
 fn nothing(suite: &Suite, selection: &Selection) -> String {
-    let mut message = "no case matches".to_owned();
+    let ids = || suite.cases.iter().map(|case| case.id.as_str());
     for chapter in &selection.chapters {
         if !suite.cases.iter().any(|case| case.chapter == *chapter) {
             let mut chapters: Vec<&str> = suite
@@ -342,26 +463,35 @@ fn nothing(suite: &Suite, selection: &Selection) -> String {
                 .map(|case| case.chapter.as_str())
                 .collect();
             chapters.dedup();
-            message = format!(
-                "no chapter `{chapter}` has cases: there are {}",
-                chapters.join(", ")
-            );
+            let chapters = chapters.join(", ");
+            return format!("no chapter `{chapter}` has cases: there are {chapters}");
         }
     }
     for glob in &selection.cases {
-        let near: Vec<&str> = suite
-            .cases
-            .iter()
-            .map(|case| case.id.as_str())
+        if ids().any(|id| known::glob(glob, id)) {
+            continue;
+        }
+        let near: Vec<&str> = ids()
             .filter(|id| {
                 glob.split(['/', '*', '-'])
                     .any(|part| part.len() > 2 && id.contains(part))
             })
             .take(5)
             .collect();
-        if !near.is_empty() {
-            message = format!("no case matches `{glob}`; near are {}", near.join(", "));
-        }
+        return match near.is_empty() {
+            true => format!("no case matches `{glob}`"),
+            false => format!("no case matches `{glob}`; near are {}", near.join(", ")),
+        };
     }
-    message
+    let mut parts = Vec::new();
+    if !selection.cases.is_empty() {
+        parts.push(format!("matches `{}`", selection.cases.join("` or `")));
+    }
+    if !selection.chapters.is_empty() {
+        parts.push(format!("is in chapter {}", selection.chapters.join(" or ")));
+    }
+    if let Some(release) = selection.release {
+        parts.push(format!("holds in {release}"));
+    }
+    format!("no case {}", parts.join(" and "))
 }

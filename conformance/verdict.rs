@@ -2,6 +2,7 @@
 
 use super::adapter::{Rejection, Reply, view};
 use super::case::{Case, Expect};
+use super::said::plain;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -96,12 +97,12 @@ impl Verdict {
 /// [`same`]) and the findings, if told, are those of the case.
 pub fn judge(case: &Case, reply: Reply) -> Verdict {
     match (reply, &case.expect) {
-        (Reply::Unsupported(why), _) => Verdict::Unsupported(why),
-        (Reply::Skipped(why), _) => Verdict::Skipped(why),
-        (Reply::Crash(how), _) => Verdict::Crash(how),
-        (Reply::Hang(how), _) => Verdict::Hang(how),
-        (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(how),
-        (Reply::ProtocolError(how), _) => Verdict::ProtocolError(how),
+        (Reply::Unsupported(why), _) => Verdict::Unsupported(plain(&why)),
+        (Reply::Skipped(why), _) => Verdict::Skipped(plain(&why)),
+        (Reply::Crash(how), _) => Verdict::Crash(plain(&how)),
+        (Reply::Hang(how), _) => Verdict::Hang(plain(&how)),
+        (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(plain(&how)),
+        (Reply::ProtocolError(how), _) => Verdict::ProtocolError(plain(&how)),
         (Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_), Expect::Either) => Verdict::Pass,
         (Reply::Seen { view, value }, Expect::Accept(expected)) => {
             match view::view(&view, expected) {
@@ -109,7 +110,10 @@ pub fn judge(case: &Case, reply: Reply) -> Verdict {
                     Some(mismatch) => Verdict::Fail(mismatch),
                     None => Verdict::Pass,
                 },
-                None => Verdict::ProtocolError(format!("`{view}` is no view of what is expected")),
+                None => {
+                    let wrong = format!("`{view}` is no view of what is expected");
+                    Verdict::ProtocolError(plain(&wrong))
+                }
             }
         }
         (Reply::Ok { value, findings }, Expect::Accept(expected)) => {
@@ -179,6 +183,9 @@ fn is_encode(case: &Case) -> bool {
     case.op.ends_with(".encode")
 }
 
+/// How many findings are listed.
+const MOST_FINDINGS: usize = 20;
+
 fn judge_findings(case: &Case, findings: Vec<String>) -> Verdict {
     let expected: BTreeSet<&str> = case.findings.iter().map(String::as_str).collect();
     let actual: BTreeSet<&str> = findings.iter().map(String::as_str).collect();
@@ -189,13 +196,17 @@ fn judge_findings(case: &Case, findings: Vec<String>) -> Verdict {
         0 => "no finding".to_owned(),
         _ => format!("findings {}", Vec::from_iter(rules).join(", ")),
     };
-    fail(list(expected), list(actual), None)
+    let actual = match actual.len() {
+        0..=MOST_FINDINGS => list(actual),
+        more => format!("findings of {more} rules"),
+    };
+    fail(list(expected), actual, None)
 }
 
 fn fail(expected: String, actual: String, offset: Option<u64>) -> Verdict {
     Verdict::Fail(Mismatch {
         expected,
-        actual,
+        actual: plain(&actual),
         offset,
     })
 }
@@ -235,9 +246,10 @@ fn difference(expected: &Value, actual: &Value, bytes: bool) -> Option<Mismatch>
     } else {
         format!("{path} = ")
     };
+    // The place may be a key that the testee made up.
     Some(Mismatch {
-        expected: format!("{place}{expected}"),
-        actual: format!("{place}{actual}"),
+        expected: plain(&format!("{place}{expected}")),
+        actual: plain(&format!("{place}{actual}")),
         offset: None,
     })
 }

@@ -1,8 +1,9 @@
 //! What a rule is, and what is said when one is broken.
 //!
-//! A [`Rule`] is the id of a heading in `spec/<chapter>.md`. Code enforces it through [`Rule::require`] (or, where
-//! reading cannot go on, [`Rule::broken`]); both are the only makers of a [`Violation`], so no rule can be enforced
-//! without a name, and none without being switchable in the rule-off check of the suite.
+//! A [`Rule`] is the id of a heading in `spec/<chapter>.md`. Code enforces it through [`Rule::require`], [`Rule::demand`] or
+//! [`Findings::note`], which the rule-off check of the suite switches off. Where there is nothing to go on with,
+//! [`Rule::broken`] and [`Rule::refused`] make the violation, and the code beside them says what is taken when the rule is off.
+//! Nothing else makes a [`Violation`], so no rule can be enforced without a name.
 
 use std::fmt;
 

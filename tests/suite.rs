@@ -10,6 +10,8 @@ use std::{env, fs};
 use tvmspec::conformance::adapter::builtin::Builtin;
 use tvmspec::conformance::adapter::{Adapter, Identity, InProcess, Reply, Testee, liar::Liar};
 use tvmspec::conformance::case::{Case, Expect, Input, Suite};
+use tvmspec::conformance::known::Known;
+use tvmspec::conformance::report::{Form, render};
 use tvmspec::conformance::runner::{Run, Selection, run};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tvmspec");
@@ -38,7 +40,7 @@ fn verdicts(report: &Value) -> impl Iterator<Item = (&Case, &str)> {
 
 #[test]
 fn our_own_implementation_passes_in_process_and_over_the_protocol() {
-    let inside = check(&[]);
+    let inside = check(&["--complete"]);
     assert_eq!(
         inside.status.code(),
         Some(0),
@@ -46,7 +48,7 @@ fn our_own_implementation_passes_in_process_and_over_the_protocol() {
         String::from_utf8_lossy(&inside.stdout)
     );
     let spec = format!("exec:'{PROGRAM}' testee");
-    let outside = json(&["--impl", &spec, "--timeout", "60"]);
+    let outside = json(&["--complete", "--impl", &spec, "--timeout", "60"]);
     assert_eq!(outside["good"], true, "{}", outside["totals"]);
     assert_eq!(outside["totals"], json(&[])["totals"]);
 }
@@ -125,11 +127,129 @@ fn no_matching_case_and_bad_usage_are_exit_code_2() {
         &["--release", "0.99"],
         &["--known", "/no/such/file"],
         &["--report", "pdf"],
+        // What would change nothing is refused.
+        &["--timeout", "1"],
+        &["--memory", "1000"],
+        &["--max-hangs", "1"],
+        &["--max-crashes", "1"],
+        &["--impl", "liar:crash", "--memory", "0"],
+        &["--list", "--known", "conformance/known/apache-tvm-0.8.toml"],
+        &["--list", "--impl", "liar:crash"],
+        &["--list", "--complete"],
+        &["--list", "--report", "md"],
+        &["--list", "--case", "wire/no-such-case"],
+        &["--ops", "--report", "json"],
+        &["--help-exec", "--list"],
+        &["--report", "json", "--report", "md"],
+        &["--release", "0.8", "--release", "0.9"],
     ] {
         let out = check(args);
         assert_eq!(out.status.code(), Some(2), "{args:?}: {out:?}");
         assert!(!out.stderr.is_empty(), "{args:?} says nothing");
     }
+}
+
+#[test]
+fn an_empty_selection_says_what_is_wrong_with_it() {
+    let said = |args: &[&str]| String::from_utf8(check(args).stderr).unwrap();
+    let both = said(&["--case", "wire/u32", "--chapter", "blob"]);
+    assert_eq!(
+        both,
+        "error: no case matches `wire/u32` and is in chapter blob\n"
+    );
+    let release = said(&["--case", "blob/find-elf-0.27", "--release", "0.8"]);
+    assert_eq!(
+        release,
+        "error: no case matches `blob/find-elf-0.27` and holds in 0.8\n"
+    );
+    let near = said(&["--case", "wire/u33", "--chapter", "wire"]);
+    assert!(
+        near.starts_with("error: no case matches `wire/u33`"),
+        "{near}"
+    );
+}
+
+#[test]
+fn cases_are_listed_for_people_and_for_programs() {
+    let selection = ["--list", "--chapter", "wire", "--case", "wire/u*"];
+    let lines = String::from_utf8(check(&selection).stdout).unwrap();
+    let list = json(&selection);
+    let schema = include_str!("../spec/schema/list.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    conforms(&schema, &schema, &list, "$");
+    let ids: Vec<&str> = list["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|case| case["case"].as_str().unwrap())
+        .collect();
+    assert!(ids.contains(&"wire/u32"));
+    assert_eq!(lines.lines().count(), ids.len());
+    assert!(
+        lines
+            .lines()
+            .zip(&ids)
+            .all(|(line, id)| line.starts_with(id))
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("list.txt");
+    let to_file = check(&[&selection[..], &["-o", file.to_str().unwrap()]].concat());
+    assert!(to_file.stdout.is_empty());
+    assert_eq!(fs::read_to_string(&file).unwrap(), lines);
+}
+
+/// Answers nothing, and says so.
+struct Modest;
+
+impl Testee for Modest {
+    fn identity(&self) -> Identity {
+        Identity::default()
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        match args["type"] == "u32" {
+            true => Reply::Unsupported("no words of 32 bits".into()),
+            false => Builtin.answer(op, args),
+        }
+    }
+}
+
+#[test]
+fn a_complete_run_has_an_answer_to_every_case() {
+    let judged = |complete: bool, known: &str| {
+        let order = Run {
+            selection: Selection {
+                chapters: vec!["wire".into()],
+                ..Selection::default()
+            },
+            known: Known::parse(known).unwrap(),
+            complete,
+            ..Run::default()
+        };
+        run(Suite::embedded(), &mut InProcess(Modest), &order).unwrap()
+    };
+    let entry = |case: &str| {
+        format!("[[known]]\ncase = \"{case}\"\nverdict = \"unsupported\"\nreason = \"16 bits\"\n")
+    };
+    assert!(judged(false, "").is_good());
+    let report = judged(true, "");
+    assert!(!report.is_good());
+    let failures: Vec<&str> = report.failures().map(|one| one.case.id.as_str()).collect();
+    assert!(failures.contains(&"wire/u32#encode"));
+    assert!(
+        failures
+            .iter()
+            .all(|id| id.starts_with("wire/u32") || id.starts_with("wire/trailing"))
+    );
+    for (_, form) in Form::ALL {
+        assert!(render(form, &report).contains("no words of 32 bits"));
+    }
+    let all: String = failures.iter().map(|id| entry(id)).collect();
+    assert!(judged(true, &all).is_good());
+    assert!(!judged(true, &entry("wire/u32")).is_good());
+    // An excuse that is not needed is untrue, as any other.
+    let useless = judged(true, &(all + &entry("wire/u16")));
+    assert!(!useless.is_good() && useless.problems.len() == 1);
 }
 
 #[test]

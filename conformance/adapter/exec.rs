@@ -2,21 +2,27 @@
 //!
 //! Three threads stand between us and the process: one writes, one reads, one keeps the tail of stderr. So neither a
 //! testee that does not read nor one that does not answer can hold us for longer than the timeout.
+//!
+//! One answer costs no more memory than [`LONGEST_LINE`] and what [`protocol`] makes of it; what a testee writes beside
+//! its answers is charged to the case that it was working on ([`Adapter::stray`]).
 
+use super::family::Family;
 use super::{Adapter, Identity, Limits, Reply, protocol};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
+use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The longest line that is read from a testee.
-const LONGEST_LINE: u64 = 256 << 20;
+/// The longest line that is read from a testee. The longest right answer of the suite has less than a tenth of it.
+pub const LONGEST_LINE: usize = 16 << 20;
 /// How much of stderr is kept.
 const STDERR_TAIL: usize = 2000;
+/// How long a testee has at the end, to write what it should not.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// An adapter to a command that speaks the exec protocol.
 #[derive(Debug)]
@@ -79,6 +85,7 @@ impl Exec {
         let answer = process.receive(self.limits.timeout);
         let identity = match answer {
             Ok(line) => protocol::parse_hello(&line),
+            Err(Reply::ProtocolError(wrong)) => Err(format!("no answer to hello: {wrong}")),
             // A worker says on stderr what it could not load.
             Err(Reply::Crash(how)) => Err(match how.split_once("; stderr: error: ") {
                 Some((_, said)) if self.shows_parts => said.to_owned(),
@@ -127,8 +134,35 @@ impl Adapter for Exec {
         reply
     }
 
+    fn stray(&mut self) -> Option<Reply> {
+        let process = self.process.as_mut()?;
+        let reply = match process.from.try_recv() {
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) | Ok(Heard::End) => process.death(),
+            Ok(Heard::Line { line, .. }) => after_its_answer(&line),
+            Ok(Heard::TooLong) => too_long(),
+        };
+        self.process = None;
+        Some(reply)
+    }
+
+    fn finish(&mut self) -> Option<Reply> {
+        let mut process = self.process.take()?;
+        // Its stdin ends, and so should it. Only what it writes now is wrong, not how it ends.
+        process.to = None;
+        match process.from.recv_timeout(LAST_WORDS) {
+            Ok(Heard::Line { line, .. }) => Some(after_its_answer(&line)),
+            Ok(Heard::TooLong) => Some(too_long()),
+            Ok(Heard::End) | Err(_) => None,
+        }
+    }
+
     fn since_restart(&self) -> Option<u64> {
         (self.starts > 1).then_some(self.requests)
+    }
+
+    fn was_alone(&self) -> bool {
+        self.requests <= 1
     }
 
     fn restart(&mut self) {
@@ -136,27 +170,50 @@ impl Adapter for Exec {
     }
 }
 
+fn after_its_answer(line: &[u8]) -> Reply {
+    let shown = crate::wire::show(line);
+    Reply::ProtocolError(format!("a line came behind the answer: `{shown}`"))
+}
+
+fn too_long() -> Reply {
+    Reply::ProtocolError(format!("a line of more than {} MiB", LONGEST_LINE >> 20))
+}
+
+/// What came from stdout.
+#[derive(Debug)]
+enum Heard {
+    /// A line without its end, and whether more came together with it.
+    Line { line: Vec<u8>, more: bool },
+    /// The beginning of a line beyond [`LONGEST_LINE`]. Nothing is read behind it.
+    TooLong,
+    /// The stream has ended.
+    End,
+}
+
 #[derive(Debug)]
 struct Process {
-    child: Child,
-    to: Sender<String>,
-    from: Receiver<Option<Vec<u8>>>,
+    family: Family,
+    /// `None` when its stdin was closed.
+    to: Option<Sender<String>>,
+    from: Receiver<Heard>,
     stderr: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Process {
     fn spawn(words: &[OsString], memory: Option<u64>) -> Result<Process, String> {
-        let mut child = command(words, memory)
+        let mut command = command(words, memory);
+        command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
+            .stderr(Stdio::piped());
+        let mut family = Family::spawn(&mut command)
             .map_err(|error| format!("cannot start {}: {error}", words[0].to_string_lossy()))?;
         let (to, outgoing) = channel();
         // Bounded, so that a testee that floods us fills its pipe and not our memory.
-        let (incoming, from) = sync_channel(4);
+        let (incoming, from) = sync_channel(1);
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let tail = Arc::clone(&stderr);
+        let child = family.child();
         let stdin = child.stdin.take().ok_or("no stdin")?;
         let stdout = child.stdout.take().ok_or("no stdout")?;
         let errors = child.stderr.take().ok_or("no stderr")?;
@@ -164,8 +221,8 @@ impl Process {
         thread::spawn(move || read_lines(stdout, |line| incoming.send(line).is_ok()));
         thread::spawn(move || keep_tail(errors, &tail));
         Ok(Process {
-            child,
-            to,
+            family,
+            to: Some(to),
             from,
             stderr,
         })
@@ -173,31 +230,30 @@ impl Process {
 
     fn send(&self, line: String) {
         // The writer may be gone because the testee is; the missing answer says so.
-        let _ = self.to.send(line);
+        let _ = self.to.as_ref().map(|to| to.send(line));
     }
 
-    /// The next line, or why there is none.
+    /// The next line, which must come alone, or why there is none.
     fn receive(&mut self, timeout: Duration) -> Result<Vec<u8>, Reply> {
         match self.from.recv_timeout(timeout) {
-            Ok(Some(line)) => Ok(line),
+            Ok(Heard::Line { line, more: false }) => Ok(line),
+            Ok(Heard::Line { line, more: true }) => {
+                let shown = crate::wire::show(&line);
+                let wrong = format!("more than one line; the first was `{shown}`");
+                Err(Reply::ProtocolError(wrong))
+            }
+            Ok(Heard::TooLong) => Err(too_long()),
             Err(RecvTimeoutError::Timeout) => Err(Reply::Hang(format!(
                 "no answer in {} s",
                 timeout.as_secs_f64()
             ))),
-            Ok(None) | Err(RecvTimeoutError::Disconnected) => Err(self.death()),
+            Ok(Heard::End) | Err(RecvTimeoutError::Disconnected) => Err(self.death()),
         }
     }
 
     /// How it ended, after its stdout did.
     fn death(&mut self) -> Reply {
-        let deadline = Instant::now() + Duration::from_secs(2);
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => break Some(status),
-                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(2)),
-                _ => break None,
-            }
-        };
+        let status = self.family.ended(Duration::from_secs(2));
         // stderr may still be on its way.
         thread::sleep(Duration::from_millis(5));
         let said = self
@@ -220,14 +276,6 @@ impl Process {
             return Reply::OutOfMemory(join(how, &said));
         }
         Reply::Crash(join(how, &said))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Both fail only when it is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -260,20 +308,24 @@ fn write_lines(mut stdin: ChildStdin, lines: Receiver<String>) {
     }
 }
 
-/// Hands on every line, and `None` when the stream ends.
-fn read_lines(stdout: ChildStdout, hand_on: impl Fn(Option<Vec<u8>>) -> bool) {
+/// Hands on every line, to the first that is too long or the end of the stream.
+fn read_lines(stdout: ChildStdout, hand_on: impl Fn(Heard) -> bool) {
     let mut stdout = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
-        let read = stdout
-            .by_ref()
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut line);
-        let ended = !matches!(read, Ok(1..));
-        if line.last() == Some(&b'\n') {
-            line.pop();
-        }
-        if !hand_on((!ended).then_some(line)) || ended {
+        let most = LONGEST_LINE as u64 + 1;
+        let read = stdout.by_ref().take(most).read_until(b'\n', &mut line);
+        let ends = line.pop_if(|last| *last == b'\n').is_some();
+        let heard = match read {
+            Ok(1..) if !ends && line.len() > LONGEST_LINE => Heard::TooLong,
+            Ok(1..) => Heard::Line {
+                line,
+                more: !stdout.buffer().is_empty(),
+            },
+            _ => Heard::End,
+        };
+        let last = !matches!(heard, Heard::Line { .. });
+        if !hand_on(heard) || last {
             return;
         }
     }

@@ -7,6 +7,7 @@
 pub mod builtin;
 pub mod device;
 pub mod exec;
+pub mod family;
 pub mod ffi;
 pub mod legacy;
 pub mod liar;
@@ -100,9 +101,25 @@ pub trait Adapter {
     /// Puts one request. Never fails: what goes wrong is a [`Reply`] too.
     fn call(&mut self, op: &str, args: &Value) -> Reply;
 
+    /// What came of the testee since its last answer, when nothing was asked of it: a line, or its end. The last case is
+    /// charged with it.
+    fn stray(&mut self) -> Option<Reply> {
+        None
+    }
+
+    /// Ends the testee for good, and says what [`Adapter::stray`] would.
+    fn finish(&mut self) -> Option<Reply> {
+        None
+    }
+
     /// Whether the testee was started anew after it was lost, and how many requests it has had since its start.
     fn since_restart(&self) -> Option<u64> {
         None
+    }
+
+    /// Whether the last request was the only one since the testee was started. In process nothing is kept between two.
+    fn was_alone(&self) -> bool {
+        true
     }
 
     /// Ends the testee; the next call starts it anew. In process there is nothing to do.

@@ -13,6 +13,13 @@ use super::{Identity, Rejection, Reply, Testee};
 use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, Write};
 
+/// How many values one answer may have, about: a value of three letters takes a hundred bytes of our memory. The right
+/// answers of the suite have a few thousand.
+const MOST_VALUES: usize = 1 << 18;
+
+/// How many releases or operations an implementation may name: each is looked up for every case.
+const MOST_NAMES: usize = 1000;
+
 /// One screen that teaches the protocol: `tvmspec check --help-exec`.
 pub const TEACH: &str = r#"HOW TO BE JUDGED: --impl "exec:COMMAND"
 
@@ -33,10 +40,11 @@ Each answer carries the id of its request and one of
   "unsupported": "why"       you do not do this operation, layout or kind; neither good nor bad
 
 Leave "releases" or "ops" out to be asked everything. Object keys may come in any order; an unknown op is "unsupported".
+A line has at most 16 MiB, an answer at most 262144 values.
 
 Verdicts: pass, fail, unsupported, skipped; crash (you ended), hang (no answer in --timeout seconds), out-of-memory,
-protocol-error (not JSON, a wrong id, none of the three). You are started again after each of the last four, and only
-that one case pays. A crash is not a rejection.
+protocol-error (not JSON, a wrong id, none of the three, a second line). You are started again after each of the last
+four, with all that you started killed, and only that one case pays. A crash is not a rejection.
 
 Try it by hand:   echo '{"id":1,"op":"wire.decode","args":{"type":"u32","data":"AQAAAA=="}}' | tvmspec testee
 Two samples:      conformance/testee/python/testee.py (no dependency), conformance/testee/c/testee.c
@@ -160,6 +168,10 @@ pub fn parse_hello(line: &[u8]) -> Result<Identity, String> {
 }
 
 fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
+    let opens = |byte: &&u8| matches!(byte, b'[' | b'{' | b',');
+    if line.iter().filter(opens).count() > MOST_VALUES {
+        return Err(format!("more than {MOST_VALUES} values"));
+    }
     let line: Value =
         serde_json::from_slice(line).map_err(|error| format!("not JSON ({error})"))?;
     let Value::Object(mut line) = line else {
@@ -248,18 +260,24 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
         text.map(str::to_owned)
             .ok_or_else(|| format!("hello was answered without `{key}`"))
     };
-    let list = |key: &str| {
-        let list = value.get(key).and_then(Value::as_array);
-        list.into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect()
+    let list = |key: &str| -> Result<Vec<String>, String> {
+        let wrong = || {
+            format!("hello was answered with `{key}` that is no list of up to {MOST_NAMES} names")
+        };
+        let list = match value.get(key) {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(list) => list.as_array().ok_or_else(wrong)?,
+        };
+        let names = list.iter().map(|name| name.as_str().map(str::to_owned));
+        let names = names.collect::<Option<Vec<String>>>();
+        names
+            .filter(|names| names.len() <= MOST_NAMES)
+            .ok_or_else(wrong)
     };
     Ok(Identity {
         name: text("name")?,
         version: text("version")?,
-        releases: list("releases"),
-        ops: list("ops"),
+        releases: list("releases")?,
+        ops: list("ops")?,
     })
 }

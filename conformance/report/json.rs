@@ -26,6 +26,7 @@ fn value(report: &Report<'_>) -> Value {
             "cases": report.selection.cases,
             "release": report.selection.release.map(|release| release.to_string()),
         },
+        "complete": report.complete,
         "good": report.is_good(),
         "totals": counts(&report.totals()),
         "chapters": report
@@ -59,7 +60,7 @@ fn result(report: &Report<'_>, outcome: &Outcome<'_>) -> Value {
     if outcome.verdict != Verdict::Pass {
         add("reason", outcome.verdict.reason().into());
     }
-    if outcome.verdict.is_failure() {
+    if outcome.fails {
         let evidence = evidence(report, outcome);
         add("why", outcome.case.why.clone().into());
         add("expected", evidence.expected.into());

@@ -51,10 +51,10 @@ pub(super) fn render(report: &Report<'_>) -> String {
 fn case(report: &Report<'_>, outcome: &Outcome<'_>) -> TestCase {
     let mut status = match (&outcome.verdict, &outcome.known) {
         (Verdict::Pass, _) => TestCaseStatus::success(),
-        (Verdict::Unsupported(_) | Verdict::Skipped(_), _) | (_, Some(_)) => {
-            TestCaseStatus::skipped()
+        _ if !outcome.is_failure() => TestCaseStatus::skipped(),
+        (Verdict::Fail(_) | Verdict::Unsupported(_) | Verdict::Skipped(_), None) => {
+            TestCaseStatus::non_success(NonSuccessKind::Failure)
         }
-        (Verdict::Fail(_), None) => TestCaseStatus::non_success(NonSuccessKind::Failure),
         _ => TestCaseStatus::non_success(NonSuccessKind::Error),
     };
     if outcome.verdict != Verdict::Pass {

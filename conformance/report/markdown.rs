@@ -1,6 +1,6 @@
 //! The report for the summary page of a forge.
 
-use super::{evidence, headline, judged};
+use super::{Tally, evidence, headline, judged};
 use crate::conformance::runner::{Outcome, Report};
 use crate::conformance::verdict::Verdict;
 use std::fmt::Write as _;
@@ -84,11 +84,8 @@ fn known(out: &mut String, report: &Report<'_>) {
 
 /// What was compared in part, or not asked, and why: so that no pass looks larger than it is.
 fn unasked(out: &mut String, report: &Report<'_>) {
-    let mut reasons: Vec<(String, usize)> = Vec::new();
-    let mut count = |reason: String| match reasons.iter_mut().find(|(known, _)| *known == reason) {
-        Some((_, count)) => *count += 1,
-        None => reasons.push((reason, 1)),
-    };
+    let mut reasons = Tally::default();
+    let mut count = |reason: String| reasons.add(reason);
     for outcome in &report.results {
         match (&outcome.verdict, &outcome.note) {
             (Verdict::Pass, Some(note)) => count(format!("pass: {note}")),
@@ -99,6 +96,7 @@ fn unasked(out: &mut String, report: &Report<'_>) {
             _ => {}
         }
     }
+    let reasons = reasons.into_rows();
     if !reasons.is_empty() {
         let _ = writeln!(out, "\n### What the numbers do not show\n");
         for (reason, count) in reasons {
@@ -112,7 +110,7 @@ fn escaped(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {
         match letter {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' => {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' | '~' | '$' => {
                 out.push('\\');
                 out.push(letter);
             }

@@ -13,6 +13,7 @@ use super::runner::{Outcome, Report};
 use super::verdict::Verdict;
 use crate::spec;
 use crate::wire::{Span, show};
+use std::collections::HashMap;
 use std::str::FromStr;
 
 /// A form of report.
@@ -241,6 +242,27 @@ fn hex(bytes: &[u8], from: u64, to: u64) -> String {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     words.join(" ")
+}
+
+/// Texts in the order in which they were first met, each with its count.
+#[derive(Default)]
+struct Tally {
+    rows: Vec<(String, usize)>,
+    places: HashMap<String, usize>,
+}
+
+impl Tally {
+    fn add(&mut self, text: String) {
+        let place = *self.places.entry(text.clone()).or_insert(self.rows.len());
+        match self.rows.get_mut(place) {
+            Some((_, count)) => *count += 1,
+            None => self.rows.push((text, 1)),
+        }
+    }
+
+    fn into_rows(self) -> Vec<(String, usize)> {
+        self.rows
+    }
 }
 
 /// `412 pass, 0 fail, ...`: every verdict, skips included.

@@ -1,7 +1,8 @@
 //! The report for a terminal.
 
-use super::{Evidence, evidence, headline, judged};
+use super::{Evidence, Tally, evidence, headline, judged};
 use crate::conformance::runner::{Outcome, Report};
+use crate::conformance::said::line_of;
 use crate::conformance::verdict::Verdict;
 use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
 use std::fmt::Write as _;
@@ -27,6 +28,9 @@ pub(super) fn render(report: &Report<'_>) -> String {
         let _ = writeln!(out, "error: {problem}");
     }
     let _ = writeln!(out, "{} cases: {}", report.results.len(), headline(report));
+    if report.complete && !report.is_good() {
+        out.push_str("an answer to every case is asked for (--complete)\n");
+    }
     if !report.was_judged() {
         out.push_str("nothing was judged: every case is unsupported or skipped\n");
     }
@@ -64,26 +68,19 @@ fn line(out: &mut String, name: &str, text: &str) {
 
 /// Why cases were not judged, each reason once with its count, and what was excused.
 fn reasons(out: &mut String, report: &Report<'_>) {
-    let mut reasons: Vec<(String, usize)> = Vec::new();
+    let mut reasons = Tally::default();
     for outcome in &report.results {
-        let reason = match (&outcome.verdict, &outcome.known) {
-            (Verdict::Skipped(why), _) => format!("skipped, because {why}"),
-            (Verdict::Unsupported(why), _) => format!("unsupported: {why}"),
+        reasons.add(match (&outcome.verdict, &outcome.known) {
             (verdict, Some(known)) => {
-                format!(
-                    "known {} ({}): {}",
-                    verdict.name(),
-                    known.case,
-                    known.reason
-                )
+                let name = verdict.name();
+                format!("known {name} ({}): {}", known.case, known.reason)
             }
+            (Verdict::Skipped(why), _) => format!("skipped, because {}", line_of(why)),
+            (Verdict::Unsupported(why), _) => format!("unsupported: {}", line_of(why)),
             _ => continue,
-        };
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, count)) => *count += 1,
-            None => reasons.push((reason, 1)),
-        }
+        });
     }
+    let reasons = reasons.into_rows();
     for (reason, count) in &reasons {
         let _ = writeln!(out, "{count:>5} {reason}");
     }

@@ -1,18 +1,21 @@
 //! `tvmspec check`: holds an implementation to the rules.
 
+use super::output::Content;
 use super::{Error, Exit, output};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 use std::fs;
-use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tvmspec::conformance::adapter::{self, Limits, protocol};
-use tvmspec::conformance::case::Suite;
+use tvmspec::conformance::adapter::{self, Limits, family, protocol};
+use tvmspec::conformance::case::{Case, Suite};
 use tvmspec::conformance::known::Known;
 use tvmspec::conformance::report::{self, Form};
-use tvmspec::conformance::runner::{Run, Selection, run_observed};
+use tvmspec::conformance::runner::{Run, Selection, run_observed, select};
 use tvmspec::conformance::{CHAPTERS, chapter};
 use tvmspec::release::Release;
+use tvmspec::wire::json::pretty;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -31,29 +34,35 @@ pub(crate) struct Args {
     /// Failures that are known, as TOML: case, verdict, varies, reason, url, expires
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
-    /// The form of the report: text, json, junit, md, html
+    /// Fail on unsupported and skipped cases too, unless --known names them
+    #[arg(long)]
+    complete: bool,
+    /// The form of the report: text, json, junit, md, html; of --list: text, json
     #[arg(long, value_name = "FORM", default_value = "text")]
     report: Form,
-    /// Write the report there instead of to stdout
+    /// Write the report or list there instead of to stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How long one answer may take
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
-    timeout: Duration,
+    /// How long one answer may take, of an implementation in its own process [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
     /// Address space of an implementation in its own process, in MiB (Unix)
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
     memory: Option<u64>,
-    /// Give up after so many hangs in a row; 0 for never
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    max_hangs: usize,
+    /// Give up after so many hangs in a row; 0 for never [default: 3]
+    #[arg(long, value_name = "N")]
+    max_hangs: Option<usize>,
+    /// Give up after so many crashes or wrong lines in a row; 0 for never [default: 20]
+    #[arg(long, value_name = "N")]
+    max_crashes: Option<usize>,
     /// List the selected cases and stop
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["implementation", "known", "complete", "timeout", "memory", "max_hangs", "max_crashes"])]
     list: bool,
     /// List every operation with its arguments and stop
-    #[arg(long)]
+    #[arg(long, exclusive = true)]
     ops: bool,
     /// Teach the exec protocol on one screen and stop
-    #[arg(long)]
+    #[arg(long, exclusive = true)]
     help_exec: bool,
 }
 
@@ -68,15 +77,16 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    let mut out = io::stdout().lock();
     if args.help_exec {
-        out.write_all(protocol::TEACH.as_bytes())?;
+        output::print(protocol::TEACH)?;
         return Ok(Exit::Good);
     }
     if args.ops {
-        for op in CHAPTERS.iter().flat_map(|chapter| chapter.ops()) {
-            writeln!(out, "{:<20} {}", op.name, op.help)?;
-        }
+        let ops = CHAPTERS.iter().flat_map(|chapter| chapter.ops());
+        let lines: String = ops
+            .map(|op| format!("{:<20} {}\n", op.name, op.help))
+            .collect();
+        output::print(&lines)?;
         return Ok(Exit::Good);
     }
     if let Some(unknown) = args.chapter.iter().find(|name| chapter(name).is_none()) {
@@ -86,6 +96,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
             names.join(", ")
         )));
     }
+    has_effect(&args)?;
+    let defaults = Run::default();
     let order = Run {
         selection: Selection {
             chapters: args.chapter,
@@ -93,56 +105,109 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
             release: args.release,
         },
         known: known(args.known)?,
-        hangs: args.max_hangs,
+        hangs: args.max_hangs.unwrap_or(defaults.hangs),
+        crashes: args.max_crashes.unwrap_or(defaults.crashes),
+        complete: args.complete,
         implementation: args.implementation,
-        ..Run::default()
+        ..defaults
     };
     let suite = Suite::embedded();
+    let selected = select(suite, &order.selection)?;
     if args.list {
-        for case in suite
-            .cases
-            .iter()
-            .filter(|case| order.selection.takes(case))
-        {
-            writeln!(
-                out,
-                "{:<44} {:<14} {}",
-                case.id,
-                case.releases,
-                case.rules.join(" ")
-            )?;
-        }
+        let text = match args.report {
+            Form::Json => pretty(&list(suite, &selected)),
+            _ => selected.iter().map(|case| line(case)).collect(),
+        };
+        write(args.output.as_deref(), &text)?;
         return Ok(Exit::Good);
     }
-    let limits = Limits {
-        timeout: args.timeout,
-        memory: args.memory,
-    };
+    let mut limits = Limits::default();
+    limits.timeout = args.timeout.unwrap_or(limits.timeout);
+    limits.memory = args.memory;
+    if order.implementation != BUILTIN {
+        // Our children are testees and nothing else.
+        family::adopt();
+        family::end_on_signals()?;
+    }
     let mut adapter = adapter::open(&order.implementation, limits)?;
-    let selected = suite
-        .cases
-        .iter()
-        .filter(|case| order.selection.takes(case))
-        .count();
-    let progress = progress(selected);
+    let progress = progress(selected.len());
     let report = run_observed(suite, &mut *adapter, &order, &mut |outcome| {
         progress.set_message(outcome.case.id.clone());
         progress.inc(1);
     });
     progress.finish_and_clear();
     let report = report?;
-    let text = report::render(args.report, &report);
-    match args.output {
-        Some(file) => fs::write(&file, text)
-            .map_err(|error| format!("cannot write {}: {error}", file.display()))?,
-        // A foreign implementation says what it likes.
-        None => out.write_all(output::plain(&text).as_bytes())?,
-    }
+    write(
+        args.output.as_deref(),
+        &report::render(args.report, &report),
+    )?;
     Ok(if report.is_good() {
         Exit::Good
     } else {
         Exit::Bad
     })
+}
+
+const BUILTIN: &str = "builtin";
+
+/// Refuses options that would change nothing: who gives one means something by it.
+fn has_effect(args: &Args) -> Result<(), Error> {
+    let unused =
+        |option: &str, why: &str| Err(Error::new(format!("{option} has no effect: {why}")));
+    if args.list && !matches!(args.report, Form::Text | Form::Json) {
+        return unused("--report", "a list is text or json");
+    }
+    if args.memory.is_some() && !cfg!(unix) {
+        return unused("--memory", "this system does not limit address space");
+    }
+    let limits = [
+        ("--timeout", args.timeout.is_some()),
+        ("--memory", args.memory.is_some()),
+        ("--max-hangs", args.max_hangs.is_some()),
+        ("--max-crashes", args.max_crashes.is_some()),
+    ];
+    match limits.iter().find(|(_, given)| *given) {
+        Some((option, _)) if args.implementation == BUILTIN => unused(
+            option,
+            "the built-in implementation runs in this process; try --impl 'exec:tvmspec testee'",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A case as a line of a list.
+fn line(case: &Case) -> String {
+    let rules = case.rules.join(" ");
+    format!(
+        "{:<44} {:<14} {rules}\n",
+        case.id,
+        case.releases.to_string()
+    )
+}
+
+/// The cases for programs; `spec/schema/list.json` is the schema.
+fn list(suite: &Suite, cases: &[&Case]) -> Value {
+    let cases = cases.iter().map(|case| {
+        json!({
+            "case": case.id,
+            "chapter": case.chapter,
+            "op": case.op,
+            "rules": case.rules,
+            "releases": case.releases.to_string(),
+            "parent": case.parent,
+            "why": case.why,
+            "origin": case.origin,
+        })
+    });
+    json!({"list": 1, "suite": suite.hash, "cases": cases.collect::<Vec<_>>()})
+}
+
+fn write(file: Option<&Path>, text: &str) -> Result<(), Error> {
+    match file {
+        Some(file) => output::write(file, text.as_bytes(), Content::Text),
+        // A name in a report may be the user's own, with what a terminal obeys.
+        None => output::show(text),
+    }
 }
 
 fn known(file: Option<PathBuf>) -> Result<Known, Error> {

@@ -3,7 +3,9 @@
 
 use super::{Error, Exit};
 use std::io;
-use tvmspec::conformance::adapter::{Testee, builtin::Builtin, liar::Liar, protocol, worker};
+use tvmspec::conformance::adapter::{
+    Testee, builtin::Builtin, family, liar::Liar, protocol, worker,
+};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -26,6 +28,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 }
 
 pub(crate) fn run_worker(args: WorkerArgs) -> Result<Exit, Error> {
+    family::end_with_parent();
     serve(&mut *worker(&args.spec)?)
 }
 

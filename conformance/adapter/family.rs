@@ -1,0 +1,272 @@
+//! A testee's process, with all that it starts: none of them outlives the testee.
+//!
+//! | what                                      | how it ends                                                             |
+//! |-------------------------------------------|-------------------------------------------------------------------------|
+//! | the testee and its children               | it has a process group of its own (Unix), which is killed               |
+//! | a child that left the group: a daemon     | [`adopt`] makes us its parent (Linux); what descends from us is killed  |
+//! | all of them when this program is signalled | [`end_on_signals`] kills them first, then lets the signal do its work    |
+//!
+//! A group is killed before its first process is waited for: only then may the system give its number to others.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A running testee. Dropping it ends it, and whatever it has started.
+#[derive(Debug)]
+pub(super) struct Family {
+    child: Child,
+}
+
+impl Family {
+    pub(super) fn spawn(command: &mut Command) -> io::Result<Family> {
+        let child = system::spawn(command)?;
+        Ok(Family { child })
+    }
+
+    pub(super) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// How the testee ended, if it does so by itself within `patience`.
+    pub(super) fn ended(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + patience;
+        while !system::has_ended(&mut self.child) {
+            if Instant::now() >= deadline {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        system::end(&mut self.child).ok()
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        // Fails only when it was waited for already.
+        let _ = system::end(&mut self.child);
+    }
+}
+
+/// From now on orphans below this process become its children, and are killed with the testee that left them. For a
+/// program all of whose children are testees, as `tvmspec check` is. Only Linux has this; elsewhere nothing happens.
+pub fn adopt() {
+    system::adopt();
+}
+
+/// Signals that end this program end its testees first. A signal that is ignored now stays ignored.
+///
+/// # Errors
+///
+/// When the system takes no handler.
+pub fn end_on_signals() -> io::Result<()> {
+    system::end_on_signals()
+}
+
+/// Ends this process with its parent, which is a suite that was killed without a chance to end its workers (Linux).
+pub fn end_with_parent() {
+    system::end_with_parent();
+}
+
+#[cfg(unix)]
+mod system {
+    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+    use rustix::process::{kill_process, kill_process_group, waitid, waitpid};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level::emulate_default_handler;
+    use std::collections::BTreeSet;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Child, Command, ExitStatus};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::time::{Duration, Instant};
+    use std::{io, thread};
+
+    /// The testees that run. Whoever starts or ends one holds the lock, and so does a signal to the end of the process:
+    /// nothing is started behind its back.
+    static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+    /// Whether orphans become our children.
+    static ADOPTS: AtomicBool = AtomicBool::new(false);
+
+    fn running() -> MutexGuard<'static, BTreeSet<u32>> {
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pid(number: u32) -> Option<Pid> {
+        i32::try_from(number).ok().and_then(Pid::from_raw)
+    }
+
+    pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
+        let mut running = running();
+        let child = command.process_group(0).spawn()?;
+        running.insert(child.id());
+        Ok(child)
+    }
+
+    /// Looks without waiting for it: until then its number, and that of its group, is not given to others.
+    pub(super) fn has_ended(child: &mut Child) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        match pid(child.id()).map(|pid| waitid(WaitId::Pid(pid), options)) {
+            Some(Ok(ended)) => ended.is_some(),
+            // It was waited for already.
+            _ => true,
+        }
+    }
+
+    pub(super) fn end(child: &mut Child) -> io::Result<ExitStatus> {
+        let mut running = running();
+        // Where it is not there any more its number may be that of others.
+        if running.remove(&child.id()) {
+            kill_group(child.id());
+            // Fails only when it is gone already.
+            let _ = child.kill();
+        }
+        let status = child.wait();
+        sweep(&running);
+        status
+    }
+
+    fn kill_group(leader: u32) {
+        if let Some(group) = pid(leader) {
+            // Fails only when all of it is gone.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    pub(super) fn adopt() {
+        #[cfg(target_os = "linux")]
+        {
+            let own = rustix::process::getpid();
+            let adopts = rustix::process::set_child_subreaper(Some(own)).is_ok();
+            ADOPTS.store(adopts, Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn end_with_parent() {
+        #[cfg(target_os = "linux")]
+        {
+            // A kernel that refuses leaves what other systems have: stdin ends, and the worker with it.
+            let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+        }
+    }
+
+    /// Kills what descends from this process and not from a testee that still runs. What was killed may have started
+    /// another in the meantime, and orphans that come to us are waited for: so until there are none.
+    fn sweep(running: &BTreeSet<u32>) {
+        if !ADOPTS.load(Ordering::SeqCst) {
+            return;
+        }
+        // What cannot be killed (a process of another user, one that hangs in a driver) does not hold us.
+        let deadline = Instant::now() + Duration::from_secs(2);
+        loop {
+            let left = descendants(running);
+            for pid in left.iter().filter_map(|number| pid(*number)) {
+                // Fails when it is gone, or is no child of ours (yet).
+                let _ = kill_process(pid, Signal::KILL);
+                let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+            }
+            if left.is_empty() || Instant::now() >= deadline {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Every process below this one, without those in `spared` and what is below them.
+    fn descendants(spared: &BTreeSet<u32>) -> Vec<u32> {
+        let pairs: Vec<(u32, u32)> = std::fs::read_dir("/proc")
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter_map(|number: u32| Some((number, parent_of(number)?)))
+            .collect();
+        let mut found = Vec::new();
+        let mut open = vec![std::process::id()];
+        while let Some(parent) = open.pop() {
+            let children = pairs.iter().filter(|(_, of)| *of == parent);
+            for (child, _) in children.filter(|(child, _)| !spared.contains(child)) {
+                found.push(*child);
+                open.push(*child);
+            }
+        }
+        found
+    }
+
+    /// The fourth field of `/proc/<pid>/stat`. The second is a name in parentheses, with any letter in it.
+    fn parent_of(number: u32) -> Option<u32> {
+        let text = std::fs::read(format!("/proc/{number}/stat")).ok()?;
+        let behind = text.iter().rposition(|byte| *byte == b')')? + 1;
+        let rest = std::str::from_utf8(text.get(behind..)?).ok()?;
+        rest.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+
+    pub(super) fn end_on_signals() -> io::Result<()> {
+        let ignored = ignored();
+        let all = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+        let ours = all
+            .into_iter()
+            .filter(|signal| (ignored >> (signal - 1)) & 1 == 0);
+        let mut signals = Signals::new(ours)?;
+        thread::spawn(move || {
+            for signal in signals.forever() {
+                // Who holds it for longer waits for a process that cannot be killed.
+                let running = (0..100).find_map(|_| {
+                    let held = RUNNING.try_lock().ok();
+                    held.or_else(|| {
+                        thread::sleep(Duration::from_millis(10));
+                        None
+                    })
+                });
+                if let Some(mut running) = running {
+                    for leader in std::mem::take(&mut *running) {
+                        kill_group(leader);
+                    }
+                    sweep(&running);
+                    // Ends the process, and holds the lock until then.
+                    let _ = emulate_default_handler(signal);
+                }
+                let _ = emulate_default_handler(signal);
+            }
+        });
+        Ok(())
+    }
+
+    /// A bit for each signal that is ignored, as under `nohup`; none where the system does not show it.
+    fn ignored() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or(0)
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use std::io;
+    use std::process::{Child, Command, ExitStatus};
+
+    pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
+        command.spawn()
+    }
+
+    pub(super) fn has_ended(child: &mut Child) -> bool {
+        !matches!(child.try_wait(), Ok(None))
+    }
+
+    pub(super) fn end(child: &mut Child) -> io::Result<ExitStatus> {
+        // Fails only when it is gone already.
+        let _ = child.kill();
+        child.wait()
+    }
+
+    pub(super) fn adopt() {}
+
+    pub(super) fn end_with_parent() {}
+
+    pub(super) fn end_on_signals() -> io::Result<()> {
+        Ok(())
+    }
+}

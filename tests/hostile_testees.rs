@@ -1,0 +1,438 @@
+//! Testees that harm whoever judges them: they leave processes behind, answer with more than memory holds, write where
+//! nothing was asked, and put into their words what a report would obey. The judge stays, and charges the right case.
+#![cfg(all(feature = "cli", unix))]
+
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tvmspec::conformance::adapter::{Identity, InProcess, Rejection, Reply, Testee};
+use tvmspec::conformance::case::Suite;
+use tvmspec::conformance::report::{Form, render};
+use tvmspec::conformance::runner::{Run, Selection, run};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tvmspec");
+
+/// A testee in the language that every Unix has: `$tvmspec` is our program, `$line` the request, `$id` its id.
+fn script(folder: &Path, body: &str) -> String {
+    let file = folder.join("testee.sh");
+    fs::write(&file, format!("tvmspec='{PROGRAM}'\n{body}")).unwrap();
+    format!("exec:sh '{}'", file.display())
+}
+
+/// Reads requests and answers hello; `$answer` is what our own implementation says to the others.
+const LOOP: &str = r#"
+mkfifo "$0.to" "$0.from"
+"$tvmspec" testee <"$0.to" >"$0.from" &
+exec 3>"$0.to" 4<"$0.from"
+while read -r line; do
+    printf '%s\n' "$line" >&3
+    read -r answer <&4
+    id=${line#*:}; id=${id%%,*}
+"#;
+
+fn check(args: &[&str]) -> Value {
+    let out = Command::new(PROGRAM)
+        .args(["check", "--report", "json"])
+        .args(args)
+        .output()
+        .unwrap();
+    serde_json::from_slice(&out.stdout).unwrap_or_else(|error| panic!("{error}: {out:?}"))
+}
+
+/// Verdict and reason of every case that did not pass.
+fn wrong(report: &Value) -> Vec<(String, String, String)> {
+    let results = report["results"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    results
+        .filter(|result| result["verdict"] != "pass")
+        .map(|result| {
+            (
+                text(&result["case"]),
+                text(&result["verdict"]),
+                text(&result["reason"]),
+            )
+        })
+        .collect()
+}
+
+mod orphans {
+    use super::*;
+
+    /// Processes whose command line has `mark` in it, from the listing that every Unix has.
+    fn alive(mark: &str) -> usize {
+        let out = Command::new("ps")
+            .args(["-A", "-ww", "-o", "args="])
+            .output();
+        let text = out.map(|out| String::from_utf8_lossy(&out.stdout).into_owned());
+        let text = text.unwrap_or_default();
+        text.lines().filter(|line| line.contains(mark)).count()
+    }
+
+    /// A duration to sleep for that no other test, nor another run of this one, has.
+    fn mark(number: u32) -> String {
+        format!("86{number}.{}", std::process::id())
+    }
+
+    /// A testee with a child, and on Linux a daemon and the child of a daemon, all of which would outlive it. It notes when
+    /// they are there.
+    fn family(folder: &Path, mark: &str, then: &str) -> (String, PathBuf) {
+        let there = folder.join("there");
+        let daemons = match cfg!(target_os = "linux") {
+            true => format!(
+                "setsid sleep {mark} </dev/null >/dev/null 2>&1 &
+                 (setsid sh -c 'sleep {mark} & sleep {mark}' </dev/null >/dev/null 2>&1 &)
+                 while [ $(ps -A -ww -o args= | grep -c '^sleep {mark}') -lt 4 ]; do sleep 0.02; done"
+            ),
+            false => String::new(),
+        };
+        let body = format!(
+            "sleep {mark} &\n{daemons}\n: >'{}'\n{then}",
+            there.display()
+        );
+        (script(folder, &body), there)
+    }
+
+    fn with_then(number: u32, then: &str, exit: i32) {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = mark(number);
+        let (testee, there) = family(folder.path(), &mark, then);
+        let rest = ["--case", "wire/u8", "--timeout", "20"];
+        let out = Command::new(PROGRAM)
+            .args(["check", "--impl", &testee])
+            .args(rest)
+            .output();
+        let out = out.unwrap();
+        assert_eq!(out.status.code(), Some(exit), "{out:?}");
+        assert!(there.exists(), "the testee did not come to it: {out:?}");
+        assert_eq!(alive(&mark), 0, "{then}");
+    }
+
+    #[test]
+    fn none_is_left_at_the_end() {
+        with_then(1, "exec \"$tvmspec\" testee", 0);
+    }
+
+    #[test]
+    fn none_is_left_after_a_loss() {
+        with_then(2, "exec \"$tvmspec\" testee --liar crash", 1);
+        with_then(3, "exec \"$tvmspec\" testee --liar garbage", 1);
+        // It goes without a word, and leaves its children our pipes.
+        with_then(4, "exit 3", 2);
+    }
+
+    #[test]
+    fn none_is_left_after_a_hang() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = mark(5);
+        let then = "exec \"$tvmspec\" testee --liar hang";
+        let (testee, there) = family(folder.path(), &mark, then);
+        let rest = ["--case", "wire/u8", "--timeout", "5", "--impl", &testee];
+        let report = check(&rest);
+        assert_eq!(report["totals"]["hang"], 1, "{report}");
+        assert!(there.exists());
+        assert_eq!(alive(&mark), 0);
+    }
+
+    #[test]
+    fn none_is_left_when_the_suite_is_signalled() {
+        for (number, name, signal) in [(6, "TERM", 15), (7, "INT", 2), (8, "HUP", 1)] {
+            let folder = tempfile::tempdir().unwrap();
+            let mark = mark(number);
+            let then = "exec \"$tvmspec\" testee --liar hang";
+            let (testee, there) = family(folder.path(), &mark, then);
+            let mut suite = Command::new(PROGRAM)
+                .args([
+                    "check",
+                    "--chapter",
+                    "wire",
+                    "--timeout",
+                    "300",
+                    "--impl",
+                    &testee,
+                ])
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while !there.exists() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            assert!(alive(&mark) > 0, "{name}: there is nothing to end");
+            let id = suite.id().to_string();
+            let sent = Command::new("kill").args(["-s", name, &id]).status();
+            assert!(sent.unwrap().success());
+            assert_eq!(suite.wait().unwrap().signal(), Some(signal), "{name}");
+            assert_eq!(alive(&mark), 0, "{name}");
+        }
+    }
+}
+
+/// The suite has 512 MiB of address space, code and stacks of threads included.
+#[test]
+fn an_answer_costs_what_it_is_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let body = r#"
+    n=0
+    while read -r line; do
+        id=${line#*:}; id=${id%%,*}
+        case $n in
+        0) printf '{"id":0,"ok":{"name":"flood","version":"1"}}\n' ;;
+        1) head -c 64000000 /dev/zero | tr '\0' '['; echo ;;
+        2) printf '{"id":%s,"ok":[0' $id; yes ,0 | head -n 7000000 | tr -d '\n'; printf ']}\n' ;;
+        3) printf '{"id":%s,"ok":' $id; head -c 100000 /dev/zero | tr '\0' '['; echo ;;
+        4) printf '{"id":%s,"reject":{"message":"' $id; head -c 15000000 /dev/zero | tr '\0' '<'; printf '"}}\n' ;;
+        *) head -c 64000000 /dev/zero | tr '\0' '\n' ;;
+        esac
+        n=$((n + 1))
+    done"#;
+    // Each loss starts it anew, so each start says something else.
+    let body = body.replacen("n=0", "n=$(cat \"$0.n\" 2>/dev/null || echo 0); printf '{\"id\":0,\"ok\":{\"name\":\"flood\",\"version\":\"1\"}}\\n'; read -r line; n=$((n + 1)); echo $n >\"$0.n\"", 1);
+    let testee = script(folder.path(), &body);
+    let file = folder.path().join("report.json");
+    let command = "ulimit -v 524288; exec \"$0\" \"$@\"";
+    let out = Command::new("sh")
+        .args([
+            "-c",
+            command,
+            PROGRAM,
+            "check",
+            "--chapter",
+            "wire",
+            "--max-crashes",
+            "5",
+        ])
+        .args(["--report", "json", "--impl", &testee, "-o"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(1), "{out:?}");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.len() < 1 << 20, "a report of {} bytes", text.len());
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let reasons: Vec<String> = wrong(&report)
+        .into_iter()
+        .map(|(_, _, reason)| reason)
+        .collect();
+    for part in [
+        "more than 16 MiB",
+        "more than 262144 values",
+        "recursion limit",
+        "<<<",
+        "more than one line",
+    ] {
+        assert!(
+            reasons.iter().any(|reason| reason.contains(part)),
+            "{part}: {reasons:#?}"
+        );
+    }
+    assert!(reasons.iter().all(|reason| reason.len() < 5000));
+}
+
+#[test]
+fn a_stray_line_is_charged_to_the_case_in_flight() {
+    let cases = [
+        "--case", "wire/u8", "--case", "wire/u16", "--case", "wire/u32", "--case", "wire/u64",
+    ];
+    for (what, then) in [
+        // In one piece with the answer, behind it, and before it.
+        ("together", r#"printf '%s\nall done\n' "$answer""#),
+        ("behind", r#"printf '%s\n' "$answer"; printf 'all done\n'"#),
+        (
+            "late",
+            r#"printf '%s\n' "$answer"; sleep 0.3; printf 'all done\n'"#,
+        ),
+        (
+            "again",
+            r#"printf '%s\n' "$answer"; printf '%s\n' "$answer""#,
+        ),
+        ("before", r#"printf 'debug\n%s\n' "$answer""#),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let rest = r#"else printf '%s\n' "$answer"; fi; done"#;
+        // 12 bytes of base64 are the four of a u32.
+        let body = format!("{LOOP} if [ \"${{line#*u32}}\" != \"$line\" ]; then {then}; {rest}");
+        let testee = script(folder.path(), &body);
+        let report = check(&[&["--impl", &testee], &cases[..]].concat());
+        let wrong = wrong(&report);
+        let ids: Vec<(&str, &str)> = wrong
+            .iter()
+            .map(|(id, verdict, _)| (&**id, &**verdict))
+            .collect();
+        assert_eq!(
+            report["totals"]["pass"].as_u64(),
+            Some(3),
+            "{what}: {wrong:?}"
+        );
+        assert_eq!(ids, [("wire/u32", "protocol-error")], "{what}: {wrong:?}");
+    }
+}
+
+#[test]
+fn crashes_end_the_run_early_as_hangs_do() {
+    let reasons = |args: &[&str]| -> Vec<String> {
+        let report = check(&[&["--chapter", "wire"], args].concat());
+        wrong(&report)
+            .into_iter()
+            .map(|(_, _, reason)| reason)
+            .collect()
+    };
+    for liar in ["liar:crash", "liar:garbage"] {
+        let all = reasons(&["--impl", liar, "--max-crashes", "4"]);
+        let tried = all
+            .iter()
+            .position(|reason| reason.starts_with("not tried: 4 cases"));
+        assert_eq!(tried, Some(4), "{liar}: {all:?}");
+        let all = reasons(&["--impl", liar, "--max-crashes", "0"]);
+        assert!(!all.iter().any(|reason| reason.starts_with("not tried")));
+    }
+}
+
+/// Says in every way what a report must not obey.
+struct Scribbler {
+    asked: usize,
+}
+
+const SCRIBBLE: &str = "\u{1b}[2J\u{1b}]0;title\u{7}<script>alert(1)</script> | `x` **b** [a](b) &lt; \"q\" 'q' ]]> --> ```\n# PASS\n```\r\0\u{9b}31m\u{202e}\u{2028}\u{feff}end";
+
+impl Testee for Scribbler {
+    fn identity(&self) -> Identity {
+        Identity {
+            name: format!("name {SCRIBBLE}"),
+            version: format!("version {SCRIBBLE}"),
+            releases: vec![SCRIBBLE.into()],
+            ops: Vec::new(),
+        }
+    }
+
+    fn answer(&mut self, _: &str, _: &Value) -> Reply {
+        self.asked += 1;
+        let text = SCRIBBLE.to_owned();
+        match self.asked % 9 {
+            0 => Reply::Unsupported(text),
+            1 => Reply::Crash(text),
+            2 => Reply::Hang(text),
+            3 => Reply::OutOfMemory(text),
+            4 => Reply::ProtocolError(text),
+            5 => Reply::Ok {
+                value: json!({SCRIBBLE: SCRIBBLE}),
+                findings: None,
+            },
+            6 => Reply::Ok {
+                value: json!(SCRIBBLE),
+                findings: Some(vec![text]),
+            },
+            7 => Reply::Skipped(text),
+            _ => Reply::Reject(Rejection {
+                kind: Some(text.clone()),
+                message: text.clone(),
+                offset: Some(u64::MAX),
+                rule: Some(text),
+            }),
+        }
+    }
+}
+
+#[test]
+fn no_report_obeys_a_testee() {
+    let order = Run {
+        selection: Selection {
+            chapters: vec!["wire".into(), "value".into()],
+            ..Selection::default()
+        },
+        hangs: 0,
+        crashes: 0,
+        ..Run::default()
+    };
+    let report = run(
+        Suite::embedded(),
+        &mut InProcess(Scribbler { asked: 0 }),
+        &order,
+    )
+    .unwrap();
+    assert_eq!(report.totals().count("pass"), 0);
+    for (name, form) in Form::ALL {
+        let text = render(form, &report);
+        let obeyed = |letter: char| {
+            letter.is_control() && letter != '\n'
+                || matches!(letter, '\u{202e}' | '\u{2028}' | '\u{feff}')
+        };
+        let at = text.find(obeyed);
+        assert_eq!(
+            at,
+            None,
+            "{name}: {:?}",
+            at.map(|at| &text[at..text.len().min(at + 40)])
+        );
+        assert!(
+            text.contains("\\u{1b}") || text.contains("\\\\u{1b}"),
+            "{name} shows nothing of it"
+        );
+        // Only the escape before it, a backslash of Markdown or an entity, makes it text.
+        let bare = |part: &str| {
+            text.match_indices(part)
+                .any(|(at, _)| !text[..at].ends_with('\\'))
+        };
+        match form {
+            Form::Html | Form::Junit => {
+                assert!(!text.contains("<script"), "{name}");
+                assert!(
+                    !text.contains("--> ```") && !text.contains("]]> --"),
+                    "{name}"
+                );
+            }
+            Form::Markdown => {
+                assert!(!bare("<script") && !bare("`x`") && !bare("**b**") && !bare("[a]"));
+                assert!(!text.lines().any(|line| line.starts_with("# PASS")));
+            }
+            Form::Text => assert!(!text.lines().any(|line| line.starts_with("# PASS"))),
+            Form::Json => {
+                let value: Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(value["report"], 1);
+            }
+        }
+    }
+}
+
+/// What is no JSON text at all: bytes that are not UTF-8, NUL, and stderr with the same.
+#[test]
+fn bytes_that_are_no_text_are_shown_as_escapes() {
+    let folder = tempfile::tempdir().unwrap();
+    let body = r#"
+    read -r line
+    printf '{"id":0,"ok":{"name":"\\u001b[31mred","version":"\\u0000"}}\n'
+    while read -r line; do
+        id=${line#*:}; id=${id%%,*}
+        case $line in
+        *u16*) printf '\377\376\000\033[2J\n' ;;
+        *u32*) printf '{"id":%s,"ok":"\200"}\n' $id ;;
+        *) printf '\033[2J\000\377<script>\n' >&2; exit 7 ;;
+        esac
+    done"#;
+    let testee = script(folder.path(), body);
+    for (form, _) in Form::ALL {
+        let out = Command::new(PROGRAM)
+            .args(["check", "--report", form, "--impl", &testee])
+            .args([
+                "--case", "wire/u16", "--case", "wire/u32", "--case", "wire/u8",
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(out.status.code(), Some(1), "{out:?}");
+        let text = String::from_utf8(out.stdout).unwrap();
+        assert!(
+            !text.contains(|letter: char| letter.is_control() && letter != '\n'),
+            "{form}"
+        );
+        assert!(
+            !text.contains("<script") || form != "html" && form != "junit",
+            "{form}"
+        );
+        assert!(
+            text.contains("not JSON") && text.contains("[2J"),
+            "{form}: {text}"
+        );
+    }
+}
