@@ -31,10 +31,11 @@ fn with_any_must_switched_off_a_case_fails() {
             if rule.text().map(|text| text.level) != Some(Level::Must) {
                 continue;
             }
-            let noticed = later
-                .iter()
-                .find(|case| verdict_without(rule, case) != Verdict::Pass);
-            let by = noticed.map_or("nothing", |case| case.id.as_str());
+            let noticed = later.iter().find_map(|case| {
+                let verdict = verdict_without(rule, case);
+                (verdict != Verdict::Pass).then(|| format!("{} of {}", verdict.name(), case.id))
+            });
+            let by = noticed.as_deref().unwrap_or("nothing");
             table.push_str(&format!("{:<10} {by}\n", rule.id()));
             let excused = EXCEPTIONS.iter().any(|(id, _)| *id == rule.id());
             if noticed.is_none() != excused {
