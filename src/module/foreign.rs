@@ -9,8 +9,10 @@ use crate::function::{Error, Function};
 use crate::object::sequence_of;
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, RawAny, bytes_bytes, str_bytes};
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::offset_of;
+use std::sync::{Mutex, PoisonError};
 
 /// A place in the table of virtual functions.
 type Slot = usize;
@@ -87,6 +89,45 @@ pub(super) fn write_formats(module: &Module) -> Result<Vec<String>, Error> {
     let made = made.map(Any::from).unwrap_or_default();
     let formats = sequence_of(made.view()).unwrap_or_default();
     Ok(formats.iter().filter_map(text_of).collect())
+}
+
+/// Adds an import behind those there are. The class refuses a cycle (MOD-10).
+pub(super) fn import(module: &Module, other: &Module) -> Result<(), Error> {
+    let mut handle = other.as_object().as_ptr();
+    let handle: *mut c_void = (&raw mut handle).cast();
+    let slot = offset_of!(Table, import_module);
+    // SAFETY: a `Module const&` is the address of a handle, which the function counts where it keeps it.
+    alone(|| unsafe { call(module, slot, [handle]) }).map(drop)
+}
+
+/// Takes all imports away.
+pub(super) fn clear_imports(module: &Module) -> Result<(), Error> {
+    let slot = offset_of!(Table, clear_imports);
+    // SAFETY: no arguments.
+    alone(|| unsafe { call(module, slot, []) }).map(drop)
+}
+
+/// Runs `body` while no other thread reads or changes imports of C++ modules through this crate: their array has no lock
+/// of its own. What it calls may come here again.
+pub(super) fn alone<T>(body: impl FnOnce() -> T) -> T {
+    static LOCK: Mutex<()> = Mutex::new(());
+    thread_local! {
+        static HELD: Cell<bool> = const { Cell::new(false) };
+    }
+    /// Marks the end, also when `body` panics.
+    struct Release;
+    impl Drop for Release {
+        fn drop(&mut self) {
+            HELD.set(false);
+        }
+    }
+    if HELD.get() {
+        return body();
+    }
+    let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    HELD.set(true);
+    let _release = Release;
+    body()
 }
 
 fn text_of(value: &Any) -> Option<String> {

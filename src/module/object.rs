@@ -9,7 +9,7 @@
 //!
 //! A C++ runtime in the same process sees a `ModuleObj` of its own; one that it made is called through its table.
 
-use super::{Kind, MOD_10, virtuals};
+use super::{Kind, MOD_10, foreign, virtuals};
 use crate::function::{Error, Function, lent};
 use crate::object::{Array, Seen, sequence_of};
 use crate::rule;
@@ -178,7 +178,7 @@ impl Module {
                 .read()
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
-            None => self.foreign_imports(),
+            None => foreign::alone(|| self.foreign_imports()),
         }
     }
 
@@ -198,18 +198,20 @@ impl Module {
     }
 
     /// Adds `other` behind the imports there are. Refused when this module can be reached from `other` (MOD-10).
+    /// A module that C++ made does it by its virtual function.
     pub fn import(&self, other: Module) -> Result<(), Error> {
-        if other.reaches(self)? && !MOD_10.is_off() {
-            let text = "Cyclic dependency detected during import";
-            let broken = MOD_10.refused(rule::Kind::Cycle, text);
-            return Err(Error::said("RuntimeError", broken));
+        if self.body().is_none() {
+            return foreign::import(self, &other);
         }
+        other.refuse_if_reaches(self)?;
         self.add_imports(vec![other])
     }
 
     /// Takes all imports away. What lookups from the environment found stays found (MOD-14).
     pub fn clear_imports(&self) -> Result<(), Error> {
-        let body = self.own_body()?;
+        let Some(body) = self.body() else {
+            return foreign::clear_imports(self);
+        };
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
         let taken = std::mem::take(&mut *imports);
         self.publish(&imports);
@@ -220,7 +222,9 @@ impl Module {
 
     /// Adds imports that are known to close no cycle.
     pub(super) fn add_imports(&self, more: Vec<Module>) -> Result<(), Error> {
-        let body = self.own_body()?;
+        let Some(body) = self.body() else {
+            return more.iter().try_for_each(|each| foreign::import(self, each));
+        };
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
         if imports.is_empty() {
             *imports = more;
@@ -240,13 +244,39 @@ impl Module {
         drop(unsafe { ObjectRef::from_nullable(before) });
     }
 
-    fn own_body(&self) -> Result<&Body, Error> {
-        self.body().ok_or_else(|| {
-            Error::new(
-                "RuntimeError",
-                "the imports of a module made by C++ are changed by C++ alone",
-            )
-        })
+    /// What the class of C++ modules itself does for `ImportModule` (MOD-10): the array in the object is replaced. Classes
+    /// that have no function of their own for it, which is all known ones, come here by their table.
+    #[cfg(feature = "cxx")]
+    pub(crate) fn import_in_object(&self, other: Module) -> Result<(), Error> {
+        if self.body().is_some() {
+            return self.import(other);
+        }
+        other.refuse_if_reaches(self)?;
+        foreign::alone(|| {
+            let mut imports = self.foreign_imports();
+            imports.push(other);
+            self.publish(&imports);
+        });
+        Ok(())
+    }
+
+    /// The same for `ClearImports`.
+    #[cfg(feature = "cxx")]
+    pub(crate) fn clear_imports_in_object(&self) -> Result<(), Error> {
+        if self.body().is_some() {
+            return self.clear_imports();
+        }
+        foreign::alone(|| self.publish(&[]));
+        Ok(())
+    }
+
+    fn refuse_if_reaches(&self, importer: &Module) -> Result<(), Error> {
+        if self.reaches(importer)? && !MOD_10.is_off() {
+            let text = "Cyclic dependency detected during import";
+            let broken = MOD_10.refused(rule::Kind::Cycle, text);
+            return Err(Error::said("RuntimeError", broken));
+        }
+        Ok(())
     }
 
     /// Whether `target` is this module or below it. Each module is looked at once, and depth costs no stack.

@@ -557,23 +557,7 @@ pub unsafe extern "C-unwind" fn import_module(this: *mut c_void, other: *const *
         let Ok(other) = Module::from_object(ObjectRef::retain(*other)) else {
             throw(Error::new("TypeError", "only a module can be imported"));
         };
-        if module.implementation().is_some() {
-            return or_throw(module.import(other));
-        }
-        let this_object = module.as_object().as_ptr();
-        if other
-            .walk()
-            .iter()
-            .any(|known| known.as_object().as_ptr() == this_object)
-        {
-            throw(Error::new(
-                "RuntimeError",
-                "Cyclic dependency detected during import",
-            ));
-        }
-        let mut imports: Vec<Any> = module.imports().into_iter().map(Any::from).collect();
-        imports.push(other.into());
-        replace_imports(this, imports);
+        or_throw(module.import_in_object(other));
     }
 }
 
@@ -584,21 +568,5 @@ pub unsafe extern "C-unwind" fn import_module(this: *mut c_void, other: *const *
 #[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj12ClearImportsEv")]
 pub unsafe extern "C-unwind" fn clear_imports(this: *mut c_void) {
     // SAFETY: says the caller.
-    unsafe {
-        let module = module_at(this);
-        if module.implementation().is_some() {
-            return or_throw(module.clear_imports());
-        }
-        replace_imports(this, Vec::new());
-    }
-}
-
-/// Puts another array where a C++ module keeps its imports.
-unsafe fn replace_imports(this: *mut c_void, imports: Vec<Any>) {
-    let array = Array::new(imports).into_object().into_raw();
-    // SAFETY: the imports are the fifth word of a C++ module: table, header, imports. The field owns its array.
-    unsafe {
-        let field = this.cast::<*mut Header>().add(4);
-        drop(ObjectRef::from_nullable(field.replace(array)));
-    }
+    or_throw(unsafe { module_at(this) }.clear_imports_in_object());
 }
