@@ -77,6 +77,7 @@ pub mod module {
 
 /// The chapter `value`.
 pub mod value {
+    pub(crate) mod custom;
     pub mod ops;
 }
 
@@ -88,6 +89,7 @@ pub mod function {
 
 /// The chapter `object`.
 pub mod object {
+    pub(crate) mod hooks;
     pub mod ops;
     mod visits;
 }

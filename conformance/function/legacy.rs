@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// What a case about this interface can ask.
 pub const OPS: &[Op] = &[Op {
@@ -61,6 +61,21 @@ pub struct Interface {
     pub last_error: unsafe extern "C" fn() -> *const c_char,
     /// `TVMAPISetLastError`
     pub set_last_error: unsafe extern "C" fn(*const c_char),
+    /// How a Python frontend leaves its errors, from 0.14 on
+    pub frontend: Option<Frontend>,
+}
+
+/// The functions for the errors of a Python frontend.
+#[derive(Clone, Copy)]
+pub struct Frontend {
+    /// `TVMBackendRegisterEnvCAPI`
+    pub register: unsafe extern "C" fn(*const c_char, Handle) -> c_int,
+    /// `TVMAPISetLastPythonError`
+    pub set_error: unsafe extern "C" fn(Handle),
+    /// `TVMGetLastPythonError`
+    pub error: unsafe extern "C" fn() -> Handle,
+    /// `TVMDropLastPythonError`
+    pub drop_error: unsafe extern "C" fn(),
 }
 
 /// What the places of a result hold before a call.
@@ -80,6 +95,12 @@ fn on_ours(args: &Value) -> Result<Answer, Refusal> {
         free: c::TVMFuncFree,
         last_error: c::TVMGetLastError,
         set_last_error: c::TVMAPISetLastError,
+        frontend: Some(Frontend {
+            register: c::TVMBackendRegisterEnvCAPI,
+            set_error: c::TVMAPISetLastPythonError,
+            error: c::TVMGetLastPythonError,
+            drop_error: c::TVMDropLastPythonError,
+        }),
     };
     let steps = args
         .get("value")
@@ -97,6 +118,7 @@ pub fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
         held: BTreeMap::new(),
         registered: Vec::new(),
         finished: Box::leak(Box::new(AtomicU32::new(0))),
+        error: Box::leak(Box::new(AtomicI64::new(1))),
     };
     let steps = steps.as_array().into_iter().flatten();
     steps.map(|step| script.step(step)).collect()
@@ -108,6 +130,7 @@ struct Made {
     what: String,
     text: CString,
     finished: &'static AtomicU32,
+    error: &'static AtomicI64,
 }
 
 struct Script {
@@ -117,6 +140,8 @@ struct Script {
     registered: Vec<CString>,
     /// How many callbacks were given back. Outlives the script: a runtime may keep a function for ever.
     finished: &'static AtomicU32,
+    /// The references of the error object of the frontend that this script plays; one is its own.
+    error: &'static AtomicI64,
 }
 
 impl Script {
@@ -153,6 +178,28 @@ impl Script {
                 let last = unsafe { CStr::from_ptr((api.last_error)()) };
                 json!(last.to_string_lossy().contains(text(1)))
             }
+            "frontend" => {
+                let frontend = self.frontend()?;
+                for (name, hook) in HOOKS {
+                    // SAFETY: a text and the function of that name.
+                    if unsafe { (frontend.register)(name.as_ptr(), hook()) } != 0 {
+                        return Err("a hook of the frontend was refused".into());
+                    }
+                }
+                // SAFETY: a text, and an address that is not kept.
+                json!(unsafe { (frontend.register)(c"Py_Nothing".as_ptr(), ptr::null_mut()) })
+            }
+            "held" => {
+                // SAFETY: it takes nothing.
+                let held = unsafe { (self.frontend()?.error)() };
+                let own = ptr::from_ref(self.error).cast_mut().cast();
+                json!({"error": held == own, "references": self.error.load(Ordering::Relaxed)})
+            }
+            "drop" => {
+                // SAFETY: it takes nothing.
+                unsafe { (self.frontend()?.drop_error)() };
+                Value::Null
+            }
             "free" => {
                 let handle = self.held.remove(text(1)).ok_or("no such function")?;
                 // SAFETY: a handle that this script owns.
@@ -162,6 +209,11 @@ impl Script {
             "finished" => json!(self.finished.load(Ordering::Relaxed)),
             other => return Err(format!("there is no step {other}")),
         })
+    }
+
+    fn frontend(&self) -> Result<Frontend, String> {
+        let frontend = self.interface.frontend;
+        frontend.ok_or_else(|| "this release keeps no error of a frontend".into())
     }
 
     fn global(&self, name: &str) -> CString {
@@ -187,6 +239,7 @@ impl Script {
             what: what.to_owned(),
             text: c_text(text),
             finished: self.finished,
+            error: self.error,
         });
         let mut out = ptr::null_mut();
         let resource = Box::into_raw(made).cast();
@@ -402,12 +455,44 @@ unsafe extern "C-unwind" fn callback(
             give_int(owned.into())
         },
         "quietly" => 1,
+        "raise" => {
+            let error = ptr::from_ref(made.error).cast_mut().cast();
+            if let Some(frontend) = api.frontend {
+                // SAFETY: an object that is never freed.
+                unsafe { (frontend.set_error)(error) };
+            }
+            -1
+        }
         _ => {
             // SAFETY: a text.
             unsafe { (api.set_last_error)(made.text.as_ptr()) };
             -1
         }
     }
+}
+
+/// The functions of an interpreter whose objects are counters.
+const HOOKS: [(&CStr, fn() -> Handle); 4] = [
+    (c"PyGILState_Ensure", || take_lock as Handle),
+    (c"PyGILState_Release", || release_lock as Handle),
+    (c"Py_IncRef", || count_up as Handle),
+    (c"Py_DecRef", || count_down as Handle),
+];
+
+unsafe extern "C" fn take_lock() -> usize {
+    1
+}
+
+unsafe extern "C" fn release_lock(_: usize) {}
+
+unsafe extern "C" fn count_up(object: Handle) {
+    // SAFETY: objects of these scripts are counters that are never freed.
+    unsafe { &*object.cast::<AtomicI64>() }.fetch_add(1, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn count_down(object: Handle) {
+    // SAFETY: as above.
+    unsafe { &*object.cast::<AtomicI64>() }.fetch_sub(1, Ordering::Relaxed);
 }
 
 unsafe extern "C-unwind" fn finish(resource: Handle) {

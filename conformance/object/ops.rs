@@ -80,6 +80,11 @@ pub const OPS: &[Op] = &[
         run: |args| two(args, |left, right| any_equal(left, right).map(Value::from)),
     },
     Op {
+        name: "object.hooked",
+        help: "value {form (number, cell, function), numbers}: a dict whose keys are alike when their last digits are: its pairs, and what is found under each digit",
+        run: super::hooks::hooked,
+    },
+    Op {
         name: "object.layout",
         help: "value: size and capacity of a sequence; form, slots and marks of a map",
         run: layout,

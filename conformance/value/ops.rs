@@ -1,6 +1,8 @@
 //! Operations of the chapter value: cells, conversions, reference counts, types, texts, the old value model.
 
+use super::custom;
 use crate::conformance::op::{Answer, Op, Refusal};
+use crate::function::{Error, Function, registry};
 use crate::object::form::{from_json, to_json};
 use crate::release::Release;
 use crate::rule::{Findings, Violation};
@@ -45,7 +47,7 @@ pub const OPS: &[Op] = &[
     },
     Op {
         name: "value.dtype",
-        help: "value: text to [code, bits, lanes], or the other way",
+        help: "value, custom {name: code} (optional: the custom types of the process): text to [code, bits, lanes], or the other way",
         run: dtype,
     },
     Op {
@@ -269,6 +271,24 @@ fn type_table(args: &Value) -> Result<Answer, Refusal> {
 
 fn dtype(args: &Value) -> Result<Answer, Refusal> {
     let value = value_of(args)?;
+    if let Some(types) = args.get("custom") {
+        custom::keep(types);
+        let unknown =
+            |what: &str| Error::new("ValueError", format!("no custom type of this {what}"));
+        let code_of = Function::named(None, move |name: String| {
+            custom::code_of(&name).ok_or_else(|| unknown("name"))
+        });
+        let name_of = Function::named(None, move |code: i64| {
+            custom::name_of(code).ok_or_else(|| unknown("code"))
+        });
+        for (name, function) in [
+            ("dtype.get_custom_type_code", code_of),
+            ("dtype.get_custom_type_name", name_of),
+        ] {
+            registry::register(name, function, true)
+                .map_err(|error| Refusal::Unsupported(error.to_string()))?;
+        }
+    }
     if let Some(text) = value.as_str() {
         let DLDataType { code, bits, lanes } = dtype_from_text(text)?;
         return answer(json!([code, bits, lanes]));

@@ -10,6 +10,7 @@ use crate::function::{
 };
 use crate::module::legacy::{self as convention, Arguments, give_result, view};
 use crate::module::{self, Module, last_error};
+use crate::object::{env, frontend};
 use crate::tensor::Dtype;
 use crate::value::header::{Header, dec_ref, inc_ref};
 use crate::value::legacy::{TVMValue, code};
@@ -19,6 +20,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
 type Handle = *mut c_void;
+
+/// Kind of the failure whose error object the frontend left here.
+const FRONTEND_KIND: &str = "EnvErrorAlreadySet";
 
 /// A callback of C: arguments, where its result goes, and what it was made with.
 pub type TVMPackedCFunc = unsafe extern "C-unwind" fn(
@@ -63,7 +67,20 @@ impl Kept {
             index::DATA_TYPE if !FUN_16.is_off() => {
                 // As releases of this interface wrote it: bool is one bit, not a class of its own.
                 let crate::value::DLDataType { code, bits, lanes } = returned.as_raw().dtype();
-                let text = Dtype { code, bits, lanes }.text(convention::SPOKEN)?;
+                let text = match code {
+                    // Other than from 0.21 on, the bits stand behind the name (VAL-21).
+                    Dtype::CUSTOM.. => {
+                        let plain = Dtype {
+                            code: Dtype::INT,
+                            bits,
+                            lanes,
+                        };
+                        let behind = plain.text(convention::SPOKEN)?;
+                        let behind = behind.trim_start_matches("int");
+                        format!("custom[{}]{behind}", crate::value::custom_name(code)?)
+                    }
+                    _ => Dtype { code, bits, lanes }.text(convention::SPOKEN)?,
+                };
                 give_result(Any::from(text), &mut self.result)
             }
             _ => give_result(returned, &mut self.result),
@@ -84,6 +101,9 @@ pub(super) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
 #[cold]
 #[inline(never)]
 fn report(error: Error) -> c_int {
+    if error.kind() != FRONTEND_KIND {
+        frontend::release();
+    }
     let (kind, message) = (error.kind(), error.message());
     if message.starts_with(kind) {
         last_error::set(message);
@@ -166,6 +186,7 @@ pub unsafe extern "C" fn TVMAPISetLastError(message: *const c_char) {
     }
     // SAFETY: says the caller.
     let message = unsafe { CStr::from_ptr(message) };
+    frontend::release();
     last_error::set(&message.to_string_lossy());
 }
 
@@ -679,33 +700,56 @@ pub extern "C" fn TVMGetLastBacktrace() -> *const c_char {
     c"".as_ptr()
 }
 
-thread_local! {
-    static FRONTEND: std::cell::Cell<*mut c_void> = const { std::cell::Cell::new(ptr::null_mut()) };
-}
-
-/// Leaves an error object of the frontend on this thread (0.15 on).
+/// Leaves an error object of the frontend on this thread (0.14 on): what a callback of Python does before it returns -1.
+/// The object is counted until another failure takes its place or the frontend drops it (FUN-25).
+///
+/// # Safety
+///
+/// `error` must be null or an object for the functions that [`TVMBackendRegisterEnvCAPI`] was given.
 #[unsafe(no_mangle)]
-pub extern "C" fn TVMAPISetLastPythonError(error: *mut c_void) {
-    FRONTEND.set(error);
-    last_error::set("EnvErrorAlreadySet: the frontend holds the error of this call");
+pub unsafe extern "C" fn TVMAPISetLastPythonError(error: *mut c_void) {
+    // SAFETY: the second sentence of this function's contract is that of the callee.
+    let held = unsafe { frontend::hold(error) };
+    let text = match held {
+        true => "the frontend holds the error of this call",
+        false => "the frontend left an error and registered no functions to hold it",
+    };
+    last_error::set(&format!("{FRONTEND_KIND}: {text}"));
 }
 
-/// The error object that the frontend left on this thread, or null (0.15 on).
+/// The error object that the frontend left on this thread, or null (0.14 on). It is borrowed: the frontend counts it once
+/// more where it keeps it, before [`TVMDropLastPythonError`].
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMGetLastPythonError() -> *mut c_void {
-    FRONTEND.get()
+    frontend::held()
 }
 
-/// Forgets the error object that the frontend left on this thread (0.15 on).
+/// Forgets the error object that the frontend left on this thread (0.14 on).
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMDropLastPythonError() {
-    FRONTEND.set(ptr::null_mut());
+    frontend::release();
 }
 
-/// Takes note of nothing: hooks of the Python frontend of 0.8 to 0.20 are not called by this crate.
+/// Registers a function of the frontend under CPython's name for it: `Py_IncRef`, `Py_DecRef`, `PyGILState_Ensure`,
+/// `PyGILState_Release`, `PyErr_CheckSignals`. A name that is none of these is refused.
+///
+/// # Safety
+///
+/// `name` must be a C string, `address` null or that function, callable from any thread until the process ends.
 #[unsafe(no_mangle)]
-pub extern "C" fn TVMBackendRegisterEnvCAPI(_name: *const c_char, _address: *mut c_void) -> c_int {
-    0
+pub unsafe extern "C" fn TVMBackendRegisterEnvCAPI(
+    name: *const c_char,
+    address: *mut c_void,
+) -> c_int {
+    guard(|| {
+        // SAFETY: `name` is a C string, as the contract says.
+        let name = unsafe { text(name, "the name") }?;
+        // SAFETY: `address` is the function of that name, as the contract says.
+        match unsafe { frontend::register_count(name.as_bytes(), address) } {
+            true => Ok(()),
+            false => env::register_hook(name.as_bytes(), address),
+        }
+    })
 }
 
 unsafe extern "C" {

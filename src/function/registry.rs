@@ -7,6 +7,7 @@
 //! What the chapters of this crate bring is entered when a name is first not found, or the names are first listed; any
 //! other function takes the place of such a *default* without asking for it (`provide`).
 
+use super::custom_types;
 use super::{
     Code, Error, FUN_10, FUN_11, FUN_12, Function, Result, Signature, TypedFn, signature_json,
 };
@@ -224,6 +225,8 @@ pub fn register_with(
     details: Details,
 ) -> Result<()> {
     let retired;
+    // Before the first function is registered nothing can know a custom type.
+    custom_types::serve();
     {
         let mut ledger = ledger();
         let hash = hash(name);
@@ -327,6 +330,8 @@ fn reclaim(ledger: &mut Ledger) -> Vec<ObjectRef> {
 pub fn remove(name: &str) -> bool {
     install_defaults();
     let retired;
+    // Before the first function is registered nothing can know a custom type.
+    custom_types::serve();
     {
         let mut ledger = ledger();
         let entry = match grown(&mut ledger).find(hash(name.as_bytes()), name.as_bytes()) {

@@ -122,19 +122,27 @@ pub fn check_signals() -> i32 {
     if check.is_null() {
         return 0;
     }
+    // SAFETY: the frontend registered CPython's function under its name.
+    let check: unsafe extern "C-unwind" fn() -> i32 = unsafe { std::mem::transmute(check) };
+    // SAFETY: as above; the lock of the interpreter is held.
+    with_interpreter(|| unsafe { check() })
+}
+
+/// Runs `body` with the interpreter's lock, where the frontend registered how to take it.
+pub(super) fn with_interpreter<T>(body: impl FnOnce() -> T) -> T {
     let ensure = HOOKS.ensure.load(Ordering::Acquire);
     let release = HOOKS.release.load(Ordering::Acquire);
-    // SAFETY: the frontend registered CPython's functions under their names.
-    unsafe {
-        let check: unsafe extern "C-unwind" fn() -> i32 = std::mem::transmute(check);
-        if ensure.is_null() || release.is_null() {
-            return check();
-        }
-        let ensure: unsafe extern "C-unwind" fn() -> i32 = std::mem::transmute(ensure);
-        let release: unsafe extern "C-unwind" fn(i32) = std::mem::transmute(release);
-        let state = ensure();
-        let answer = check();
-        release(state);
-        answer
+    if ensure.is_null() || release.is_null() {
+        return body();
     }
+    // SAFETY: the frontend registered CPython's function under its name.
+    let ensure: unsafe extern "C-unwind" fn() -> i32 = unsafe { std::mem::transmute(ensure) };
+    // SAFETY: as above.
+    let release: unsafe extern "C-unwind" fn(i32) = unsafe { std::mem::transmute(release) };
+    // SAFETY: may be called by any thread, with or without the lock.
+    let state = unsafe { ensure() };
+    let answer = body();
+    // SAFETY: the state is that of the call before, on this thread.
+    unsafe { release(state) };
+    answer
 }

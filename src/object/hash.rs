@@ -64,10 +64,7 @@ pub fn any_hash(value: AnyView<'_>) -> Result<u64> {
             Ok(combine(index::BYTES as u64, hash_bytes(bytes)))
         }
         own if own >= index::OBJECT_BEGIN => match ANY_HASH.value(own) {
-            Some(hook) => {
-                let part = native::call(hook, &[value])?;
-                Ok(combine(own as u64, native::expect_int(&part)? as u64))
-            }
+            Some(hook) => Ok(combine(own as u64, native::hash(hook, value)?)),
             None => Ok(combine(own as u64, raw.bits())),
         },
         own => Ok(combine(own as u64, raw.bits())),
@@ -95,10 +92,7 @@ pub fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         return Ok(OBJ_02.is_off() && a.bits() == b.bits());
     }
     match ANY_EQUAL.value(a.type_index) {
-        Some(hook) => {
-            let answer = native::call(hook, &[left, right])?;
-            Ok(native::expect_int(&answer)? != 0)
-        }
+        Some(hook) => native::equal(hook, left, right),
         None => Ok(false),
     }
 }

@@ -9,6 +9,7 @@ mod depth;
 pub mod env;
 #[cfg(feature = "suite")]
 pub mod form;
+pub(crate) mod frontend;
 pub mod graph;
 pub mod graph_check;
 pub mod hash;
@@ -45,7 +46,7 @@ pub use shape::{Shape, extents_of};
 pub use tensor::{Allocator, Tensor, compact_strides};
 
 crate::rule::rules! {
-    OBJ_01 "OBJ-01" OBJ_02 "OBJ-02" OBJ_03 "OBJ-03" OBJ_04 "OBJ-04" OBJ_05 "OBJ-05" OBJ_06 "OBJ-06" OBJ_07 "OBJ-07"
+    OBJ_01 "OBJ-01" OBJ_02 "OBJ-02" OBJ_38 "OBJ-38" OBJ_03 "OBJ-03" OBJ_04 "OBJ-04" OBJ_05 "OBJ-05" OBJ_06 "OBJ-06" OBJ_07 "OBJ-07"
     OBJ_08 "OBJ-08" OBJ_09 "OBJ-09" OBJ_10 "OBJ-10" OBJ_11 "OBJ-11" OBJ_12 "OBJ-12" OBJ_13 "OBJ-13" OBJ_14 "OBJ-14"
     OBJ_15 "OBJ-15" OBJ_16 "OBJ-16" OBJ_17 "OBJ-17" OBJ_18 "OBJ-18" OBJ_19 "OBJ-19" OBJ_20 "OBJ-20" OBJ_21 "OBJ-21"
     OBJ_22 "OBJ-22" OBJ_23 "OBJ-23" OBJ_24 "OBJ-24" OBJ_25 "OBJ-25" OBJ_26 "OBJ-26" OBJ_27 "OBJ-27" OBJ_28 "OBJ-28"

@@ -1,47 +1,120 @@
-//! Hooks of types: either a function object, or a bare C function over cells.
+//! Hooks of types for the keys of containers: either a function object, or a bare C function over cells.
+//!
+//! A bare function answers in one of two forms (OBJ-38). Both come back in the registers of a 16-byte result, which is how
+//! it is called here: a number of up to 8 bytes in the first of them, a cell in both. That holds for the C conventions of
+//! x86-64 System V and of AArch64; elsewhere a cell travels through memory, and only its form is served.
 
+use super::OBJ_38;
+use super::column::ANY_EQUAL;
 use crate::function::{Error, Function, Result};
 use crate::value::{Any, AnyView, RawAny, index};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-type Hook1 = unsafe extern "C-unwind" fn(*const RawAny) -> RawAny;
-type Hook2 = unsafe extern "C-unwind" fn(*const RawAny, *const RawAny) -> RawAny;
+type HashHook = unsafe extern "C-unwind" fn(*const RawAny) -> RawAny;
+type EqualHook = unsafe extern "C-unwind" fn(*const RawAny, *const RawAny) -> RawAny;
 
-/// Calls a hook with one or two values. A bare C function gets addresses of cells and answers with a cell that holds the
-/// result or an error object.
-pub(crate) fn call(hook: AnyView<'_>, args: &[AnyView<'_>]) -> Result {
-    if hook.type_index() == index::FUNCTION {
-        return function(hook)?.call(args);
+/// The hash that `__any_hash__` of a type gives for `value`, called in the form that the hook answers in (OBJ-38).
+///
+/// # Errors
+///
+/// What the hook fails with; a TypeError for a hook that is neither a function nor a C function.
+pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
+    let Some(bare) = bare(hook)? else {
+        return expect_int(&function(hook)?.call(&[value])?).map(|hash| hash as u64);
+    };
+    let cell: *const RawAny = value.as_raw();
+    // SAFETY: the type registered the address as its hash, which takes the address of a cell in both forms (OBJ-38).
+    let hook: HashHook = unsafe { std::mem::transmute::<*mut c_void, HashHook>(bare) };
+    // SAFETY: as above; the cell lives for the call.
+    let answer = unsafe { hook(cell) };
+    // The first register: a whole hash, or the tag of a cell and its zero padding.
+    let word = u64::from(answer.type_index.cast_unsigned()) | u64::from(answer.aux) << 32;
+    let is_tag = word == index::INT as u64 || word == index::ERROR as u64;
+    if OBJ_38.is_off() || !is_tag || answers_bare(value) {
+        return Ok(word);
     }
-    if hook.type_index() != index::OPAQUE {
-        return Err(Error::new(
+    // SAFETY: a hook of this form answers with a cell that is ours.
+    let answer = settle(unsafe { Any::from_raw(answer) })?;
+    expect_int(&answer).map(|hash| hash as u64)
+}
+
+/// What `__any_equal__` of a type says of two values, called in the form that the hook answers in (OBJ-38).
+///
+/// # Errors
+///
+/// As [`hash`].
+pub(crate) fn equal(hook: AnyView<'_>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+    let Some(bare) = bare(hook)? else {
+        return Ok(expect_int(&function(hook)?.call(&[left, right])?)? != 0);
+    };
+    // SAFETY: the type registered the address as its equality.
+    let answer = unsafe { ask_equal(bare, left, right) };
+    if let Some(equal) = bare_bool(&answer) {
+        return Ok(equal);
+    }
+    // SAFETY: a hook of this form answers with a cell that is ours.
+    let answer = settle(unsafe { Any::from_raw(answer) })?;
+    Ok(expect_int(&answer)? != 0)
+}
+
+/// Whether the hooks of this value's type are of tvm-ffi 0.1.9 to 0.1.14. Its equality tells: a C++ bool is 0 or 1 in the
+/// lowest byte of the register, where a cell has the tag of a bool or of an error. Asked only when a hash looks like the tag
+/// of a cell: for hooks of 0.1.15 on, until the answer is known of the type.
+fn answers_bare(value: AnyView<'_>) -> bool {
+    let known = usize::try_from(value.type_index()).ok();
+    let known = known.and_then(|index| Some((CELLS.get(index / 64)?, 1u64 << (index % 64))));
+    if known.is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0) {
+        return false;
+    }
+    let equality = ANY_EQUAL.value(value.type_index());
+    let Some(Ok(Some(equality))) = equality.map(bare) else {
+        // An equality that is a function object is of either time. The form that current headers write is assumed.
+        return false;
+    };
+    // SAFETY: the type registered the address as its equality.
+    let answer = unsafe { ask_equal(equality, value, value) };
+    if bare_bool(&answer).is_some() {
+        return true;
+    }
+    // SAFETY: the answer is a cell that is ours, perhaps with an error in it.
+    drop(unsafe { Any::from_raw(answer) });
+    if let Some((word, bit)) = known {
+        word.fetch_or(bit, Ordering::Relaxed);
+    }
+    false
+}
+
+/// Types whose hooks are known to answer with cells, a bit for each index.
+static CELLS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+
+/// The answer of an equality of tvm-ffi 0.1.9 to 0.1.14; `None` for a cell.
+fn bare_bool(answer: &RawAny) -> Option<bool> {
+    let low = answer.type_index & 0xff;
+    (matches!(low, 0 | 1) || OBJ_38.is_off()).then_some(low != 0)
+}
+
+/// # Safety
+///
+/// `hook` is what a type registered as its `__any_equal__`.
+unsafe fn ask_equal(hook: *mut c_void, left: AnyView<'_>, right: AnyView<'_>) -> RawAny {
+    let cells: [*const RawAny; 2] = [left.as_raw(), right.as_raw()];
+    // SAFETY: such a hook takes the addresses of two cells in both forms (OBJ-38), says the caller.
+    let hook = unsafe { std::mem::transmute::<*mut c_void, EqualHook>(hook) };
+    // SAFETY: as above; the cells live for the call.
+    unsafe { hook(cells[0], cells[1]) }
+}
+
+/// The address of a hook that is a C function; `None` for a function object.
+fn bare(hook: AnyView<'_>) -> Result<Option<*mut c_void>> {
+    match hook.type_index() {
+        index::FUNCTION => Ok(None),
+        index::OPAQUE if !hook.as_raw().ptr().is_null() => Ok(Some(hook.as_raw().ptr())),
+        _ => Err(Error::new(
             "TypeError",
             "a type attribute is neither a function nor a C function",
-        ));
+        )),
     }
-    let address = hook.as_raw().ptr();
-    let answer = match args {
-        [one] => {
-            // SAFETY: the attribute promises this signature; the cell lives for the call.
-            unsafe { std::mem::transmute::<*mut std::ffi::c_void, Hook1>(address)(one.as_raw()) }
-        }
-        [one, two] => {
-            // SAFETY: as above.
-            unsafe {
-                std::mem::transmute::<*mut std::ffi::c_void, Hook2>(address)(
-                    one.as_raw(),
-                    two.as_raw(),
-                )
-            }
-        }
-        _ => {
-            return Err(Error::new(
-                "InternalError",
-                "a hook takes one or two values",
-            ));
-        }
-    };
-    // SAFETY: the answer is owned by us.
-    settle(unsafe { Any::from_raw(answer) })
 }
 
 /// An error object in an answer is the error of the call.

@@ -1,8 +1,9 @@
-//! Data types as text, with the grammar of the tvm-ffi ABI (VAL-17, VAL-18).
+//! Data types as text, with the grammar of the tvm-ffi ABI (VAL-17, VAL-18, VAL-21).
 
 use super::dlpack::DLDataType;
-use super::{VAL_17, VAL_18};
+use super::{VAL_17, VAL_18, VAL_21};
 use crate::rule::{Kind, Violation};
+use std::sync::OnceLock;
 
 /// Name, code, and bits when the name fixes them, of the small floats.
 const SMALL_FLOATS: [(&str, u8, u8); 11] = [
@@ -42,8 +43,83 @@ const PREFIXES: [(&str, u8, u8); 10] = [
     ("f", 2, 32),
 ];
 
+/// The codes of custom types begin here (TEN-02).
+const CUSTOM_BEGIN: u8 = 129;
+
+/// Who knows the names of custom types: the global functions of the process, which a later chapter has.
+pub(crate) struct CustomNames {
+    /// The code of a name, or why there is none.
+    pub(crate) code_of: fn(&str) -> Result<i64, String>,
+    /// The name of a code, or why there is none.
+    pub(crate) name_of: fn(u8) -> Result<String, String>,
+}
+
+static CUSTOM_NAMES: OnceLock<CustomNames> = OnceLock::new();
+
+/// Says once who knows the names of custom types.
+pub(crate) fn know_custom_names(names: CustomNames) {
+    CUSTOM_NAMES.get_or_init(|| names);
+}
+
+const NOBODY: &str = "no function that knows custom types is registered";
+
+/// The name of the custom type `code` (VAL-21).
+///
+/// # Errors
+///
+/// VAL-21 where no function for it is registered, or the function fails.
+pub(crate) fn custom_name(code: u8) -> Result<String, Violation> {
+    let named = match CUSTOM_NAMES.get() {
+        _ if VAL_21.is_off() => return Ok(code.to_string()),
+        Some(names) => (names.name_of)(code),
+        None => Err(NOBODY.to_owned()),
+    };
+    named.map_err(|why| {
+        let message = format!("DataType contains unknown type_code={code}: {why}");
+        VAL_21.refused(Kind::UnknownKind, message)
+    })
+}
+
+/// What stands behind `custom`: a name in brackets, bits, lanes.
+fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
+    let malformed = |why: &str| {
+        let message = format!("unknown dtype `{text}`: {why}");
+        VAL_21.refused(Kind::Malformed, message)
+    };
+    let rest = rest
+        .strip_prefix('[')
+        .ok_or_else(|| malformed("`[` and a name stand behind `custom`"))?;
+    let (name, rest) = rest
+        .split_once(']')
+        .ok_or_else(|| malformed("nothing closes the name"))?;
+    let code = match CUSTOM_NAMES.get() {
+        _ if VAL_21.is_off() => Ok(CUSTOM_BEGIN.into()),
+        Some(names) => (names.code_of)(name),
+        None => Err(NOBODY.to_owned()),
+    };
+    let code = code.map_err(|why| {
+        let message = format!("unknown dtype `{text}`: {why}");
+        VAL_21.refused(Kind::UnknownKind, message)
+    })?;
+    let in_range = u8::try_from(code).ok().filter(|code| *code >= CUSTOM_BEGIN);
+    let Some(code) = in_range else {
+        let why = format!("`{name}` has code {code}, and custom types have 129 to 255");
+        return Err(malformed(&why));
+    };
+    let (bits, lanes) = bits_and_lanes(rest, 32)
+        .ok_or_else(|| malformed("bits and lanes stand behind the name"))?;
+    Ok(DLDataType { code, bits, lanes })
+}
+
 /// The data type that `text` names.
+///
+/// # Errors
+///
+/// VAL-17 for text that names none, VAL-21 for a custom type that this process does not know.
 pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
+    if let Some(rest) = text.strip_prefix("custom") {
+        return custom(text, rest);
+    }
     let careless = || VAL_17.is_off().then(|| DLDataType::scalar(0, 32));
     parse(text)
         .or_else(careless)
@@ -77,6 +153,11 @@ fn parse(text: &str) -> Option<DLDataType> {
     let (code, default, rest) = PREFIXES
         .iter()
         .find_map(|&(name, code, bits)| text.strip_prefix(name).map(|rest| (code, bits, rest)))?;
+    let (bits, lanes) = bits_and_lanes(rest, default)?;
+    Some(DLDataType { code, bits, lanes })
+}
+
+fn bits_and_lanes(rest: &str, default: u8) -> Option<(u8, u16)> {
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, rest) = rest.split_at(digits);
     let bits = match number {
@@ -86,7 +167,7 @@ fn parse(text: &str) -> Option<DLDataType> {
             bits => bits,
         },
     };
-    lanes(rest).map(|lanes| DLDataType { code, bits, lanes })
+    lanes(rest).map(|lanes| (bits, lanes))
 }
 
 fn lanes(rest: &str) -> Option<u16> {
@@ -112,6 +193,10 @@ fn lanes(rest: &str) -> Option<u16> {
 }
 
 /// The text of a data type.
+///
+/// # Errors
+///
+/// VAL-18 for a code without a name, VAL-21 for a custom type that this process does not know.
 pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
     let DLDataType { code, bits, lanes } = dtype;
     if code == 3 {
@@ -132,6 +217,7 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
         (6, _) => format!("bool{bits}"),
         (_, Some((name, _, _))) => (*name).to_owned(),
         _ if VAL_18.is_off() => format!("float{bits}"),
+        (CUSTOM_BEGIN.., _) => format!("custom[{}]", custom_name(code)?),
         _ => {
             return Err(VAL_18.refused(
                 Kind::Malformed,

@@ -20,6 +20,7 @@ pub use any::{Any, AnyView, Payload, RawAny};
 pub use convert::{Argument, Schema, cast, mismatch};
 pub use device::{device_from_text, device_to_text};
 pub use dlpack::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
+pub(crate) use dtype::{CustomNames, custom_name, know_custom_names};
 pub use dtype::{dtype_from_text, dtype_to_text};
 pub(crate) use few::Few;
 pub use header::{Header, Object, ObjectRef, Ref};
@@ -31,5 +32,5 @@ pub use string::{ByteArray, Bytes, BytesObj, SMALL_MAX, Str, bytes_bytes, str_by
 crate::rule::rules! {
     VAL_01 "VAL-01" VAL_02 "VAL-02" VAL_03 "VAL-03" VAL_04 "VAL-04" VAL_05 "VAL-05" VAL_06 "VAL-06" VAL_07 "VAL-07"
     VAL_08 "VAL-08" VAL_09 "VAL-09" VAL_10 "VAL-10" VAL_11 "VAL-11" VAL_12 "VAL-12" VAL_13 "VAL-13" VAL_14 "VAL-14"
-    VAL_15 "VAL-15" VAL_16 "VAL-16" VAL_17 "VAL-17" VAL_18 "VAL-18" VAL_19 "VAL-19" VAL_20 "VAL-20"
+    VAL_15 "VAL-15" VAL_16 "VAL-16" VAL_17 "VAL-17" VAL_18 "VAL-18" VAL_19 "VAL-19" VAL_20 "VAL-20" VAL_21 "VAL-21"
 }

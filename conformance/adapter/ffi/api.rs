@@ -46,6 +46,7 @@ pub(super) struct Api {
     type_info: unsafe extern "C" fn(i32) -> *const TypeInfo,
     type_index: unsafe extern "C" fn(*const ByteArray, *mut i32) -> i32,
     new_type: unsafe extern "C" fn(*const ByteArray, i32, i32, i32, i32, i32) -> i32,
+    set_attr: unsafe extern "C" fn(i32, *const ByteArray, *const RawAny) -> i32,
     symbol: unsafe extern "C" fn(*const c_char, Handle) -> i32,
     imported: unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> i32,
     raise: unsafe extern "C" fn(*const c_char, *const c_char),
@@ -115,6 +116,7 @@ impl Api {
             type_info: symbol!("TVMFFIGetTypeInfo"),
             type_index: symbol!("TVMFFITypeKeyToIndex"),
             new_type: symbol!("TVMFFITypeGetOrAllocIndex"),
+            set_attr: symbol!("TVMFFITypeRegisterAttr"),
             symbol: symbol!("TVMFFIEnvModRegisterSystemLibSymbol"),
             imported: symbol!("TVMFFIEnvModLookupFromImports"),
             raise: symbol!("TVMFFIErrorSetRaisedFromCStr"),
@@ -314,6 +316,19 @@ impl Api {
         let given = unsafe { (self.new_type)(&key, fixed, depth, slots, overflow, parent) };
         self.check(given.min(0))?;
         Ok(given)
+    }
+
+    /// Registers an attribute of a type.
+    pub(super) fn set_attr(
+        &'static self,
+        type_index: i32,
+        name: &str,
+        value: &RawAny,
+    ) -> Result<(), Raised> {
+        let name = ByteArray::of(name.as_bytes());
+        // SAFETY: a name, which is copied, and a value, which is counted.
+        let code = unsafe { (self.set_attr)(type_index, &name, value) };
+        self.check(code)
     }
 
     /// What is known of the type of a living object or of a registered type.

@@ -110,10 +110,7 @@ impl Testee for Ffi {
             "tensor.encode" => tensors::encode(self.api, args),
             "tensor.dtype_parse" => tensors::dtype_parse(self.api, args),
             "tensor.dtype_text" => tensors::dtype_text(self.api, args),
-            "value.dtype" => match args.get("value") {
-                Some(Value::String(_)) => tensors::dtype_parse(self.api, args),
-                _ => tensors::dtype_text(self.api, args),
-            },
+            "value.dtype" => values::dtype(self.api, args),
             "value.cell" => values::cell(self.api, args),
             "value.convert" => values::convert(self.api, args),
             "value.device" => values::device(self.api, args),
@@ -131,6 +128,7 @@ impl Testee for Ffi {
             "object.layout" => layout::layout(self.api, args),
             "object.dlpack" => tensors::dlpack(self.api, args),
             "object.repr"
+            | "object.hooked"
             | "object.recursive_hash"
             | "object.structural_hash"
             | "object.recursive_equal"

@@ -1,10 +1,11 @@
 //! The operations of chapter object.
 
-use super::api::Api;
+use super::api::{Api, Handle};
 use super::forms::{make, show};
 use super::held::{Held, bool_arg, int_arg};
 use super::{Reply, bytes, unsupported};
-use crate::value::{RawAny, index};
+use crate::conformance::object::hooks;
+use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
 
 /// The operations of chapter object that this interface has a function for.
@@ -30,6 +31,7 @@ pub(super) fn answer(api: &'static Api, op: &str, args: &Value) -> Result<Reply,
         "object.recursive_compare" => compare(api, value)?,
         "object.equal" => same_key(api, value)?,
         "object.dict" => dict(api, value)?,
+        "object.hooked" => hooked(api, value)?,
         "object.make" => made(api, value)?,
         "object.element" => element(api, value)?,
         "object.json_parse" => {
@@ -153,6 +155,70 @@ fn dict(api: &'static Api, steps: &Value) -> Result<Value, Reply> {
         }
     }
     show(api, &dict)
+}
+
+/// A dict of keys whose type has hooks.
+fn hooked(api: &'static Api, value: &Value) -> Result<Value, Reply> {
+    let (form, numbers) = hooks::asked(value);
+    let object = api
+        .type_info(index::OBJECT)
+        .map_or(0, |info| info.type_depth);
+    let type_index = api.new_type(&hooks::fresh_key(), [-1, object + 1, 0, 1, index::OBJECT])?;
+    let hooks = match hooks::bare(form) {
+        Some(bare) => bare.map(|ptr| api.share(RawAny::of(index::OPAQUE, Payload { ptr }))),
+        None => [
+            api.function(std::ptr::from_ref(api).cast_mut().cast(), hash_of)?,
+            api.function(std::ptr::from_ref(api).cast_mut().cast(), are_equal)?,
+        ],
+    };
+    for (name, hook) in ["__any_hash__", "__any_equal__"].into_iter().zip(&hooks) {
+        api.set_attr(type_index, name, &hook.raw)?;
+    }
+    let key = |number: i64| Held {
+        api,
+        raw: RawAny::of(
+            type_index,
+            Payload {
+                ptr: hooks::numbered(type_index, number).cast(),
+            },
+        ),
+    };
+    let dict = api.call_global("ffi.Dict", &[])?;
+    for (at, number) in (0i64..).zip(&numbers) {
+        api.call_global(
+            "ffi.DictSetItem",
+            &[dict.raw, key(*number).raw, int_arg(at)],
+        )?;
+    }
+    let mut found = Vec::new();
+    for digit in 0..10 {
+        let key = key(digit);
+        if api
+            .call_global("ffi.DictCount", &[dict.raw, key.raw])?
+            .raw
+            .int()
+            != 0
+        {
+            let value = api.call_global("ffi.DictGetItem", &[dict.raw, key.raw])?;
+            found.push(json!([digit, value.raw.int()]));
+        }
+    }
+    let pairs = api.call_global("ffi.DictSize", &[dict.raw])?.raw.int();
+    Ok(json!({"pairs": pairs, "found": found}))
+}
+
+unsafe extern "C" fn hash_of(_: Handle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
+    // SAFETY: a hash has one argument, which is a key of `hooked`, and a place for its result.
+    unsafe { out.write(int_arg(hooks::number_of(&*args) % 10)) };
+    0
+}
+
+unsafe extern "C" fn are_equal(_: Handle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
+    // SAFETY: an equality has two arguments, which are keys of `hooked`.
+    let digit = |at: usize| hooks::number_of(unsafe { &*args.add(at) }) % 10;
+    // SAFETY: a place for the result.
+    unsafe { out.write(bool_arg(digit(0) == digit(1))) };
+    0
 }
 
 /// An object of the type that the first part names, with fields of the names and values behind it.

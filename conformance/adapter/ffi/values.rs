@@ -4,11 +4,12 @@
 //! whose result shows what the argument was taken for; where there is none, the functions that `libtvm_ffi_testing.so`
 //! adds, which give back what they take.
 
-use super::api::{Api, Handle};
+use super::api::{Api, Handle, SafeCall};
 use super::forms::{make, show, show_as, type_key};
-use super::held::{Held, int_arg, text_arg};
+use super::held::{Held, int_arg, read_bytes, text_arg};
 use super::modules::fresh_prefix;
 use super::{Reply, c_text, lookup, seen, told, unsupported};
+use crate::conformance::value::custom;
 use crate::value::dlpack::DLTensor;
 use crate::value::header::Header;
 use crate::value::{ByteArray, BytesObj, Payload, RawAny, index};
@@ -264,6 +265,61 @@ fn given_back(api: &'static Api, wanted: &str, given: RawAny) -> Result<Value, R
         )));
     };
     show(api, &api.call(&identity, &[given])?)
+}
+
+/// `value.dtype`: text and numbers of a data type, with the custom types that the case says.
+pub(super) fn dtype(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    if let Some(types) = args.get("custom") {
+        custom::keep(types);
+        for (name, body) in [
+            ("dtype.get_custom_type_code", custom_code as SafeCall),
+            ("dtype.get_custom_type_name", custom_name),
+        ] {
+            let function = api.function(std::ptr::from_ref(api).cast_mut().cast(), body)?;
+            api.set_global(name, &function, true)?;
+        }
+    }
+    match args.get("value") {
+        Some(Value::String(_)) => super::tensors::dtype_parse(api, args),
+        _ => super::tensors::dtype_text(api, args),
+    }
+}
+
+unsafe extern "C" fn custom_code(
+    this: Handle,
+    args: *const RawAny,
+    _: i32,
+    out: *mut RawAny,
+) -> i32 {
+    // SAFETY: made with an `Api` that is never freed, and called with one argument.
+    let (api, name): (&'static Api, _) = unsafe { (&*this.cast(), read_bytes(&*args)) };
+    let name = name.unwrap_or_default();
+    let Some(code) = custom::code_of(&String::from_utf8_lossy(&name)) else {
+        api.raise(c"ValueError", c"no custom type of this name");
+        return -1;
+    };
+    // SAFETY: a place for the result.
+    unsafe { out.write(int_arg(code)) };
+    0
+}
+
+unsafe extern "C" fn custom_name(
+    this: Handle,
+    args: *const RawAny,
+    _: i32,
+    out: *mut RawAny,
+) -> i32 {
+    // SAFETY: as for `custom_code`.
+    let (api, code): (&'static Api, _) = unsafe { (&*this.cast(), (*args).int()) };
+    let name = custom::name_of(code).map(|name| api.text(&name));
+    let Some(Ok(name)) = name else {
+        api.raise(c"ValueError", c"no custom type of this code");
+        return -1;
+    };
+    // SAFETY: a place for the result, which takes the reference.
+    unsafe { out.write(name.raw) };
+    std::mem::forget(name);
+    0
 }
 
 /// `value.device`: text where a device is wanted.

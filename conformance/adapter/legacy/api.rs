@@ -3,7 +3,7 @@
 use super::super::library;
 use super::{Rejection, Reply, unsupported};
 use crate::capi::legacy::TVMPackedCFunc;
-use crate::conformance::function::legacy::Interface;
+use crate::conformance::function::legacy::{Frontend, Interface};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLTensor};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -61,6 +61,18 @@ impl Api {
         let backtrace = unsafe { library.get::<Handle>("TVMGetLastBacktrace") };
         // SAFETY: as in `symbol`.
         let remove = unsafe { library.get("TVMFuncRemoveGlobal") };
+        let frontend = (|| {
+            Some(Frontend {
+                // SAFETY: as in `symbol`.
+                register: *unsafe { library.get("TVMBackendRegisterEnvCAPI") }.ok()?,
+                // SAFETY: as in `symbol`.
+                set_error: *unsafe { library.get("TVMAPISetLastPythonError") }.ok()?,
+                // SAFETY: as in `symbol`.
+                error: *unsafe { library.get("TVMGetLastPythonError") }.ok()?,
+                // SAFETY: as in `symbol`.
+                drop_error: *unsafe { library.get("TVMDropLastPythonError") }.ok()?,
+            })
+        })();
         Ok(Api {
             functions: Interface {
                 call: symbol!("TVMFuncCall"),
@@ -74,6 +86,7 @@ impl Api {
                 free: symbol!("TVMFuncFree"),
                 last_error: symbol!("TVMGetLastError"),
                 set_last_error: symbol!("TVMAPISetLastError"),
+                frontend,
             },
             load: symbol!("TVMModLoadFromFile"),
             import: symbol!("TVMModImport"),

@@ -8,7 +8,7 @@ use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int, column};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::heap::delete_plain;
 use crate::value::types::{self, flag};
-use crate::value::{Any, AnyView, Argument, Bytes, RawAny, Schema, Str, index};
+use crate::value::{Any, AnyView, Argument, Bytes, Schema, Str, index};
 use std::ffi::c_void;
 use std::mem::offset_of;
 
@@ -285,14 +285,6 @@ fn enumerations() {
         .attr(&column::CONVERT, convert_to::<Ref<StrEnum>>());
 }
 
-/// An error as the answer of a bare C hook: the error object in the cell.
-fn answer(result: Result) -> RawAny {
-    match result {
-        Ok(value) => value.into_raw(),
-        Err(error) => Any::from(error).into_raw(),
-    }
-}
-
 fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
     big_int::words_of_view(value).ok_or_else(|| {
         Error::new(
@@ -305,22 +297,23 @@ fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
     })
 }
 
-unsafe extern "C-unwind" fn hash_hook(value: *const RawAny) -> RawAny {
-    // SAFETY: the caller passes the address of a cell.
-    let value = unsafe { AnyView::from_raw(*value) };
-    answer(words(value).map(|words| Any::from(big_int::hash(&words))))
-}
-
-unsafe extern "C-unwind" fn equal_hook(left: *const RawAny, right: *const RawAny) -> RawAny {
-    // SAFETY: the caller passes addresses of cells.
-    let (left, right) = unsafe { (AnyView::from_raw(*left), AnyView::from_raw(*right)) };
-    answer((|| Ok(Any::from(words(left)? == words(right)?)))())
-}
-
 fn big_integers() {
     Describe::opaque(index::BIG_INT, 32, 0)
-        .attr(&column::ANY_HASH, Any::from(hash_hook as *mut c_void))
-        .attr(&column::ANY_EQUAL, Any::from(equal_hook as *mut c_void))
+        // Function objects: C++ of every tvm-ffi calls these alike, bare functions it does not (OBJ-38).
+        .attr(
+            &column::ANY_HASH,
+            Function::named(None, |value: AnyView<'_>| {
+                Ok::<i64, Error>(big_int::hash(&words(value)?) as i64)
+            })
+            .into(),
+        )
+        .attr(
+            &column::ANY_EQUAL,
+            Function::named(None, |left: AnyView<'_>, right: AnyView<'_>| {
+                Ok::<bool, Error>(words(left)? == words(right)?)
+            })
+            .into(),
+        )
         .attr(
             &column::EQ,
             Function::named(

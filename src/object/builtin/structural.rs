@@ -8,8 +8,7 @@ use crate::object::record::Describe;
 use crate::object::structural;
 use crate::value::header::{Header, Object, Ref};
 use crate::value::heap::delete_plain;
-use crate::value::{Any, AnyView, RawAny, cast, index};
-use std::ffi::c_void;
+use crate::value::{Any, AnyView, cast, index};
 use std::mem::offset_of;
 
 /// A value with its structural hash, for use as a map key.
@@ -64,24 +63,6 @@ fn same_key(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
             && structural::equal(left.key.view(), right.key.view(), false, false)?))
 }
 
-unsafe extern "C-unwind" fn hash_hook(value: *const RawAny) -> RawAny {
-    // SAFETY: the caller passes the address of a cell.
-    let value = unsafe { AnyView::from_raw(*value) };
-    match cast::<Ref<Key>>(value) {
-        Ok(key) => Any::from(key.hash).into_raw(),
-        Err(broken) => Any::from(Error::from(broken)).into_raw(),
-    }
-}
-
-unsafe extern "C-unwind" fn equal_hook(left: *const RawAny, right: *const RawAny) -> RawAny {
-    // SAFETY: the caller passes addresses of cells.
-    let (left, right) = unsafe { (AnyView::from_raw(*left), AnyView::from_raw(*right)) };
-    match same_key(left, right) {
-        Ok(same) => Any::from(same).into_raw(),
-        Err(error) => Any::from(error).into_raw(),
-    }
-}
-
 pub(super) fn register() {
     def(
         "ffi.StructuralEqual",
@@ -130,6 +111,19 @@ pub(super) fn register() {
             key_of,
         )
         .attr(&column::INIT, Function::named(None, key_of).into())
-        .attr(&column::ANY_HASH, Any::from(hash_hook as *mut c_void))
-        .attr(&column::ANY_EQUAL, Any::from(equal_hook as *mut c_void));
+        // Function objects: C++ of every tvm-ffi calls these alike, bare functions it does not (OBJ-38).
+        .attr(
+            &column::ANY_HASH,
+            Function::named(None, |key: AnyView<'_>| {
+                Ok::<i64, Error>(cast::<Ref<Key>>(key)?.hash)
+            })
+            .into(),
+        )
+        .attr(
+            &column::ANY_EQUAL,
+            Function::named(None, |left: AnyView<'_>, right: AnyView<'_>| {
+                same_key(left, right)
+            })
+            .into(),
+        );
 }
