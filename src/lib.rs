@@ -76,7 +76,8 @@
 //! * [`graph`]: the graph executor and its debug executor
 //! * [`vm`]: the Relax VM: executables as text, and the machine that runs them
 //!
-//! Around them: [`rule`] (what a rule, a violation and a finding are) and [`release`] (which TVM release).
+//! Around them: [`rule`] (what a rule, a violation and a finding are), [`release`] (which TVM release) and [`examine`] (what each
+//! release makes of a file).
 
 #![deny(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -105,12 +106,13 @@ pub mod rule;
 )]
 mod formats {
     pub mod blob;
+    pub mod examine;
     pub mod import_tree;
     pub mod payload;
     pub mod tensor;
     pub mod wire;
 }
-pub use formats::{blob, import_tree, payload, tensor, wire};
+pub use formats::{blob, examine, import_tree, payload, tensor, wire};
 
 #[cfg(feature = "runtime")]
 pub mod module;

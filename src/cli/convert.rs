@@ -1,13 +1,14 @@
 //! `tvmspec convert FILE --layout L -o OUT`: the library binary of a file, in another layout.
 
 use super::diagnostic::Place;
-use super::explain::verdict::reads;
+
 use super::input::Input;
 use super::package::Packaging;
 use super::subject::pick;
 use super::{Error, Exit, output, subject};
 use std::path::PathBuf;
 use tvmspec::blob::Module;
+use tvmspec::examine::loading::reads;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
 

@@ -17,6 +17,7 @@ mod c_text;
 mod form;
 mod gzip;
 mod image;
+mod linkage;
 mod object;
 pub mod rules;
 mod symbols;
@@ -26,6 +27,7 @@ use allowance::Allowance;
 pub use allowance::{MAX_LISTED, MAX_SHARED};
 pub use form::Form;
 pub use gzip::{MAX_INFLATION, MAX_KEPT};
+pub use linkage::{Linkage, linkage, machine};
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
 

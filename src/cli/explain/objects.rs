@@ -1,8 +1,8 @@
 //! What each release makes of saved objects.
 
-use super::loads;
-use super::verdict::Load;
+use super::account::loads;
 use serde::de::IgnoredAny;
+use tvmspec::examine::loading::Load;
 use tvmspec::object::graph_check;
 use tvmspec::object::legacy_graph::{self, LegacyGraph};
 use tvmspec::release::{Release, Releases};

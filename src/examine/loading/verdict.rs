@@ -1,85 +1,35 @@
 //! What a release makes of a library.
 
-use std::fmt;
-use tvmspec::blob::container::{Part, Role};
-use tvmspec::blob::{Blob, LIBRARY};
-use tvmspec::payload::{self, Payload};
-use tvmspec::release::{Layout, Release};
+use super::stream::{Manner, Stream};
+use super::{Load, payload as walked, walk};
+use crate::blob::container::{Part, Role};
+use crate::blob::{Blob, LIBRARY};
+use crate::payload::{self, Payload};
+use crate::release::{Layout, Release};
+use crate::rule::Violation;
 
 /// A library binary and what it is in.
-pub(super) struct Library<'l> {
-    pub(super) layout: Layout,
-    pub(super) symbol: Option<&'l str>,
-    pub(super) part: &'l Part<'l>,
-    pub(super) blob: &'l Blob<'l>,
+#[derive(Clone, Copy, Debug)]
+pub struct Library<'l> {
+    /// The layout that it was read in.
+    pub layout: Layout,
+    /// Its symbol; `None` for a raw blob.
+    pub symbol: Option<&'l str>,
+    /// The file or the member that holds it.
+    pub part: &'l Part<'l>,
+    /// Its bytes, header included.
+    pub bytes: &'l [u8],
+    /// The modules, as far as it could be read.
+    pub blob: &'l Blob<'l>,
+    /// Why it could not be read to its end.
+    pub broken: Option<&'l Violation>,
     /// One for each module; `None` for `_lib` and for what does not decode.
-    pub(super) payloads: &'l [Option<Payload<'l>>],
-}
-
-/// How opening a file ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// All of it is there.
-    Loads,
-    /// No error, and something is missing.
-    Silent,
-    /// An error.
-    Fails,
-}
-
-/// What a release makes of a file, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Load {
-    pub(super) outcome: Outcome,
-    pub(super) why: String,
-}
-
-impl Outcome {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Outcome::Loads => "loads",
-            Outcome::Silent => "silent",
-            Outcome::Fails => "fails",
-        }
-    }
-}
-
-impl Load {
-    pub(super) fn whole(why: impl Into<String>) -> Load {
-        Load {
-            outcome: Outcome::Loads,
-            why: why.into(),
-        }
-    }
-
-    pub(super) fn fails(why: impl Into<String>) -> Load {
-        Load {
-            outcome: Outcome::Fails,
-            why: why.into(),
-        }
-    }
-
-    pub(super) fn silent(why: impl Into<String>) -> Load {
-        Load {
-            outcome: Outcome::Silent,
-            why: why.into(),
-        }
-    }
-}
-
-impl fmt::Display for Load {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.outcome {
-            Outcome::Loads => write!(f, "loads it, {}", self.why),
-            Outcome::Silent => write!(f, "SILENT TRAP: {}", self.why),
-            Outcome::Fails => write!(f, "fails: {}", self.why),
-        }
-    }
+    pub payloads: &'l [Option<Payload<'l>>],
 }
 
 impl Library<'_> {
     /// What `release` makes of it.
-    pub(super) fn load(&self, release: Release) -> Load {
+    pub fn load(&self, release: Release) -> Load {
         let looked_for = symbol(Layout::of(release));
         if let Some(found) = self.symbol
             && found != looked_for
@@ -98,6 +48,19 @@ impl Library<'_> {
             if let Err(why) = reads(release, &module.kind, payload) {
                 return Load::fails(format!("module {index}: {why}"));
             }
+        }
+        if let Err(stop) = walk(release, self.bytes) {
+            let load = Load::from(stop);
+            return match self.broken {
+                Some(broken) => Load {
+                    why: format!("{}; it breaks {broken}", load.why),
+                    ..load
+                },
+                None => load,
+            };
+        }
+        if let Some(broken) = self.broken {
+            return Load::unseen(broken);
         }
         let needed = self
             .blob
@@ -165,7 +128,7 @@ impl Library<'_> {
 }
 
 /// What `release` makes of compiled code without a library binary.
-pub(super) fn bare(part: &Part<'_>, release: Release) -> Load {
+pub fn bare(part: &Part<'_>, release: Release) -> Load {
     match foreign_functions(part, release) {
         Some(trouble) => Load::silent(format!("it opens, but {trouble}")),
         None => Load::whole("as host code that imports nothing"),
@@ -197,18 +160,60 @@ fn foreign_functions(part: &Part<'_>, release: Release) -> Option<String> {
 }
 
 /// Whether functions of `part` have the prefix of 0.22.
-pub(super) fn prefixed(part: &Part<'_>) -> bool {
+pub fn prefixed(part: &Part<'_>) -> bool {
     part.symbols.iter().any(|symbol| {
         matches!(symbol.role, Role::Function(_)) && symbol.name.starts_with("__tvm_ffi_")
     })
 }
 
-/// Whether `release` reads a payload, or why not.
-pub(crate) fn reads(
+/// What `release` makes of a file that holds what a module of `kind` stores, and nothing else: its bytes, the payload if it can be
+/// decoded, and what a reading of it broke.
+pub fn stored(
     release: Release,
     kind: &str,
+    bytes: &[u8],
     payload: Option<&Payload<'_>>,
-) -> Result<(), String> {
+    broken: Option<&Violation>,
+) -> Load {
+    let info = payload::kind_info(kind);
+    if info.is_none_or(|info| !info.releases().contains(release)) {
+        return Load::fails("it has no such executable");
+    }
+    if let Err(why) = reads_content(release, kind, payload) {
+        return Load::fails(why);
+    }
+    let is_relax = matches!(kind, "relax.Executable" | "relax.VMExecutable");
+    if is_relax
+        && let Err(stop) = walked::walk(release, kind, &mut Stream::new(bytes, Manner::Reports))
+    {
+        return stop.into();
+    }
+    match broken {
+        Some(broken) if is_relax => Load::unseen(broken),
+        Some(broken) => Load::unknown(format!("it breaks {broken}")),
+        None => Load::whole("as a file"),
+    }
+}
+
+/// What `release`, one of 0.6 to 0.19, makes of Relay VM code that says to be of `version`.
+pub fn relay_code(release: Release, version: Option<&str>) -> Load {
+    match version {
+        Some(version) if is_of(release, version) => Load::whole("as a file"),
+        Some(version) => Load::fails(foreign_version(version)),
+        None => Load::unknown("its version cannot be read"),
+    }
+}
+
+fn foreign_version(version: &str) -> String {
+    format!("its Relay VM code is of {version}, and a runtime loads only its own")
+}
+
+/// Whether `release` reads a payload, or why not: what is said of kinds and forms, before the bytes are looked at.
+///
+/// # Errors
+///
+/// Why it does not, for people.
+pub fn reads(release: Release, kind: &str, payload: Option<&Payload<'_>>) -> Result<(), String> {
     let Some(info) = payload::kind_info(kind) else {
         return Ok(());
     };
@@ -224,28 +229,11 @@ pub(crate) fn reads(
             loader_prefix(release)
         ));
     };
+    reads_content(release, kind, payload)?;
     let Some(Payload::Known(known)) = payload else {
         return Ok(());
     };
     let form = known.form();
-    if let Some(executable) = payload.and_then(Payload::relay_vm)
-        && !is_of(release, &executable.version)
-    {
-        return Err(format!(
-            "its Relay VM code is of {}, and a runtime loads only its own",
-            executable.version
-        ));
-    }
-    if payload
-        .and_then(Payload::relax_vm)
-        .is_some_and(|executable| executable.memory_scopes.is_some())
-        && release < Release::of(23)
-    {
-        return Err(
-            "its Relax VM code has the magic of 0.23 and later, with memory scopes, which is refused before"
-                .into(),
-        );
-    }
     if kind == "opencl" && form.name == "0.13" {
         return Err(format!(
             "it is the SPIR-V form of 0.13 to 0.23, which `{loader}` cannot read in any release"
@@ -274,13 +262,35 @@ pub(crate) fn reads(
     Ok(())
 }
 
+/// What of [`reads`] holds for files as well.
+fn reads_content(
+    release: Release,
+    kind: &str,
+    payload: Option<&Payload<'_>>,
+) -> Result<(), String> {
+    if let Some(executable) = payload.and_then(Payload::relay_vm)
+        && !is_of(release, &executable.version)
+    {
+        return Err(foreign_version(&executable.version));
+    }
+    let scopes = payload
+        .and_then(Payload::relax_vm)
+        .is_some_and(|executable| executable.memory_scopes.is_some());
+    if scopes && release < Release::of(23) {
+        return Err(format!(
+            "the {kind} has the magic of 0.23 and later, with memory scopes, which is refused before"
+        ));
+    }
+    Ok(())
+}
+
 /// Whether `version`, such as `0.8.0` or `0.9.dev0`, is one of `release`.
 fn is_of(release: Release, version: &str) -> bool {
     version.parse::<Release>().is_ok_and(|of| of == release)
 }
 
 /// The symbol of the slot in which a loader leaves the module.
-pub(super) fn context_symbol(layout: Layout) -> &'static str {
+pub const fn context_symbol(layout: Layout) -> &'static str {
     match layout {
         Layout::V0_2 | Layout::V0_7 => "__tvm_module_ctx",
         Layout::V0_21 => "__tvm_ffi_library_ctx",
@@ -289,7 +299,7 @@ pub(super) fn context_symbol(layout: Layout) -> &'static str {
 }
 
 fn symbol(layout: Layout) -> &'static str {
-    tvmspec::blob::detect::symbol(layout)
+    crate::blob::detect::symbol(layout)
 }
 
 fn loader_prefix(release: Release) -> &'static str {

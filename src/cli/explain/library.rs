@@ -1,0 +1,258 @@
+//! What is said of a library binary and of compiled code without one.
+
+use super::account::{Account, Need, loads};
+use super::here::Linked;
+use super::registrar;
+use crate::cli::input::Input;
+use crate::cli::subject::{self, Format, Unit};
+use tvmspec::blob::container::{File, Part, Role};
+use tvmspec::blob::{LIBRARY, Partial};
+use tvmspec::examine::loading::{self, Library, Load};
+use tvmspec::payload::{self, Payload};
+use tvmspec::release::{Layout, Release, Releases};
+use tvmspec::rule::Findings;
+
+/// What each release makes of a library binary, and what it needs.
+pub(super) fn library(
+    unit: &Unit<'_>,
+    part: &Part<'_>,
+    linked: &Linked<'_>,
+    only: Option<Release>,
+) -> Account {
+    let Format::Library { layout, symbol } = &unit.format else {
+        unreachable!("the caller gives library binaries")
+    };
+    let Some(Partial { blob, broken, .. }) = unit.library() else {
+        unreachable!("a library binary has a partial reading")
+    };
+    let payloads: Vec<Option<Payload<'_>>> = blob
+        .modules
+        .iter()
+        .map(|module| {
+            let decoded = module.decode(blob.layout, &mut Findings::default());
+            decoded.ok().flatten()
+        })
+        .collect();
+    let library = Library {
+        layout: *layout,
+        symbol: Some(symbol.as_str()).filter(|symbol| !symbol.is_empty()),
+        part,
+        bytes: &unit.bytes,
+        blob: &blob,
+        broken: broken.as_ref(),
+        payloads: &payloads,
+    };
+    let mut remarks = remarks(&library);
+    if let Some(broken) = &broken {
+        remarks.insert(
+            0,
+            format!("It breaks a rule: {broken}. `tvmspec verify` shows the place. What is said here of its modules ends there."),
+        );
+    }
+    remarks.extend(linked.remark());
+    let title = format!("{}: {}, {}", unit.name, unit.title(), written_by(*layout));
+    let load = |release| linked.judge(release, library.load(release));
+    Account {
+        needs: needs(&library),
+        remarks,
+        ..Account::new(title, loads(only, load))
+    }
+}
+
+/// What each release makes of compiled code that has no library binary.
+pub(super) fn bare(
+    input: &Input,
+    part: &Part<'_>,
+    linked: &Linked<'_>,
+    only: Option<Release>,
+) -> Account {
+    let name = match part.member.as_str() {
+        "" => input.name.clone(),
+        member => format!("{}, member {member}", input.name),
+    };
+    let mut remarks = vec![
+        "Without a library binary no module is imported: every function must be host code. That is how a host-only library of 0.2 to 0.27 looks when its root imports nothing."
+            .to_owned(),
+    ];
+    remarks.extend(symbol_remarks(part));
+    let both = |releases: Releases| {
+        releases.contains(Release::of(20)) && releases.contains(Release::of(21))
+    };
+    if part.releases().is_some_and(both) {
+        remarks.push("0.7 and 0.21 changed how packed functions are called, and nothing in this file says which way its functions speak: a runtime of another era calls them and they crash, or return nonsense. Ask whoever built it.".into());
+    }
+    remarks.extend(linked.remark());
+    let title = format!(
+        "{name}: {}, no library binary",
+        subject::form_name(part.form)
+    );
+    let load = |release| linked.judge(release, loading::bare(part, release));
+    Account {
+        remarks,
+        ..Account::new(title, loads(only, load))
+    }
+}
+
+/// What each release makes of a TVM runtime.
+pub(super) fn runtime(
+    input: &Input,
+    file: &File<'_>,
+    linked: &Linked<'_>,
+    only: Option<Release>,
+) -> Account {
+    let title = format!(
+        "{}: {}, a TVM runtime",
+        input.name,
+        subject::form_name(file.form)
+    );
+    let load = |_| {
+        Load::silent(
+            "it opens it as a compiled library that imports nothing, and no function in it is a packed one",
+        )
+    };
+    let mut account = Account::new(title, loads(only, load));
+    let releases = match linked.releases() {
+        Some(releases) => format!(", as tvm {releases} has them"),
+        None => String::new(),
+    };
+    account.remarks.push(format!(
+        "It defines {} functions of TVM's own C interface{releases}: it is the library that loads compiled ones, not one that is loaded. Give explain what `export_library` wrote.",
+        linked.defines()
+    ));
+    account
+}
+
+fn written_by(layout: Layout) -> String {
+    let Releases { since, until } = layout.releases();
+    if since == until {
+        format!("written by tvm {since}")
+    } else {
+        format!("written by tvm {since} to {until}")
+    }
+}
+
+fn needs(library: &Library<'_>) -> Vec<Need> {
+    let modules = library.blob.modules.iter().enumerate();
+    modules
+        .filter(|(_, module)| module.kind != LIBRARY)
+        .map(|(index, module)| {
+            let info = payload::kind_info(&module.kind);
+            let mut loaders: Vec<(Releases, String)> = Vec::new();
+            for release in Release::all() {
+                let Some(name) = info.and_then(|info| info.loader(release)) else {
+                    continue;
+                };
+                match loaders.last_mut() {
+                    Some((range, last))
+                        if *last == name && range.until.minor() + 1 == release.minor() =>
+                    {
+                        range.until = release;
+                    }
+                    _ => loaders.push((
+                        Releases {
+                            since: release,
+                            until: release,
+                        },
+                        name,
+                    )),
+                }
+            }
+            let renamed = info
+                .and_then(|info| info.renamed)
+                .map(|(to, since)| format!("`{}` is called `{to}` from {since} on", module.kind));
+            let former = payload::kinds()
+                .iter()
+                .find(|other| other.renamed.is_some_and(|(to, _)| to == module.kind))
+                .and_then(|other| Some((other.kind, other.renamed?.1)))
+                .map(|(from, since)| {
+                    format!("`{}` was called `{from}` before {since}", module.kind)
+                });
+            Need {
+                module: index,
+                kind: module.kind.to_string(),
+                about: info.map_or("a kind of its own", |info| info.about).into(),
+                loaders,
+                registered_by: registrar::of(&module.kind).into(),
+                renamed: renamed.or(former),
+            }
+        })
+        .collect()
+}
+
+fn remarks(library: &Library<'_>) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let (part, blob) = (library.part, library.blob);
+    let libraries = blob
+        .modules
+        .iter()
+        .filter(|module| module.kind == LIBRARY)
+        .count();
+    if libraries > 1 {
+        remarks.push("Several entries are `_lib`. 0.7 made a module of each; 0.8 to 0.21 refuse the file; from 0.22 on the last one counts.".into());
+    }
+    if libraries == 0 && blob.tree.is_some() {
+        remarks.push("No entry is `_lib`: host functions of this library cannot be reached, and host code that looks for device functions finds no context (it is null up to 0.21, and left as it was from 0.22 on).".into());
+    }
+    if blob
+        .modules
+        .first()
+        .is_some_and(|root| root.kind != LIBRARY)
+        && libraries > 0
+        && blob.tree.is_some()
+    {
+        remarks.push(format!(
+            "The root is of kind `{}` and imports the host library: host functions are found with query_imports only.",
+            blob.modules[0].kind
+        ));
+    }
+    if part.form.is_object() {
+        let imports = blob.modules.iter().any(|module| module.kind != LIBRARY);
+        let context = part
+            .symbols
+            .iter()
+            .any(|symbol| matches!(symbol.role, Role::Context(_)));
+        let calls_out = part.symbols.iter().any(|symbol| match &symbol.role {
+            Role::Slot(api) | Role::Needs(api) => {
+                api == "TVMBackendGetFuncFromEnv" || api == "TVMFFIEnvModLookupFromImports"
+            }
+            _ => false,
+        });
+        if imports && calls_out && !context {
+            let name = loading::context_symbol(library.layout);
+            remarks.push(format!(
+                "The context symbol {name} is missing, and the host code looks functions up: it will not find those of its imports."
+            ));
+        }
+        if part.functions().next().is_none() {
+            remarks.push("No packed function is exported: all that can be called is in the imported modules.".into());
+        }
+    }
+    if let Some(prefix) = part.prefix() {
+        remarks.push(format!(
+            "It is built as a system library with the prefix `{prefix}`: its objects register themselves when the program starts, and `SystemLib(\"{prefix}\")` gives the module (0.13 and later). Opened as a shared library by path, no release finds the library binary under the prefixed name, and it loads as a bare library without imports."
+        ));
+    }
+    remarks.extend(symbol_remarks(part));
+    remarks
+}
+
+/// What the symbols tell, with or without a library binary.
+fn symbol_remarks(part: &Part<'_>) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let entry = part
+        .symbols
+        .iter()
+        .find(|symbol| matches!(symbol.role, Role::Entry));
+    if entry.is_some_and(|entry| entry.code) {
+        remarks.push("`__tvm_main__` is a function here, as C host code of 0.8 to 0.21 has it. The loader reads its machine code as the name of the entry function and finds none: call functions by their own names.".into());
+    }
+    let prefixed = loading::prefixed(part);
+    let blob_is_old = part
+        .blobs
+        .iter()
+        .any(|blob| blob.layout.is_some_and(|layout| layout < Layout::V0_22));
+    if prefixed && blob_is_old {
+        remarks.push("Functions carry the `__tvm_ffi_` prefix of 0.22 beside a library binary of an older layout: no release writes both.".into());
+    }
+    remarks
+}

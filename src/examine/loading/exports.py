@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Writes exports.tsv: the C functions that the headers of each TVM release declare as exported.
+
+usage: exports.py TVM_GIT TVM_FFI_GIT > exports.tsv
+
+Both are git directories with the tags of apache/tvm and apache/tvm-ffi. A release without a tag of its own is read at its
+newest development tag. Of tvm-ffi, which 0.22 and later are built on, the commit is read that the release pins.
+"""
+
+import re
+import subprocess
+import sys
+
+DECLARED = re.compile(r"^[^#\n/*]*\bTVM(?:_\w+)?_DLL(?:_EXPORT)?\b[^;{]*?\b(TVM[A-Z]\w*)\s*\(", re.M)
+
+
+def git(folder, *words):
+    done = subprocess.run(["git", "--git-dir=" + folder, *words], capture_output=True)
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+
+
+def headers(folder, commit, below):
+    names = (git(folder, "ls-tree", "-r", "--name-only", commit, *below) or "").split()
+    return [name for name in names if name.endswith(".h") and "/crt/" not in name]
+
+
+def declared(folder, commit, below):
+    found = set()
+    for name in headers(folder, commit, below):
+        text = git(folder, "show", f"{commit}:{name}") or ""
+        found.update(DECLARED.findall(text))
+    return found
+
+
+def tag_of(tags, minor):
+    """The last patch release, else the newest development tag."""
+    plain = [t for t in tags if re.fullmatch(rf"v0\.{minor}(\.\d+)?", t)]
+    later = [t for t in tags if re.fullmatch(rf"v0\.{minor}(\.\d+)?\.?(dev|rc)\d+", t)]
+    return sorted(plain)[-1] if plain else sorted(later)[-1]
+
+
+def main(tvm, ffi):
+    tags = git(tvm, "tag").split()
+    releases, read = {}, []
+    for minor in range(2, 28):
+        tag = tag_of(tags, minor)
+        commit = "refs/tags/" + tag
+        names = declared(tvm, commit, ["include/tvm", "ffi/include/tvm"])
+        pin = git(tvm, "ls-tree", commit, "3rdparty/tvm-ffi") or ""
+        note = tag
+        if minor >= 22:
+            pinned = pin.split()[2]
+            below = declared(ffi, pinned, ["include/tvm"])
+            if not below:
+                sys.exit(f"{tag} pins tvm-ffi {pinned}, which is not in {ffi}")
+            names |= below
+            note += " with tvm-ffi " + pinned[:9]
+        releases[minor] = names
+        read.append(note)
+    print("# Which C functions each release exports: name, ranges of releases. Written by exports.py from")
+    for line in read:
+        print("#   " + line)
+    for name in sorted(set().union(*releases.values())):
+        ranges, minors = [], [m for m in releases if name in releases[m]]
+        for minor in minors:
+            if ranges and ranges[-1][1] == minor - 1:
+                ranges[-1][1] = minor
+            else:
+                ranges.append([minor, minor])
+        print(name + "\t" + " ".join(f"{a}-{b}" for a, b in ranges))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,58 @@
+//! Which C functions each release exports.
+
+use crate::release::{Release, Releases};
+use std::sync::LazyLock;
+
+/// Written by `exports.py` from the headers of every tag: a name and the releases, as `22-27`, in each line.
+const TABLE: &str = include_str!("exports.tsv");
+
+/// What [`TABLE`] says, in its order: names ascend.
+static EXPORTS: LazyLock<Vec<(&str, Vec<Releases>)>> = LazyLock::new(|| {
+    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter_map(|line| line.split_once('\t'))
+        .map(|(name, ranges)| (name, ranges.split(' ').filter_map(range).collect()))
+        .collect()
+});
+
+fn range(text: &str) -> Option<Releases> {
+    let (since, until) = text.split_once('-')?;
+    Some(Releases {
+        since: Release::new(since.parse().ok()?)?,
+        until: Release::new(until.parse().ok()?)?,
+    })
+}
+
+/// The releases whose libraries export the C function `name`; empty for a function of no release.
+pub fn exported(name: &str) -> &'static [Releases] {
+    let found = EXPORTS.binary_search_by(|(known, _)| (*known).cmp(name));
+    found
+        .ok()
+        .and_then(|index| EXPORTS.get(index))
+        .map_or(&[], |(_, releases)| releases.as_slice())
+}
+
+/// Every C function of every release, with the releases that export it.
+pub fn exports() -> impl Iterator<Item = (&'static str, &'static [Releases])> {
+    EXPORTS
+        .iter()
+        .map(|(name, releases)| (*name, releases.as_slice()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_read_whole() {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
+        assert_eq!(EXPORTS.len(), lines);
+        assert!(EXPORTS.iter().all(|(_, releases)| !releases.is_empty()));
+        assert!(EXPORTS.is_sorted_by(|(a, _), (b, _)| a < b));
+        assert_eq!(exported("TVMFuncCall"), [Releases::between(2, 20)]);
+        assert_eq!(exported("TVMFFIBacktrace"), [Releases::from(22)]);
+        assert_eq!(exported("TVMFFITraceback"), [Releases::between(21, 21)]);
+        assert_eq!(exported("TVMNever"), []);
+    }
+}

@@ -1,0 +1,87 @@
+//! The graph of a vendor's JSON runtime, which is read while the module is loaded.
+
+use super::Stop;
+use super::stream::text;
+use crate::release::Release;
+use serde_json::Value;
+
+/// Walks the graph as the loader of `release` reads it.
+pub(super) fn walk(release: Release, graph: &[u8]) -> Result<(), Stop> {
+    let graph: Value = serde_json::from_slice(graph).map_err(|error| {
+        let why = format!("the graph of the subgraph is no JSON: {error}");
+        match release.minor() {
+            24.. => Stop::Refuses(why),
+            // dmlc's reader takes some of what is no JSON.
+            _ => Stop::Unknown(why),
+        }
+    })?;
+    let root = graph
+        .as_object()
+        .ok_or_else(|| unknown("the graph is no object"))?;
+    for (key, value) in root {
+        match key.as_str() {
+            "nodes" => {
+                let nodes = value
+                    .as_array()
+                    .ok_or_else(|| unknown("nodes are no array"))?;
+                nodes.iter().try_for_each(node)?;
+            }
+            "arg_nodes" | "node_row_ptr" => numbers(value)?,
+            "heads" => entries(value)?,
+            "symbol" => {
+                return Err(unknown(
+                    "the graph has a member `symbol`, which some releases refuse",
+                ));
+            }
+            key => {
+                let key = text(key.as_bytes());
+                return Err(Stop::Refuses(format!(
+                    "the graph has an unknown member `{key}`"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn node(node: &Value) -> Result<(), Stop> {
+    let node = node
+        .as_object()
+        .ok_or_else(|| unknown("a node is no object"))?;
+    for (key, value) in node {
+        match key.as_str() {
+            "op" | "name" if value.is_string() => {}
+            "inputs" => entries(value)?,
+            "attr" | "attrs" if value.is_object() => {}
+            "op" | "name" | "attr" | "attrs" => {
+                return Err(unknown(&format!("`{key}` of a node is of another type")));
+            }
+            key => {
+                let key = text(key.as_bytes());
+                return Err(Stop::Refuses(format!(
+                    "a node has an unknown member `{key}`"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn entries(value: &Value) -> Result<(), Stop> {
+    let entries = value
+        .as_array()
+        .ok_or_else(|| unknown("entries are no array"))?;
+    entries.iter().try_for_each(numbers)
+}
+
+fn numbers(value: &Value) -> Result<(), Stop> {
+    let numbers = value.as_array();
+    if numbers.is_some_and(|numbers| numbers.iter().all(Value::is_u64)) {
+        return Ok(());
+    }
+    Err(unknown("a list of numbers in the graph is none"))
+}
+
+fn unknown(why: &str) -> Stop {
+    Stop::Unknown(why.to_owned())
+}

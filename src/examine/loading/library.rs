@@ -1,0 +1,142 @@
+//! What the loader of a release makes of a library binary: its layout, its import tree, and the payloads in it.
+
+use super::Stop;
+use super::payload;
+use super::stream::{Manner, Stream, text};
+use crate::blob::{IMPORT_TREE, LIBRARY};
+use crate::release::{Layout, Release};
+
+/// Walks a library binary, header included, as the loader of `release` reads it.
+///
+/// `Ok` is said of what that loader is known to take.
+///
+/// # Errors
+///
+/// [`Stop::Refuses`] where it is known to end in an error or a crash, [`Stop::Unknown`] where that depends on what lies
+/// behind the bytes, on memory, or on code that was not read.
+pub fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
+    let Some((header, body)) = bytes.split_first_chunk() else {
+        return Err(Stop::Unknown(
+            "the header is not whole, and it reads on behind it".into(),
+        ));
+    };
+    let counted = u64::from_le_bytes(*header);
+    match Layout::of(release) {
+        Layout::V0_22 => framed(release, &mut Stream::counted(body, counted, Manner::Pads)),
+        _ => streamed(release, &mut Stream::counted(body, counted, Manner::Raises)),
+    }
+}
+
+/// 0.22 on.
+fn framed(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
+    let rows = stream.words("import tree")?;
+    let children = stream.words("children of the import tree")?;
+    let Some(modules) = rows.len().checked_sub(1) else {
+        return Err(Stop::Refuses("the import tree is empty".into()));
+    };
+    for index in 0..modules {
+        let named = |stop: Stop| stop.of(index);
+        let kind = stream.padded("kind").map_err(named)?;
+        if *kind == *LIBRARY.as_bytes() {
+            continue;
+        }
+        let bytes = stream.padded("payload").map_err(named)?;
+        let manner = match release.minor() {
+            ..=23 => Manner::Raises,
+            _ => Manner::Reports,
+        };
+        let kind = name(release, &kind).map_err(named)?;
+        payload::walk(release, kind, &mut Stream::new(&bytes, manner)).map_err(named)?;
+    }
+    if modules == 0 {
+        return Err(Stop::Refuses(
+            "it ends the process: it takes the first of no modules".into(),
+        ));
+    }
+    imports(&rows, &children, modules)
+}
+
+/// Up to 0.21.
+fn streamed(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
+    let since = release.minor();
+    let count = stream.u64("count")?;
+    let (mut rows, mut children) = (Vec::new(), Vec::new());
+    let (mut modules, mut libraries) = (0_usize, 0_usize);
+    for index in 0..count {
+        let named = |stop: Stop| stop.of_entry(index);
+        let key = stream.string("key").map_err(named)?;
+        if since >= 7 && key == LIBRARY.as_bytes() {
+            libraries = libraries.saturating_add(1);
+            if since >= 8 && libraries > 1 {
+                return Err(Stop::Refuses("a second entry is `_lib`".into()));
+            }
+        } else if since >= 7 && key == IMPORT_TREE.as_bytes() {
+            rows = stream.words("import tree").map_err(named)?;
+            children = stream.words("children of the import tree").map_err(named)?;
+            continue;
+        } else {
+            let kind = name(release, key).map_err(named)?;
+            payload::walk(release, kind, stream).map_err(named)?;
+        }
+        modules = modules.saturating_add(1);
+    }
+    // Without a tree every module goes below a new root.
+    if rows.is_empty() {
+        return Ok(());
+    }
+    imports(&rows, &children, modules)?;
+    if modules == 0 {
+        return Err(Stop::Refuses("there is a tree and no module".into()));
+    }
+    Ok(())
+}
+
+/// The kind as text. One that is not has no loader.
+fn name(release: Release, kind: &[u8]) -> Result<&str, Stop> {
+    std::str::from_utf8(kind).map_err(|_| {
+        let kind = text(kind);
+        Stop::Refuses(format!("tvm {release} has no loader for `{kind}`"))
+    })
+}
+
+/// How many imports are followed before it is said that nothing is known.
+const STEPS: usize = 1 << 22;
+
+fn imports(rows: &[u64], children: &[u64], modules: usize) -> Result<(), Stop> {
+    let behind = || {
+        Stop::Unknown(
+            "the import tree points behind its own end, and it reads whatever lies there".into(),
+        )
+    };
+    let mut steps = 0_usize;
+    for index in 0..modules {
+        let [Some(start), Some(end)] =
+            [index, index.saturating_add(1)].map(|index| rows.get(index).copied())
+        else {
+            return Err(behind());
+        };
+        if start >= end {
+            continue;
+        }
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        let (start, end) = range.ok_or_else(behind)?;
+        for child in children
+            .get(start.min(children.len())..end.min(children.len()))
+            .unwrap_or_default()
+        {
+            if *child >= modules as u64 {
+                return Err(Stop::Refuses(format!(
+                    "module {index} imports module {child} of {modules}"
+                )));
+            }
+            steps = steps.saturating_add(1);
+            if steps > STEPS {
+                return Err(Stop::Unknown("it has too many imports to follow".into()));
+            }
+        }
+        if end > children.len() {
+            return Err(behind());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! What the loader of each release makes of a library, read as that loader reads it.
+//!
+//! A release does not look at everything that the rules ask for: it takes some broken files without a word, and refuses
+//! others. [`walk`] follows its steps over a library binary: the order in which it reads, what its stream does where bytes are
+//! missing, the checks that it makes and no others. The loaders of 0.2 to 0.27 differ in the container
+//! (`library.rs`), in the stream (`stream.rs`) and in what each kind's own loader looks at (`payload.rs`).
+//!
+//! "Loads" is never said of what is not known to load: where the outcome hangs on memory, on what lies behind the bytes or
+//! on code that was not read, it is [`Outcome::Unknown`].
+
+mod exports;
+mod json_graph;
+mod library;
+mod payload;
+mod relax;
+mod stream;
+mod verdict;
+
+pub use exports::{exported, exports};
+pub use library::walk;
+pub use verdict::{Library, bare, context_symbol, prefixed, reads, relay_code, stored};
+
+use crate::rule::Violation;
+use std::fmt;
+
+/// Where the walk of a loader ends early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// In an error, or the end of the process.
+    Refuses(String),
+    /// Nobody knows.
+    Unknown(String),
+}
+
+/// How opening a file ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it is there.
+    Loads,
+    /// No error, and something is wrong or missing.
+    Silent,
+    /// It is not known.
+    Unknown,
+    /// An error.
+    Fails,
+}
+
+/// What a release makes of a file, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// How it ends.
+    pub outcome: Outcome,
+    /// Why, for people.
+    pub why: String,
+}
+
+impl Stop {
+    /// The same, said of module `index`.
+    fn of(self, index: usize) -> Stop {
+        self.with(|why| format!("module {index}: {why}"))
+    }
+
+    /// The same, said of entry `index` of a count.
+    fn of_entry(self, index: u64) -> Stop {
+        self.with(|why| format!("entry {index}: {why}"))
+    }
+
+    fn with(self, say: impl FnOnce(String) -> String) -> Stop {
+        match self {
+            Stop::Refuses(why) => Stop::Refuses(say(why)),
+            Stop::Unknown(why) => Stop::Unknown(say(why)),
+        }
+    }
+}
+
+impl Outcome {
+    /// The word that JSON uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Loads => "loads",
+            Outcome::Silent => "silent",
+            Outcome::Unknown => "unknown",
+            Outcome::Fails => "fails",
+        }
+    }
+}
+
+impl Load {
+    /// [`Outcome::Loads`].
+    pub fn whole(why: impl Into<String>) -> Load {
+        Load::new(Outcome::Loads, why)
+    }
+
+    /// [`Outcome::Silent`].
+    pub fn silent(why: impl Into<String>) -> Load {
+        Load::new(Outcome::Silent, why)
+    }
+
+    /// What a loader takes although it breaks a rule: it does not look at that.
+    pub fn unseen(broken: &Violation) -> Load {
+        Load::silent(format!(
+            "it opens it, and does not look at what is wrong: it breaks {broken}"
+        ))
+    }
+
+    /// [`Outcome::Unknown`].
+    pub fn unknown(why: impl Into<String>) -> Load {
+        Load::new(Outcome::Unknown, why)
+    }
+
+    /// [`Outcome::Fails`].
+    pub fn fails(why: impl Into<String>) -> Load {
+        Load::new(Outcome::Fails, why)
+    }
+
+    fn new(outcome: Outcome, why: impl Into<String>) -> Load {
+        Load {
+            outcome,
+            why: why.into(),
+        }
+    }
+}
+
+impl From<Stop> for Load {
+    fn from(stop: Stop) -> Load {
+        match stop {
+            Stop::Refuses(why) => Load::fails(why),
+            Stop::Unknown(why) => Load::unknown(why),
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.outcome {
+            Outcome::Loads => write!(f, "loads it, {}", self.why),
+            Outcome::Silent => write!(f, "SILENT TRAP: {}", self.why),
+            Outcome::Unknown => write!(f, "unknown: {}", self.why),
+            Outcome::Fails => write!(f, "fails: {}", self.why),
+        }
+    }
+}

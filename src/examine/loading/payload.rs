@@ -1,0 +1,332 @@
+//! What the loader of a kind makes of a payload, release by release.
+//!
+//! A payload is walked as the loaders walk it: field by field, with the checks that they make and without those that they do
+//! not make. How far a loader looks was read from the loaders of every release; where it was not, the answer is
+//! [`Stop::Unknown`].
+
+use super::stream::{Manner, Stream, text};
+use super::{Stop, json_graph, relax};
+use crate::payload::{self, Form, KindInfo, Shape, Slot};
+use crate::release::{Layout, Release};
+use crate::rule::Findings;
+use crate::tensor::TensorRecord;
+use crate::wire::Cursor;
+use std::collections::HashSet;
+
+/// Walks the payload of a module of `kind` as the loader of `release` reads it.
+pub(super) fn walk(release: Release, kind: &str, stream: &mut Stream<'_>) -> Result<(), Stop> {
+    let Some(info) = payload::kind_info(kind) else {
+        return Err(Stop::Unknown(format!(
+            "no release has a loader for `{kind}`: it loads where somebody registers one"
+        )));
+    };
+    let Some(loader) = info.loader(release) else {
+        return Err(Stop::Refuses(format!("it has no loader for `{kind}`")));
+    };
+    let form = info
+        .forms
+        .iter()
+        .find(|form| form.releases.contains(release) && !is_unread(info, form));
+    let Some(form) = form else {
+        return Err(Stop::Unknown(format!(
+            "it is not known what `{loader}` of this release reads"
+        )));
+    };
+    if form.slots.iter().any(|slot| is_foreign(slot.shape)) {
+        return by_grammar(release, info, stream);
+    }
+    let mut seen = Seen::default();
+    for slot in form.slots {
+        let field = field(release, slot, stream, &mut seen);
+        field.map_err(|stop| unlooked(info, slot, stream.manner(), stop))?;
+    }
+    seen.judge(release, kind)
+}
+
+/// The form of OpenCL with SPIR-V, which its own loader cannot read.
+fn is_unread(info: &KindInfo, form: &Form) -> bool {
+    info.kind == "opencl" && form.name == "0.13"
+}
+
+/// What is read by code of its own, and not walked here.
+fn is_foreign(shape: Shape) -> bool {
+    matches!(
+        shape,
+        Shape::Relay | Shape::Networks { .. } | Shape::StackVms | Shape::Imports
+    )
+}
+
+/// From 0.24 on a loader may not look whether a field was there: those of device code look at the functions only.
+fn unlooked(info: &KindInfo, slot: &Slot, manner: Manner, stop: Stop) -> Stop {
+    let looks = match info.kind {
+        "c" | "static_library" | "const_loader" | "relax.Executable" | "relax.VMExecutable" => true,
+        _ if slot.name == "functions" || slot.name == "graph_json" => true,
+        _ => slot.rule == payload::PAY_45,
+    };
+    match stop {
+        Stop::Refuses(why) if !looks && manner != Manner::Raises => Stop::Unknown(format!(
+            "`{}` cannot be read ({why}), and its loader does not look whether it was",
+            slot.name
+        )),
+        stop => stop,
+    }
+}
+
+/// A kind of which only the grammar is known, not what its loader lets pass.
+fn by_grammar(release: Release, info: &KindInfo, stream: &mut Stream<'_>) -> Result<(), Stop> {
+    let mut cursor = Cursor::new(stream.rest());
+    let layout = Layout::of(release);
+    match payload::read(info.kind, layout, &mut cursor, &mut Findings::default()) {
+        Ok(_) => {
+            let read = stream.rest().len().saturating_sub(cursor.remaining());
+            stream.skip(read);
+            Ok(())
+        }
+        // The magic, the version and the hash of every instruction are looked at by all loaders of Relay VM code.
+        Err(broken) if matches!(broken.rule().id(), "PAY-61" | "PAY-62" | "PAY-71") => {
+            Err(Stop::Refuses(broken.to_string()))
+        }
+        Err(broken) => Err(Stop::Unknown(format!("it breaks {broken}"))),
+    }
+}
+
+/// What the checks that span several fields need of them.
+#[derive(Default)]
+struct Seen<'a> {
+    format: &'a [u8],
+    functions: Vec<&'a [u8]>,
+    code: &'a [u8],
+    variables: HashSet<&'a [u8]>,
+    listed: Vec<(&'a [u8], Vec<&'a [u8]>)>,
+}
+
+fn field<'a>(
+    release: Release,
+    slot: &Slot,
+    stream: &mut Stream<'a>,
+    seen: &mut Seen<'a>,
+) -> Result<(), Stop> {
+    let name = slot.name;
+    match slot.shape {
+        Shape::Format(_) => seen.format = stream.string(name)?,
+        Shape::Text if name == "graph_json" => {
+            let graph = stream.string(name)?;
+            // A graph executor's graph is read when an executor is made; that of a vendor's runtime when it is loaded.
+            if slot.rule == payload::PAY_45 {
+                json_graph::walk(release, graph)?;
+            }
+        }
+        Shape::Text | Shape::Version | Shape::Binary => drop(stream.string(name)?),
+        Shape::Code => seen.code = stream.string(name)?,
+        Shape::Int => drop(stream.i32(name)?),
+        Shape::Names => drop(stream.strings(name)?),
+        Shape::Functions | Shape::SilentFunctions => {
+            seen.functions = functions(release, stream)?;
+        }
+        Shape::Kernels => {
+            for _ in 0..stream.count(16, name)? {
+                stream.string(name)?;
+                stream.string(name)?;
+            }
+        }
+        Shape::Shaders { framed } => {
+            for _ in 0..stream.count(16, name)? {
+                stream.string(name)?;
+                if framed {
+                    let mut shader = Stream::new(stream.string(name)?, Manner::Reports);
+                    words(&mut shader, name)?;
+                } else {
+                    words(stream, name)?;
+                }
+            }
+        }
+        Shape::Variables => {
+            let names = stream.strings(name)?;
+            same(stream.u64("number of tensors")?, names.len())?;
+            for _ in &names {
+                tensor(stream)?;
+            }
+            for variable in names {
+                if !seen.variables.insert(variable) {
+                    let variable = text(variable);
+                    return Err(Stop::Refuses(format!(
+                        "variable `{variable}` is there twice"
+                    )));
+                }
+            }
+        }
+        Shape::Symbols => {
+            let symbols = stream.strings(name)?;
+            same(stream.u64("number of symbols")?, symbols.len())?;
+            for symbol in symbols {
+                let variables = stream.strings("variables of a symbol")?;
+                seen.listed.push((symbol, variables));
+            }
+        }
+        Shape::Params => {
+            let count = stream.u64("number of parameters")?;
+            let names = stream.strings("names of parameters")?;
+            same(count, names.len())?;
+            for _ in names {
+                tensor(stream)?;
+            }
+        }
+        Shape::Relax => relax::walk(release, stream)?,
+        Shape::Relay | Shape::Networks { .. } | Shape::StackVms | Shape::Imports => {
+            return Err(Stop::Unknown(format!("`{name}` is not walked here")));
+        }
+    }
+    Ok(())
+}
+
+fn same(count: u64, names: usize) -> Result<(), Stop> {
+    if count == names as u64 {
+        return Ok(());
+    }
+    Err(Stop::Refuses(format!(
+        "{names} names and {count} things that they name"
+    )))
+}
+
+/// Flags and words of a shader.
+fn words(stream: &mut Stream<'_>, name: &str) -> Result<(), Stop> {
+    stream.i32(name)?;
+    stream.elements(4, name).map(drop)
+}
+
+/// The function map; the names of its functions.
+fn functions<'a>(release: Release, stream: &mut Stream<'a>) -> Result<Vec<&'a [u8]>, Stop> {
+    let mut keys = Vec::new();
+    for _ in 0..stream.count(32, "functions")? {
+        keys.push(stream.string("name of a function")?);
+        stream.string("name of a function")?;
+        stream.elements(4, "argument types")?;
+        stream.strings("launch tags")?;
+        if Layout::of(release) >= Layout::V0_21 {
+            stream.elements(4, "argument tags")?;
+        }
+    }
+    Ok(keys)
+}
+
+/// A tensor record, which every loader since 0.2 checks in the same way.
+pub(super) fn tensor(stream: &mut Stream<'_>) -> Result<(), Stop> {
+    let refuse = |why: String| Err(Stop::Refuses(format!("a tensor {why}")));
+    let magic = stream.u64("magic of a tensor")?;
+    stream.u64("reserved word of a tensor")?;
+    if magic != TensorRecord::MAGIC {
+        return refuse("does not start with its magic".into());
+    }
+    let device = stream.i32("device of a tensor")?;
+    stream.i32("device of a tensor")?;
+    let dimensions = stream.i32("rank of a tensor")?;
+    let dtype = stream.take(4, "type of a tensor")?;
+    if device != 1 {
+        return refuse(format!("is on a device of type {device}"));
+    }
+    let Ok(dimensions) = u64::try_from(dimensions) else {
+        return refuse(format!("has {dimensions} dimensions"));
+    };
+    let shape = stream.take(dimensions.saturating_mul(8), "shape of a tensor")?;
+    let (mut count, mut negative) = (1_i64, false);
+    for extent in shape.chunks_exact(8).filter_map(<[u8]>::first_chunk) {
+        let extent = i64::from_le_bytes(*extent);
+        negative |= extent < 0;
+        count = count.wrapping_mul(extent);
+    }
+    let [_, bits, low, high] = *dtype.first_chunk().unwrap_or(&[0; 4]);
+    let lanes = u64::from(u16::from_le_bytes([low, high]));
+    let expected = count.wrapping_mul(i64::from(bits.div_ceil(8)));
+    let size = stream.i64("size of a tensor")?;
+    if size != expected {
+        return refuse(format!(
+            "has {size} bytes, its shape and type ask for {expected}"
+        ));
+    }
+    let Ok(length) = u64::try_from(size) else {
+        return Err(Stop::Unknown(format!("a tensor has {size} bytes")));
+    };
+    stream.take(length, "data of a tensor")?;
+    let elements = u64::try_from(count).ok();
+    let reserved =
+        elements.and_then(|count| count.checked_mul(u64::from(bits).saturating_mul(lanes)));
+    if length > 0 && (negative || reserved.is_none_or(|bits| bits.div_ceil(8) < length)) {
+        return Err(Stop::Unknown(
+            "a tensor has more bytes than the memory that is asked for, and it writes behind that memory".into(),
+        ));
+    }
+    Ok(())
+}
+
+impl Seen<'_> {
+    /// The checks that span several fields.
+    fn judge(&self, release: Release, kind: &str) -> Result<(), Stop> {
+        let since = release.minor();
+        match kind {
+            "opencl" if since >= 8 => self.split(since),
+            "metal" if (8..=12).contains(&since) => self.split(since),
+            "const_loader" | "metadata" if since >= 10 => self.all_stored(),
+            _ => Ok(()),
+        }
+    }
+
+    /// 0.8 on: source is cut into kernels while it is loaded, and there must be one for each function (PAY-22).
+    fn split(&self, since: u8) -> Result<(), Stop> {
+        const DELIMITER: &[u8] = b"// Function: ";
+        if self.format != b"cl" && self.format != b"metal" {
+            return match since {
+                24.. => Ok(()),
+                _ => Err(Stop::Unknown(format!(
+                    "it cuts source into kernels while it loads, and the format is `{}`",
+                    text(self.format)
+                ))),
+            };
+        }
+        let mut kernels = HashSet::new();
+        let mut rest = self.code;
+        while let Some(at) = rest
+            .windows(DELIMITER.len())
+            .position(|bytes| bytes == DELIMITER)
+        {
+            let behind = rest.get(at.saturating_add(DELIMITER.len())..);
+            let behind = behind.unwrap_or_default();
+            let Some(end) = behind.iter().position(|byte| *byte == b'\n') else {
+                return Err(Stop::Refuses(
+                    "it never comes back: the last line that names a kernel is not ended".into(),
+                ));
+            };
+            kernels.insert(behind.get(..end).unwrap_or_default());
+            rest = behind.get(end..).unwrap_or_default();
+        }
+        let functions: HashSet<_> = self.functions.iter().collect();
+        if kernels.is_empty() || kernels.len() != functions.len() {
+            return Err(Stop::Refuses(format!(
+                "the source has {} kernels for {} functions",
+                kernels.len(),
+                functions.len()
+            )));
+        }
+        Ok(())
+    }
+
+    /// 0.10 on: what a function lists is stored (PAY-38). Of a function that is listed twice the last list counts.
+    fn all_stored(&self) -> Result<(), Stop> {
+        let mut judged = HashSet::new();
+        for (symbol, variables) in self.listed.iter().rev() {
+            if !judged.insert(symbol) {
+                continue;
+            }
+            if let Some(missing) = variables
+                .iter()
+                .find(|name| !self.variables.contains(*name))
+            {
+                return Err(Stop::Refuses(format!(
+                    "function `{}` needs variable `{}`, which is not stored",
+                    text(symbol),
+                    text(missing)
+                )));
+            }
+        }
+        Ok(())
+    }
+}

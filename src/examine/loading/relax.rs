@@ -1,0 +1,71 @@
+//! Relax VM code as its loader reads it: tables are read, instructions are not looked at.
+
+use super::Stop;
+use super::payload::tensor;
+use super::stream::{Manner, Stream, text};
+use crate::payload::relax_vm::{MAGIC, MAGIC_WITH_SCOPES};
+use crate::release::{Layout, Release};
+
+/// Walks the code, with its length in front before 0.22.
+pub(super) fn walk(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
+    if Layout::of(release) >= Layout::V0_22 {
+        return code(release, stream);
+    }
+    let inside = stream.string("VM code")?;
+    code(release, &mut Stream::new(inside, Manner::Reports))
+}
+
+fn code(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
+    let magic = stream.u64("magic")?;
+    let scopes = magic == MAGIC_WITH_SCOPES && release >= Release::of(23);
+    if magic != MAGIC && !scopes {
+        return Err(Stop::Refuses(format!(
+            "VM code does not start with {magic:#x}"
+        )));
+    }
+    let version = stream.string("version of the VM code")?;
+    if version != b"0.14" {
+        return Err(Stop::Refuses(format!(
+            "VM code of version `{}`",
+            text(version)
+        )));
+    }
+    for _ in 0..stream.count(52, "VM functions")? {
+        stream.i32("kind of a VM function")?;
+        stream.string("name of a VM function")?;
+        stream.take(32, "VM function")?;
+        stream.strings("parameters of a VM function")?;
+    }
+    if scopes {
+        for _ in 0..stream.count(16, "memory scopes")? {
+            stream.i64("memory scope")?;
+            stream.string("memory scope")?;
+        }
+    }
+    for _ in 0..stream.count(4, "constants")? {
+        constant(release, stream)?;
+    }
+    stream.words("instruction offsets")?;
+    stream.words("instructions")?;
+    Ok(())
+}
+
+/// A constant. Where one is cut short its loader may not notice; it notices that nothing is left for the instructions.
+fn constant(release: Release, stream: &mut Stream<'_>) -> Result<(), Stop> {
+    let tag = stream.i32("tag of a constant")?;
+    let [stored, dtype, shape, string, int, float] = match Layout::of(release) {
+        Layout::V0_2 | Layout::V0_7 => [0, 1, 2, 3, 4, 5],
+        Layout::V0_21 => [72, 5, 71, 65, 1, 3],
+        Layout::V0_22 => [70, 5, 69, 65, 1, 3],
+    };
+    match tag {
+        _ if tag == stored => tensor(stream),
+        _ if tag == shape => stream.elements(8, "shape constant").map(drop),
+        _ if tag == dtype => stream.take(4, "type constant").map(drop),
+        _ if tag == string => stream.string("string constant").map(drop),
+        _ if tag == int || tag == float => stream.take(8, "number constant").map(drop),
+        _ => Err(Stop::Refuses(format!(
+            "a VM constant has the unknown tag {tag}"
+        ))),
+    }
+}

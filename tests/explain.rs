@@ -1,0 +1,313 @@
+//! `explain` does not lie: single bits are flipped in libraries of every era, and what it says is held against `verify`, which
+//! knows what is broken, and against the loader of the real 0.27, which knows what loads.
+//!
+//! `TVMSPEC_FLIPS=1000 cargo test --test explain -- --nocapture` flips more, and prints the tables.
+#![cfg(feature = "cli")]
+
+mod skip;
+
+use serde_json::Value;
+use skip::skipped;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tvmspec::blob::container;
+use tvmspec::blob::pack::{self, Naming, Shared};
+use tvmspec::blob::{Blob, LIBRARY, Module};
+use tvmspec::import_tree::ImportTree;
+use tvmspec::release::{Layout, Release};
+use tvmspec::rule::Findings;
+use tvmspec::wire::{Cursor, Writer};
+
+/// Files of every form about which `explain` speaks release by release.
+const FILES: [&str; 22] = [
+    "blob/opencl-0.6.bin",
+    "blob/two-imports-0.6.bin",
+    "blob/opencl-0.8.bin",
+    "blob/metal-0.8.bin",
+    "blob/graph-factory.bin",
+    "blob/relay-vm.bin",
+    "blob/opencl-0.19.bin",
+    "blob/opencl-0.21.bin",
+    "blob/opencl.bin",
+    "blob/metal.bin",
+    "blob/webgpu.bin",
+    "blob/tree3.bin",
+    "blob/const-loader-c.bin",
+    "blob/relax-vm.bin",
+    "blob/containers/cuda-0.27.so",
+    "blob/containers/relax_vm-0.27.so",
+    "blob/containers/host_opencl-0.19.so",
+    "blob/containers/host_opencl-0.21.so",
+    "blob/containers/tree3-0.8.so",
+    "blob/containers/devc-0.8.o",
+    "blob/containers/macho-arm64.dylib",
+    "blob/containers/pe-x86_64.dll",
+];
+
+/// How many bits are flipped.
+fn flips(usual: usize) -> usize {
+    match std::env::var("TVMSPEC_FLIPS") {
+        Ok(count) => count.parse().expect("TVMSPEC_FLIPS is a number"),
+        Err(_) => usual,
+    }
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("golden")
+        .join(name)
+}
+
+/// What the program prints as JSON; `None` where it could not read the file at all.
+fn ask(words: &[&str], file: &Path) -> Option<Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(words)
+        .arg(file)
+        .output()
+        .unwrap();
+    let code = output.status.code();
+    assert!(
+        matches!(code, Some(0..=2)),
+        "{words:?} of {} ends with {code:?}: {}",
+        file.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    (code != Some(2)).then(|| serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Every outcome that `explain` gives, with its reason.
+fn outcomes(explained: &Value) -> Vec<(String, String)> {
+    let accounts = explained.as_array().unwrap();
+    accounts
+        .iter()
+        .flat_map(|account| account["loads"].as_array().unwrap())
+        .map(|load| {
+            let text = |key: &str| load[key].as_str().unwrap().to_owned();
+            (text("outcome"), text("why"))
+        })
+        .collect()
+}
+
+/// Bits spread over `bits`, the same ones every time.
+fn spread(bits: usize, count: usize) -> impl Iterator<Item = usize> {
+    let mut state = 27_u64;
+    (0..count).map(move |_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bits
+    })
+}
+
+fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    bytes
+}
+
+/// The bits of `bytes` that matter to a loader of TVM: those of the blob, or all.
+fn window(bytes: &[u8]) -> std::ops::Range<usize> {
+    let file = container::open(bytes).unwrap();
+    let found = file
+        .blobs()
+        .find_map(|(_, blob)| Some((usize::try_from(blob.offset?).ok()?, blob.bytes.len())));
+    match found {
+        Some((start, length)) => start..start + length,
+        None => 0..bytes.len(),
+    }
+}
+
+#[test]
+fn what_verify_calls_broken_never_loads() {
+    let folder = tempfile::tempdir().unwrap();
+    let each = flips(176).div_ceil(FILES.len());
+    let (mut broken, mut clean, mut unread) = (0, 0, 0);
+    let mut said = BTreeMap::<String, usize>::new();
+    let mut lies = Vec::new();
+    for name in FILES {
+        let bytes = fs::read(golden(name)).unwrap();
+        let window = window(&bytes);
+        // Most in the blob, some anywhere.
+        let inside = spread(window.len() * 8, each - each / 8).map(|bit| window.start * 8 + bit);
+        for bit in inside.chain(spread(bytes.len() * 8, each / 8)) {
+            let path = folder.path().join("flipped");
+            fs::write(&path, flipped(&bytes, bit)).unwrap();
+            let verified = ask(&["verify", "--json"], &path);
+            let explained = ask(&["explain", "--json"], &path);
+            let (Some(verified), Some(explained)) = (verified, explained) else {
+                unread += 1;
+                continue;
+            };
+            if verified["violations"].as_array().unwrap().is_empty() {
+                clean += 1;
+                continue;
+            }
+            broken += 1;
+            for (outcome, why) in outcomes(&explained) {
+                if outcome == "loads" {
+                    lies.push(format!("{name}, bit {bit}: {why}: {verified}"));
+                }
+                *said.entry(outcome).or_default() += 1;
+            }
+        }
+    }
+    println!("{broken} flips broken, {clean} not, {unread} unreadable; of the broken: {said:?}");
+    assert!(lies.is_empty(), "{} lies:\n{}", lies.len(), lies.join("\n"));
+    assert!(broken > clean / 4, "too few flips break anything");
+}
+
+/// Imports TVM once, and loads each library that it is told of in a process of its own.
+const SERVER: &str = "
+import os, resource, signal, sys
+import tvm, tvm_ffi
+print('ready', flush=True)
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.alarm(20)
+        try:
+            tvm_ffi.load_module(line.rstrip('\\n'))
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    print('loads' if status == 0 else 'refuses' if os.WIFEXITED(status) else 'dies', flush=True)
+";
+
+/// A library with a module of every kind that the wheel loads without a device.
+fn every_kind() -> Vec<u8> {
+    let read = |name: &str| fs::read(golden(name)).unwrap();
+    let constants = read("blob/const-loader-c.bin");
+    let code = read("blob/relax-vm.bin");
+    let payload = |bytes: &[u8], kind: &str| {
+        let blob = Blob::read(bytes, Layout::V0_22, &mut Findings::default()).unwrap();
+        let module = blob.modules.iter().find(|module| module.kind == kind);
+        module.unwrap().payload.clone().unwrap().into_owned()
+    };
+    let names = |out: &mut Writer| out.vector(&["f", "g"], |out, name| out.str(name));
+    let mut source = Writer::new();
+    source.bytes(b"int f(void) { return 0; }");
+    source.str("c");
+    names(&mut source);
+    names(&mut source);
+    let mut object = Writer::new();
+    object.bytes(&read("blob/containers/elf-x86_64.o")[..200]);
+    names(&mut object);
+    let modules = [
+        ("const_loader", Some(payload(&constants, "const_loader"))),
+        (
+            "relax.VMExecutable",
+            Some(payload(&code, "relax.VMExecutable")),
+        ),
+        (LIBRARY, None),
+        ("c", Some(source.into_bytes())),
+        ("static_library", Some(object.into_bytes())),
+    ];
+    let mut tree = Writer::new();
+    tree.vector(&[0_u64, 1, 2, 4, 4, 4], |out, word| out.u64(*word));
+    tree.vector(&[1_u64, 2, 3, 4], |out, word| out.u64(*word));
+    let tree = tree.into_bytes();
+    let blob = Blob {
+        layout: Layout::V0_22,
+        modules: modules
+            .into_iter()
+            .map(|(kind, payload)| Module {
+                kind: kind.into(),
+                payload: payload.map(Into::into),
+                offset: 0,
+            })
+            .collect(),
+        tree: Some(ImportTree::read(&mut Cursor::new(&tree), &mut Findings::default()).unwrap()),
+    };
+    blob.write().unwrap()
+}
+
+#[test]
+fn the_real_loader_does_what_is_said() {
+    let named = std::env::var("TVMSPEC_PYTHON").unwrap_or_else(|_| "python3".into());
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return skipped("the wheel's loader is asked on x86-64 Linux only");
+    }
+    let mut server = match Command::new(&named)
+        .args(["-c", SERVER])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+    {
+        Ok(server) => server,
+        Err(error) => return skipped(format_args!("`{named}` cannot be started: {error}")),
+    };
+    let mut answers = BufReader::new(server.stdout.take().unwrap()).lines();
+    let Some(Ok(_)) = answers.next() else {
+        let _ = server.wait();
+        return skipped(format_args!(
+            "`{named}` cannot import tvm and tvm_ffi; set TVMSPEC_PYTHON to a Python that can"
+        ));
+    };
+    let mut questions = server.stdin.take().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("whole.so");
+    let naming = Naming::library(Release::of(27));
+    pack::shared(&every_kind(), &naming, &Shared::default(), &library).unwrap();
+    let bytes = fs::read(&library).unwrap();
+    let window = window(&bytes);
+    let mut table = BTreeMap::<(String, bool), usize>::new();
+    let mut lies = Vec::new();
+    let bits = spread(window.len() * 8, flips(100)).map(|bit| window.start * 8 + bit);
+    for bit in std::iter::once(None).chain(bits.map(Some)) {
+        let path = folder.path().join("flipped.so");
+        // Anew each time: a library that is mapped elsewhere must not change.
+        let _ = fs::remove_file(&path);
+        let content = bit.map_or(bytes.clone(), |bit| flipped(&bytes, bit));
+        fs::write(&path, content).unwrap();
+        let explained = ask(&["explain", "--release", "0.27", "--json"], &path).unwrap();
+        let (outcome, why) = outcomes(&explained).remove(0);
+        writeln!(questions, "{}", path.display()).unwrap();
+        let answer = answers.next().unwrap().unwrap();
+        let loads = answer == "loads";
+        let lie = match outcome.as_str() {
+            "loads" | "silent" => !loads,
+            "fails" => loads,
+            _ => false,
+        };
+        if lie {
+            lies.push(format!("bit {bit:?}: said {outcome} ({why}), it {answer}"));
+        }
+        if bit.is_none() {
+            assert_eq!(outcome, "loads", "the whole library: {why}");
+        } else {
+            *table.entry((outcome, loads)).or_default() += 1;
+        }
+    }
+    drop(questions);
+    let _ = server.wait();
+    println!("explain says    loads  does not");
+    for outcome in ["loads", "silent", "unknown", "fails"] {
+        let count = |loads| {
+            table
+                .get(&(outcome.to_owned(), loads))
+                .copied()
+                .unwrap_or(0)
+        };
+        println!("{outcome:<12} {:>8} {:>9}", count(true), count(false));
+    }
+    assert!(lies.is_empty(), "{} lies:\n{}", lies.len(), lies.join("\n"));
+    let unknown: usize = [true, false]
+        .iter()
+        .filter_map(|loads| table.get(&("unknown".to_owned(), *loads)))
+        .sum();
+    let all: usize = table.values().sum();
+    assert!(
+        unknown * 3 <= all,
+        "{unknown} of {all} are unknown: that says too little"
+    );
+}
