@@ -311,3 +311,86 @@ fn the_real_loader_does_what_is_said() {
         "{unknown} of {all} are unknown: that says too little"
     );
 }
+
+/// What the C compiler makes of `source`; a message where there is none.
+fn compile(source: &str, output: &Path, words: &[&str]) {
+    let text = output.with_extension("c");
+    fs::write(&text, source).unwrap();
+    let status = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(output)
+        .arg(&text)
+        .args(words)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{}", output.display());
+}
+
+/// What `explain --release R` ends with and says.
+fn said(release: &str, file: &Path) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["explain", "--release", release])
+        .arg(file)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    (output.status.code(), words.join(" "))
+}
+
+#[test]
+fn what_keeps_a_library_from_opening_is_named() {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return skipped("it looks for libraries as Linux does");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let host = "int __tvm_ffi_f(void* self, const void* args, int n, void* out) { return 0; }";
+
+    // A library that is needed, there and gone.
+    let needed = at("libtvmspec_absent.so");
+    let search = format!("-L{}", folder.path().display());
+    compile("int absent(void) { return 0; }", &needed, &[]);
+    let source = format!("int absent(void);\nint use(void) {{ return absent(); }}\n{host}");
+    let library = at("needs.so");
+    let link = [search.as_str(), "-ltvmspec_absent"];
+    compile(&source, &library, &link);
+    let (code, text) = said("0.27", &library);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("needs libtvmspec_absent.so, which cannot be found here"),
+        "{text}"
+    );
+    // With its own folder among its paths it is found.
+    compile(&source, &library, &[link[0], link[1], "-Wl,-rpath,$ORIGIN"]);
+    assert_eq!(said("0.27", &library).0, Some(0));
+    let inspected = ask(&["inspect", "--json"], &library).unwrap();
+    let links = inspected["links"].as_array().unwrap();
+    assert!(links.contains(&"libtvmspec_absent.so".into()), "{links:?}");
+
+    // A function that only later releases have.
+    let library = at("calls.so");
+    let source = format!(
+        "void* TVMFFIBacktrace(const char*, int, const char*, int);\nvoid* use(void) {{ return TVMFFIBacktrace(0, 0, 0, 0); }}\n{host}"
+    );
+    compile(&source, &library, &["-Wl,-z,lazy"]);
+    assert_eq!(said("0.22", &library).0, Some(0));
+    let plain = source.replace("__tvm_ffi_f", "f");
+    compile(&plain, &library, &["-Wl,-z,lazy"]);
+    let (code, text) = said("0.21", &library);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("`TVMFFIBacktrace` (from 0.22 on)") || text.contains("0.22"),
+        "{text}"
+    );
+
+    // A runtime instead of what it loads.
+    let library = at("libruntime.so");
+    compile("int TVMFFIFunctionCall(void) { return 0; }", &library, &[]);
+    let (code, text) = said("0.27", &library);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("it is the library that loads compiled ones"),
+        "{text}"
+    );
+}

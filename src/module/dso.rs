@@ -9,6 +9,7 @@ use super::forward::{self, Shown};
 use super::{MOD_01, MOD_18, Name, names};
 use crate::rule::{Kind, Violation};
 use std::ffi::{CString, c_void};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
@@ -114,6 +115,14 @@ impl Dso {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Why a file that is there is not for this machine.
+fn foreign(path: &Path) -> Option<String> {
+    let mut head = Vec::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(4096).read_to_end(&mut head).ok()?;
+    crate::blob::container::foreign(&head)
 }
 
 impl Dso {
@@ -252,6 +261,11 @@ impl Dso {
 /// Why the dynamic linker refused the library at `path`: MOD-26 when it misses a function of a runtime, MOD-01 otherwise.
 #[cold]
 fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
+    // glibc says "no such file" of a file for another machine that is there.
+    if let Some(foreign) = foreign(path) {
+        let text = format!("cannot open {}: {foreign}", path.to_string_lossy());
+        return MOD_01.refused(Kind::Unsupported, text);
+    }
     let path = path.to_string_lossy();
     let source = match error {
         libloading::Error::DlOpen { source } => source.to_string(),

@@ -1,10 +1,11 @@
 //! What the dynamic loader of the system asks of an image, before TVM reads anything in it.
 
-use super::{Form, Machine};
-use object::Object as _;
-use object::elf;
+use super::Form;
 use object::read::ObjectSymbol as _;
 use object::read::elf::{ElfFile, FileHeader};
+use object::{Endianness, FileKind, Object as _, elf};
+use std::borrow::Cow;
+use std::env::consts::{ARCH, OS};
 
 /// What an image asks for and offers. Nothing is looked up: whether a library is there is for the caller to find out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,9 @@ pub struct Linkage<'a> {
 
 /// How many libraries are listed, and how long a name may be. A hostile file has more; nothing real does.
 const MOST: usize = 1024;
+
+/// How many bytes of names are looked at. Those of a hostile file are the tails of one long string.
+const SCANNED: usize = 1 << 26;
 
 /// Reads the tables of an image; an empty answer for any other form, and for tables that cannot be read.
 pub fn linkage(form: Form, bytes: &[u8]) -> Linkage<'_> {
@@ -47,8 +51,13 @@ pub fn linkage(form: Form, bytes: &[u8]) -> Linkage<'_> {
         object::File::Elf64(file) => linkage.dynamic(file),
         _ => {}
     }
+    let mut scanned = 0_usize;
     for symbol in file.dynamic_symbols().chain(file.symbols()) {
         let Ok(name) = symbol.name() else { continue };
+        scanned = scanned.saturating_add(name.len());
+        if scanned > SCANNED {
+            break;
+        }
         let name = match underscored {
             true => name.strip_prefix('_').unwrap_or(name),
             false => name,
@@ -77,7 +86,20 @@ fn is_interface(name: &str) -> bool {
     name.len() <= 128 && behind.is_some_and(|byte| byte.is_ascii_uppercase())
 }
 
+/// Functions that a TVM runtime defines and nothing else does.
+const RUNTIME: [&str; 4] = [
+    "TVMBackendParallelLaunch",
+    "TVMFFIFunctionCall",
+    "TVMFuncCall",
+    "TVMModGetFunction",
+];
+
 impl<'a> Linkage<'a> {
+    /// Whether it is a runtime of TVM, and not something that TVM compiled.
+    pub fn is_runtime(&self) -> bool {
+        RUNTIME.iter().any(|name| self.defines.contains(name))
+    }
+
     /// What only the dynamic table of ELF says.
     fn dynamic<E: FileHeader>(&mut self, file: &ElfFile<'a, E>) {
         let Ok(table) = file.elf_dynamic_table() else {
@@ -102,25 +124,57 @@ impl<'a> Linkage<'a> {
 const DF_BIND_NOW: u64 = 8;
 const DF_1_NOW: u64 = 1;
 
-/// The machine that an object file of any format is for; `None` for what is none.
-pub fn machine(bytes: &[u8]) -> Option<Machine> {
-    let file = object::File::parse(bytes).ok()?;
-    Some(Machine {
-        architecture: format!("{:?}", file.architecture()).to_ascii_lowercase(),
-        bits: if file.is_64() { 64 } else { 32 },
-        little_endian: file.is_little_endian(),
+/// Why the loader of this system does not open an image that begins with `head`: it is for another machine or another system.
+/// `None` for one that it may open, and for what is no image.
+pub fn foreign(head: &[u8]) -> Option<String> {
+    let (machine, bits, system) = match FileKind::parse(head).ok()? {
+        FileKind::Elf64 => {
+            let header = elf::FileHeader64::<Endianness>::parse(head).ok()?;
+            (name(header.e_machine(header.endian().ok()?)), 64, "Linux")
+        }
+        FileKind::Elf32 => {
+            let header = elf::FileHeader32::<Endianness>::parse(head).ok()?;
+            (name(header.e_machine(header.endian().ok()?)), 32, "Linux")
+        }
+        FileKind::MachO64 | FileKind::MachO32 | FileKind::MachOFat32 | FileKind::MachOFat64 => {
+            return (!cfg!(target_vendor = "apple")).then(|| elsewhere("macOS"));
+        }
+        FileKind::Pe32 | FileKind::Pe64 => {
+            return (!cfg!(windows)).then(|| elsewhere("Windows"));
+        }
+        _ => return None,
+    };
+    if !cfg!(unix) || cfg!(target_vendor = "apple") {
+        return Some(elsewhere(system));
+    }
+    let host = ARCH.trim_end_matches("el");
+    let same = machine == host && bits == usize::BITS;
+    (!same).then(|| {
+        format!(
+            "it is for {machine}, {bits} bits; this machine is {ARCH}, {} bits",
+            usize::BITS
+        )
     })
 }
 
-impl Machine {
-    /// Whether it is the machine that this program runs on, as far as names tell.
-    pub fn is_host(&self) -> bool {
-        let host = match std::env::consts::ARCH {
-            "x86" => "i386",
-            host => host,
-        };
-        self.architecture == host
-            && u32::from(self.bits) == usize::BITS
-            && self.little_endian == cfg!(target_endian = "little")
-    }
+fn elsewhere(system: &str) -> String {
+    format!("it is for {system}; this machine runs {OS}")
+}
+
+/// What Rust calls a machine of ELF.
+fn name(machine: elf::Machine) -> Cow<'static, str> {
+    Cow::Borrowed(match machine {
+        elf::EM_X86_64 => "x86_64",
+        elf::EM_386 => "x86",
+        elf::EM_AARCH64 => "aarch64",
+        elf::EM_ARM => "arm",
+        elf::EM_RISCV if usize::BITS == 32 => "riscv32",
+        elf::EM_RISCV => "riscv64",
+        elf::EM_PPC64 => "powerpc64",
+        elf::EM_PPC => "powerpc",
+        elf::EM_S390 => "s390x",
+        elf::EM_LOONGARCH => "loongarch64",
+        elf::EM_MIPS => "mips",
+        other => return Cow::Owned(format!("machine {:#x}", other.0)),
+    })
 }

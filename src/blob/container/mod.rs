@@ -27,7 +27,7 @@ use allowance::Allowance;
 pub use allowance::{MAX_LISTED, MAX_SHARED};
 pub use form::Form;
 pub use gzip::{MAX_INFLATION, MAX_KEPT};
-pub use linkage::{Linkage, linkage, machine};
+pub use linkage::{Linkage, foreign, linkage};
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
 

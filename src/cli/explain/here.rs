@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use tvmspec::blob::container::{File, Form, Linkage, Machine, linkage};
+use tvmspec::blob::container::{File, Form, Linkage, foreign, linkage};
 use tvmspec::examine::loading::{Load, Outcome, exported};
 use tvmspec::release::{Release, Releases};
 
@@ -22,14 +22,6 @@ pub(super) struct Here {
     libraries: Vec<(String, bool)>,
 }
 
-/// Functions that a TVM runtime defines and nothing else does.
-const RUNTIME: [&str; 4] = [
-    "TVMBackendParallelLaunch",
-    "TVMFFIFunctionCall",
-    "TVMFuncCall",
-    "TVMModGetFunction",
-];
-
 impl<'a> Linked<'a> {
     pub(super) fn of(file: &File<'a>, bytes: &'a [u8]) -> Linked<'a> {
         Linked(linkage(file.form, bytes))
@@ -37,7 +29,7 @@ impl<'a> Linked<'a> {
 
     /// Whether it is a runtime of TVM instead of something that TVM compiled.
     pub(super) fn is_runtime(&self) -> bool {
-        RUNTIME.iter().any(|name| self.0.defines.contains(name))
+        self.0.is_runtime()
     }
 
     /// How many functions of TVM's C interface it defines.
@@ -113,16 +105,15 @@ fn since(ranges: &[Releases]) -> String {
 }
 
 /// Looks for what an image needs, as the loader of this system would.
-pub(super) fn here(file: &File<'_>, linked: &Linked<'_>, path: &Path) -> Here {
+pub(super) fn here(file: &File<'_>, bytes: &[u8], linked: &Linked<'_>, path: &Path) -> Here {
     let image = matches!(
         file.form,
-        Form::ElfShared | Form::MachOShared | Form::PeShared
+        Form::ElfShared | Form::MachOShared | Form::MachOFat | Form::PeShared
     );
-    let machine = file.parts.first().and_then(|part| part.machine.as_ref());
-    let Some(machine) = machine.filter(|_| image) else {
+    if !image {
         return Here::default();
-    };
-    if let Some(foreign) = foreign(file.form, machine) {
+    }
+    if let Some(foreign) = foreign(bytes) {
         return Here {
             foreign: Some(foreign),
             libraries: Vec::new(),
@@ -145,34 +136,10 @@ pub(super) fn here(file: &File<'_>, linked: &Linked<'_>, path: &Path) -> Here {
     }
 }
 
-/// Why an image is not for this machine.
-fn foreign(form: Form, machine: &Machine) -> Option<String> {
-    let system = match form {
-        Form::MachOShared => "macOS",
-        Form::PeShared => "Windows",
-        _ => "Linux",
-    };
-    let same_system = match form {
-        Form::MachOShared => cfg!(target_vendor = "apple"),
-        Form::PeShared => cfg!(windows),
-        _ => cfg!(unix) && !cfg!(target_vendor = "apple"),
-    };
-    if same_system && machine.is_host() {
-        return None;
-    }
-    Some(format!(
-        "it is for {}, {} bits, as {system} has it; this machine is {}, {} bits, with {}: its loader refuses the file, and on Linux it may say \"no such file\" of a file that is there",
-        machine.architecture,
-        machine.bits,
-        env::consts::ARCH,
-        usize::BITS,
-        env::consts::OS,
-    ))
-}
-
 /// Whether a library of this name can be found. Those of TVM itself are there once TVM is imported.
 fn is_here(name: &str, folders: &[PathBuf]) -> bool {
-    if name.starts_with("libtvm") || name.starts_with("linux-vdso") {
+    if name.starts_with("libtvm_") || name.starts_with("libtvm.") || name.starts_with("linux-vdso")
+    {
         return true;
     }
     if name.contains('/') {

@@ -102,7 +102,7 @@ fn explain(input: &Input, file: &File<'_>, args: &Args) -> Result<Vec<Account>, 
         accounts.push(other(input, file, only)?);
     }
     let raw = raw(file.form);
-    let here = here::here(file, &linked, &args.file);
+    let here = here::here(file, input.bytes(), &linked, &args.file);
     for account in &mut accounts {
         account.raw = raw;
         account.here = here.clone();

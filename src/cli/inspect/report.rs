@@ -7,7 +7,7 @@ use crate::cli::input::Input;
 use crate::cli::subject::{Format, Unit};
 use crate::cli::{Error, subject};
 use serde_json::{Map, Value, json};
-use tvmspec::blob::container::{Form, Part, Role};
+use tvmspec::blob::container::{Form, Part, Role, linkage};
 use tvmspec::blob::{LIBRARY, Partial};
 use tvmspec::document::objects;
 use tvmspec::release::Layout;
@@ -34,6 +34,13 @@ pub(super) fn report(input: &Input, layout: Option<Layout>) -> Result<(Value, St
         }
     };
     top.insert("form".into(), file.form.name().into());
+    let linkage = linkage(file.form, input.bytes());
+    if !linkage.libraries.is_empty() {
+        top.insert("links".into(), linkage.libraries.clone().into());
+    }
+    if linkage.is_runtime() {
+        top.insert("runtime".into(), linkage.defines.len().into());
+    }
     let units = subject::units(input, &file, layout);
     if file.form == Form::Unknown && units.is_empty() {
         return Err(subject::nothing(input, &file));

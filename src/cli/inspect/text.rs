@@ -14,6 +14,14 @@ pub(super) fn render(report: &Value) -> String {
         form_name(text(&report["form"])),
         size(number(&report["bytes"])),
     );
+    names(&mut out, "links", &report["links"]);
+    if let Some(functions) = report["runtime"].as_u64() {
+        let _ = writeln!(
+            out,
+            "  holds no TVM library: it is a TVM runtime, with {functions} functions of its C interface"
+        );
+        return out;
+    }
     let parts = list(&report["parts"]);
     let none = parts.iter().all(|part| list(&part["libraries"]).is_empty());
     for part in parts {

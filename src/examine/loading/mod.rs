@@ -28,7 +28,7 @@ use std::fmt;
 pub enum Stop {
     /// In an error, or the end of the process.
     Refuses(String),
-    /// Nobody knows.
+    /// In what depends on memory, on what lies behind the bytes, or on code that was not read.
     Unknown(String),
 }
 

@@ -6,6 +6,7 @@
 
 use super::stream::{Manner, Stream, text};
 use super::{Stop, json_graph, relax};
+use crate::blob::{IMPORT_TREE, LIBRARY};
 use crate::payload::{self, Form, KindInfo, Shape, Slot};
 use crate::release::{Layout, Release};
 use crate::rule::Findings;
@@ -15,6 +16,9 @@ use std::collections::HashSet;
 
 /// Walks the payload of a module of `kind` as the loader of `release` reads it.
 pub(super) fn walk(release: Release, kind: &str, stream: &mut Stream<'_>) -> Result<(), Stop> {
+    if matches!(kind, LIBRARY | IMPORT_TREE) {
+        return Err(Stop::Refuses(format!("it has no loader for `{kind}`")));
+    }
     let Some(info) = payload::kind_info(kind) else {
         return Err(Stop::Unknown(format!(
             "no release has a loader for `{kind}`: it loads where somebody registers one"
@@ -236,6 +240,21 @@ pub(super) fn tensor(stream: &mut Stream<'_>) -> Result<(), Stop> {
     }
     let [_, bits, low, high] = *dtype.first_chunk().unwrap_or(&[0; 4]);
     let lanes = u64::from(u16::from_le_bytes([low, high]));
+    // Memory is aligned to an element with all its lanes, and the allocator takes powers of two only.
+    match u64::from(bits / 8).saturating_mul(lanes) {
+        ..=64 => {}
+        alignment if alignment.is_power_of_two() => {}
+        65..=128 => {
+            return Err(Stop::Unknown(format!(
+                "a tensor has {lanes} lanes, and whether it finds memory for them depends on how the runtime was built"
+            )));
+        }
+        alignment => {
+            return refuse(format!(
+                "has {lanes} lanes: there is no memory aligned to {alignment} bytes"
+            ));
+        }
+    }
     let expected = count.wrapping_mul(i64::from(bits.div_ceil(8)));
     let size = stream.i64("size of a tensor")?;
     if size != expected {
