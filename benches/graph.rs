@@ -24,7 +24,8 @@ fn chain() -> (Module, Executor) {
         env!("CARGO_MANIFEST_DIR"),
         "/golden/graph/models/v0.8/chain1000.so"
     );
-    let module = load_library(path, Strictness::Lenient)
+    // SAFETY: a golden of a release, with the graph that it was compiled for.
+    let module = unsafe { load_library(path, Strictness::Lenient) }
         .unwrap_or_else(|error| panic!("{error}"))
         .module;
     let factory = Factory::of(&module).expect("a factory");
@@ -35,7 +36,7 @@ fn chain() -> (Module, Executor) {
 
 #[divan::bench(sample_count = 300, sample_size = 20)]
 fn chain_by_executor(bencher: Bencher<'_, '_>) {
-    let (_module, executor) = chain();
+    let (_module, mut executor) = chain();
     bencher.bench_local(|| executor.run().expect("a run"));
 }
 

@@ -29,7 +29,8 @@ fn main() {
     let theirs = theirs(&constants);
 
     let library = golden("chain1000.so");
-    let model = module::load(&library).unwrap();
+    // SAFETY: made here, and called as it was compiled.
+    let model = unsafe { module::load(&library) }.unwrap();
     let machine = VirtualMachine::of(&model, &[Device::CPU]).unwrap();
     let input: Any = Tensor::empty(&[4], DLDataType::scalar(2, 32))
         .unwrap()
@@ -142,8 +143,10 @@ fn load(path: &Path) -> VirtualMachine {
     let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
     let payload: *const [u8] = &raw const map[..];
     let library: Arc<dyn Symbols> = Arc::new(Mapped { _map: map });
-    // SAFETY: `library` keeps the map, and the executable keeps the library.
-    let loaded = Loaded::from_library(unsafe { &*payload }, Layout::V0_22, &library).unwrap();
+    // SAFETY: `library` keeps the map where it is.
+    let payload = unsafe { &*payload };
+    // SAFETY: as long as a clone of `library` lives, the map does.
+    let loaded = unsafe { Loaded::from_library(payload, Layout::V0_22, &library) }.unwrap();
     VirtualMachine::new(Arc::new(loaded), Vec::new(), &[Device::CPU]).unwrap()
 }
 

@@ -17,7 +17,8 @@ const F32: DLDataType = DLDataType {
 fn main() -> Result<(), Error> {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/module/host-0.27.so");
     let library = std::env::args().nth(1).unwrap_or_else(|| golden.to_owned());
-    let main = module::load(library)?.require("main")?;
+    // SAFETY: the library is trusted code, and `main` is called as it was compiled.
+    let main = unsafe { module::load(library) }?.require("main")?;
 
     let input = Tensor::empty(&[12], F32)?;
     let numbers = (0..12).flat_map(|number| (number as f32).to_le_bytes());

@@ -10,7 +10,8 @@ fn main() -> Result<(), Error> {
     let path = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "golden/graph/models/v0.8/mlp.so".to_owned());
-    let mut model = Model::load(path)?;
+    // SAFETY: who runs a model trusts its code.
+    let mut model = unsafe { Model::load(path) }?;
 
     let executor = model.executor();
     let mut inputs: Vec<(String, Tensor)> = Vec::new();

@@ -37,7 +37,8 @@ impl AddsOne<'_> {
     }
 
     fn through_the_loader(&self, api: &dyn device::DeviceApi) {
-        let module = module::load(self.library).unwrap();
+        // SAFETY: a golden of a release, called as it was compiled.
+        let module = unsafe { module::load(self.library) }.unwrap();
         let function = module
             .function(self.function, true)
             .unwrap()

@@ -41,7 +41,8 @@ fn a_rust_program_just_loads() {
         return;
     }
     for library in [FACTORY, EXECUTABLE] {
-        holds_a_model(&module::load(path(library)).unwrap());
+        // SAFETY: a golden of a release, called as it was compiled.
+        holds_a_model(&unsafe { module::load(path(library)) }.unwrap());
     }
 }
 
@@ -109,7 +110,7 @@ fn the_registry_finds_what_the_chapters_bring() {
 #[test]
 fn a_default_yields_once() {
     let seven = || Function::from_typed(|| 7i64);
-    let name = "vm.builtin.tuple_reset_item";
+    let name = "vm.builtin.null_value";
     assert!(registry::lookup(name).is_some());
     registry::register(name, seven(), false).unwrap();
     let now = registry::require(name).unwrap().call(&[]).unwrap();

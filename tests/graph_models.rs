@@ -5,19 +5,21 @@ mod skip;
 
 use skip::skipped;
 use std::collections::BTreeMap;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
 use tvmspec::device::simulated::Simulated;
 use tvmspec::function::{Error, Function};
 use tvmspec::graph::executor::{Executor, Place};
 use tvmspec::graph::{Graph, Model, debug};
-use tvmspec::module::{self, Module};
+use tvmspec::module::{self, Data, Module, Name, Symbols, load_symbols};
 use tvmspec::object::Tensor;
-use tvmspec::rule::Findings;
+use tvmspec::rule::{Findings, Strictness, Violation};
 use tvmspec::tensor::{Device, Params};
+use tvmspec::value::legacy::{TVMValue, code};
 use tvmspec::value::{Any, AnyView, DLDataType, DLTensor, cast, dtype_from_text};
 use tvmspec::wire::Cursor;
 
@@ -54,7 +56,8 @@ fn models_give_the_recorded_outputs_from_one_library() {
     }
     for (name, _, whole) in MODELS {
         if whole {
-            let model = Model::load(golden(&format!("models/{name}.so"))).unwrap();
+            // SAFETY: a golden of a release, with the graph that it was compiled for.
+            let model = unsafe { Model::load(golden(&format!("models/{name}.so"))) }.unwrap();
             check(name, model);
         }
     }
@@ -74,7 +77,8 @@ fn in_parts(name: &str, graph: &str) -> Model {
     let graph = std::fs::read_to_string(golden(graph)).unwrap();
     let params = std::fs::read(golden(&format!("models/{name}.params"))).unwrap();
     let kernels = golden(&format!("models/{name}.kernels.so"));
-    Model::from_parts(&graph, &params, kernels, &[Device::CPU]).unwrap()
+    // SAFETY: a golden of a release, with the graph that it was compiled for.
+    unsafe { Model::from_parts(&graph, &params, kernels, &[Device::CPU]) }.unwrap()
 }
 
 /// Twice, because the second run finds the memory of the first.
@@ -130,7 +134,8 @@ fn what_is_handed_in_is_checked() {
     if !can_run() {
         return;
     }
-    let mut model = Model::load(golden("models/v0.8/mlp.so")).unwrap();
+    // SAFETY: a golden of a release, with the graph that it was compiled for.
+    let mut model = unsafe { Model::load(golden("models/v0.8/mlp.so")) }.unwrap();
     let x = recorded("v0.8/mlp").remove("in_x").unwrap();
     let float = x.dl().dtype;
     let said = |result: Result<Vec<Tensor>, Error>| result.map(drop).unwrap_err().to_string();
@@ -157,7 +162,9 @@ fn a_library_without_functions_is_refused_with_all_names() {
     }
     let graph = std::fs::read_to_string(golden("resnet8.json")).unwrap();
     let library = golden("models/v0.8/mlp.kernels.so");
-    let Err(error) = Model::from_parts(&graph, &[], library, &[Device::CPU]) else {
+    // SAFETY: a golden of a release; nothing of it is called.
+    let made = unsafe { Model::from_parts(&graph, &[], library, &[Device::CPU]) };
+    let Err(error) = made else {
         panic!("ran resnet8 on the kernels of mlp")
     };
     let missing = error.message().matches("tvmgen_default_fused").count();
@@ -241,10 +248,10 @@ fn the_debug_dump_is_the_released_one_but_for_its_quirks() {
     let input = Tensor::empty(&[2, 3], float).unwrap();
     input.fill(x).unwrap();
     let index = executor.require_input("x").unwrap();
-    executor.set_input(index, input.dl()).unwrap();
+    executor.set_input(index, &input).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
-    let dumped = debug::dump(&executor, folder.path()).unwrap();
+    let dumped = debug::dump(&mut executor, folder.path()).unwrap();
     assert!(dumped.ends_with("_tvmdbg_device_CPU_0"));
     let ours = std::fs::read(dumped.join("output_tensors.params")).unwrap();
     let ours = tensors(&ours);
@@ -341,7 +348,7 @@ fn a_graph_on_two_devices_copies_and_waits() {
                 .flat_map(|value| value.to_le_bytes())
                 .collect();
             x.fill(&bytes).unwrap();
-            executor.set_input(0, x.dl()).unwrap();
+            executor.set_input(0, &x).unwrap();
             executor.run().unwrap();
             let output = executor.output(0).unwrap().to_host().unwrap();
             let twice: Vec<u8> = values
@@ -387,22 +394,62 @@ fn read_npz(path: &Path) -> BTreeMap<String, Tensor> {
     arrays
 }
 
-/// A library whose parameters lie in it, as `link-params` compiles it: kernels in an import, memory by storage id.
-struct Linked(BTreeMap<i64, Tensor>);
+/// A library with parameters, as `link-params` compiles one: a function gives the address of each.
+struct Linked {
+    context: Box<[u8; 8]>,
+}
 
-impl tvmspec::module::Kind for Linked {
-    fn kind(&self) -> &str {
-        "linked"
+/// What its function reads: parameters by storage id.
+static PARAMETERS: Mutex<BTreeMap<i64, Tensor>> = Mutex::new(BTreeMap::new());
+
+unsafe extern "C-unwind" fn lookup_linked_param(
+    args: *const TVMValue,
+    _: *const c_int,
+    _: c_int,
+    result: *mut TVMValue,
+    result_code: *mut c_int,
+    _: *mut c_void,
+) -> c_int {
+    // SAFETY: the first argument is the storage id, an integer.
+    let id = unsafe { (*args).v_int64 };
+    let parameters = PARAMETERS.lock().unwrap();
+    let v_handle = parameters
+        .get(&id)
+        .map_or(std::ptr::null_mut(), |tensor| tensor.dl().data);
+    // SAFETY: the convention gives a place for the result.
+    unsafe { result.write(TVMValue { v_handle }) };
+    // SAFETY: and one for its code.
+    unsafe { result_code.write(code::HANDLE) };
+    0
+}
+
+impl Symbols for Linked {
+    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+        match name.text() {
+            "_lookup_linked_param" => NonNull::new(lookup_linked_param as *mut c_void),
+            "__tvm_module_ctx" => Some(NonNull::from(&*self.context).cast()),
+            _ => None,
+        }
     }
 
-    fn function(&self, _: &Module, name: &str) -> Result<Option<Function>, Error> {
-        let addresses = self.0.iter();
-        let addresses = addresses.map(|(id, tensor)| (*id, tensor.dl().data as usize));
-        let addresses: BTreeMap<i64, usize> = addresses.collect();
-        let lookup = move |id: i64| -> *mut c_void {
-            std::ptr::with_exposed_provenance_mut(addresses.get(&id).copied().unwrap_or(0))
-        };
-        Ok((name == "_lookup_linked_param").then(|| Function::from_typed(lookup)))
+    fn data(&self, _: Name<'_>) -> Result<Option<Data<'_>>, Violation> {
+        Ok(None)
+    }
+
+    fn is_code(&self, address: NonNull<c_void>) -> bool {
+        address != NonNull::from(&*self.context).cast()
+    }
+
+    fn is_writable(&self, _: NonNull<c_void>, _: usize) -> bool {
+        false
+    }
+
+    fn list(&self) -> Vec<(String, bool)> {
+        Vec::new()
+    }
+
+    fn describe(&self) -> String {
+        "linked parameters".to_owned()
     }
 }
 
@@ -425,14 +472,21 @@ fn linked_parameters_are_used_in_place() {
         memory.insert(entry.storage_id as i64, tensor);
         named = known;
     }
-    let kernels = module::load(golden("models/v0.8/mlp.kernels.so")).unwrap();
+    // SAFETY: a golden of a release, with the graph that it was compiled for.
+    let kernels = unsafe { module::load(golden("models/v0.8/mlp.kernels.so")) }.unwrap();
     let io = recorded("v0.8/mlp");
     let by_function = memory.clone();
     let lookup = Function::from_packed(move |args| {
         let found = by_function.get(&i64::try_from(args[1])?).cloned();
         Ok(found.map_or(Any::none(), Any::from))
     });
-    let library = Module::new(Linked(memory));
+    PARAMETERS.lock().unwrap().extend(memory);
+    let linked = Arc::new(Linked {
+        context: Box::new([0; 8]),
+    });
+    // SAFETY: its one function follows the convention that the other symbol names, and gives memory that stays.
+    let library = unsafe { load_symbols(linked, Strictness::Lenient) }.unwrap();
+    let library = library.module;
     library.import(kernels.clone()).unwrap();
     for (library, lookup) in [(library, Any::none()), (kernels, lookup.into())] {
         let create = tvmspec::function::registry::require("tvm.graph_executor.create").unwrap();

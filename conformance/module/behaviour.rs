@@ -206,10 +206,9 @@ fn system_symbol(args: &Value) -> Result<Answer, Refusal> {
         .flatten()
         .filter_map(|pair| Some((pair.get(0)?.as_str()?, pair.get(1)?.as_str()?)))
     {
-        replaced.push(system::register(
-            &own(name),
-            probe::address(code).cast_mut(),
-        ));
+        let address = probe::address(code).cast_mut();
+        // SAFETY: a function of the probe, which takes any arguments and stays.
+        replaced.push(unsafe { system::register(&own(name), address) });
     }
     let symbols = system::SystemSymbols::new(value["prefix"].as_str().unwrap_or_default());
     let name = own(value["name"].as_str().unwrap_or_default());
@@ -224,10 +223,9 @@ fn system_symbol(args: &Value) -> Result<Answer, Refusal> {
             .find(|code| probe::address(code) == found.as_ptr().cast_const())
     });
     for pair in value["register"].as_array().into_iter().flatten() {
-        system::register(
-            &own(pair[0].as_str().unwrap_or_default()),
-            std::ptr::null_mut(),
-        );
+        let name = own(pair[0].as_str().unwrap_or_default());
+        // SAFETY: takes the name away.
+        unsafe { system::register(&name, std::ptr::null_mut()) };
     }
     Ok(plain(json!({"found": found, "replaced": replaced})))
 }

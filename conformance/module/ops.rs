@@ -112,7 +112,8 @@ fn load(args: &Value) -> Result<Answer, Refusal> {
             .data(blob, &data)
             .slot(names.context.text()),
     );
-    let loaded = load_symbols(memory.clone(), Strictness::Lenient).map_err(broken)?;
+    // SAFETY: symbols in memory, whose code is that of the probe, which takes any arguments.
+    let loaded = unsafe { load_symbols(memory.clone(), Strictness::Lenient) }.map_err(broken)?;
     let all = loaded.module.walk();
     let place = |module: &Module| all.iter().position(|other| other == module);
     let modules: Vec<Value> = all
@@ -163,7 +164,8 @@ fn symbols(args: &Value) -> Result<Answer, Refusal> {
         bytes.push(0);
         memory = memory.data(name, &bytes);
     }
-    let loaded = load_symbols(Arc::new(memory), Strictness::Lenient).map_err(broken)?;
+    // SAFETY: symbols in memory, whose code is that of the probe, which takes any arguments.
+    let loaded = unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) }.map_err(broken)?;
     let name = value["name"].as_str().unwrap_or("f");
     let found = loaded.module.function(name, false).map_err(failed)?;
     let found = found
@@ -378,9 +380,9 @@ fn life(args: &Value) -> Result<Answer, Refusal> {
         .slot(names.context.text())
         .code(&symbol, probe::address(&symbol))
         .tell(Arc::clone(&gone));
-    let module = load_symbols(Arc::new(memory), Strictness::Lenient)
-        .map_err(broken)?
-        .module;
+    // SAFETY: symbols in memory, whose code is that of the probe, which takes any arguments.
+    let loaded = unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) };
+    let module = loaded.map_err(broken)?.module;
     let function = module.require("f").map_err(failed)?;
     drop(module);
     let with_function = !gone.load(Ordering::SeqCst);
@@ -439,9 +441,9 @@ fn constants(args: &Value) -> Result<Answer, Refusal> {
     body.bytes(&payload);
     blob.bytes(&body.into_bytes());
     let memory = Memory::default().data("__tvm_ffi__library_bin", &blob.into_bytes());
-    let module = load_symbols(Arc::new(memory), Strictness::Lenient)
-        .map_err(broken)?
-        .module;
+    // SAFETY: symbols in memory, whose code is that of the probe, which takes any arguments.
+    let loaded = unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) };
+    let module = loaded.map_err(broken)?.module;
     module.import(Module::new(Taker)).map_err(failed)?;
     TAKEN.with_borrow_mut(Vec::clear);
     let name = args.get("name").and_then(Value::as_str).unwrap_or_default();

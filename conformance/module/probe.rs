@@ -113,7 +113,8 @@ pub(super) fn call(args: &Value) -> Result<Answer, Refusal> {
     let memory = Memory::default()
         .slot(names.context.text())
         .code(&format!("{}f", names.prefix), address);
-    let loaded = load_symbols(Arc::new(memory), Strictness::Lenient);
+    // SAFETY: symbols in memory, whose code is the function above of the convention that they name.
+    let loaded = unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) };
     let module = loaded
         .map_err(|error| Refusal::Unsupported(error.to_string()))?
         .module;

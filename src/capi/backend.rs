@@ -111,7 +111,8 @@ pub unsafe extern "C" fn TVMBackendRegisterSystemLibSymbol(
 ) -> c_int {
     // SAFETY: the caller vouches for `name`.
     let name = unsafe { std::ffi::CStr::from_ptr(name) };
-    crate::module::system::register(&name.to_string_lossy(), address);
+    // SAFETY: `address` stays valid for the life of the process; statically linked code is as trusted as the process.
+    unsafe { crate::module::system::register(&name.to_string_lossy(), address) };
     0
 }
 

@@ -204,7 +204,8 @@ pub unsafe extern "C" fn TVMModLoadFromFile(
     guard(|| {
         // SAFETY: says the caller.
         let path = unsafe { text(file_name, "the file name") }?;
-        let module = module::load_named(path)?;
+        // SAFETY: who calls this asks for the library, and promises of it what `module::load` asks for.
+        let module = unsafe { module::load_named(path) }?;
         // SAFETY: says the caller.
         unsafe { put(out, module.into_object().into_raw().cast()) }
     })
@@ -471,7 +472,8 @@ pub unsafe extern "C" fn TVMFuncGetGlobal(name: *const c_char, out: *mut Handle)
     guard(|| {
         // SAFETY: says the caller.
         let name = unsafe { text(name, "the name") }?;
-        let found = registry::lookup(name);
+        // SAFETY: who calls what this gives is C, and answers for its arguments.
+        let found = unsafe { registry::lookup_raw(name.as_bytes()) };
         if found.is_none() && FUN_21.is_off() {
             return Err(Error::new("ValueError", name));
         }
@@ -654,7 +656,8 @@ pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
         let module = module.ok_or_else(|| {
             Error::new("RuntimeError", "this library has no module to look through")
         })?;
-        let function = module.from_environment(name, convention::SPOKEN)?;
+        // SAFETY: compiled code calls it, which the contract of `module::load` covers.
+        let function = unsafe { module.environment(name, convention::SPOKEN) }?;
         module.keep_alive(&function);
         // SAFETY: says the caller.
         unsafe { put(out, function.as_object().as_ptr().cast()) }

@@ -19,6 +19,8 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 struct Entry {
     hash: u64,
     name: &'static [u8],
+    /// Whether the name is one of [`RAW`].
+    raw: bool,
     /// The function; null once removed.
     function: AtomicPtr<Header>,
 }
@@ -49,6 +51,29 @@ pub struct Details {
     /// Flag bits of a method.
     pub flags: i64,
 }
+
+/// Names whose functions load code, take addresses as numbers, or change what others may be looking at: what they do is as
+/// safe as what they are given, which they cannot check. [`lookup`] does not give them.
+const RAW: [&str; 9] = [
+    "ffi.Module.load_from_file.so",
+    "ffi.ModuleLoadFromFile",
+    "runtime.Device_SetStream",
+    "runtime.Device_StreamFree",
+    "runtime.Device_StreamSync",
+    "runtime.Device_StreamSyncFromTo",
+    "runtime.ModuleLoadFromFile",
+    "runtime.TVMSetStream",
+    "vm.builtin.tuple_reset_item",
+];
+
+/// Whether only [`lookup_raw`] gives the function of this name.
+pub(crate) fn is_raw(name: &[u8]) -> bool {
+    RAW.iter().any(|raw| raw.as_bytes() == name)
+}
+
+/// What such a name begins with returns the address of a device table, which is followed (DEV-02): safe code registers
+/// devices with `device::manager::register`, which makes the table.
+const TABLES: &str = "device_api.";
 
 static INDEX: AtomicPtr<Index> = AtomicPtr::new(std::ptr::null_mut());
 static READERS: AtomicUsize = AtomicUsize::new(0);
@@ -105,6 +130,9 @@ impl Index {
 }
 
 /// The function registered under `name`.
+///
+/// Functions that cannot check what they are given, such as `ffi.ModuleLoadFromFile` and `runtime.TVMSetStream`, are not
+/// among them: [`lookup_raw`] gives those.
 #[inline]
 pub fn lookup(name: &str) -> Option<Function> {
     lookup_bytes(name.as_bytes())
@@ -114,18 +142,37 @@ pub fn lookup(name: &str) -> Option<Function> {
 #[inline]
 pub fn lookup_bytes(name: &[u8]) -> Option<Function> {
     let entry = find(name).or_else(|| find_default(name))?;
-    READERS.fetch_add(1, Ordering::SeqCst);
-    let object = entry.function.load(Ordering::SeqCst);
-    let function = if object.is_null() {
-        None
-    } else {
-        // SAFETY: whoever takes this object out of the entry drops it only after seeing no reader, and we are one.
-        let object = unsafe { ObjectRef::retain(object) };
-        // SAFETY: only functions are entered.
-        Some(unsafe { std::mem::transmute::<ObjectRef, Function>(object) })
-    };
-    READERS.fetch_sub(1, Ordering::Release);
-    function
+    if entry.raw { None } else { entry.function() }
+}
+
+/// The function registered under `name`, whatever it does with its arguments.
+///
+/// # Safety
+///
+/// Where the function loads a library, that library keeps the contract of [`crate::module::load`]; where it takes the
+/// address of a stream, the stream is one of that device and not freed; where it empties a place of a tuple, nobody looks at
+/// that element.
+#[inline]
+pub unsafe fn lookup_raw(name: &[u8]) -> Option<Function> {
+    find(name).or_else(|| find_default(name))?.function()
+}
+
+impl Entry {
+    #[inline]
+    fn function(&self) -> Option<Function> {
+        READERS.fetch_add(1, Ordering::SeqCst);
+        let object = self.function.load(Ordering::SeqCst);
+        let function = if object.is_null() {
+            None
+        } else {
+            // SAFETY: whoever takes this object out of the entry drops it only after seeing no reader, and we are one.
+            let object = unsafe { ObjectRef::retain(object) };
+            // SAFETY: only functions are entered.
+            Some(unsafe { std::mem::transmute::<ObjectRef, Function>(object) })
+        };
+        READERS.fetch_sub(1, Ordering::Release);
+        function
+    }
 }
 
 #[inline]
@@ -160,12 +207,9 @@ pub(crate) fn install_defaults() -> bool {
 
 /// Registers `function` as the default for `name`: one that yields to every other, before or after it (FUN-11).
 pub(crate) fn provide(name: &str, function: Function) {
-    let details = Details {
-        flags: crate::value::types::flag::STATIC_METHOD,
-        ..Details::default()
-    };
     // A name that is taken stays with whoever has it.
-    if register_with(name.as_bytes(), function, false, details).is_ok() {
+    // SAFETY: the chapters of this crate give the tables of their own devices (`device::install`).
+    if unsafe { register_with(name.as_bytes(), function, false, plain()) }.is_ok() {
         let mut ledger = ledger();
         let entered = ledger
             .names
@@ -181,17 +225,28 @@ fn ledger() -> MutexGuard<'static, Ledger> {
 }
 
 /// Registers `function` under `name`. A name that is taken is refused unless `override_existing` (FUN-11).
+///
+/// # Errors
+///
+/// FUN-11; and a name of a device, whose function returns an address that is followed: those go through
+/// `device::manager::register`, or [`register_with`].
 pub fn register(name: &str, function: Function, override_existing: bool) -> Result<()> {
-    register_with(
-        name.as_bytes(),
-        function,
-        override_existing,
-        Details {
-            // Plain registration counts as a static method.
-            flags: crate::value::types::flag::STATIC_METHOD,
-            ..Details::default()
-        },
-    )
+    if name.starts_with(TABLES) {
+        let message = format!(
+            "`{name}` returns the address of a device table: device::manager::register makes one of a device"
+        );
+        return Err(Error::new("ValueError", message));
+    }
+    // SAFETY: no name of a device, as just seen.
+    unsafe { register_with(name.as_bytes(), function, override_existing, plain()) }
+}
+
+/// Plain registration counts as a static method.
+fn plain() -> Details {
+    Details {
+        flags: crate::value::types::flag::STATIC_METHOD,
+        ..Details::default()
+    }
 }
 
 /// Registers a typed Rust function under `name`, with the metadata of its types.
@@ -214,11 +269,20 @@ fn register_signed(name: &str, signature: &Signature, function: Function) -> Res
         flags: crate::value::types::flag::STATIC_METHOD,
         ..Details::default()
     };
-    register_with(name.as_bytes(), function, false, details)
+    if name.starts_with(TABLES) {
+        return register(name, function, false);
+    }
+    // SAFETY: no name of a device, as just seen.
+    unsafe { register_with(name.as_bytes(), function, false, details) }
 }
 
-/// [`register`] with documentation and metadata.
-pub fn register_with(
+/// [`register`] with documentation and metadata, and for every name.
+///
+/// # Safety
+///
+/// Under a name that begins with `device_api.`, the function returns null, or the address of at least eight bytes, and of a
+/// whole [`DeviceTable`](crate::device::table::DeviceTable) that lives for ever if they are its magic.
+pub unsafe fn register_with(
     name: &[u8],
     function: Function,
     override_existing: bool,
@@ -260,6 +324,7 @@ pub fn register_with(
                 let entry = Box::leak(Box::new(Entry {
                     hash,
                     name,
+                    raw: is_raw(name),
                     function: AtomicPtr::new(function.into_object().into_raw()),
                 }));
                 index.slots[at].store(entry, Ordering::Release);
@@ -373,6 +438,10 @@ pub fn details(name: &str) -> Option<Details> {
 }
 
 /// [`lookup`], or an error that names what is missing (FUN-10).
+///
+/// # Errors
+///
+/// FUN-10, also for a function that only [`lookup_raw`] gives.
 pub fn require(name: &str) -> Result<Function> {
     let careless = || lookup(names().first().filter(|_| FUN_10.is_off())?);
     lookup(name).or_else(careless).ok_or_else(|| {

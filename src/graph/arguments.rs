@@ -16,9 +16,9 @@ pub(super) struct Arguments {
     _shapes: Vec<Arc<[i64]>>,
 }
 
-// SAFETY: the pointers are to memory that this value owns alone.
+// SAFETY: `tensors` come from `Box::leak` in `new` and are freed in `drop`: this value owns what the views point at.
 unsafe impl Send for Arguments {}
-// SAFETY: changes need `&mut self`, and nobody runs meanwhile.
+// SAFETY: only `point_at` writes, and it has `&mut self`: no view is read meanwhile.
 unsafe impl Sync for Arguments {}
 
 impl Arguments {
@@ -42,10 +42,10 @@ impl Arguments {
             entries.push(id);
             shapes.push(shape);
         }
-        // SAFETY: the tensors live as long as this value, and are written only while nobody reads a view.
-        let views = tensors
-            .iter()
-            .map(|tensor| AnyView::dltensor(unsafe { tensor.as_ref() }));
+        let views = tensors.iter().map(|tensor| {
+            // SAFETY: leaked above, freed in `drop` alone; `point_at` writes only while no view is read.
+            AnyView::dltensor(unsafe { tensor.as_ref() })
+        });
         Arguments {
             views: views.collect(),
             tensors,
@@ -58,14 +58,19 @@ impl Arguments {
         &self.views
     }
 
-    pub(super) fn point_at(&mut self, stands_for: impl Fn(usize) -> bool, to: &DLTensor) {
+    /// Lets the arguments that stand for these entries have the memory of `to`.
+    ///
+    /// # Safety
+    ///
+    /// Until the next call for the same entries, the memory of `to` stays, and holds a tensor of their type and shape.
+    pub(super) unsafe fn point_at(&mut self, stands_for: impl Fn(usize) -> bool, to: &DLTensor) {
         for (id, tensor) in self.entries.iter().zip(&self.tensors) {
             if stands_for(*id) {
-                // SAFETY: `&mut self`: no call that reads the tensor is under way.
-                unsafe {
-                    (*tensor.as_ptr()).data = to.data;
-                    (*tensor.as_ptr()).byte_offset = to.byte_offset;
-                }
+                // SAFETY: leaked in `new`, and not freed before `drop`.
+                let mut view = unsafe { tensor.read() };
+                (view.data, view.byte_offset) = (to.data, to.byte_offset);
+                // SAFETY: with `&mut self` no call that reads the tensor is under way.
+                unsafe { tensor.write(view) };
             }
         }
     }
@@ -74,7 +79,7 @@ impl Arguments {
 impl Drop for Arguments {
     fn drop(&mut self) {
         for tensor in &self.tensors {
-            // SAFETY: made by `Box` in `new`, freed once.
+            // SAFETY: leaked from a box in `new`, and freed here alone.
             drop(unsafe { Box::from_raw(tensor.as_ptr()) });
         }
     }

@@ -9,6 +9,7 @@ use crate::wire::Writer;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How far a step-by-step run has come (GRF-40).
@@ -19,7 +20,7 @@ pub struct Stepper {
 
 impl Stepper {
     /// Runs up to node `index`: on from the last one, or from the start if that is already behind; nothing if it is it.
-    pub fn execute(&mut self, executor: &Executor, index: usize) -> Result<(), Error> {
+    pub fn execute(&mut self, executor: &mut Executor, index: usize) -> Result<(), Error> {
         let nodes = executor.graph().nodes.len();
         if index >= nodes && GRF_40.is_off() {
             return Ok(());
@@ -70,7 +71,7 @@ impl Stepper {
 ///
 /// Where `min_repeat_ms` asks for it, `number` is raised until one repetition takes that long. Inputs take 0.
 pub fn run_individual(
-    executor: &Executor,
+    executor: &mut Executor,
     number: usize,
     repeat: usize,
     min_repeat_ms: u64,
@@ -80,8 +81,9 @@ pub fn run_individual(
     executor.run()?;
     let mut repetitions = Vec::with_capacity(repeat);
     for _ in 0..repeat {
-        let mut times = Vec::with_capacity(executor.graph().nodes.len());
-        for (index, node) in executor.graph().nodes.iter().enumerate() {
+        let graph = Arc::clone(executor.graph());
+        let mut times = Vec::with_capacity(graph.nodes.len());
+        for (index, node) in graph.nodes.iter().enumerate() {
             let seconds = match &node.call {
                 None => 0.0,
                 Some(_) => time_node(executor, index, number, min_repeat_ms)?,
@@ -105,7 +107,7 @@ pub(super) fn check_counts(number: usize, repeat: usize) -> Result<(), Error> {
 
 /// Mean seconds of one run of node `index`.
 pub fn time_node(
-    executor: &Executor,
+    executor: &mut Executor,
     index: usize,
     number: usize,
     min_repeat_ms: u64,
@@ -184,8 +186,8 @@ pub fn chrome_trace(graph: &Graph, seconds: &[f64]) -> Value {
 
 /// Runs every node once by itself and writes the dump of it below `root`: a folder `_tvmdbg_device_<DEVICE>` with the graph,
 /// a Chrome trace, and every tensor. Returns the folder.
-pub fn dump(executor: &Executor, root: &Path) -> Result<PathBuf, Error> {
-    let graph = executor.graph();
+pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
+    let graph = &Arc::clone(executor.graph());
     let mut stepper = Stepper::default();
     let mut tensors: Vec<(Cow<'_, str>, TensorRecord<'_>)> = Vec::new();
     let mut seconds = Vec::new();

@@ -10,6 +10,7 @@ use super::{EntryRef, Graph, Plan};
 use crate::device::manager::Manager;
 use crate::device::{ALIGNMENT, Device, DeviceApi};
 use crate::function::{Error, Function};
+use crate::object;
 use crate::rule::{Kind, Violation};
 use crate::tensor::Params;
 use crate::value::{Any, DLTensor};
@@ -71,8 +72,8 @@ pub struct Executor {
     by_name: HashMap<String, usize>,
     /// What was handed in by reference: the entry it stands for, kept alive here.
     external: HashMap<usize, Tensor>,
-    /// Inputs that the library brings with it, and what keeps their memory.
-    linked: HashMap<usize, Any>,
+    /// Inputs that the library brings with it.
+    linked: HashSet<usize>,
     /// Inputs that a parameter file set.
     params: HashSet<usize>,
     /// Inputs that were ever set. The others hold whatever was in their memory.
@@ -151,7 +152,7 @@ impl Executor {
             steps: Vec::new(),
             by_name,
             external: HashMap::new(),
-            linked: HashMap::new(),
+            linked: HashSet::new(),
             params: HashSet::new(),
             set: HashSet::new(),
         };
@@ -175,7 +176,11 @@ impl Executor {
     }
 
     /// Runs every node, in order (GRF-38).
-    pub fn run(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// What a function raises; a copy that a device refuses.
+    pub fn run(&mut self) -> Result<(), Error> {
         if GRF_38.is_off() {
             return self
                 .steps
@@ -187,7 +192,11 @@ impl Executor {
     }
 
     /// Runs node `index` alone, on whatever its inputs hold.
-    pub fn run_node(&self, index: usize) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Executor::run`].
+    pub fn run_node(&mut self, index: usize) -> Result<(), Error> {
         self.steps
             .get(index)
             .map_or(Ok(()), |step| self.execute(step))
@@ -234,20 +243,52 @@ impl Executor {
     }
 
     /// Copies `source` into input `index` (GRF-33: same type, same shape).
-    pub fn set_input(&mut self, index: usize, source: &DLTensor) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// GRF-32, GRF-33, and GRF-43 for an input that the library brings with it.
+    ///
+    /// A tensor owns its memory; a bare description is no input:
+    ///
+    /// ```compile_fail,E0308
+    /// # use tvmspec::graph::executor::Executor;
+    /// # use tvmspec::value::DLTensor;
+    /// fn set(executor: &mut Executor, made_up: &DLTensor) {
+    ///     executor.set_input(0, made_up);
+    /// }
+    /// ```
+    pub fn set_input(&mut self, index: usize, source: &object::Tensor) -> Result<(), Error> {
+        // SAFETY: a tensor object owns the memory that it describes, and lives for the call.
+        unsafe { self.set_input_from(index, source.dl()) }
+    }
+
+    /// [`Executor::set_input`] from a description.
+    ///
+    /// # Safety
+    ///
+    /// `source` describes memory that stays for the call; its extents and strides are readable.
+    pub(super) unsafe fn set_input_from(
+        &mut self,
+        index: usize,
+        source: &DLTensor,
+    ) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
         let target = self.entry(entry);
-        if let Err(broken) = target.check_same(source, "") {
+        // SAFETY: the extents of `source` are readable.
+        if let Err(broken) = unsafe { target.check_same(source, "") } {
             // Said with the name, which costs a search.
             let named = format!("input `{}`{}", self.input_name(index), broken.message());
             return Err(broken.rule().refused(broken.kind(), named).into());
         }
-        if self.linked.contains_key(&index) && !GRF_43.is_off() {
+        if self.linked.contains(&index) && !GRF_43.is_off() {
             let name = self.input_name(index);
             let message = format!("`{name}` is linked into the library, and is not written to");
             return Err(GRF_43.refused(Kind::Unsupported, message).into());
         }
-        target.copy_from(source)?;
+        // SAFETY: its strides, too.
+        unsafe { Tensor::check_compact(source, "an input") }?;
+        // SAFETY: `source` is there for the call, in one piece, and of the type and shape of `target`, as just checked.
+        unsafe { target.copy_from(source) }?;
         self.set.insert(index);
         Ok(())
     }
@@ -259,7 +300,7 @@ impl Executor {
     /// GRF-32 when there is no such input; what the device says.
     pub fn clear_input(&mut self, index: usize) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
-        if !self.linked.contains_key(&index) {
+        if !self.linked.contains(&index) {
             self.entry(entry).clear()?;
         }
         self.set.insert(index);
@@ -267,12 +308,12 @@ impl Executor {
     }
 
     /// Lets input `index` be `source`, which the library brings with it (GRF-43). It counts as set, every call uses it, and
-    /// nobody writes to it. `keep` lives as long as the executor.
+    /// nobody writes to it. `keep` lives as long as the executor, and as every tensor that it gives of the input.
     ///
     /// # Safety
     ///
-    /// The memory of `source` stays valid as long as `keep` and the functions of the executor.
-    pub unsafe fn link_input(
+    /// The memory of `source` stays valid as long as `keep`; its extents are readable.
+    pub(super) unsafe fn link_input(
         &mut self,
         index: usize,
         source: &DLTensor,
@@ -280,54 +321,101 @@ impl Executor {
     ) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
         let what = format!("linked parameter `{}`", self.input_name(index));
-        self.entry(entry).check_same(source, &what)?;
-        self.point_at(entry, source);
+        // SAFETY: the extents of `source` are readable.
+        unsafe { self.entry(entry).check_same(source, &what) }?;
+        // SAFETY: the memory of `source` stays as long as `keep`, and was just found to be of the entry's type and shape.
+        unsafe { self.point_at(entry, source, &keep) };
         if let Some(slot) = self.entries.get_mut(entry) {
-            *slot = Tensor::borrowed(source, slot);
+            // SAFETY: as for `point_at`.
+            *slot = unsafe { Tensor::borrowed(source, slot, keep) };
         }
         self.set.insert(index);
-        self.linked.insert(index, keep);
+        self.linked.insert(index);
         Ok(())
     }
 
     /// Copies output `index` into `target` (GRF-33).
-    pub fn copy_output(&self, index: usize, target: &DLTensor) -> Result<(), Error> {
-        let source = self.output(index)?;
-        source.check_same(target, &format!("output {index}"))?;
-        source.copy_to(target)
+    ///
+    /// # Errors
+    ///
+    /// GRF-32 and GRF-33.
+    ///
+    /// ```compile_fail,E0308
+    /// # use tvmspec::graph::executor::Executor;
+    /// # use tvmspec::value::DLTensor;
+    /// fn copy(executor: &Executor, made_up: &DLTensor) {
+    ///     executor.copy_output(0, made_up);
+    /// }
+    /// ```
+    pub fn copy_output(&self, index: usize, target: &object::Tensor) -> Result<(), Error> {
+        self.output(index)?.copy_out(target)
     }
 
     /// Lets every call that uses input `index` use the memory of `source` instead (GRF-34).
     ///
-    /// Nothing is copied, now or in a run. [`Executor::input`] still shows the old memory, as in every release.
+    /// Nothing is copied, now or in a run. [`Executor::input`] still shows the old memory, as in every release. The executor
+    /// keeps `source` until the input is set by reference again.
+    ///
+    /// # Errors
+    ///
+    /// GRF-32, GRF-33, GRF-34.
+    pub fn set_input_by_reference(
+        &mut self,
+        index: usize,
+        source: &object::Tensor,
+    ) -> Result<(), Error> {
+        // SAFETY: a tensor object owns the memory that it describes, and is kept.
+        unsafe { self.refer_input(index, source.dl(), source.clone().into()) }
+    }
+
+    /// [`Executor::set_input_by_reference`] with a description of memory that `keep` keeps.
     ///
     /// # Safety
     ///
-    /// The memory of `source` stays valid until the executor is dropped or the input is set by reference again.
-    pub unsafe fn set_input_by_reference(
+    /// The memory of `source` stays as long as `keep`; its extents and strides are readable.
+    pub(super) unsafe fn refer_input(
         &mut self,
         index: usize,
         source: &DLTensor,
+        keep: Any,
     ) -> Result<(), Error> {
         let entry = self.input_entry(index)?;
         let what = format!("input `{}`", self.input_name(index));
-        self.redirect(entry, source, &what)?;
+        // SAFETY: as for this function.
+        unsafe { self.redirect(entry, source, &keep, &what) }?;
         self.set.insert(index);
         Ok(())
     }
 
-    /// Lets every call that writes output `index` write to the memory of `target` instead (GRF-34).
+    /// Lets every call that writes output `index` write to the memory of `target` instead (GRF-34), which the executor keeps
+    /// until the output is set by reference again.
+    ///
+    /// # Errors
+    ///
+    /// GRF-32, GRF-33, GRF-34.
+    pub fn set_output_by_reference(
+        &mut self,
+        index: usize,
+        target: &object::Tensor,
+    ) -> Result<(), Error> {
+        // SAFETY: a tensor object owns the memory that it describes, and is kept.
+        unsafe { self.refer_output(index, target.dl(), target.clone().into()) }
+    }
+
+    /// [`Executor::set_output_by_reference`] with a description of memory that `keep` keeps.
     ///
     /// # Safety
     ///
-    /// As for [`Executor::set_input_by_reference`].
-    pub unsafe fn set_output_by_reference(
+    /// As for [`Executor::refer_input`].
+    pub(super) unsafe fn refer_output(
         &mut self,
         index: usize,
         target: &DLTensor,
+        keep: Any,
     ) -> Result<(), Error> {
         let entry = self.output_entry(index)?;
-        self.redirect(entry, target, &format!("output {index}"))
+        // SAFETY: as for this function.
+        unsafe { self.redirect(entry, target, &keep, &format!("output {index}")) }
     }
 
     /// Lets this executor use `other`'s memory for the inputs called `names` (GRF-35): both see one set of parameters.
@@ -345,8 +433,9 @@ impl Executor {
             };
             let shared = other.input(there)?.clone();
             let entry = self.input_entry(here)?;
-            self.entry(entry)
-                .check_same(&shared.view, &format!("shared parameter `{name}`"))?;
+            let what = format!("shared parameter `{name}`");
+            // SAFETY: the extents of the other executor's tensor, which `shared` keeps.
+            unsafe { self.entry(entry).check_same(&shared.view, &what) }?;
             // The pool must be this parameter's alone, or its neighbours would be overwritten with it.
             let storage = self.graph.entries.get(entry).map(|entry| entry.storage_id);
             let users = self
@@ -360,7 +449,9 @@ impl Executor {
                     format!("the memory of `{name}` is shared with other entries of its graph");
                 return Err(GRF_35.refused(Kind::Unsupported, message).into());
             }
-            self.point_at(entry, &shared.view);
+            let keep = Any::from(shared.to_object());
+            // SAFETY: `keep` keeps the other executor's memory, which was just found to be of the entry's type and shape.
+            unsafe { self.point_at(entry, &shared.view, &keep) };
             if let Some(slot) = self.entries.get_mut(entry) {
                 *slot = shared;
             }
@@ -380,7 +471,10 @@ impl Executor {
                 }
                 continue;
             };
-            with_record(record, |tensor| self.set_input(index, tensor))?;
+            // SAFETY: the description is of the record's bytes, which stay for the call.
+            with_record(record, |tensor| unsafe {
+                self.set_input_from(index, tensor)
+            })?;
             self.params.insert(index);
             set += 1;
         }
@@ -526,9 +620,11 @@ impl Executor {
                 let (from, to) = (self.current(*from), self.current(*to));
                 // The one that is not on the host knows how.
                 if to.view.device.device_type == Device::CPU_KIND {
-                    from.copy_to(&to.view)
+                    // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to be of one size.
+                    unsafe { from.copy_to(&to.view) }
                 } else {
-                    to.copy_from(&from.view)
+                    // SAFETY: as above.
+                    unsafe { to.copy_from(&from.view) }
                 }
             }
             Step::Call {
@@ -543,16 +639,26 @@ impl Executor {
         self.external.get(&id).unwrap_or(&self.entries[id])
     }
 
-    fn redirect(&mut self, entry: usize, to: &DLTensor, what: &str) -> Result<(), Error> {
+    /// # Safety
+    ///
+    /// As for [`Executor::refer_input`].
+    unsafe fn redirect(
+        &mut self,
+        entry: usize,
+        to: &DLTensor,
+        keep: &Any,
+        what: &str,
+    ) -> Result<(), Error> {
         let inside = self.entry(entry);
-        inside.check_same(to, what)?;
+        // SAFETY: the extents of `to` are readable.
+        unsafe { inside.check_same(to, what) }?;
         GRF_34.demand(Kind::Malformed, inside.view.device == to.device, || {
             format!(
                 "{what} is on device {:?}, the tensor handed in on {:?}",
                 inside.view.device, to.device
             )
         })?;
-        // SAFETY: the caller vouches for the tensor.
+        // SAFETY: the extents and strides of `to` are readable.
         let strided = unsafe { !to.is_contiguous() };
         let address = (to.data as usize).wrapping_add(to.byte_offset as usize);
         let in_place = !strided && address.is_multiple_of(ALIGNMENT);
@@ -561,20 +667,27 @@ impl Executor {
                 "{what} must be in one piece and aligned to {ALIGNMENT} bytes to be used in place"
             )
         })?;
-        self.point_at(entry, to);
+        // SAFETY: the memory of `to` stays as long as `keep`, and was found to be of the entry's type and shape.
+        unsafe { self.point_at(entry, to, keep) };
         Ok(())
     }
 
     /// Every argument that stands for `entry`, or for what `__nop` makes of it, gets the address of `to`.
-    fn point_at(&mut self, entry: usize, to: &DLTensor) {
+    ///
+    /// # Safety
+    ///
+    /// The memory of `to` stays as long as `keep`, and holds a tensor of the entry's type and shape.
+    unsafe fn point_at(&mut self, entry: usize, to: &DLTensor, keep: &Any) {
         let same = self.renamed(entry);
         for id in &same {
-            self.external
-                .insert(*id, Tensor::borrowed(to, &self.entries[*id]));
+            // SAFETY: the entries of `same` are of one size with `entry`.
+            let tensor = unsafe { Tensor::borrowed(to, &self.entries[*id], keep.clone()) };
+            self.external.insert(*id, tensor);
         }
         for step in &mut self.steps {
             if let Step::Call { arguments, .. } = step {
-                arguments.point_at(|id| same.contains(&id), to);
+                // SAFETY: `external` now keeps the memory of `to`, which is of the size of each of these entries.
+                unsafe { arguments.point_at(|id| same.contains(&id), to) };
             }
         }
     }

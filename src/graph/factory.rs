@@ -78,9 +78,12 @@ impl Parameter<'_> {
     fn set(&self, executor: &mut Executor, index: usize) -> Result<()> {
         match self {
             Parameter::Stored(record) => {
-                with_record(record, |tensor| executor.set_input(index, tensor))
+                // SAFETY: the description is of the record's elements, which stay for the call.
+                with_record(record, |tensor| unsafe {
+                    executor.set_input_from(index, tensor)
+                })
             }
-            Parameter::Tensor(tensor) => executor.set_input(index, tensor.dl()),
+            Parameter::Tensor(tensor) => executor.set_input(index, tensor),
         }
     }
 
@@ -110,7 +113,8 @@ pub(super) fn load_factory(entry: &Entry<'_>) -> Result<Module> {
         Some(Field::Text(text)) => text.clone().into_owned(),
         _ => String::new(),
     };
-    // SAFETY: the payload lies in the library, which `_library` keeps mapped beside it; it is read-only data.
+    // SAFETY: the payload is a slice that `Symbols::data` gave of the library; `_library`, which is kept beside it, keeps it
+    // borrowed, for an `Arc` that is shared gives out no `&mut`.
     let payload = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(entry.payload) };
     let kind =
         crate::payload::kind_info(entry.kind).map_or("GraphExecutorFactory", |info| info.kind);

@@ -3,7 +3,8 @@
 
 use super::executor::Executor;
 use crate::function::{Error, Function};
-use crate::module::Module;
+use crate::module::{Library, Module};
+use crate::object::Tensor;
 use crate::value::{Any, AnyView, DLDevice, DLTensor, cast, index};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -22,7 +23,7 @@ pub(super) fn link(
 ) -> Result<(), Error> {
     let own = match lookup {
         Some(_) => None,
-        None => module.function(LOOKUP, true)?,
+        None => own_lookup(module)?,
     };
     if lookup.is_none() && own.is_none() {
         return Ok(());
@@ -47,38 +48,57 @@ pub(super) fn link(
                 AnyView::dltensor(&template),
                 device.into(),
             ])?,
-            (None, Some(own)) => own.call(&[storage.into()])?,
+            (None, Some((own, _))) => own.call(&[storage.into()])?,
             (None, None) => Any::none(),
         };
-        if let Some(source) = memory_of(&found, template)? {
-            put(executor, input, source, found)?;
+        match &own {
+            Some((own, true)) if found.type_index() == index::OPAQUE => {
+                let data = <*mut c_void>::try_from(&found)?;
+                if data.is_null() {
+                    continue;
+                }
+                let source = DLTensor { data, ..template };
+                // SAFETY: the address is of the library's constant for this storage, as large as the graph of the same
+                // library says, and `own` keeps the library (third clause of `module::load`).
+                unsafe { put(executor, input, source, own.clone().into()) }?;
+            }
+            _ if found.is_none() => {}
+            _ => {
+                let tensor = cast::<Tensor>(found.view())?;
+                // SAFETY: a tensor object owns the memory that it describes, and is kept.
+                unsafe { put(executor, input, *tensor.dl(), found) }?;
+            }
         }
     }
     Ok(())
 }
 
-/// Where the parameter lies: an address stands for the memory of `template`, a tensor for itself.
-fn memory_of(found: &Any, template: DLTensor) -> Result<Option<DLTensor>, Error> {
-    match found.type_index() {
-        index::NONE => Ok(None),
-        index::OPAQUE => {
-            let data = <*mut c_void>::try_from(found)?;
-            Ok((!data.is_null()).then_some(DLTensor { data, ..template }))
-        }
-        _ => {
-            let tensor = cast::<*mut DLTensor>(found.view())?;
-            // SAFETY: a tensor that was just given, and that `found` keeps.
-            Ok(unsafe { tensor.as_ref() }.copied())
+/// The function of that name in `module` or below, and whether it is compiled: only then an address is followed.
+fn own_lookup(module: &Module) -> Result<Option<(Function, bool)>, Error> {
+    for module in module.walk() {
+        if let Some(found) = module.function(LOOKUP, false)? {
+            let foreign = module.implementation().is_none();
+            return Ok(Some((found, foreign || Library::of(&module).is_some())));
         }
     }
+    Ok(None)
 }
 
-fn put(executor: &mut Executor, input: usize, source: DLTensor, keep: Any) -> Result<(), Error> {
+/// # Safety
+///
+/// `source` describes memory that stays as long as `keep`, in one piece; its extents are readable.
+unsafe fn put(
+    executor: &mut Executor,
+    input: usize,
+    source: DLTensor,
+    keep: Any,
+) -> Result<(), Error> {
     let device = executor.input(input)?.as_dltensor().device;
     if device != source.device {
         // A library has its constants on the host; another device needs a copy.
-        return executor.set_input(input, &source);
+        // SAFETY: `keep` lives until the end of this function.
+        return unsafe { executor.set_input_from(input, &source) };
     }
-    // SAFETY: `keep` is the tensor, or the memory belongs to the library of the executor's functions.
+    // SAFETY: as for this function.
     unsafe { executor.link_input(input, &source, keep) }
 }

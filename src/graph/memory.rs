@@ -7,7 +7,7 @@ use crate::device::{ALIGNMENT, Copy, Device, DeviceApi, Dtype, Space};
 use crate::function::Error;
 use crate::rule::{Kind, Violation};
 use crate::tensor::{Packing, TensorRecord};
-use crate::value::{DLDataType, DLDevice, DLTensor};
+use crate::value::{Any, DLDataType, DLDevice, DLTensor};
 use std::sync::Arc;
 
 /// The bytes of one pool. Given back when nobody looks at them any more.
@@ -44,7 +44,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the space came from this device, is freed once, and no view outlives its `Arc`.
+        // SAFETY: `take` got the space from this device; this is dropped once, when no tensor holds the `Arc` any more.
         let _ = unsafe { self.place.api.free(self.place.device, self.space) };
     }
 }
@@ -56,12 +56,9 @@ pub struct Tensor {
     pub(super) shape: Arc<[i64]>,
     pub(super) view: DLTensor,
     dtype: Dtype,
+    /// What keeps memory that is not of `memory`.
+    keep: Option<Any>,
 }
-
-// SAFETY: the view points into `shape` and `memory`, which are kept with it; devices are `Sync`.
-unsafe impl Send for Tensor {}
-// SAFETY: as above; writing happens through the executor, which is borrowed for it.
-unsafe impl Sync for Tensor {}
 
 impl Tensor {
     pub(super) fn new(memory: Arc<Memory>, dtype: Dtype, shape: &[i64]) -> Tensor {
@@ -80,14 +77,20 @@ impl Tensor {
             shape,
             view,
             dtype,
+            keep: None,
         }
     }
 
-    /// `view` seen as `like`, whose owner somebody else keeps.
-    pub(super) fn borrowed(view: &DLTensor, like: &Tensor) -> Tensor {
+    /// `view` seen as `like`, with `keep` as its owner.
+    ///
+    /// # Safety
+    ///
+    /// The memory of `view` stays as long as `keep`, and is of the size of `like`.
+    pub(super) unsafe fn borrowed(view: &DLTensor, like: &Tensor, keep: Any) -> Tensor {
         let mut tensor = like.clone();
         tensor.view.data = view.data;
         tensor.view.byte_offset = view.byte_offset;
+        tensor.keep = Some(keep);
         tensor
     }
 
@@ -116,14 +119,32 @@ impl Tensor {
     /// The same memory as an object that keeps it alive. The next run overwrites what it shows.
     pub fn to_object(&self) -> crate::object::Tensor {
         let keep = self.clone();
-        // SAFETY: the memory and the shape live as long as `keep`, which goes when the object does.
+        // SAFETY: `keep` holds the memory, its owner and the extents until the object ends.
         unsafe { crate::object::Tensor::over(self.view, Box::new(move || drop(keep))) }
     }
 
     /// Copies into `target`, which has the same type and shape (GRF-33).
-    pub fn copy_out(&self, target: &DLTensor) -> Result<(), Error> {
-        self.check_same(target, "the tensor")?;
-        self.copy_to(target)
+    ///
+    /// # Errors
+    ///
+    /// GRF-33; a copy that a device refuses.
+    pub fn copy_out(&self, target: &crate::object::Tensor) -> Result<(), Error> {
+        // SAFETY: a tensor object owns the memory that it describes, and lives for the call.
+        unsafe { self.copy_into(target.dl()) }
+    }
+
+    /// [`Tensor::copy_out`] to a description.
+    ///
+    /// # Safety
+    ///
+    /// `target` describes memory that stays for the call; its extents and strides are readable.
+    pub(super) unsafe fn copy_into(&self, target: &DLTensor) -> Result<(), Error> {
+        // SAFETY: the extents of `target` are readable.
+        unsafe { self.check_same(target, "the tensor") }?;
+        // SAFETY: its strides, too.
+        unsafe { Tensor::check_compact(target, "the tensor") }?;
+        // SAFETY: `target` is there for the call, in one piece, and of the type and shape of this, as just checked.
+        unsafe { self.copy_to(target) }
     }
 
     /// A copy on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of today, which is that byte.
@@ -150,7 +171,8 @@ impl Tensor {
             byte_offset: 0,
             ..self.view
         };
-        self.copy_to(&target)?;
+        // SAFETY: `bytes` has room for all bytes of the tensor, and stays until the device is synced below.
+        unsafe { self.copy_to(&target) }?;
         let place = &self.memory.place;
         place
             .api
@@ -159,8 +181,28 @@ impl Tensor {
         Ok(bytes)
     }
 
+    /// GRF-33: a tensor that is copied in or out lies in one piece; its bytes are copied as they lie.
+    ///
+    /// # Safety
+    ///
+    /// The extents and strides of `other` are readable.
+    pub(super) unsafe fn check_compact(other: &DLTensor, what: &str) -> Result<(), Violation> {
+        // SAFETY: as for this function.
+        match unsafe { other.is_contiguous() } {
+            true => Ok(()),
+            false => {
+                let message = format!("{what} does not lie in one piece");
+                Err(GRF_33.refused(Kind::Unsupported, message))
+            }
+        }
+    }
+
     /// GRF-33: a tensor that is copied in or out has the type and shape of what it is copied to.
-    pub(super) fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
+    ///
+    /// # Safety
+    ///
+    /// The extents of `other` are readable.
+    pub(super) unsafe fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
         let dtype = Dtype::from(other.dtype);
         // A bool of old graphs is a uint1, of newer frontends a bool of 8 bits: the same byte.
         let bool_like = |dtype: Dtype| {
@@ -170,7 +212,7 @@ impl Tensor {
             )
         };
         let same_type = dtype == self.dtype || (bool_like(dtype) && bool_like(self.dtype));
-        // SAFETY: the caller of the executor vouches for the tensor that he hands in.
+        // SAFETY: the extents of `other` are readable.
         let shape = unsafe { other.shape() };
         // Bytes that are not there are not copied, whatever rule is on.
         let same_size = bytes_of(dtype, shape) == bytes_of(self.dtype, &self.shape);
@@ -187,24 +229,38 @@ impl Tensor {
     /// Zeros in every byte.
     pub(super) fn clear(&self) -> Result<(), Error> {
         let zeros = vec![0_u8; self.nbytes()];
-        self.copy_from(&DLTensor {
+        let source = DLTensor {
             data: zeros.as_ptr().cast_mut().cast(),
             device: DLDevice::CPU,
             byte_offset: 0,
             ..self.view
-        })
+        };
+        // SAFETY: as many zeros as this tensor has bytes, which stay for the call.
+        unsafe { self.copy_from(&source) }
     }
 
-    pub(super) fn copy_from(&self, source: &DLTensor) -> Result<(), Error> {
-        self.copy(source, &self.view)
+    /// # Safety
+    ///
+    /// `source` describes memory of the size of this tensor, in one piece, that stays for the call.
+    pub(super) unsafe fn copy_from(&self, source: &DLTensor) -> Result<(), Error> {
+        // SAFETY: as for this function; this tensor keeps its own memory.
+        unsafe { self.copy(source, &self.view) }
     }
 
-    pub(super) fn copy_to(&self, target: &DLTensor) -> Result<(), Error> {
-        self.copy(&self.view, target)
+    /// # Safety
+    ///
+    /// As for [`Tensor::copy_from`], of `target`.
+    pub(super) unsafe fn copy_to(&self, target: &DLTensor) -> Result<(), Error> {
+        // SAFETY: as for this function; this tensor keeps its own memory.
+        unsafe { self.copy(&self.view, target) }
     }
 
     /// Copies whole tensors of the same type and shape through the device that is not the host.
-    fn copy(&self, from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
+    ///
+    /// # Safety
+    ///
+    /// Both describe memory of the size of this tensor, in one piece, that stays for the call.
+    unsafe fn copy(&self, from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
         let device = |device: DLDevice| Device {
             kind: device.device_type,
             id: device.device_id,
@@ -221,8 +277,8 @@ impl Tensor {
         };
         let (api, busy) = self.copier(&copy)?;
         let stream = api.current_stream(busy);
-        // SAFETY: both tensors have the same size, checked by the caller or by the plan; their owners keep them until the
-        // copy is done, which is awaited where one of them is the host's.
+        // SAFETY: both hold `nbytes` in one piece, and stay for the call, at the end of which a side on the host was awaited;
+        // two sides on devices are freed after what is queued (DEV-46).
         unsafe { api.copy(&copy, stream) }.map_err(device_error)?;
         let host = |device: Device| device.kind == Device::CPU_KIND;
         if host(copy.from_device) != host(copy.to_device) {

@@ -19,7 +19,8 @@ use std::sync::Arc;
 /// # fn main() -> Result<(), tvmspec::function::Error> {
 /// # let x = tvmspec::object::Tensor::empty(&[1, 8], tvmspec::value::DLDataType { code: 2, bits: 32, lanes: 1 })?;
 /// use tvmspec::graph::Model;
-/// let mut model = Model::load("mlp.so")?;
+/// // SAFETY: the library is trusted code.
+/// let mut model = unsafe { Model::load("mlp.so") }?;
 /// let outputs = model.run(&[("x", &x)])?;
 /// # drop(outputs); Ok(())
 /// # }
@@ -36,14 +37,32 @@ impl Model {
     /// # Errors
     ///
     /// The library is none, or has no graph (0.7 to 0.19) at its root; GRF-31 if it lacks functions.
-    pub fn load(path: impl AsRef<Path>) -> Result<Model, Error> {
-        Model::load_on(path, &[Device::CPU])
+    ///
+    /// # Safety
+    ///
+    /// As for [`crate::module::load`]; its graph calls its functions as they were compiled to be called.
+    ///
+    /// ```compile_fail,E0133
+    /// let model = tvmspec::graph::Model::load("mlp.so");
+    /// ```
+    pub unsafe fn load(path: impl AsRef<Path>) -> Result<Model, Error> {
+        // SAFETY: as for this function.
+        unsafe { Model::load_on(path, &[Device::CPU]) }
     }
 
     /// [`Model::load`] on `devices`, the first being the fallback (GRF-30).
-    pub fn load_on(path: impl AsRef<Path>, devices: &[Device]) -> Result<Model, Error> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::load`]; a device that is not here.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Model::load`].
+    pub unsafe fn load_on(path: impl AsRef<Path>, devices: &[Device]) -> Result<Model, Error> {
         let path = path.as_ref();
-        let module = open(path)?;
+        // SAFETY: as for this function.
+        let module = unsafe { open(path) }?;
         let Some(factory) = Factory::of(&module) else {
             let message = format!(
                 "{} is a `{}` module, no graph; give its graph and parameters to Model::from_parts",
@@ -57,14 +76,23 @@ impl Model {
     }
 
     /// A model of a graph's JSON, a parameter file (may be empty bytes: no parameters) and the library with its functions.
-    pub fn from_parts(
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::load_on`]; a graph or parameters that break a rule.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Model::load`], of the graph that is given.
+    pub unsafe fn from_parts(
         graph: &str,
         params: &[u8],
         library: impl AsRef<Path>,
         devices: &[Device],
     ) -> Result<Model, Error> {
         let graph = Arc::new(Graph::read(graph, &mut Findings::default())?);
-        let module = open(library.as_ref())?;
+        // SAFETY: as for this function.
+        let module = unsafe { open(library.as_ref()) }?;
         let kernels = |name: &str| module.function(name, true);
         let mut executor = Executor::new(graph, &kernels, places(devices)?)?;
         linked::link(&mut executor, &module, None)?;
@@ -84,7 +112,7 @@ impl Model {
     pub fn run(&mut self, inputs: &[(&str, &Tensor)]) -> Result<Vec<Tensor>, Error> {
         for (name, tensor) in inputs {
             let index = self.executor.require_input(name)?;
-            self.executor.set_input(index, tensor.dl())?;
+            self.executor.set_input(index, tensor)?;
         }
         let unset = self.executor.unset_inputs();
         if !unset.is_empty() {
@@ -104,8 +132,13 @@ impl Model {
     }
 }
 
-fn open(path: &Path) -> Result<Module, Error> {
-    let loaded = load_library(path, Strictness::Lenient)
+/// # Safety
+///
+/// As for [`crate::module::load`].
+unsafe fn open(path: &Path) -> Result<Module, Error> {
+    // SAFETY: as for this function.
+    let loaded = unsafe { load_library(path, Strictness::Lenient) };
+    let loaded = loaded
         .map_err(|error| Error::new("RuntimeError", format!("{}: {error}", path.display())))?;
     Ok(loaded.module)
 }

@@ -283,7 +283,9 @@ fn set_input(state: &mut State, args: &[AnyView<'_>]) -> Result {
         return Err(wrong_count("set_input", 2, args));
     };
     if let Some(index) = which_input(&state.executor, *key)? {
-        with_dl(*tensor, |tensor| state.executor.set_input(index, tensor))?;
+        let tensor = description(tensor)?;
+        // SAFETY: an argument describes memory that its caller keeps for the call.
+        unsafe { state.executor.set_input_from(index, tensor) }?;
     }
     Ok(Any::none())
 }
@@ -293,10 +295,10 @@ fn set_input_zero_copy(state: &mut State, args: &[AnyView<'_>]) -> Result {
         return Err(wrong_count("set_input_zero_copy", 2, args));
     };
     if let Some(index) = which_input(&state.executor, *key)? {
-        // SAFETY: whoever calls this keeps the tensor, as in every release.
-        with_dl(*tensor, |tensor| unsafe {
-            state.executor.set_input_by_reference(index, tensor)
-        })?;
+        let (source, keep) = (description(tensor)?, tensor.to_any());
+        // SAFETY: a tensor object is kept; the memory of a bare description, which only `unsafe` code makes, is kept by
+        // the caller, as GRF-34 asks.
+        unsafe { state.executor.refer_input(index, source, keep) }?;
     }
     Ok(Any::none())
 }
@@ -306,10 +308,9 @@ fn set_output_zero_copy(state: &mut State, args: &[AnyView<'_>]) -> Result {
         return Err(wrong_count("set_output_zero_copy", 2, args));
     };
     let index = which_output_in_place(&state.executor, *key)?;
-    // SAFETY: as above.
-    with_dl(*tensor, |tensor| unsafe {
-        state.executor.set_output_by_reference(index, tensor)
-    })?;
+    let (target, keep) = (description(tensor)?, tensor.to_any());
+    // SAFETY: as for an input.
+    unsafe { state.executor.refer_output(index, target, keep) }?;
     Ok(Any::none())
 }
 
@@ -336,7 +337,12 @@ fn give(tensor: &Tensor, rest: &[AnyView<'_>]) -> Result {
     match rest.first() {
         None if GRF_45.is_off() => Ok(tensor.to_host_object()?.into()),
         None => Ok(tensor.to_object().into()),
-        Some(target) => with_dl(*target, |target| tensor.copy_out(target)).map(|()| Any::none()),
+        Some(target) => {
+            let target = description(target)?;
+            // SAFETY: an argument describes memory that its caller keeps for the call.
+            unsafe { tensor.copy_into(target) }?;
+            Ok(Any::none())
+        }
     }
 }
 
@@ -399,7 +405,9 @@ fn run_from_inputs(state: &mut State, args: &[AnyView<'_>]) -> Result {
                 GRF_32.refused(Broken::Missing, format!("{name} is not a valid input name")),
             )
         })?;
-        with_dl(pair[1], |tensor| state.executor.set_input(index, tensor))?;
+        let tensor = description(&pair[1])?;
+        // SAFETY: an argument describes memory that its caller keeps for the call.
+        unsafe { state.executor.set_input_from(index, tensor) }?;
     }
     state.executor.run()?;
     let mut outputs = Vec::new();
@@ -475,7 +483,7 @@ fn debug_method(name: &str) -> Option<Method> {
         "run_individual" => individual,
         "run_individual_node" => individual_node,
         "profile_rpc" => |state, _| {
-            let times = debug::run_individual(&state.executor, 1, 1, 0)?;
+            let times = debug::run_individual(&mut state.executor, 1, 1, 0)?;
             let graph = state.executor.graph();
             let last = times.last().map(Vec::as_slice).unwrap_or_default();
             let calls: Vec<serde_json::Value> = graph
@@ -516,7 +524,7 @@ fn debug_output(state: &mut State, args: &[AnyView<'_>]) -> Result {
         Err(_) => usize::try_from(i64::try_from(*key)?).unwrap_or(usize::MAX),
     };
     let mut stepper = debug::Stepper::default();
-    stepper.execute(&state.executor, index)?;
+    stepper.execute(&mut state.executor, index)?;
     let entry = stepper.entry(&state.executor, index, 0)?;
     give(state.executor.entry(entry), rest)
 }
@@ -528,7 +536,7 @@ fn individual(state: &mut State, args: &[AnyView<'_>]) -> Result {
         return Err(wrong_count("run_individual", 3, args));
     };
     let times = debug::run_individual(
-        &state.executor,
+        &mut state.executor,
         count(*number)?,
         count(*repeat)?,
         count(*least)? as u64,
@@ -563,7 +571,7 @@ fn individual_node(state: &mut State, args: &[AnyView<'_>]) -> Result {
     let (number, repeat) = (count(*number)?, count(*repeat)?);
     debug::check_counts(number, repeat)?;
     for _ in 0..repeat {
-        let seconds = debug::time_node(&state.executor, node, number, count(*least)? as u64)?;
+        let seconds = debug::time_node(&mut state.executor, node, number, count(*least)? as u64)?;
         bytes.extend(seconds.to_le_bytes());
     }
     Ok(Bytes::new(bytes).into())
@@ -597,9 +605,9 @@ fn as_bytes(view: AnyView<'_>) -> Result<Vec<u8>> {
     }
 }
 
-/// Hands the description of a tensor argument to `body`.
-fn with_dl<T>(view: AnyView<'_>, body: impl FnOnce(&DLTensor) -> Result<T>) -> Result<T> {
-    let tensor = cast::<*mut DLTensor>(view)?;
-    // SAFETY: an argument of this type points to a tensor that the caller keeps for the call.
-    body(unsafe { &*tensor })
+/// The description of a tensor argument.
+fn description<'a>(view: &'a AnyView<'_>) -> Result<&'a DLTensor> {
+    let tensor = cast::<*mut DLTensor>(*view)?;
+    // SAFETY: an argument of this type points to a description that lives as long as the view.
+    Ok(unsafe { &*tensor })
 }

@@ -13,9 +13,7 @@ static PINNED: Mutex<Vec<Module>> = Mutex::new(Vec::new());
 
 pub(crate) fn register() {
     register_old_names();
-    def("ffi.ModuleLoadFromFile", |path: &str| {
-        module::load_named(path)
-    });
+    def("ffi.ModuleLoadFromFile", load);
     def(
         "ffi.ModuleImplementsFunction",
         |module: &Module, name: &str, deep: bool| module.implements(name, deep),
@@ -71,7 +69,7 @@ pub(crate) fn register() {
     });
     def(
         "ffi.Module.load_from_file.so",
-        |path: &str, _format: &str| module::load_named(path),
+        |path: &str, _format: &str| load(path),
     );
     def("ffi.ModuleGetWriteFormats", |module: &Module| {
         let formats = module.write_formats()?;
@@ -81,6 +79,12 @@ pub(crate) fn register() {
         "ffi.ModuleWriteToFile",
         |module: &Module, path: &str, format: &str| module.write_to_file(path, format),
     );
+}
+
+fn load(path: &str) -> Result<Module, Error> {
+    // SAFETY: the registry gives the functions that call this to `lookup_raw` alone, whose caller promises of the library
+    // what `module::load` asks for.
+    unsafe { module::load_named(path) }
 }
 
 /// What frontends of 0.7 to 0.21 look at modules with.
@@ -100,6 +104,6 @@ fn register_old_names() {
         })
     });
     def("runtime.ModuleLoadFromFile", |path: &str, _format: &str| {
-        module::load_named(path)
+        load(path)
     });
 }

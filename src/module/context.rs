@@ -27,7 +27,12 @@ unsafe impl Send for Pointer {}
 unsafe impl Sync for Pointer {}
 
 /// From now on libraries that have a data symbol `name` get `address` written there (MOD-05).
-pub fn register(name: &str, address: *mut c_void) {
+///
+/// # Safety
+///
+/// `address` is what libraries expect in their symbol of that name, a function of its type for the most part, and stays
+/// valid for the life of the process.
+pub unsafe fn register(name: &str, address: *mut c_void) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let address = Pointer(address);
     match added.iter_mut().find(|known| known.name == name) {

@@ -79,19 +79,38 @@ impl Dso {
     /// Opens `path` with its symbols visible to nobody else. What it needs of the C interface it finds here, however this
     /// library came into the process.
     ///
-    /// Runs the library's initializers: a library is code, and only `inspect` is safe on one that is not trusted.
-    pub fn open(path: &Path) -> Result<Dso, Violation> {
-        Dso::open_as(path, true)
+    /// # Errors
+    ///
+    /// MOD-01 when it cannot be opened.
+    ///
+    /// # Safety
+    ///
+    /// Opening runs the initializers of the library, and dropping its finalizers: both are sound to run.
+    pub unsafe fn open(path: &Path) -> Result<Dso, Violation> {
+        // SAFETY: as for this function.
+        unsafe { Dso::open_as(path, true) }
     }
 
     /// [`Dso::open`], but a path without a folder is a name that the dynamic linker looks for in its own folders, as every
     /// release leaves it; it does not mean the current one.
-    pub fn open_named(path: &Path) -> Result<Dso, Violation> {
-        Dso::open_as(path, false)
+    ///
+    /// # Errors
+    ///
+    /// MOD-01 when it cannot be opened.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Dso::open`].
+    pub unsafe fn open_named(path: &Path) -> Result<Dso, Violation> {
+        // SAFETY: as for this function.
+        unsafe { Dso::open_as(path, false) }
     }
 
-    fn open_as(path: &Path, bare_is_file: bool) -> Result<Dso, Violation> {
-        // SAFETY: opening runs the initializers of the library, which the caller asked for by loading it.
+    /// # Safety
+    ///
+    /// As for [`Dso::open`].
+    unsafe fn open_as(path: &Path, bare_is_file: bool) -> Result<Dso, Violation> {
+        // SAFETY: the initializers of the library are sound to run.
         let opened = unsafe { open(path, bare_is_file) };
         let (library, shown, path) = opened.map_err(|error| not_opened(path, &error))?;
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
@@ -99,8 +118,9 @@ impl Dso {
             let raw = libloading::os::unix::Library::from(library).into_raw();
             // SAFETY: the handle that was just taken apart.
             let library = unsafe { libloading::os::unix::Library::from_raw(raw) };
-            // SAFETY: open, and the table goes before the library does.
-            (library.into(), unsafe { super::table::Table::of(raw) })
+            // SAFETY: the handle is open, and the fields of `Dso` drop the table before the library.
+            let table = unsafe { super::table::Table::of(raw) };
+            (library.into(), table)
         };
         Ok(Dso {
             #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
@@ -145,9 +165,9 @@ impl Dso {
             return known.map(|(address, _)| address);
         }
         let name = CString::new(name.text()).ok()?;
-        // SAFETY: the symbol is only taken as an address here; what it is, is for the caller to know.
+        // SAFETY: a pointer is what every symbol can be taken for; nothing follows it here.
         let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
-        // SAFETY: the address is not kept beyond the library: callers hold `self`.
+        // SAFETY: the address is not kept beyond the library: who asks holds `self`.
         NonNull::new(unsafe { symbol.ok()?.try_as_raw_ptr() }?)
     }
 
@@ -293,6 +313,9 @@ type Shown = std::convert::Infallible;
 /// What opening gives: the library, what it finds the C interface by, and the path that it was opened with.
 type Opened = (libloading::Library, Option<Shown>, PathBuf);
 
+/// # Safety
+///
+/// As for [`Dso::open`].
 #[cfg(unix)]
 unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL, RTLD_NOW};
@@ -309,14 +332,14 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Er
     let mut library = Err(libloading::Error::DlOpenUnknown);
     if shown.is_some() {
         // Bound while the C interface is shown, and by everything that it needs.
-        // SAFETY: passed on to the caller.
+        // SAFETY: the initializers and finalizers of the library are sound to run.
         library = unsafe { Library::open(file, RTLD_NOW | RTLD_LOCAL) };
     }
     if library.is_ok() {
         shown = None;
     } else {
         // What else is missing may never be called. Until the library is closed, what is called is bound then.
-        // SAFETY: passed on to the caller.
+        // SAFETY: the initializers and finalizers of the library are sound to run.
         library = unsafe { Library::open(file, RTLD_LAZY | RTLD_LOCAL) };
     }
     let library = library?;
@@ -329,9 +352,12 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Er
     Ok((library.into(), shown, path))
 }
 
+/// # Safety
+///
+/// As for [`Dso::open`].
 #[cfg(not(unix))]
 unsafe fn open(path: &Path, _bare_is_file: bool) -> Result<Opened, libloading::Error> {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the initializers and finalizers of the library are sound to run.
     let library = unsafe { libloading::Library::new(path) }?;
     Ok((library, None, path.to_owned()))
 }
@@ -435,12 +461,14 @@ fn segment(address: usize) -> Option<Segment> {
     }
 
     unsafe extern "C" fn visit(object: *mut Object, _size: usize, data: *mut c_void) -> c_int {
-        // SAFETY: the dynamic linker passes a live object, and `data` is the `Search` below.
-        let (object, search) = unsafe { (&*object, &mut *data.cast::<Search>()) };
+        // SAFETY: the dynamic linker passes an object that stays for the call.
+        let object = unsafe { &*object };
+        // SAFETY: `data` is the `Search` below, which only this call uses.
+        let search = unsafe { &mut *data.cast::<Search>() };
         if object.headers.is_null() {
             return 0;
         }
-        // SAFETY: the linker vouches for `count` headers.
+        // SAFETY: an object of the dynamic linker has `count` headers at `headers`, not null as just seen.
         let headers = unsafe { std::slice::from_raw_parts(object.headers, object.count.into()) };
         search.found = ProgramHeader::holding(headers, object.base, search.address);
         search.found.is_some().into()

@@ -85,12 +85,6 @@ pub trait Kind: std::any::Any + Send + Sync {
         Ok(None)
     }
 
-    /// This, if it is the module of a shared object.
-    #[doc(hidden)]
-    fn as_library(&self) -> Option<&super::Library> {
-        None
-    }
-
     /// For whoever asks why: what stands in the way of running this module, if anything.
     fn hindrance(&self) -> Option<String> {
         None

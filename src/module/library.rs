@@ -38,7 +38,8 @@ impl Library {
 
     /// What the module of a library does; `None` for modules of other kinds.
     pub fn of(module: &Module) -> Option<&Library> {
-        module.implementation()?.as_library()
+        let kind: &dyn std::any::Any = module.implementation()?;
+        kind.downcast_ref()
     }
 
     /// The names that this library goes by.
@@ -98,10 +99,6 @@ impl Kind for Library {
         "library"
     }
 
-    fn as_library(&self) -> Option<&Library> {
-        Some(self)
-    }
-
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error> {
         let Some(address) = self.address(name) else {
             return Ok(None);
@@ -109,25 +106,29 @@ impl Kind for Library {
         let alive = (!MOD_12.is_off()).then(|| module.clone());
         Ok(Some(match self.names.convention {
             Convention::Legacy => {
-                // SAFETY: a function of a library whose symbols name this convention (MOD-03).
+                // SAFETY: a function of the convention of its release (MOD-03), the second clause of `module::load`.
                 let body: legacy::PackedC = unsafe { std::mem::transmute(address) };
                 Function::from_packed(move |args| {
                     let _alive = &alive;
-                    // SAFETY: as above; the library is mapped while `alive` is.
+                    // SAFETY: it follows that convention and is given what it was compiled for, the second and third clause of
+                    // `module::load`; the library is mapped while `alive` is.
                     unsafe { legacy::call(body, args) }
                 })
             }
             convention => {
-                // SAFETY: as above.
+                // SAFETY: a function of the convention of its release (MOD-03), the second clause of `module::load`.
                 let body: SafeCall = unsafe { std::mem::transmute(address) };
                 let flat = convention == Convention::Ffi021 && !MOD_25.is_off();
                 Function::from_packed(move |args| {
                     let _alive = &alive;
-                    if flat {
-                        // SAFETY: as above.
-                        return unsafe { call_ffi(body, &flattened(args)?.views()) };
-                    }
-                    // SAFETY: as above.
+                    let flat = match flat {
+                        true => Some(flattened(args)?),
+                        false => None,
+                    };
+                    let views = flat.as_ref().map(Flat::views);
+                    let args = views.as_deref().unwrap_or(args);
+                    // SAFETY: it follows that convention and is given what it was compiled for, the second and third clause of
+                    // `module::load`; the library is mapped while `alive` is.
                     unsafe { call_ffi(body, args) }
                 })
             }
@@ -156,7 +157,7 @@ unsafe fn call_ffi(body: SafeCall, args: &[AnyView<'_>]) -> Result<Any, Error> {
     let mut result = RawAny::NONE;
     let count =
         i32::try_from(args.len()).map_err(|_| Error::new("ValueError", "too many arguments"))?;
-    // SAFETY: the caller vouches for `body`; a view is one cell.
+    // SAFETY: `body` follows the convention; a view is one cell, and there are `count`.
     let code = unsafe {
         body(
             std::ptr::null_mut(),
@@ -166,7 +167,7 @@ unsafe fn call_ffi(body: SafeCall, args: &[AnyView<'_>]) -> Result<Any, Error> {
         )
     };
     if code == 0 {
-        // SAFETY: the callee left an owned value.
+        // SAFETY: with code 0 the convention leaves an owned value in the result.
         return Ok(unsafe { Any::from_raw(result) });
     }
     Err(raised(code))

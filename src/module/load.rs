@@ -74,8 +74,31 @@ impl std::error::Error for LoadError {}
 /// # Errors
 ///
 /// See [`load_library`]; and an extension that nobody loads.
-pub fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
-    load_by(path.as_ref(), Dso::open)
+///
+/// # Safety
+///
+/// The file is trusted code. Its initializers run when it is opened, and its functions run with the rights of the process;
+/// a compiled function checks of its arguments what its compiler made it check, which up to 0.6 is nothing and in a library
+/// of TVM's compilers is most, but not all. From here on its functions are safe to call ([`Function::call`]), by the safe
+/// code of this process as well as by what it registers and returns. So whoever loads it promises, for all code that the
+/// modules, the functions and the registry reach, that
+///
+/// * opening it, and dropping it while none of its functions runs, is sound;
+/// * its symbols are what their names say (MOD-01 to MOD-06): a function is one, of the convention of its release;
+/// * its functions are called with the number, types, shapes and devices of arguments that they were compiled for, or
+///   refuse others;
+/// * the same holds for the device code that it brings, and for what it registers with this process.
+///
+/// A file of a stranger is looked into with [`crate::blob`] instead, which runs nothing.
+///
+/// ```compile_fail,E0133
+/// let module = tvmspec::module::load("model.so");
+/// ```
+///
+/// [`Function::call`]: crate::function::Function::call
+pub unsafe fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
+    // SAFETY: as for this function.
+    unsafe { load_by(path.as_ref(), Dso::open) }
 }
 
 /// [`load`] as the interfaces of the releases have it: a path without a folder is left to the dynamic linker, which looks
@@ -84,11 +107,21 @@ pub fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
 /// # Errors
 ///
 /// As [`load`].
-pub fn load_named(path: impl AsRef<Path>) -> Result<Module, Error> {
-    load_by(path.as_ref(), Dso::open_named)
+///
+/// # Safety
+///
+/// As for [`load`], of whichever file the dynamic linker finds.
+pub unsafe fn load_named(path: impl AsRef<Path>) -> Result<Module, Error> {
+    // SAFETY: as for this function.
+    unsafe { load_by(path.as_ref(), Dso::open_named) }
 }
 
-fn load_by(path: &Path, open: fn(&Path) -> Result<Dso, Violation>) -> Result<Module, Error> {
+type Open = unsafe fn(&Path) -> Result<Dso, Violation>;
+
+/// # Safety
+///
+/// As for [`load`].
+unsafe fn load_by(path: &Path, open: Open) -> Result<Module, Error> {
     let text = match path.to_str() {
         Some(text) => Cow::Borrowed(text),
         None => path.to_string_lossy(),
@@ -98,17 +131,21 @@ fn load_by(path: &Path, open: fn(&Path) -> Result<Dso, Violation>) -> Result<Mod
         Some((_, extension)) => extension,
         None => {
             let message = format!(
-                "`{text}` has no extension: what it holds is told by the text behind the last dot"
+                "`{text}` has no extension: the text behind the last dot says what it holds"
             );
             return Err(Error::new("RuntimeError", message));
         }
     };
     if extension == "so" {
-        let loaded = load_symbols(Arc::new(open(path)?), Strictness::Lenient)?;
+        // SAFETY: the file is trusted to be opened and closed, the first clause of `load`.
+        let dso = unsafe { open(path) }?;
+        // SAFETY: its symbols and functions are what the other clauses of `load` say.
+        let loaded = unsafe { load_symbols(Arc::new(dso), Strictness::Lenient) }?;
         return Ok(loaded.module);
     }
     let name = format!("ffi.Module.load_from_file.{extension}");
-    let loader = registry::lookup(&name).ok_or_else(|| {
+    // SAFETY: what it loads is the file at `path`, which the contract of `load` covers.
+    let loader = unsafe { registry::lookup_raw(name.as_bytes()) }.ok_or_else(|| {
         let message = format!("Loader for `.{extension}` files is not registered: there is no global function `{name}`");
         Error::new("RuntimeError", message)
     })?;
@@ -126,13 +163,30 @@ fn load_by(path: &Path, open: fn(&Path) -> Result<Dso, Violation>) -> Result<Mod
 ///
 /// MOD-01 when it cannot be opened; MOD-26 when it needs a function that no runtime in this process has; MOD-18 when its blob does not lie inside its symbol; any rule of the chapters blob,
 /// import_tree and payload; what a loader says. [`Strictness::Strict`] turns findings into errors.
-pub fn load_library(path: impl AsRef<Path>, strictness: Strictness) -> Result<Loaded, LoadError> {
-    let dso = Dso::open(path.as_ref())?;
-    load_symbols(Arc::new(dso), strictness)
+///
+/// # Safety
+///
+/// As for [`load`].
+pub unsafe fn load_library(
+    path: impl AsRef<Path>,
+    strictness: Strictness,
+) -> Result<Loaded, LoadError> {
+    // SAFETY: the file is trusted to be opened and closed, the first clause of `load`.
+    let dso = unsafe { Dso::open(path.as_ref()) }?;
+    // SAFETY: its symbols and functions are what the other clauses of `load` say.
+    unsafe { load_symbols(Arc::new(dso), strictness) }
 }
 
 /// [`load_library`] for any source of symbols.
-pub fn load_symbols(
+///
+/// # Errors
+///
+/// As [`load_library`], but for opening.
+///
+/// # Safety
+///
+/// As for [`load`], of what `symbols` gives: an address stays what its name says for as long as `symbols` lives.
+pub unsafe fn load_symbols(
     symbols: Arc<dyn Symbols>,
     strictness: Strictness,
 ) -> Result<Loaded, LoadError> {
@@ -282,6 +336,10 @@ fn uses(tree: &ImportTree<'_>, modules: usize) -> Vec<usize> {
 }
 
 /// The system library with `prefix`, the same module every time (MOD-17).
+///
+/// # Errors
+///
+/// As [`load_symbols`].
 pub fn system_library(prefix: &str) -> Result<Module, Error> {
     use super::system::SystemSymbols;
     use crate::value::Few;
@@ -294,7 +352,8 @@ pub fn system_library(prefix: &str) -> Result<Module, Error> {
         return Ok(module.clone());
     }
     let symbols = Arc::new(SystemSymbols::new(prefix));
-    let module = load_symbols(symbols, Strictness::Lenient)?.module;
+    // SAFETY: every address of the system library came through `system::register`, whose contract is that of `load`.
+    let module = unsafe { load_symbols(symbols, Strictness::Lenient) }?.module;
     known.put(prefix.to_owned(), module.clone());
     Ok(module)
 }

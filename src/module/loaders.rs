@@ -10,6 +10,7 @@ use crate::wire::Cursor;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// One module of a library, as its loader gets it.
+#[non_exhaustive]
 pub struct Entry<'a> {
     /// The kind, such as `cuda`.
     pub kind: &'a str,

@@ -165,7 +165,29 @@ impl Module {
     ///
     /// `release` says how: imports are asked with their imports from 0.7 on, and what the registry gave is kept from 0.21 on
     /// (MOD-14).
+    ///
+    /// # Errors
+    ///
+    /// MOD-13; and a name that [`registry::lookup`] does not give.
     pub fn from_environment(&self, name: &str, release: Release) -> Result<Function, Error> {
+        if registry::is_raw(name.as_bytes()) {
+            let text = format!("{name} is looked up by compiled code alone");
+            return Err(MOD_13.refused(rule::Kind::Missing, text).into());
+        }
+        // SAFETY: not a name whose function takes what it cannot check.
+        unsafe { self.environment(name, release) }
+    }
+
+    /// [`Module::from_environment`] for every name.
+    ///
+    /// # Safety
+    ///
+    /// As for [`registry::lookup_raw`].
+    pub(crate) unsafe fn environment(
+        &self,
+        name: &str,
+        release: Release,
+    ) -> Result<Function, Error> {
         if let Some(body) = self.body() {
             let found = body.found.lock().unwrap_or_else(PoisonError::into_inner);
             if let Ok(at) = place_of(&found, name)
@@ -189,7 +211,11 @@ impl Module {
             imported = module.function(name, deep)?;
         }
         let from_import = imported.is_some();
-        let function = imported.or_else(|| registry::lookup(name)).ok_or_else(|| {
+        let global = || {
+            // SAFETY: as for this function.
+            unsafe { registry::lookup_raw(name.as_bytes()) }
+        };
+        let function = imported.or_else(global).ok_or_else(|| {
             let text =
                 format!("Cannot find function {name} in the imported modules or global registry.");
             Error::from(MOD_13.refused(rule::Kind::Missing, text))

@@ -13,7 +13,13 @@ use std::sync::{PoisonError, RwLock};
 static TABLE: RwLock<Option<Dict>> = RwLock::new(None);
 
 /// Registers `address` under `name`; a null address takes the name away. Returns whether another address was replaced (MOD-17).
-pub fn register(name: &str, address: *mut c_void) -> bool {
+///
+/// # Safety
+///
+/// `address` stays valid for the life of the process. Under the name of a function it is one, of the convention that the
+/// other names say, and keeps the contract of [`super::load`]; under the name of a context symbol or slot there is room for
+/// a pointer; under the name of a blob there is one.
+pub unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let table = table.get_or_insert_with(Dict::new);
     let key = Any::from(name);
@@ -64,7 +70,8 @@ impl Symbols for SystemSymbols {
             let text = format!("cannot tell where `{name}` of the system library ends");
             super::MOD_18.refused(Kind::Unsupported, text)
         })?;
-        // SAFETY: mapped and readable for `room` bytes; statically linked code is never unmapped.
+        // SAFETY: `room_behind` found the address in a readable segment of that many bytes more; an address that is registered
+        // stays valid for the life of the process (`register`).
         let bytes = unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), room) };
         Ok(Some(Data {
             bytes,

@@ -156,8 +156,15 @@ impl Tensor {
         let bytes = elements
             .map(|elements| dtype.bytes_of(elements))
             .and_then(|bytes| usize::try_from(bytes).ok());
-        let layout =
-            bytes.and_then(|bytes| std::alloc::Layout::from_size_align(bytes.max(1), 64).ok());
+        // Up to 0.20 every element takes whole bytes: compiled code and graphs of those releases find the room that they
+        // expect.
+        let element = (u64::from(dtype.bits) * u64::from(dtype.lanes)).div_ceil(8);
+        let whole = elements
+            .and_then(|elements| elements.checked_mul(element))
+            .and_then(|bytes| usize::try_from(bytes).ok());
+        let layout = bytes
+            .and(whole)
+            .and_then(|bytes| std::alloc::Layout::from_size_align(bytes.max(1), 64).ok());
         let refused = |why: &str| {
             let message = format!("a tensor of shape {shape:?} {why}");
             Error::from(OBJ_11.refused(Kind::Limit, message))

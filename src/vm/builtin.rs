@@ -18,9 +18,9 @@ use crate::tensor::Dtype;
 use crate::value::header::Ref;
 use crate::value::types::key_of;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, Object, cast, index};
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 type Outcome<T = Any> = Result<T, Fault>;
 type Plain = fn(&[AnyView<'_>]) -> Outcome;
@@ -34,6 +34,9 @@ pub(super) enum Builtin {
     /// Its first argument is the machine.
     OfMachine(OfMachine),
 }
+
+/// The builtin that changes what others may hold (VM-49).
+pub(super) const RESET: &str = "vm.builtin.tuple_reset_item";
 
 /// Every builtin that we have.
 const ALL: &[(&str, Builtin)] = &[
@@ -103,10 +106,7 @@ const ALL: &[(&str, Builtin)] = &[
     ),
     ("vm.builtin.to_device", Builtin::Plain(to_device)),
     ("vm.builtin.tuple_getitem", Builtin::Plain(tuple_getitem)),
-    (
-        "vm.builtin.tuple_reset_item",
-        Builtin::Plain(tuple_reset_item),
-    ),
+    (RESET, Builtin::Plain(tuple_reset_item)),
 ];
 
 /// Names of the builtins of this crate, sorted.
@@ -160,36 +160,33 @@ impl Builtin {
     }
 }
 
-/// Addresses of the machines that are alive: what a handle from outside is held against.
-static ALIVE: Mutex<Option<HashSet<usize>>> = Mutex::new(None);
+/// The machines that are alive, by address: what a handle from outside is held against.
+static ALIVE: Mutex<BTreeMap<usize, Weak<Machine>>> = Mutex::new(BTreeMap::new());
 
-/// Makes `machine` known, or forgets it.
-pub(super) fn announce(machine: *const Machine, alive: bool) {
-    let mut known = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    match alive {
-        true => known.insert(machine as usize),
-        false => known.remove(&(machine as usize)),
-    };
+fn alive() -> MutexGuard<'static, BTreeMap<usize, Weak<Machine>>> {
+    ALIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes `machine` known by its address.
+pub(super) fn announce(machine: &Arc<Machine>) {
+    alive().insert(Arc::as_ptr(machine).addr(), Arc::downgrade(machine));
+}
+
+/// Forgets a machine that ends.
+pub(super) fn forget(machine: &Machine) {
+    alive().remove(&std::ptr::from_ref(machine).addr());
 }
 
 fn with_machine(args: &[AnyView<'_>], body: OfMachine) -> crate::function::Result {
     let handle = cast::<*mut c_void>(args.first().copied().unwrap_or(AnyView::none()))?;
-    let known = {
-        let alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        alive
-            .as_ref()
-            .is_some_and(|known| known.contains(&(handle as usize)))
-    };
-    if !known {
-        return Err(Error::new(
+    let known = alive().get(&handle.addr()).and_then(Weak::upgrade);
+    let machine = known.ok_or_else(|| {
+        Error::new(
             "RuntimeError",
             "the first argument is not a machine of this runtime",
-        ));
-    }
-    // SAFETY: the address is that of a machine that is alive, and whoever passes the handle keeps it for the call.
-    let machine = unsafe { &*handle.cast::<Machine>() };
-    Ok(body(machine, args)?)
+        )
+    })?;
+    Ok(body(&machine, args)?)
 }
 
 // Arguments.
@@ -214,12 +211,13 @@ fn tensor<'a>(view: AnyView<'a>) -> Option<&'a DLTensor> {
         return None;
     }
     let pointer = cast::<*mut DLTensor>(view).ok()?;
-    // SAFETY: an argument of this type points to a tensor that lives for the call.
+    // SAFETY: an argument of this type points to a description that lives as long as the view.
     unsafe { pointer.as_ref() }
 }
 
+/// The extents of a description that [`tensor`] or a tensor object gave.
 fn extents(dl: &DLTensor) -> &[i64] {
-    // SAFETY: descriptions have readable extents.
+    // SAFETY: the description of an argument has readable extents; only `unsafe` code makes others.
     unsafe { dl.shape() }
 }
 
@@ -285,7 +283,7 @@ fn alloc_tensor(args: &[AnyView<'_>]) -> Outcome {
         );
     };
     let (offset, dtype) = (cast::<i64>(*offset)?, cast::<DLDataType>(*dtype)?);
-    // SAFETY: just checked to be a storage; the reference is counted for.
+    // SAFETY: just checked to be a storage; `into_raw` hands its reference over.
     let storage: Ref<Storage> = unsafe { Ref::from_raw(object.clone().into_raw()) };
     Storage::tensor(&storage, offset, shape, dtype)
 }
@@ -312,17 +310,24 @@ fn heap<'a>(view: AnyView<'a>) -> Outcome<&'a [std::cell::Cell<i64>]> {
         (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes) == (0, 64, 1)
             && Device::from(dl.device).is_host()
             && extents(dl).len() == 1
+            && is_compact(dl)
+            && !dl.data.is_null()
             && (dl.data as usize + dl.byte_offset as usize).is_multiple_of(8)
     });
     let Some(dl) = usable else {
         return refuse(VM_48, "a shape heap is a row of int64 on the host".into());
     };
     let count = usize::try_from(extents(dl)[0]).unwrap_or(0);
-    // SAFETY: a compact row of `count` integers on the host; the heap belongs to one running function of one thread.
-    Ok(unsafe {
-        let first = dl.data.cast::<u8>().add(dl.byte_offset as usize);
-        std::slice::from_raw_parts(first.cast(), count)
-    })
+    let first = dl.data.wrapping_byte_add(dl.byte_offset as usize);
+    // SAFETY: a compact row of `count` aligned integers on the host, as just seen, that the argument's caller keeps for the
+    // call; cells may be written by others of this thread, and a heap belongs to one running function.
+    Ok(unsafe { std::slice::from_raw_parts(first.cast(), count) })
+}
+
+/// Whether the elements of a description that [`tensor`] or a tensor object gave lie in one piece.
+fn is_compact(dl: &DLTensor) -> bool {
+    // SAFETY: as for `extents`, and so are its strides.
+    unsafe { dl.is_contiguous() }
 }
 
 /// Cell `at` of a heap (VM-48).
@@ -668,12 +673,18 @@ fn reshape(args: &[AnyView<'_>]) -> Outcome {
     let bytes = |shape: &[i64]| {
         crate::device::byte_size(shape, Dtype::from(dl.dtype), crate::release::Release::LAST)
     };
-    // SAFETY: descriptions have readable extents and strides.
-    let compact = unsafe { dl.is_contiguous() };
     let fits = bytes(shape)
         .zip(bytes(extents(dl)))
         .is_some_and(|(new, old)| new <= old);
-    if !compact || !fits || VM_50.is_off() {
+    // More elements of fewer bits than a byte may fill no more bytes, but a graph gives each a byte (DEV-15).
+    let count = |shape: &[i64]| {
+        shape
+            .iter()
+            .map(|extent| i128::from(*extent))
+            .product::<i128>()
+    };
+    let fits = fits && count(shape) <= count(extents(dl));
+    if !is_compact(dl) || !fits || VM_50.is_off() {
         return refuse(
             VM_50,
             format!(
@@ -687,7 +698,7 @@ fn reshape(args: &[AnyView<'_>]) -> Outcome {
     view.ndim = dims.len() as i32;
     view.shape = dims.as_mut_ptr();
     view.strides = std::ptr::null_mut();
-    // SAFETY: the new extents cover no more than the old, which `value` keeps alive; the extents are copied.
+    // SAFETY: the new extents cover no more than the old, as just seen, whose memory `value` keeps; they are copied.
     Ok(unsafe { Tensor::view_of(value.clone().into_object(), &view) }.into())
 }
 
@@ -698,7 +709,8 @@ fn ensure_zero_offset(args: &[AnyView<'_>]) -> Outcome {
         return Ok(value.into());
     }
     let place = Place::new(Device::from(dl.device), AllocatorKind::Naive)?;
-    copied(dl, &place)
+    // SAFETY: the memory of `value`, which lives for the call.
+    unsafe { copied(dl, &place) }
 }
 
 fn to_device(args: &[AnyView<'_>]) -> Outcome {
@@ -715,7 +727,8 @@ fn to_device(args: &[AnyView<'_>]) -> Outcome {
         return Ok(Any::none());
     }
     let place = Place::new(device, AllocatorKind::Naive)?;
-    copied(value.dl(), &place)
+    // SAFETY: the memory of `value`, which lives for the call.
+    unsafe { copied(value.dl(), &place) }
 }
 
 /// The integers of a compact tensor on the host, or of a copy of it there.
@@ -724,7 +737,9 @@ fn integers(dl: &DLTensor) -> Outcome<Option<Vec<i64>>> {
         return Ok(None);
     }
     let host = Place::new(Device::CPU, AllocatorKind::Naive)?;
-    let copy = cast::<Tensor>(copied(dl, &host)?.view())?;
+    // SAFETY: an argument describes memory that its caller keeps for the call.
+    let copy = unsafe { copied(dl, &host) }?;
+    let copy = cast::<Tensor>(copy.view())?;
     let bytes = copy.to_bytes()?;
     let signed = dl.dtype.code == 0;
     Ok(match dl.dtype.bits {
@@ -796,8 +811,10 @@ fn read_if_cond(args: &[AnyView<'_>]) -> Outcome {
             (0 | 1 | 6, 1 | 8, 1, 0)
         );
     if plain && !dl.data.is_null() && !VM_53.is_off() {
-        // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank.
-        let byte = unsafe { dl.data.cast::<u8>().add(dl.byte_offset as usize).read() };
+        let first = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
+        // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank, and the argument's
+        // caller keeps it for the call.
+        let byte = unsafe { first.read() };
         return Ok((byte != 0).into());
     }
     match integers(dl)?.as_deref() {
@@ -863,8 +880,8 @@ fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
             )
             .into());
     };
-    // SAFETY: the cell is an owned value of the tuple. That a tuple changes while others hold it is what the compiler asks
-    // for; it is the only writer, on the thread that runs the function.
+    // SAFETY: the cell is an owned value of the tuple. Who calls this promises that nobody looks at the element
+    // (`registry::lookup_raw`); the compiler does so where it has a machine call it.
     let old = unsafe { found.replace(Any::none()) };
     drop(old);
     Ok(Any::none())

@@ -28,12 +28,20 @@ enum Owner {
 
 impl Loaded {
     /// The executable in `payload`, which lies in `library`.
-    pub fn from_library(
+    ///
+    /// # Errors
+    ///
+    /// A rule of chapter payload, or VM-01 to VM-05.
+    ///
+    /// # Safety
+    ///
+    /// `payload` stays, unchanged, as long as a clone of `library` does: [`Symbols::data`] of it gave those bytes.
+    pub unsafe fn from_library(
         payload: &[u8],
         layout: Layout,
         library: &Arc<dyn Symbols>,
     ) -> Result<Loaded, Violation> {
-        // SAFETY: the bytes lie in the mapped library, which `_owner` keeps beside everything that borrows from them.
+        // SAFETY: the bytes stay as long as `library`, of which `_owner` is a clone that goes with all that borrows from them.
         let bytes = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(payload) };
         Loaded::new(bytes, layout, Owner::Library(Arc::clone(library)))
     }
@@ -41,7 +49,7 @@ impl Loaded {
     /// The executable in `bytes`, as a `.vmexec` file of `layout`.
     pub fn from_bytes(bytes: impl Into<Box<[u8]>>, layout: Layout) -> Result<Loaded, Violation> {
         let owned = Vec::from(bytes.into());
-        // SAFETY: the heap block stays where it is and unchanged while `_owner` holds it.
+        // SAFETY: the heap block stays where it is when the vector is moved, and unchanged, for nothing borrows `_owner`.
         let bytes = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(&*owned) };
         Loaded::new(bytes, layout, Owner::Memory(owned))
     }

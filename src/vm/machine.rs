@@ -136,7 +136,7 @@ impl VirtualMachine {
             watched: false.into(),
             _imports: imports,
         });
-        builtin::announce(Arc::as_ptr(&machine), true);
+        builtin::announce(&machine);
         Ok(VirtualMachine(machine))
     }
 
@@ -261,6 +261,11 @@ fn find(name: &str, imports: &[Module]) -> Result<Option<Function>, Fault> {
             return Ok(Some(found));
         }
     }
+    if name == builtin::RESET {
+        // SAFETY: the tuple is a register's or an argument's. The compiler has the function called on an element that is not
+        // looked at again (VM-49).
+        return Ok(unsafe { registry::lookup_raw(name.as_bytes()) });
+    }
     Ok(registry::lookup(name))
 }
 
@@ -341,7 +346,7 @@ fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Fault> {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        builtin::announce(self, false);
+        builtin::forget(self);
     }
 }
 
@@ -559,21 +564,26 @@ fn on_device(value: AnyView<'_>, place: &Place) -> Result<Any, Fault> {
         return Ok(value.to_any());
     }
     let from = crate::value::cast::<*mut DLTensor>(value)?;
-    // SAFETY: an argument of this type points to a tensor that the caller keeps for the call.
+    // SAFETY: an argument of this type points to a description that lives as long as the view.
     let from = unsafe { &*from };
     if value.type_index() == index::TENSOR && Device::from(from.device) == place.device {
         return Ok(value.to_any());
     }
-    copied(from, place)
+    // SAFETY: an argument describes memory that its caller keeps for the call.
+    unsafe { copied(from, place) }
 }
 
 /// A copy of `from` on the device of `place`.
-pub(super) fn copied(from: &DLTensor, place: &Place) -> Result<Any, Fault> {
-    // SAFETY: descriptions have readable extents.
+///
+/// # Safety
+///
+/// `from` describes memory that stays for the call; its extents and strides are readable.
+pub(super) unsafe fn copied(from: &DLTensor, place: &Place) -> Result<Any, Fault> {
+    // SAFETY: the extents of `from` are readable.
     let shape = unsafe { from.shape() };
     let tensor = memory::lasting(place, shape, from.dtype, "")?;
     let to = crate::value::cast::<Tensor>(tensor.view())?;
-    // SAFETY: both are there, and of one shape and type.
-    unsafe { memory::copy(from, to.dl())? };
+    // SAFETY: `from` stays for the call, the fresh tensor owns its memory; `copy` compares sizes and strides.
+    unsafe { memory::copy(from, to.dl()) }?;
     Ok(tensor)
 }

@@ -11,12 +11,14 @@
 //! | `builtin` | the functions `vm.builtin.*` | VM-40 .. VM-56 |
 //! | `module` | the module kinds and their functions under the released names | VM-60 .. VM-65 |
 //!
-//! Three lines run a model:
+//! A few lines run a model:
 //!
 //! ```no_run
 //! # fn main() -> Result<(), tvmspec::function::Error> {
 //! # let x = tvmspec::value::Any::none();
-//! let vm = tvmspec::vm::VirtualMachine::of(&tvmspec::module::load("model.so")?, &[tvmspec::device::Device::CPU])?;
+//! // SAFETY: the model is trusted code.
+//! let model = unsafe { tvmspec::module::load("model.so") }?;
+//! let vm = tvmspec::vm::VirtualMachine::of(&model, &[tvmspec::device::Device::CPU])?;
 //! let y = vm.call("main", &[x])?;
 //! # Ok(()) }
 //! ```

@@ -36,7 +36,8 @@ fn from_file(kind: &'static str) -> Function {
 }
 
 fn load(entry: &Entry<'_>) -> Result<Module> {
-    let loaded = Loaded::from_library(entry.payload, entry.layout, entry.library)?;
+    // SAFETY: only `module::load_symbols` makes entries, and their payload is what `Symbols::data` gave of the library.
+    let loaded = unsafe { Loaded::from_library(entry.payload, entry.layout, entry.library) }?;
     Ok(module_of(loaded, entry.kind))
 }
 

@@ -56,7 +56,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionGetGlobal(
     super::init();
     // SAFETY: says the caller. The lookup neither fails nor panics.
     unsafe {
-        let found = registry::lookup_bytes((*name).as_slice());
+        let found = registry::lookup_raw((*name).as_slice());
         let handle = found.map_or(std::ptr::null_mut(), |function| {
             function.into_object().into_raw()
         });
@@ -84,7 +84,8 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobal(
             flags: crate::value::types::flag::STATIC_METHOD,
             ..Details::default()
         };
-        registry::register_with(name, function, allow_override != 0, details)
+        // SAFETY: a function of C under the name of a device returns a device table, which `tvmspec_device.h` asks for.
+        unsafe { registry::register_with(name, function, allow_override != 0, details) }
     })
 }
 
@@ -115,6 +116,7 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobalFromMethodInfo(
             metadata: String::from_utf8_lossy(metadata).into_owned(),
             flags: info.flags,
         };
-        registry::register_with(name, function, allow_override != 0, details)
+        // SAFETY: a function of C under the name of a device returns a device table, which `tvmspec_device.h` asks for.
+        unsafe { registry::register_with(name, function, allow_override != 0, details) }
     })
 }

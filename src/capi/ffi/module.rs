@@ -39,7 +39,8 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModLookupFromImports(
         let module = module.ok_or_else(|| {
             Error::new("RuntimeError", "this library has no module to look through")
         })?;
-        let function = module.from_environment(name, Release::LAST)?;
+        // SAFETY: compiled code calls it, which the contract of `module::load` covers.
+        let function = unsafe { module.environment(name, Release::LAST) }?;
         module.keep_alive(&function);
         // SAFETY: says the caller.
         unsafe { out.write(function.as_object().as_ptr()) };
@@ -51,15 +52,17 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModLookupFromImports(
 ///
 /// # Safety
 ///
-/// `name` must be a C string, `address` stay valid.
+/// `name` must be a C string, `address` stay valid and be what libraries expect in their symbol of that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterContextSymbol(
     name: *const c_char,
     address: *mut c_void,
 ) -> c_int {
     enter(|| {
-        // SAFETY: says the caller.
-        context::register(unsafe { text(name) }?, address);
+        // SAFETY: `name` is a C string.
+        let name = unsafe { text(name) }?;
+        // SAFETY: `address` stays valid, and is what libraries expect under that name.
+        unsafe { context::register(name, address) };
         Ok(())
     })
 }
@@ -77,7 +80,8 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterSystemLibSymbol(
     enter(|| {
         // SAFETY: says the caller.
         let name = unsafe { text(name) }?;
-        if system::register(name, address) {
+        // SAFETY: `address` stays valid for the life of the process; statically linked code is as trusted as the process.
+        if unsafe { system::register(name, address) } {
             eprintln!(
                 "warning: the system library symbol `{name}` is registered again, at another address"
             );

@@ -53,7 +53,7 @@ pub(super) fn run(
 ) -> Result<Exit, Error> {
     for (name, tensor) in &inputs {
         let index = executor.require_input(name).map_err(Error::new)?;
-        executor.set_input(index, tensor.dl()).map_err(Error::new)?;
+        executor.set_input(index, tensor).map_err(Error::new)?;
     }
     fill_with_zeros(&mut executor)?;
     let times = timed(args.repeat, || {
@@ -74,10 +74,10 @@ pub(super) fn run(
     give(args, &outputs)?;
     statistics(&times);
     if args.profile || args.trace.is_some() {
-        profile(args, &executor)?;
+        profile(args, &mut executor)?;
     }
     if let Some(folder) = &args.dump {
-        let written = debug::dump(&executor, folder).map_err(Error::new)?;
+        let written = debug::dump(&mut executor, folder).map_err(Error::new)?;
         eprintln!("dumped to {}", written.display());
     }
     Ok(Exit::Good)
@@ -102,7 +102,7 @@ fn fill_with_zeros(executor: &mut Executor) -> Result<(), Error> {
 }
 
 /// Every call by itself: the mean of ten runs.
-fn profile(args: &Args, executor: &Executor) -> Result<(), Error> {
+fn profile(args: &Args, executor: &mut Executor) -> Result<(), Error> {
     let repetitions = debug::run_individual(executor, 10, 3, 0).map_err(Error::new)?;
     let seconds = repetitions.last().cloned().unwrap_or_default();
     let graph = executor.graph();

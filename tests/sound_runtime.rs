@@ -1,0 +1,221 @@
+//! What a program without `unsafe` tries against modules, devices, executors and machines: it is refused, and nothing crashes.
+#![cfg(feature = "cli")]
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+use tvmspec::device::Manager;
+use tvmspec::function::{Error, Function, registry};
+use tvmspec::graph::executor::{Executor, Place};
+use tvmspec::graph::{Call, Entry, EntryRef, Graph, Node};
+use tvmspec::module::{Kind, Module};
+use tvmspec::object::Tensor;
+use tvmspec::tensor::{Device, Dtype};
+use tvmspec::value::{Any, AnyView, DLDataType, cast};
+
+/// An address where nothing is.
+fn nowhere() -> *mut c_void {
+    std::ptr::without_provenance_mut(64)
+}
+
+/// One input, one call of `touch` that writes a second entry, which is the output.
+fn graph(dtype: Dtype, extent: i64) -> Graph {
+    let entry = |storage_id| Entry {
+        dtype,
+        shape: vec![extent],
+        storage_id,
+        device: None,
+        scope: None,
+    };
+    let first = EntryRef {
+        node: 0,
+        index: 0,
+        version: 0,
+    };
+    let call = Call {
+        func_name: "touch".into(),
+        num_inputs: 1,
+        num_outputs: 1,
+        flatten_data: false,
+        attrs: BTreeMap::new(),
+    };
+    Graph {
+        nodes: vec![
+            Node {
+                name: "x".into(),
+                inputs: Vec::new(),
+                call: None,
+            },
+            Node {
+                name: "y".into(),
+                inputs: vec![first],
+                call: Some(call),
+            },
+        ],
+        arg_nodes: vec![0],
+        node_row_ptr: vec![0, 1, 2],
+        heads: vec![EntryRef { node: 1, ..first }],
+        entries: vec![entry(0), entry(1)],
+    }
+}
+
+/// Copies its first argument to its second, as far as safe code can: by reading both.
+fn touch(args: &[AnyView<'_>]) -> Result<Any, Error> {
+    assert_eq!(args.len(), 2);
+    Ok(Any::none())
+}
+
+fn executor(dtype: Dtype, extent: i64) -> Executor {
+    let kernels = |_: &str| Ok(Some(Function::from_packed(touch)));
+    let cpu = Place::of(Device::CPU).unwrap();
+    Executor::new(Arc::new(graph(dtype, extent)), &kernels, vec![cpu]).unwrap()
+}
+
+#[test]
+fn functions_that_cannot_check_their_arguments_are_not_found() {
+    tvmspec::object::init();
+    for name in [
+        "ffi.ModuleLoadFromFile",
+        "ffi.Module.load_from_file.so",
+        "runtime.ModuleLoadFromFile",
+        "runtime.TVMSetStream",
+        "runtime.Device_SetStream",
+        "runtime.Device_StreamFree",
+        "runtime.Device_StreamSync",
+        "runtime.Device_StreamSyncFromTo",
+        "vm.builtin.tuple_reset_item",
+    ] {
+        assert!(registry::names().contains(&name), "{name} is not there");
+        assert!(registry::lookup(name).is_none(), "{name}");
+        assert!(registry::lookup_bytes(name.as_bytes()).is_none(), "{name}");
+        registry::require(name).unwrap_err();
+        struct Empty;
+        impl Kind for Empty {
+            fn kind(&self) -> &str {
+                "empty"
+            }
+            fn function(&self, _: &Module, _: &str) -> Result<Option<Function>, Error> {
+                Ok(None)
+            }
+        }
+        let module = Module::new(Empty);
+        let found = module.from_environment(name, tvmspec::release::Release::LAST);
+        assert!(found.is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_device_is_no_address_that_a_function_makes_up() {
+    let made_up = || Function::from_packed(|_| Ok(Any::from(nowhere())));
+    let error = registry::register("device_api.webgpu", made_up(), true).unwrap_err();
+    assert!(error.message().contains("device table"), "{error}");
+    registry::register_typed("device_api.webgpu", || nowhere()).unwrap_err();
+    assert!(Manager::global().api(Device::new(15, 0).kind).is_err());
+}
+
+#[test]
+fn an_input_is_as_large_as_its_entry() {
+    let bits = Dtype {
+        code: Dtype::UINT,
+        bits: 1,
+        lanes: 1,
+    };
+    // A graph gives each of these a byte, a tensor packs eight into one.
+    let mut executor = executor(bits, 100_000);
+    let packed = Tensor::empty(&[100_000], DLDataType::from(bits)).unwrap();
+    executor.set_input(0, &packed).unwrap();
+    executor.copy_output(0, &packed).unwrap();
+    let short = Tensor::empty(&[10], DLDataType::from(bits)).unwrap();
+    executor.set_input(0, &short).unwrap_err();
+    executor.copy_output(0, &short).unwrap_err();
+    executor.output(0).unwrap().copy_out(&short).unwrap_err();
+    executor.set_input_by_reference(0, &short).unwrap_err();
+    executor.set_input(7, &packed).unwrap_err();
+    executor.copy_output(7, &packed).unwrap_err();
+}
+
+#[test]
+fn what_is_handed_in_by_reference_is_kept() {
+    let float = Dtype::scalar(Dtype::FLOAT, 32);
+    let mut executor = executor(float, 1 << 16);
+    let input = Tensor::empty(&[1 << 16], DLDataType::from(float)).unwrap();
+    let output = Tensor::empty(&[1 << 16], DLDataType::from(float)).unwrap();
+    executor.set_input_by_reference(0, &input).unwrap();
+    executor.set_output_by_reference(0, &output).unwrap();
+    drop((input, output));
+    executor.run().unwrap();
+    let seen = executor.output(0).unwrap().to_object();
+    drop(executor);
+    assert_eq!(seen.to_bytes().unwrap().len(), 4 << 16);
+}
+
+/// A module of safe code that says where a parameter lies.
+struct Liar;
+
+impl Kind for Liar {
+    fn kind(&self) -> &str {
+        "liar"
+    }
+
+    fn function(&self, _: &Module, name: &str) -> Result<Option<Function>, Error> {
+        Ok(match name {
+            "_lookup_linked_param" => Some(Function::from_typed(|_: i64| nowhere())),
+            "touch" => Some(Function::from_packed(touch)),
+            _ => None,
+        })
+    }
+}
+
+#[test]
+fn an_address_of_a_parameter_is_followed_for_compiled_code_alone() {
+    let json = r#"{"nodes": [{"op": "null", "name": "x", "inputs": []}], "arg_nodes": [0], "node_row_ptr": [0, 1],
+        "heads": [[0, 0, 0]], "attrs": {"dltype": ["list_str", ["float32"]], "storage_id": ["list_int", [0]],
+        "shape": ["list_shape", [[4]]]}}"#;
+    let create = registry::require("tvm.graph_executor.create").unwrap();
+    let library = Module::new(Liar);
+    let lookup = Function::from_packed(|_| Ok(Any::from(nowhere())));
+    for lookup in [Any::none(), lookup.into()] {
+        let args = [
+            json.into(),
+            library.clone().into(),
+            lookup,
+            1i64.into(),
+            0i64.into(),
+        ];
+        let args: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
+        let error = create.call(&args).unwrap_err();
+        assert!(error.kind() == "TypeError", "{error}");
+    }
+}
+
+#[test]
+fn a_machine_is_no_address_that_a_caller_makes_up() {
+    for name in ["vm.builtin.alloc_storage", "vm.builtin.alloc_shape_heap"] {
+        let function = registry::require(name).unwrap();
+        let error = function
+            .call(&[Any::from(nowhere()).view(), 8i64.into()])
+            .unwrap_err();
+        assert!(error.message().contains("not a machine"), "{error}");
+    }
+}
+
+#[test]
+fn a_view_of_a_tensor_has_no_more_elements_than_it() {
+    let reshape = registry::require("vm.builtin.reshape").unwrap();
+    let bits = DLDataType {
+        code: 1,
+        bits: 1,
+        lanes: 1,
+    };
+    let nine = Tensor::empty(&[9], bits).unwrap();
+    let shape = tvmspec::object::Shape::new(&[16]);
+    // The same two bytes, but sixteen bytes for whom every element has one.
+    let larger = reshape.call(&[Any::from(nine.clone()).view(), Any::from(shape).view()]);
+    larger.unwrap_err();
+    let shape = tvmspec::object::Shape::new(&[3, 3]);
+    let same = reshape
+        .call(&[Any::from(nine).view(), Any::from(shape).view()])
+        .unwrap();
+    assert_eq!(cast::<Tensor>(same.view()).unwrap().shape(), [3, 3]);
+}
