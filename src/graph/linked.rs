@@ -2,6 +2,7 @@
 //! executor uses them where they are.
 
 use super::executor::Executor;
+use super::memory::Tensor as Stored;
 use crate::function::{Error, Function};
 use crate::module::{Library, Module};
 use crate::object::Tensor;
@@ -65,7 +66,9 @@ pub(super) fn link(
             _ if found.is_none() => {}
             _ => {
                 let tensor = cast::<Tensor>(found.view())?;
-                // SAFETY: a tensor object owns the memory that it describes, and is kept.
+                // SAFETY: a tensor object has readable extents and strides.
+                unsafe { Stored::check_compact(tensor.dl(), "a linked parameter") }?;
+                // SAFETY: a tensor object owns the memory that it describes, in one piece as just checked, and is kept.
                 unsafe { put(executor, input, *tensor.dl(), found) }?;
             }
         }
