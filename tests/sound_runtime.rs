@@ -110,7 +110,7 @@ fn a_device_is_no_address_that_a_function_makes_up() {
     let made_up = || Function::from_packed(|_| Ok(Any::from(nowhere())));
     let error = registry::register("device_api.webgpu", made_up(), true).unwrap_err();
     assert!(error.message().contains("device table"), "{error}");
-    registry::register_typed("device_api.webgpu", || nowhere()).unwrap_err();
+    registry::register_typed("device_api.webgpu", nowhere).unwrap_err();
     assert!(Manager::global().api(Device::new(15, 0).kind).is_err());
 }
 
