@@ -124,13 +124,18 @@ impl LaunchTags {
             } else {
                 argument.max(1)
             };
+            // Below zero only where DEV-47 is off.
             let extent = usize::try_from(extent).unwrap_or(0);
             let axis = match tag {
                 Tag::Grid(axis) => sizes.grid.get_mut(*axis),
                 Tag::Block(axis) => sizes.block.get_mut(*axis),
                 Tag::Cluster(axis) => sizes.cluster.get_mut(*axis),
                 Tag::Shared => {
-                    sizes.shared = usize::try_from(argument).unwrap_or(0);
+                    let refused = || {
+                        let message = format!("{argument} bytes of shared memory");
+                        DEV_48.refused(Kind::Type, message)
+                    };
+                    sizes.shared = usize::try_from(argument).map_err(|_| refused())?;
                     None
                 }
                 Tag::Cooperative => {

@@ -113,8 +113,8 @@ fn of_kind(kind: &str, content: &Value) -> Option<Result<Any, String>> {
         "device" => {
             let parts = content.as_array()?;
             Any::from(DLDevice {
-                device_type: parts.first()?.as_i64()? as i32,
-                device_id: parts.get(1)?.as_i64()? as i32,
+                device_type: i32::try_from(parts.first()?.as_i64()?).ok()?,
+                device_id: i32::try_from(parts.get(1)?.as_i64()?).ok()?,
             })
         }
         "int" => big_int::from_decimal(content.as_str()?).ok()?,

@@ -75,7 +75,9 @@ impl Place {
 
     /// As a hook of a type asks for it: 0 keeps the region.
     fn as_asked<T>(&self, asked: i64, body: impl FnOnce() -> Result<T>) -> Result<T> {
-        match asked as i32 {
+        let asked = i32::try_from(asked)
+            .map_err(|_| Error::new("ValueError", format!("there is no region {asked}")))?;
+        match asked {
             region::NONE => self.within(self.region(), body),
             wanted => self.within(wanted, body),
         }

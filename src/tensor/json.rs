@@ -77,7 +77,7 @@ pub fn to_tensors(value: &Value) -> Result<(Vec<OwnedTensor>, u64), String> {
         .and_then(Value::as_array)
         .ok_or("parameters have an array `tensors`")?;
     let tensors = tensors.iter().map(to_tensor).collect::<Result<_, _>>()?;
-    Ok((tensors, reserved(value)))
+    Ok((tensors, reserved(value)?))
 }
 
 /// The parameter file of `tensors`.
@@ -104,15 +104,17 @@ pub fn to_tensor(value: &Value) -> Result<OwnedTensor, String> {
     };
     let data = value.get("data").and_then(Value::as_str);
     Ok(OwnedTensor {
-        name: value
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned(),
+        name: match value.get("name") {
+            None => String::new(),
+            Some(name) => name
+                .as_str()
+                .ok_or_else(|| format!("`name` is {name}, which is not a text"))?
+                .to_owned(),
+        },
         dtype: to_dtype(value.get("dtype").unwrap_or(&Value::Null))?,
         shape: dims.iter().map(dim).collect::<Result<_, _>>()?,
         device: value.get("device").map_or(Ok(Device::CPU), to_device)?,
-        reserved: reserved(value),
+        reserved: reserved(value)?,
         data: data
             .and_then(|data| BASE64_STANDARD.decode(data).ok())
             .ok_or("a tensor has base64 under `data`")?,
@@ -161,6 +163,10 @@ fn fields(record: &TensorRecord<'_>) -> Map<String, Value> {
     tensor
 }
 
-fn reserved(value: &Value) -> u64 {
-    value.get("reserved").and_then(Value::as_u64).unwrap_or(0)
+fn reserved(value: &Value) -> Result<u64, String> {
+    let Some(word) = value.get("reserved") else {
+        return Ok(0);
+    };
+    word.as_u64()
+        .ok_or_else(|| format!("`reserved` is {word}, which is not a u64"))
 }

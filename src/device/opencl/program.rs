@@ -125,7 +125,10 @@ impl Loaded for Built {
         let object = match kernels.get(&kernel.name) {
             Some(object) => object.0,
             None => {
-                let name = CString::new(kernel.name.as_str()).unwrap_or_default();
+                let Ok(name) = CString::new(kernel.name.as_str()) else {
+                    let message = format!("no driver has a kernel called {:?}", kernel.name);
+                    return refuse(DEV_54, Kind::Malformed, message);
+                };
                 let made = create_kernel(self.program.0, &name);
                 let made = checked(&format!("clCreateKernel `{}`", kernel.name), made)?;
                 kernels.insert(kernel.name.clone(), KernelObject(made));

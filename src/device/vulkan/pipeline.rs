@@ -249,7 +249,10 @@ fn make(opened: &Opened, kernel: &KernelInfo, shader: &Shader) -> Result<Pipelin
         );
         return refuse(DEV_51, Kind::Limit, message);
     }
-    let entry = CString::new(kernel.name.as_str()).unwrap_or_default();
+    let Ok(entry) = CString::new(kernel.name.as_str()) else {
+        let message = format!("no driver has a kernel called {:?}", kernel.name);
+        return refuse(DEV_54, Kind::Malformed, message);
+    };
     // SAFETY: the device is alive, every struct lives through its call. The driver trusts SPIR-V: a module
     // is as trusted as a library.
     unsafe {
