@@ -196,6 +196,15 @@ impl<'a> ImportTree<'a> {
                 *slot = parent;
             }
         }
+        // Those of no row: no loader follows them, and they are no modules all the same.
+        let (first, last) = (self.row(0).start, self.row(modules.saturating_sub(1)).end);
+        for position in (0..first).chain(last..self.indices.len()) {
+            let child = self.indices.get(position).unwrap_or(0);
+            let kept = child < modules as u64;
+            TREE_07.require(kept, self.indices.offset_of(position), || {
+                format!("module {child} is listed, but there are only {modules}")
+            })?;
+        }
         Ok(named_by)
     }
 
