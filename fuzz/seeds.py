@@ -27,6 +27,10 @@ def prefixes(target):
         return [variant(0, 5)] + [variant(1, 5) + bytes([family]) for family in range(3)]
     if target in ("object", "vm"):
         return [b""]
+    if target == "vm_run":
+        return [bytes([3])]
+    if target == "graph_run":
+        return [bytes([0])]
     if target == "wire":
         return [bytes([choice]) for choice in range(13)]
     return [bytes([choice]) for choice in range(4)]
@@ -37,19 +41,68 @@ def seeds(target):
         table = (ROOT / "src/payload/kinds.rs").read_text()
         kinds = re.findall(r'\brow\(\s*"([^"]+)"', table)
         for case in json.loads((ROOT / "conformance/payload/cases.json").read_text()):
-            args, file = case.get("args", {}), case["input"].get("file")
-            if file and args.get("kind") in kinds and args.get("layout") in LAYOUTS:
-                prefix = bytes([kinds.index(args["kind"]), LAYOUTS.index(args["layout"])])
-                yield prefix + (ROOT / "golden" / file).read_bytes()
+            args, given = case.get("args", {}), case["input"]
+            if {"file", "hex"} & set(given) and args.get("kind") in kinds and args.get("layout") in LAYOUTS:
+                raw = bytes.fromhex(given["hex"]) if "hex" in given else (ROOT / "golden" / given["file"]).read_bytes()
+                yield bytes([kinds.index(args["kind"]), LAYOUTS.index(args["layout"])]) + raw
         return
-    texts = (".json",) if target in ("graph", "object") else ()
-    for file in sorted((ROOT / "golden" / target).rglob("*")):
+    chapter = target.removesuffix("_run")
+    yield from cases(target)
+    texts = (".json",) if chapter in ("graph", "object") else ()
+    if target == "vm_run":
+        # Choices for the programs that it makes: any bytes are some.
+        for number in range(256):
+            yield b"\x04" + b"".join(hashlib.sha256(bytes([number, part])).digest() for part in range(16))
+    if target == "graph_run":
+        for number in range(256):
+            yield b"\x01" + b"".join(hashlib.sha256(bytes([number, part])).digest() for part in range(8))
+    for file in sorted((ROOT / "golden" / chapter).rglob("*")):
         if "models" in file.parts or file.name.endswith(".expect.json"):
             continue
         if not file.is_file() or file.suffix in {".txt", ".py", ".md", ".json", ".c", ".h"} - set(texts):
             continue
         for prefix in prefixes(target):
             yield prefix + file.read_bytes()
+
+
+TYPES = ("u8", "u16", "u32", "u64", "i32", "i64", "f64", "bool", "string", "bytes", "vector", "map", "tuple")
+
+
+def wire_type(text):
+    """The bytes by which the target `wire` chooses a type; None for tuples of other than two."""
+    text = text.replace(" ", "")
+    name, _, inner = text.partition("<")
+    parts, depth = [""], 0
+    for letter in inner[:-1]:
+        depth += (letter == "<") - (letter == ">")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    if name == "tuple" and len(parts) != 2 or name not in TYPES:
+        return None
+    inner = [wire_type(part) for part in parts if part]
+    return None if None in inner else bytes([TYPES.index(name)]) + b"".join(inner)
+
+
+def cases(target):
+    """The inputs of the suite's cases that read: each rejected one breaks a rule alone."""
+    file = ROOT / "conformance" / target.removesuffix("_run") / "cases.json"
+    for case in json.loads(file.read_text()) if file.exists() else ():
+        given, args = case["input"], case.get("args", {})
+        if not case["op"].endswith((".decode", ".run", ".detect")) or not {"hex", "file"} & set(given):
+            continue
+        raw = bytes.fromhex(given["hex"].replace(" ", "")) if "hex" in given else (ROOT / "golden" / given["file"]).read_bytes()
+        if target == "wire":
+            front = [wire_type(args.get("type", ""))]
+        elif target == "tensor":
+            family = 2 if "release" not in args else sum(int(args["release"].split(".")[1]) >= first for first in (4, 7))
+            front = [variant(1, 5) + bytes([family])] if args.get("form") == "tensor" else [variant(0, 5)]
+        elif target == "blob":
+            front = [bytes([LAYOUTS.index(args.get("layout", "0.22"))])]
+        else:
+            front = prefixes(target)
+        yield from (bytes(prefix) + raw for prefix in front if prefix is not None)
 
 
 def main(target, folder):

@@ -97,12 +97,15 @@ impl Rule {
         }))
     }
 
-    /// Whether the rule-off check has switched this rule off on this thread. Always false outside this crate's tests.
+    /// Whether the rule-off check has switched this rule off on this thread, or `fuzz/measure` in this process. Always false
+    /// in what users build.
     #[inline]
     pub(crate) fn is_off(self) -> bool {
         #[cfg(test)]
         return off::OFF.get() == Some(self);
-        #[cfg(not(test))]
+        #[cfg(all(fuzzing, not(test)))]
+        return off::named() == Some(self.0);
+        #[cfg(not(any(test, fuzzing)))]
         false
     }
 }
@@ -116,6 +119,19 @@ impl fmt::Display for Rule {
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
+    }
+}
+
+/// The switch of `fuzz/measure`: a variable of the environment, in builds for fuzzing only.
+#[cfg(all(fuzzing, not(test)))]
+mod off {
+    use std::sync::OnceLock;
+
+    /// The id in `TVMSPEC_RULE_OFF`, as it was when the first rule was held.
+    pub(super) fn named() -> Option<&'static str> {
+        static NAMED: OnceLock<Option<String>> = OnceLock::new();
+        let named = NAMED.get_or_init(|| std::env::var("TVMSPEC_RULE_OFF").ok());
+        named.as_deref()
     }
 }
 

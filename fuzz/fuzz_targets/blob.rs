@@ -1,6 +1,9 @@
 //! Any bytes as a library binary, in every layout; and any modules and tree, written and read back.
 #![no_main]
 
+#[path = "naive/mod.rs"]
+mod naive;
+
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use std::borrow::Cow;
@@ -33,6 +36,15 @@ fn read(bytes: &[u8], layout: Layout) {
         end = span.end;
     }
     let Ok(blob) = whole else { return };
+    let ends: Vec<Option<usize>> = blob.modules.iter().map(|module| Some(module.payload.as_ref()?.len())).collect();
+    let mut odd = naive::Odd::new();
+    let (modules, tree) = naive::blob::read(bytes, layout, &ends, &mut odd).expect("what is read keeps every rule");
+    // What a payload leaves behind is its own chapter's.
+    odd.remove("WIRE-08");
+    assert_eq!(naive::findings(&findings, &["BLOB", "TREE"]), odd);
+    assert!(modules.iter().map(|(kind, _)| kind.as_str()).eq(blob.modules.iter().map(|module| &*module.kind)));
+    assert!(modules.iter().map(|(_, length)| *length).eq(ends));
+    assert_eq!(tree.map(|rows| rows.len()), blob.tree.as_ref().map(ImportTree::modules));
     if findings.is_empty() {
         assert!(Blob::read(bytes, layout, &mut Findings::new(Strictness::Strict)).is_ok());
         let written = blob.write().expect("what was read without findings can be written");

@@ -1,14 +1,26 @@
 //! Any text as graph JSON: no panic, and what is accepted has a normal form that reads as itself.
 #![no_main]
 
+#[path = "naive/mod.rs"]
+mod naive;
+
 use libfuzzer_sys::fuzz_target;
 use tvmspec::graph::{Graph, Plan};
 use tvmspec::rule::Findings;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data.get(1..).unwrap_or_default()) else { return };
-    let Ok(graph) = Graph::read(text, &mut Findings::default()) else { return };
+    let mut findings = Findings::default();
+    let Ok(graph) = Graph::read(text, &mut findings) else { return };
+    let mut odd = naive::Odd::new();
+    let Ok(naive) = naive::graph::read(text, &mut odd) else { return };
+    let naive = naive.expect("what is read keeps every rule");
+    assert_eq!(naive::findings(&findings, &["GRF"]), odd);
+    let outputs = graph.nodes.iter().map(|node| node.call.as_ref().map_or(1, |call| call.num_outputs));
+    assert!(outputs.eq(naive.outputs));
     if let Ok(plan) = Plan::of(&graph) {
+        let pools: Vec<u64> = plan.pools.iter().map(|pool| pool.bytes).collect();
+        assert_eq!(pools, naive.pools, "a pool is as large as its largest entry");
         assert!(plan.pools.len() <= graph.entries.len());
     }
     let normal = graph.to_json().to_string();

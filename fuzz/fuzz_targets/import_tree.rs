@@ -1,6 +1,9 @@
 //! Import trees from outside, and orders of graphs: no panic, what reads writes back, what is ordered reads.
 #![no_main]
 
+#[path = "naive/mod.rs"]
+mod naive;
+
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
@@ -37,6 +40,11 @@ fn read(bytes: &[u8]) {
         return;
     };
     let length = bytes.len() - cursor.remaining();
+    let mut odd = naive::Odd::new();
+    let rows = naive::tree::read(&mut naive::In(bytes), &mut odd).expect("what is read keeps every rule");
+    assert_eq!(naive::findings(&findings, &["TREE"]), odd);
+    let read: Vec<Vec<u64>> = (0..tree.modules()).map(|module| tree.children(module).collect()).collect();
+    assert_eq!(read, rows);
     let mut out = Writer::new();
     tree.write(&mut out);
     assert!(out.into_bytes() == bytes[..length], "write(read(b)) = b");

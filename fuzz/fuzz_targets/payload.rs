@@ -4,6 +4,9 @@
 //! payload; in layout 0.22 every strict prefix of those bytes is refused, or is no longer without a finding.
 #![no_main]
 
+#[path = "naive/mod.rs"]
+mod naive;
+
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use tvmspec::payload::{self, Payload, kinds};
@@ -35,6 +38,11 @@ fuzz_target!(|input: Input<'_>| {
         return;
     };
     let read = &bytes[..bytes.len() - cursor.remaining()];
+    if matches!(kind, "relax.Executable" | "relax.VMExecutable") {
+        let mut odd = naive::Odd::new();
+        naive::vm::code_of(&mut naive::In(bytes), layout, &mut odd).expect("what is read keeps every rule");
+        assert_eq!(naive::findings(&findings, &["PAY", "TEN"]), odd);
+    }
     let written = write(&payload, layout);
     if findings.is_empty() {
         assert!(written == read, "{kind} is written as other bytes");

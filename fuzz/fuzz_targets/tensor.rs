@@ -1,12 +1,15 @@
 //! Stored tensors from outside: no panic, what reads writes back, no part of a file is read, texts come back.
 #![no_main]
 
+#[path = "naive/mod.rs"]
+mod naive;
+
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use std::borrow::Cow;
 use tvmspec::release::Release;
 use tvmspec::rule::Findings;
-use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};
+use tvmspec::tensor::{Dtype, Packing, Params, Sizing, TensorRecord};
 use tvmspec::wire::{Cursor, Writer};
 
 #[derive(Arbitrary, Debug)]
@@ -52,6 +55,11 @@ fn file(bytes: &[u8]) {
     let mut findings = Findings::default();
     let Ok((params, sizing)) = Params::detect(&mut cursor, &mut findings) else { return };
     let length = bytes.len() - cursor.remaining();
+    assert_eq!(naive::tensor::detected(bytes), Some(sizing), "the newest family whose sizes agree");
+    let mut odd = naive::Odd::new();
+    let names = naive::tensor::params(&mut naive::In(bytes), sizing, &mut odd).expect("what is read keeps every rule");
+    assert_eq!(naive::findings(&findings, &["TEN"]), odd);
+    assert!(params.iter().map(|(name, _)| name).eq(names));
     let mut out = Writer::new();
     params.write(&mut out);
     assert!(out.into_bytes() == bytes[..length], "write(read(b)) = b");
@@ -63,7 +71,20 @@ fn file(bytes: &[u8]) {
 
 fn record(sizing: Sizing, bytes: &[u8]) {
     let mut cursor = Cursor::new(bytes);
-    if let Ok(record) = TensorRecord::read(&mut cursor, sizing, &mut Findings::default()) {
+    let mut findings = Findings::default();
+    if let Ok(record) = TensorRecord::read(&mut cursor, sizing, &mut findings) {
+        let mut odd = naive::Odd::new();
+        let (shape, stored) =
+            naive::tensor::record(&mut naive::In(bytes), sizing, &mut odd).expect("what is read keeps every rule");
+        assert_eq!(naive::findings(&findings, &["TEN"]), odd);
+        assert_eq!((record.shape(), record.data().len() as u64), (shape.as_slice(), stored));
+        for packing in [Packing::Each, Packing::Packed] {
+            let needed = packing.bytes(record.dtype(), record.shape());
+            match record.elements(packing) {
+                Ok(elements) => assert_eq!(Some(elements.bytes().len() as u64), needed),
+                Err(_) => assert!(needed.is_none_or(|needed| needed > stored)),
+            }
+        }
         let mut out = Writer::new();
         record.write(&mut out);
         assert!(out.into_bytes() == bytes[..bytes.len() - cursor.remaining()], "write(read(b)) = b");

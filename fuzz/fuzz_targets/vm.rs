@@ -2,6 +2,9 @@
 
 #![no_main]
 
+#[path = "naive/mod.rs"]
+mod naive;
+
 use libfuzzer_sys::fuzz_target;
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
@@ -11,9 +14,13 @@ use tvmspec::wire::{Cursor, Writer};
 fuzz_target!(|data: &[u8]| {
     for layout in Layout::ALL {
         let mut cursor = Cursor::new(data);
-        let Ok(executable) = Executable::read(layout, &mut cursor, &mut Findings::default()) else {
+        let mut findings = Findings::default();
+        let Ok(executable) = Executable::read(layout, &mut cursor, &mut findings) else {
             continue;
         };
+        let mut odd = naive::Odd::new();
+        naive::vm::read(&mut naive::In(data), layout, &mut odd).expect("what is read keeps every rule");
+        assert_eq!(naive::findings(&findings, &["PAY", "TEN", "WIRE"]), odd);
         let used = data.len() - cursor.remaining();
         let text = executable.disassemble();
         assert!(text.len() <= 400 * (used + 64), "text of {} bytes from {used}", text.len());

@@ -3,6 +3,9 @@
 //! Oracles: no panic; what is read is written back to the same bytes; every strict prefix of those bytes is refused.
 #![no_main]
 
+#[path = "naive/mod.rs"]
+mod naive;
+
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use tvmspec::wire::json::Type;
@@ -49,6 +52,9 @@ fuzz_target!(|input: Input<'_>| {
     let Ok(value) = input.named.read(&mut cursor, "value") else {
         return;
     };
+    let mut second = naive::In(input.bytes);
+    naive::wire::skip(&mut second, &input.named).expect("what is read keeps every rule");
+    assert_eq!(second.0.len(), cursor.remaining(), "both end at one byte");
     let read = &input.bytes[..input.bytes.len() - cursor.remaining()];
     let mut out = Writer::new();
     input.named.write(&value, &mut out).expect("a value that was read can be written");

@@ -263,6 +263,7 @@ impl Machine {
             Err(_) if VM_25.is_off() => return Ok(Any::none()),
             entered => entered?,
         };
+        self.spend()?;
         let mut frame = self.frames().pop().unwrap_or_default();
         let empty = if VM_24.is_off() {
             || 0i64.into()
@@ -341,6 +342,7 @@ impl Machine {
                     if VM_22.is_off() {
                         return Ok(Any::none());
                     }
+                    self.spend()?;
                     at = *target as usize;
                 }
                 Op::If {

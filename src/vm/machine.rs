@@ -17,6 +17,7 @@ use crate::value::header::Ref;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, Str, index};
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// A machine that runs one executable. Cloning gives another handle of the same machine.
@@ -39,8 +40,13 @@ pub(super) struct Machine {
     state: Mutex<State>,
     watchers: RwLock<Watchers>,
     watched: std::sync::atomic::AtomicBool,
+    /// Jumps and calls that are left; [`UNLIMITED`] where nobody counts.
+    left: AtomicU64,
     _imports: Vec<Module>,
 }
+
+/// No limit of jumps and calls.
+const UNLIMITED: u64 = u64::MAX;
 
 /// What lives from one call of a module function to the next.
 #[derive(Default)]
@@ -134,6 +140,7 @@ impl VirtualMachine {
             state: Mutex::default(),
             watchers: RwLock::default(),
             watched: false.into(),
+            left: AtomicU64::new(UNLIMITED),
             _imports: imports,
         });
         builtin::announce(&machine);
@@ -181,6 +188,16 @@ impl VirtualMachine {
     /// From now on `observer` sees every call that starts after this one; `None` ends it.
     pub fn observe(&self, observer: Option<Observer>) {
         self.0.watch(|watchers| watchers.observer = observer);
+    }
+
+    /// From now on the machine makes at most `most` jumps and calls of VM functions together, on all threads; `None` ends it.
+    ///
+    /// A loop has a jump and recursion a call, so that every call of the machine comes to an end: what would be one more is
+    /// an error. For code that somebody else wrote.
+    pub fn limit(&self, most: Option<u64>) {
+        self.0
+            .left
+            .store(most.unwrap_or(UNLIMITED), Ordering::Relaxed);
     }
 
     /// Seconds per call of `function`, one number for each repetition of `how`, measured on the first device.
@@ -353,6 +370,34 @@ impl Drop for Machine {
 impl Machine {
     pub(super) fn loaded(&self) -> &Arc<Loaded> {
         &self.loaded
+    }
+
+    /// Counts a jump or a call of a VM function against [`VirtualMachine::limit`].
+    #[inline]
+    pub(super) fn spend(&self) -> Result<(), Fault> {
+        if self.left.load(Ordering::Relaxed) == UNLIMITED {
+            return Ok(());
+        }
+        self.spend_one()
+    }
+
+    #[cold]
+    fn spend_one(&self) -> Result<(), Fault> {
+        let take = |left: u64| match left {
+            UNLIMITED => Some(UNLIMITED),
+            left => left.checked_sub(1),
+        };
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        match taken {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::new(
+                "RuntimeError",
+                "the machine has made as many jumps and calls as it may",
+            )
+            .into()),
+        }
     }
 
     /// The name of entry `index` of the function table.

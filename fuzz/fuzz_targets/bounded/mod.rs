@@ -1,0 +1,67 @@
+//! A host that has 64 MiB: what a file asks for beyond them is refused, and not taken.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, Once, PoisonError};
+use tvmspec::device::cpu::cpu;
+use tvmspec::device::{Attribute, Copy, Device, DeviceApi, Dtype, Error, Space, Stream, Value, manager};
+
+type Result<T> = std::result::Result<T, Error>;
+
+const MOST: usize = 64 << 20;
+
+/// The CPU of the library, and how many bytes of it are taken, by address.
+pub struct Bounded {
+    taken: Mutex<Option<HashMap<usize, usize>>>,
+}
+
+static BOUNDED: Bounded = Bounded { taken: Mutex::new(None) };
+
+/// Puts it in the place of the CPU; once.
+pub fn install() -> &'static Bounded {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| manager::register("cpu", &BOUNDED).expect("a name of its own"));
+    &BOUNDED
+}
+
+impl DeviceApi for Bounded {
+    fn set_device(&self, device: Device) -> Result<()> {
+        cpu().set_device(device)
+    }
+
+    fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
+        cpu().attribute(device, attribute)
+    }
+
+    fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = taken.get_or_insert_default();
+        let all: usize = taken.values().sum();
+        if all.saturating_add(nbytes).saturating_add(alignment) > MOST {
+            return Err(Error::OutOfMemory { nbytes, by: "the bounded host".into() });
+        }
+        let space = cpu().alloc(device, nbytes, alignment, hint)?;
+        taken.insert(space.address(), nbytes);
+        Ok(space)
+    }
+
+    unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = taken.get_or_insert_default().remove(&space.address());
+        assert!(known.is_some(), "only what was taken is freed, once");
+        // SAFETY: as the caller's.
+        unsafe { cpu().free(device, space) }
+    }
+
+    unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
+        // SAFETY: as the caller's.
+        unsafe { cpu().copy(copy, stream) }
+    }
+
+    fn sync(&self, device: Device, stream: Stream) -> Result<()> {
+        cpu().sync(device, stream)
+    }
+
+    fn supports_pointer_arithmetic(&self) -> bool {
+        true
+    }
+}

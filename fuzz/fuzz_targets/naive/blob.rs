@@ -1,0 +1,88 @@
+//! BLOB-01 to BLOB-16. The grammar of payloads is another chapter's: where a layout has no lengths, `ends` says how many bytes
+//! the next payload has.
+
+use super::{In, Odd, tree};
+use tvmspec::release::Layout;
+
+/// Key and length of the payload of each module.
+pub type Modules = Vec<(String, Option<usize>)>;
+
+pub fn read(bytes: &[u8], layout: Layout, ends: &[Option<usize>], odd: &mut Odd) -> Option<(Modules, Option<Vec<Vec<u64>>>)> {
+    let mut file = In(bytes);
+    let counted = file.u64()?;
+    let mut body = In(file.take(counted)?);
+    let found = match layout {
+        Layout::V0_22 => framed(&mut body, odd)?,
+        _ => streamed(&mut body, layout, ends, odd)?,
+    };
+    let (modules, tree) = &found;
+    let libraries = modules.iter().filter(|(kind, _)| kind == "_lib").count();
+    if libraries > 1 {
+        return None;
+    }
+    if libraries == 0 && tree.is_some() {
+        odd.insert("BLOB-13".into());
+    }
+    if !body.0.is_empty() {
+        odd.insert("WIRE-08".into());
+    }
+    if !file.0.is_empty() {
+        odd.insert("BLOB-02".into());
+    }
+    Some(found)
+}
+
+fn kind<'a>(body: &mut In<'a>) -> Option<&'a str> {
+    body.text().filter(|kind| !kind.is_empty() && !kind.contains('\0'))
+}
+
+fn framed(body: &mut In<'_>, odd: &mut Odd) -> Option<(Modules, Option<Vec<Vec<u64>>>)> {
+    let rows = tree::read(body, odd)?;
+    let mut modules = Vec::new();
+    for _ in &rows {
+        let kind = kind(body)?;
+        let payload = match kind {
+            "_lib" => None,
+            _ => Some(body.bytes()?.len()),
+        };
+        if payload == Some(0) {
+            odd.insert("BLOB-15".into());
+        }
+        modules.push((kind.to_owned(), payload));
+    }
+    Some((modules, Some(rows)))
+}
+
+fn streamed(body: &mut In<'_>, layout: Layout, ends: &[Option<usize>], odd: &mut Odd) -> Option<(Modules, Option<Vec<Vec<u64>>>)> {
+    let count = body.u64()?;
+    if count > body.0.len() as u64 {
+        return None;
+    }
+    let (mut modules, mut rows) = (Vec::new(), None);
+    for _ in 0..count {
+        // BLOB-07 and BLOB-08: the tree stands once, and behind everything.
+        if rows.is_some() {
+            return None;
+        }
+        match kind(body)? {
+            "_lib" | "_import_tree" if layout == Layout::V0_2 => return None,
+            "_import_tree" => rows = Some(tree::read(body, odd)?),
+            "_lib" => modules.push(("_lib".to_owned(), None)),
+            // BLOB-06: of kinds without a name in the book nobody knows the end.
+            kind if tvmspec::payload::kind_info(kind).is_none() => return None,
+            kind => {
+                let length = ends.get(modules.len()).copied().flatten()?;
+                body.take(length as u64)?;
+                modules.push((kind.to_owned(), Some(length)));
+            }
+        }
+    }
+    if layout != Layout::V0_2 && count > 0 && rows.as_ref()?.len() != modules.len() {
+        return None;
+    }
+    if count == 0 && !body.0.is_empty() {
+        odd.insert("BLOB-16".into());
+        body.0 = &[];
+    }
+    Some((modules, rows))
+}
