@@ -311,3 +311,34 @@ impl tvmspec::module::Kind for Nothing {
         Ok(None)
     }
 }
+
+#[test]
+fn imports_are_changed_by_the_class_of_the_module() {
+    let Some(runtime) = Runtime::open() else {
+        return;
+    };
+    let code = |name: &str| {
+        let names = Array::new([Any::from(name)]);
+        let args = [
+            "int x;".into(),
+            "c".into(),
+            names.into(),
+            Array::new([]).into(),
+        ];
+        runtime.module("runtime.CSourceModuleCreate", &args)
+    };
+    let [first, second, third] = ["f", "g", "h"].map(code);
+    first.import(second.clone()).unwrap();
+    first.import(third.clone()).unwrap();
+    assert_eq!(first.imports(), [second.clone(), third.clone()]);
+    assert!(first.implements("h", true).unwrap());
+    says(second.import(first.clone()), "RuntimeError", "Cyclic");
+    // What the C++ runtime sees is the same array.
+    let names = runtime.call(
+        "ffi.ModuleImplementsFunction",
+        &[first.clone().into(), "g".into(), true.into()],
+    );
+    assert!(cast::<bool>(names.view()).unwrap());
+    first.clear_imports().unwrap();
+    assert_eq!(first.imports(), []);
+}

@@ -256,6 +256,34 @@ pub unsafe extern "C-unwind" fn json_stringify(
     }
 }
 
+/// `std::optional<int>`, which `Optional<int>` is up to tvm-ffi 0.1.12; from 0.1.13 on that is a cell.
+#[repr(C)]
+pub struct OptionalInt {
+    value: c_int,
+    engaged: bool,
+}
+
+/// `json::Stringify(Any const&, Optional<int>) -> String`, as it is up to tvm-ffi 0.1.12: TVM 0.22 to 0.25 link to it. The
+/// class has a copy constructor of its own, so that it is passed by its address.
+///
+/// # Safety
+/// As C++ calls it.
+#[unsafe(export_name = "_ZN3tvm3ffi4json9StringifyERKNS0_3AnyENS0_8OptionalIivEE")]
+pub unsafe extern "C-unwind" fn json_stringify_by_value(
+    out: *mut RawAny,
+    value: *const RawAny,
+    indent: *const OptionalInt,
+) -> *mut RawAny {
+    // SAFETY: an argument that the caller made lives until the call returns.
+    let indent = unsafe { &*indent };
+    let indent = indent.engaged.then_some(indent.value);
+    // SAFETY: a reference to a cell, which lives for the call.
+    let value: AnyView<'_> = unsafe { view(value) };
+    let text = or_throw(json::stringify(value, indent.map_or(0, i64::from)));
+    // SAFETY: the hidden argument is the place of the result.
+    unsafe { give(out, Any::from(text).into_raw()) }
+}
+
 /// `ToJSONGraph(Any const&, Any const&) -> Any`
 ///
 /// # Safety

@@ -34,6 +34,8 @@ pub(super) fn register() {
         types::keys().into_iter().map(Any::from).collect::<Array>()
     });
     def("ffi.GetInvalidObject", || missing().clone());
+    // The same in tvm-ffi 0.1.7 and 0.1.8, whose Python asks for it when it is imported.
+    def("ffi.MapGetMissingObject", || missing().clone());
     def("ffi.GetKwargsObject", || kwargs().clone());
     def("ffi.FunctionRemoveGlobal", |name: &str| {
         registry::remove(name)
