@@ -1,0 +1,13 @@
+"""Imports tilelang, and makes data types of text as it does: what each gives, or that it is refused."""
+
+import tilelang
+import tvm_ffi
+
+print(f"PASSED import-{tilelang.__version__}")
+for text in ("float32", "float8_e4m3", "custom[tfloat32]", "custom[tfloat32]x4", "custom[nobody]"):
+    try:
+        made = tvm_ffi.dtype(text)
+        told = f"{made},{made.bits},{made.lanes}"
+    except Exception:
+        told = "refused"
+    print(f"PASSED {text}={told}")
