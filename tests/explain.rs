@@ -4,11 +4,12 @@
 //! `TVMSPEC_FLIPS=1000 cargo test --test explain -- --nocapture` flips more, and prints the tables.
 #![cfg(feature = "cli")]
 
+mod schema;
 mod skip;
 
 use serde_json::Value;
 use skip::skipped;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,13 +17,14 @@ use std::process::{Command, Stdio};
 use tvmspec::blob::container;
 use tvmspec::blob::pack::{self, Naming, Shared};
 use tvmspec::blob::{Blob, LIBRARY, Module};
+use tvmspec::examine::loading;
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
 use tvmspec::wire::{Cursor, Writer};
 
 /// Files of every form about which `explain` speaks release by release.
-const FILES: [&str; 22] = [
+const FILES: [&str; 27] = [
     "blob/opencl-0.6.bin",
     "blob/two-imports-0.6.bin",
     "blob/opencl-0.8.bin",
@@ -45,6 +47,11 @@ const FILES: [&str; 22] = [
     "blob/containers/devc-0.8.o",
     "blob/containers/macho-arm64.dylib",
     "blob/containers/pe-x86_64.dll",
+    "vm/basic.vmexec",
+    "graph/mlp.json",
+    "tensor/all_dtypes-0.8.params",
+    "object/0.8/irmodule-relay.json",
+    "object/map.json",
 ];
 
 /// How many bits are flipped.
@@ -127,6 +134,7 @@ fn what_verify_calls_broken_never_loads() {
     let (mut broken, mut clean, mut unread) = (0, 0, 0);
     let mut said = BTreeMap::<String, usize>::new();
     let mut lies = Vec::new();
+    let schema: Value = serde_json::from_str(include_str!("../spec/schema/explain.json")).unwrap();
     for name in FILES {
         let bytes = fs::read(golden(name)).unwrap();
         let window = window(&bytes);
@@ -141,6 +149,7 @@ fn what_verify_calls_broken_never_loads() {
                 unread += 1;
                 continue;
             };
+            schema::conforms(&schema, &schema, &explained, name);
             if verified["violations"].as_array().unwrap().is_empty() {
                 clean += 1;
                 continue;
@@ -163,7 +172,7 @@ fn what_verify_calls_broken_never_loads() {
 const SERVER: &str = "
 import os, resource, signal, sys
 import tvm, tvm_ffi
-print('ready', flush=True)
+print(tvm.__version__.split('.')[1], flush=True)
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
@@ -247,12 +256,13 @@ fn the_real_loader_does_what_is_said() {
         Err(error) => return skipped(format_args!("`{named}` cannot be started: {error}")),
     };
     let mut answers = BufReader::new(server.stdout.take().unwrap()).lines();
-    let Some(Ok(_)) = answers.next() else {
+    let Some(Ok(minor)) = answers.next() else {
         let _ = server.wait();
         return skipped(format_args!(
             "`{named}` cannot import tvm and tvm_ffi; set TVMSPEC_PYTHON to a Python that can"
         ));
     };
+    let release = format!("0.{minor}");
     let mut questions = server.stdin.take().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("whole.so");
@@ -269,7 +279,7 @@ fn the_real_loader_does_what_is_said() {
         let _ = fs::remove_file(&path);
         let content = bit.map_or(bytes.clone(), |bit| flipped(&bytes, bit));
         fs::write(&path, content).unwrap();
-        let explained = ask(&["explain", "--release", "0.27", "--json"], &path).unwrap();
+        let explained = ask(&["explain", "--release", &release, "--json"], &path).unwrap();
         let (outcome, why) = outcomes(&explained).remove(0);
         writeln!(questions, "{}", path.display()).unwrap();
         let answer = answers.next().unwrap().unwrap();
@@ -290,7 +300,7 @@ fn the_real_loader_does_what_is_said() {
     }
     drop(questions);
     let _ = server.wait();
-    println!("explain says    loads  does not");
+    println!("explain for {release} says: it loads, it does not");
     for outcome in ["loads", "silent", "unknown", "fails"] {
         let count = |loads| {
             table
@@ -310,6 +320,45 @@ fn the_real_loader_does_what_is_said() {
         unknown * 3 <= all,
         "{unknown} of {all} are unknown: that says too little"
     );
+}
+
+/// Where a Python package of the real TVM keeps its libraries.
+const FOLDERS: &str = "
+import os, tvm, tvm_ffi
+print(tvm.__version__.split('.')[1])
+for package in (tvm_ffi, tvm):
+    for folder, _, names in os.walk(os.path.dirname(package.__file__)):
+        for name in names:
+            if name in ('libtvm_ffi.so', 'libtvm_runtime.so'):
+                print(os.path.join(folder, name))
+";
+
+#[test]
+fn the_real_libraries_export_what_the_table_says() {
+    let python = std::env::var("TVMSPEC_PYTHON").unwrap_or_else(|_| "python3".into());
+    let output = Command::new(&python).args(["-c", FOLDERS]).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        return skipped(format_args!(
+            "`{python}` cannot import tvm and tvm_ffi; set TVMSPEC_PYTHON to a Python that can"
+        ));
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines();
+    let release = Release::new(lines.next().unwrap().parse().unwrap()).unwrap();
+    let mut defined = BTreeSet::new();
+    for library in lines {
+        let bytes = fs::read(library).unwrap();
+        let linkage = container::linkage(container::Form::of(&bytes), &bytes);
+        assert!(linkage.is_runtime(), "{library}");
+        defined.extend(linkage.defines.into_iter().map(str::to_owned));
+        let (code, text) = said("0.27", Path::new(library));
+        assert_eq!(code, Some(1), "{text}");
+        assert!(text.contains("a TVM runtime"), "{text}");
+    }
+    for (name, ranges) in loading::exports() {
+        let has = ranges.iter().any(|range| range.contains(release));
+        assert_eq!(defined.contains(name), has, "{name} in {release}");
+    }
 }
 
 /// What the C compiler makes of `source`; a message where there is none.

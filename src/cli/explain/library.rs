@@ -2,7 +2,7 @@
 
 use super::account::{Account, Need, loads};
 use super::here::Linked;
-use super::registrar;
+use super::{registrar, unusable};
 use crate::cli::input::Input;
 use crate::cli::subject::{self, Format, Unit};
 use tvmspec::blob::container::{File, Part, Role};
@@ -22,9 +22,15 @@ pub(super) fn library(
     let Format::Library { layout, symbol } = &unit.format else {
         unreachable!("the caller gives library binaries")
     };
-    let Some(Partial { blob, broken, .. }) = unit.library() else {
+    let Some(Partial {
+        blob,
+        findings,
+        broken,
+    }) = unit.library()
+    else {
         unreachable!("a library binary has a partial reading")
     };
+    let broken = broken.or_else(|| unusable(findings.as_slice()));
     let payloads: Vec<Option<Payload<'_>>> = blob
         .modules
         .iter()
@@ -79,7 +85,7 @@ pub(super) fn bare(
         releases.contains(Release::of(20)) && releases.contains(Release::of(21))
     };
     if part.releases().is_some_and(both) {
-        remarks.push("0.7 and 0.21 changed how packed functions are called, and nothing in this file says which way its functions speak: a runtime of another era calls them and they crash, or return nonsense. Ask whoever built it.".into());
+        remarks.push("0.7 and 0.21 changed how packed functions are called, and nothing in this file says which way its functions speak: a runtime of another era calls them and they crash, or return nonsense. Ask who built it.".into());
     }
     remarks.extend(linked.remark());
     let title = format!(

@@ -21,7 +21,7 @@ use tvmspec::blob::container::{File, Form, Part};
 use tvmspec::examine::loading::{self, Load};
 use tvmspec::payload;
 use tvmspec::release::{Layout, Release, Releases};
-use tvmspec::rule::Findings;
+use tvmspec::rule::{Finding, Findings, Level, Violation};
 use tvmspec::wire::Cursor;
 
 /// Says for every release whether it reads the file, what it needs to, and where it fails without a word.
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// Read library binaries in this layout, whatever symbol and bytes say
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// Print JSON
+    /// Print JSON, as spec/schema/explain.json describes it
     #[arg(long)]
     json: bool,
 }
@@ -156,7 +156,8 @@ fn is_bare(part: &Part<'_>) -> bool {
 }
 
 fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
-    let broken = unit.judge().broken;
+    let reading = unit.judge();
+    let broken = reading.broken.or_else(|| unusable(&reading.findings));
     let payload = match &unit.format {
         Format::Payload { kind, layout } => {
             let mut cursor = Cursor::new(&unit.bytes);
@@ -199,6 +200,21 @@ fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
         account.remarks.push("The bytes are the same from 0.2 to 0.27 for tensors of one lane and whole bytes. Vector types are cut to one lane from 0.4 on, and up to 0.6 types below 8 bits lose their data.".into());
     }
     account
+}
+
+/// What can be read and not be used: a MUST is broken all the same, as `verify` has it.
+fn unusable(findings: &[Finding]) -> Option<Violation> {
+    let must = |finding: &&Finding| {
+        let text = finding.rule.text();
+        text.is_some_and(|text| text.level == Level::Must)
+    };
+    let Finding {
+        rule,
+        kind,
+        offset,
+        message,
+    } = findings.iter().find(must)?;
+    Some(rule.broken(*kind, *offset, message))
 }
 
 /// What is not loaded by name: JSON, text, object code without anything of TVM.

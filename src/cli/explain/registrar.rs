@@ -14,7 +14,7 @@ pub(super) fn of(kind: &str) -> &'static str {
         "opengl" => "a runtime built with USE_OPENGL",
         "hexagon" => "a runtime built with USE_HEXAGON",
         "sdaccel" | "aocl" => {
-            "nobody: its writer names a kind that no release loads. Build for the target again and load the files of the device tools instead"
+            "nothing: its writer names a kind that no release loads. Build for the target again and load the files of the device tools instead"
         }
         "c" | "static_library" | "const_loader" | "metadata" | "metadata_module" => {
             "every runtime of those releases"
@@ -26,7 +26,7 @@ pub(super) fn of(kind: &str) -> &'static str {
         "VMExecutable" | "relax.Executable" | "relax.VMExecutable" => {
             "every runtime of those releases"
         }
-        "stackvm" => "nobody: a StackVM module is loaded from a file of its own",
+        "stackvm" => "nothing: a StackVM module is loaded from a file of its own",
         "tensorrt" => "a runtime built with USE_TENSORRT_RUNTIME",
         "dnnl_json" => "a runtime built with USE_DNNL",
         "arm_compute_lib" => "a runtime built with USE_ARM_COMPUTE_LIB_GRAPH_EXECUTOR",
@@ -43,7 +43,7 @@ pub(super) fn of(kind: &str) -> &'static str {
         "torch" => "a runtime built with USE_LIBTORCH",
         "mrvl_sim" | "mrvl_hw" => "a runtime built with USE_MRVL",
         _ => {
-            "whoever made the kind: a global function of that name has to be registered before the library is opened"
+            "the library that brings the kind: it has to register a global function of that name before this one is opened"
         }
     }
 }
