@@ -92,7 +92,7 @@ impl Rule {
             rule: self,
             offset,
             kind,
-            message,
+            message: shortened(message),
             field: String::new(),
         }))
     }
@@ -280,7 +280,7 @@ impl Violation {
     /// The same violation, said of the field `path`.
     #[must_use]
     pub fn in_field(mut self, path: impl Into<String>) -> Violation {
-        self.0.field = path.into();
+        self.0.field = shortened(path.into());
         self
     }
 
@@ -311,6 +311,18 @@ impl fmt::Debug for Violation {
 }
 
 impl std::error::Error for Violation {}
+
+/// A text that names what it is about names it by its beginning where that is longer than any name that people give.
+fn shortened(mut text: String) -> String {
+    const LONGEST: usize = 2_000;
+    if text.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
+        text.push_str("...");
+        text.shrink_to_fit();
+    }
+    text
+}
 
 /// A tolerated oddity: the input is readable, but a rule is broken that is not a MUST, or one that binds whoever uses what
 /// was read (TEN-35).
@@ -350,14 +362,22 @@ pub enum Strictness {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     list: Vec<Finding>,
+    omitted: usize,
+    /// The rules that were met since the list is full.
+    met: Vec<Rule>,
     strictness: Strictness,
 }
 
 impl Findings {
+    /// How many are kept, and the first of each rule besides. A few bytes can be odd in a thousand places; the rest is counted.
+    pub const MOST: usize = 10_000;
+
     /// Collects under `strictness`.
     pub fn new(strictness: Strictness) -> Findings {
         Findings {
             list: Vec::new(),
+            omitted: 0,
+            met: Vec::new(),
             strictness,
         }
     }
@@ -377,11 +397,15 @@ impl Findings {
         if self.strictness == Strictness::Strict {
             return Err(rule.broken(kind, offset, message));
         }
+        if self.list.len() >= Findings::MOST && self.has(rule) {
+            self.omitted = self.omitted.saturating_add(1);
+            return Ok(());
+        }
         self.list.push(Finding {
             rule,
             kind,
             offset,
-            message,
+            message: shortened(message),
         });
         Ok(())
     }
@@ -405,6 +429,20 @@ impl Findings {
     /// What was found.
     pub fn as_slice(&self) -> &[Finding] {
         &self.list
+    }
+
+    /// Whether `rule` is among those that are kept. Asked of a full list only, which has few other rules to come.
+    fn has(&mut self, rule: Rule) -> bool {
+        if self.met.contains(&rule) {
+            return true;
+        }
+        self.met.push(rule);
+        self.list.iter().any(|finding| finding.rule == rule)
+    }
+
+    /// How many more there were than [`Findings::MOST`].
+    pub fn omitted(&self) -> usize {
+        self.omitted
     }
 
     /// Whether nothing was found.

@@ -3,7 +3,7 @@
 //! Nothing here executes the file that it looks at. Texts are JSON; give them back with
 //! [`tvmspec_free`](super::extras::tvmspec_free).
 
-use crate::blob::container::{self, File};
+use crate::blob::container::{self, File, Part};
 use crate::blob::{Blob, detect};
 use crate::document::{self, objects};
 use crate::rule::{Finding, Findings, Strictness, Violation};
@@ -123,7 +123,7 @@ fn verify(bytes: &[u8], strictness: Strictness) -> Result<Vec<Value>, Value> {
     };
     let mut findings = Findings::new(strictness);
     let whole = document::read(file.form, bytes, &mut findings);
-    let of_tvm = file.parts.iter().any(|part| part.releases().is_some());
+    let of_tvm = file.parts.iter().any(Part::is_compiled);
     if whole.is_none() && file.blobs().next().is_none() && !of_tvm {
         let message = format!("nothing in it has rules: its form is {}", file.form.name());
         return Err(object([

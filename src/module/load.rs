@@ -69,7 +69,8 @@ impl std::error::Error for LoadError {}
 
 /// Loads the file at `path`: a shared library of any release, or what a loader for its extension is registered for.
 ///
-/// The extension is what follows the last dot of the path; `dll`, `dylib` and `dso` mean `so`.
+/// The extension is what follows the last dot of the path; `dll`, `dylib` and `dso` mean `so`, and so does a version behind it:
+/// `libm.so.6`. The releases look for a loader of `.6` files.
 ///
 /// # Errors
 ///
@@ -126,7 +127,7 @@ unsafe fn load_by(path: &Path, open: Open) -> Result<Module, Error> {
         Some(text) => Cow::Borrowed(text),
         None => path.to_string_lossy(),
     };
-    let extension = match text.rsplit_once('.') {
+    let extension = match unversioned(&text).rsplit_once('.') {
         Some((_, "dll" | "dylib" | "dso")) => "so",
         Some((_, extension)) => extension,
         None => {
@@ -155,6 +156,21 @@ unsafe fn load_by(path: &Path, open: Open) -> Result<Module, Error> {
         .ok()
         .and_then(|object| Module::from_object(object).ok());
     module.ok_or_else(|| Error::new("TypeError", format!("`{name}` returned no module")))
+}
+
+/// The path without the version behind `.so`: numbers between dots.
+fn unversioned(path: &str) -> &str {
+    let mut rest = path;
+    while let Some((before, last)) = rest.rsplit_once('.') {
+        if last == "so" {
+            return rest;
+        }
+        if last.is_empty() || !last.bytes().all(|byte| byte.is_ascii_digit()) {
+            break;
+        }
+        rest = before;
+    }
+    path
 }
 
 /// Opens the shared library at `path`, of any release, and makes modules of what is in it.
@@ -356,4 +372,26 @@ pub fn system_library(prefix: &str) -> Result<Module, Error> {
     let module = unsafe { load_symbols(symbols, Strictness::Lenient) }?.module;
     known.put(prefix.to_owned(), module.clone());
     Ok(module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unversioned;
+
+    #[test]
+    fn a_version_behind_the_ending_is_not_the_ending() {
+        let versioned = ["libm.so.6", "a.b/libx.so.1.22.333", "lib.so"];
+        let bare = versioned.map(unversioned);
+        assert_eq!(bare, ["libm.so", "a.b/libx.so", "lib.so"]);
+        for other in [
+            "model.6",
+            "lib.so.bak",
+            "lib.so.",
+            "lib.so.6.",
+            "so",
+            "lib.tar.6",
+        ] {
+            assert_eq!(unversioned(other), other);
+        }
+    }
 }

@@ -308,16 +308,14 @@ impl<'a> Cursor<'a> {
             .advance((count as u64).saturating_mul(8), field)
             .inspect_err(|_| self.position = before)?;
         let words = Words::new(bytes, start);
-        if self.trace.is_some() {
+        if let Some(trace) = self.trace {
             for (index, word) in words.iter().enumerate() {
                 let at = words.offset_of(index);
-                self.record_span(
-                    at,
-                    at.saturating_add(8),
-                    &format!("{field}[{index}]"),
-                    rule,
-                    Value::Unsigned(word),
-                );
+                let end = at.saturating_add(8);
+                if trace.wants(at, end) {
+                    let name = format!("{field}[{index}]");
+                    self.record_span(at, end, &name, rule, Value::Unsigned(word));
+                }
             }
         }
         Ok(words)
@@ -430,6 +428,7 @@ impl<'a> Cursor<'a> {
     fn record_span(&self, start: u64, end: u64, field: &str, rule: Rule, value: Value<'_>) {
         if let Some(trace) = self.trace
             && start < end
+            && trace.wants(start, end)
         {
             trace.record(start, end, self.path_of(field), rule, value);
         }

@@ -58,7 +58,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form of a file with this content. Looks at the first kilobytes, and at the last ones of JSON.
+    /// The form of a file with this content. Looks at the first kilobytes, and at the last ones of text; at all of JSON that says nothing
+    /// there.
     ///
     /// Forms with a magic come first; a raw blob has none and is told by its header, which counts the bytes that
     /// follow, or by the shape of its first fields.
@@ -298,22 +299,15 @@ fn text(bytes: &[u8]) -> Option<Form> {
     if head.is_empty() || head.contains(&0) {
         return None;
     }
+    let ends = [head, tail];
+    if head.trim_ascii_start().starts_with(b"{") {
+        // The members may stand in any order, and between them lists of any length.
+        return json(&ends).or_else(|| json(&[bytes]));
+    }
     let has = |what: &str| {
-        [head, tail]
-            .iter()
+        ends.iter()
             .any(|part| find(part, what.as_bytes()).is_some())
     };
-    if head.trim_ascii_start().starts_with(b"{") {
-        return if has("\"arg_nodes\"") {
-            Some(Form::GraphJson)
-        } else if has("\"root_index\"") {
-            Some(Form::FfiJson)
-        } else if has("\"type_key\"") && has("\"root\"") {
-            Some(Form::ObjectJson)
-        } else {
-            None
-        };
-    }
     let code = [
         "#include",
         "#ifdef",
@@ -323,6 +317,24 @@ fn text(bytes: &[u8]) -> Option<Form> {
         "const char",
     ];
     code.iter().any(|code| has(code)).then_some(Form::CText)
+}
+
+/// What a JSON text is by the members that are named in these parts of it.
+fn json(parts: &[&[u8]]) -> Option<Form> {
+    let has = |what: &str| {
+        parts
+            .iter()
+            .any(|part| find(part, what.as_bytes()).is_some())
+    };
+    if has("\"arg_nodes\"") {
+        Some(Form::GraphJson)
+    } else if has("\"root_index\"") {
+        Some(Form::FfiJson)
+    } else if has("\"type_key\"") && has("\"root\"") {
+        Some(Form::ObjectJson)
+    } else {
+        None
+    }
 }
 
 /// Where `needle` starts in `haystack`.

@@ -144,6 +144,12 @@ impl Part<'_> {
         of_blobs.chain(of_symbols).find(|prefix| !prefix.is_empty())
     }
 
+    /// Whether this is code that TVM compiled, or its library binary: not a runtime, which defines and calls functions of TVM, and
+    /// has none of the symbols that a loader looks for.
+    pub fn is_compiled(&self) -> bool {
+        !self.blobs.is_empty() || self.symbols.iter().any(Symbol::is_of_compiled_code)
+    }
+
     /// The releases whose symbols these are, as far as they tell; `None` where nothing speaks of TVM.
     ///
     /// A library without a blob still gives itself away by the functions and slots that it exports.

@@ -50,6 +50,15 @@ pub enum Role<'a> {
 }
 
 impl Symbol<'_> {
+    /// Whether only compiled code has such a symbol. Any program may have functions and call the runtime.
+    pub(super) fn is_of_compiled_code(&self) -> bool {
+        match self.role {
+            Role::Needs(_) => false,
+            Role::Function(_) => self.name.starts_with(FFI),
+            _ => true,
+        }
+    }
+
     /// The symbol with nothing borrowed.
     pub(super) fn into_owned(self) -> Symbol<'static> {
         Symbol {

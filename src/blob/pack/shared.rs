@@ -1,6 +1,7 @@
 //! A shared library, made by the C compiler of the system.
 
 use super::{Naming, Target, c_text, object};
+use crate::blob::container;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,8 +21,8 @@ pub struct Shared {
 
 /// Links `blob` (header included) and the inputs of `with` into the shared library `output`.
 ///
-/// The library is written beside `output` and then renamed, so that a failure leaves what was there. The error carries
-/// what the compiler said.
+/// The library is written beside `output` and then renamed, so that a failure leaves what was there; before that it is
+/// read back. The error carries what the compiler said.
 pub fn shared(blob: &[u8], naming: &Naming, with: &Shared, output: &Path) -> io::Result<()> {
     let scratch = Scratch::beside(output)?;
     let (part, source) = part(blob, naming)?;
@@ -57,7 +58,22 @@ pub fn shared(blob: &[u8], naming: &Naming, with: &Shared, output: &Path) -> io:
             words.trim_end()
         )));
     }
+    read_back(&made, blob)?;
     std::fs::rename(&made, output)
+}
+
+/// The library that was linked is one in which the library binary is found: a linker may leave out what nothing refers to.
+fn read_back(made: &Path, blob: &[u8]) -> io::Result<()> {
+    let bytes = std::fs::read(made)?;
+    let file = container::open(&bytes).map_err(|broken| {
+        io::Error::other(format!("the linked library does not read back: {broken}"))
+    })?;
+    if !file.blobs().any(|(_, found)| found.bytes == blob) {
+        return Err(io::Error::other(
+            "the library binary is not found in the linked library",
+        ));
+    }
+    Ok(())
 }
 
 /// The blob as a file that the compiler takes: an object file where one can be written, otherwise C.
