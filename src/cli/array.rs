@@ -1,40 +1,121 @@
 //! Arrays in files: .npy and .npz, as numpy reads and writes them.
 
-use super::Error;
 use super::output::{self, Content};
-use std::io::{Cursor, Read, Write};
-use std::path::Path;
+use super::{Error, input};
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Seek as _, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use tvmspec::object::Tensor;
 use tvmspec::value::{DLDataType, dtype_to_text};
 
-/// A tensor from an .npy file, in row-major order.
-pub(super) fn read(path: &str) -> Result<Tensor, Error> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| Error::Message(format!("cannot read {path}: {error}")))?;
-    decode(&bytes, path)
+/// How long the header of an array may be. numpy reads 10,000 bytes.
+const LONGEST_HEADER: usize = 10_000;
+
+/// How deep brackets may nest in it: a record has four.
+const DEEPEST_HEADER: usize = 8;
+
+/// How many bytes an array may have.
+#[derive(Clone, Copy)]
+pub(super) enum Bound<'t> {
+    /// As many as the file justifies: as it has, or, of a compressed member, [`MAX_INFLATION`] for each of its own.
+    File,
+    /// As many as this tensor of the model, which is what input `name` goes to.
+    Like(&'t str, DLDataType, &'t [i64]),
 }
 
-/// Every array of an .npz file, by name.
-pub(super) fn read_all(path: &Path) -> Result<Vec<(String, Tensor)>, Error> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        Error::Message(format!("cannot read {}: {error}", path.display()))
+/// What members of an archive may inflate to together, for each byte of the file, where nothing says what a model asks for.
+const MAX_INFLATION: u64 = 16;
+
+/// And in any case.
+const FREE: u64 = 16 << 20;
+
+/// A tensor from an .npy file, in row-major order.
+pub(super) fn read(path: &Path, bound: Bound<'_>) -> Result<Tensor, Error> {
+    let (file, length) = input::regular(path)?;
+    let most = match bound {
+        Bound::File => length,
+        Bound::Like(..) => u64::MAX,
     };
-    let file = std::fs::File::open(path).map_err(|error| wrong(&error))?;
-    let mut archive = zip::ZipArchive::new(file).map_err(|error| wrong(&error))?;
-    let mut arrays = Vec::new();
-    for index in 0..archive.len() {
-        let mut member = archive.by_index(index).map_err(|error| wrong(&error))?;
-        let name = member.name().trim_end_matches(".npy").to_owned();
-        let mut bytes = Vec::new();
-        member
-            .read_to_end(&mut bytes)
-            .map_err(|error| wrong(&error))?;
-        arrays.push((
-            name.clone(),
-            decode(&bytes, &format!("{}, {name}", path.display()))?,
-        ));
+    decode(file.take(length), &path.display().to_string(), most, bound)
+}
+
+/// An .npz file: arrays by name.
+pub(super) struct Archive {
+    path: PathBuf,
+    zip: zip::ZipArchive<BufReader<File>>,
+    /// How many bytes may still be read of it without knowing what a model asks for.
+    left: u64,
+}
+
+impl Archive {
+    /// Reads the list of members.
+    pub(super) fn open(path: &Path) -> Result<Archive, Error> {
+        let (file, length) = input::regular(path)?;
+        let zip = zip::ZipArchive::new(BufReader::new(file));
+        let zip = zip.map_err(|error| cannot_read(&path.display(), &error))?;
+        let (listed, start) = (zip.len(), zip.central_directory_start());
+        // Of two members of one name the reader shows one.
+        let (mut file, _) = input::regular(path)?;
+        let counted = file
+            .seek(SeekFrom::Start(start))
+            .and_then(|_| members(&mut BufReader::new(file)))
+            .map_err(|error| cannot_read(&path.display(), &error))?;
+        if counted != listed {
+            let message = format!("{counted} members have {listed} names");
+            return Err(cannot_read(&path.display(), &message));
+        }
+        Ok(Archive {
+            zip,
+            path: path.to_owned(),
+            left: length.saturating_mul(MAX_INFLATION).saturating_add(FREE),
+        })
     }
-    Ok(arrays)
+
+    /// The names of the arrays.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let names = self.zip.file_names();
+        names.map(|name| name.strip_suffix(".npy").unwrap_or(name))
+    }
+
+    /// The array `name`.
+    pub(super) fn read(&mut self, name: &str, bound: Bound<'_>) -> Result<Tensor, Error> {
+        let what = format!("{}, {name}", self.path.display());
+        let file_name = format!("{name}.npy");
+        let stored = match self.zip.index_for_name(&file_name) {
+            Some(_) => file_name.as_str(),
+            None => name,
+        };
+        let member = self.zip.by_name(stored);
+        let member = member.map_err(|error| cannot_read(&what, &error))?;
+        let tensor = decode(member, &what, self.left, bound)?;
+        if let Bound::File = bound {
+            self.left = self.left.saturating_sub(tensor.nbytes() as u64);
+        }
+        Ok(tensor)
+    }
+}
+
+/// How many members the central directory of a zip has that starts here.
+fn members(directory: &mut impl Read) -> io::Result<usize> {
+    const MEMBER: [u8; 4] = *b"PK\x01\x02";
+    let mut count = 0;
+    loop {
+        let mut entry = [0; 46];
+        match directory.read_exact(&mut entry[..4]) {
+            Ok(()) if entry.starts_with(&MEMBER) => {}
+            // What follows the members is of another kind.
+            Ok(()) => return Ok(count),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(count),
+            Err(error) => return Err(error),
+        }
+        directory.read_exact(&mut entry[4..])?;
+        // Behind it lie its name, its extra fields and its comment.
+        let lengths = [28, 30, 32].map(|at| u16::from_le_bytes([entry[at], entry[at + 1]]));
+        let length = lengths.into_iter().map(u64::from).sum();
+        io::copy(&mut directory.by_ref().take(length), &mut io::sink())?;
+        count += 1;
+    }
 }
 
 /// Writes one array as .npy.
@@ -42,14 +123,15 @@ pub(super) fn write(tensor: &Tensor, path: &Path) -> Result<(), Error> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    output::write(path, &encode(tensor)?, Content::Binary)
+    let bytes = encode(tensor)?;
+    same(tensor, &bytes[..], &path.display().to_string())?;
+    output::write(path, &bytes, Content::Binary)
 }
 
 /// Writes arrays as .npz, uncompressed.
 pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), Error> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        Error::Message(format!("cannot write {}: {error}", path.display()))
-    };
+    let wrong =
+        |error: &dyn Display| Error::Message(format!("cannot write {}: {error}", path.display()));
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options =
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
@@ -63,42 +145,154 @@ pub(super) fn write_all(arrays: &[(String, Tensor)], path: &Path) -> Result<(), 
         .finish()
         .map_err(|error| wrong(&error))?
         .into_inner();
+    let mut back = zip::ZipArchive::new(Cursor::new(&bytes)).map_err(|error| wrong(&error))?;
+    for (name, tensor) in arrays {
+        let member = back.by_name(&format!("{name}.npy"));
+        same(tensor, member.map_err(|error| wrong(&error))?, name)?;
+    }
     output::write(path, &bytes, Content::Binary)
 }
 
-fn decode(bytes: &[u8], what: &str) -> Result<Tensor, Error> {
-    let wrong =
-        |error: &dyn std::fmt::Display| Error::Message(format!("cannot read {what}: {error}"));
-    let mut rest = bytes;
-    let npy = npyz::NpyHeader::from_reader(&mut rest).map_err(|error| wrong(&error))?;
-    let shape: Vec<i64> = npy
-        .shape()
-        .iter()
-        .map(|extent| i64::try_from(*extent).unwrap_or(i64::MAX))
-        .collect();
+/// What was encoded is what is read back.
+fn same(tensor: &Tensor, encoded: impl Read, what: &str) -> Result<(), Error> {
+    let back = decode(encoded, what, tensor.nbytes() as u64, Bound::File)?;
+    let words = [tensor, &back].map(|tensor| numpy_word(tensor.dl().dtype));
+    let bytes = [tensor, &back].map(|tensor| tensor.to_bytes().ok());
+    if tensor.shape() == back.shape() && words[0] == words[1] && bytes[0] == bytes[1] {
+        return Ok(());
+    }
+    Err(Error::Message(format!(
+        "{what} is not written: it reads back as another array"
+    )))
+}
+
+fn cannot_read(what: &dyn Display, error: &dyn Display) -> Error {
+    Error::Message(format!("cannot read {what}: {error}"))
+}
+
+/// The array that `from` starts with: `most` bytes of data, and no more than `bound` allows. Memory is spent on what really
+/// comes, or on what the caller has anyway.
+fn decode(mut from: impl Read, what: &str, most: u64, bound: Bound<'_>) -> Result<Tensor, Error> {
+    let wrong = |error: &dyn Display| cannot_read(&what, error);
+    let (shape, text, dtype) = header(&mut from, what)?;
+    let length = nbytes(dtype, &shape)
+        .ok_or_else(|| wrong(&format!("no memory holds its shape {shape:?}")))?;
+    match bound {
+        Bound::File if length > most => {
+            return Err(wrong(&format!(
+                "its data takes {length} bytes, more than the file justifies"
+            )));
+        }
+        Bound::Like(name, asked, extents)
+            if length > nbytes(asked, extents).unwrap_or(u64::MAX) =>
+        {
+            let word = |dtype| dtype_to_text(dtype).unwrap_or_default();
+            let (given, asked) = (word(dtype), word(asked));
+            return Err(wrong(&format!(
+                "input `{name}` is {asked} {extents:?}, not {given} {shape:?}"
+            )));
+        }
+        _ => {}
+    }
+    let mut data = Vec::new();
+    from.take(length)
+        .read_to_end(&mut data)
+        .map_err(|error| wrong(&error))?;
+    if (data.len() as u64) < length {
+        return Err(wrong(&"it ends before its data does"));
+    }
+    if text.starts_with('>') && dtype.bits > 8 {
+        data.chunks_exact_mut(usize::from(dtype.bits) / 8)
+            .for_each(<[u8]>::reverse);
+    }
+    let tensor = Tensor::empty(&shape, dtype).map_err(Error::new)?;
+    tensor.fill(&data).map_err(Error::new)?;
+    Ok(tensor)
+}
+
+/// Shape, type word and type of an array, from its header.
+fn header(from: &mut impl Read, what: &str) -> Result<(Vec<i64>, String, DLDataType), Error> {
+    let wrong = |error: &dyn Display| cannot_read(&what, error);
+    let mut start = [0; 12];
+    // Version 1 has two bytes of length, the others four.
+    let prefix = from.read_exact(&mut start[..10]).map(|()| match start[6] {
+        1 => 10,
+        _ => 12,
+    });
+    let prefix = prefix.map_err(|_| wrong(&"it is no .npy array: it ends in its first bytes"))?;
+    if !start.starts_with(b"\x93NUMPY") {
+        return Err(wrong(
+            &"it is no .npy array: it does not begin with \\x93NUMPY",
+        ));
+    }
+    from.read_exact(&mut start[10..prefix])
+        .map_err(|error| wrong(&error))?;
+    let length = match prefix {
+        10 => usize::from(u16::from_le_bytes([start[8], start[9]])),
+        _ => usize::try_from(u32::from_le_bytes([
+            start[8], start[9], start[10], start[11],
+        ]))
+        .map_err(|error| wrong(&error))?,
+    };
+    if length > LONGEST_HEADER {
+        return Err(wrong(&format!(
+            "its header has {length} bytes, an array takes {LONGEST_HEADER} at most"
+        )));
+    }
+    let mut bytes = start[..prefix].to_vec();
+    bytes.resize(prefix + length, 0);
+    from.read_exact(&mut bytes[prefix..])
+        .map_err(|_| wrong(&"it ends inside its header"))?;
+    // The reader of headers calls itself for each bracket.
+    if depth(&bytes[prefix..]) > DEEPEST_HEADER {
+        return Err(wrong(&"brackets of its header lie too deep in each other"));
+    }
+    let npy = npyz::NpyHeader::from_reader(&bytes[..]).map_err(|error| wrong(&error))?;
+    let shape = npy.shape().iter().map(|extent| i64::try_from(*extent));
+    let shape: Vec<i64> = shape
+        .collect::<Result<_, _>>()
+        .map_err(|_| wrong(&format!("no memory holds its shape {:?}", npy.shape())))?;
     if npy.order() != npyz::Order::C && shape.len() > 1 {
         return Err(wrong(
             &"its elements are in column-major order: save numpy.ascontiguousarray(x) instead",
         ));
     }
-    let npyz::DType::Plain(plain) = npy.dtype() else {
+    let dtype = npy.dtype();
+    if dtype.uses_pickled_array() {
+        return Err(wrong(
+            &"it holds pickled Python objects, not numbers: save x.astype(numpy.float32) or the like",
+        ));
+    }
+    let npyz::DType::Plain(plain) = dtype else {
         return Err(wrong(&"it holds records, not numbers"));
     };
     let text = plain.to_string();
     let dtype = dtype_of(&text)
         .ok_or_else(|| wrong(&format!("its type is `{text}`, which no tensor has")))?;
-    let tensor = Tensor::empty(&shape, dtype).map_err(Error::new)?;
-    let length = tensor.nbytes();
-    let mut data = rest
-        .get(..length)
-        .ok_or_else(|| wrong(&"it ends before its data does"))?
-        .to_vec();
-    if text.starts_with('>') && dtype.bits > 8 {
-        data.chunks_exact_mut(usize::from(dtype.bits) / 8)
-            .for_each(<[u8]>::reverse);
+    Ok((shape, text, dtype))
+}
+
+/// How deep the brackets of a text nest.
+fn depth(text: &[u8]) -> usize {
+    let (mut open, mut deepest) = (0usize, 0);
+    for byte in text {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(open);
     }
-    tensor.fill(&data).map_err(Error::new)?;
-    Ok(tensor)
+    deepest
+}
+
+/// How many bytes the elements take.
+fn nbytes(dtype: DLDataType, shape: &[i64]) -> Option<u64> {
+    let elements = shape.iter().try_fold(1u64, |product, extent| {
+        product.checked_mul(u64::try_from(*extent).ok()?)
+    })?;
+    let bits = u64::from(dtype.bits).checked_mul(dtype.lanes.into())?;
+    elements.checked_mul(bits.div_ceil(8))
 }
 
 fn encode(tensor: &Tensor) -> Result<Vec<u8>, Error> {
@@ -161,4 +355,128 @@ fn numpy_word(dtype: DLDataType) -> Option<String> {
         _ => return None,
     };
     Some(format!("{end}{kind}{bytes}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(version: u8, header: &str, length: Option<u32>, data: &[u8]) -> Vec<u8> {
+        let mut bytes = b"\x93NUMPY".to_vec();
+        bytes.extend([version, 0]);
+        let length = length.unwrap_or(u32::try_from(header.len()).unwrap());
+        match version {
+            1 => bytes.extend(u16::try_from(length).unwrap().to_le_bytes()),
+            _ => bytes.extend(length.to_le_bytes()),
+        }
+        bytes.extend(header.as_bytes());
+        bytes.extend(data);
+        bytes
+    }
+
+    fn header(descr: &str, order: &str, shape: &str) -> String {
+        format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n")
+    }
+
+    fn refused(bytes: &[u8]) -> String {
+        match decode(bytes, "a.npz, x", bytes.len() as u64, Bound::File) {
+            Err(Error::Message(message)) => message,
+            other => panic!("{:?}", other.map(|tensor| tensor.shape().to_vec())),
+        }
+    }
+
+    #[test]
+    fn every_version_and_byte_order_is_read() {
+        for version in [1, 2, 3] {
+            let little = array(
+                version,
+                &header("<i2", "False", "(2,)"),
+                None,
+                &[1, 0, 2, 0],
+            );
+            let big = array(
+                version,
+                &header(">i2", "False", "(2,)"),
+                None,
+                &[0, 1, 0, 2],
+            );
+            for bytes in [little, big] {
+                let read = decode(&bytes[..], "x", 4, Bound::File).unwrap();
+                assert_eq!(
+                    (read.shape(), read.to_bytes().unwrap()),
+                    (&[2][..], vec![1, 0, 2, 0])
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_names_file_and_member() {
+        let plain = header("<f4", "False", "(2,)");
+        let cases = [
+            (
+                array(2, &plain, Some(u32::MAX), &[0; 8]),
+                "its header has 4294967295 bytes",
+            ),
+            (
+                array(1, &plain, None, &[0; 7]),
+                "it ends before its data does",
+            ),
+            (
+                array(1, &plain, Some(200), &[]),
+                "it ends inside its header",
+            ),
+            (array(9, &plain, None, &[0; 8]), "unsupported version"),
+            (
+                array(1, &header("|O", "False", "(2,)"), None, &[0; 8]),
+                "pickled",
+            ),
+            (
+                array(1, &header("<U4", "False", "(2,)"), None, &[0; 32]),
+                "its type is `<U4`",
+            ),
+            (
+                array(1, &header("<f4", "True", "(1, 2)"), None, &[0; 8]),
+                "column-major",
+            ),
+            (
+                array(
+                    1,
+                    &header("<f4", "False", "(4611686018427387904,)"),
+                    None,
+                    &[],
+                ),
+                "no memory holds",
+            ),
+            (
+                array(1, &header("<f4", "False", "(99999,)"), None, &[]),
+                "more than the file justifies",
+            ),
+            (
+                array(2, &header("<f4", "False", &"(".repeat(4000)), None, &[]),
+                "too deep",
+            ),
+            (b"PK\x03\x04 and some more".to_vec(), "it is no .npy array"),
+        ];
+        for (bytes, wanted) in cases {
+            let message = refused(&bytes);
+            assert!(message.starts_with("cannot read a.npz, x: "), "{message}");
+            assert!(message.contains(wanted), "{message}");
+        }
+    }
+
+    #[test]
+    fn no_more_is_read_than_the_model_asks_for() {
+        let bytes = array(1, &header("<f4", "False", "(1000,)"), None, &[0; 4000]);
+        let asked = dtype_of("<f4").unwrap();
+        let bound = Bound::Like("x", asked, &[2, 3]);
+        let read = decode(&bytes[..], "a.npz, x", u64::MAX, bound);
+        let Err(Error::Message(message)) = read else {
+            panic!("it is read")
+        };
+        assert!(
+            message.contains("input `x` is float32 [2, 3], not float32 [1000]"),
+            "{message}"
+        );
+    }
 }

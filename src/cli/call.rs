@@ -161,7 +161,7 @@ impl Passed {
     fn parse(text: &str) -> Result<Passed, Error> {
         let plain = |value: Any| Ok(Passed { value, out: None });
         if let Some(path) = text.strip_prefix('@') {
-            return plain(super::array::read(path)?.into());
+            return plain(super::array::read(path.as_ref(), super::array::Bound::File)?.into());
         }
         if let Some(text) = text.strip_prefix("str:") {
             return plain(text.into());

@@ -69,6 +69,8 @@ impl Place<'_> {
             spans: self.spans,
             marks: &[],
             whole: false,
+            from: 0,
+            to: None,
         };
         for line in dump.around(offset, BEFORE).lines() {
             let _ = writeln!(out, "    {line}");

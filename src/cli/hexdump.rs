@@ -1,7 +1,7 @@
 //! Bytes beside what they mean: one row for every eight bytes of a field.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use tvmspec::wire::Span;
 
 /// Fields longer than this many rows lose their middle.
@@ -30,6 +30,10 @@ pub(crate) struct Dump<'a> {
     pub(crate) marks: &'a [Mark],
     /// Whether nothing is left out.
     pub(crate) whole: bool,
+    /// Where the listed fields begin.
+    pub(crate) from: u64,
+    /// Where they end, if not with the bytes: there were more of them than memory is spent on.
+    pub(crate) to: Option<u64>,
 }
 
 /// One field, or bytes that no field covers.
@@ -42,14 +46,14 @@ struct Field<'a> {
 }
 
 impl Dump<'_> {
-    /// The dump, a line for each row. Bytes that no field covers are rows named `unread`.
-    pub(crate) fn render(&self) -> String {
-        let fields = self.fields(self.spans, 0, self.bytes.len() as u64);
+    /// Writes the dump, a line for each row. Bytes that no field covers are rows named `unread`.
+    pub(crate) fn render(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+        let length = self.bytes.len() as u64;
+        let fields = self.fields(self.spans, self.from, self.to.unwrap_or(length));
         let keep: Vec<bool> = fields
             .iter()
             .map(|field| !self.marks_in(field).is_empty())
             .collect();
-        let mut out = String::new();
         let widths = Widths::of(&fields, self.bytes.len());
         let mut rule = "";
         let mut index = 0;
@@ -63,31 +67,40 @@ impl Dump<'_> {
                 let (head, tail) = (LONGEST_RUN / 2, 2);
                 for (position, field) in fields[index..index + run].iter().enumerate() {
                     if position < head || position >= run - tail || keep[index + position] {
-                        self.row(&mut out, field, &widths, &mut rule);
+                        self.row(out, field, &widths, &mut rule)?;
                     } else if position == head {
                         let left = run - head - tail;
-                        let _ = writeln!(out, "{:>w$}  {left} more", "..", w = widths.offset);
+                        writeln!(out, "{:>w$}  {left} more", "..", w = widths.offset)?;
                     }
                 }
                 index += run;
                 continue;
             }
-            self.row(&mut out, &fields[index], &widths, &mut rule);
+            self.row(out, &fields[index], &widths, &mut rule)?;
             index += 1;
         }
         for mark in self.marks {
-            if mark.offset >= self.bytes.len() as u64 {
-                let _ = writeln!(
+            if mark.offset >= length {
+                writeln!(
                     out,
                     "{:0w$x}  the end{}<- {}",
                     self.bytes.len(),
                     " ".repeat(19),
                     mark.text,
                     w = widths.offset
-                );
+                )?;
             }
         }
-        out
+        if let Some(to) = self.to {
+            let left = length.saturating_sub(to);
+            writeln!(
+                out,
+                "{:>w$}  {left} more bytes, whose fields take more memory than the file justifies: `--from {to:#x}` goes on",
+                "..",
+                w = widths.offset
+            )?;
+        }
+        Ok(())
     }
 
     /// The rows around `offset`: `before` fields and the one that holds it, with `<-`.
@@ -115,7 +128,7 @@ impl Dump<'_> {
             } else {
                 ""
             };
-            self.lines(&mut out, field, &widths, "", mark);
+            let _ = self.lines(&mut out, field, &widths, "", mark);
         }
         if at >= self.bytes.len() {
             let _ = writeln!(
@@ -179,7 +192,13 @@ impl Dump<'_> {
             .unwrap_or_default()
     }
 
-    fn row<'a>(&self, out: &mut String, field: &Field<'a>, widths: &Widths, rule: &mut &'a str) {
+    fn row<'a>(
+        &self,
+        out: &mut dyn fmt::Write,
+        field: &Field<'a>,
+        widths: &Widths,
+        rule: &mut &'a str,
+    ) -> fmt::Result {
         // A rule is named where it begins to hold; the rows below it say no more.
         let named = if field.rule == *rule { "" } else { field.rule };
         *rule = field.rule;
@@ -188,10 +207,17 @@ impl Dump<'_> {
             .iter()
             .map(|mark| format!("<- {}", mark.text))
             .collect();
-        self.lines(out, field, widths, named, &marks.join("; "));
+        self.lines(out, field, widths, named, &marks.join("; "))
     }
 
-    fn lines(&self, out: &mut String, field: &Field<'_>, widths: &Widths, rule: &str, mark: &str) {
+    fn lines(
+        &self,
+        out: &mut dyn fmt::Write,
+        field: &Field<'_>,
+        widths: &Widths,
+        rule: &str,
+        mark: &str,
+    ) -> fmt::Result {
         let bytes = &self.bytes[field.start..field.end];
         let rows = bytes.len().div_ceil(8);
         let elide = !self.whole && rows > LONGEST_FIELD;
@@ -200,7 +226,7 @@ impl Dump<'_> {
         for row in (0..head).chain(tail..rows) {
             if elide && row == tail {
                 let left = (rows - 3) * 8;
-                let _ = writeln!(out, "{:>w$}  {left} more bytes", "..", w = widths.offset);
+                writeln!(out, "{:>w$}  {left} more bytes", "..", w = widths.offset)?;
             }
             let chunk = &bytes[row * 8..bytes.len().min(row * 8 + 8)];
             let hex: Vec<String> = chunk.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -218,11 +244,11 @@ impl Dump<'_> {
                     None => format!("= {}", shortened(field.value)),
                 };
                 let (n, v, r) = (widths.name, widths.value, widths.rule);
-                let _ = write!(line, "   {:<n$} {value:<v$}  {rule:<r$} {mark}", field.name);
+                write!(line, "   {:<n$} {value:<v$}  {rule:<r$} {mark}", field.name)?;
             }
-            out.push_str(line.trim_end());
-            out.push('\n');
+            writeln!(out, "{}", line.trim_end())?;
         }
+        Ok(())
     }
 }
 
@@ -300,6 +326,12 @@ mod tests {
         }
     }
 
+    fn text(dump: &Dump<'_>) -> String {
+        let mut text = String::new();
+        dump.render(&mut text).expect("a String takes everything");
+        text
+    }
+
     #[test]
     fn a_row_shows_offset_bytes_field_value_and_rule() {
         let bytes = 52u64.to_le_bytes();
@@ -308,9 +340,11 @@ mod tests {
             spans: &[span(0, 8, "nbytes", "52")],
             marks: &[],
             whole: false,
+            from: 0,
+            to: None,
         };
         assert_eq!(
-            dump.render(),
+            text(&dump),
             "0000  34 00 00 00 00 00 00 00   nbytes = 52  WIRE-02\n"
         );
     }
@@ -329,12 +363,14 @@ mod tests {
             spans: &spans,
             marks: &[mark],
             whole: false,
+            from: 0,
+            to: None,
         };
-        let text = dump.render();
-        assert!(text.contains("376 more bytes"), "{text}");
-        assert!(text.contains("42 more"), "{text}");
-        assert!(text.contains("<- here"), "a marked row is never left out");
+        let shown = text(&dump);
+        assert!(shown.contains("376 more bytes"), "{shown}");
+        assert!(shown.contains("42 more"), "{shown}");
+        assert!(shown.contains("<- here"), "a marked row is never left out");
         dump.whole = true;
-        assert_eq!(dump.render().lines().count(), 100);
+        assert_eq!(text(&dump).lines().count(), 100);
     }
 }

@@ -3,11 +3,14 @@
 use super::Error;
 use memmap2::Mmap;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Below this size a file is read: a map would cost more than it saves.
 const SMALL: u64 = 64 * 1024;
+
+/// How much is read of what is no file. A library of this size is a file.
+const LONGEST_STREAM: u64 = 1 << 28;
 
 /// An opened input: its name for messages, and its bytes.
 pub(crate) struct Input {
@@ -25,11 +28,9 @@ impl Input {
     /// Opens `path`, or stdin for `-`.
     pub(crate) fn open(path: &Path) -> Result<Input, Error> {
         let input = if path.as_os_str() == "-" {
-            let mut bytes = Vec::new();
-            io::stdin().lock().read_to_end(&mut bytes)?;
             Input {
                 name: "<stdin>".into(),
-                bytes: Bytes::Read(bytes),
+                bytes: Bytes::Read(drain(io::stdin().lock()).map_err(Error::new)?),
             }
         } else {
             let bytes = open(path).map_err(|error| cannot_read(path, &error))?;
@@ -57,14 +58,57 @@ fn open(path: &Path) -> io::Result<Bytes> {
         return Err(io::Error::other("it is a directory; give a file in it"));
     }
     if !metadata.is_file() || metadata.len() < SMALL {
-        let mut bytes = Vec::new();
-        { file }.read_to_end(&mut bytes)?;
-        return Ok(Bytes::Read(bytes));
+        return drain(file).map(Bytes::Read);
     }
     // SAFETY: the map is read-only and private to this process. If another process shrinks or rewrites the file while
     // it is mapped, reads see other bytes or the process is ended by SIGBUS; this program changes no file in place
     // (see `output`) and holds the map for one command only. Every reader of it tolerates any bytes.
     unsafe { Mmap::map(&file) }.map(Bytes::Mapped)
+}
+
+/// What comes through a pipe, a device or stdin, which may have no end.
+fn drain(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(LONGEST_STREAM + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST_STREAM {
+        let most = LONGEST_STREAM >> 20;
+        return Err(io::Error::other(format!(
+            "it is no file, and has no end within {most} MiB; put it into a file"
+        )));
+    }
+    Ok(bytes)
+}
+
+/// Opens the file at `path`, and says how long it is. A device, a pipe or a folder is none: a list of files, such as a manifest,
+/// could name one that has no end, or waits for ever.
+///
+/// # Errors
+///
+/// What the system says, and what is no regular file.
+pub(crate) fn regular(path: &Path) -> Result<(File, u64), Error> {
+    let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
+    if !metadata.is_file() {
+        return Err(Error::new(format!(
+            "cannot read {}: it is no regular file",
+            path.display()
+        )));
+    }
+    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+    Ok((file, metadata.len()))
+}
+
+/// The content of the file at `path`.
+///
+/// # Errors
+///
+/// See [`regular`].
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let (file, length) = regular(path)?;
+    let mut bytes = Vec::new();
+    file.take(length)
+        .read_to_end(&mut bytes)
+        .map_err(|error| cannot_read(path, &error))?;
+    Ok(bytes)
 }
 
 /// The message for a file that cannot be read, with the nearest name in the same folder if the name is wrong.

@@ -1,11 +1,10 @@
 //! Where results go: stdout, or a file that is there whole or not at all.
 
 use super::Error;
-use serde_json::Value;
-use std::fmt::Display;
-use std::io::{self, IsTerminal as _, Write as _};
+use serde::Serialize;
+use std::fmt::{self, Display};
+use std::io::{self, BufWriter, IsTerminal as _, Read, Seek as _, StdoutLock, Write};
 use std::path::Path;
-use tvmspec::wire::json::pretty;
 
 /// What is written, which decides whether it may go to a terminal and whether it may be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +17,7 @@ pub(crate) enum Content {
     Library,
 }
 
-/// Writes `text` to stdout. A closed pipe is [`Error::ClosedPipe`], which says nothing.
+/// Writes `text` to stdout as it is. A closed pipe is [`Error::ClosedPipe`], which says nothing.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -26,14 +25,94 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes `text` to stdout for people.
+/// Writes `text` to stdout for people. A closed pipe is [`Error::ClosedPipe`], which says nothing.
 pub(crate) fn show(text: &str) -> Result<(), Error> {
-    print(&plain(text))
+    stream(|out| fmt::Write::write_str(out, text))
 }
 
-/// Writes `value` to stdout.
-pub(crate) fn json(value: &Value) -> Result<(), Error> {
-    print(&pretty(value))
+/// Writes to stdout for people what `write` writes, piece by piece: it is never in memory as a whole.
+pub(crate) fn stream(write: impl FnOnce(&mut Shown<'_>) -> fmt::Result) -> Result<(), Error> {
+    let mut out = Shown {
+        out: BufWriter::new(io::stdout().lock()),
+        failed: Ok(()),
+    };
+    let written = write(&mut out);
+    out.failed?;
+    written.map_err(Error::new)?;
+    out.out.flush()?;
+    Ok(())
+}
+
+/// Stdout for people: what a terminal obeys is escaped.
+pub(crate) struct Shown<'a> {
+    out: BufWriter<StdoutLock<'a>>,
+    failed: io::Result<()>,
+}
+
+impl fmt::Write for Shown<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for line in text.split_inclusive('\n') {
+            let written = match line.trim_end_matches('\n').contains(char::is_control) {
+                true => self.out.write_all(plain(line).as_bytes()),
+                false => self.out.write_all(line.as_bytes()),
+            };
+            if let Err(error) = written {
+                self.failed = Err(error);
+                return Err(fmt::Error);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes `value` to stdout, in the form of [`tvmspec::wire::json::pretty`] and piece by piece.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<(), Error> {
+    let mut out = Escaped {
+        out: BufWriter::new(io::stdout().lock()),
+        held: false,
+    };
+    serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
+    out.write_all(b"\n")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// JSON with DEL and the characters from U+0080 to U+009F as escapes: they may stand raw in a string, and terminals obey
+/// them.
+struct Escaped<W> {
+    out: W,
+    /// Whether the byte 0xc2 came last, which those characters start with.
+    held: bool,
+}
+
+impl<W: Write> Write for Escaped<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut start = 0;
+        for (at, byte) in bytes.iter().copied().enumerate() {
+            if std::mem::take(&mut self.held) {
+                if (0x80..=0x9f).contains(&byte) {
+                    write!(self.out, "\\u{byte:04x}")?;
+                    start = at + 1;
+                    continue;
+                }
+                self.out.write_all(&[0xc2])?;
+            }
+            if byte == 0x7f || byte == 0xc2 {
+                self.out.write_all(&bytes[start..at])?;
+                start = at + 1;
+                self.held = byte == 0xc2;
+                if !self.held {
+                    self.out.write_all(b"\\u007f")?;
+                }
+            }
+        }
+        self.out.write_all(&bytes[start..])?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Writes a line to stderr for people.
@@ -98,8 +177,32 @@ fn replace(path: &Path, bytes: &[u8], content: Content) -> io::Result<()> {
     let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
     file.write_all(bytes)?;
     file.flush()?;
+    // What is renamed into place is what was meant.
+    file.rewind()?;
+    if !holds(&mut file, bytes)? {
+        return Err(io::Error::other("what was written reads back differently"));
+    }
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Whether `file` has these bytes from here on, and no more.
+fn holds(file: &mut impl Read, bytes: &[u8]) -> io::Result<bool> {
+    let mut rest = bytes;
+    let mut room = [0; 1 << 16];
+    loop {
+        let count = file.read(&mut room)?;
+        if count == 0 {
+            return Ok(rest.is_empty());
+        }
+        let Some((here, behind)) = rest.split_at_checked(count) else {
+            return Ok(false);
+        };
+        if here != &room[..count] {
+            return Ok(false);
+        }
+        rest = behind;
+    }
 }
 
 /// What a new file may be used for; the umask takes its part as for any other file.
@@ -118,5 +221,35 @@ fn permissions(content: Content) -> Option<std::fs::Permissions> {
     {
         let _ = content;
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_reads_back_differently_is_noticed() {
+        assert!(holds(&mut &b"abc"[..], b"abc").unwrap());
+        for other in [&b"abd"[..], b"ab", b"abcd", b""] {
+            assert!(!holds(&mut &other[..], b"abc").unwrap(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn json_holds_nothing_that_a_terminal_obeys() {
+        let mut out = Escaped {
+            out: Vec::new(),
+            held: false,
+        };
+        for piece in ["a\u{7f}\u{85}", "\u{a9}\u{9b}z", "\u{e9}"] {
+            out.write_all(piece.as_bytes()).unwrap();
+        }
+        // A character may come in two pieces.
+        out.write_all(b"\xc2").unwrap();
+        out.write_all(b"\x80\xc2").unwrap();
+        out.write_all(b"\xa0").unwrap();
+        let text = String::from_utf8(out.out).unwrap();
+        assert_eq!(text, "a\\u007f\\u0085\u{a9}\\u009bz\u{e9}\\u0080\u{a0}");
     }
 }

@@ -201,7 +201,10 @@ fn position(value: &Value) -> Option<usize> {
 fn load(folder: &Path, name: &Value) -> Result<Vec<u8>, String> {
     let name = name.as_str().ok_or("`file` is not a file name")?;
     let path = folder.join(name);
-    std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    super::input::read(&path).map_err(|error| match error {
+        Error::Message(message) => message,
+        Error::ClosedPipe => format!("cannot read {}", path.display()),
+    })
 }
 
 /// The payload of its decoded form, which stands in the manifest or in a file beside it.

@@ -2,10 +2,12 @@
 
 use super::output::{self, Content};
 use super::{Error, Exit};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::pack::{self, Naming, Shared, Target};
-use tvmspec::blob::{Blob, LIBRARY};
+use tvmspec::blob::{Blob, LIBRARY, Module, container, detect};
 use tvmspec::release::{Layout, Release};
+use tvmspec::rule::Findings;
 
 /// Where the library binary goes, and how it is named there.
 #[derive(clap::Args)]
@@ -41,15 +43,18 @@ impl Packaging {
         let bytes = blob
             .write()
             .map_err(|refused| Error::new(format!("cannot be written: {refused}")))?;
+        read_back(&bytes, blob).map_err(|why| self.not_written(&why))?;
         let naming = self.naming(blob.layout)?;
         match form {
             Form::Bin => output::write(&self.output, &bytes, Content::Binary)?,
             Form::C => {
                 let text = pack::c_text(&bytes, &naming);
+                self.found_again(text.as_bytes(), &bytes, blob.layout)?;
                 output::write(&self.output, text.as_bytes(), Content::Text)?;
             }
             Form::Object => {
                 let object = pack::object(&bytes, &naming, self.machine()?).map_err(Error::new)?;
+                self.found_again(&object, &bytes, blob.layout)?;
                 output::write(&self.output, &object, Content::Binary)?;
             }
             Form::Shared => {
@@ -70,6 +75,25 @@ impl Packaging {
             }
         }
         Ok(Exit::Good)
+    }
+
+    /// The file around the library binary is one in which it is found, by its symbol and in its layout.
+    fn found_again(&self, file: &[u8], bytes: &[u8], layout: Layout) -> Result<(), Error> {
+        let again = container::open(file).map_err(|broken| self.not_written(&broken))?;
+        let found = again.blobs().any(|(_, found)| {
+            found.bytes == bytes && detect::detect(bytes, Some(&found.symbol)) == layout
+        });
+        if !found {
+            return Err(self.not_written(&"the library binary is not found in it"));
+        }
+        Ok(())
+    }
+
+    fn not_written(&self, why: &dyn Display) -> Error {
+        Error::new(format!(
+            "{} is not written, because reading it back fails: {why}",
+            self.output.display()
+        ))
     }
 
     fn form(&self) -> Result<Form, Error> {
@@ -118,8 +142,79 @@ impl Packaging {
     }
 }
 
+/// Holds the written bytes to the rules of their layout, and to what they were written from.
+fn read_back(bytes: &[u8], blob: &Blob<'_>) -> Result<(), String> {
+    let mut findings = Findings::default();
+    let again =
+        Blob::read(bytes, blob.layout, &mut findings).map_err(|broken| broken.to_string())?;
+    let same = |(one, other): (&Module<'_>, &Module<'_>)| {
+        one.kind == other.kind && one.payload == other.payload
+    };
+    let rows = |blob: &Blob<'_>| {
+        let tree = blob.tree.as_ref()?;
+        Some((tree.indptr().to_vec(), tree.indices().to_vec()))
+    };
+    if rows(&again) != rows(blob) || again.modules.len() != blob.modules.len() {
+        return Err("it has other modules, or another import tree".into());
+    }
+    match again
+        .modules
+        .iter()
+        .zip(&blob.modules)
+        .position(|pair| !same(pair))
+    {
+        Some(index) => Err(format!("module {index} is another one")),
+        None => Ok(()),
+    }
+}
+
 fn extension(path: &Path) -> &str {
     path.extension()
         .and_then(|extension| extension.to_str())
         .unwrap_or("no extension")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packaging(output: PathBuf) -> Packaging {
+        Packaging {
+            output,
+            release: None,
+            system_lib: None,
+            target: None,
+            with: Vec::new(),
+        }
+    }
+
+    /// What `convert` would give if it forgot to rewrite the payloads of 0.6 for 0.22.
+    #[test]
+    fn what_does_not_read_back_is_not_written() {
+        let old = include_bytes!("../../golden/blob/opencl-0.6.bin");
+        let blob = Blob::read(old, Layout::V0_2, &mut Findings::default()).unwrap();
+        let good = blob.convert(Layout::V0_22).unwrap();
+        let mut forgotten = good.clone();
+        forgotten.modules[1].payload = blob.modules[0].payload.clone();
+
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["lib.bin", "lib.c", "lib.o", "lib.so"] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "what was there").unwrap();
+            let Err(Error::Message(message)) = packaging(path.clone()).write(&forgotten) else {
+                panic!("{name} is written");
+            };
+            assert!(
+                message.contains("is not written, because reading it back fails: "),
+                "{message}"
+            );
+            assert_eq!(std::fs::read(&path).unwrap(), b"what was there", "{name}");
+        }
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 4, "nothing else is left behind");
+
+        let path = folder.path().join("lib.bin");
+        packaging(path.clone()).write(&good).unwrap();
+        assert_ne!(std::fs::read(&path).unwrap(), b"what was there");
+    }
 }

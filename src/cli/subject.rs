@@ -56,10 +56,25 @@ pub(crate) enum Format {
 pub(crate) struct Reading {
     /// Every field, by offset.
     pub(crate) spans: Vec<Span>,
+    /// Where the first field starts that `spans` has no room for.
+    pub(crate) left_out: Option<u64>,
     /// What is odd.
     pub(crate) findings: Vec<Finding>,
+    /// How many more oddities there are.
+    pub(crate) omitted: usize,
     /// Why reading stopped early.
     pub(crate) broken: Option<Violation>,
+}
+
+impl Reading {
+    fn of(findings: Findings, broken: Option<Violation>) -> Reading {
+        Reading {
+            omitted: findings.omitted(),
+            findings: findings.into_iter().collect(),
+            broken,
+            ..Reading::default()
+        }
+    }
 }
 
 /// Looks into the container. A violation here is one of the container itself, at an offset into the file.
@@ -140,11 +155,7 @@ pub(crate) fn graph(input: &Input, form: Form) -> Option<Reading> {
         }
         _ => return None,
     };
-    Some(Reading {
-        spans: Vec::new(),
-        findings: findings.into_iter().collect(),
-        broken,
-    })
+    Some(Reading::of(findings, broken))
 }
 
 /// The whole input as the payload of a module of `kind`.
@@ -197,11 +208,24 @@ impl Unit<'_> {
         self.read(None)
     }
 
-    /// Reads everything and records every field.
+    /// Reads everything and records every field, as far as memory goes.
     pub(crate) fn trace(&self) -> Reading {
-        let trace = Trace::new();
+        self.trace_from(0)
+    }
+
+    /// [`Unit::trace`] of the fields behind offset `from`.
+    pub(crate) fn trace_from(&self, from: u64) -> Reading {
+        /// What the record of a small unit may take.
+        const FREE: u64 = 16 << 20;
+        /// And for each of its bytes. A field of eight bytes takes some 300.
+        const TIMES: u64 = 12;
+        let room = (self.bytes.len() as u64)
+            .saturating_mul(TIMES)
+            .saturating_add(FREE);
+        let trace = Trace::bounded(from, room);
         let reading = self.read(Some(&trace));
         Reading {
+            left_out: trace.left_out(),
             spans: trace.into_spans(),
             ..reading
         }
@@ -259,11 +283,7 @@ impl Unit<'_> {
                 payload::read(kind, *layout, &mut cursor, &mut findings).err()
             }
         };
-        Reading {
-            spans: Vec::new(),
-            findings: findings.into_iter().collect(),
-            broken,
-        }
+        Reading::of(findings, broken)
     }
 }
 
@@ -334,6 +354,9 @@ pub(crate) fn nothing(input: &Input, file: &container::File<'_>) -> Error {
         Form::GraphJson | Form::ObjectJson | Form::FfiJson => {
             "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
         }
+        form if form.is_object() && file.parts.iter().any(|part| part.releases().is_some()) => {
+            "it holds no library binary and none of the symbols of compiled code; it calls the TVM runtime, or is one"
+        }
         form if form.is_object() || form.is_archive() => {
             "no symbol in it is a library binary: a library without imported modules may have none; `tvmspec explain` says more"
         }
@@ -344,6 +367,14 @@ pub(crate) fn nothing(input: &Input, file: &container::File<'_>) -> Error {
         form => format!(" ({})", form_name(form)),
     };
     Error::new(format!("nothing to read in {}{form}: {hint}", input.name))
+}
+
+/// What is said of compiled code that has nothing else.
+pub(crate) fn host_only(input: &Input) -> String {
+    format!(
+        "{} has no library binary: it imports no module, and its host code has no fields to read",
+        input.name
+    )
 }
 
 /// What a form is called in sentences.

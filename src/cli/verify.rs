@@ -5,13 +5,15 @@ use super::input::Input;
 use super::{Error, Exit, output, subject};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use tvmspec::blob::container::Part;
 use tvmspec::release::Layout;
-use tvmspec::rule::{Finding, Level, Violation};
+use tvmspec::rule::{Finding, Findings, Level, Violation};
 
 /// How many findings are written out for people.
 const MOST: usize = 50;
 
-/// Exit code 0: no rule is broken. 1: one is, or, with --strict, something is odd. 2: the file cannot be read.
+/// Exit code 0: no rule is broken. 1: one is, or, with --strict, something is odd. 2: the file cannot be read, or nothing in it has
+/// rules: it is no file of TVM, or a runtime and no compiled code.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file, or - for stdin
@@ -22,7 +24,7 @@ pub(crate) struct Args {
     /// Read library binaries in this layout, whatever symbol and bytes say
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// Print JSON: {"file", "violations": [..], "findings": [..]}
+    /// Print JSON: {"file", "violations": [..], "findings": [..]}, and "omitted_findings" where there are more than 10,000
     #[arg(long)]
     json: bool,
 }
@@ -34,28 +36,20 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         Ok(file) => {
             let units = subject::units(&input, &file, args.layout);
             let graph = subject::graph(&input, file.form);
-            let of_tvm = file.parts.iter().any(|part| part.releases().is_some());
-            if units.is_empty() && graph.is_none() && !of_tvm {
-                return Err(subject::nothing(&input, &file));
-            }
             if units.is_empty() && graph.is_none() {
-                report.text = format!(
-                    "{} has no library binary: it imports no module\n",
-                    input.name
-                );
+                if !file.parts.iter().any(Part::is_compiled) {
+                    return Err(subject::nothing(&input, &file));
+                }
+                report.text = format!("{}\n", subject::host_only(&input));
             }
             let whole = Place {
                 name: &input.name,
                 bytes: input.bytes(),
                 spans: &[],
             };
-            for finding in file.findings.as_slice() {
-                report.finding(&whole, finding);
-            }
+            report.findings(&whole, file.findings.as_slice(), file.findings.omitted());
             if let Some(reading) = &graph {
-                for finding in &reading.findings {
-                    report.finding(&whole, finding);
-                }
+                report.findings(&whole, &reading.findings, reading.omitted);
                 if let Some(broken) = &reading.broken {
                     report.violation(&whole, broken);
                 }
@@ -70,9 +64,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
                     bytes: &unit.bytes,
                     spans: &reading.spans,
                 };
-                for finding in &reading.findings {
-                    report.finding(&place, finding);
-                }
+                report.findings(&place, &reading.findings, reading.omitted);
                 if let Some(broken) = &reading.broken {
                     report.violation(&place, broken);
                 }
@@ -87,21 +79,29 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
             &broken,
         ),
     }
-    let bad = !report.violations.is_empty() || args.strict && !report.findings.is_empty();
+    let bad = !report.violations.is_empty() || args.strict && report.found > 0;
     if args.json {
-        let value = json!({
+        let omitted = report.found - report.findings.len();
+        let mut value = json!({
             "file": input.name,
             "violations": report.violations,
             "findings": report.findings,
         });
+        if omitted > 0 {
+            value["omitted_findings"] = omitted.into();
+        }
         output::json(&value)?;
     } else {
-        let counts = count(report.violations.len(), report.findings.len());
-        if report.findings.len() > MOST {
-            let more = report.findings.len() - MOST;
+        let counts = count(report.violations.len(), report.found);
+        if report.found > MOST {
+            let more = report.found - MOST;
+            let listed = match report.found > Findings::MOST {
+                true => format!("--json lists the first {}", Findings::MOST),
+                false => "--json lists all".to_owned(),
+            };
             report
                 .text
-                .push_str(&format!("{more} more findings; --json lists all\n"));
+                .push_str(&format!("{more} more findings; {listed}\n"));
         }
         output::show(&format!("{}{counts}\n", report.text))?;
     }
@@ -112,7 +112,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 struct Report {
     text: String,
     violations: Vec<Value>,
+    /// Those that are listed, [`Findings::MOST`] of all units together.
     findings: Vec<Value>,
+    /// How many there are.
+    found: usize,
 }
 
 impl Report {
@@ -131,6 +134,14 @@ impl Report {
         }));
     }
 
+    /// `omitted` more were found than are given.
+    fn findings(&mut self, place: &Place<'_>, findings: &[Finding], omitted: usize) {
+        self.found = self.found.saturating_add(omitted);
+        for finding in findings {
+            self.finding(place, finding);
+        }
+    }
+
     fn finding(&mut self, place: &Place<'_>, finding: &Finding) {
         // What can be read and not be used breaks a MUST all the same.
         let Finding {
@@ -141,6 +152,10 @@ impl Report {
         } = finding;
         if rule.text().is_some_and(|text| text.level == Level::Must) {
             return self.violation(place, &rule.broken(*kind, *offset, message));
+        }
+        self.found = self.found.saturating_add(1);
+        if self.findings.len() >= Findings::MOST {
+            return;
         }
         // Thousands of the same kind tell a person nothing more.
         if self.findings.len() < MOST {

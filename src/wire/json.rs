@@ -33,8 +33,13 @@ pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
 /// JSON for a terminal as much as for a parser: indented, an end of line behind, and no control character but ends of lines.
 /// DEL and those from U+0080 to U+009F may stand raw in a JSON string, and terminals obey them.
 pub fn pretty(value: &Value) -> String {
+    let plain = format!("{value:#}\n");
+    let obeyed = |one: char| ('\u{7f}'..='\u{9f}').contains(&one);
+    if !plain.contains(obeyed) {
+        return plain;
+    }
     let mut text = String::new();
-    for one in format!("{value:#}\n").chars() {
+    for one in plain.chars() {
         match one {
             '\u{7f}'..='\u{9f}' => text.push_str(&format!("\\u{:04x}", u32::from(one))),
             _ => text.push(one),

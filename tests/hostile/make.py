@@ -311,8 +311,7 @@ def many_imports():
 
 # ---- parameters, tensors, executables
 
-PARAMS, TENSOR = 0xF7E58D4F050496B7, 0xDD5E40F096B4A13F
-PARAMS = 0xF7E58D4F05049CB7
+PARAMS, TENSOR = 0xF7E58D4F05049CB7, 0xDD5E40F096B4A13F
 
 
 def tensor(data=b""):
@@ -351,14 +350,14 @@ def vm_functions():
 def vm_constants():
     "a Relax VM executable of 300,000 empty shapes"
     count = n(300_000)
-    return relax(1, (struct.pack("<i", 2) + q(0)) * count, count)
+    return relax(1, (struct.pack("<i", 69) + q(0)) * count, count)
 
 
 @of("functions.stackvm")
 def stackvm():
     "a StackVM module of 50,000 functions"
     count = min(n(50_000), 60_000)
-    one = b"".join(s("f%d" % at) + q(0, 0, 0) + q(0) for at in range(count))
+    one = b"".join(s("f%d" % at) + q(0, 0, 0, 0, 0, 0) for at in range(count))
     return q(count) + one + s("f0") + q(0)
 
 
@@ -421,7 +420,7 @@ def ffi_maps():
 @of("nodes.ffi.json")
 def ffi_nodes():
     "100,000 saved objects, each of a type of its own"
-    return ffi(",".join('{"type":"t%d"}' % at for at in range(n(100_000))))
+    return ffi(",".join('{"type":"t%d","data":{}}' % at for at in range(n(100_000))))
 
 
 @of("nodes.object.json")
@@ -459,9 +458,8 @@ def overlapping(count, data):
     one = npz([("m", data)])
     start = one.index(b"PK\x01\x02")
     entry = one[start:one.index(b"PK\x05\x06")]
-    length = struct.unpack("<H", entry[28:30])[0]
-    entries = b"".join(entry[:28] + entry[28:46] + b"%05d.npy"[:0] + b"m.npy"[:length] if count == 1 else
-                       entry[:28] + struct.pack("<H", 9) + entry[30:46] + b"%05d.npy" % at for at in range(count))
+    named = entry[:28] + struct.pack("<H", 9) + entry[30:46]
+    entries = b"".join(named + b"%05d.npy" % at for at in range(count))
     tail = struct.pack("<IHHHHIIH", 0x06054b50, 0, 0, count, count, len(entries), start, 0)
     return one[:start] + entries + tail
 

@@ -1,7 +1,7 @@
 """What the files of make.py cost: `measure.py PROGRAM DIR [NAME..]` runs each command on each file and prints a table.
 
 Exit code 1 where a command ends by a signal, with a code above 2, or with a peak above 64 MB and 30 bytes for each byte of
-its file. Memory is the peak of the process as the kernel has it; time is that of the clock.
+its file. MODEL, GRAPH, LIBRARY and FUNCTION name what `run` and `call` are given besides. Memory is the peak of the process as the kernel has it; time is that of the clock.
 """
 
 import os
@@ -20,19 +20,19 @@ SECONDS = 120
 def line(program, folder, name, command):
     path = os.path.join(folder, name)
     model = os.environ.get("MODEL", "")
-    graph, params, library = (os.environ.get(key, "") for key in ("GRAPH", "PARAMS", "LIBRARY"))
+    graph, library, function = (os.environ.get(key, "") for key in ("GRAPH", "LIBRARY", "FUNCTION"))
     return {
         "run": [program, "run", model, "--inputs", path],
         "run-npy": [program, "run", model, "--input", "x=" + path],
         "run-graph": [program, "run", "--graph", path, "--lib", library],
         "run-params": [program, "run", "--graph", graph, "--lib", library, "--params", path],
-        "call": [program, "call", library, "f", "@" + path],
+        "call": [program, "call", library, function, "@" + path],
     }.get(command, [program, command, path])
 
 
 def measured(words):
     def bounded():
-        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
     start = time.monotonic()
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=bounded)
     while True:

@@ -9,10 +9,10 @@ use crate::rule::{Kind, Rule, Violation};
 
 /// How many bytes of names, and as many of library binaries, are read for each byte of the file. String tables share tails, and two
 /// symbols may name one library binary; more than this no linker gains by it.
-pub const MAX_SHARED: u64 = 4;
+const MAX_SHARED: u64 = 4;
 
 /// How many bytes the list of what was found may take for each byte of the file.
-pub const MAX_LISTED: u64 = 16;
+const MAX_LISTED: u64 = 16;
 
 /// What a file may have of each in any case. Tar pads to 10 KiB however little is in it.
 const FREE: u64 = 1 << 20;

@@ -53,11 +53,15 @@ pub fn linkage(form: Form, bytes: &[u8]) -> Linkage<'_> {
     }
     let mut scanned = 0_usize;
     for symbol in file.dynamic_symbols().chain(file.symbols()) {
-        let Ok(name) = symbol.name() else { continue };
-        scanned = scanned.saturating_add(name.len());
+        let name = symbol.name_bytes();
+        // A name without an end was looked for up to the end of its table.
+        scanned = scanned.saturating_add(name.map_or(bytes.len() / 16, <[u8]>::len));
         if scanned > SCANNED {
             break;
         }
+        let Some(name) = name.ok().and_then(|name| std::str::from_utf8(name).ok()) else {
+            continue;
+        };
         let name = match underscored {
             true => name.strip_prefix('_').unwrap_or(name),
             false => name,

@@ -24,7 +24,6 @@ mod symbols;
 mod tar;
 
 use allowance::Allowance;
-pub use allowance::{MAX_LISTED, MAX_SHARED};
 pub use form::Form;
 pub use gzip::{MAX_INFLATION, MAX_KEPT};
 pub use linkage::{Linkage, foreign, linkage};

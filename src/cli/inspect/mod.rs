@@ -7,6 +7,7 @@ mod graph;
 mod html;
 mod payload;
 mod report;
+mod room;
 mod text;
 mod tree;
 
@@ -34,7 +35,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     let input = Input::open(&args.file)?;
-    let (report, broken) = report::report(&input, args.layout)?;
+    let copies = if args.html.is_some() { 3 } else { 1 };
+    let (report, broken) = report::report(&input, args.layout, copies)?;
     if let Some(path) = &args.html {
         output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
     } else if args.json {

@@ -2,6 +2,7 @@
 
 use super::graph;
 use super::payload;
+use super::room::Room;
 use crate::cli::diagnostic::Place;
 use crate::cli::input::Input;
 use crate::cli::subject::{Format, Unit};
@@ -13,8 +14,13 @@ use tvmspec::document::objects;
 use tvmspec::release::Layout;
 use tvmspec::rule::{Finding, Findings, Violation};
 
-/// The report, and the text of the violations that were met; empty where every rule is kept.
-pub(super) fn report(input: &Input, layout: Option<Layout>) -> Result<(Value, String), Error> {
+/// The report, of which there will be `copies` in memory, and the text of the violations that were met; empty where every rule
+/// is kept.
+pub(super) fn report(
+    input: &Input,
+    layout: Option<Layout>,
+    copies: u64,
+) -> Result<(Value, String), Error> {
     let mut text = String::new();
     let mut top = Map::new();
     top.insert("file".into(), input.name.clone().into());
@@ -41,38 +47,38 @@ pub(super) fn report(input: &Input, layout: Option<Layout>) -> Result<(Value, St
     if linkage.is_runtime() {
         top.insert("runtime".into(), linkage.defines.len().into());
     }
+    let room = Room::of(input.bytes().len(), copies);
     let units = subject::units(input, &file, layout);
     if file.form == Form::Unknown && units.is_empty() {
         return Err(subject::nothing(input, &file));
     }
     if !file.findings.is_empty() {
-        let list: Vec<Value> = file.findings.as_slice().iter().map(finding).collect();
+        let list = room.list(file.findings.as_slice(), finding);
         top.insert("findings".into(), list.into());
     }
-    let parts: Vec<Value> = file
-        .parts
-        .iter()
-        .enumerate()
-        .map(|(index, part)| {
-            let units = units.iter().filter(|unit| unit.part == index);
-            part_value(part, units, &mut text)
-        })
-        .collect();
+    // Units stand in the order of their parts.
+    let mut rest = units.as_slice();
+    let parts = room.list(file.parts.iter().enumerate(), |(index, part)| {
+        let behind = rest.partition_point(|unit| unit.part <= index);
+        let (own, others) = rest.split_at(behind);
+        rest = others;
+        part_value(part, own.iter(), &room, &mut text)
+    });
     if file.form.is_object() || file.form.is_archive() || parts.iter().any(has_library) {
         top.insert("parts".into(), parts.into());
     }
     for unit in &units {
-        data(unit, &mut top, &mut text);
+        data(unit, &mut top, &room, &mut text);
     }
     if file.form == Form::GraphJson {
-        let summary = graph::summary(input.bytes());
+        let summary = graph::summary(input.bytes(), &room);
         top.insert("graph".into(), summary.unwrap_or(Value::Null));
     }
     if let Some(summary) = objects::summary(input.bytes(), file.form) {
         top.insert("objects".into(), summary);
     }
     if let Some(reading) = subject::graph(input, file.form) {
-        let findings: Vec<Value> = reading.findings.iter().map(finding).collect();
+        let findings = room.list(&reading.findings, finding);
         top.insert("findings".into(), findings.into());
         if let Some(broken) = &reading.broken {
             let place = Place {
@@ -83,6 +89,9 @@ pub(super) fn report(input: &Input, layout: Option<Layout>) -> Result<(Value, St
             text.push_str(&format!("\n{}", place.violation(broken)));
             top.insert("violation".into(), violation(broken));
         }
+    }
+    if room.left_out() > 0 {
+        top.insert("left_out".into(), room.left_out().into());
     }
     Ok((Value::Object(top), text))
 }
@@ -96,13 +105,12 @@ fn has_library(part: &Value) -> bool {
 fn part_value<'a>(
     part: &Part<'_>,
     units: impl Iterator<Item = &'a Unit<'a>> + Clone,
+    room: &Room,
     text: &mut String,
 ) -> Value {
     let releases = subject::releases(part, units.clone());
-    let libraries: Vec<Value> = units
-        .filter(|unit| matches!(unit.format, Format::Library { .. }))
-        .map(|unit| library(unit, text))
-        .collect();
+    let libraries = units.filter(|unit| matches!(unit.format, Format::Library { .. }));
+    let libraries = room.list(libraries, |unit| library(unit, room, text));
     let named = |pick: for<'r> fn(&'r Role<'_>) -> Option<&'r str>| -> Vec<&str> {
         part.symbols
             .iter()
@@ -135,16 +143,16 @@ fn part_value<'a>(
         })),
         "releases": releases.map(|releases| releases.to_string()),
         "prefix": part.prefix(),
-        "functions": functions,
+        "functions": room.list(functions, Value::from),
         "entry": symbol(|role| matches!(role, Role::Entry)),
         "context": symbol(|role| matches!(role, Role::Context(_))),
-        "slots": slots,
-        "needs": needs,
+        "slots": room.list(slots, Value::from),
+        "needs": room.list(needs, Value::from),
         "libraries": libraries,
     })
 }
 
-fn library(unit: &Unit<'_>, text: &mut String) -> Value {
+fn library(unit: &Unit<'_>, room: &Room, text: &mut String) -> Value {
     let Some(partial) = unit.library() else {
         return Value::Null;
     };
@@ -154,26 +162,22 @@ fn library(unit: &Unit<'_>, text: &mut String) -> Value {
         broken,
     } = &partial;
     let layout = blob.layout;
-    let modules: Vec<Value> = blob
-        .modules
-        .iter()
-        .enumerate()
-        .map(|(index, module)| {
-            let mut value = Map::new();
-            value.insert("index".into(), index.into());
-            value.insert("kind".into(), module.kind.as_ref().into());
-            if let Some(bytes) = &module.payload {
-                value.insert("offset".into(), module.offset.into());
-                value.insert("bytes".into(), bytes.len().into());
-            }
-            value.insert("imports".into(), blob.imports(index).into());
-            // The oddities of a payload are among those of the blob already.
-            if let Ok(Some(decoded)) = module.decode(layout, &mut Findings::default()) {
-                payload::describe(&decoded, &mut value);
-            }
-            Value::Object(value)
-        })
-        .collect();
+    let modules = room.list(blob.modules.iter().enumerate(), |(index, module)| {
+        let mut value = Map::new();
+        value.insert("index".into(), index.into());
+        value.insert("kind".into(), module.kind.as_ref().into());
+        if let Some(bytes) = &module.payload {
+            value.insert("offset".into(), module.offset.into());
+            value.insert("bytes".into(), bytes.len().into());
+        }
+        let imports = room.list(blob.imports(index), Value::from);
+        value.insert("imports".into(), imports.into());
+        // The oddities of a payload are among those of the blob already.
+        if let Ok(Some(decoded)) = module.decode(layout, &mut Findings::default()) {
+            payload::describe(&decoded, &mut value, room);
+        }
+        Value::Object(value)
+    });
     let Format::Library { symbol, .. } = &unit.format else {
         return Value::Null;
     };
@@ -188,24 +192,24 @@ fn library(unit: &Unit<'_>, text: &mut String) -> Value {
         "releases": layout.releases().to_string(),
         "modules": modules,
         "import_tree": blob.tree.as_ref().map(|tree| json!({
-            "indptr": tree.indptr().to_vec(),
-            "indices": tree.indices().to_vec(),
+            "indptr": room.list(tree.indptr().iter(), Value::from),
+            "indices": room.list(tree.indices().iter(), Value::from),
         })),
         "host": blob.modules.iter().any(|module| module.kind == LIBRARY),
-        "findings": findings.as_slice().iter().map(finding).collect::<Vec<_>>(),
+        "findings": room.list(findings.as_slice(), finding),
         "violation": broken.as_ref().map(violation),
     })
 }
 
 /// A file that is no container: its content under the name of its format.
-fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, text: &mut String) {
+fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, room: &Room, text: &mut String) {
     if matches!(unit.format, Format::Library { .. }) {
         return;
     }
     let reading = unit.judge();
-    let (name, value) = payload::content(unit);
+    let (name, value) = payload::content(unit, room);
     top.insert(name.into(), value);
-    let findings: Vec<Value> = reading.findings.iter().map(finding).collect();
+    let findings = room.list(&reading.findings, finding);
     top.insert("findings".into(), findings.into());
     if let Some(broken) = &reading.broken {
         text.push_str(&told(unit, broken));

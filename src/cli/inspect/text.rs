@@ -35,7 +35,25 @@ pub(super) fn render(report: &Value) -> String {
     graph(&mut out, &report["graph"]);
     objects(&mut out, &report["objects"]);
     findings(&mut out, report);
+    if let Some(count) = report["left_out"].as_u64() {
+        let _ = writeln!(
+            out,
+            "\n{count} entries of its lists are left out, here and in --json: a report takes 16 MiB, and 8 bytes for each of the file"
+        );
+    }
     out
+}
+
+/// A table of the first rows: a person reads no more.
+fn rows(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    const MOST: usize = 1_000;
+    let mut rows = rows.peekable();
+    let mut shown = table(header, rows.by_ref().take(MOST).collect());
+    let more = rows.count();
+    if more > 0 {
+        let _ = writeln!(shown, "  and {more} more (--json has all)");
+    }
+    shown
 }
 
 /// `alone`: no other part has the library binary of this one.
@@ -113,11 +131,8 @@ fn library_lines(out: &mut String, library: &Value) {
         let _ = writeln!(out, "  no modules: the host library stands alone");
     }
     if !modules.is_empty() {
-        let rows = modules.iter().map(module_row).collect();
-        out.push_str(&table(
-            &["#", "kind", "format", "payload", "at", "functions"],
-            rows,
-        ));
+        let header = ["#", "kind", "format", "payload", "at", "functions"];
+        out.push_str(&rows(&header, modules.iter().map(module_row)));
     }
     if !library["import_tree"].is_null() && !modules.is_empty() {
         out.push_str("\nimport tree\n");
@@ -242,45 +257,38 @@ fn details(out: &mut String, module: &Value) {
 
 fn vm(out: &mut String, title: &str, vm: &Value) {
     let _ = writeln!(out, "\n{title}: {}", text(&vm["version"]));
-    let rows = list(&vm["functions"])
-        .iter()
-        .map(|function| {
-            let parameters: Vec<&str> = list(&function["parameters"]).iter().map(text).collect();
-            vec![
-                text(&function["name"]).to_owned(),
-                text(&function["kind"]).to_owned(),
-                parameters.join(", "),
-                plain(&function["registers"]),
-                plain(&function["instructions"]),
-            ]
-        })
-        .collect::<Vec<_>>();
-    if !rows.is_empty() {
-        out.push_str(&table(
-            &[
-                "function",
-                "kind",
-                "parameters",
-                "registers",
-                "instructions",
-            ],
-            rows,
-        ));
+    let functions = list(&vm["functions"]);
+    let described = functions.iter().map(|function| {
+        let parameters: Vec<&str> = list(&function["parameters"]).iter().map(text).collect();
+        vec![
+            text(&function["name"]).to_owned(),
+            text(&function["kind"]).to_owned(),
+            parameters.join(", "),
+            plain(&function["registers"]),
+            plain(&function["instructions"]),
+        ]
+    });
+    if !functions.is_empty() {
+        let header = [
+            "function",
+            "kind",
+            "parameters",
+            "registers",
+            "instructions",
+        ];
+        out.push_str(&rows(&header, described));
     }
     names(out, "calls", &vm["packed"]);
     if !list(&vm["constants"]).is_empty() {
-        let rows = list(&vm["constants"])
-            .iter()
-            .enumerate()
-            .map(|(index, constant)| {
-                vec![
-                    index.to_string(),
-                    plain(&constant["type"]),
-                    plain(&constant["value"]),
-                ]
-            })
-            .collect();
-        out.push_str(&table(&["constant", "type", "value"], rows));
+        let constants = list(&vm["constants"]).iter().enumerate();
+        let described = constants.map(|(index, constant)| {
+            vec![
+                index.to_string(),
+                plain(&constant["type"]),
+                plain(&constant["value"]),
+            ]
+        });
+        out.push_str(&rows(&["constant", "type", "value"], described));
     }
 }
 
@@ -290,19 +298,16 @@ fn params(out: &mut String, title: &str, tensors: &Value) {
     };
     let bytes = tensors.iter().map(|tensor| number(&tensor["bytes"])).sum();
     let _ = writeln!(out, "\n{title}: {}, {}", tensors.len(), size(bytes));
-    let rows: Vec<_> = tensors
-        .iter()
-        .map(|tensor| {
-            vec![
-                text(&tensor["name"]).to_owned(),
-                plain(&tensor["dtype"]),
-                shape(&tensor["shape"]),
-                size(number(&tensor["bytes"])),
-            ]
-        })
-        .collect();
-    if !rows.is_empty() {
-        out.push_str(&table(&["name", "dtype", "shape", "data"], rows));
+    let described = tensors.iter().map(|tensor| {
+        vec![
+            text(&tensor["name"]).to_owned(),
+            plain(&tensor["dtype"]),
+            shape(&tensor["shape"]),
+            size(number(&tensor["bytes"])),
+        ]
+    });
+    if !tensors.is_empty() {
+        out.push_str(&rows(&["name", "dtype", "shape", "data"], described));
     }
 }
 

@@ -5,6 +5,9 @@ use std::collections::HashSet;
 /// How deep is drawn. Every level indents all below it, so a chain of `n` modules would take `n` squared characters.
 const DEEPEST: usize = 100;
 
+/// How many lines are drawn.
+const MOST: usize = 4_000;
+
 /// Draws who imports whom from `root` down, one module a line: its `label`, indented below whoever imports it.
 ///
 /// A module that is imported twice is drawn whole once; later lines refer to it. A cycle ends where it closes,
@@ -19,8 +22,16 @@ pub(super) fn draw(
     // Explicit, because a chain of imports may be longer than a call stack is deep. Of each module: its index, how deep
     // it is, the lines to draw in front of itself, and those in front of its children.
     let mut stack = vec![(root, 0, String::new(), String::new())];
+    let mut lines = 0;
     while let Some((module, depth, own, below)) = stack.pop() {
-        let children = imports(module);
+        if lines == MOST {
+            out.push_str("  the rest is not drawn; --json lists it\n");
+            break;
+        }
+        lines += 1;
+        let mut children = imports(module);
+        // Those behind are not reached.
+        children.truncate(MOST);
         let again = drawn.contains(&module) && !children.is_empty();
         let deep = depth >= DEEPEST && !children.is_empty();
         let note = if again {

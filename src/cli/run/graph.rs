@@ -1,12 +1,13 @@
 //! Graphs: from one library, or from graph, parameters and kernels.
 
+use super::inputs::Inputs;
 use super::{Args, Operator, give, load, read_bytes, report, statistics, timed};
+use crate::cli::array::Bound;
 use crate::cli::{Error, Exit, output};
 use std::sync::Arc;
 use std::time::Duration;
 use tvmspec::graph::executor::{Executor, Place};
 use tvmspec::graph::{Graph, debug};
-use tvmspec::object::Tensor;
 use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
 use tvmspec::wire::Cursor;
@@ -46,14 +47,15 @@ pub(super) fn from_parts(args: &Args, places: Vec<Place>) -> Result<Executor, Er
     Ok(executor)
 }
 
-pub(super) fn run(
-    args: &Args,
-    mut executor: Executor,
-    inputs: Vec<(String, Tensor)>,
-) -> Result<Exit, Error> {
-    for (name, tensor) in &inputs {
+pub(super) fn run(args: &Args, mut executor: Executor, mut inputs: Inputs) -> Result<Exit, Error> {
+    let names: Vec<String> = inputs.names().map(str::to_owned).collect();
+    for name in &names {
         let index = executor.require_input(name).map_err(Error::new)?;
-        executor.set_input(index, tensor).map_err(Error::new)?;
+        let entry = executor.input(index).map_err(Error::new)?;
+        let (dtype, shape) = (entry.as_dltensor().dtype, entry.shape().to_vec());
+        let tensor = inputs.read(name, Bound::Like(name, dtype, &shape))?;
+        let Some(tensor) = tensor else { continue };
+        executor.set_input(index, &tensor).map_err(Error::new)?;
     }
     fill_with_zeros(&mut executor)?;
     let times = timed(args.repeat, || {

@@ -1,12 +1,15 @@
 //! `tvmspec run`: run a whole model.
 
 mod graph;
+mod inputs;
 mod vm;
 
+use super::input;
 use super::output::{self, Content};
 use super::table::table;
 use super::{Error, Exit, array};
 use indicatif::{ProgressBar, ProgressStyle};
+use inputs::Inputs;
 use serde_json::json;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -36,10 +39,10 @@ pub(crate) struct Args {
     /// Library with the kernels for --graph
     #[arg(long)]
     lib: Option<PathBuf>,
-    /// One input; may be repeated
+    /// One input, which goes before one of that name in --inputs; may be repeated, each name once
     #[arg(long, value_name = "NAME=FILE.npy")]
     input: Vec<String>,
-    /// Inputs by name (`x`, or `in_x`) from one file
+    /// Inputs by name (`x`, or `in_x`, not both) from one file; arrays called out_... are not looked at
     #[arg(long, value_name = "FILE.npz")]
     inputs: Option<PathBuf>,
     /// Write the outputs here, as out_0, out_1, ...
@@ -71,7 +74,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         .iter()
         .map(|text| place(text))
         .collect::<Result<Vec<_>, _>>()?;
-    let inputs = read_inputs(&args)?;
+    let inputs = Inputs::of(&args)?;
     let Some(library) = &args.library else {
         return graph::run(&args, graph::from_parts(&args, places)?, inputs);
     };
@@ -222,9 +225,9 @@ fn spinner(path: &Path) -> ProgressBar {
 
 fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
     let busy = spinner(path);
-    let bytes = std::fs::read(path);
+    let bytes = input::read(path);
     busy.finish_and_clear();
-    bytes.map_err(|error| Error::Message(format!("cannot read {}: {error}", path.display())))
+    bytes
 }
 
 fn place(text: &str) -> Result<Place, Error> {
@@ -234,25 +237,4 @@ fn place(text: &str) -> Result<Place, Error> {
         id: device.device_id,
     })
     .map_err(|error| Error::new(format!("{text}: {error}")))
-}
-
-fn read_inputs(args: &Args) -> Result<Vec<(String, Tensor)>, Error> {
-    let mut inputs = Vec::new();
-    if let Some(path) = &args.inputs {
-        for (name, tensor) in array::read_all(path)? {
-            // The samples keep outputs beside inputs.
-            if let Some(name) = name.strip_prefix("in_") {
-                inputs.push((name.to_owned(), tensor));
-            } else if !name.starts_with("out_") {
-                inputs.push((name, tensor));
-            }
-        }
-    }
-    for text in &args.input {
-        let (name, path) = text
-            .split_once('=')
-            .ok_or_else(|| Error::Message(format!("`{text}`: write --input NAME=FILE.npy")))?;
-        inputs.push((name.to_owned(), array::read(path)?));
-    }
-    Ok(inputs)
 }

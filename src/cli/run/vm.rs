@@ -1,6 +1,8 @@
 //! Executables of the Relax VM.
 
+use super::inputs::Inputs;
 use super::{Args, Operator, give, report, statistics, timed};
+use crate::cli::array::Bound;
 use crate::cli::{Error, Exit};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +16,7 @@ pub(super) fn run(
     args: &Args,
     module: &Module,
     devices: &[Device],
-    inputs: Vec<(String, Tensor)>,
+    mut inputs: Inputs,
 ) -> Result<Exit, Error> {
     if args.dump.is_some() {
         return Err(Error::new(
@@ -24,7 +26,7 @@ pub(super) fn run(
     let machine = VirtualMachine::of(module, devices).map_err(Error::new)?;
     let func = &args.func;
     let params = machine.parameters(func).map_err(Error::new)?;
-    let values = arguments(func, &params, inputs)?;
+    let values = arguments(func, &params, &mut inputs)?;
     let mut result = Any::none();
     let times = timed(args.repeat, || {
         result = machine.call(func, &values).map_err(Error::new)?;
@@ -41,15 +43,12 @@ pub(super) fn run(
 }
 
 /// Every parameter is an input by its name; `NAME.0`, `NAME.1`, ... are the elements of a tuple.
-fn arguments(
-    func: &str,
-    params: &[&str],
-    inputs: Vec<(String, Tensor)>,
-) -> Result<Vec<Any>, Error> {
+fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any>, Error> {
     let element = |name: &str, param: &str| -> Option<usize> {
         name.strip_prefix(param)?.strip_prefix('.')?.parse().ok()
     };
-    for (name, _) in &inputs {
+    let names: Vec<String> = inputs.names().map(str::to_owned).collect();
+    for name in &names {
         let known = |param: &&str| name == param || element(name, param).is_some();
         if !params.iter().any(known) {
             return Err(Error::Message(format!(
@@ -61,22 +60,22 @@ fn arguments(
     let mut values = Vec::new();
     let mut missing = Vec::new();
     for param in params {
-        if let Some((_, tensor)) = inputs.iter().find(|(name, _)| name == param) {
-            values.push(Any::from(tensor.clone()));
+        if let Some(tensor) = inputs.read(param, Bound::File)? {
+            values.push(Any::from(tensor));
             continue;
         }
-        let mut tuple: Vec<(usize, &Tensor)> = inputs
+        let mut tuple: Vec<(usize, &String)> = names
             .iter()
-            .filter_map(|(name, tensor)| Some((element(name, param)?, tensor)))
+            .filter_map(|name| Some((element(name, param)?, name)))
             .collect();
-        tuple.sort_by_key(|(at, _)| *at);
+        tuple.sort();
         if tuple.is_empty() {
             missing.push(*param);
         }
-        let items: Vec<Any> = tuple
-            .into_iter()
-            .map(|(_, tensor)| tensor.clone().into())
-            .collect();
+        let mut items: Vec<Any> = Vec::new();
+        for (_, name) in tuple {
+            items.extend(inputs.read(name, Bound::File)?.map(Any::from));
+        }
         values.push(tvmspec::object::Array::new(items).into());
     }
     if missing.is_empty() {

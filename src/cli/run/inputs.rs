@@ -1,0 +1,72 @@
+//! What a model is given: arrays by name, read when the model has asked for them.
+
+use super::Args;
+use crate::cli::Error;
+use crate::cli::array::{self, Archive, Bound};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use tvmspec::object::Tensor;
+
+/// The inputs by name, none of them read yet.
+pub(super) struct Inputs {
+    named: BTreeMap<String, Source>,
+    archive: Option<Archive>,
+}
+
+/// Where an input lies.
+enum Source {
+    /// In a file of its own (--input).
+    File(PathBuf),
+    /// In the archive (--inputs), under this name.
+    Member(String),
+}
+
+impl Inputs {
+    /// Those of the command line. One that --input names is not taken from --inputs.
+    ///
+    /// # Errors
+    ///
+    /// A name that is given twice in one of the two ways, and an archive that cannot be read.
+    pub(super) fn of(args: &Args) -> Result<Inputs, Error> {
+        let mut named = BTreeMap::new();
+        let archive = args.inputs.as_deref().map(Archive::open).transpose()?;
+        for member in archive.iter().flat_map(Archive::names) {
+            // The samples keep outputs beside inputs.
+            let name = match member.strip_prefix("in_") {
+                Some(name) => name,
+                None if member.starts_with("out_") => continue,
+                None => member,
+            };
+            let source = Source::Member(member.to_owned());
+            if named.insert(name.to_owned(), source).is_some() {
+                return Err(Error::Message(format!(
+                    "--inputs has two arrays for input `{name}`: `{name}` and `in_{name}`"
+                )));
+            }
+        }
+        for text in &args.input {
+            let (name, path) = text
+                .split_once('=')
+                .ok_or_else(|| Error::Message(format!("`{text}`: write --input NAME=FILE.npy")))?;
+            let before = named.insert(name.to_owned(), Source::File(path.into()));
+            if let Some(Source::File(_)) = before {
+                return Err(Error::Message(format!("--input gives `{name}` twice")));
+            }
+        }
+        Ok(Inputs { named, archive })
+    }
+
+    /// Their names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.named.keys().map(String::as_str)
+    }
+
+    /// Reads input `name`, no more of it than `bound` says; `None` where it is not given.
+    pub(super) fn read(&mut self, name: &str, bound: Bound<'_>) -> Result<Option<Tensor>, Error> {
+        match (self.named.get(name), &mut self.archive) {
+            (Some(Source::File(path)), _) => array::read(path, bound).map(Some),
+            (Some(Source::Member(member)), Some(archive)) => archive.read(member, bound).map(Some),
+            _ => Ok(None),
+        }
+    }
+}

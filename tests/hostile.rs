@@ -1,0 +1,54 @@
+//! Small files that ask for much cost what their size justifies, in every command: a peak of 64 MB and 30 bytes for each of their own
+//! at most, no signal, no exit code above 2.
+//!
+//! `tests/hostile/make.py` makes the files, `tests/hostile/measure.py` runs the commands; at full size they write the table of
+//! `conformance/reports/hostile-files.md`.
+#![cfg(all(feature = "cli", target_os = "linux"))]
+
+mod skip;
+
+use skip::skipped;
+use std::path::Path;
+use std::process::Command;
+
+/// Sizes are divided by this: the test takes a minute.
+const SCALE: &str = "8";
+
+#[test]
+fn no_file_costs_more_than_its_size_justifies() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let script = |name: &str| {
+        let mut command = Command::new("python3");
+        command.arg(root.join("tests/hostile").join(name));
+        command
+            .current_dir(root)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    };
+    let made = script("make.py").arg(folder.path()).arg(SCALE).status();
+    match made {
+        Ok(status) => assert!(status.success(), "make.py: {status}"),
+        Err(error) => return skipped(format_args!("there is no python3: {error}")),
+    }
+    let mut measure = script("measure.py");
+    measure
+        .arg(env!("CARGO_BIN_EXE_tvmspec"))
+        .arg(folder.path());
+    // The models that are run are code for one machine.
+    if cfg!(target_arch = "x86_64") {
+        measure.envs([
+            ("MODEL", "golden/graph/models/v0.8/mlp.so"),
+            ("GRAPH", "golden/graph/mlp.json"),
+            ("LIBRARY", "golden/graph/models/v0.8/mlp.kernels.so"),
+            ("FUNCTION", "tvmgen_default_fused_nn_softmax"),
+        ]);
+    }
+    let measured = measure.output().unwrap();
+    let table = String::from_utf8_lossy(&measured.stdout);
+    let said = String::from_utf8_lossy(&measured.stderr);
+    println!("{table}");
+    assert!(measured.status.success(), "{table}\n{said}");
+    // A table of nothing proves nothing.
+    assert!(table.lines().count() > 150, "{table}\n{said}");
+}
