@@ -43,8 +43,10 @@ impl DeviceApi for Mine {
 
 fn main() {
     // Under the type for external devices, and under a number of its own.
-    manager::register("ext_dev", &Mine).expect("a new name");
-    manager::register_number(40, "mine", &Mine).expect("a new number");
+    // SAFETY: its memory is that of the CPU device, which keeps the rules of memory.
+    unsafe { manager::register("ext_dev", &Mine) }.expect("a new name");
+    // SAFETY: as above.
+    unsafe { manager::register_number(40, "mine", &Mine) }.expect("a new number");
     for device in [Device::ext_dev(0), Device::new(40, 0)] {
         let api = Manager::global().api(device.kind).expect("just registered");
         println!(

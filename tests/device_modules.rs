@@ -38,7 +38,8 @@ fn kernel_adds_one(
     args.extend_from_slice(extra);
     args.extend([Arg::Int(15), Arg::Int(64)]);
     for _ in 0..3 {
-        kernel.call(&args).unwrap();
+        // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+        unsafe { kernel.call(&args) }.unwrap();
     }
     let mut expected = plus_one(&input);
     expected[900..].fill(7.0);
@@ -110,7 +111,9 @@ fn opencl_kernels_of_a_payload() {
         Arg::Int(1),
         Arg::Int(1),
     ];
-    module.kernel("scalars").unwrap().call(&args).unwrap();
+    let kernel = module.kernel("scalars").unwrap();
+    // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+    unsafe { kernel.call(&args) }.unwrap();
     assert_eq!(out.read(), [-5.0, 6.0, 7.0, 0.25]);
     // Threads share a module: many first launches at once.
     let module = from_payload(
@@ -126,7 +129,9 @@ fn opencl_kernels_of_a_payload() {
                 let out = Floats::new(api, Device::opencl(0), &[0.0; 4]);
                 let mut args = args;
                 (args[0], args[1]) = (out.arg(), Arg::Int(thread));
-                module.kernel("scalars").unwrap().call(&args).unwrap();
+                let kernel = module.kernel("scalars").unwrap();
+                // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+                unsafe { kernel.call(&args) }.unwrap();
                 assert_eq!(out.read()[0], thread as f32);
             });
         }
@@ -147,12 +152,9 @@ fn opencl_errors_say_what_is_wrong() {
     let module = from_payload("opencl", Layout::V0_22, &broken).unwrap();
     let out = Floats::new(api, Device::opencl(0), &[0.0; 4]);
     let args = [out.arg(), out.arg(), Arg::Int(4), Arg::Int(1), Arg::Int(4)];
-    let error = module
-        .kernel("add_one")
-        .unwrap()
-        .call(&args)
-        .unwrap_err()
-        .to_string();
+    let kernel = module.kernel("add_one").unwrap();
+    // SAFETY: what does not compile is not launched.
+    let error = unsafe { kernel.call(&args) }.unwrap_err().to_string();
     assert!(
         error.contains("clBuildProgram") && error.contains("error:"),
         "{error}"
@@ -163,13 +165,16 @@ fn opencl_errors_say_what_is_wrong() {
     let host = [0f32; 4];
     let mut wrong = args;
     wrong[0] = Arg::Handle(Space::host(&host).0);
-    let error = kernel.call(&wrong).unwrap_err().to_string();
+    // SAFETY: the driver refuses what is no memory of it, and launches nothing.
+    let error = unsafe { kernel.call(&wrong) }.unwrap_err().to_string();
     assert!(error.contains("is no memory of OpenCL"), "{error}");
-    let error = kernel.call(&args[..3]).unwrap_err().to_string();
+    // SAFETY: too few arguments are refused (DEV-47).
+    let error = unsafe { kernel.call(&args[..3]) }.unwrap_err().to_string();
     assert!(error.contains("DEV-47"), "{error}");
     let mut huge = args;
     huge[4] = Arg::Int(1 << 20);
-    let error = kernel.call(&huge).unwrap_err().to_string();
+    // SAFETY: the driver refuses blocks of that size.
+    let error = unsafe { kernel.call(&huge) }.unwrap_err().to_string();
     assert!(
         error.contains("clEnqueueNDRangeKernel `add_one`"),
         "{error}"
@@ -212,7 +217,9 @@ fn cuda_contract_and_kernels() {
         Arg::Int(1),
         Arg::Int(1),
     ];
-    module.kernel("scalars").unwrap().call(&scalars).unwrap();
+    let kernel = module.kernel("scalars").unwrap();
+    // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+    unsafe { kernel.call(&scalars) }.unwrap();
     let doubles: Vec<f64> = out
         .read()
         .chunks_exact(2)
@@ -236,20 +243,17 @@ fn cuda_contract_and_kernels() {
         let values = counting(threads);
         let data = Floats::new(api, device, &values);
         let shared = if threads == 64 { 4 * 64 } else { 60 << 10 };
-        module
-            .kernel("reverse")
-            .unwrap()
-            .call(&[data.arg(), Arg::Int(threads as i64), Arg::Int(shared)])
-            .unwrap();
+        let kernel = module.kernel("reverse").unwrap();
+        let args = [data.arg(), Arg::Int(threads as i64), Arg::Int(shared)];
+        // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+        unsafe { kernel.call(&args) }.unwrap();
         let reversed: Vec<f32> = values.into_iter().rev().collect();
         assert_eq!(data.read(), reversed);
     }
     let data = Floats::new(api, device, &[0.0; 4]);
-    let error = module
-        .kernel("reverse")
-        .unwrap()
-        .call(&[data.arg(), Arg::Int(4096), Arg::Int(0)])
-        .unwrap_err();
+    let kernel = module.kernel("reverse").unwrap();
+    // SAFETY: the driver refuses blocks of that size.
+    let error = unsafe { kernel.call(&[data.arg(), Arg::Int(4096), Arg::Int(0)]) }.unwrap_err();
     assert!(
         error
             .to_string()
@@ -264,13 +268,12 @@ fn cuda_contract_and_kernels() {
     text.extend_from_slice(&broken[11..]);
     if let Ok(module) = from_payload("cuda", Layout::V0_22, &text) {
         let kernel = module.names().next().map(str::to_owned).unwrap();
+        let kernel = module.kernel(&kernel).unwrap();
+        // SAFETY: what does not compile is not launched.
+        let called = unsafe { kernel.call(&[data.arg()]) };
         println!(
             "{test}: broken PTX: {:?}",
-            module
-                .kernel(&kernel)
-                .unwrap()
-                .call(&[data.arg()])
-                .map_err(|error| error.to_string())
+            called.map_err(|error| error.to_string())
         );
     }
     let error = api.alloc(device, 64, 96, Dtype::UINT8).unwrap_err();

@@ -329,10 +329,8 @@ fn a_graph_on_two_devices_copies_and_waits() {
     // The simulated device does nothing before it must.
     for seed in 0..20 {
         let api: &'static Simulated = Box::leak(Box::new(Simulated::new(seed)));
-        let other = Place {
-            device: Device::ext_dev(0),
-            api,
-        };
+        // SAFETY: its memory keeps the rules, and is not the host's, as of no device of this type.
+        let other = unsafe { Place::with(Device::ext_dev(0), api) };
         let places = vec![Place::of(Device::CPU).unwrap(), other];
         let mut executor = Executor::new(Arc::clone(&graph), &kernels, places).unwrap();
         let float = DLDataType {

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::Arc;
-use tvmspec::device::Manager;
+use tvmspec::device::simulated::Simulated;
+use tvmspec::device::{DeviceApi, Manager, Stream};
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::graph::executor::{Executor, Place};
 use tvmspec::graph::{Call, Entry, EntryRef, Graph, Node};
@@ -218,4 +219,25 @@ fn a_view_of_a_tensor_has_no_more_elements_than_it() {
         .call(&[Any::from(nine).view(), Any::from(shape).view()])
         .unwrap();
     assert_eq!(cast::<Tensor>(same.view()).unwrap().shape(), [3, 3]);
+}
+
+#[test]
+fn a_stream_is_one_of_the_device_that_is_asked() {
+    let simulated = Simulated::new(1);
+    let (own, other) = (Device::ext_dev(0), Device::cuda(0));
+    let stream = simulated.create_stream(own).unwrap();
+    assert_eq!(stream.on(own).unwrap(), stream.handle());
+    let error = stream.on(other).unwrap_err();
+    assert!(error.to_string().contains("DEV-38"), "{error}");
+    // Whether a driver is here or not, it is not asked.
+    tvmspec::device::stream::set(other, stream).unwrap_err();
+    assert_eq!(tvmspec::device::stream::current(other), Stream::DEFAULT);
+    #[cfg(feature = "cuda")]
+    {
+        let cuda = tvmspec::device::cuda::cuda();
+        cuda.set_stream(other, stream).unwrap_err();
+        cuda.sync(other, stream).unwrap_err();
+        cuda.sync_streams(other, stream, Stream::DEFAULT)
+            .unwrap_err();
+    }
 }

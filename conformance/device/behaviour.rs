@@ -364,7 +364,7 @@ fn stream_of_thread(probe: &Probe<'_>) -> Outcome {
         api.set_stream(device, stream)?;
         let here = api.current_stream(device);
         let there = std::thread::scope(|scope| scope.spawn(|| api.current_stream(device)).join());
-        let replaced = crate::device::stream::set(device, before);
+        let replaced = crate::device::stream::set(device, before)?;
         expect(here, stream, "the stream of the thread that set it")?;
         demand(there.is_ok_and(|there| there == STREAM), || {
             "another thread sees the stream".into()

@@ -829,7 +829,7 @@ impl Driver for Counting {
 struct CountingOn(Counting, i32);
 
 impl Loaded for CountingOn {
-    fn launch(
+    unsafe fn launch(
         &self,
         kernel: &KernelInfo,
         args: &mut Packed,
@@ -866,8 +866,10 @@ fn loaded_late() -> Outcome {
         "before the first launch",
     )?;
     crate::device::stream::set_current_device(Device::new(31, 0));
-    add.call(&KERNEL_ARGS)?;
-    mul.call(&[KERNEL_ARGS[0], Arg::Int(0)])?;
+    // SAFETY: this driver launches nothing.
+    unsafe { add.call(&KERNEL_ARGS) }?;
+    // SAFETY: as above.
+    unsafe { mul.call(&[KERNEL_ARGS[0], Arg::Int(0)]) }?;
     let log = counting.take();
     let expected = [
         "load on 0",
@@ -887,7 +889,8 @@ fn current_device() -> Outcome {
     };
     for id in [2, 0, 2] {
         crate::device::stream::set_current_device(Device::new(31, id));
-        mul.call(&[KERNEL_ARGS[0], Arg::Int(1)])?;
+        // SAFETY: this driver launches nothing.
+        unsafe { mul.call(&[KERNEL_ARGS[0], Arg::Int(1)]) }?;
     }
     crate::device::stream::set_current_device(Device::new(31, 0));
     let launches: Vec<String> = counting

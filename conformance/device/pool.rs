@@ -55,7 +55,8 @@ pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
         match step.get(0).and_then(Value::as_str) {
             Some("alloc") => {
                 let nbytes = step.get(2).and_then(Value::as_u64).ok_or_else(wrong)?;
-                match pool.alloc(&source, Device::ext_dev(0), nbytes as usize) {
+                // SAFETY: one source and one device for this pool.
+                match unsafe { pool.alloc(&source, Device::ext_dev(0), nbytes as usize) } {
                     Ok(space) => {
                         named.insert(name, space);
                         blocks.push(space.address());

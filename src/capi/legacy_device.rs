@@ -284,8 +284,9 @@ pub unsafe extern "C" fn TVMStreamCreate(
 ) -> c_int {
     guard(|| {
         let device = Device::new(device_type, device_id);
-        // SAFETY: says the caller.
-        unsafe { put(out, api(device)?.create_stream(device)?.0) }
+        let stream = api(device)?.create_stream(device)?;
+        // SAFETY: `out` is a place for the stream.
+        unsafe { put(out, stream.handle()) }
     })
 }
 
@@ -302,36 +303,59 @@ pub unsafe extern "C" fn TVMStreamFree(
 ) -> c_int {
     guard(|| {
         let device = Device::new(device_type, device_id);
-        // SAFETY: says the caller.
-        Ok(unsafe { api(device)?.free_stream(device, Stream(stream)) }?)
+        let api = api(device)?;
+        // SAFETY: the stream is one of `TVMStreamCreate` for this device.
+        let stream = unsafe { Stream::from_handle(device, stream) };
+        // SAFETY: nobody uses it any more.
+        Ok(unsafe { api.free_stream(device, stream) }?)
     })
 }
 
 /// Sets this thread's stream for a device.
+///
+/// # Safety
+///
+/// `stream` must be null or one of that device, and not be freed while it is set.
 #[unsafe(no_mangle)]
-pub extern "C" fn TVMSetStream(device_type: c_int, device_id: c_int, stream: *mut c_void) -> c_int {
-    guard(|| {
-        let device = Device::new(device_type, device_id);
-        Ok(api(device)?.set_stream(device, Stream(stream))?)
-    })
-}
-
-/// Waits for everything queued on a stream.
-#[unsafe(no_mangle)]
-pub extern "C" fn TVMSynchronize(
+pub unsafe extern "C" fn TVMSetStream(
     device_type: c_int,
     device_id: c_int,
     stream: *mut c_void,
 ) -> c_int {
     guard(|| {
         let device = Device::new(device_type, device_id);
-        Ok(api(device)?.sync(device, Stream(stream))?)
+        // SAFETY: null, or a stream of that device that is not freed.
+        let stream = unsafe { Stream::from_handle(device, stream) };
+        Ok(api(device)?.set_stream(device, stream)?)
+    })
+}
+
+/// Waits for everything queued on a stream.
+///
+/// # Safety
+///
+/// `stream` must be null or one of that device that is not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMSynchronize(
+    device_type: c_int,
+    device_id: c_int,
+    stream: *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        // SAFETY: null, or a stream of that device that is not freed.
+        let stream = unsafe { Stream::from_handle(device, stream) };
+        Ok(api(device)?.sync(device, stream)?)
     })
 }
 
 /// What is queued on `after` from now on waits for what is queued on `before` now.
+///
+/// # Safety
+///
+/// Both must be null or streams of that device that are not freed.
 #[unsafe(no_mangle)]
-pub extern "C" fn TVMStreamStreamSynchronize(
+pub unsafe extern "C" fn TVMStreamStreamSynchronize(
     device_type: c_int,
     device_id: c_int,
     before: *mut c_void,
@@ -339,7 +363,11 @@ pub extern "C" fn TVMStreamStreamSynchronize(
 ) -> c_int {
     guard(|| {
         let device = Device::new(device_type, device_id);
-        Ok(api(device)?.sync_streams(device, Stream(before), Stream(after))?)
+        // SAFETY: null, or a stream of that device that is not freed.
+        let before = unsafe { Stream::from_handle(device, before) };
+        // SAFETY: as above.
+        let after = unsafe { Stream::from_handle(device, after) };
+        Ok(api(device)?.sync_streams(device, before, after)?)
     })
 }
 
@@ -438,7 +466,14 @@ pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
     guard(|| {
         // SAFETY: says the caller.
         let (from, to) = unsafe { (reference(from)?, reference(to)?) };
-        // SAFETY: says the caller.
-        Ok(unsafe { Manager::global().copy_tensor(&from, &to, Stream(stream)) }?)
+        let busy = if from.device.is_host() {
+            to.device
+        } else {
+            from.device
+        };
+        // SAFETY: null, or a stream of the device that is not freed.
+        let stream = unsafe { Stream::from_handle(busy, stream) };
+        // SAFETY: both describe memory that is there.
+        Ok(unsafe { Manager::global().copy_tensor(&from, &to, stream) }?)
     })
 }

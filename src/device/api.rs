@@ -2,8 +2,8 @@
 
 use crate::device::error::refuse;
 use crate::device::{
-    ALIGNMENT, Attribute, DEV_13, DEV_14, DEV_15, DEV_16, DEV_17, DEV_18, DEV_21, DEV_24, Device,
-    Dtype, Result, TensorRef, Value, WORKSPACE_ALIGNMENT, stream,
+    ALIGNMENT, Attribute, DEV_13, DEV_14, DEV_15, DEV_16, DEV_17, DEV_18, DEV_21, DEV_24, DEV_38,
+    Device, Dtype, Result, TensorRef, Value, WORKSPACE_ALIGNMENT, stream,
 };
 use crate::rule::Kind;
 use std::ffi::c_void;
@@ -15,7 +15,7 @@ use std::ffi::c_void;
 #[repr(transparent)]
 pub struct Space(pub *mut c_void);
 
-// SAFETY: a handle is a number to everyone but its device, and devices are `Sync`.
+// SAFETY: a handle is a number: only `unsafe` methods of a device, which is `Sync`, follow it.
 unsafe impl Send for Space {}
 // SAFETY: as above.
 unsafe impl Sync for Space {}
@@ -41,18 +41,65 @@ impl Space {
 }
 
 /// A queue of work on a device. Work of one stream runs in order; the default stream is null.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub struct Stream(pub *mut c_void);
+///
+/// One that is not the default is made by [`DeviceApi::create_stream`], or of a handle by code that answers for it: drivers
+/// follow the handle.
+///
+/// ```compile_fail,E0423
+/// let made_up = tvmspec::device::Stream(std::ptr::without_provenance_mut(64));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Stream {
+    handle: *mut c_void,
+    /// Type of the devices that follow the handle; 0 for the default stream.
+    kind: i32,
+}
 
-// SAFETY: a handle is a number to everyone but its device, and devices are `Sync`.
+// SAFETY: a device follows the handle, and devices are `Sync`; to everyone else it is a number.
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
 
 impl Stream {
     /// The stream that always exists.
-    pub const DEFAULT: Stream = Stream(std::ptr::null_mut());
+    pub const DEFAULT: Stream = Stream {
+        handle: std::ptr::null_mut(),
+        kind: 0,
+    };
+
+    /// The stream of devices of `device`'s type that has this handle; null is the default one.
+    ///
+    /// # Safety
+    ///
+    /// The handle is one of a stream of such a device, which is not freed as long as this is used.
+    pub const unsafe fn from_handle(device: Device, handle: *mut c_void) -> Stream {
+        if handle.is_null() {
+            return Stream::DEFAULT;
+        }
+        let kind = device.kind;
+        Stream { handle, kind }
+    }
+
+    /// What its driver knows it by.
+    pub const fn handle(self) -> *mut c_void {
+        self.handle
+    }
+
+    /// What the driver of `device` knows it by.
+    ///
+    /// # Errors
+    ///
+    /// DEV-38 for a stream of another type of device, whose handle that driver would follow astray.
+    pub fn on(self, device: Device) -> Result<*mut c_void> {
+        if self.kind != device.kind && !self.handle.is_null() {
+            let text = format!(
+                "a stream of device type {} was given to a device of type {}",
+                self.kind, device.kind
+            );
+            return refuse(DEV_38, Kind::Type, text);
+        }
+        Ok(self.handle)
+    }
 }
 
 impl Default for Stream {
@@ -85,7 +132,8 @@ pub struct Copy {
 /// A kind of device: its memory, its copies, its streams.
 ///
 /// One object serves all devices of its type; `device.id` says which. Every method may be called from any
-/// thread at any time. Copies (and kernels) may return before they are done; what was queued on a stream is done when
+/// thread at any time. What the rules ask of memory (DEV-12, DEV-41, DEV-46) is what executors and compiled code rely on:
+/// [`super::manager::register`], which makes a device known to them, asks for it. Copies (and kernels) may return before they are done; what was queued on a stream is done when
 /// [`DeviceApi::sync`] of that stream returns.
 ///
 /// Six methods have no default; the rest behaves as the specification says unless a device knows better.
@@ -211,7 +259,7 @@ pub trait DeviceApi: Send + Sync {
             to_device: to.device,
             hint: from.dtype,
         };
-        // SAFETY: the caller vouches for both tensors, and the bytes are exactly theirs.
+        // SAFETY: both tensors describe memory that is there and lie in one piece; `nbytes` is the size of both.
         unsafe { self.copy(&copy, stream) }
     }
 
@@ -221,11 +269,12 @@ pub trait DeviceApi: Send + Sync {
         Ok(Stream::DEFAULT)
     }
 
-    /// Gives a stream back.
+    /// Frees a stream.
     ///
     /// # Safety
     ///
-    /// `stream` came from `create_stream` of this device and nobody uses it afterwards.
+    /// `stream` came from `create_stream` of this device, was not freed yet, and nobody uses it afterwards: no thread has it
+    /// as its current one.
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
         let _ = stream;
         no_streams(device)
@@ -240,8 +289,7 @@ pub trait DeviceApi: Send + Sync {
 
     /// Sets this thread's stream for `device` (DEV-22).
     fn set_stream(&self, device: Device, stream: Stream) -> Result<()> {
-        stream::set(device, stream);
-        Ok(())
+        stream::set(device, stream).map(drop)
     }
 
     /// This thread's stream for `device`.
@@ -266,7 +314,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// `space` came from `alloc_workspace` of this device on this thread, and nobody uses it afterwards.
     unsafe fn free_workspace(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the default took it from `alloc`; the caller vouches for the rest.
+        // SAFETY: the default `alloc_workspace` took it from `alloc`; nobody uses it afterwards.
         unsafe { self.free(device, space) }
     }
 

@@ -40,7 +40,7 @@ impl DeviceApi for Cpu {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the caller vouches for the space.
+        // SAFETY: `space` came from `alloc`, was not freed, and nobody uses it afterwards.
         unsafe { Heap.free(device, space) }
     }
 
@@ -53,15 +53,14 @@ impl DeviceApi for Cpu {
         if nbytes == 0 {
             return Ok(());
         }
-        // SAFETY: the caller vouches that both spaces hold these bytes; `copy` allows them to overlap.
-        unsafe {
-            let from = copy.from.0.cast::<u8>().add(copy.from_offset);
-            let to = copy.to.0.cast::<u8>().add(copy.to_offset);
-            if crate::device::DEV_40.is_off() {
-                smear(from, to, nbytes);
-            } else {
-                std::ptr::copy(from, to, nbytes);
-            }
+        let from = copy.from.0.cast::<u8>().wrapping_add(copy.from_offset);
+        let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
+        if crate::device::DEV_40.is_off() {
+            // SAFETY: both spaces hold the bytes.
+            unsafe { smear(from, to, nbytes) };
+        } else {
+            // SAFETY: both spaces hold the bytes; they may overlap.
+            unsafe { std::ptr::copy(from, to, nbytes) };
         }
         Ok(())
     }
@@ -94,8 +93,10 @@ impl DeviceApi for Cpu {
 /// Both ranges are valid for `nbytes`.
 unsafe fn smear(from: *const u8, to: *mut u8, nbytes: usize) {
     for at in 0..nbytes {
-        // SAFETY: inside both ranges.
-        unsafe { to.add(at).write_volatile(from.add(at).read_volatile()) };
+        // SAFETY: inside the range that is read.
+        let byte = unsafe { from.wrapping_add(at).read_volatile() };
+        // SAFETY: inside the range that is written.
+        unsafe { to.wrapping_add(at).write_volatile(byte) };
     }
 }
 
@@ -125,7 +126,7 @@ impl SpaceSource for Heap {
         if DEV_46.is_off() {
             return Ok(());
         }
-        // SAFETY: the caller got it from `alloc`, which got it from `aligned::alloc`.
+        // SAFETY: `space` came from `alloc`, which has it from `aligned::alloc`, and was not freed.
         unsafe { aligned::free(space.0) };
         Ok(())
     }
@@ -153,7 +154,7 @@ mod aligned {
     ///
     /// `data` came from `alloc` and was not freed.
     pub(super) unsafe fn free(data: *mut c_void) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `data` came from `posix_memalign` and was not freed.
         unsafe { libc_free(data) };
     }
 }
@@ -177,7 +178,7 @@ mod aligned {
     ///
     /// `data` came from `alloc` and was not freed.
     pub(super) unsafe fn free(data: *mut c_void) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `data` came from `_aligned_malloc` and was not freed.
         unsafe { _aligned_free(data) };
     }
 }

@@ -61,7 +61,10 @@ fn functions() {
     put(
         "runtime.TVMSetStream",
         Function::named(None, |kind: i32, id: i32, stream: *mut c_void| {
-            manager::set_stream(Device::new(kind, id), Stream(stream)).map(drop)
+            let device = Device::new(kind, id);
+            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
+            let stream = unsafe { Stream::from_handle(device, stream) };
+            manager::set_stream(device, stream).map(drop)
         }),
     );
     put(
@@ -71,60 +74,60 @@ fn functions() {
             Manager::global()
                 .api(device.kind)?
                 .create_stream(device)
-                .map(|stream| stream.0 as i64)
+                .map(|stream| stream.handle() as i64)
         }),
     );
     put(
         "runtime.Device_StreamFree",
         Function::named(None, |device: DLDevice, stream: i64| {
             let device = Device::from(device);
-            // SAFETY: the caller of this registry function vouches for the stream.
-            unsafe {
-                Manager::global()
-                    .api(device.kind)?
-                    .free_stream(device, handle(stream))
-            }
+            let api = Manager::global().api(device.kind)?;
+            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
+            let stream = unsafe { given(device, stream) };
+            // SAFETY: as above.
+            unsafe { api.free_stream(device, stream) }
         }),
     );
     put(
         "runtime.Device_SetStream",
         Function::named(None, |device: DLDevice, stream: i64| {
-            manager::set_stream(Device::from(device), handle(stream)).map(drop)
+            let device = Device::from(device);
+            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
+            let stream = unsafe { given(device, stream) };
+            manager::set_stream(device, stream).map(drop)
         }),
     );
     put(
         "runtime.Device_StreamSync",
         Function::named(None, |device: DLDevice, stream: i64| {
             let device = Device::from(device);
-            Manager::global()
-                .api(device.kind)?
-                .sync(device, handle(stream))
+            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
+            let stream = unsafe { given(device, stream) };
+            Manager::global().api(device.kind)?.sync(device, stream)
         }),
     );
     put(
         "runtime.Device_StreamSyncFromTo",
         Function::named(None, |device: DLDevice, before: i64, after: i64| {
             let device = Device::from(device);
+            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
+            let before = unsafe { given(device, before) };
+            // SAFETY: as above.
+            let after = unsafe { given(device, after) };
             Manager::global()
                 .api(device.kind)?
-                .sync_streams(device, handle(before), handle(after))
-        }),
-    );
-    #[cfg(any())]
-    put(
-        "device_api.vulkan.get_target_property",
-        Function::named(None, |device: DLDevice, name: String| {
-            let device = Device::from(device);
-            Manager::global()
-                .api(device.kind)?
-                .target_property(device, &name)
-                .map(Any::from)
+                .sync_streams(device, before, after)
         }),
     );
 }
 
-fn handle(stream: i64) -> Stream {
-    Stream(std::ptr::with_exposed_provenance_mut(stream as usize))
+/// # Safety
+///
+/// As for [`Stream::from_handle`].
+unsafe fn given(device: Device, stream: i64) -> Stream {
+    let handle = std::ptr::with_exposed_provenance_mut(stream as usize);
+    // SAFETY: as for this function.
+    unsafe { Stream::from_handle(device, handle) }
 }
 
 /// `runtime.GetDeviceAttr(type, id, number)`; since 0.21 also with a device in one argument.
@@ -182,7 +185,7 @@ impl workspace::Source for DeviceWorkspace {
         let api = Manager::global()
             .api(device.kind)
             .map_err(|error| error.to_string())?;
-        // SAFETY: the caller vouches for the memory.
+        // SAFETY: `memory` is of `alloc` of this device on this thread, and not freed yet.
         unsafe { api.free_workspace(device, Space(memory.as_ptr())) }
             .map_err(|error| error.to_string())
     }

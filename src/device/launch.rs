@@ -19,7 +19,7 @@ pub enum Arg {
     Handle(*mut c_void),
 }
 
-// SAFETY: a handle is a number until the device reads it.
+// SAFETY: a handle is a number: only a kernel that is launched, which is `unsafe`, follows it.
 unsafe impl Send for Arg {}
 // SAFETY: as above.
 unsafe impl Sync for Arg {}

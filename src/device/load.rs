@@ -117,7 +117,9 @@ impl module::Kind for DeviceKind {
                 );
                 return refuse(DEV_53, Kind::Type, message).map_err(Into::into);
             }
-            kernel.call(&args)?;
+            // SAFETY: the kernel is called as it was compiled, by the third and fourth clause of `module::load`: only a
+            // library's loader makes this module.
+            unsafe { kernel.call(&args) }?;
             Ok(Any::none())
         })))
     }
@@ -138,11 +140,13 @@ fn argument(view: &AnyView<'_>) -> Result<Arg> {
         index::DLTENSOR_PTR | index::TENSOR => {
             let tensor =
                 <*mut crate::value::DLTensor as crate::value::Argument>::try_from_view(*view);
-            // SAFETY: a tensor argument is alive while the call lasts.
-            let data = tensor
-                .and_then(|tensor| unsafe { tensor.as_ref() })
-                .map(|tensor| tensor.data);
-            Ok(Arg::Handle(data.unwrap_or_default()))
+            let tensor = tensor.and_then(|tensor| {
+                // SAFETY: an argument of this type points to a description that lives as long as the view.
+                unsafe { tensor.as_ref() }
+            });
+            Ok(Arg::Handle(
+                tensor.map(|tensor| tensor.data).unwrap_or_default(),
+            ))
         }
         other => refuse(
             DEV_53,

@@ -143,7 +143,7 @@ impl Manager {
         } else {
             target.kind
         })?;
-        // SAFETY: the caller's promise.
+        // SAFETY: both tensors describe memory that is there, and the side of the host stays until a sync.
         unsafe { api.copy_tensor(from, to, stream) }
     }
 
@@ -202,11 +202,30 @@ fn name_of(kind: i32) -> Result<&'static str> {
 /// Registers `api` as `device_api.<name>`, for this crate and for everybody who reads the global registry (DEV-01).
 ///
 /// What the registry function gives is the address of a [`DeviceTable`], so that C can call the device as well.
-pub fn register(
+///
+/// # Errors
+///
+/// None today; a registry may refuse a name.
+///
+/// # Safety
+///
+/// Executors, machines and compiled code use the device's memory from here on, and rely on what the rules say of it: a
+/// space of `alloc` has the bytes and the alignment that were asked for (DEV-12, DEV-13), belongs to nobody else (DEV-41)
+/// and stays until `free`, and what was queued before that (DEV-46). The spaces of a type of device whose memory the host
+/// reads (`cpu`, `cuda_host`, `rocm_host`, `cuda_managed`) are addresses.
+///
+/// ```compile_fail,E0133
+/// # let api: &'static dyn tvmspec::device::DeviceApi = tvmspec::device::cpu::cpu();
+/// tvmspec::device::manager::register("ext_dev", api);
+/// ```
+pub unsafe fn register(
     name: &str,
     api: &'static dyn DeviceApi,
 ) -> std::result::Result<(), crate::function::Error> {
-    registry::register(&format!("device_api.{name}"), factory(api), true)
+    let details = registry::Details::default();
+    let name = format!("device_api.{name}");
+    // SAFETY: `factory` gives the address of a table that lives for ever.
+    unsafe { registry::register_with(name.as_bytes(), factory(api), true, details) }
 }
 
 /// The function that gives the table of `api`.
@@ -220,13 +239,22 @@ pub(super) fn factory(api: &'static dyn DeviceApi) -> Function {
 }
 
 /// [`register`] under a number of its own, which becomes known by `name` in this process.
-pub fn register_number(
+///
+/// # Errors
+///
+/// A number or name that is taken.
+///
+/// # Safety
+///
+/// As for [`register`].
+pub unsafe fn register_number(
     kind: i32,
     name: &'static str,
     api: &'static dyn DeviceApi,
 ) -> std::result::Result<(), crate::function::Error> {
     kind::add(kind, name)?;
-    register(name, api)
+    // SAFETY: as for this function.
+    unsafe { register(name, api) }
 }
 
 /// What the global registry has, or else what this build brings.
@@ -242,7 +270,8 @@ fn in_registry(name: &str) -> Option<Factory> {
             .call(&[])
             .map_err(|error| absent(error.to_string()))?;
         let pointer = <*mut c_void>::try_from(&given).map_err(|error| absent(error.to_string()))?;
-        // SAFETY: what a device API function gives is a device table that lives for ever; that is its contract (DEV-02).
+        // SAFETY: a function of such a name gives null, or the address of a table that lives for ever: `register_with`, the
+        // only way to that name, asks for it.
         unsafe { table::to_api(pointer.cast::<DeviceTable>()) }
             // A C++ runtime beside us gives an object of its own, which is none of ours to call.
             .or(own)

@@ -44,7 +44,12 @@ pub trait Driver: Send + Sync {
 /// Code that is on a device.
 pub trait Loaded: Send + Sync {
     /// Queues a launch.
-    fn launch(
+    ///
+    /// # Safety
+    ///
+    /// The kernel is compiled code: it is given what it was compiled for, memory of this device that is large enough and
+    /// stays until the launch is done. `stream` is one of this device.
+    unsafe fn launch(
         &self,
         kernel: &KernelInfo,
         args: &mut Packed,
@@ -137,7 +142,16 @@ impl Kernel {
     }
 
     /// Queues the kernel on this thread's current device of its type (DEV-55), on this thread's stream there.
-    pub fn call(&self, args: &[Arg]) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// DEV-47 and DEV-53 for arguments that are not of the kernel's types; what the driver says.
+    ///
+    /// # Safety
+    ///
+    /// The kernel is compiled code: it is given what it was compiled for, memory of that device that is large enough and
+    /// stays until the launch is done.
+    pub unsafe fn call(&self, args: &[Arg]) -> Result<()> {
         let own = self.info.arg_types.len().min(args.len());
         let (own, launch) = args.split_at(own);
         let launch: Vec<i64> = launch
@@ -157,8 +171,8 @@ impl Kernel {
             current_device(kind)
         };
         let stream = stream::current(Device::new(kind, id));
-        self.module
-            .on(id)?
-            .launch(&self.info, &mut packed, &sizes, stream)
+        let code = self.module.on(id)?;
+        // SAFETY: as for this function; `stream::set` lets only a stream of this type of device become this thread's.
+        unsafe { code.launch(&self.info, &mut packed, &sizes, stream) }
     }
 }

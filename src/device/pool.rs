@@ -49,7 +49,15 @@ struct Block {
 
 impl Pool {
     /// A block of at least `nbytes`: a free one by the rules DEV-26 to DEV-29, else a new one.
-    pub fn alloc(
+    ///
+    /// # Errors
+    ///
+    /// DEV-25, DEV-35; what `source` says.
+    ///
+    /// # Safety
+    ///
+    /// All calls for one pool are with one `source` and one `device`.
+    pub unsafe fn alloc(
         &mut self,
         source: &dyn SpaceSource,
         device: Device,
@@ -61,8 +69,8 @@ impl Pool {
             Choice::Take(at) => Some(self.free.remove(at)),
             Choice::Replace(at) => {
                 let small = self.free.remove(at);
-                // SAFETY: the block is the pool's own and nobody has it.
-                unsafe { source.free(device, small.space)? };
+                // SAFETY: the block is of this source and device, as all of this pool; it was free, and is forgotten here.
+                unsafe { source.free(device, small.space) }?;
                 None
             }
         };
@@ -103,10 +111,15 @@ impl Pool {
         Ok(())
     }
 
-    /// Gives every free block back to the device.
-    pub fn release(&mut self, source: &dyn SpaceSource, device: Device) {
+    /// Frees every block that is not in use.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Pool::alloc`].
+    pub unsafe fn release(&mut self, source: &dyn SpaceSource, device: Device) {
         for block in self.free.drain(..) {
-            // SAFETY: the block is the pool's own and nobody has it. A device that fails here is gone already.
+            // SAFETY: the block is of this source and device, as all of this pool; it was free, and is forgotten here. A
+            // device that fails here is gone already.
             let _ = unsafe { source.free(device, block.space) };
         }
     }
@@ -193,7 +206,8 @@ struct OwnedPool {
 impl Drop for OwnedPool {
     fn drop(&mut self) {
         if let Some(source) = self.source.upgrade() {
-            self.pool.release(&*source, self.device);
+            // SAFETY: the source and device that `WorkspacePools::alloc` made this pool for.
+            unsafe { self.pool.release(&*source, self.device) };
         }
     }
 }
@@ -222,7 +236,9 @@ impl WorkspacePools {
                 });
                 pools.len() - 1
             });
-            pools[at].pool.alloc(&*self.source, device, nbytes)
+            let owned = &mut pools[at];
+            // SAFETY: the source and device that this pool was made for: `key` names both.
+            unsafe { owned.pool.alloc(&*self.source, owned.device, nbytes) }
         })
     }
 
@@ -245,7 +261,8 @@ impl WorkspacePools {
         POOLS.with_borrow_mut(|pools| {
             for owned in pools.iter_mut() {
                 if owned.key.0 == self.id {
-                    owned.pool.release(&*self.source, owned.device);
+                    // SAFETY: the source and device that this pool was made for.
+                    unsafe { owned.pool.release(&*self.source, owned.device) };
                 }
             }
         });

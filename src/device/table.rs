@@ -83,7 +83,8 @@ pub struct DeviceTable {
         Option<unsafe extern "C" fn(*mut c_void, i32, *mut c_void, *mut c_void) -> c_int>,
 }
 
-// SAFETY: functions and a context that its maker promises to be usable from any thread, as every device API is.
+// SAFETY: a table's functions may be called with its context from any thread, as every method of `DeviceApi`
+// (`tvmspec_device.h`).
 unsafe impl Send for DeviceTable {}
 // SAFETY: as above.
 unsafe impl Sync for DeviceTable {}
@@ -118,11 +119,10 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
         },
         api,
     }));
-    // SAFETY: just made, and never freed.
-    let table = unsafe {
-        (*made).table.context = made.cast();
-        &(*made).table
-    };
+    // SAFETY: just made, and seen by nobody else.
+    unsafe { (*made).table.context = made.cast() };
+    // SAFETY: never freed, and not written any more.
+    let table = unsafe { &(*made).table };
     let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
     ours.put(std::ptr::from_ref(table) as usize, api);
     table
@@ -140,12 +140,15 @@ pub unsafe fn to_api(table: *mut DeviceTable) -> Option<&'static dyn DeviceApi> 
         return Some(*api);
     }
     drop(ours);
-    // SAFETY: the caller promises eight bytes.
-    let magic = unsafe { table.cast::<u64>().as_ref()?.to_owned() };
+    if table.is_null() {
+        return None;
+    }
+    // SAFETY: eight bytes at least stand there.
+    let magic = unsafe { table.cast::<u64>().read_unaligned() };
     if magic != MAGIC || !table.is_aligned() {
         return None;
     }
-    // SAFETY: the caller promises a whole table behind the magic.
+    // SAFETY: behind the magic stands a whole table that lives for ever.
     let table: &'static DeviceTable = unsafe { &*table };
     if table.size < size_of::<DeviceTable>() as u64 {
         return None;
@@ -167,7 +170,7 @@ impl FromC {
             if text.is_null() {
                 return String::new();
             }
-            // SAFETY: the table promises a text that ends.
+            // SAFETY: `last_error` of a table returns null or a text that ends (`tvmspec_device.h`).
             unsafe { CStr::from_ptr(text) }
                 .to_string_lossy()
                 .into_owned()
@@ -183,10 +186,9 @@ impl FromC {
 
 impl DeviceApi for FromC {
     fn set_device(&self, device: Device) -> Result<()> {
-        // SAFETY: the table's own function with its own context; so below.
-        self.checked("set_device", unsafe {
-            (self.0.set_device)(self.0.context, device.id)
-        })
+        // SAFETY: the table's own function with its own context.
+        let code = unsafe { (self.0.set_device)(self.0.context, device.id) };
+        self.checked("set_device", code)
     }
 
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
@@ -195,7 +197,7 @@ impl DeviceApi for FromC {
             number: 0,
             text: std::ptr::null(),
         };
-        // SAFETY: `answer` is a place for the answer.
+        // SAFETY: the table's own function with its own context, and a place for the answer.
         let code = unsafe {
             (self.0.attribute)(
                 self.0.context,
@@ -208,7 +210,7 @@ impl DeviceApi for FromC {
         match answer.tag {
             1 => Ok(Value::Int(answer.number)),
             2 if !answer.text.is_null() => {
-                // SAFETY: the table promises a text that ends.
+                // SAFETY: the text of an answer ends, and stays until the next call of the table on this thread.
                 Value::text(unsafe { CStr::from_ptr(answer.text) }.to_string_lossy())
             }
             _ => Ok(Value::None),
@@ -217,7 +219,7 @@ impl DeviceApi for FromC {
 
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
         let mut space = std::ptr::null_mut();
-        // SAFETY: `space` is a place for the handle.
+        // SAFETY: the table's own function with its own context, and a place for the handle.
         let code = unsafe {
             (self.0.alloc)(
                 self.0.context,
@@ -232,10 +234,9 @@ impl DeviceApi for FromC {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the caller vouches for the space.
-        self.checked("free", unsafe {
-            (self.0.free)(self.0.context, device.id, space.0)
-        })
+        // SAFETY: `space` came from this table, was not freed, and nobody uses it afterwards.
+        let code = unsafe { (self.0.free)(self.0.context, device.id, space.0) };
+        self.checked("free", code)
     }
 
     unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
@@ -253,48 +254,47 @@ impl DeviceApi for FromC {
                 copy.hint.lanes,
             ],
         };
-        // SAFETY: the caller vouches for the copy.
-        self.checked("copy", unsafe {
-            (self.0.copy)(self.0.context, &raw const bytes, stream.0)
-        })
+        // SAFETY: both spaces hold the bytes, and the side of the host stays until a sync.
+        let code = unsafe { (self.0.copy)(self.0.context, &raw const bytes, stream.handle()) };
+        self.checked("copy", code)
     }
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
-        // SAFETY: the table's own function with its own context; so below.
-        self.checked("sync", unsafe {
-            (self.0.sync)(self.0.context, device.id, stream.0)
-        })
+        let stream = stream.on(device)?;
+        // SAFETY: the table's own function with its own context, and a stream of its type that is not freed.
+        let code = unsafe { (self.0.sync)(self.0.context, device.id, stream) };
+        self.checked("sync", code)
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
         let mut stream = std::ptr::null_mut();
         if let Some(create) = self.0.create_stream {
-            // SAFETY: `stream` is a place for the handle.
-            self.checked("create_stream", unsafe {
-                create(self.0.context, device.id, &raw mut stream)
-            })?;
+            // SAFETY: the table's own function with its own context, and a place for the handle.
+            let code = unsafe { create(self.0.context, device.id, &raw mut stream) };
+            self.checked("create_stream", code)?;
         }
-        Ok(Stream(stream))
+        // SAFETY: the table made it for this device; who frees it answers for its end.
+        Ok(unsafe { Stream::from_handle(device, stream) })
     }
 
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
         let Some(free) = self.0.free_stream else {
             return Ok(());
         };
-        // SAFETY: the caller vouches for the stream.
-        self.checked("free_stream", unsafe {
-            free(self.0.context, device.id, stream.0)
-        })
+        let stream = stream.on(device)?;
+        // SAFETY: the stream came from this table, is not freed yet, and not used afterwards.
+        let code = unsafe { free(self.0.context, device.id, stream) };
+        self.checked("free_stream", code)
     }
 
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
         let Some(order) = self.0.sync_streams else {
             return Ok(());
         };
-        // SAFETY: the table's own function with its own context.
-        self.checked("sync_streams", unsafe {
-            order(self.0.context, device.id, before.0, after.0)
-        })
+        let (before, after) = (before.on(device)?, after.on(device)?);
+        // SAFETY: the table's own function with its own context, and streams of its type that are not freed.
+        let code = unsafe { order(self.0.context, device.id, before, after) };
+        self.checked("sync_streams", code)
     }
 }
 
@@ -325,7 +325,7 @@ mod out {
         context: *mut c_void,
         body: impl FnOnce(&'static dyn super::DeviceApi) -> Result<()>,
     ) -> c_int {
-        // SAFETY: `context` is what `of_api` put into the table.
+        // SAFETY: C hands in the context of the table, which `of_api` put there and which lives for ever.
         let api = unsafe { &*context.cast::<OfApi>() }.api;
         match catch_unwind(AssertUnwindSafe(|| body(api))) {
             Ok(Ok(())) => 0,
@@ -389,7 +389,7 @@ mod out {
                     text: keep(&text),
                 },
             };
-            // SAFETY: the caller gives a place for the answer.
+            // SAFETY: C hands in a place for the answer.
             unsafe { answer.write(given) };
             Ok(())
         })
@@ -409,7 +409,7 @@ mod out {
                 alignment as usize,
                 Dtype::UINT8,
             )?;
-            // SAFETY: the caller gives a place for the handle.
+            // SAFETY: C hands in a place for the handle.
             unsafe { space.write(given.0) };
             Ok(())
         })
@@ -420,7 +420,7 @@ mod out {
         id: i32,
         space: *mut c_void,
     ) -> c_int {
-        // SAFETY: the caller vouches for the space.
+        // SAFETY: C hands in a space of this table's `alloc` that was not freed and is not used afterwards.
         with(context, |api| unsafe { api.free(device(id), Space(space)) })
     }
 
@@ -430,7 +430,7 @@ mod out {
         stream: *mut c_void,
     ) -> c_int {
         with(context, |api| {
-            // SAFETY: the caller gives a copy.
+            // SAFETY: C hands in a copy that stays for the call.
             let bytes = unsafe { &*copy };
             let [code, bits, lanes] = bytes.hint;
             let copy = Copy {
@@ -447,8 +447,10 @@ mod out {
                     lanes,
                 },
             };
-            // SAFETY: the caller vouches for the copy.
-            unsafe { api.copy(&copy, Stream(stream)) }
+            // SAFETY: C hands in null or a stream of this table that is not freed.
+            let stream = unsafe { Stream::from_handle(device(0), stream) };
+            // SAFETY: C hands in spaces that hold the bytes, and keeps the side of the host until a sync.
+            unsafe { api.copy(&copy, stream) }
         })
     }
 
@@ -457,7 +459,9 @@ mod out {
         id: i32,
         stream: *mut c_void,
     ) -> c_int {
-        with(context, |api| api.sync(device(id), Stream(stream)))
+        // SAFETY: C hands in null or a stream of this table that is not freed.
+        let stream = unsafe { Stream::from_handle(device(id), stream) };
+        with(context, |api| api.sync(device(id), stream))
     }
 
     pub(super) unsafe extern "C" fn create_stream(
@@ -467,8 +471,8 @@ mod out {
     ) -> c_int {
         with(context, |api| {
             let given = api.create_stream(device(id))?;
-            // SAFETY: the caller gives a place for the handle.
-            unsafe { stream.write(given.0) };
+            // SAFETY: C hands in a place for the handle.
+            unsafe { stream.write(given.handle()) };
             Ok(())
         })
     }
@@ -478,9 +482,11 @@ mod out {
         id: i32,
         stream: *mut c_void,
     ) -> c_int {
-        // SAFETY: the caller vouches for the stream.
+        // SAFETY: C hands in null or a stream of this table that is not freed.
+        let stream = unsafe { Stream::from_handle(device(id), stream) };
+        // SAFETY: nor is it used afterwards.
         with(context, |api| unsafe {
-            api.free_stream(device(id), Stream(stream))
+            api.free_stream(device(id), stream)
         })
     }
 
@@ -490,8 +496,10 @@ mod out {
         before: *mut c_void,
         after: *mut c_void,
     ) -> c_int {
-        with(context, |api| {
-            api.sync_streams(device(id), Stream(before), Stream(after))
-        })
+        // SAFETY: C hands in null or a stream of this table that is not freed.
+        let before = unsafe { Stream::from_handle(device(id), before) };
+        // SAFETY: as above.
+        let after = unsafe { Stream::from_handle(device(id), after) };
+        with(context, |api| api.sync_streams(device(id), before, after))
     }
 }

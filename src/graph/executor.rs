@@ -44,17 +44,33 @@ crate::rule::rules! {
 /// A device that an executor may use: which one, and how to talk to it.
 #[derive(Clone, Copy)]
 pub struct Place {
-    /// Type and index.
-    pub device: Device,
-    /// Its memory and copies.
-    pub api: &'static dyn DeviceApi,
+    pub(super) device: Device,
+    pub(super) api: &'static dyn DeviceApi,
 }
 
 impl Place {
     /// `device`, if its backend is here.
+    ///
+    /// # Errors
+    ///
+    /// DEV-04 and DEV-06.
     pub fn of(device: Device) -> Result<Place, Error> {
         let api = Manager::global().api(device.kind).map_err(device_error)?;
         Ok(Place { device, api })
+    }
+
+    /// `device`, with the memory and copies of `api`, which need not be known to the manager.
+    ///
+    /// # Safety
+    ///
+    /// As for [`manager::register`](crate::device::manager::register), for the type of `device`.
+    pub const unsafe fn with(device: Device, api: &'static dyn DeviceApi) -> Place {
+        Place { device, api }
+    }
+
+    /// Type and index.
+    pub const fn device(&self) -> Device {
+        self.device
     }
 }
 

@@ -21,12 +21,12 @@ type Word = *mut c_void;
 /// expects.
 pub(super) unsafe fn call(function: *const c_void, args: [Word; 4]) -> Result<Word, Error> {
     let mut thrown: *mut Unwind = null_mut();
-    // SAFETY: says the caller; the frame catches all that is thrown.
+    // SAFETY: `function` follows the C calling convention and takes these words; the frame catches all that is thrown.
     let returned = unsafe { tvmspec_catching_call(function, args.as_ptr(), &raw mut thrown) };
     if thrown.is_null() {
         return Ok(returned);
     }
-    // SAFETY: it was just caught, and nobody else has it.
+    // SAFETY: the landing stored an exception of C++ that was just caught, and nobody else has it.
     Err(unsafe { error_of(thrown) })
 }
 
@@ -123,11 +123,10 @@ unsafe extern "C" fn personality(
         return CONTINUE;
     }
     const RAX: c_int = 0;
-    // SAFETY: the context is that of our frame; the landing takes the exception in rax.
-    unsafe {
-        _Unwind_SetGR(context, RAX, thrown.expose_provenance());
-        _Unwind_SetIP(context, tvmspec_catching_landing as *const () as usize);
-    }
+    // SAFETY: the unwinder passes the context of our frame, whose landing takes the exception in rax.
+    unsafe { _Unwind_SetGR(context, RAX, thrown.expose_provenance()) };
+    // SAFETY: the landing is in the function of that frame.
+    unsafe { _Unwind_SetIP(context, tvmspec_catching_landing as *const () as usize) };
     INSTALL_CONTEXT
 }
 
@@ -135,52 +134,68 @@ unsafe extern "C" fn personality(
 ///
 /// In front of the unwinder's part stand, at 80 bytes, the type of what was thrown; that itself stands behind it. An
 /// exception that was thrown once more through `std::exception_ptr` stands elsewhere, and its first word says where.
+///
+/// # Safety
+///
+/// `thrown` is an exception of C++ that was caught, and that nobody else has.
 unsafe fn error_of(thrown: *mut Unwind) -> Error {
-    // SAFETY: an exception of C++, in the layout above.
-    unsafe {
-        let again = (*thrown).class & 0xff == 1;
-        let front = thrown.cast::<u8>().sub(80);
-        let object: *mut u8 = match again {
-            true => front.cast::<*mut u8>().read(),
-            false => thrown.cast::<u8>().add(size_of::<Unwind>()),
-        };
-        let front = object.sub(80 + size_of::<Unwind>());
-        let error = described(front.cast::<Type>().read(), object);
-        finish(thrown);
-        error
-    }
+    // SAFETY: it begins with what every language's exceptions begin with.
+    let class = unsafe { (*thrown).class };
+    let bytes = thrown.cast::<u8>();
+    let object: *mut u8 = match class & 0xff == 1 {
+        // SAFETY: of one that was thrown again, the first word of the part in front says where it stands.
+        true => unsafe { bytes.wrapping_sub(80).cast::<*mut u8>().read() },
+        false => bytes.wrapping_add(size_of::<Unwind>()),
+    };
+    let front = object.wrapping_sub(80 + size_of::<Unwind>());
+    // SAFETY: the part in front of an exception begins with the type of what was thrown.
+    let own = unsafe { front.cast::<Type>().read() };
+    // SAFETY: what was thrown is an object of that type, and alive until `finish`.
+    let error = unsafe { described(own, object) };
+    // SAFETY: caught, and not used again.
+    unsafe { finish(thrown) };
+    error
 }
 
 /// # Safety
 ///
 /// `object` is a live object of the C++ type `own`.
 unsafe fn described(own: Type, object: *mut u8) -> Error {
-    // SAFETY: says the caller; an object is of the types that were found in it.
-    unsafe {
-        if let Some(object) = part(own, object, b"N3tvm3ffi5ErrorE") {
-            // Behind the table such an exception owns an error object.
-            let error = object.cast::<*mut Header>().add(1).read();
-            if let Some(Ok(error)) =
-                (!error.is_null()).then(|| Error::from_object(ObjectRef::retain(error)))
-            {
+    // SAFETY: `object` is a live object of the type `own`.
+    if let Some(object) = unsafe { part(own, object, b"N3tvm3ffi5ErrorE") } {
+        let error = object.cast::<*mut Header>().wrapping_add(1);
+        // SAFETY: behind the table such an exception has a pointer to an error object.
+        let error = unsafe { error.read() };
+        if !error.is_null() {
+            // SAFETY: which it owns.
+            let error = unsafe { ObjectRef::retain(error) };
+            if let Ok(error) = Error::from_object(error) {
                 return error;
             }
         }
-        if let Some(object) = part(own, object, b"St9exception") {
-            // Two destructors stand in front of `what` in the table.
-            type What = unsafe extern "C" fn(*mut u8) -> *const c_char;
-            let what = object.cast::<*const What>().read().add(2).read()(object);
-            if !what.is_null() {
-                let text = CStr::from_ptr(what).to_string_lossy();
-                return Error::new("InternalError", text.into_owned());
-            }
-        }
-        let name = String::from_utf8_lossy(name_of(own)).into_owned();
-        Error::new(
-            "InternalError",
-            format!("an exception of the C++ type `{name}`"),
-        )
     }
+    // SAFETY: as above.
+    if let Some(object) = unsafe { part(own, object, b"St9exception") } {
+        type What = unsafe extern "C" fn(*mut u8) -> *const c_char;
+        // SAFETY: such an object begins with a pointer to its table.
+        let table = unsafe { object.cast::<*const What>().read() };
+        // SAFETY: two destructors stand in front of `what` in the table.
+        let what = unsafe { table.wrapping_add(2).read() };
+        // SAFETY: `what` takes the object.
+        let what = unsafe { what(object) };
+        if !what.is_null() {
+            // SAFETY: and returns a C string that lives as long as the object.
+            let text = unsafe { CStr::from_ptr(what) }.to_string_lossy();
+            return Error::new("InternalError", text.into_owned());
+        }
+    }
+    // SAFETY: `own` is type information.
+    let name = unsafe { name_of(own) };
+    let name = String::from_utf8_lossy(name).into_owned();
+    Error::new(
+        "InternalError",
+        format!("an exception of the C++ type `{name}`"),
+    )
 }
 
 /// Type information of C++: a table, the name, and for a class with bases what they are.
@@ -197,9 +212,10 @@ type Type = *const Word;
 ///
 /// `of` is type information, which stays while the library that brought it does.
 unsafe fn name_of<'a>(of: Type) -> &'a [u8] {
-    // SAFETY: says the caller.
-    let name = unsafe { CStr::from_ptr(of.add(1).cast::<*const c_char>().read()) };
-    let name = name.to_bytes();
+    // SAFETY: the second word of type information is the name.
+    let name = unsafe { of.wrapping_add(1).cast::<*const c_char>().read() };
+    // SAFETY: a C string, which stays as long as the type information.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     name.strip_prefix(b"*").unwrap_or(name)
 }
 
@@ -209,64 +225,84 @@ unsafe fn name_of<'a>(of: Type) -> &'a [u8] {
 ///
 /// `object` is a live object of the C++ type `own`.
 unsafe fn part(own: Type, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> {
-    // SAFETY: type information in the layout above. In front of the functions of every table stand the type of what has
-    // the table, and before that other offsets, such as those of virtual bases.
-    unsafe {
-        if name_of(own) == wanted {
-            return Some(object);
-        }
-        let form = own.cast::<*const Type>().read().sub(1).read();
-        match name_of(form) {
-            b"N10__cxxabiv120__si_class_type_infoE" => {
-                part(own.add(2).cast::<Type>().read(), object, wanted)
-            }
-            b"N10__cxxabiv121__vmi_class_type_infoE" => {
-                const VIRTUAL: isize = 1;
-                let count = own.cast::<u32>().add(5).read() as usize;
-                (0..count).find_map(|base| {
-                    let base = own.add(3 + 2 * base);
-                    let place = base.cast::<isize>().add(1).read();
-                    let offset = match place & VIRTUAL {
-                        0 => place >> 8,
-                        _ => {
-                            let table = object.cast::<*const u8>().read();
-                            table.offset(place >> 8).cast::<isize>().read()
-                        }
-                    };
-                    part(base.cast::<Type>().read(), object.offset(offset), wanted)
-                })
-            }
-            _ => None,
-        }
+    // SAFETY: `own` is type information.
+    if unsafe { name_of(own) } == wanted {
+        return Some(object);
     }
+    // SAFETY: type information begins with a pointer to the table of its own class.
+    let table = unsafe { own.cast::<*const Type>().read() };
+    // SAFETY: in front of the functions of every table stands the type of what has the table.
+    let form = unsafe { table.wrapping_sub(1).read() };
+    // SAFETY: and that is type information.
+    match unsafe { name_of(form) } {
+        b"N10__cxxabiv120__si_class_type_infoE" => {
+            // SAFETY: of one base at the front, the third word is its type.
+            let base = unsafe { own.wrapping_add(2).cast::<Type>().read() };
+            // SAFETY: an object of a class with one base at the front is one of the base.
+            unsafe { part(base, object, wanted) }
+        }
+        b"N10__cxxabiv121__vmi_class_type_infoE" => {
+            // SAFETY: of several bases, the second half of the third word counts them.
+            let count = unsafe { own.cast::<u32>().wrapping_add(5).read() } as usize;
+            (0..count).find_map(|base| {
+                let base = own.wrapping_add(3 + 2 * base);
+                // SAFETY: each of them has its type and where it is, from the fourth word on.
+                let place = unsafe { base.cast::<isize>().wrapping_add(1).read() };
+                // SAFETY: as above.
+                let kind = unsafe { base.cast::<Type>().read() };
+                // SAFETY: `place` says where the base lies in an object of this class.
+                let object = unsafe { base_at(object, place) };
+                // SAFETY: there lies an object of the base.
+                unsafe { part(kind, object, wanted) }
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The base of `object` that lies where `place` says: at an offset, or at one that the table of the object has, in front of
+/// its functions, for a virtual base.
+///
+/// # Safety
+///
+/// `object` is a live object of a class with such a base.
+unsafe fn base_at(object: *mut u8, place: isize) -> *mut u8 {
+    const VIRTUAL: isize = 1;
+    if place & VIRTUAL == 0 {
+        return object.wrapping_offset(place >> 8);
+    }
+    // SAFETY: an object with a virtual base begins with a pointer to its table.
+    let table = unsafe { object.cast::<*const u8>().read() };
+    // SAFETY: `place` says where in the table the offset stands.
+    let offset = unsafe { table.wrapping_offset(place >> 8).cast::<isize>().read() };
+    object.wrapping_offset(offset)
 }
 
 /// Ends an exception as a handler in C++ does, so that the count of those in flight stays right. The C++ runtime is there:
 /// it threw.
+///
+/// # Safety
+///
+/// `thrown` is an exception of C++ that was caught, and is not used again.
 unsafe fn finish(thrown: *mut Unwind) {
     use libloading::os::unix::{Library, RTLD_LAZY};
     type Begin = unsafe extern "C" fn(*mut Unwind) -> *mut c_void;
     type End = unsafe extern "C" fn();
     // SAFETY: the program itself, which is open.
     let process = unsafe { Library::open(None::<&std::ffi::OsStr>, RTLD_LAZY) };
-    let (begin, end) = match &process {
-        // SAFETY: the names are those of the C++ ABI, and so are the types.
-        Ok(process) => unsafe {
-            (
-                process.get::<Begin>(b"__cxa_begin_catch\0").ok(),
-                process.get::<End>(b"__cxa_end_catch\0").ok(),
-            )
-        },
-        Err(_) => (None, None),
+    let found = process.as_ref().ok().and_then(|process| {
+        // SAFETY: the C++ ABI has this type for the function.
+        let begin = unsafe { process.get::<Begin>(b"__cxa_begin_catch\0") }.ok()?;
+        // SAFETY: as above.
+        let end = unsafe { process.get::<End>(b"__cxa_end_catch\0") }.ok()?;
+        Some((begin, end))
+    });
+    let Some((begin, end)) = found else {
+        // SAFETY: the exception is caught, and not used again.
+        return unsafe { _Unwind_DeleteException(thrown) };
     };
-    // SAFETY: the exception is caught and described; it is not used again.
-    unsafe {
-        match (begin, end) {
-            (Some(begin), Some(end)) => {
-                begin(thrown);
-                end();
-            }
-            _ => _Unwind_DeleteException(thrown),
-        }
-    }
+    // SAFETY: the exception is caught, and nothing else has begun to handle it.
+    unsafe { begin(thrown) };
+    // SAFETY: ends what was just begun; the exception is not used again.
+    unsafe { end() };
 }

@@ -21,7 +21,7 @@ static WRITTEN: Mutex<Vec<(Pointer, Pointer)>> = Mutex::new(Vec::new());
 #[derive(Clone, Copy, PartialEq)]
 struct Pointer(*mut c_void);
 
-// SAFETY: an address; it is followed only where the comments below say why.
+// SAFETY: an address; it is followed under the lock of `WRITTEN`, or as an address of `register`, which any thread may use.
 unsafe impl Send for Pointer {}
 // SAFETY: as above.
 unsafe impl Sync for Pointer {}
@@ -133,10 +133,9 @@ impl Drop for Written {
         let now = before.map_or(std::ptr::null_mut(), |(_, module)| module.0);
         let slot = self.slot.0.cast::<*mut c_void>();
         // SAFETY: `set` checked that a pointer can be written there, and the library is mapped until this is dropped.
-        unsafe {
-            if slot.read_unaligned() == self.context.0 {
-                slot.write_unaligned(now);
-            }
+        if unsafe { slot.read_unaligned() } == self.context.0 {
+            // SAFETY: as above.
+            unsafe { slot.write_unaligned(now) };
         }
     }
 }

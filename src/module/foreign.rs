@@ -18,17 +18,17 @@ use std::sync::{Mutex, PoisonError};
 type Slot = usize;
 
 pub(super) fn kind(module: &Module) -> String {
-    // SAFETY: no arguments.
+    // SAFETY: the function in this slot takes nothing behind the module.
     let Ok(text) = (unsafe { call(module, offset_of!(Table, kind), []) }) else {
         return String::new();
     };
-    // SAFETY: a C string that lives as long as the module.
+    // SAFETY: `kind` of a C++ module returns a C string that lives as long as the module.
     let text = unsafe { CStr::from_ptr(text.cast::<c_char>()) };
     text.to_string_lossy().into_owned()
 }
 
 pub(super) fn property_mask(module: &Module) -> u32 {
-    // SAFETY: no arguments.
+    // SAFETY: the function in this slot takes nothing behind the module.
     let mask = unsafe { call(module, offset_of!(Table, property_mask), []) };
     // An int lies in the lower half of the register.
     mask.map_or(0, |mask| mask.addr() as u32)
@@ -49,7 +49,7 @@ pub(super) fn function(module: &Module, name: &str) -> Result<Option<Function>, 
 pub(super) fn implements(module: &Module, name: &str) -> Result<bool, Error> {
     let name = Any::from(name);
     let name = std::ptr::from_ref(name.as_raw()).cast_mut().cast();
-    // SAFETY: a text by its address.
+    // SAFETY: the function in this slot takes a text by its address.
     let answer = unsafe { call(module, offset_of!(Table, implements), [name]) }?;
     Ok(answer.addr() as u8 != 0)
 }
@@ -80,7 +80,7 @@ pub(super) fn write_to_file(module: &Module, path: &str, format: &str) -> Result
     let [path, format] = texts
         .each_ref()
         .map(|text| std::ptr::from_ref(text.as_raw()).cast_mut().cast());
-    // SAFETY: two texts by their addresses.
+    // SAFETY: the function in this slot takes two texts by their addresses.
     unsafe { call(module, offset_of!(Table, write_to_file), [path, format]) }.map(drop)
 }
 
@@ -139,7 +139,7 @@ fn text_of(value: &Any) -> Option<String> {
 fn value(module: &Module, slot: Slot, text: Option<&str>) -> Result<Any, Error> {
     let mut place = RawAny::NONE;
     place_result(module, slot, (&raw mut place).cast(), text)?;
-    // SAFETY: what was written there is ours.
+    // SAFETY: the function wrote an owned value there, or nothing, and then None stands there.
     Ok(unsafe { Any::from_raw(place) })
 }
 
@@ -147,7 +147,7 @@ fn value(module: &Module, slot: Slot, text: Option<&str>) -> Result<Any, Error> 
 fn object(module: &Module, slot: Slot, text: Option<&str>) -> Result<Option<ObjectRef>, Error> {
     let mut place: *mut Header = std::ptr::null_mut();
     place_result(module, slot, (&raw mut place).cast(), text)?;
-    // SAFETY: a nullable reference, which is ours.
+    // SAFETY: the function wrote an owned reference or null there, or nothing, and then null stands there.
     Ok(unsafe { ObjectRef::from_nullable(place) })
 }
 
@@ -182,7 +182,7 @@ unsafe fn call<const N: usize>(
         .iter_mut()
         .zip(all)
         .for_each(|(word, arg)| *word = arg);
-    // SAFETY: says the caller.
+    // SAFETY: the words are the module and `args`, which the function takes behind it.
     unsafe { invoke(module, slot, words) }
 }
 
@@ -195,12 +195,13 @@ unsafe fn invoke(
     slot: Slot,
     words: [*mut c_void; 4],
 ) -> Result<*mut c_void, Error> {
-    // SAFETY: a module has a pointer to its table in front of its header, and the table a function in every slot.
-    unsafe {
-        let table = module.context().cast::<*const u8>().read();
-        let function = table.add(slot).cast::<*const c_void>().read();
-        super::catching::call(function, words)
-    }
+    // SAFETY: a module has a pointer to its table in front of its header.
+    let table = unsafe { module.context().cast::<*const u8>().read() };
+    let entry = table.wrapping_add(slot).cast::<*const c_void>();
+    // SAFETY: the table has a function in every slot.
+    let function = unsafe { entry.read() };
+    // SAFETY: a C++ function in the C calling convention, given the words that it takes.
+    unsafe { super::catching::call(function, words) }
 }
 
 /// Elsewhere nobody has written down how such results travel.

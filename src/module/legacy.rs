@@ -44,7 +44,7 @@ pub unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result<Any, Error
     last_error::take();
     let count =
         c_int::try_from(args.len()).map_err(|_| Error::new("ValueError", "too many arguments"))?;
-    // SAFETY: the caller vouches for the function; the arrays hold `count` arguments, which live through `args`.
+    // SAFETY: `function` follows the convention; the arrays hold `count` arguments, which live through `args`.
     let returned = unsafe {
         function(
             passed.values.as_ptr(),
@@ -58,7 +58,7 @@ pub unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result<Any, Error
     if returned != 0 {
         return Err(failure(returned));
     }
-    // SAFETY: the callee wrote the result that its code names, and owns nothing of it any more.
+    // SAFETY: by the convention the callee wrote the result that its code names, and owns nothing of it any more.
     unsafe { take_result(result, result_code) }
 }
 
@@ -198,14 +198,16 @@ pub fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int), Error> {
 ///
 /// `value` is what `code` says, and lives for `'a`; handles are objects of this process.
 pub unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a>, Error> {
-    // SAFETY: the caller says which member was written.
+    // SAFETY: any member may be read as an address: all eight bytes are written.
     let pointer = || unsafe { value.v_handle };
     let object = |pointer: *mut c_void| match pointer.cast::<Header>() {
-        // SAFETY: a handle is a live object, says the caller.
-        object if !object.is_null() => unsafe {
-            let type_index = (*object).type_index;
-            AnyView::from_raw(RawAny::of(type_index, Payload { ptr: object.cast() }))
-        },
+        object if !object.is_null() => {
+            // SAFETY: handles are objects of this process, which live for `'a`.
+            let type_index = unsafe { (*object).type_index };
+            let raw = RawAny::of(type_index, Payload { ptr: object.cast() });
+            // SAFETY: as above.
+            unsafe { AnyView::from_raw(raw) }
+        }
         _ => AnyView::none(),
     };
     Ok(match code {
@@ -222,7 +224,7 @@ pub unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a>, Erro
             // SAFETY: the address of an object slot that the callee may empty; the view lives for `'a`.
             unsafe { AnyView::from_raw(RawAny::of(index::RVALUE_REF, Payload { ptr: pointer() })) }
         }
-        // SAFETY: passed on.
+        // SAFETY: `value` is what `code` says, and lives for `'a`.
         _ => unsafe { view_of(value, code) }.map_err(Error::from)?,
     })
 }
@@ -233,7 +235,7 @@ pub unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a>, Erro
 ///
 /// As [`view`]; a handle carries one reference, which moves into the result. A string is copied.
 pub unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any, Error> {
-    // SAFETY: passed on.
+    // SAFETY: `value` is what `code` says; what it names lives until the end of this function.
     let view = unsafe { view(value, code) }?;
     if !matches!(
         code,
@@ -242,7 +244,7 @@ pub unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any, Error> {
     {
         return Ok(view.to_any());
     }
-    // SAFETY: the callee gave the reference away.
+    // SAFETY: a handle carries one reference, which moves into the result.
     Ok(unsafe { Any::from_raw(*view.as_raw()) })
 }
 
@@ -303,7 +305,7 @@ fn text_result(kept: &Any) -> Result<(TVMValue, c_int), Error> {
 ///
 /// `handle` must be null or a live object.
 pub unsafe fn module(handle: *mut c_void) -> Result<Module, Error> {
-    // SAFETY: says the caller.
+    // SAFETY: `handle` is null or a live object.
     let object = unsafe { borrowed(handle) }?;
     Module::from_object(object).map_err(|_| Error::new("TypeError", "the handle is no module"))
 }
@@ -314,16 +316,19 @@ pub unsafe fn module(handle: *mut c_void) -> Result<Module, Error> {
 ///
 /// As [`module`].
 pub unsafe fn function(handle: *mut c_void) -> Result<Function, Error> {
-    // SAFETY: says the caller.
+    // SAFETY: `handle` is null or a live object.
     let object = unsafe { borrowed(handle) }?;
     Function::from_object(object).map_err(|_| Error::new("TypeError", "the handle is no function"))
 }
 
+/// # Safety
+///
+/// As for [`module`].
 unsafe fn borrowed(handle: *mut c_void) -> Result<ObjectRef, Error> {
     if handle.is_null() {
         return Err(Error::new("ValueError", "a null handle"));
     }
-    // SAFETY: live, says the caller.
+    // SAFETY: a live object, not null as just seen.
     Ok(unsafe { ObjectRef::retain(handle.cast()) })
 }
 

@@ -86,8 +86,9 @@ impl Module {
             }),
         });
         let cell = Box::into_raw(cell);
+        let public = cell.wrapping_byte_add(std::mem::offset_of!(Cell, public));
         // SAFETY: the cell was just made; its header counts one reference, which is ours.
-        Module(unsafe { Ref::from_raw((&raw mut (*cell).public).cast()) })
+        Module(unsafe { Ref::from_raw(public.cast()) })
     }
 
     /// The module that `object` is, or `object` back.
@@ -124,10 +125,10 @@ impl Module {
             return None;
         }
         let object = context.cast::<u8>().wrapping_add(8).cast::<Header>();
-        // SAFETY: the object stands 8 bytes behind, says the caller.
-        Some(Module(unsafe {
-            Ref::from_raw(ObjectRef::retain(object).into_raw())
-        }))
+        // SAFETY: a context that is alive stands 8 bytes in front of a module object.
+        let object = unsafe { ObjectRef::retain(object) };
+        // SAFETY: the reference that was just taken, of a module.
+        Some(Module(unsafe { Ref::from_raw(object.into_raw()) }))
     }
 
     /// [`Module::from_context`] for a pointer that may also be the object's own address, as handles up to 0.20 are.
@@ -146,23 +147,24 @@ impl Module {
             // SAFETY: only modules of this crate have this table in front.
             return unsafe { Module::from_context(pointer) };
         }
-        // SAFETY: then it is the object, says the caller.
-        Some(Module(unsafe {
-            Ref::from_raw(ObjectRef::retain(pointer.cast()).into_raw())
-        }))
+        // SAFETY: then it is the address of the module object itself, which is alive.
+        let object = unsafe { ObjectRef::retain(pointer.cast()) };
+        // SAFETY: the reference that was just taken, of a module.
+        Some(Module(unsafe { Ref::from_raw(object.into_raw()) }))
     }
 
     /// What this crate knows of the module; `None` for one that C++ made.
     pub(super) fn body(&self) -> Option<&Body> {
         let cell = self.context().cast::<Cell>();
-        // SAFETY: every module has a table in front of its header.
-        let table = unsafe {
-            (&raw const (*cell).table)
-                .cast::<*const virtuals::Table>()
-                .read()
-        };
-        // SAFETY: only modules of this crate have this table, and behind the public part they have a body.
-        std::ptr::eq(table, virtuals::table()).then(|| unsafe { &*(*cell).body })
+        let table = cell.cast::<*const virtuals::Table>();
+        // SAFETY: every module has a pointer to its table in front of its header.
+        let table = unsafe { table.read() };
+        if !std::ptr::eq(table, virtuals::table()) {
+            return None;
+        }
+        // SAFETY: only modules of this crate have this table, and they are whole cells; `&self` keeps this one alive.
+        let body = unsafe { &(*cell).body };
+        Some(body)
     }
 
     /// The kind's implementation, if this crate made the module.
@@ -363,9 +365,11 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
         .wrapping_sub(std::mem::offset_of!(Cell, public))
         .cast::<Cell>();
     if flags & DELETE_STRONG != 0 {
-        // SAFETY: called once, when nobody refers to the module strongly any more.
-        let body = unsafe { ManuallyDrop::take(&mut (*cell).body) };
-        // SAFETY: the memory stays until the weak references are gone as well.
+        // SAFETY: the header says so once, when nobody refers to the module strongly any more.
+        let body = unsafe { &mut (*cell).body };
+        // SAFETY: nobody looks at the body again.
+        let body = unsafe { ManuallyDrop::take(body) };
+        // SAFETY: the memory stays until the weak references are gone as well, which the second flag says.
         let public = unsafe { &(*cell).public };
         let fields = [&public.imports, &public.lookup_cache].map(|field| {
             let object = field.swap(std::ptr::null_mut(), Ordering::AcqRel);
@@ -375,7 +379,7 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
         drop((fields, body));
     }
     if flags & DELETE_WEAK != 0 {
-        // SAFETY: called once, when nobody refers to the memory; the body was taken out before.
+        // SAFETY: the header says so once, when nobody refers to the memory; the body was taken out before.
         drop(unsafe { Box::from_raw(cell) });
     }
 }

@@ -24,7 +24,7 @@ pub unsafe fn run(
     if !handle.load(Ordering::Acquire).is_null() && !MOD_22.is_off() {
         return 0;
     }
-    // SAFETY: the caller vouches for `run` and `data`.
+    // SAFETY: `run` can be called with `data`.
     let code = unsafe { run(data) };
     if code == 0 {
         handle.store(std::ptr::without_provenance_mut(1), Ordering::Release);

@@ -98,7 +98,7 @@ pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(
 ///
 /// `group` must be what the launch handed to the task, and `task` the task's own number.
 pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
-    // SAFETY: the caller vouches for `group`.
+    // SAFETY: `group` is what the launch handed to the task, which lives until the task returns.
     let group = unsafe { &*group };
     let count = usize::try_from(group.num_task).unwrap_or(0);
     if count <= 1 || MOD_21.is_off() {
@@ -399,7 +399,9 @@ mod tests {
 
     unsafe extern "C" fn count(task: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
         // SAFETY: the tests below pass a `Seen` that outlives the launch.
-        let (seen, group) = unsafe { (&*data.cast::<Seen>(), &*group) };
+        let seen = unsafe { &*data.cast::<Seen>() };
+        // SAFETY: a task is given its group, which lives until it returns.
+        let group = unsafe { &*group };
         seen.calls[task as usize].fetch_add(1, Ordering::Relaxed);
         seen.groups
             .fetch_max(group.num_task as u32, Ordering::Relaxed);
@@ -408,7 +410,9 @@ mod tests {
 
     unsafe extern "C" fn steps(task: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
         // SAFETY: as above.
-        let (seen, tasks) = unsafe { (&*data.cast::<Seen>(), (*group).num_task as u32) };
+        let seen = unsafe { &*data.cast::<Seen>() };
+        // SAFETY: as above.
+        let tasks = unsafe { (*group).num_task } as u32;
         for round in 1..=50_u32 {
             seen.phase.fetch_add(1, Ordering::Relaxed);
             // SAFETY: own number, own group.

@@ -47,7 +47,7 @@ unsafe extern "C-unwind" fn read(this: *mut Stream<'_>, to: *mut u8, count: usiz
     let stream = unsafe { &mut *this };
     let count = count.min(stream.bytes.len());
     let (now, later) = stream.bytes.split_at(count);
-    // SAFETY: the loader vouches for `count` bytes at `to`.
+    // SAFETY: a loader calls this with room for `count` bytes at `to`.
     unsafe { std::ptr::copy_nonoverlapping(now.as_ptr(), to, count) };
     stream.bytes = later;
     count

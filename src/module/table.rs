@@ -88,7 +88,7 @@ impl Table {
         if unsafe { dlinfo(handle, LINK_MAP, (&raw mut map).cast()) } != 0 || map.is_null() {
             return None;
         }
-        // SAFETY: the linker gave a live link map.
+        // SAFETY: `dlinfo` gave the link map of an open handle, not null as just seen.
         let map = unsafe { &*map };
         let (mut symbols, mut strings, mut hash, mut plain_hash) = (0, 0, 0, 0);
         let (mut needed, mut needs) = ([0; 8], 0);
@@ -145,12 +145,12 @@ impl Table {
         let (mut defined, mut needed) = (Vec::new(), Vec::new());
         // The first entry stands for no symbol.
         for at in 1..self.count() {
-            // SAFETY: within the symbol table, whose names are offsets into the string table.
-            let (symbol, text) = unsafe {
-                let symbol = &*(self.symbols as *const Symbol).add(at);
-                let text = CStr::from_ptr((self.strings + symbol.name as usize) as *const c_char);
-                (symbol, text)
-            };
+            let symbol = (self.symbols as *const Symbol).wrapping_add(at);
+            // SAFETY: `at` is less than the number of symbols in the table.
+            let symbol = unsafe { &*symbol };
+            let text = (self.strings + symbol.name as usize) as *const c_char;
+            // SAFETY: the name of a symbol is an offset into the string table, where a NUL ends it.
+            let text = unsafe { CStr::from_ptr(text) };
             let is_needed = symbol.section == 0;
             let list = if is_needed { &mut needed } else { &mut defined };
             if let Ok(text) = text.to_str()
@@ -170,8 +170,9 @@ impl Table {
         // Where symbols are hashed, those that are needed come first.
         let end = self.hash.as_ref().map(|hash| hash.first as usize);
         (1..end.unwrap_or_else(|| self.count())).filter_map(move |at| {
-            // SAFETY: within the symbol table.
-            let symbol = unsafe { &*(self.symbols as *const Symbol).add(at) };
+            let symbol = (self.symbols as *const Symbol).wrapping_add(at);
+            // SAFETY: `at` is less than the number of symbols in the table.
+            let symbol = unsafe { &*symbol };
             if symbol.section != 0 || symbol.info >> 4 == WEAK {
                 return None;
             }
@@ -241,8 +242,9 @@ impl Table {
         loop {
             let link = hash.link(at);
             if link | 1 == wanted | 1 {
-                // SAFETY: the chain only holds indices of the symbol table.
-                let symbol = unsafe { &*(self.symbols as *const Symbol).add(at as usize) };
+                let symbol = (self.symbols as *const Symbol).wrapping_add(at as usize);
+                // SAFETY: the chains hold indices of the symbol table alone.
+                let symbol = unsafe { &*symbol };
                 // SAFETY: an offset into the string table.
                 let text = unsafe {
                     CStr::from_ptr((self.strings + symbol.name as usize) as *const c_char)
@@ -267,7 +269,7 @@ impl Hash {
     ///
     /// `address` must be that of such a table.
     unsafe fn at(address: usize) -> Option<Hash> {
-        // SAFETY: four words stand at its head, says the caller.
+        // SAFETY: such a table begins with four words.
         let [buckets, first, masks, shift] = unsafe { *(address as *const [u32; 4]) };
         (buckets > 0 && masks.is_power_of_two()).then_some(Hash {
             buckets,

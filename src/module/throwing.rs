@@ -20,30 +20,28 @@ pub(crate) struct Exception {
 }
 
 pub(crate) unsafe extern "C-unwind" fn destroy(exception: *mut c_void) {
-    // SAFETY: called once for an exception of this class, which owns its error.
-    unsafe {
-        let error = std::mem::replace(
-            &mut (*exception.cast::<Exception>()).error,
-            std::ptr::null_mut(),
-        );
-        drop(ObjectRef::from_nullable(error));
-    }
+    // SAFETY: the C++ runtime calls this with an exception of this class, which nobody else uses any more.
+    let exception = unsafe { &mut *exception.cast::<Exception>() };
+    let error = std::mem::replace(&mut exception.error, std::ptr::null_mut());
+    // SAFETY: the exception owned this reference, and has it no more.
+    drop(unsafe { ObjectRef::from_nullable(error) });
 }
 
 pub(crate) unsafe extern "C-unwind" fn delete(exception: *mut c_void) {
-    // SAFETY: as `destroy`; exceptions made with `new` come from the C allocator.
-    unsafe {
-        destroy(exception);
-        crate::value::heap::release(exception.cast());
-    }
+    // SAFETY: the C++ runtime calls this in the place of `destroy`.
+    unsafe { destroy(exception) };
+    // SAFETY: exceptions made with `new` come from the C allocator.
+    unsafe { crate::value::heap::release(exception.cast()) };
 }
 
 pub(crate) unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const c_char {
     thread_local! {
         static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
-    // SAFETY: the exception owns a live error.
-    let object = unsafe { ObjectRef::retain((*exception.cast::<Exception>()).error) };
+    // SAFETY: the C++ runtime calls this with a live exception of this class.
+    let exception = unsafe { &*exception.cast::<Exception>() };
+    // SAFETY: it owns a live error.
+    let object = unsafe { ObjectRef::retain(exception.error) };
     let text = Error::from_object(object).map_or_else(|_| String::new(), |error| error.to_string());
     TEXT.with_borrow_mut(|buffer| {
         buffer.clear();
@@ -58,15 +56,16 @@ pub(super) fn throw(error: Error) -> Error {
     let Some(class) = class() else {
         return error;
     };
-    // SAFETY: the runtime gives memory for the exception; table and type information are those of its class.
-    unsafe {
-        let memory = (class.allocate)(size_of::<Exception>());
-        memory.cast::<Exception>().write(Exception {
-            table: (&raw const class.table[2]).cast(),
-            error: error.into_object().into_raw(),
-        });
-        (class.throw)(memory, class.table[1] as *const c_void, destroy)
-    }
+    // SAFETY: `__cxa_allocate_exception` returns memory for that many bytes, or ends the process.
+    let memory = unsafe { (class.allocate)(size_of::<Exception>()) };
+    let exception = Exception {
+        table: (&raw const class.table[2]).cast(),
+        error: error.into_object().into_raw(),
+    };
+    // SAFETY: memory for it was just given.
+    unsafe { memory.cast::<Exception>().write(exception) };
+    // SAFETY: memory of `__cxa_allocate_exception`, with the type information and destructor of what was written there.
+    unsafe { (class.throw)(memory, class.table[1] as *const c_void, destroy) }
 }
 
 type Allocate = unsafe extern "C-unwind" fn(usize) -> *mut c_void;
@@ -93,24 +92,24 @@ fn class() -> Option<&'static Class> {
 impl Class {
     fn make() -> Option<Class> {
         const NOT_TO_BE_LOADED: c_int = 4;
-        // SAFETY: a library that is already there, so nothing of it runs; types of the functions as the C++ ABI has them.
-        let (allocate, throw, simple, several, exception) = unsafe {
-            let library =
-                Library::open(Some("libstdc++.so.6"), RTLD_LAZY | NOT_TO_BE_LOADED).ok()?;
-            let table = |name: &[u8]| library.get::<*const usize>(name).ok().map(|table| *table);
-            let found = (
-                *library
-                    .get::<Allocate>(b"__cxa_allocate_exception\0")
-                    .ok()?,
-                *library.get::<Throw>(b"__cxa_throw\0").ok()?,
-                table(b"_ZTVN10__cxxabiv117__class_type_infoE\0")?,
-                table(b"_ZTVN10__cxxabiv121__vmi_class_type_infoE\0")?,
-                table(b"_ZTISt9exception\0")?,
-            );
-            // Its functions stay in use.
-            std::mem::forget(library);
-            found
+        // SAFETY: a library that is already there, so nothing of it runs.
+        let library =
+            unsafe { Library::open(Some("libstdc++.so.6"), RTLD_LAZY | NOT_TO_BE_LOADED) };
+        let library = library.ok()?;
+        // SAFETY: the C++ ABI has this type for the function.
+        let allocate = *unsafe { library.get::<Allocate>(b"__cxa_allocate_exception\0") }.ok()?;
+        // SAFETY: as above.
+        let throw = *unsafe { library.get::<Throw>(b"__cxa_throw\0") }.ok()?;
+        let table = |name: &[u8]| {
+            // SAFETY: tables and type information are words.
+            let table = unsafe { library.get::<*const usize>(name) };
+            table.ok().map(|table| *table)
         };
+        let simple = table(b"_ZTVN10__cxxabiv117__class_type_infoE\0")?;
+        let several = table(b"_ZTVN10__cxxabiv121__vmi_class_type_infoE\0")?;
+        let exception = table(b"_ZTISt9exception\0")?;
+        // Its functions stay in use.
+        std::mem::forget(library);
         // Objects point behind the offset to the top and the type information.
         let body = |table: *const usize| table.wrapping_add(2).expose_provenance();
         let reference: &[usize; 2] = Box::leak(Box::new([

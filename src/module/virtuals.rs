@@ -75,7 +75,9 @@ fn module_of(this: This) -> Option<Module> {
 
 fn text_of(cell: *const RawAny) -> String {
     // SAFETY: a `String const&` is the address of a live cell.
-    let view = unsafe { AnyView::from_raw(cell.read()) };
+    let raw = unsafe { cell.read() };
+    // SAFETY: which lives for the call.
+    let view = unsafe { AnyView::from_raw(raw) };
     String::from_utf8_lossy(str_bytes(&view).unwrap_or_default()).into_owned()
 }
 
@@ -195,8 +197,10 @@ unsafe extern "C-unwind" fn inspect_source(
 
 unsafe extern "C-unwind" fn import_module(this: This, other: *const *mut Header) {
     answer(this, |module| {
-        // SAFETY: a `Module const&` is the address of a non-null handle.
-        let other = unsafe { ObjectRef::retain(other.read()) };
+        // SAFETY: a `Module const&` is the address of a handle that is not null.
+        let other = unsafe { other.read() };
+        // SAFETY: of a live object.
+        let other = unsafe { ObjectRef::retain(other) };
         let no_module = |_| Error::new("TypeError", "only a module can be imported");
         module.import(Module::from_object(other).map_err(no_module)?)
     });

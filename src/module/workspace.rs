@@ -59,7 +59,7 @@ pub fn alloc(request: Request) -> Result<NonNull<c_void>, String> {
 /// As [`Source::free`].
 pub unsafe fn free(device: (i32, i32), memory: *mut c_void) -> Result<(), String> {
     let memory = NonNull::new(memory).ok_or("a null workspace cannot be given back")?;
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `memory` is of `alloc` of the same device on the same thread, and not freed yet.
     unsafe { current().free(device, memory) }
 }
 
@@ -99,10 +99,11 @@ impl Source for HostOnly {
         only_host(device.0)?;
         // SAFETY: `alloc` put one line with the size in front of what it returned.
         let start = unsafe { memory.as_ptr().cast::<u8>().sub(line()) };
-        // SAFETY: as above.
+        // SAFETY: `alloc` wrote the size there.
         let bytes = unsafe { ptr::read(start.cast::<u64>()) };
+        let layout = layout(bytes)?;
         // SAFETY: same size and alignment as when it was allocated.
-        unsafe { alloc::dealloc(start, layout(bytes)?) };
+        unsafe { alloc::dealloc(start, layout) };
         Ok(())
     }
 }

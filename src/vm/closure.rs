@@ -21,7 +21,7 @@ pub(super) struct Closure {
     returns: bool,
 }
 
-// SAFETY: `#[repr(C)]` with the header first.
+// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone.
 unsafe impl Object for Closure {
     fn type_index() -> i32 {
         static INDEX: OnceLock<i32> = OnceLock::new();

@@ -119,7 +119,7 @@ impl Allocator {
             lists.entry(nbytes).or_default().push(space);
             return;
         }
-        // SAFETY: taken from this device, and the storage that held it is gone.
+        // SAFETY: `take` got it from this device; `Storage`, which alone held it, is being dropped.
         let _ = unsafe { self.api.free(self.device, space) };
     }
 
@@ -129,7 +129,7 @@ impl Allocator {
             return;
         };
         for space in lists.drain().flat_map(|(_, spaces)| spaces) {
-            // SAFETY: taken from this device; only unused memory is in the lists.
+            // SAFETY: `take` got it from this device; in the lists is only what `give` put there, and now it is in none.
             let _ = unsafe { self.api.free(self.device, space) };
         }
     }
@@ -152,7 +152,7 @@ pub struct Storage {
     allocator: Arc<Allocator>,
 }
 
-// SAFETY: `#[repr(C)]` with the header first.
+// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone.
 unsafe impl Object for Storage {
     fn type_index() -> i32 {
         static INDEX: OnceLock<i32> = OnceLock::new();
@@ -239,8 +239,7 @@ impl Storage {
         // Where addresses mean something the offset goes into the address: compiled kernels want alignment there.
         let add = this.allocator.api.supports_pointer_arithmetic();
         let (data, byte_offset) = if add {
-            // SAFETY: inside the storage, as just checked.
-            (unsafe { this.space.0.cast::<u8>().add(start) }.cast(), 0)
+            (this.space.0.wrapping_byte_add(start), 0)
         } else {
             (this.space.0, start as u64)
         };
@@ -309,25 +308,22 @@ impl InStorage {
             inline: [0; 2 * INLINE],
             _more: more,
         });
-        // SAFETY: nobody else has seen the object yet; the extents have their final place in it or in its box.
-        unsafe {
-            let own = tensor.as_ptr();
-            let dims = if count > INLINE {
-                (*own)._more.as_mut_ptr()
-            } else {
-                (&raw mut (*own).inline).cast::<i64>()
-            };
-            std::ptr::copy_nonoverlapping(shape.as_ptr(), dims, count);
-            let strides = dims.add(count);
-            let mut stride = 1i64;
-            for at in (0..count).rev() {
-                strides.add(at).write(stride);
-                stride = stride.wrapping_mul(*dims.add(at));
-            }
-            (*own).dl.shape = dims;
-            (*own).dl.strides = strides;
+        // SAFETY: just made by `Ref::new`, and nobody else has seen it: this reference is the only one.
+        let own = unsafe { &mut *tensor.as_ptr() };
+        let room: &mut [i64] = match count > INLINE {
+            true => &mut own._more,
+            false => &mut own.inline,
+        };
+        let (dims, strides) = room.split_at_mut(count);
+        dims.copy_from_slice(shape);
+        let mut stride = 1i64;
+        for (own, extent) in strides[..count].iter_mut().zip(shape).rev() {
+            *own = stride;
+            stride = stride.wrapping_mul(*extent);
         }
-
+        // The object stays where it is, and so does its box.
+        own.dl.shape = room.as_mut_ptr();
+        own.dl.strides = own.dl.shape.wrapping_add(count);
         tensor.into()
     }
 }
@@ -365,10 +361,12 @@ pub(super) fn lasting(
 ///
 /// # Safety
 ///
-/// Both describe memory that is there.
+/// Both describe memory that is there for the call; their extents and strides are readable.
 pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Fault> {
-    // SAFETY: descriptions have readable extents and strides.
-    let (source, target) = unsafe { (reference(from), reference(to)) };
+    // SAFETY: the extents and strides of `from` are readable.
+    let source = unsafe { reference(from) };
+    // SAFETY: so are those of `to`.
+    let target = unsafe { reference(to) };
     let busy = if source.device.kind == Device::CPU.kind {
         target.device
     } else {
@@ -376,8 +374,8 @@ pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Fault> {
     };
     let api = Manager::global().api(busy.kind)?;
     let stream = api.current_stream(busy);
-    // SAFETY: says the caller.
-    unsafe { Manager::global().copy_tensor(&source, &target, stream)? };
+    // SAFETY: both describe memory that is there for the call, at the end of which the copy is done.
+    unsafe { Manager::global().copy_tensor(&source, &target, stream) }?;
     Ok(api.sync(busy, stream)?)
 }
 
@@ -385,8 +383,10 @@ pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Fault> {
 ///
 /// Extents and strides are readable for as long as the result is used.
 unsafe fn reference(dl: &DLTensor) -> TensorRef<'_> {
-    // SAFETY: says the caller.
-    let (shape, strides) = unsafe { (dl.shape(), dl.strides()) };
+    // SAFETY: the extents are readable.
+    let shape = unsafe { dl.shape() };
+    // SAFETY: so are the strides.
+    let strides = unsafe { dl.strides() };
     TensorRef {
         data: Space(dl.data),
         device: dl.device.into(),

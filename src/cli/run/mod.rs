@@ -85,7 +85,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     }
     let is_vm = |kind: &str| matches!(kind, "relax.VMExecutable" | "relax.Executable");
     if module.walk().iter().any(|module| is_vm(&module.kind())) {
-        let devices: Vec<Device> = places.iter().map(|place| place.device).collect();
+        let devices: Vec<Device> = places.iter().map(Place::device).collect();
         return vm::run(&args, &module, &devices, inputs);
     }
     Err(Error::Message(format!(

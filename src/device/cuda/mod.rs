@@ -51,7 +51,7 @@ struct Opened {
     context: sys::CUcontext,
 }
 
-// SAFETY: contexts may be used from any thread that makes them current.
+// SAFETY: a context of the driver may be used from any thread that makes it current, as `enter` does.
 unsafe impl Send for Opened {}
 // SAFETY: as above.
 unsafe impl Sync for Opened {}
@@ -105,20 +105,18 @@ impl Inner {
                 format!("Invalid device id {id}: {} are here", devices.len()),
             );
         };
-        // SAFETY: the context is alive as long as the process.
-        checked("cuCtxSetCurrent", unsafe {
-            result::ctx::set_current(opened.context)
-        })?;
+        // SAFETY: `open` retained the context, which is never released.
+        let entered = unsafe { result::ctx::set_current(opened.context) };
+        checked("cuCtxSetCurrent", entered)?;
         Ok(opened)
     }
 }
 
 fn open(ordinal: i32) -> Result<Opened> {
     let device = checked("cuDeviceGet", result::device::get(ordinal))?;
-    // SAFETY: the device was just given to us. The context is kept for ever.
-    let context = checked("cuDevicePrimaryCtxRetain", unsafe {
-        result::primary_ctx::retain(device)
-    })?;
+    // SAFETY: the driver just gave this device. The context is kept for ever.
+    let context = unsafe { result::primary_ctx::retain(device) };
+    let context = checked("cuDevicePrimaryCtxRetain", context)?;
     Ok(Opened { device, context })
 }
 
@@ -127,7 +125,7 @@ fn address(space: Space, offset: usize) -> sys::CUdeviceptr {
 }
 
 fn queue(stream: Stream) -> sys::CUstream {
-    stream.0.cast()
+    stream.handle().cast()
 }
 
 impl SpaceSource for Inner {
@@ -155,7 +153,8 @@ impl SpaceSource for Inner {
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
         self.enter(device.id)?;
-        // SAFETY: the caller vouches for the space. The call waits for work that uses it (DEV-46).
+        // SAFETY: `space` came from `alloc`, was not freed, and nobody uses it afterwards; the call waits for work that is
+        // queued (DEV-46).
         checked("cuMemFree", unsafe { result::free_sync(address(space, 0)) })
     }
 }
@@ -240,7 +239,7 @@ impl DeviceApi for Cuda {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the caller vouches for the space.
+        // SAFETY: `space` came from `alloc`, was not freed, and nobody uses it afterwards.
         unsafe { self.inner.free(device, space) }
     }
 
@@ -263,7 +262,7 @@ impl DeviceApi for Cuda {
             (true, false) => {
                 self.inner.enter(copy.to_device.id)?;
                 let from = copy.from.0.wrapping_byte_add(copy.from_offset);
-                // SAFETY: the caller vouches for both sides until a sync.
+                // SAFETY: both spaces hold the bytes, and the side of the host stays until a sync.
                 checked(
                     "cuMemcpyHtoDAsync",
                     unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, nbytes, stream) }.result(),
@@ -307,10 +306,10 @@ impl DeviceApi for Cuda {
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
         self.inner.enter(device.id)?;
-        // SAFETY: the stream is the default one, or the caller vouches for it.
-        checked("cuStreamSynchronize", unsafe {
-            result::stream::synchronize(queue(stream))
-        })
+        let queue = stream.on(device)?.cast();
+        // SAFETY: a stream of CUDA, as just checked, that is not freed (`Stream::from_handle`).
+        let synced = unsafe { result::stream::synchronize(queue) };
+        checked("cuStreamSynchronize", synced)
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
@@ -319,30 +318,32 @@ impl DeviceApi for Cuda {
             "cuStreamCreate",
             result::stream::create(result::stream::StreamKind::NonBlocking),
         )?;
-        Ok(Stream(made.cast()))
+        // SAFETY: a stream of CUDA; who frees it answers for its end.
+        Ok(unsafe { Stream::from_handle(device, made.cast()) })
     }
 
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
         self.inner.enter(device.id)?;
-        // SAFETY: the caller vouches for the stream.
-        checked("cuStreamDestroy", unsafe {
-            result::stream::destroy(queue(stream))
-        })
+        let queue = stream.on(device)?.cast();
+        // SAFETY: the stream was made here, is not freed yet, and not used afterwards.
+        checked("cuStreamDestroy", unsafe { result::stream::destroy(queue) })
     }
 
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
         self.inner.enter(device.id)?;
+        let (before, after) = (before.on(device)?.cast(), after.on(device)?.cast());
         let event = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING);
         let event = checked("cuEventCreate", event)?;
-        // SAFETY: the event is ours; an event that is destroyed still ends the waits on it.
-        unsafe {
-            let recorded = result::event::record(event, queue(before));
-            let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-            let waits =
-                recorded.and_then(|()| result::stream::wait_event(queue(after), event, flags));
-            let _ = result::event::destroy(event);
-            checked("cuStreamWaitEvent", waits)
-        }
+        // SAFETY: the event was just made; a stream of CUDA, as checked, that is not freed (`Stream::from_handle`).
+        let recorded = unsafe { result::event::record(event, before) };
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        let waits = recorded.and_then(|()| {
+            // SAFETY: as above.
+            unsafe { result::stream::wait_event(after, event, flags) }
+        });
+        // SAFETY: the event is ours alone; one that is destroyed still ends the waits on it.
+        let _ = unsafe { result::event::destroy(event) };
+        checked("cuStreamWaitEvent", waits)
     }
 
     fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> Result<Space> {

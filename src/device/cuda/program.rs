@@ -138,7 +138,7 @@ impl OnDevice {
 }
 
 impl Loaded for OnDevice {
-    fn launch(
+    unsafe fn launch(
         &self,
         kernel: &KernelInfo,
         args: &mut Packed,

@@ -32,10 +32,10 @@ impl CudaTimer {
     fn record(&self, event: sys::CUevent) -> Result<()> {
         cuda().inner.enter(self.device.id)?;
         let stream = queue(stream::current(self.device));
-        // SAFETY: the event is ours, the stream is this thread's.
-        checked("cuEventRecord", unsafe {
-            result::event::record(event, stream)
-        })
+        // SAFETY: the event is ours; `stream::set` let only a stream of CUDA become this thread's, which is not freed while
+        // it is (`DeviceApi::free_stream`).
+        let recorded = unsafe { result::event::record(event, stream) };
+        checked("cuEventRecord", recorded)
     }
 }
 
@@ -50,14 +50,12 @@ impl Timer for CudaTimer {
 
     fn elapsed(&mut self) -> Result<u64> {
         cuda().inner.enter(self.device.id)?;
-        // SAFETY: both events are ours and were recorded.
-        let milliseconds = unsafe {
-            checked("cuEventSynchronize", result::event::synchronize(self.stop))?;
-            checked(
-                "cuEventElapsedTime",
-                result::event::elapsed(self.start, self.stop),
-            )?
-        };
+        // SAFETY: the event is ours, and destroyed when this is dropped.
+        let waited = unsafe { result::event::synchronize(self.stop) };
+        checked("cuEventSynchronize", waited)?;
+        // SAFETY: as above, both.
+        let milliseconds = unsafe { result::event::elapsed(self.start, self.stop) };
+        let milliseconds = checked("cuEventElapsedTime", milliseconds)?;
         Ok((f64::from(milliseconds) * 1e6) as u64)
     }
 }
@@ -65,7 +63,7 @@ impl Timer for CudaTimer {
 impl Drop for CudaTimer {
     fn drop(&mut self) {
         for event in [self.start, self.stop] {
-            // SAFETY: ours. A failure at the end of the process is nobody's business.
+            // SAFETY: the event is ours, and destroyed here alone. A failure at the end of the process changes nothing.
             let _ = unsafe { result::event::destroy(event) };
         }
     }

@@ -89,7 +89,7 @@ fn checked<T>(call: &str, result: std::result::Result<T, i32>) -> Result<T> {
 /// Events are how OpenCL tells that something is done; the queue is in order, so nobody needs them.
 fn forget(event: *mut c_void) {
     if !event.is_null() {
-        // SAFETY: the event was just given to us. That it cannot be released helps nobody to know.
+        // SAFETY: the event was just made, and is released once. A failure changes nothing.
         let _ = unsafe { release_event(event) };
     }
 }
@@ -229,9 +229,9 @@ impl OpenCl {
         );
         let mut bytes = vec![0u8; copy.nbytes];
         let data = bytes.as_mut_ptr().cast();
-        // SAFETY: `bytes` holds as many, and both calls block until they are done with it.
-        unsafe {
-            let event = enqueue_read_buffer(
+        // SAFETY: `bytes` holds as many, and the call blocks until it is done with them; OpenCL checks the ends of buffers.
+        let event = unsafe {
+            enqueue_read_buffer(
                 source.queue,
                 from.memory,
                 1,
@@ -240,9 +240,12 @@ impl OpenCl {
                 data,
                 0,
                 ptr::null(),
-            );
-            forget(checked("clEnqueueReadBuffer", event)?);
-            let event = enqueue_write_buffer(
+            )
+        };
+        forget(checked("clEnqueueReadBuffer", event)?);
+        // SAFETY: as above.
+        let event = unsafe {
+            enqueue_write_buffer(
                 target.queue,
                 to.memory,
                 1,
@@ -251,9 +254,9 @@ impl OpenCl {
                 data,
                 0,
                 ptr::null(),
-            );
-            forget(checked("clEnqueueWriteBuffer", event)?);
-        }
+            )
+        };
+        forget(checked("clEnqueueWriteBuffer", event)?);
         Ok(())
     }
 }
@@ -339,7 +342,7 @@ impl DeviceApi for OpenCl {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the caller vouches for the space.
+        // SAFETY: `space` came from `alloc`, was not freed, and nobody uses it afterwards.
         unsafe { self.inner.free(device, space) }
     }
 
@@ -362,12 +365,11 @@ impl DeviceApi for OpenCl {
                 "a copy between two places of the host was given to OpenCL",
             );
         }
-        // The caller vouches for host memory until a sync, and OpenCL checks the ends of buffers.
         let event = if from_host {
             let to = self.inner.buffer(copy.to)?;
             let queue = self.inner.device(Device::opencl(to.device))?.queue;
             let data = copy.from.0.wrapping_byte_add(from_offset);
-            // SAFETY: host memory is valid until a sync, says the caller; OpenCL checks the ends of buffers.
+            // SAFETY: a side of the host stays until a sync, by the contract of `copy`; OpenCL checks the ends of buffers.
             let event = unsafe {
                 enqueue_write_buffer(queue, to.memory, 0, to_offset, nbytes, data, 0, ptr::null())
             };
@@ -376,7 +378,7 @@ impl DeviceApi for OpenCl {
             let from = self.inner.buffer(copy.from)?;
             let queue = self.inner.device(Device::opencl(from.device))?.queue;
             let data = copy.to.0.wrapping_byte_add(to_offset);
-            // SAFETY: host memory is valid until a sync, says the caller; OpenCL checks the ends of buffers.
+            // SAFETY: a side of the host stays until a sync, by the contract of `copy`; OpenCL checks the ends of buffers.
             let event = unsafe {
                 enqueue_read_buffer(
                     queue,
@@ -393,7 +395,7 @@ impl DeviceApi for OpenCl {
         } else {
             let (from, to) = (self.inner.buffer(copy.from)?, self.inner.buffer(copy.to)?);
             if from.device != to.device {
-                // SAFETY: the caller's promise.
+                // SAFETY: as for this function.
                 return unsafe { self.copy_across(copy, from, to) };
             }
             let overlap = from_offset < to_offset.saturating_add(nbytes)
@@ -405,7 +407,7 @@ impl DeviceApi for OpenCl {
                 return refuse(DEV_40, Kind::Unsupported, message);
             }
             let queue = self.inner.device(Device::opencl(from.device))?.queue;
-            // SAFETY: host memory is valid until a sync, says the caller; OpenCL checks the ends of buffers.
+            // SAFETY: a side of the host stays until a sync, by the contract of `copy`; OpenCL checks the ends of buffers.
             let event = unsafe {
                 enqueue_copy_buffer(
                     queue,

@@ -112,7 +112,7 @@ struct Built {
 }
 
 impl Loaded for Built {
-    fn launch(
+    unsafe fn launch(
         &self,
         kernel: &KernelInfo,
         args: &mut Packed,

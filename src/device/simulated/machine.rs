@@ -132,7 +132,7 @@ pub(super) enum Work {
 /// What a host source held when the copy was asked for.
 pub(super) struct Snapshot(Option<Vec<u8>>);
 
-type Queue = (i32, usize);
+type Queue = (i32, Stream);
 
 pub(super) struct Machine {
     pub(super) memory: Memory,
@@ -205,7 +205,10 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn copy(&mut self, copy: Copy, stream: Stream) -> Result<()> {
+    /// # Safety
+    ///
+    /// As for [`DeviceApi::copy`](crate::device::DeviceApi::copy).
+    pub(super) unsafe fn copy(&mut self, copy: Copy, stream: Stream) -> Result<()> {
         self.log(Call::Copy(copy, stream));
         if count_down(&mut self.fail_copy) {
             return Err(Error::driver("simulated", "copy", -1, "injected failure"));
@@ -229,27 +232,22 @@ impl Machine {
         } else {
             copy.from_device.id
         };
-        self.check_order(&copy, (id, stream.0 as usize));
+        self.check_order(&copy, (id, stream));
         let snapshot = Snapshot(from_host.then(|| {
-            // SAFETY: the caller vouches for the source.
+            // SAFETY: the source of a copy holds its bytes.
             unsafe { host_bytes(copy.from, copy.from_offset, copy.nbytes) }.to_vec()
         }));
         if to_host {
-            // SAFETY: the caller vouches for the destination and does not look before a sync.
-            unsafe {
-                std::ptr::write_bytes(
-                    copy.to.0.cast::<u8>().add(copy.to_offset),
-                    PENDING,
-                    copy.nbytes,
-                )
-            };
+            let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
+            // SAFETY: the destination of a copy holds its bytes, and nobody looks before a sync.
+            unsafe { std::ptr::write_bytes(to, PENDING, copy.nbytes) };
         }
         self.push(id, stream, Work::Copy(copy, snapshot))
     }
 
     pub(super) fn push(&mut self, id: i32, stream: Stream, work: Work) -> Result<()> {
-        let queue = (id, stream.0 as usize);
-        if queue.1 != 0 && !self.queues.contains_key(&queue) {
+        let queue = (id, stream);
+        if stream != Stream::DEFAULT && !self.queues.contains_key(&queue) {
             return refuse(
                 DEV_42,
                 Kind::Missing,
@@ -261,10 +259,13 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn create_stream(&mut self, id: i32) -> Stream {
+    pub(super) fn create_stream(&mut self, device: Device) -> Stream {
+        let id = device.id;
         self.next_stream += 1;
-        let stream = Stream(std::ptr::without_provenance_mut(self.next_stream));
-        self.queues.insert((id, self.next_stream), VecDeque::new());
+        let handle = std::ptr::without_provenance_mut(self.next_stream);
+        // SAFETY: this device follows no handle: it looks streams up in `queues`.
+        let stream = unsafe { Stream::from_handle(device, handle) };
+        self.queues.insert((id, stream), VecDeque::new());
         self.log(Call::CreateStream(id, stream));
         stream
     }
@@ -272,7 +273,7 @@ impl Machine {
     pub(super) fn free_stream(&mut self, id: i32, stream: Stream) -> Result<()> {
         self.log(Call::FreeStream(id, stream));
         self.drain(id, stream)?;
-        self.queues.remove(&(id, stream.0 as usize));
+        self.queues.remove(&(id, stream));
         Ok(())
     }
 
@@ -286,7 +287,7 @@ impl Machine {
 
     /// Runs everything on a stream, and on others as far as it waits for them.
     pub(super) fn drain(&mut self, id: i32, stream: Stream) -> Result<()> {
-        let queue = (id, stream.0 as usize);
+        let queue = (id, stream);
         while self.queues.get(&queue).is_some_and(|work| !work.is_empty()) {
             if !self.step(queue) && !self.step_any() {
                 return Err(Error::driver(
@@ -302,9 +303,7 @@ impl Machine {
 
     pub(super) fn leftovers(&self) -> Vec<Hazard> {
         let queued = self.queues.iter().filter(|(_, work)| !work.is_empty());
-        let never_synced = queued.map(|((_, stream), _)| {
-            Hazard::NeverSynced(Stream(std::ptr::without_provenance_mut(*stream)))
-        });
+        let never_synced = queued.map(|((_, stream), _)| Hazard::NeverSynced(*stream));
         let alive = self.memory.blocks.iter().filter(|(_, block)| block.alive);
         never_synced
             .chain(alive.map(|(base, _)| Hazard::NeverFreed(space(*base))))
@@ -387,11 +386,9 @@ impl Machine {
             bytes.get(..nbytes).unwrap_or_default().to_vec()
         };
         if to_host {
-            let to = copy.to.0.cast::<u8>();
+            let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
             // SAFETY: the caller of `copy` keeps the destination valid until a sync, and this is before.
-            unsafe {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(copy.to_offset), bytes.len())
-            };
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         } else {
             let to = self
                 .memory
@@ -482,8 +479,9 @@ impl Machine {
 ///
 /// The host memory is valid for these bytes.
 unsafe fn host_bytes<'a>(space: Space, offset: usize, nbytes: usize) -> &'a [u8] {
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts(space.0.cast::<u8>().add(offset), nbytes) }
+    let first = space.0.cast::<u8>().wrapping_add(offset);
+    // SAFETY: the host memory is valid for these bytes.
+    unsafe { std::slice::from_raw_parts(first, nbytes) }
 }
 
 fn overlaps(copy: &Copy) -> bool {

@@ -236,7 +236,8 @@ impl DeviceApi for Simulated {
         if DEV_39.is_off() {
             copy.nbytes = copy.nbytes.saturating_sub(1);
         }
-        self.machine().copy(copy, stream)
+        // SAFETY: as for this function.
+        unsafe { self.machine().copy(copy, stream) }
     }
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
@@ -252,8 +253,8 @@ impl DeviceApi for Simulated {
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
-        let id = self.here(device)?;
-        Ok(self.machine().create_stream(id))
+        self.here(device)?;
+        Ok(self.machine().create_stream(device))
     }
 
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {

@@ -100,10 +100,9 @@ impl Opened {
 
     /// Gives a buffer back. No work that is recorded or running may use it.
     pub(super) fn destroy(&self, buffer: Buffer) {
-        // SAFETY: both are ours; freeing memory unmaps it.
-        unsafe {
-            self.device.destroy_buffer(buffer.handle, None);
-            self.device.free_memory(buffer.memory, None);
-        }
+        // SAFETY: made by `buffer`; who destroys one has waited for what was recorded with it.
+        unsafe { self.device.destroy_buffer(buffer.handle, None) };
+        // SAFETY: nothing is bound to the memory any more; freeing it unmaps it.
+        unsafe { self.device.free_memory(buffer.memory, None) };
     }
 }

@@ -121,11 +121,9 @@ impl Vulkan {
         check_end(to, copy.to_offset, copy.nbytes)?;
         let opened = self.inner.device(id)?;
         let staging = opened.staging(copy.nbytes)?;
-        // SAFETY: staging memory is mapped and has these bytes; the caller vouches for the source.
-        unsafe {
-            let from = copy.from.0.cast::<u8>().add(copy.from_offset);
-            std::ptr::copy_nonoverlapping(from, staging.mapped.cast(), copy.nbytes);
-        }
+        let source = copy.from.0.cast::<u8>().wrapping_add(copy.from_offset);
+        // SAFETY: staging memory is mapped and has these bytes; the source is valid for them.
+        unsafe { std::ptr::copy_nonoverlapping(source, staging.mapped.cast(), copy.nbytes) };
         let mut queue = opened.queue();
         queue.keep(staging);
         queue.copy(opened, (staging, 0), (to, copy.to_offset), copy.nbytes)
@@ -145,11 +143,9 @@ impl Vulkan {
             .copy(opened, (from, copy.from_offset), (staging, 0), copy.nbytes)
             .and_then(|()| queue.sync(opened));
         if ran.is_ok() {
-            // SAFETY: staging memory is mapped and has these bytes; the caller vouches for the destination.
-            unsafe {
-                let to = copy.to.0.cast::<u8>().add(copy.to_offset);
-                std::ptr::copy_nonoverlapping(staging.mapped.cast(), to, copy.nbytes);
-            }
+            let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
+            // SAFETY: staging memory is mapped and has these bytes; the destination is valid for them.
+            unsafe { std::ptr::copy_nonoverlapping(staging.mapped.cast(), to, copy.nbytes) };
         }
         opened.destroy(staging);
         ran
@@ -163,19 +159,20 @@ impl Vulkan {
         if source != target {
             let mut bytes = vec![0u8; copy.nbytes];
             let host = Space(bytes.as_mut_ptr().cast());
-            // SAFETY: `bytes` holds as many, and staging has taken them when `upload` returns.
-            return unsafe {
-                self.download(&Copy {
-                    to: host,
-                    to_offset: 0,
-                    ..*copy
-                })?;
-                self.upload(&Copy {
-                    from: host,
-                    from_offset: 0,
-                    ..*copy
-                })
+            let down = Copy {
+                to: host,
+                to_offset: 0,
+                ..*copy
             };
+            let up = Copy {
+                from: host,
+                from_offset: 0,
+                ..*copy
+            };
+            // SAFETY: `bytes` holds as many, and `download` returns when they are there.
+            unsafe { self.download(&down) }?;
+            // SAFETY: staging has taken them when `upload` returns.
+            return unsafe { self.upload(&up) };
         }
         let (first, second, nbytes) = (copy.from_offset, copy.to_offset, copy.nbytes);
         if from.handle == to.handle && first < second + nbytes && second < first + nbytes {
@@ -239,7 +236,7 @@ impl DeviceApi for Vulkan {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the caller vouches for the space.
+        // SAFETY: `space` came from `alloc`, was not freed, and nobody uses it afterwards.
         unsafe { self.inner.free(device, space) }
     }
 
@@ -249,7 +246,7 @@ impl DeviceApi for Vulkan {
             return Ok(());
         }
         match (copy.from_device.is_host(), copy.to_device.is_host()) {
-            // SAFETY: the caller vouches for the host's side.
+            // SAFETY: a side of the host is valid for the bytes.
             (true, false) => unsafe { self.upload(copy) },
             // SAFETY: as above.
             (false, true) => unsafe { self.download(copy) },

@@ -64,7 +64,7 @@ struct Pipeline {
 const SLOT: usize = 8;
 
 impl Loaded for OnDevice {
-    fn launch(
+    unsafe fn launch(
         &self,
         kernel: &KernelInfo,
         args: &mut Packed,
@@ -132,21 +132,17 @@ impl Loaded for OnDevice {
         unsafe { opened.device.update_descriptor_sets(&writes, &[]) };
         queue.record(opened, |device, commands| {
             let (bind, layout) = (vk::PipelineBindPoint::COMPUTE, pipeline.layout);
-            // SAFETY: recording; pipeline, layout and set belong together.
-            unsafe {
-                device.cmd_bind_pipeline(commands, bind, pipeline.pipeline);
-                device.cmd_bind_descriptor_sets(commands, bind, layout, 0, &[set], &[]);
-                if !pipeline.uniform && !scalars.is_empty() {
-                    device.cmd_push_constants(
-                        commands,
-                        layout,
-                        vk::ShaderStageFlags::COMPUTE,
-                        0,
-                        &scalars,
-                    );
-                }
-                device.cmd_dispatch(commands, x, y, z);
+            // SAFETY: `record` is recording; the pipeline stays until the queue has run.
+            unsafe { device.cmd_bind_pipeline(commands, bind, pipeline.pipeline) };
+            // SAFETY: as above; the set is of the pipeline's layout.
+            unsafe { device.cmd_bind_descriptor_sets(commands, bind, layout, 0, &[set], &[]) };
+            if !pipeline.uniform && !scalars.is_empty() {
+                let stage = vk::ShaderStageFlags::COMPUTE;
+                // SAFETY: as above; the layout was made for as many bytes of constants.
+                unsafe { device.cmd_push_constants(commands, layout, stage, 0, &scalars) };
             }
+            // SAFETY: as above; the kernel is given what it was compiled for, by the contract of this function.
+            unsafe { device.cmd_dispatch(commands, x, y, z) };
         })
     }
 }
@@ -199,15 +195,15 @@ impl Drop for OnDevice {
                 .unwrap_or_else(PoisonError::into_inner),
         );
         for made in pipelines.into_values() {
-            // SAFETY: ours, and nothing uses them after the sync.
-            unsafe {
-                opened.device.destroy_pipeline(made.pipeline, None);
-                opened.device.destroy_pipeline_layout(made.layout, None);
-                opened
-                    .device
-                    .destroy_descriptor_set_layout(made.set_layout, None);
-                opened.device.destroy_shader_module(made.shader, None);
-            }
+            let device = &opened.device;
+            // SAFETY: made by `make`, and nothing uses it after the sync; so below.
+            unsafe { device.destroy_pipeline(made.pipeline, None) };
+            // SAFETY: as above.
+            unsafe { device.destroy_pipeline_layout(made.layout, None) };
+            // SAFETY: as above.
+            unsafe { device.destroy_descriptor_set_layout(made.set_layout, None) };
+            // SAFETY: as above.
+            unsafe { device.destroy_shader_module(made.shader, None) };
         }
     }
 }
@@ -253,45 +249,40 @@ fn make(opened: &Opened, kernel: &KernelInfo, shader: &Shader) -> Result<Pipelin
         let message = format!("no driver has a kernel called {:?}", kernel.name);
         return refuse(DEV_54, Kind::Malformed, message);
     };
-    // SAFETY: the device is alive, every struct lives through its call. The driver trusts SPIR-V: a module
-    // is as trusted as a library.
-    unsafe {
-        let create = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        let set_layout = checked(
-            "vkCreateDescriptorSetLayout",
-            device.create_descriptor_set_layout(&create, None),
-        )?;
-        let layouts = [set_layout];
-        let create = vk::PipelineLayoutCreateInfo::default()
-            .set_layouts(&layouts)
-            .push_constant_ranges(pushes);
-        let layout = checked(
-            "vkCreatePipelineLayout",
-            device.create_pipeline_layout(&create, None),
-        )?;
-        let create = vk::ShaderModuleCreateInfo::default().code(&shader.words);
-        let module = checked(
-            "vkCreateShaderModule",
-            device.create_shader_module(&create, None),
-        )?;
-        let stage = vk::PipelineShaderStageCreateInfo::default()
-            .stage(vk::ShaderStageFlags::COMPUTE)
-            .module(module)
-            .name(&entry);
-        let create = [vk::ComputePipelineCreateInfo::default()
-            .stage(stage)
-            .layout(layout)];
-        let pipelines = device.create_compute_pipelines(vk::PipelineCache::null(), &create, None);
-        let pipelines = checked(
-            &format!("vkCreateComputePipelines `{}`", kernel.name),
-            pipelines.map_err(|(_, code)| code),
-        )?;
-        Ok(Pipeline {
-            pipeline: pipelines.first().copied().unwrap_or_default(),
-            layout,
-            set_layout,
-            shader: module,
-            uniform,
-        })
-    }
+    let create = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    // SAFETY: the device is alive as long as the process, and the struct through the call; so below.
+    let set_layout = unsafe { device.create_descriptor_set_layout(&create, None) };
+    let set_layout = checked("vkCreateDescriptorSetLayout", set_layout)?;
+    let layouts = [set_layout];
+    let create = vk::PipelineLayoutCreateInfo::default()
+        .set_layouts(&layouts)
+        .push_constant_ranges(pushes);
+    // SAFETY: as above.
+    let layout = unsafe { device.create_pipeline_layout(&create, None) };
+    let layout = checked("vkCreatePipelineLayout", layout)?;
+    let create = vk::ShaderModuleCreateInfo::default().code(&shader.words);
+    // SAFETY: as above. The driver trusts SPIR-V, which came with a library that is trusted (`launch`).
+    let module = unsafe { device.create_shader_module(&create, None) };
+    let module = checked("vkCreateShaderModule", module)?;
+    let stage = vk::PipelineShaderStageCreateInfo::default()
+        .stage(vk::ShaderStageFlags::COMPUTE)
+        .module(module)
+        .name(&entry);
+    let create = [vk::ComputePipelineCreateInfo::default()
+        .stage(stage)
+        .layout(layout)];
+    // SAFETY: as above.
+    let pipelines =
+        unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &create, None) };
+    let pipelines = checked(
+        &format!("vkCreateComputePipelines `{}`", kernel.name),
+        pipelines.map_err(|(_, code)| code),
+    )?;
+    Ok(Pipeline {
+        pipeline: pipelines.first().copied().unwrap_or_default(),
+        layout,
+        set_layout,
+        shader: module,
+        uniform,
+    })
 }

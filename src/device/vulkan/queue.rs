@@ -202,7 +202,7 @@ impl Queue {
         let commands = [self.commands];
         let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
         let fences = [self.fence];
-        // SAFETY: recording; everything recorded is alive; the queue and fence are behind our lock.
+        // SAFETY: recording, as `recording` says.
         unsafe {
             device.cmd_pipeline_barrier(
                 self.commands,
@@ -213,20 +213,19 @@ impl Queue {
                 &[],
                 &[],
             );
-            checked(
-                "vkEndCommandBuffer",
-                device.end_command_buffer(self.commands),
-            )?;
-            checked(
-                "vkQueueSubmit",
-                device.queue_submit(self.queue, &submits, self.fence),
-            )?;
-            checked(
-                "vkWaitForFences",
-                device.wait_for_fences(&fences, true, u64::MAX),
-            )?;
-            checked("vkResetFences", device.reset_fences(&fences))
         }
+        // SAFETY: as above.
+        let ended = unsafe { device.end_command_buffer(self.commands) };
+        checked("vkEndCommandBuffer", ended)?;
+        // SAFETY: what was recorded is alive until the queue has run (`keep`); queue and fence are behind our lock, and the
+        // fence is not in use: it is waited for below.
+        let submitted = unsafe { device.queue_submit(self.queue, &submits, self.fence) };
+        checked("vkQueueSubmit", submitted)?;
+        // SAFETY: the fence is ours.
+        let waited = unsafe { device.wait_for_fences(&fences, true, u64::MAX) };
+        checked("vkWaitForFences", waited)?;
+        // SAFETY: the queue is done with the fence.
+        checked("vkResetFences", unsafe { device.reset_fences(&fences) })
     }
 }
 
