@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `executable` | [`Executable`]: the decoded code of chapter payload, held to what the machine relies on | VM-01 .. VM-05 |
 //! | `text` | disassembly and statistics, in a form of our own | |
-//! | `machine` | [`VirtualMachine`]: devices, constants, functions, calls from outside | VM-11 .. VM-14 |
+//! | `machine` | `VirtualMachine`: devices, constants, functions, calls from outside | VM-11 .. VM-14 |
 //! | `interpret` | the four instructions | VM-20 .. VM-25 |
 //! | `closure` | closures: a function of the executable and its last arguments | VM-28, VM-29 |
 //! | `memory` | storage, tensors in it, the two allocators | VM-30 .. VM-33 |

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | C text, as `export_library` writes it without LLVM | [`c_text()`] | BLOB-59, BLOB-60 |
 //! | an object file: ELF, Mach-O, COFF | [`object()`] | BLOB-66, BLOB-67 |
-//! | a shared library, through the C compiler of the system | [`shared()`] (feature `runtime`) | |
+//! | a shared library, through the C compiler of the system | `shared` (feature `runtime`) | |
 //!
 //! The bytes are taken as they are: that they are a blob of the release whose symbol they get is up to the caller.
 
