@@ -41,12 +41,9 @@ pub(super) fn write_functions(names: &[&str], number: u32, path: &Path) -> io::R
         return Err(io::Error::other("no code is known for this machine"));
     };
     let code = gives(machine, number);
-    let symbols = names.iter().map(|name| Exported {
-        name,
-        content: stub::Content::Code(&code),
-    });
-    let symbols: Vec<Exported<'_>> = symbols.collect();
-    fs::write(path, stub::library(machine, &symbols).bytes)
+    let functions = names.iter().map(|name| (*name, &code[..]));
+    let functions: Vec<Exported<'_>> = functions.collect();
+    fs::write(path, stub::library(machine, &[], &functions).bytes)
 }
 
 /// A function that stores `number` where the fourth argument points, 0 (an integer) where the fifth does, and returns 0.
@@ -87,31 +84,22 @@ pub(super) fn write_symbols(symbols: &[(&str, Content)], path: &Path) -> io::Res
     let Some(machine) = MACHINE else {
         return Err(io::Error::other("no code is known for this machine"));
     };
-    let contents = symbols.iter().map(|(_, content)| match content {
-        Content::Slot => Vec::new(),
-        Content::Jump(address) => stub::jump(machine, *address),
-    });
-    let code: Vec<Vec<u8>> = contents.collect();
-    let symbols = symbols.iter().zip(&code);
-    let symbols: Vec<Exported<'_>> = symbols
-        .map(|((name, content), code)| Exported {
-            name,
-            content: match content {
-                Content::Slot => stub::Content::Data(&[0; 8]),
-                Content::Jump(_) => stub::Content::Code(code),
-            },
-        })
-        .collect();
-    fs::write(path, stub::library(machine, &symbols).bytes)
+    let (mut slots, mut jumps) = (Vec::new(), Vec::new());
+    for (name, content) in symbols {
+        match content {
+            Content::Slot => slots.push((*name, &[0; 8][..])),
+            Content::Jump(address) => jumps.push((*name, stub::jump(machine, *address))),
+        }
+    }
+    let jumps = jumps.iter().map(|(name, code)| (*name, &code[..]));
+    let jumps: Vec<Exported<'_>> = jumps.collect();
+    fs::write(path, stub::library(machine, &slots, &jumps).bytes)
 }
 
 /// The library around `blob`, with a slot for the context.
 fn around(machine: u16, blob: &[u8], symbol: &str, context: &str) -> Vec<u8> {
-    let data = |name, bytes| Exported {
-        name,
-        content: stub::Content::Data(bytes),
-    };
-    stub::library(machine, &[data(context, &[0; 8]), data(symbol, blob)]).bytes
+    let data = [(context, &[0; 8][..]), (symbol, blob)];
+    stub::library(machine, &data, &[]).bytes
 }
 
 #[cfg(test)]

@@ -8,13 +8,12 @@
 //! The dynamic linker finds these functions while a [`Shown`] lives, which is while it opens a library, and binds that library
 //! at once. Otherwise they are hidden: a runtime that the process loads later has to find its own functions, not these.
 
-use super::stub::{self, Content, Exported};
+use super::stub;
 use crate::capi::exports;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -24,7 +23,7 @@ enum Reach {
     Process,
     /// By way of the functions that jump to them.
     Jumps(Jumps),
-    /// Not at all: this is another machine, or neither memory nor the folder for temporary files can hold code.
+    /// Not at all: this is another machine, or memory cannot hold code that was written into it.
     Nothing,
 }
 
@@ -77,19 +76,14 @@ impl Drop for Shown {
 impl Jumps {
     fn open() -> Option<Jumps> {
         let machine = stub::MACHINE?;
-        let code = exports::ALL
-            .iter()
-            .map(|export| stub::jump(machine, export.address() as usize));
-        let code: Vec<Vec<u8>> = code.collect();
-        let symbols = exports::ALL.iter().zip(&code);
-        let symbols: Vec<Exported<'_>> = symbols
-            .map(|(export, code)| Exported {
-                name: export.name,
-                content: Content::Code(code),
-            })
-            .collect();
-        let stub = stub::library(machine, &symbols);
-        let library = in_memory(&stub.bytes).or_else(|| in_a_file(&stub.bytes))?;
+        let code = exports::ALL.iter().map(|export| {
+            let address = export.address() as usize;
+            (export.name, stub::jump(machine, address))
+        });
+        let code: Vec<(&str, [u8; 16])> = code.collect();
+        let code = code.iter().map(|(name, code)| (*name, &code[..]));
+        let stub = stub::library(machine, &[], &code.collect::<Vec<_>>());
+        let library = in_memory(&stub.bytes)?;
         // SAFETY: only its address is asked for.
         let first = unsafe { library.get::<*const ()>(exports::ALL.first()?.name) };
         let first = first.ok()?.as_raw_ptr() as usize;
@@ -158,18 +152,6 @@ fn in_memory(bytes: &[u8]) -> Option<Library> {
     // The dynamic linker knows libraries by their paths, so this number must not come to mean another file.
     std::mem::forget(file);
     Some(library)
-}
-
-/// Opens a shared object by way of a file that is gone when this returns.
-fn in_a_file(bytes: &[u8]) -> Option<Library> {
-    let path: PathBuf = std::env::temp_dir().join(format!("tvmspec-{}.so", std::process::id()));
-    let mut file = File::options();
-    let file = file.write(true).create_new(true).mode(0o600);
-    let mut file = file.open(&path).ok()?;
-    let library = file.write_all(bytes).ok().and_then(|()| open(&path));
-    // It may stay there: nothing reads it again.
-    let _ = std::fs::remove_file(&path);
-    library
 }
 
 fn open(path: &Path) -> Option<Library> {

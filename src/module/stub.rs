@@ -26,33 +26,23 @@ pub(crate) const MACHINE: Option<u16> = if !cfg!(all(
 /// The name of a machine in an ELF header.
 pub(crate) const X86_64: u16 = 62;
 
-/// What a library exports.
-pub(crate) struct Exported<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) content: Content<'a>,
-}
-
-/// What stands under an exported name.
-pub(crate) enum Content<'a> {
-    /// An object of these bytes.
-    Data(&'a [u8]),
-    /// A function of these instructions.
-    Code(&'a [u8]),
-}
+/// An exported name, and the bytes that stand under it.
+pub(crate) type Exported<'a> = (&'a str, &'a [u8]);
 
 /// Instructions that go on at `address`, by way of a register that calls may spoil.
-pub(crate) fn jump(machine: u16, address: usize) -> Vec<u8> {
-    let mut code = Bytes(Vec::new());
+pub(crate) fn jump(machine: u16, address: usize) -> [u8; 16] {
+    let [a, b, c, d, e, f, g, h] = (address as u64).to_le_bytes();
     if machine == X86_64 {
-        code.0.extend_from_slice(&[0x48, 0xb8]); // movabs address, %rax
-        code.words(&[address]);
-        code.0.extend_from_slice(&[0xff, 0xe0]); // jmp *%rax
+        // movabs address, %rax; jmp *%rax; what is never reached
+        [
+            0x48, 0xb8, a, b, c, d, e, f, g, h, 0xff, 0xe0, 0xcc, 0xcc, 0xcc, 0xcc,
+        ]
     } else {
-        code.u32(0x5800_0050); // ldr x16, the word behind the jump
-        code.u32(0xd61f_0200); // br x16
-        code.words(&[address]);
+        // ldr x16, the word behind the jump; br x16; address
+        [
+            0x50, 0, 0, 0x58, 0, 0x02, 0x1f, 0xd6, a, b, c, d, e, f, g, h,
+        ]
     }
-    code.0
 }
 
 /// Where the head of the only hash chain is, counted from the start of the library. While it is 0, no symbol is found.
@@ -75,29 +65,17 @@ pub(crate) struct Stub {
     pub(crate) code: usize,
 }
 
-/// A library that exports `symbols`.
-pub(crate) fn library(machine: u16, symbols: &[Exported<'_>]) -> Stub {
-    let mut names = String::from("\0");
-    let mut name_at = Vec::new();
-    for symbol in symbols {
-        name_at.push(names.len() as u32);
-        names.push_str(symbol.name);
-        names.push('\0');
-    }
-    let count = symbols.len() + 1;
+/// A library that exports objects of `data` and functions of `code`.
+pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]) -> Stub {
+    let all = || data.iter().chain(code);
+    let names: usize = all().map(|(name, _)| name.len() + 1).sum();
+    let count = 1 + data.len() + code.len();
     let symbols_at = (HASH + 4 * (3 + count)).next_multiple_of(8);
     let names_at = symbols_at + count * SYMBOL;
-    let dynamic_at = (names_at + names.len()).next_multiple_of(16);
-    let data_at = dynamic_at + 6 * 16;
-    let (data, data_end) = placed(symbols, data_at, |content| match content {
-        Content::Data(bytes) => Some(bytes),
-        Content::Code(_) => None,
-    });
+    let dynamic_at = (names_at + 1 + names).next_multiple_of(16);
+    let data_end = data.iter().fold(dynamic_at + 6 * 16, behind);
     let code_at = data_end.next_multiple_of(16);
-    let (code, code_end) = placed(symbols, code_at, |content| match content {
-        Content::Data(_) => None,
-        Content::Code(bytes) => Some(bytes),
-    });
+    let code_end = code.iter().fold(code_at, behind);
 
     let mut out = Bytes(Vec::with_capacity(code_end));
     out.0
@@ -132,25 +110,32 @@ pub(crate) fn library(machine: u16, symbols: &[Exported<'_>]) -> Stub {
         out.u32(if next < count as u32 { next } else { 0 });
     }
     out.0.resize(symbols_at + SYMBOL, 0);
-    let (mut data_places, mut code_places) = (data.iter(), code.iter());
-    for (symbol, name) in symbols.iter().zip(name_at) {
-        const GLOBAL_OBJECT: u8 = 0x11;
-        const GLOBAL_FUNCTION: u8 = 0x12;
-        let (kind, place, offset) = match symbol.content {
-            Content::Data(_) => (GLOBAL_OBJECT, data_places.next(), 0),
-            Content::Code(_) => (GLOBAL_FUNCTION, code_places.next(), PAGE),
+    let (mut name_at, mut end) = (1, dynamic_at + 6 * 16);
+    for (at, symbol) in all().enumerate() {
+        const OBJECT: u8 = 0x11;
+        const FUNCTION: u8 = 0x12;
+        let is_data = at < data.len();
+        let (kind, offset) = if is_data {
+            (OBJECT, 0)
+        } else {
+            (FUNCTION, PAGE)
         };
-        if let Some((at, bytes)) = place {
-            out.symbol(name, kind, at + offset, bytes.len());
-        }
+        let place = end.next_multiple_of(16);
+        out.symbol(name_at, kind, place + offset, symbol.1.len());
+        name_at += symbol.0.len() as u32 + 1;
+        end = behind(end, symbol);
     }
-    out.0.extend_from_slice(names.as_bytes());
+    out.0.push(0);
+    for (name, _) in all() {
+        out.0.extend_from_slice(name.as_bytes());
+        out.0.push(0);
+    }
     out.0.resize(dynamic_at, 0);
     // DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT, DT_NULL
     out.words(&[4, HASH, 5, names_at, 6, symbols_at]);
-    out.words(&[10, names.len(), 11, SYMBOL, 0, 0]);
-    for (at, bytes) in data.into_iter().chain(code) {
-        out.0.resize(at, 0);
+    out.words(&[10, 1 + names, 11, SYMBOL, 0, 0]);
+    for (_, bytes) in all() {
+        out.0.resize(out.0.len().next_multiple_of(16), 0);
         out.0.extend_from_slice(bytes);
     }
     Stub {
@@ -159,20 +144,9 @@ pub(crate) fn library(machine: u16, symbols: &[Exported<'_>]) -> Stub {
     }
 }
 
-/// The bytes of those symbols that `bytes` takes, each with its place from `at` on, and where the last one ends.
-fn placed<'a>(
-    symbols: &[Exported<'a>],
-    at: usize,
-    bytes: impl Fn(&Content<'a>) -> Option<&'a [u8]>,
-) -> (Vec<(usize, &'a [u8])>, usize) {
-    let mut end = at;
-    let all = symbols.iter().filter_map(|symbol| bytes(&symbol.content));
-    let all = all.map(|bytes| {
-        let at = end.next_multiple_of(16);
-        end = at + bytes.len();
-        (at, bytes)
-    });
-    (all.collect(), end)
+/// Where `symbol` ends when the one before it ends at `end`.
+fn behind(end: usize, symbol: &Exported<'_>) -> usize {
+    end.next_multiple_of(16) + symbol.1.len()
 }
 
 struct Bytes(Vec<u8>);
