@@ -354,3 +354,31 @@ fn a_parameter_without_all_of_its_elements_is_refused() {
         assert!(executor.unset_inputs().is_empty());
     }
 }
+
+/// GRF-23: a pool whose size is no multiple of a word below 2^64 was taken as one of no bytes.
+#[cfg(feature = "runtime")]
+#[test]
+fn a_pool_of_nearly_all_memory_is_refused() {
+    use std::sync::Arc;
+    use tvmspec::device::Device;
+    use tvmspec::graph::executor::{Executor, Place};
+
+    for (dtype, extents) in [
+        ("int8x2", "9223372036854775807"),
+        ("int8", "4611686018427387904, 2, 0"),
+    ] {
+        let text = format!(
+            r#"{{"nodes": [{{"op": "null", "name": "p", "inputs": []}}, {{"op": "tvm_op", "name": "f", "inputs": [[0, 0, 0]],
+            "attrs": {{"func_name": "f", "num_inputs": "1", "num_outputs": "1", "flatten_data": "1"}}}}], "arg_nodes": [0],
+            "node_row_ptr": [0, 1, 2], "heads": [[1, 0, 0]], "attrs": {{"dltype": ["list_str", ["{dtype}", "{dtype}"]],
+            "storage_id": ["list_int", [0, 1]], "shape": ["list_shape", [[{extents}], [{extents}]]]}}}}"#
+        );
+        let place = Place::of(Device::CPU).unwrap();
+        let kernel = tvmspec::function::Function::from_packed(|_| Ok(tvmspec::value::Any::none()));
+        let kernels = |_: &str| Ok(Some(kernel.clone()));
+        let Ok(graph) = read(&text) else { continue };
+        let made = Executor::new(Arc::new(graph), &kernels, vec![place]);
+        // A tensor without elements needs no memory; the other needs more than there is.
+        assert_eq!(made.is_ok(), extents.ends_with('0'), "{extents}");
+    }
+}

@@ -29,7 +29,11 @@ impl Arguments {
         let (mut tensors, mut entries, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
         for (id, tensor) in used {
             let shape: Arc<[i64]> = if flatten && !GRF_39.is_off() {
-                [tensor.shape.iter().product::<i64>()].as_slice().into()
+                // Where it does not fit one extent is 0, or there was no memory for the entry (GRF-23).
+                let all = tensor.shape.iter();
+                [all.fold(1_i64, |all, extent| all.wrapping_mul(*extent))]
+                    .as_slice()
+                    .into()
             } else {
                 tensor.shape.clone()
             };

@@ -19,16 +19,17 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn take(bytes: u64, scope: &str, place: Place) -> Result<Arc<Memory>, Error> {
-        let bytes = usize::try_from(bytes).map_err(|_| {
-            Error::from(super::GRF_23.refused(Kind::Limit, format!("a pool of {bytes} bytes")))
-        })?;
+        let refused =
+            || Error::from(super::GRF_23.refused(Kind::Limit, format!("a pool of {bytes} bytes")));
         // As float32 in whole words, as every release does; a kernel may write its last word whole.
-        let words = (bytes.div_ceil(4)) as i64;
+        let whole = bytes.checked_next_multiple_of(4);
+        let whole = whole.and_then(|whole| usize::try_from(whole).ok());
+        let whole = whole.ok_or_else(refused)?;
+        let words = i64::try_from(whole / 4).map_err(|_| refused())?;
+        let bytes = usize::try_from(bytes).map_err(|_| refused())?;
         let hint = Dtype::scalar(Dtype::FLOAT, 32);
         let space = match scope {
-            "" | "global" => place
-                .api
-                .alloc(place.device, bytes.div_ceil(4) * 4, ALIGNMENT, hint),
+            "" | "global" => place.api.alloc(place.device, whole, ALIGNMENT, hint),
             scope => place
                 .api
                 .alloc_scoped(place.device, &[words], hint, Some(scope)),
