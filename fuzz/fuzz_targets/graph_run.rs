@@ -1,7 +1,7 @@
 //! Graphs that *run*: any text with any parameter file, and graphs that were made to share memory in odd ways.
 //!
 //! Oracles: AddressSanitizer, under kernels that read and write every byte of every argument; no panic; what was put into an
-//! input is what it shows; every output can be read whole. Memory comes from a device that has 64 MiB.
+//! input is what it shows; every output can be read whole. Memory comes from a device that has 8 MiB.
 #![no_main]
 
 #[path = "bounded/mod.rs"]

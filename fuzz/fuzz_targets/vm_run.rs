@@ -1,7 +1,7 @@
 //! Executables that *run*: any bytes that read as one, and programs that were made to reach the builtins.
 //!
 //! Oracles: AddressSanitizer; no panic; what a function returns can be read whole. Jumps and calls are counted
-//! (`VirtualMachine::limit`), and memory comes from a device that has 64 MiB.
+//! (`VirtualMachine::limit`), and memory comes from a device that has 8 MiB.
 #![no_main]
 
 #[path = "bounded/mod.rs"]

@@ -1,4 +1,4 @@
-//! A host that has 64 MiB: what a file asks for beyond them is refused, and not taken.
+//! A host that has 8 MiB: what a file asks for beyond them is refused, and not taken.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, Once, PoisonError};
@@ -7,7 +7,7 @@ use tvmspec::device::{Attribute, Copy, Device, DeviceApi, Dtype, Error, Space, S
 
 type Result<T> = std::result::Result<T, Error>;
 
-const MOST: usize = 64 << 20;
+const MOST: usize = 8 << 20;
 
 /// The CPU of the library, and how many bytes of it are taken, by address.
 pub struct Bounded {

@@ -6,6 +6,7 @@
 
 pub mod blob;
 pub mod graph;
+pub mod payload;
 pub mod tensor;
 pub mod tree;
 pub mod vm;

@@ -1,0 +1,321 @@
+//! PAY-02 to PAY-73: the grammar of each kind, in the form that the library found.
+
+use super::{In, Odd, tensor, vm};
+use tvmspec::release::Layout;
+use tvmspec::tensor::Sizing;
+
+struct Reader<'a, 'o> {
+    from: In<'a>,
+    kind: &'static str,
+    layout: Layout,
+    odd: &'o mut Odd,
+}
+
+/// Whether `bytes` begin with a payload; the bytes behind it.
+pub fn read<'a>(bytes: &'a [u8], kind: &'static str, layout: Layout, form: &str, odd: &mut Odd) -> Option<&'a [u8]> {
+    let mut reader = Reader { from: In(bytes), kind, layout, odd };
+    reader.payload(form)?;
+    Some(reader.from.0)
+}
+
+fn is_axis(tag: &str) -> Option<bool> {
+    let prefixes = ["blockIdx.", "threadIdx.", "clusterCtaIdx.", "preferredClusterCtaIdx."];
+    let axis = prefixes.iter().find_map(|prefix| tag.strip_prefix(prefix))?;
+    Some(["x", "y", "z"].contains(&axis))
+}
+
+impl<'a> Reader<'a, '_> {
+    fn note(&mut self, kept: bool, id: &str) {
+        if !kept {
+            self.odd.insert(id.into());
+        }
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        self.from.text()
+    }
+
+    fn texts(&mut self) -> Option<Vec<&'a str>> {
+        self.from.vector(|from| from.text())
+    }
+
+    fn many<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = self.from.u64()?;
+        if count > self.from.0.len() as u64 {
+            return None;
+        }
+        (0..count).map(|_| one(self)).collect()
+    }
+
+    /// PAY-11 and PAY-12.
+    fn format(&mut self) -> Option<&'a str> {
+        let format = self.text()?;
+        if format.is_empty() || !format.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return None;
+        }
+        let known: &[&str] = match self.kind {
+            "cuda" => &["ptx", "cubin", "fatbin", "cuda"],
+            "opencl" | "sdaccel" | "aocl" => &["cl", "clbin", "xclbin", "awsxclbin", "aocx"],
+            "metal" => &["metal", "metallib"],
+            "hip" | "hsaco" => &["hsaco"],
+            "vulkan" => &["vulkan"],
+            "opengl" => &["gl"],
+            _ => return Some(format),
+        };
+        self.note(known.contains(&format), "PAY-12");
+        Some(format)
+    }
+
+    /// PAY-02 to PAY-08; how many functions. `silent`: forms of PAY-09 whose functions have empty names.
+    fn functions(&mut self, silent: bool) -> Option<usize> {
+        let mut seen = Vec::new();
+        let count = self.many(|reader| {
+            let (key, name) = (reader.text()?, reader.text()?);
+            let again = seen.contains(&key);
+            reader.note(!again, "PAY-04");
+            seen.push(key);
+            if silent && !name.is_empty() {
+                return None;
+            }
+            reader.note(name.is_empty() || name == key, "PAY-07");
+            let arguments = reader.many(|reader| reader.from.take(4))?.len();
+            for tag in reader.texts()? {
+                let rest = tag.strip_prefix("tirx.").or(tag.strip_prefix("tir."));
+                let uses = ["use_dyn_shared_memory", "use_programtic_dependent_launch", "use_cooperative_launch"];
+                let known = match is_axis(tag) {
+                    Some(kept) => kept.then_some(true)?,
+                    None => {
+                        let thread = ["vthread", "cthread"].iter().any(|thread| tag.starts_with(thread));
+                        thread || rest.is_some_and(|rest| uses.contains(&rest)) || tag.starts_with("paramWriteAccess:")
+                    }
+                };
+                reader.note(known, "PAY-06");
+            }
+            if reader.layout >= Layout::V0_21 {
+                let tags = reader.many(|reader| reader.from.i32())?;
+                let kept = tags.is_empty() || tags.len() == arguments;
+                reader.note(kept && tags.iter().all(|tag| (0..=1).contains(tag)), "PAY-08");
+            }
+            Some(())
+        })?;
+        Some(count.len())
+    }
+
+    /// PAY-14 and PAY-15.
+    fn shaders(&mut self, framed: bool) -> Option<()> {
+        self.many(|reader| {
+            reader.text()?;
+            if framed {
+                let mut inside = In(reader.from.bytes()?);
+                inside.take(4)?;
+                inside.vector(|from| from.take(4))?;
+                return inside.0.is_empty().then_some(());
+            }
+            reader.from.take(4)?;
+            reader.from.vector(|from| from.take(4)).map(drop)
+        })
+        .map(drop)
+    }
+
+    fn kernels(&mut self) -> Option<()> {
+        self.many(|reader| reader.text().and(reader.from.bytes())).map(drop)
+    }
+
+    fn tensors(&mut self, names: &[&str]) -> Option<()> {
+        names.iter().try_for_each(|_| tensor::record(&mut self.from, Sizing::V0_7, self.odd).map(drop))
+    }
+
+    /// PAY-34 to PAY-38.
+    fn constants(&mut self) -> Option<()> {
+        let names = self.texts()?;
+        if self.from.u64()? != names.len() as u64 || (0..names.len()).any(|at| names[..at].contains(&names[at])) {
+            return None;
+        }
+        self.tensors(&names)?;
+        let symbols = self.texts()?;
+        if self.from.u64()? != symbols.len() as u64 {
+            return None;
+        }
+        self.note(!(0..symbols.len()).any(|at| symbols[..at].contains(&symbols[at])), "PAY-37");
+        for _ in &symbols {
+            let listed = self.texts()?;
+            if self.kind == "const_loader" && !listed.iter().all(|name| names.contains(name)) {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// PAY-40 to PAY-43.
+    fn params(&mut self) -> Option<()> {
+        let count = self.from.u64()?;
+        let names = self.texts()?;
+        if count != names.len() as u64 {
+            return None;
+        }
+        self.note(!(0..names.len()).any(|at| names[..at].contains(&names[at])), "PAY-43");
+        self.tensors(&names)
+    }
+
+    fn payload(&mut self, form: &str) -> Option<()> {
+        match (self.kind, form) {
+            ("opencl", "0.13") => self.functions(true).and(self.shaders(false)),
+            ("metal", "0.13") => {
+                let version = self.text()?;
+                if version.is_empty() || !version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+                    return None;
+                }
+                self.kernels()?;
+                self.functions(true)?;
+                self.format().map(drop)
+            }
+            ("metal", "0.24") => self.format().and(self.functions(false)).and(self.kernels()),
+            ("metal", _) => {
+                self.format().and(self.functions(true))?;
+                self.from.bytes().map(drop)
+            }
+            ("vulkan", form) => self.format().and(self.functions(form != "0.24")).and(self.shaders(form == "0.24")),
+            ("webgpu", _) => self.functions(false).and(self.kernels()),
+            ("opengl", _) => self.format().and(self.functions(false)).and(self.text()).map(drop),
+            ("cuda" | "opencl" | "sdaccel" | "aocl" | "hip" | "hsaco" | "hexagon", _) => {
+                let (format, functions) = (self.format()?, self.functions(false)?);
+                let code = self.from.bytes()?;
+                if self.kind == "opencl" && format == "cl" {
+                    self.opencl_source(code, functions);
+                }
+                Some(())
+            }
+            ("c", _) => {
+                self.from.bytes()?;
+                self.text()?;
+                let names = self.texts()?;
+                self.note(!names.is_empty(), "PAY-31");
+                self.texts().map(drop)
+            }
+            ("static_library", _) => {
+                let object = self.from.bytes()?;
+                self.note(is_object(object), "PAY-33");
+                self.texts().map(drop)
+            }
+            ("metadata" | "const_loader", _) => self.constants(),
+            ("metadata_module", _) => Some(()),
+            ("GraphRuntimeFactory" | "GraphExecutorFactory", _) => self.text().and(self.params()).and(self.text()).map(drop),
+            ("AotExecutorFactory", _) => self.params().and(self.text()).map(drop),
+            ("VMExecutable", _) => {
+                let mut inside = In(self.from.bytes()?);
+                relay(&mut inside, self.odd)?;
+                self.note(inside.0.is_empty(), "WIRE-08");
+                Some(())
+            }
+            ("relax.Executable" | "relax.VMExecutable", _) => vm::code_of(&mut self.from, self.layout, self.odd),
+            ("examplejson", _) => self.text().map(drop),
+            ("coreml" | "torch", _) => self.text().and(self.from.bytes()).map(drop),
+            ("VitisAIRuntime", _) => {
+                self.from.bytes()?;
+                self.text().and(self.text()).and(self.texts()).map(drop)
+            }
+            ("mrvl_sim", _) => self.text().and(self.text()).map(drop),
+            ("mrvl_hw", _) => self.text().and(self.text()).and(self.from.bytes()).and(self.from.take(12)).map(drop),
+            ("ethos-n", form) => self
+                .many(|reader| {
+                    reader.text()?;
+                    reader.from.bytes()?;
+                    for _ in ["inputs", "outputs"] {
+                        let count = reader.from.vector(|from| from.take(4))?.len();
+                        if count == 0 {
+                            return None;
+                        }
+                        if form == "0.10" {
+                            reader.from.take(4 * count as u64)?;
+                        }
+                    }
+                    Some(())
+                })
+                .map(drop),
+            ("stackvm", _) => Some(self.from.0 = &[]),
+            _ => self.text().and(self.text()).and(self.texts()).map(drop),
+        }
+    }
+
+    /// PAY-22.
+    fn opencl_source(&mut self, code: &[u8], functions: usize) {
+        let mark = b"// Function: ";
+        let marks: Vec<usize> = (0..code.len()).filter(|at| code[*at..].starts_with(mark)).collect();
+        // The rule is one from 0.8 on, and layout 0.7 has releases before it.
+        if self.layout == Layout::V0_2 || self.layout == Layout::V0_7 && marks.is_empty() {
+            return;
+        }
+        let ended = marks.last().is_none_or(|last| code[*last..].contains(&b'\n'));
+        self.note(marks.len() == functions && ended, "PAY-22");
+    }
+}
+
+/// PAY-33, said of files that are any of these; what else the library takes for one is its own.
+fn is_object(bytes: &[u8]) -> bool {
+    let starts: [&[u8]; 8] =
+        [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xfe\xed\xfa", b"\xca\xfe\xba\xbe", b"\0asm", b"BC\xc0\xde", b"!<arch>\n"];
+    let coff = [[0x64, 0x86], [0x4c, 0x01], [0x64, 0xaa], [0xc4, 0x01]];
+    starts.iter().any(|start| bytes.starts_with(start)) || coff.iter().any(|start| bytes.starts_with(start)) || bytes.starts_with(b"!<thin>\n")
+}
+
+/// PAY-61 to PAY-72.
+fn relay(from: &mut In<'_>, odd: &mut Odd) -> Option<()> {
+    if from.u64()? != 0xD225_DE2F_4214_151D {
+        return None;
+    }
+    let version = from.text()?;
+    let mut parts = version.split('.');
+    let era: u32 = parts.next().filter(|major| *major == "0").and(parts.next())?.parse().ok()?;
+    if !(6..=19).contains(&era) {
+        return None;
+    }
+    if era >= 9 {
+        let devices = from.vector(|from| {
+            from.take(8)?;
+            if era >= 14 { from.text().map(drop) } else { Some(()) }
+        })?.len();
+        usize::try_from(from.i32()?).ok().filter(|host| *host < devices)?;
+    }
+    from.vector(|from| from.text())?;
+    let constants = from.vector(|from| {
+        let tag = if era >= 9 { from.i32()? } else { 0 };
+        match tag {
+            0 => tensor::record(from, if era == 6 { Sizing::V0_4 } else { Sizing::V0_7 }, odd).map(drop),
+            1 => from.text().map(drop),
+            _ => None,
+        }
+    })?;
+    if era >= 7 && from.words()?.len() != constants.len() {
+        return None;
+    }
+    from.vector(|from| from.text())?;
+    if era >= 8 {
+        from.vector(|from| {
+            from.u64()?;
+            from.vector(|from| from.text().and(from.text()))
+        })?;
+    }
+    from.vector(|from| {
+        let three = from.vector(|from| from.text())?;
+        let [_, registers, count] = three.as_slice() else { return None };
+        let number = |text: &str| text.parse::<u64>().ok().filter(|number| number.to_string() == text);
+        number(registers)?;
+        let params = from.vector(|from| from.text())?;
+        if era >= 7 && from.words()?.len() != params.len() {
+            return None;
+        }
+        for _ in 0..number(count)? {
+            let words = from.words()?;
+            let [hash, opcode, fields @ ..] = words.as_slice() else { return None };
+            let last = if era == 6 { 16 } else if era < 9 { 19 } else { 20 };
+            let expected = fields.iter().fold(*opcode, |hash, field| {
+                hash ^ field.wrapping_add(0x9e37_79b9).wrapping_add(hash << 6).wrapping_add(hash >> 2)
+            });
+            if *opcode > last || expected != *hash {
+                return None;
+            }
+        }
+        Some(())
+    })
+    .map(drop)
+}
