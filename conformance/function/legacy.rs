@@ -471,8 +471,11 @@ unsafe extern "C-unwind" fn callback(
     }
 }
 
+/// The name of a function, and what gives its address.
+type Hook = (&'static CStr, fn() -> Handle);
+
 /// The functions of an interpreter whose objects are counters.
-const HOOKS: [(&CStr, fn() -> Handle); 4] = [
+const HOOKS: [Hook; 4] = [
     (c"PyGILState_Ensure", || take_lock as Handle),
     (c"PyGILState_Release", || release_lock as Handle),
     (c"Py_IncRef", || count_up as Handle),
