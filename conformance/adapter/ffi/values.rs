@@ -6,13 +6,13 @@
 
 use super::api::{Api, Handle, SafeCall};
 use super::forms::{make, show, show_as, type_key};
-use super::held::{Held, int_arg, read_bytes, text_arg};
+use super::held::{Held, int_arg, text_arg};
 use super::modules::fresh_prefix;
 use super::{Reply, c_text, lookup, seen, told, unsupported};
 use crate::conformance::value::custom;
 use crate::value::dlpack::DLTensor;
 use crate::value::header::Header;
-use crate::value::{ByteArray, BytesObj, Payload, RawAny, index};
+use crate::value::{AnyView, ByteArray, BytesObj, Payload, RawAny, index, str_bytes};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -292,9 +292,11 @@ unsafe extern "C" fn custom_code(
     out: *mut RawAny,
 ) -> i32 {
     // SAFETY: made with an `Api` that is never freed, and called with one argument.
-    let (api, name): (&'static Api, _) = unsafe { (&*this.cast(), read_bytes(&*args)) };
-    let name = name.unwrap_or_default();
-    let Some(code) = custom::code_of(&String::from_utf8_lossy(&name)) else {
+    let (api, name): (&'static Api, AnyView<'_>) =
+        unsafe { (&*this.cast(), AnyView::from_raw(*args)) };
+    // Releases pass a C string.
+    let name = str_bytes(&name).unwrap_or_default();
+    let Some(code) = custom::code_of(&String::from_utf8_lossy(name)) else {
         api.raise(c"ValueError", c"no custom type of this name");
         return -1;
     };
