@@ -1,4 +1,5 @@
-"""What the files of make.py cost: `measure.py PROGRAM DIR [NAME..]` runs each command on each file and prints a table.
+"""What the files of make.py cost: `measure.py PROGRAM DIR [NAME..]` runs each command on each file and prints a table of exit
+codes, times and peaks.
 
 Exit code 1 where a command ends by a signal, with a code above 2, or with a peak above 64 MB and 30 bytes for each byte of
 its file. MODEL, GRAPH, LIBRARY and FUNCTION name what `run` and `call` are given besides. Memory is the peak of the process as the kernel has it; time is that of the clock.
@@ -15,6 +16,7 @@ import make
 
 MB = 1 << 20
 SECONDS = 120
+COLUMNS = ["verify", "inspect", "explain", "dump", "run", "call"]
 
 
 def line(program, folder, name, command):
@@ -49,24 +51,23 @@ def measured(words):
 def main():
     program, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
     bad = 0
-    print("| file | what is wrong with it | size | " + "command | exit | seconds | peak |")
-    print("|---|---|---|---|---|---|---|")
+    print("| file | what is wrong with it | size | " + " | ".join(COLUMNS) + " |")
+    print("|---|---|---|" + "---|" * len(COLUMNS))
     for name, (how, commands) in make.CLASSES.items():
         path = os.path.join(folder, name)
         if wanted and name not in wanted or not os.path.exists(path):
             continue
         size = os.path.getsize(path)
+        cells = dict.fromkeys(COLUMNS, "")
         for command in commands:
-            if command.startswith("run") and not os.environ.get("MODEL"):
-                continue
-            if command == "call" and not os.environ.get("LIBRARY"):
+            needed = "LIBRARY" if command == "call" else "MODEL"
+            if command.startswith(("run", "call")) and not os.environ.get(needed):
                 continue
             code, seconds, peak = measured(line(program, folder, name, command))
             over = code < 0 or code > 2 or peak > 64 * MB + 30 * size
             bad += over
-            mark = " **over**" if over else ""
-            print(f"| {name} | {how.__doc__} | {size / 1e6:.2f} MB | {command} | {code} | {seconds:.2f} | {peak / MB:.0f} MB{mark} |",
-                  flush=True)
+            cells[command.split("-")[0]] = f"{code}, {seconds:.1f} s, {peak / MB:.0f} MB" + " **over**" * over
+        print(f"| `{name}` | {how.__doc__} | {size / 1e6:.2f} MB | " + " | ".join(cells.values()) + " |", flush=True)
     sys.exit(1 if bad else 0)
 
 

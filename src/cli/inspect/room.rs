@@ -55,15 +55,20 @@ impl Room {
 fn weight(value: &Value) -> u64 {
     /// A value by itself, with what an allocation costs.
     const VALUE: u64 = 64;
+    /// An object that has any member: room for four, and a table to find them by.
+    const OBJECT: u64 = 256;
     /// A member: its key, its hash, its place in the order.
     const MEMBER: u64 = 64;
     let inside = match value {
         Value::String(text) => text.len() as u64,
         Value::Array(list) => list.iter().map(weight).sum(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(key, value)| MEMBER + key.len() as u64 + weight(value))
-            .sum(),
+        Value::Object(members) => {
+            let members = members.iter();
+            OBJECT
+                + members
+                    .map(|(key, value)| MEMBER + key.len() as u64 + weight(value))
+                    .sum::<u64>()
+        }
         _ => 0,
     };
     VALUE + inside
