@@ -60,7 +60,8 @@ fn chain_by_loop(bencher: Bencher<'_, '_>) {
         let outputs = graph.node_row_ptr[index]..graph.node_row_ptr[index + 1];
         let views = inputs
             .chain(outputs)
-            .map(|id| AnyView::dltensor(executor.entry(id).as_dltensor()));
+            // SAFETY: entries of the executor, which outlives the calls.
+            .map(|id| unsafe { AnyView::dltensor(executor.entry(id).as_dltensor()) });
         calls.push((function, views.collect()));
     }
     bencher.bench_local(|| {

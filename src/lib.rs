@@ -152,6 +152,8 @@ pub mod function;
 #[cfg(feature = "runtime")]
 #[cfg_attr(not(feature = "frontend"), allow(dead_code))]
 pub mod object;
+#[cfg(all(doctest, feature = "runtime"))]
+mod sound;
 #[cfg(feature = "suite")]
 pub mod spec;
 #[cfg(feature = "runtime")]

@@ -55,7 +55,7 @@ unsafe extern "C-unwind" fn adds(
 ) -> i32 {
     let by = unsafe { (*context.cast::<(usize, i64)>()).1 };
     let first = unsafe { *args };
-    if count != 1 || first.type_index != index::INT {
+    if count != 1 || first.type_index() != index::INT {
         let (kind, parts) = (
             c"TypeError",
             [c"not ".as_ptr(), ptr::null(), c"so".as_ptr()],
@@ -278,6 +278,22 @@ struct Numbered {
     number: i64,
 }
 
+/// `TVMFFIFieldInfo` as C fills it in.
+#[repr(C)]
+struct Field {
+    name: ByteArray,
+    doc: ByteArray,
+    metadata: ByteArray,
+    flags: i64,
+    size: i64,
+    alignment: i64,
+    offset: i64,
+    getter: Option<unsafe extern "C-unwind" fn(*mut c_void, *mut RawAny) -> i32>,
+    setter: *mut c_void,
+    default: RawAny,
+    static_type_index: i32,
+}
+
 unsafe extern "C-unwind" fn number_of(field: *mut c_void, out: *mut RawAny) -> i32 {
     unsafe { out.write(Any::from(*field.cast::<i64>()).into_raw()) };
     0
@@ -296,7 +312,7 @@ fn a_type_of_c_has_fields_and_attributes() {
     let own = unsafe { TVMFFITypeGetOrAllocIndex(&key, -1, 1, 0, 1, parent) };
     assert!(own >= 128);
     let name = ByteArray::of(b"number");
-    let field = FieldInfo {
+    let field = Field {
         name,
         doc: ByteArray::EMPTY,
         metadata: ByteArray::EMPTY,
@@ -309,10 +325,11 @@ fn a_type_of_c_has_fields_and_attributes() {
         default: *Any::from(3i64).as_raw(),
         static_type_index: index::INT,
     };
+    let field = (&raw const field).cast::<FieldInfo>();
     let attribute = ByteArray::of(b"__test_capi__");
     let text = Any::from("an attribute that is a text on the heap");
     unsafe {
-        assert_eq!(TVMFFITypeRegisterField(own, &field), 0);
+        assert_eq!(TVMFFITypeRegisterField(own, field), 0);
         assert_eq!(TVMFFITypeRegisterAttr(own, &attribute, text.as_raw()), 0);
         assert_eq!(TVMFFITypeRegisterAttr(own, &attribute, text.as_raw()), -1);
     }
@@ -324,12 +341,13 @@ fn a_type_of_c_has_fields_and_attributes() {
         number: 9,
     }));
     let object = unsafe { ObjectRef::from_raw(object.cast()) };
-    let mut value = RawAny::NONE;
-    unsafe {
-        let place = object.as_ptr().cast::<u8>().add(field.offset as usize);
-        assert_eq!(field.getter.unwrap()(place.cast(), &mut value), 0);
-    }
-    assert_eq!((field.name(), value.int()), ("number", 9));
+    let value = tvmspec::object::field(&object, "number").unwrap();
+    assert_eq!(
+        (field.name(), i64::try_from(&value).unwrap()),
+        ("number", 9)
+    );
+    assert_eq!(field.flags(), flag::HAS_DEFAULT);
+    assert_eq!(field.static_type_index(), index::INT);
     let column = unsafe { &*TVMFFIGetTypeAttrColumn(&attribute) };
     let kept = column.value(own).unwrap();
     assert!(String::try_from(kept).unwrap().ends_with("on the heap"));

@@ -43,27 +43,30 @@ impl AddsOne<'_> {
             .function(self.function, true)
             .unwrap()
             .unwrap_or_else(|| panic!("no `{}` in {}", self.function, self.library.display()));
-        let input = counting(self.count);
-        let mut from = Floats::new(api, self.device, &input);
+        let values = counting(self.count);
+        let mut from = Floats::new(api, self.device, &values);
         let mut to = Floats::new(api, self.device, &vec![0.0; self.count]);
         let (from_tensor, to_tensor) = (from.tensor(), to.tensor());
-        let output = AnyView::dltensor(&to_tensor);
+        // SAFETY: both describe memory of this test, which is there to its end.
+        let (input, output) = unsafe {
+            (
+                AnyView::dltensor(&from_tensor),
+                AnyView::dltensor(&to_tensor),
+            )
+        };
         // More than once: the second call finds the kernel built and the lookup cached.
         for _ in 0..3 {
-            function
-                .call(&[AnyView::dltensor(&from_tensor), output])
-                .unwrap();
+            function.call(&[input, output]).unwrap();
         }
-        assert_eq!(to.read(), plus_one(&input));
+        assert_eq!(to.read(), plus_one(&values));
 
         let on_cpu = DLTensor {
             device: DLDevice::CPU,
             ..from_tensor
         };
-        let error = function
-            .call(&[AnyView::dltensor(&on_cpu), output])
-            .unwrap_err()
-            .to_string();
+        // SAFETY: the function refuses the device before it looks at the memory.
+        let on_cpu = unsafe { AnyView::dltensor(&on_cpu) };
+        let error = function.call(&[on_cpu, output]).unwrap_err().to_string();
         assert!(error.contains(self.refusal), "{error}");
     }
 

@@ -87,11 +87,13 @@ pub(super) fn hooked(args: &Value) -> Result<Answer, Refusal> {
     let (form, numbers) = asked(value_of(args)?);
     let type_index = types::register(&fresh_key(), index::OBJECT)?;
     let hooks = match bare(form) {
-        Some(hooks) => hooks.map(Any::from),
+        // SAFETY: C functions of this file, of the convention of the attributes that they become below.
+        Some(hooks) => hooks.map(|hook| unsafe { Any::handle(hook) }),
         None => functions().map(Any::from),
     };
     for (name, hook) in ["__any_hash__", "__any_equal__"].into_iter().zip(hooks) {
-        types::set_attr(type_index, name, hook)?;
+        // SAFETY: a function object, or a C function of that attribute's convention.
+        unsafe { types::set_any_attr(type_index, name, hook) }?;
     }
     let dict = Dict::new();
     for (at, number) in (0i64..).zip(&numbers) {

@@ -128,7 +128,11 @@ fn convert(args: &Value) -> Result<Answer, Refusal> {
         "int32" => to::<i32>(view)?,
         "bool" => to::<bool>(view)?,
         "float" => to::<f64>(view)?,
-        "pointer" => to::<*mut std::ffi::c_void>(view)?,
+        "pointer" => {
+            let pointer = cast::<*mut std::ffi::c_void>(view)?;
+            // SAFETY: a case looks at the pointer and does not follow it.
+            unsafe { Any::handle(pointer) }
+        }
         "str" => to::<crate::value::Str>(view)?,
         "bytes" => to::<crate::value::Bytes>(view)?,
         "dtype" => to::<DLDataType>(view)?,

@@ -750,7 +750,8 @@ pub unsafe extern "C" fn TVMBackendRegisterEnvCAPI(
         // SAFETY: `address` is the function of that name, as the contract says.
         match unsafe { frontend::register_count(name.as_bytes(), address) } {
             true => Ok(()),
-            false => env::register_hook(name.as_bytes(), address),
+            // SAFETY: `address` is null or the function of that name, as the contract says.
+            false => unsafe { env::register_hook(name.as_bytes(), address) },
         }
     })
 }

@@ -49,7 +49,8 @@ impl OnDevice {
 
     /// The tensor as an argument.
     pub(crate) fn view(&self) -> AnyView<'_> {
-        AnyView::dltensor(&self.dl)
+        // SAFETY: describes memory of the device that this value owns, with a shape that it owns.
+        unsafe { AnyView::dltensor(&self.dl) }
     }
 
     /// Copies what the device has now to the tensor of the host.

@@ -232,9 +232,9 @@ pub unsafe fn register(
 pub(super) fn factory(api: &'static dyn DeviceApi) -> Function {
     let table = table::of_api(api);
     Function::from_packed(move |_| {
-        Ok(Any::from(
-            std::ptr::from_ref(table).cast_mut().cast::<c_void>(),
-        ))
+        let table = std::ptr::from_ref(table).cast_mut().cast::<c_void>();
+        // SAFETY: callers of a device's factory take the pointer as such a table.
+        Ok(unsafe { Any::handle(table) })
     })
 }
 

@@ -19,37 +19,38 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The public part of an error (`TVMFFIErrorCell`, 72 bytes).
 #[repr(C)]
-pub struct ErrorCell {
+pub(crate) struct ErrorCell {
     /// `ValueError`, `TypeError`, ...
-    pub kind: ByteArray,
+    pub(crate) kind: ByteArray,
     /// What happened.
-    pub message: ByteArray,
+    pub(crate) message: ByteArray,
     /// Lines `  File "<file>", line <n>, in <function>`, most recent call first. Changes in place, and what it pointed
     /// to goes: [`Error::backtrace`] copies it.
-    pub backtrace: UnsafeCell<ByteArray>,
+    pub(crate) backtrace: UnsafeCell<ByteArray>,
     /// Replaces (mode 0) or extends (mode 1) the backtrace.
-    pub update_backtrace: Option<unsafe extern "C-unwind" fn(*mut Header, *const ByteArray, i32)>,
+    pub(crate) update_backtrace:
+        Option<unsafe extern "C-unwind" fn(*mut Header, *const ByteArray, i32)>,
     /// The error that caused this one.
-    pub cause_chain: *mut Header,
+    pub(crate) cause_chain: *mut Header,
     /// Anything else that travels along.
-    pub extra_context: *mut Header,
+    pub(crate) extra_context: *mut Header,
 }
 
 const _: () = assert!(size_of::<ErrorCell>() == 72);
 
 /// An error object. Ours keeps the texts behind the public part.
 #[repr(C)]
-pub struct ErrorObj {
+pub(crate) struct ErrorObj {
     header: Header,
     /// The public part.
-    pub cell: ErrorCell,
+    pub(crate) cell: ErrorCell,
 }
 
 const _: () = assert!(size_of::<ErrorObj>() == 96);
 
 static_object!(ErrorObj, index::ERROR);
 
-// SAFETY: only the backtrace changes, under `backtraces` for errors made here; the ABI leaves an update of another
+// SAFETY: only the backtrace changes, under `changes` for errors made here; the ABI leaves an update of another
 // library's error to whoever holds it alone.
 unsafe impl Send for ErrorObj {}
 // SAFETY: as above.
@@ -78,40 +79,50 @@ unsafe impl crate::value::Object for OwnError {
 
 impl Drop for OwnError {
     fn drop(&mut self) {
-        // SAFETY: the cell owns one reference of each, if not null.
-        unsafe {
-            dec_ref(self.public.cell.cause_chain);
-            dec_ref(self.public.cell.extra_context);
-        }
+        // SAFETY: null, or an object that the cell owns a reference of.
+        unsafe { dec_ref(self.public.cell.cause_chain) };
+        // SAFETY: null, or an object that the cell owns a reference of.
+        unsafe { dec_ref(self.public.cell.extra_context) };
         // SAFETY: came from a box in `with_parts`, and ends with the error.
         drop(unsafe { Box::from_raw(self.texts.as_ptr()) });
     }
 }
 
-/// One lock for the backtraces of all errors: changing and copying them is rare and short.
-fn backtraces() -> MutexGuard<'static, ()> {
+/// One lock for what changes in errors, backtrace and context: that is rare and short.
+fn changes() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// # Safety
+/// `error` is an [`OwnError`]; `text` is null or a byte array, which is readable for the call.
 unsafe extern "C-unwind" fn update_backtrace(
     error: *mut Header,
     text: *const ByteArray,
     mode: i32,
 ) {
     let error = error.cast::<OwnError>();
-    let _held = backtraces();
-    // SAFETY: this function is only ever set in errors made here, and called with the error itself. Whoever looks at the
-    // backtrace of such an error holds the lock.
+    let _held = changes();
+    // SAFETY: this function is only ever set in errors made here, and called with the error itself.
+    let error = unsafe { &*error };
+    // SAFETY: whoever looks at the backtrace of such an error holds the lock.
+    let backtrace = unsafe { &mut *error.backtrace.get() };
+    if mode == 0 || FUN_05.is_off() {
+        backtrace.clear();
+    }
+    // SAFETY: null or the address of a byte array, by this contract.
+    if let Some(text) = unsafe { text.as_ref() } {
+        // SAFETY: readable for the call, by this contract.
+        backtrace.extend_from_slice(unsafe { text.as_slice() });
+    }
+    // SAFETY: as for the backtrace itself.
     unsafe {
-        let backtrace = &mut *(*error).backtrace.get();
-        if mode == 0 || FUN_05.is_off() {
-            backtrace.clear();
-        }
-        if let Some(text) = text.as_ref() {
-            backtrace.extend_from_slice(text.as_slice());
-        }
-        *(*error).public.cell.backtrace.get() = ByteArray::of(backtrace);
+        error
+            .public
+            .cell
+            .backtrace
+            .get()
+            .write(ByteArray::of(backtrace))
     }
 }
 
@@ -196,9 +207,10 @@ impl Error {
 
     /// A copy of the backtrace, most recent call first; often empty.
     pub fn backtrace(&self) -> String {
-        let _held = backtraces();
-        // SAFETY: errors made here change it under the lock; others while one thread holds them.
-        Error::text(unsafe { &*self.0.cell.backtrace.get() }).to_owned()
+        let _held = changes();
+        // SAFETY: errors made here change it under the lock; others while one thread holds them (see `Sync`).
+        let backtrace = unsafe { &*self.0.cell.backtrace.get() };
+        Error::text(backtrace).to_owned()
     }
 
     /// The error behind this one.
@@ -216,9 +228,27 @@ impl Error {
 
     /// What else travels along, such as where a visit was when it failed.
     pub fn context(&self) -> Option<ObjectRef> {
-        let context = self.0.cell.extra_context;
+        let _held = changes();
+        let cell = self.0.as_ptr();
+        // SAFETY: alive while `self` is, and changed under the lock alone.
+        let context = unsafe { (*cell).cell.extra_context };
         // SAFETY: a non-null context is a live object that this error owns a reference of.
         (!context.is_null()).then(|| unsafe { ObjectRef::retain(context) })
+    }
+
+    /// Replaces what travels along.
+    pub(crate) fn set_context(&self, context: ObjectRef) {
+        let before = {
+            let _held = changes();
+            let cell = self.0.as_ptr();
+            // SAFETY: alive while `self` is, and changed under the lock alone.
+            let slot = unsafe { &raw mut (*cell).cell.extra_context };
+            // SAFETY: as for the address of the slot.
+            unsafe { slot.replace(context.into_raw()) }
+        };
+        // Its end may come back to this error, so it is not under the lock.
+        // SAFETY: null, or the reference that the error owned.
+        drop(unsafe { ObjectRef::from_nullable(before) });
     }
 
     /// Adds a line to the backtrace.
@@ -233,7 +263,7 @@ impl Error {
     pub fn update_backtrace(&self, text: &str, mode: i32) {
         if let Some(update) = self.0.cell.update_backtrace {
             let bytes = ByteArray::of(text.as_bytes());
-            // SAFETY: the function belongs to this error.
+            // SAFETY: the function is of this error, and the text lives for the call.
             unsafe { update(self.0.as_object().as_ptr(), &bytes, mode) }
         }
     }
@@ -325,13 +355,13 @@ thread_local! {
 }
 
 /// Leaves `error` for the caller of this thread to take (FUN-06). What was there is dropped.
-pub fn set_raised(error: Error) {
+pub(crate) fn set_raised(error: Error) {
     // During the end of a thread there is nobody left to take it.
     let _ = RAISED.try_with(|slot| slot.set(Some(error)));
 }
 
 /// Takes the error that was left on this thread.
-pub fn take_raised() -> Option<Error> {
+pub(crate) fn take_raised() -> Option<Error> {
     let error = RAISED.try_with(Cell::take).ok().flatten();
     if FUN_06.is_off()
         && let Some(error) = &error

@@ -11,9 +11,10 @@ mod error;
 pub mod registry;
 mod typed;
 
+pub use error::Error;
 #[cfg(feature = "suite")]
 pub(crate) use error::take_broken;
-pub use error::{Error, ErrorCell, ErrorObj, set_raised, take_raised};
+pub(crate) use error::{ErrorCell, set_raised, take_raised};
 pub(crate) use typed::lent;
 pub use typed::{Lent, Outcome, Param, Parameter, Signature, Typed, TypedFn, signature_json};
 
@@ -43,9 +44,9 @@ pub type SafeCall = unsafe extern "C-unwind" fn(
 pub struct FunctionObj {
     header: Header,
     /// How to call it.
-    pub safe_call: SafeCall,
+    pub(crate) safe_call: SafeCall,
     /// How C++ may call it; null here.
-    pub cpp_call: *mut c_void,
+    pub(crate) cpp_call: *mut c_void,
 }
 
 const _: () = assert!(size_of::<FunctionObj>() == 40);
@@ -219,7 +220,7 @@ impl Function {
 
 /// The error behind a return code of a call.
 #[cold]
-pub fn raised(code: i32) -> Error {
+pub(crate) fn raised(code: i32) -> Error {
     if code == -2 {
         return Error::new(
             "EnvErrorAlreadySet",
@@ -366,7 +367,7 @@ fn fail(error: Error) -> i32 {
 /// The error that stands for a caught panic.
 #[cold]
 #[inline(never)]
-pub fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
+pub(crate) fn from_panic(panic: Box<dyn std::any::Any + Send>) -> Error {
     let text = panic
         .downcast_ref::<&str>()
         .copied()

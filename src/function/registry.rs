@@ -54,7 +54,9 @@ pub struct Details {
 
 /// Names whose functions load code, take addresses as numbers, or change what others may be looking at: what they do is as
 /// safe as what they are given, which they cannot check. [`lookup`] does not give them.
-const RAW: [&str; 9] = [
+const RAW: [&str; 11] = [
+    "ffi.FunctionFromExternC",
+    "ffi.MakeFieldSetter",
     "ffi.Module.load_from_file.so",
     "ffi.ModuleLoadFromFile",
     "runtime.Device_SetStream",
@@ -140,7 +142,7 @@ pub fn lookup(name: &str) -> Option<Function> {
 
 /// [`lookup`] for a name as bytes.
 #[inline]
-pub fn lookup_bytes(name: &[u8]) -> Option<Function> {
+pub(crate) fn lookup_bytes(name: &[u8]) -> Option<Function> {
     let entry = find(name).or_else(|| find_default(name))?;
     if entry.raw { None } else { entry.function() }
 }
@@ -151,7 +153,7 @@ pub fn lookup_bytes(name: &[u8]) -> Option<Function> {
 ///
 /// Where the function loads a library, that library keeps the contract of [`crate::module::load`]; where it takes the
 /// address of a stream, the stream is one of that device and not freed; where it empties a place of a tuple, nobody looks at
-/// that element.
+/// that element; where it makes a function of addresses, they are those of functions with the conventions that it calls.
 #[inline]
 pub unsafe fn lookup_raw(name: &[u8]) -> Option<Function> {
     find(name).or_else(|| find_default(name))?.function()
@@ -282,7 +284,7 @@ fn register_signed(name: &str, signature: &Signature, function: Function) -> Res
 ///
 /// Under a name that begins with `device_api.`, the function returns null, or the address of at least eight bytes, and of a
 /// whole [`DeviceTable`](crate::device::table::DeviceTable) that lives for ever if they are its magic.
-pub unsafe fn register_with(
+pub(crate) unsafe fn register_with(
     name: &[u8],
     function: Function,
     override_existing: bool,

@@ -48,7 +48,9 @@ impl Arguments {
         }
         let views = tensors.iter().map(|tensor| {
             // SAFETY: leaked above, freed in `drop` alone; `point_at` writes only while no view is read.
-            AnyView::dltensor(unsafe { tensor.as_ref() })
+            let tensor = unsafe { tensor.as_ref() };
+            // SAFETY: each describes memory of its executor, with a shape that is kept here.
+            unsafe { AnyView::dltensor(tensor) }
         });
         Arguments {
             views: views.collect(),

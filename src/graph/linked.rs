@@ -43,12 +43,12 @@ pub(super) fn link(
         (template.data, template.byte_offset) = (null_mut(), 0);
         template.device = DLDevice::CPU;
         let found = match (lookup, &own) {
-            (Some(lookup), _) => lookup.call(&[
-                module.into(),
-                storage.into(),
-                AnyView::dltensor(&template),
-                device.into(),
-            ])?,
+            (Some(lookup), _) => {
+                // SAFETY: the shape is the executor's; whoever looks a parameter up takes shape and type from this and fills in
+                // the data, which is null.
+                let template = unsafe { AnyView::dltensor(&template) };
+                lookup.call(&[module.into(), storage.into(), template, device.into()])?
+            }
             (None, Some((own, _))) => own.call(&[storage.into()])?,
             (None, None) => Any::none(),
         };

@@ -31,7 +31,8 @@ impl<'a> Stream<'a> {
     /// The stream as the argument of a loader. It must not outlive `self`.
     pub(super) fn handle(&mut self) -> AnyView<'_> {
         debug_assert!(std::ptr::eq(self.table, &TABLE));
-        AnyView::handle(std::ptr::from_mut(self).cast())
+        // SAFETY: loaders take the pointer as a stream with the table in front, which this is.
+        unsafe { AnyView::handle(std::ptr::from_mut(self).cast()) }
     }
 }
 

@@ -28,7 +28,11 @@ pub unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let _ = match before {
         _ if address.is_null() => table.remove(key.view()).map(drop),
         Some(_) if MOD_17.is_off() => Ok(()),
-        _ => table.set(key, address),
+        _ => {
+            // SAFETY: whoever registers a symbol says that it may be used as its name says.
+            let address = unsafe { Any::handle(address) };
+            table.set(key, address)
+        }
     };
     before.is_some_and(|before| before.as_ptr() != address)
 }

@@ -38,17 +38,19 @@ pub fn from_words(words: &[i64]) -> Any {
         words => {
             let head = size_of::<BigIntObj>();
             let object = allocate(head + size_of_val(words));
-            // SAFETY: the block holds the head and the words.
-            unsafe {
-                object.cast::<BigIntObj>().write(BigIntObj {
-                    header: Header::new(index::BIG_INT, delete_plain),
-                    count: words.len(),
-                });
-                let data = object.add(head).cast::<i64>();
-                std::ptr::copy_nonoverlapping(words.as_ptr(), data, words.len());
-                let ptr = object.cast();
-                Any::from_raw(RawAny::of(index::BIG_INT, Payload { ptr }))
-            }
+            let own = BigIntObj {
+                header: Header::new(index::BIG_INT, delete_plain),
+                count: words.len(),
+            };
+            // SAFETY: the block holds the head.
+            unsafe { object.cast::<BigIntObj>().write(own) };
+            // SAFETY: the block holds the words behind the head.
+            let data = unsafe { object.add(head) }.cast::<i64>();
+            // SAFETY: as for their address; the block is new, so nothing overlaps.
+            unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), data, words.len()) };
+            let ptr = object.cast();
+            // SAFETY: a whole object, whose only reference moves into the cell.
+            unsafe { Any::from_raw(RawAny::of(index::BIG_INT, Payload { ptr })) }
         }
     }
 }
@@ -77,7 +79,8 @@ pub fn from_bytes(bytes: &[u8]) -> Result {
 }
 
 /// The words of an int or big int; a plain int is one word inside the cell.
-pub fn words_of(raw: &RawAny) -> Option<&[i64]> {
+pub fn words_of<'a>(view: &'a AnyView<'_>) -> Option<&'a [i64]> {
+    let raw = view.as_raw();
     match raw.type_index {
         index::INT | index::BOOL => {
             // SAFETY: the payload of an int is one word inside the cell.
@@ -85,8 +88,12 @@ pub fn words_of(raw: &RawAny) -> Option<&[i64]> {
         }
         index::BIG_INT => {
             let object = raw.ptr().cast::<BigIntObj>();
-            // SAFETY: a big int holds `count` words behind its head and lives while the cell does.
-            Some(unsafe { std::slice::from_raw_parts(object.add(1).cast(), (*object).count) })
+            // SAFETY: an object of this type, which lives while the view does.
+            let count = unsafe { (*object).count };
+            // SAFETY: in bounds: `count` words follow the head.
+            let words = unsafe { object.add(1) };
+            // SAFETY: `count` words, which live while the view does and do not change.
+            Some(unsafe { std::slice::from_raw_parts(words.cast(), count) })
         }
         _ => None,
     }
@@ -195,9 +202,4 @@ pub fn from_decimal(text: &str) -> Result {
 pub fn hash(words: &[i64]) -> u64 {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     super::hash::hash_bytes(&bytes)
-}
-
-/// Words of a view, for comparisons.
-pub fn words_of_view(view: AnyView<'_>) -> Option<Vec<i64>> {
-    words_of(view.as_raw()).map(<[i64]>::to_vec)
 }

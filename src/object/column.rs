@@ -5,7 +5,7 @@ use crate::value::{Any, AnyView};
 use std::sync::OnceLock;
 
 /// One attribute by name, made on first use so that its address is known before anybody registers into it.
-pub struct Attribute {
+pub(crate) struct Attribute {
     name: &'static str,
     column: OnceLock<&'static Column>,
 }
@@ -19,13 +19,13 @@ impl Attribute {
     }
 
     /// The name.
-    pub const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         self.name
     }
 
     /// The column, made if it is not there.
     #[inline]
-    pub fn column(&self) -> &'static Column {
+    pub(crate) fn column(&self) -> &'static Column {
         self.column.get_or_init(|| {
             // Registering at index 0 makes the column and nothing else, so it cannot be refused.
             let _ = types::set_attr(0, self.name, Any::none());
@@ -35,17 +35,17 @@ impl Attribute {
 
     /// The attribute of a type.
     #[inline]
-    pub fn value(&self, type_index: i32) -> Option<AnyView<'static>> {
+    pub(crate) fn value(&self, type_index: i32) -> Option<AnyView<'static>> {
         self.column().value(type_index)
     }
 }
 
 macro_rules! attributes {
     ($($(#[$doc:meta])* $name:ident $text:literal)*) => {
-        $($(#[$doc])* pub static $name: Attribute = Attribute::new($text);)*
+        $($(#[$doc])* pub(crate) static $name: Attribute = Attribute::new($text);)*
 
         /// All of them.
-        pub static ALL: &[&Attribute] = &[$(&$name),*];
+        pub(crate) static ALL: &[&Attribute] = &[$(&$name),*];
     };
 }
 

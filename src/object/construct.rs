@@ -1,13 +1,13 @@
 //! Constructors made from reflection, and types that a frontend defines (OBJ-15).
 
-use super::builtin::kwargs;
+use super::builtin::{enum_index, kwargs};
 use super::column;
-use super::record::{allocate_record, copy_record, create, set_default, set_field};
+use super::record::{OwnField, allocate_record, copy_record, create, fields_of};
 use crate::function::{Error, Function, Result};
 use crate::rule::Kind;
-use crate::value::header::ObjectRef;
+use crate::value::header::{Header, ObjectRef};
 use crate::value::types::{self, FieldInfo, TypeInfo, flag};
-use crate::value::{Any, AnyView, Argument, cast};
+use crate::value::{Any, AnyView, Argument, cast, index};
 
 fn info(type_index: i32) -> Result<&'static TypeInfo> {
     types::info(type_index)
@@ -17,6 +17,8 @@ fn info(type_index: i32) -> Result<&'static TypeInfo> {
 /// The parameters of a constructor.
 struct Parameters {
     key: &'static str,
+    info: &'static TypeInfo,
+    /// Of `info` and its ancestors.
     fields: Vec<&'static FieldInfo>,
     /// Fields that positional arguments fill: those without a default first.
     positional: Vec<usize>,
@@ -31,6 +33,7 @@ impl Parameters {
         positional.append(&mut optional);
         Parameters {
             key: info.key(),
+            info,
             fields,
             positional,
         }
@@ -69,9 +72,9 @@ impl Parameters {
     fn bind(&self, object: &ObjectRef, args: &[AnyView<'_>]) -> Result<()> {
         let mut bound = vec![false; self.fields.len()];
         let set = |at: usize, value: AnyView<'_>, bound: &mut Vec<bool>| -> Result<()> {
-            let field = self.fields[at];
-            set_field(object, field, value)
-                .map_err(|error| self.at_field("field", field, error))?;
+            self.own(object, at)?
+                .set(value)
+                .map_err(|error| self.at_field("field", self.fields[at], error))?;
             bound[at] = true;
             Ok(())
         };
@@ -111,9 +114,18 @@ impl Parameters {
         self.fill(object, &bound)
     }
 
+    /// Field `at` of an object that was made for this constructor.
+    fn own<'a>(&self, object: &'a ObjectRef, at: usize) -> Result<OwnField<'a>> {
+        OwnField::of(object, self.info, |_| self.fields.get(at).copied())
+            .ok_or_else(|| self.refuse("made an object of another type"))
+    }
+
     fn fill(&self, object: &ObjectRef, bound: &[bool]) -> Result<()> {
-        for (field, _) in self.fields.iter().zip(bound).filter(|(_, bound)| !**bound) {
-            let filled = set_default(object, field)
+        for at in (0..self.fields.len()).filter(|&at| !bound[at]) {
+            let field = self.fields[at];
+            let filled = self
+                .own(object, at)?
+                .set_default()
                 .map_err(|error| self.at_field("default for field", field, error))?;
             if filled || field.flags & flag::INIT_OFF != 0 {
                 continue;
@@ -130,7 +142,7 @@ impl Parameters {
 }
 
 /// Registers a constructor over the reflected fields of a type.
-pub fn register_init(type_index: i32) -> Result<()> {
+pub(crate) fn register_init(type_index: i32) -> Result<()> {
     let info = info(type_index)?;
     let parameters = Parameters::of(info);
     let init = Function::from_packed(move |args| {
@@ -147,16 +159,60 @@ fn set_attr(type_index: i32, attribute: &column::Attribute, function: Function) 
 }
 
 /// Registers what a type needs whose objects only reflection knows: constructor, empty object, copy.
-pub fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
-    register_init(type_index)?;
+///
+/// # Errors
+/// A ValueError for a size that has no room for the fields, or is less than that of an ancestor; a TypeError for a type whose
+/// objects, or those of an ancestor, this library lays out itself.
+pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
     let size = usize::try_from(size)
         .map_err(|_| Error::new("ValueError", "an object has no negative size"))?;
+    check_record(info(type_index)?, size)?;
+    register_init(type_index)?;
     let make = Function::named(None, move || allocate_record(type_index, size));
     set_attr(type_index, &column::NEW, make)?;
     let copy = Function::named(None, move |source: ObjectRef| {
         copy_record(&source, type_index, size)
     });
     set_attr(type_index, &column::SHALLOW_COPY, copy)
+}
+
+/// Whether zeroed memory of `size` bytes can be an object of a type. From then on it can.
+fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
+    let refuse = |kind: &str, why: String| {
+        let message = format!("Type `{}` cannot be a record: {why}", info.key());
+        Err(Error::new(kind, message))
+    };
+    for one in info.ancestors().iter().copied().chain([info]) {
+        if !is_open(one) {
+            let why = format!("objects of `{}` are laid out by this library", one.key());
+            return refuse("TypeError", why);
+        }
+        let least = one.metadata().map_or(0, |metadata| metadata.total_size);
+        if usize::try_from(least).is_ok_and(|least| least > size) {
+            let why = format!("`{}` has {least} bytes, it has {size}", one.key());
+            return refuse("ValueError", why);
+        }
+    }
+    for field in info.all_fields() {
+        let end = field.offset.checked_add(field.size);
+        let fits = end.and_then(|end| usize::try_from(end).ok());
+        if field.offset < size_of::<Header>() as i64 || fits.is_none_or(|end| end > size) {
+            let why = format!("field `{}` does not lie in its {size} bytes", field.name());
+            return refuse("ValueError", why);
+        }
+    }
+    Ok(())
+}
+
+/// Whether objects of a type may have no more to them than zeroed memory: not where a Rust type is behind it that such
+/// memory is no valid state of. Members of enumerations are.
+fn is_open(info: &'static TypeInfo) -> bool {
+    match info.type_index {
+        index::OBJECT => true,
+        own if own < index::DYNAMIC_BEGIN => false,
+        own if types::is_instance(own, enum_index()) => true,
+        own => types::lay_out(own, types::Layout::Record),
+    }
 }
 
 /// `ffi.MakeObjectFromPackedArgs`: type index or key, then names and values.
@@ -187,12 +243,12 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
         .collect();
     let names = names?;
     let mut used = vec![false; names.len()];
-    for field in info.all_fields() {
+    for field in fields_of(&object) {
         let found = (0..names.len()).find(|&at| !used[at] && names[at] == field.name());
         if let Some(at) = found {
-            set_field(&object, field, pairs[at * 2 + 1])?;
+            field.set(pairs[at * 2 + 1])?;
             used[at] = true;
-        } else if !set_default(&object, field)? && !super::OBJ_15.is_off() {
+        } else if !field.set_default()? && !super::OBJ_15.is_off() {
             let message = format!(
                 "Required field `{}` not set in type `{}`",
                 field.name(),

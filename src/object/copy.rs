@@ -1,17 +1,17 @@
 //! Deep copies: containers and objects are copied once each, leaves are shared.
 
 use super::builtin::enum_index;
-use super::record::{get_field, set_field};
+use super::record::{fields_of, fields_of_both};
 use super::{Array, Dict, List, Map, column, depth, pairs_of, sequence_of};
 use crate::function::{Error, Function, Result};
 use crate::value::header::ObjectRef;
-use crate::value::types::{self, TypeInfo};
+use crate::value::types;
 use crate::value::{Any, AnyView, cast, index};
 use std::collections::{HashMap, HashSet};
 
 /// A copy of everything reachable from `value`. Strings, bytes, shapes, big integers and members of enumerations are
 /// shared; an object that is met twice is copied once.
-pub fn deep_copy(value: AnyView<'_>) -> Result {
+pub(crate) fn deep_copy(value: AnyView<'_>) -> Result {
     let mut copier = Copier::default();
     let copy = copier.copy(value, 0)?;
     if copier.deferred {
@@ -124,11 +124,21 @@ impl Copier {
         let copy = cast::<Function>(shallow)?.call(&[AnyView::from(object)])?;
         self.remember(object, &copy);
         let target = cast::<ObjectRef>(copy.view())?;
-        for field in fields_of(object) {
-            let before = get_field(object, field)?;
+        if target.type_index() != object.type_index() {
+            return Err(Error::new(
+                "TypeError",
+                format!(
+                    "__ffi_shallow_copy__ of type `{}` made an object of type `{}`",
+                    types::key_of(object.type_index()),
+                    types::key_of(target.type_index())
+                ),
+            ));
+        }
+        for (field, copied) in fields_of_both(object, &target) {
+            let before = field.get()?;
             let after = self.copy(before.view(), depth + 1)?;
             if !same(&before, &after) {
-                set_field(&target, field, after.view())?;
+                copied.set(after.view())?;
             }
         }
         Ok(copy)
@@ -161,9 +171,8 @@ impl Copier {
                 }
                 own if own >= index::STATIC_END => {
                     for field in fields_of(object) {
-                        let value = get_field(object, field)?;
-                        if let Some(copy) = self.copy_of(&value) {
-                            set_field(object, field, copy.view())?;
+                        if let Some(copy) = self.copy_of(&field.get()?) {
+                            field.set(copy.view())?;
                         }
                     }
                 }
@@ -186,12 +195,6 @@ fn owned_pairs(view: AnyView<'_>) -> Vec<(Any, Any)> {
         .flatten()
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
-}
-
-fn fields_of(object: &ObjectRef) -> impl Iterator<Item = &'static types::FieldInfo> + use<> {
-    types::info(object.type_index())
-        .into_iter()
-        .flat_map(TypeInfo::all_fields)
 }
 
 /// Whether both are the same plain value or the same object.

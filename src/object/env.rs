@@ -5,18 +5,25 @@ use crate::function::{Error, Result, set_raised, take_raised};
 use crate::value::{DLTensor, Few};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 thread_local! {
     static STREAMS: RefCell<Few<(i32, i32), *mut c_void>> = const { RefCell::new(Few::new()) };
     static ALLOCATOR: Cell<Option<Allocator>> = const { Cell::new(None) };
 }
 
-/// The allocator that threads without their own use, as an address.
-static GLOBAL_ALLOCATOR: AtomicUsize = AtomicUsize::new(0);
+/// The allocator that threads without their own use.
+static GLOBAL_ALLOCATOR: RwLock<Option<Allocator>> = RwLock::new(None);
 
 /// Sets the current stream of a device for this thread and returns the one before; null is the default stream.
-pub fn set_stream(device_type: i32, device_id: i32, stream: *mut c_void) -> Result<*mut c_void> {
+///
+/// # Safety
+/// `stream` is null or a stream of that device, until another is set.
+pub(crate) unsafe fn set_stream(
+    device_type: i32,
+    device_id: i32,
+    stream: *mut c_void,
+) -> Result<*mut c_void> {
     if device_type < 0 || device_id < 0 {
         return Err(Error::new(
             "ValueError",
@@ -29,7 +36,7 @@ pub fn set_stream(device_type: i32, device_id: i32, stream: *mut c_void) -> Resu
 }
 
 /// The current stream of a device for this thread.
-pub fn stream(device_type: i32, device_id: i32) -> *mut c_void {
+pub(crate) fn stream(device_type: i32, device_id: i32) -> *mut c_void {
     let key = (device_type, device_id);
     STREAMS
         .with_borrow(|streams| streams.find(&key).copied())
@@ -37,26 +44,40 @@ pub fn stream(device_type: i32, device_id: i32) -> *mut c_void {
 }
 
 /// Sets this thread's allocator, and that of all threads if asked; returns this thread's one before.
-pub fn set_allocator(allocator: Option<Allocator>, for_all: bool) -> Option<Allocator> {
+///
+/// # Safety
+/// `allocator` may be called from then on, by every thread if it is for all: given a prototype with a readable shape it
+/// answers 0 and a DLPack tensor that belongs to the caller, or reports an error.
+pub(crate) unsafe fn set_allocator(
+    allocator: Option<Allocator>,
+    for_all: bool,
+) -> Option<Allocator> {
     if for_all {
-        let address = allocator.map_or(0, |function| function as usize);
-        GLOBAL_ALLOCATOR.store(address, Ordering::Release);
+        let mut global = GLOBAL_ALLOCATOR
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *global = allocator;
     }
     ALLOCATOR.replace(allocator)
 }
 
 /// The allocator in force: this thread's, else that of all threads.
-pub fn allocator() -> Option<Allocator> {
-    ALLOCATOR.get().or_else(|| {
-        let address = GLOBAL_ALLOCATOR.load(Ordering::Acquire);
-        // SAFETY: only addresses of allocators are stored, and zero for none, which is `None`.
-        unsafe { std::mem::transmute::<usize, Option<Allocator>>(address) }
-    })
+pub(crate) fn allocator() -> Option<Allocator> {
+    let global = || {
+        GLOBAL_ALLOCATOR
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    };
+    ALLOCATOR.get().or_else(|| *global())
 }
 
+/// # Safety
+/// `kind` and `message` are C strings.
 unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message: *const c_char) {
-    // SAFETY: the allocator passes C strings.
-    let (kind, message) = unsafe { (CStr::from_ptr(kind), CStr::from_ptr(message)) };
+    // SAFETY: a C string, by this contract.
+    let kind = unsafe { CStr::from_ptr(kind) };
+    // SAFETY: a C string, by this contract.
+    let message = unsafe { CStr::from_ptr(message) };
     set_raised(Error::new(&kind.to_string_lossy(), message.to_bytes()));
 }
 
@@ -64,7 +85,7 @@ unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message:
 ///
 /// # Safety
 /// `prototype` has a readable shape.
-pub unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
+pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
     let Some(allocator) = allocator() else {
         return Err(Error::new(
             "RuntimeError",
@@ -72,77 +93,87 @@ pub unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
         ));
     };
     let mut out = std::ptr::null_mut();
-    // SAFETY: the allocator follows DLPack's signature.
-    unsafe {
-        if allocator(prototype, &mut out, std::ptr::null_mut(), report) != 0 {
-            return Err(take_raised().unwrap_or_else(|| {
-                Error::new(
-                    "RuntimeError",
-                    "the tensor allocator failed without a reason",
-                )
-            }));
-        }
-        Tensor::from_dlpack_versioned(out, 0, false)
+    // SAFETY: an allocator may be called (the contract of `set_allocator`), with a prototype as it stands in this contract.
+    let code = unsafe { allocator(prototype, &mut out, std::ptr::null_mut(), report) };
+    if code != 0 {
+        return Err(take_raised().unwrap_or_else(|| {
+            Error::new(
+                "RuntimeError",
+                "the tensor allocator failed without a reason",
+            )
+        }));
     }
+    // SAFETY: an allocator that answers 0 has given a tensor that belongs to its caller (the contract of `set_allocator`).
+    unsafe { Tensor::from_dlpack_versioned(out, 0, false) }
 }
 
-/// The hooks of a Python frontend, by the names of CPython.
-pub struct PythonHooks {
-    check_signals: AtomicPtr<c_void>,
-    ensure: AtomicPtr<c_void>,
-    release: AtomicPtr<c_void>,
+type Check = unsafe extern "C-unwind" fn() -> i32;
+type Release = unsafe extern "C-unwind" fn(i32);
+
+/// The hooks of a Python frontend, which are CPython's functions.
+#[derive(Clone, Copy)]
+struct PythonHooks {
+    check_signals: Option<Check>,
+    ensure: Option<Check>,
+    release: Option<Release>,
 }
 
-static HOOKS: PythonHooks = PythonHooks {
-    check_signals: AtomicPtr::new(std::ptr::null_mut()),
-    ensure: AtomicPtr::new(std::ptr::null_mut()),
-    release: AtomicPtr::new(std::ptr::null_mut()),
-};
+static HOOKS: RwLock<PythonHooks> = RwLock::new(PythonHooks {
+    check_signals: None,
+    ensure: None,
+    release: None,
+});
 
-/// Registers a function of the frontend under CPython's name for it.
-pub fn register_hook(name: &[u8], symbol: *mut c_void) -> Result<()> {
-    let slot = match name {
-        b"PyErr_CheckSignals" => &HOOKS.check_signals,
-        b"PyGILState_Ensure" => &HOOKS.ensure,
-        b"PyGILState_Release" => &HOOKS.release,
+/// Registers a function of the frontend under CPython's name for it; null takes it back.
+///
+/// # Safety
+/// `symbol` is null or the function of CPython that has this name, which any thread may call from then on.
+pub(crate) unsafe fn register_hook(name: &[u8], symbol: *mut c_void) -> Result<()> {
+    let mut hooks = HOOKS.write().unwrap_or_else(PoisonError::into_inner);
+    match name {
+        b"PyErr_CheckSignals" => {
+            // SAFETY: null is None; else the function of this name, by this contract, which has this signature.
+            hooks.check_signals =
+                unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(symbol) };
+        }
+        b"PyGILState_Ensure" => {
+            // SAFETY: as for `PyErr_CheckSignals`; the state is an enumeration, an int in C.
+            hooks.ensure = unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(symbol) };
+        }
+        b"PyGILState_Release" => {
+            // SAFETY: as for `PyGILState_Ensure`.
+            hooks.release = unsafe { std::mem::transmute::<*mut c_void, Option<Release>>(symbol) };
+        }
         other => {
             return Err(Error::new(
                 "ValueError",
                 format!("Unknown env API {}", String::from_utf8_lossy(other)),
             ));
         }
-    };
-    slot.store(symbol, Ordering::Release);
+    }
     Ok(())
 }
 
 /// Asks the frontend whether a signal is pending: 0, or -1 with the error left in the frontend.
-pub fn check_signals() -> i32 {
-    let check = HOOKS.check_signals.load(Ordering::Acquire);
-    if check.is_null() {
+pub(crate) fn check_signals() -> i32 {
+    let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(check) = hooks.check_signals else {
         return 0;
-    }
-    // SAFETY: the frontend registered CPython's function under its name.
-    let check: unsafe extern "C-unwind" fn() -> i32 = unsafe { std::mem::transmute(check) };
-    // SAFETY: as above; the lock of the interpreter is held.
+    };
+    // SAFETY: any thread may call it (the contract of `register_hook`); the lock of the interpreter is held.
     with_interpreter(|| unsafe { check() })
 }
 
 /// Runs `body` with the interpreter's lock, where the frontend registered how to take it.
 pub(super) fn with_interpreter<T>(body: impl FnOnce() -> T) -> T {
-    let ensure = HOOKS.ensure.load(Ordering::Acquire);
-    let release = HOOKS.release.load(Ordering::Acquire);
-    if ensure.is_null() || release.is_null() {
+    let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
+    let (Some(ensure), Some(release)) = (hooks.ensure, hooks.release) else {
         return body();
-    }
-    // SAFETY: the frontend registered CPython's function under its name.
-    let ensure: unsafe extern "C-unwind" fn() -> i32 = unsafe { std::mem::transmute(ensure) };
-    // SAFETY: as above.
-    let release: unsafe extern "C-unwind" fn(i32) = unsafe { std::mem::transmute(release) };
-    // SAFETY: may be called by any thread, with or without the lock.
+    };
+    // SAFETY: any thread may call it, with or without the lock (the contract of `register_hook`).
     let state = unsafe { ensure() };
     let answer = body();
-    // SAFETY: the state is that of the call before, on this thread.
-    unsafe { release(state) };
+    // SAFETY: gives up what `ensure` has taken, with the state that it answered, on this thread.
+    unsafe { release(state) }
     answer
 }

@@ -39,7 +39,7 @@ pub fn to_json(value: AnyView<'_>) -> Value {
         index::DATA_TYPE => json!({"dtype": dtype_to_text(raw.dtype()).unwrap_or_default()}),
         index::DEVICE => json!({"device": [raw.device().device_type, raw.device().device_id]}),
         index::BIG_INT => {
-            json!({"int": big_int::to_decimal(big_int::words_of(raw).unwrap_or_default())})
+            json!({"int": big_int::to_decimal(big_int::words_of(&value).unwrap_or_default())})
         }
         index::SHAPE => json!({"shape": extents_of(value).unwrap_or_default()}),
         index::ARRAY => json!({"array": list(value)}),

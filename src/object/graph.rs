@@ -2,7 +2,7 @@
 //! objects once (OBJ-18 to OBJ-20).
 
 use super::builtin::{enum_index, enum_name, enum_number};
-use super::record::{can_create, create, get_field, set_default, set_field};
+use super::record::{can_create, create, fields_of};
 use super::{Array, Dict, List, Map, OBJ_18, OBJ_19, OBJ_20, Shape, column, json};
 use super::{depth, extents_of, lookup_in, pairs_of, sequence_of};
 use crate::function::{Error, Function, Result};
@@ -167,8 +167,8 @@ impl Encoder {
             ));
         }
         let mut data = Map::new();
-        for field in info.all_fields() {
-            let value = get_field(object, field)?;
+        for field in fields_of(object) {
+            let value = field.get()?;
             let stored = match field.static_type_index {
                 index::NONE => Any::none(),
                 index::BOOL | index::INT | index::FLOAT => value,
@@ -385,13 +385,13 @@ impl Decoder {
                 ),
             ));
         }
-        for field in info.all_fields() {
+        for field in fields_of(&object) {
             match entry(data, field.name())? {
                 Some(stored) => {
-                    let value = self.field(field, stored.view())?;
-                    set_field(&object, field, value.view())?;
+                    let value = self.field(&field, stored.view())?;
+                    field.set(value.view())?;
                 }
-                None if set_default(&object, field)? => {}
+                None if field.set_default()? => {}
                 None => {
                     return Err(Error::new(
                         "TypeError",
@@ -446,10 +446,9 @@ fn member(type_index: i32, data: AnyView<'_>) -> Result {
         .and_then(|state| state.as_object().cloned())
     {
         Some(state) => {
-            let indexes = types::info(state.type_index())
-                .and_then(|info| info.all_fields().find(|field| field.name() == "indexes"));
+            let indexes = fields_of(&state).find(|field| field.name() == "indexes");
             match indexes {
-                Some(field) => lookup_in(get_field(&state, field)?.view(), key.view())?,
+                Some(field) => lookup_in(field.get()?.view(), key.view())?,
                 None => None,
             }
         }

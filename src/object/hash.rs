@@ -8,7 +8,7 @@ use crate::value::{AnyView, bytes_bytes, index, str_bytes};
 
 /// Mixes `value` into `key`.
 #[inline]
-pub const fn combine(key: u64, value: u64) -> u64 {
+pub(crate) const fn combine(key: u64, value: u64) -> u64 {
     key ^ (value
         .wrapping_add(0x9e37_79b9)
         .wrapping_add(key << 6)

@@ -1223,7 +1223,7 @@ pub(crate) fn swap_value(map: &ObjectRef, key: AnyView<'_>, value: Any) -> Resul
 }
 
 /// Number of pairs of a map of either kind.
-pub fn pair_count(view: AnyView<'_>) -> usize {
+pub(crate) fn pair_count(view: AnyView<'_>) -> usize {
     match view.type_index() {
         index::MAP | index::DICT => Table(view.as_raw().ptr().cast()).size() as usize,
         _ => 0,
@@ -1271,21 +1271,23 @@ impl Cursor {
 }
 
 /// How a map lies in memory.
+#[cfg(feature = "suite")]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MapShape {
+pub(crate) struct MapShape {
     /// Whether the pairs lie in a row.
-    pub small: bool,
+    pub(crate) small: bool,
     /// Number of slots.
-    pub slots: u64,
+    pub(crate) slots: u64,
     /// Padding of the header.
-    pub padding: u32,
+    pub(crate) padding: u32,
     /// The mark of every slot of a dense map.
-    pub marks: Vec<u8>,
+    pub(crate) marks: Vec<u8>,
 }
 
+#[cfg(feature = "suite")]
 impl MapShape {
     /// Of a map of either kind.
-    pub fn of(view: AnyView<'_>) -> Option<MapShape> {
+    pub(crate) fn of(view: AnyView<'_>) -> Option<MapShape> {
         if !matches!(view.type_index(), index::MAP | index::DICT) {
             return None;
         }

@@ -2,11 +2,12 @@
 
 pub mod big_int;
 mod builtin;
-pub mod column;
+pub(crate) mod column;
 pub mod construct;
-pub mod copy;
+pub(crate) mod copy;
 mod depth;
-pub mod env;
+mod describe;
+pub(crate) mod env;
 #[cfg(feature = "suite")]
 pub mod form;
 pub(crate) mod frontend;
@@ -17,8 +18,8 @@ pub mod json;
 pub mod legacy_graph;
 mod map;
 mod native;
-pub mod opaque;
-pub mod record;
+pub(crate) mod opaque;
+mod record;
 pub mod recursive;
 pub mod repr;
 mod seen;
@@ -26,7 +27,7 @@ mod seq;
 mod shape;
 pub mod structural;
 mod tensor;
-pub mod text;
+pub(crate) mod text;
 #[cfg(feature = "frontend")]
 pub(crate) mod visit;
 
@@ -34,16 +35,25 @@ pub use crate::value::header::{BareObject, Header, Object, ObjectRef, Ref};
 pub use crate::value::types;
 pub(crate) use builtin::{def, def_packed};
 pub use builtin::{init, kwargs, missing};
+#[cfg(feature = "suite")]
+pub(crate) use map::MapShape;
+pub(crate) use map::pair_count;
 #[cfg(feature = "frontend")]
 pub(crate) use map::swap_value;
-pub use map::{Dict, Map, MapShape, PairIter, Pairs, lookup_in, pair_count, pairs_of};
+pub use map::{Dict, Map, PairIter, Pairs, lookup_in, pairs_of};
+pub use record::field;
 pub(crate) use seen::Seen;
 pub(crate) use seq::element_cell;
 #[cfg(feature = "frontend")]
+pub(crate) use seq::item_count;
+#[cfg(feature = "suite")]
+pub(crate) use seq::sequence_layout;
+#[cfg(feature = "frontend")]
 pub(crate) use seq::swap_element;
-pub use seq::{Array, List, item_count, sequence_layout, sequence_of};
+pub use seq::{Array, List, sequence_of};
 pub use shape::{Shape, extents_of};
-pub use tensor::{Allocator, Tensor, compact_strides};
+pub(crate) use tensor::compact_strides;
+pub use tensor::{Allocator, Tensor};
 
 crate::rule::rules! {
     OBJ_01 "OBJ-01" OBJ_02 "OBJ-02" OBJ_38 "OBJ-38" OBJ_03 "OBJ-03" OBJ_04 "OBJ-04" OBJ_05 "OBJ-05" OBJ_06 "OBJ-06" OBJ_07 "OBJ-07"

@@ -26,7 +26,7 @@ unsafe impl Object for OpaqueObj {
 impl Drop for OpaqueObj {
     fn drop(&mut self) {
         if let Some(finish) = self.finish {
-            // SAFETY: called once, with the handle that came with it.
+            // SAFETY: called once, with the handle that came with it (the contract of `wrap`).
             unsafe { finish(self.handle) }
         }
     }
@@ -36,8 +36,8 @@ impl Drop for OpaqueObj {
 /// allowed.
 ///
 /// # Safety
-/// `finish` may be called with `handle` from any thread.
-pub unsafe fn wrap(
+/// `finish` may be called once with `handle`, from any thread.
+pub(crate) unsafe fn wrap(
     handle: *mut c_void,
     type_index: i32,
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,

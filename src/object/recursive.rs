@@ -1,11 +1,11 @@
 //! Comparison and hash by contents, as data classes use them (OBJ-14).
 
 use super::hash::{combine, hash_bytes};
-use super::record::get_field;
+use super::record::{fields_of, fields_of_both};
 use super::{big_int, column, depth, extents_of, lookup_in, pair_count, pairs_of, sequence_of};
 use crate::function::{Error, Function, Result};
 use crate::value::header::ObjectRef;
-use crate::value::types::{self, TypeInfo, flag};
+use crate::value::types::{self, flag};
 use crate::value::{Any, AnyView, bytes_bytes, cast, index, str_bytes};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -116,11 +116,11 @@ impl Hasher {
             ));
         }
         let mut hash = key_hash;
-        for field in types::info(own).into_iter().flat_map(TypeInfo::all_fields) {
+        for field in fields_of(object) {
             if field.flags & (flag::HASH_OFF | flag::COMPARE_OFF) != 0 {
                 continue;
             }
-            let value = get_field(object, field)?;
+            let value = field.get()?;
             hash = combine(hash, self.hash(value.view(), depth + 1)?);
         }
         Ok(hash)
@@ -203,7 +203,7 @@ impl Comparer {
         let integers = |index: i32| matches!(index, index::INT | index::BIG_INT);
         let big = a.type_index == index::BIG_INT || b.type_index == index::BIG_INT;
         if big && integers(a.type_index) && integers(b.type_index) {
-            let (Some(a), Some(b)) = (big_int::words_of(a), big_int::words_of(b)) else {
+            let (Some(a), Some(b)) = (big_int::words_of(&left), big_int::words_of(&right)) else {
                 return Ok(1);
             };
             return Ok(sign(big_int::compare(a, b)));
@@ -314,11 +314,11 @@ impl Comparer {
             }
             return Ok(0);
         }
-        for field in types::info(own).into_iter().flat_map(TypeInfo::all_fields) {
+        for (field, other) in fields_of_both(left, right) {
             if field.flags & flag::COMPARE_OFF != 0 {
                 continue;
             }
-            let (a, b) = (get_field(left, field)?, get_field(right, field)?);
+            let (a, b) = (field.get()?, other.get()?);
             let order = self.compare(a.view(), b.view(), depth + 1)?;
             if order != 0 {
                 return Ok(order);

@@ -1,7 +1,7 @@
 //! The text form of any value (OBJ-13).
 
 use super::builtin::{enum_name, kwargs, missing};
-use super::record::get_field;
+use super::record::fields_of;
 use super::text::{float_short, quoted, quoted_bytes};
 use super::{big_int, column, depth, extents_of, pairs_of, sequence_of};
 use crate::function::{Function, Result};
@@ -91,7 +91,7 @@ impl Printer {
             return Ok(Some("<KWARGS>".into()));
         }
         Ok(Some(match object.type_index() {
-            index::BIG_INT => big_int::to_decimal(big_int::words_of(view.as_raw()).unwrap_or(&[])),
+            index::BIG_INT => big_int::to_decimal(big_int::words_of(&view).unwrap_or(&[])),
             index::STR => quoted(str_bytes(&view).unwrap_or_default()),
             index::BYTES => quoted_bytes(bytes_bytes(&view).unwrap_or_default()),
             index::TENSOR => {
@@ -156,13 +156,12 @@ impl Printer {
     fn fields(&self, object: &ObjectRef, depth: usize) -> Result<String> {
         let mut texts: Vec<String> = Vec::new();
         let mut names: Vec<&str> = Vec::new();
-        let info = types::info(object.type_index());
-        for field in info.into_iter().flat_map(types::TypeInfo::all_fields) {
+        for field in fields_of(object) {
             if field.flags & flag::REPR_OFF != 0 || names.contains(&field.name()) {
                 continue;
             }
             names.push(field.name());
-            let value = get_field(object, field)?;
+            let value = field.get()?;
             texts.push(format!(
                 "{}={}",
                 field.name(),

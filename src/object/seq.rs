@@ -137,7 +137,7 @@ impl Array {
     }
 
     /// An array of owned copies of `items`.
-    pub fn of_views(items: &[AnyView<'_>]) -> Array {
+    pub(crate) fn of_views(items: &[AnyView<'_>]) -> Array {
         let array = Array::with_room(items.len());
         let seq = array.0.as_ptr().cast::<SeqObj>();
         // SAFETY: there is room for all. Owning a view does not panic, so the size need not follow every cell.
@@ -519,7 +519,7 @@ pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<Cow<'a, [Any]>> {
 }
 
 /// Number of elements of a sequence of either kind.
-pub fn item_count(view: AnyView<'_>) -> Option<usize> {
+pub(crate) fn item_count(view: AnyView<'_>) -> Option<usize> {
     items_of(view).map(<[Any]>::len)
 }
 
@@ -549,7 +549,8 @@ pub(crate) fn swap_element(object: &ObjectRef, at: usize, value: Any) -> Option<
 }
 
 /// Number of elements, room, and whether the elements lie in the object itself.
-pub fn sequence_layout(object: &ObjectRef) -> Option<(i64, i64, bool)> {
+#[cfg(feature = "suite")]
+pub(crate) fn sequence_layout(object: &ObjectRef) -> Option<(i64, i64, bool)> {
     if !matches!(object.type_index(), index::ARRAY | index::LIST) {
         return None;
     }

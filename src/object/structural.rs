@@ -6,7 +6,7 @@
 
 use super::builtin::{Path, StepKind, extend, root};
 use super::hash::{combine, hash_bytes};
-use super::record::get_field;
+use super::record::{fields_of, fields_of_both};
 use super::{
     Array, Tensor, big_int, column, depth, extents_of, lookup_in, pair_count, pairs_of, sequence_of,
 };
@@ -222,7 +222,7 @@ impl Equal {
     fn objects(self: &Arc<Self>, left: &ObjectRef, right: &ObjectRef) -> Result<bool> {
         let (a, b) = (AnyView::from(left), AnyView::from(right));
         Ok(match left.type_index() {
-            index::BIG_INT => big_int::words_of(a.as_raw()) == big_int::words_of(b.as_raw()),
+            index::BIG_INT => big_int::words_of(&a) == big_int::words_of(&b),
             index::ARRAY | index::LIST => return self.sequences(a, b),
             index::MAP | index::DICT => return self.maps(a, b),
             index::SHAPE => extents_of(a) == extents_of(b),
@@ -390,14 +390,14 @@ impl Equal {
             let answer = cast::<Function>(hook)?.call(&args)?;
             return Ok(cast::<bool>(answer.view())?);
         }
-        for field in info.all_fields() {
+        for (field, other) in fields_of_both(left, right) {
             if field.flags & flag::EQ_HASH_IGNORE != 0 {
                 continue;
             }
-            let (a, b) = (get_field(left, field)?, get_field(right, field)?);
+            let (a, b) = (field.get()?, other.get()?);
             if !self
                 .place
-                .of_field(field, || self.any(a.view(), b.view()))?
+                .of_field(&field, || self.any(a.view(), b.view()))?
             {
                 let step = (StepKind::Attr, Any::from(field.name()));
                 self.step(step.clone(), step);
@@ -446,7 +446,7 @@ fn independent(value: AnyView<'_>) -> Option<u64> {
             Some(combine(index::BYTES as u64, hash_bytes(bytes)))
         }
         index::BIG_INT => {
-            let words = big_int::words_of(raw).unwrap_or_default();
+            let words = big_int::words_of(&value).unwrap_or_default();
             Some(combine(index::BIG_INT as u64, big_int::hash(words)))
         }
         own if own < index::OBJECT_BEGIN => Some(combine(own as u64, raw.bits())),
@@ -569,12 +569,12 @@ impl Hash {
             let answer = cast::<Function>(hook)?.call(&args)?;
             return Ok(cast::<i64>(answer.view())? as u64);
         }
-        for field in info.all_fields() {
+        for field in fields_of(object) {
             if field.flags & flag::EQ_HASH_IGNORE != 0 {
                 continue;
             }
-            let value = get_field(object, field)?;
-            let own = self.place.of_field(field, || self.any(value.view()))?;
+            let value = field.get()?;
+            let own = self.place.of_field(&field, || self.any(value.view()))?;
             hash = combine(hash, own);
         }
         Ok(hash)

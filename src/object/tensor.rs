@@ -102,7 +102,7 @@ impl Drop for OwnTensor {
 pub struct Tensor(Ref<TensorObj>);
 
 /// Strides of a compact row-major tensor.
-pub fn compact_strides(shape: &[i64]) -> Vec<i64> {
+pub(crate) fn compact_strides(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1i64; shape.len()];
     for at in (1..shape.len()).rev() {
         strides[at - 1] = strides[at].wrapping_mul(shape[at]);

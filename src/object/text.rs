@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 /// A float with six significant digits, as C's `%g` prints it.
-pub fn float_short(value: f64) -> String {
+pub(crate) fn float_short(value: f64) -> String {
     general(value, 6)
 }
 
 /// A float with `digits` significant digits, as C's `%.<digits>g` prints it.
-pub fn general(value: f64, digits: usize) -> String {
+pub(crate) fn general(value: f64, digits: usize) -> String {
     if value.is_nan() {
         return if value.is_sign_negative() {
             "-nan"
@@ -39,7 +39,7 @@ pub fn general(value: f64, digits: usize) -> String {
 
 /// A string in double quotes with Python's escapes: control characters as `\xNN`, beyond ASCII as `\uNNNN` or
 /// `\UNNNNNNNN`.
-pub fn quoted(bytes: &[u8]) -> String {
+pub(crate) fn quoted(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');
     for chunk in bytes.utf8_chunks() {
@@ -75,7 +75,7 @@ fn quote_char(text: &mut String, c: char) {
 }
 
 /// Bytes as Python writes them, in double quotes.
-pub fn quoted_bytes(bytes: &[u8]) -> String {
+pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
     let mut text = "b\"".to_owned();
     for &byte in bytes {
         match byte {

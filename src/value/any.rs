@@ -37,11 +37,11 @@ pub union Payload {
 #[repr(C)]
 pub struct RawAny {
     /// The tag, see [`index`].
-    pub type_index: i32,
+    pub(crate) type_index: i32,
     /// Length of a small string; zero otherwise.
-    pub aux: u32,
+    pub(crate) aux: u32,
     /// The value.
-    pub payload: Payload,
+    pub(crate) payload: Payload,
 }
 
 const _: () = assert!(size_of::<RawAny>() == 16 && align_of::<RawAny>() == 8);
@@ -64,6 +64,12 @@ impl RawAny {
             aux: 0,
             payload,
         }
+    }
+
+    /// The tag, see [`index`].
+    #[inline]
+    pub const fn type_index(&self) -> i32 {
+        self.type_index
     }
 
     /// The payload as one word.
@@ -203,6 +209,15 @@ impl Any {
         self.0.type_index == index::NONE
     }
 
+    /// An opaque pointer; null is None (VAL-08).
+    ///
+    /// # Safety
+    /// As [`AnyView::handle`].
+    #[inline]
+    pub const unsafe fn handle(value: *mut c_void) -> Any {
+        Any(RawAny::from_handle(value))
+    }
+
     /// Takes the value and leaves None.
     #[inline]
     pub fn take(&mut self) -> Any {
@@ -311,14 +326,21 @@ impl<'a> AnyView<'a> {
     }
 
     /// A borrowed C pointer; null is None (VAL-08).
+    ///
+    /// # Safety
+    /// Whoever is given the view, or a copy of it, may use the pointer as what it takes there.
     #[inline]
-    pub const fn handle(value: *mut c_void) -> AnyView<'a> {
+    pub const unsafe fn handle(value: *mut c_void) -> AnyView<'a> {
         AnyView(RawAny::from_handle(value), PhantomData)
     }
 
-    /// A borrowed tensor description.
+    /// A borrowed tensor description. A [`Tensor`](crate::object::Tensor) converts by itself, and safely.
+    ///
+    /// # Safety
+    /// `value` describes memory that is there for `'a`: `shape` and `strides` have `ndim` extents (`strides` may be null), and
+    /// `data` has the elements that they reach, which whoever is given the view may read and write.
     #[inline]
-    pub const fn dltensor(value: &'a DLTensor) -> AnyView<'a> {
+    pub const unsafe fn dltensor(value: &'a DLTensor) -> AnyView<'a> {
         let ptr = (&raw const *value).cast_mut().cast();
         AnyView(
             RawAny::of(index::DLTENSOR_PTR, Payload { ptr }),
@@ -445,7 +467,6 @@ plain! {
     f32, |v| RawAny::from_float(v.into());
     DLDataType, |v| RawAny::from_dtype(v);
     DLDevice, |v| RawAny::from_device(v);
-    *mut c_void, |v| RawAny::from_handle(v);
     (), |_v| RawAny::NONE;
 }
 

@@ -31,13 +31,13 @@ pub const FRESH: u64 = WEAK_ONE | 1;
 #[repr(C)]
 pub struct Header {
     /// Strong count below, weak count above bit 32.
-    pub combined: AtomicU64,
+    pub(crate) combined: AtomicU64,
     /// Index of the object's type.
-    pub type_index: i32,
+    pub(crate) type_index: i32,
     /// Zero.
-    pub padding: u32,
+    pub(crate) padding: u32,
     /// Ends the object.
-    pub deleter: Option<Deleter>,
+    pub(crate) deleter: Option<Deleter>,
 }
 
 const _: () = assert!(size_of::<Header>() == 24);
@@ -376,7 +376,8 @@ impl Drop for ObjectRef {
 /// weak references outlive it.
 ///
 /// # Safety
-/// The layout is as said, and every object whose type index [`Object::matches`] really starts with this type.
+/// * The layout is as said, and every object whose type index [`Object::matches`] really starts with this type.
+/// * Any thread may look at a value of this type while others do, and drop it: references of objects go between threads.
 pub unsafe trait Object: Sized + 'static {
     /// The index under which new objects of this type are made.
     fn type_index() -> i32;

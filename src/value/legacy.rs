@@ -106,38 +106,47 @@ pub fn code_name(code: i32, release: Release) -> String {
 /// # Safety
 /// `value` is what `code` says, and what it points to lives for `'a`.
 pub unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'a>, Violation> {
-    // SAFETY: the caller says that the member that `code` names is the one that was written.
-    unsafe {
-        Ok(match code {
-            code::INT => AnyView::from(value.v_int64),
-            code::FLOAT => AnyView::from(value.v_float64),
-            code::BOOL => AnyView::from(value.v_int64 != 0),
-            code::HANDLE => AnyView::handle(value.v_handle),
-            // VAL-20: a null result leaves the value bytes unwritten in 0.8, so they are not looked at.
-            code::NULL if !VAL_20.is_off() => AnyView::none(),
-            code::NULL => AnyView::handle(value.v_handle),
-            code::DATA_TYPE => AnyView::from(value.v_type),
-            code::DEVICE => AnyView::from(value.v_device),
-            code::DLTENSOR => match value.v_handle.cast::<DLTensor>().as_ref() {
-                Some(tensor) => AnyView::dltensor(tensor),
-                None => AnyView::none(),
-            },
-            code::STR => AnyView::c_str(CStr::from_ptr(value.v_str)),
-            code::BYTES => AnyView::from_raw(RawAny::of(
-                index::BYTE_ARRAY,
-                super::Payload {
-                    ptr: value.v_handle,
-                },
-            )),
-            _ if VAL_19.is_off() => AnyView::from(value.v_int64),
-            other => {
-                return Err(VAL_19.refused(
-                    Kind::UnknownKind,
-                    format!("type code {other} has no value outside its own object world"),
-                ));
-            }
-        })
-    }
+    // SAFETY: the value is what `code` says, so the member that it names was written: an integer here.
+    let int = || unsafe { value.v_int64 };
+    // SAFETY: as for `int`, where `code` names a pointer.
+    let pointer = || unsafe { value.v_handle };
+    Ok(match code {
+        code::INT => AnyView::from(int()),
+        // SAFETY: as for `int`.
+        code::FLOAT => AnyView::from(unsafe { value.v_float64 }),
+        code::BOOL => AnyView::from(int() != 0),
+        // SAFETY: a pointer that may be used as such, by this contract.
+        code::HANDLE => unsafe { AnyView::handle(pointer()) },
+        // VAL-20: a null result leaves the value bytes unwritten in 0.8, so they are not looked at.
+        code::NULL if !VAL_20.is_off() => AnyView::none(),
+        // SAFETY: only with the rule off, in tests, which follow no such pointer.
+        code::NULL => unsafe { AnyView::handle(pointer()) },
+        // SAFETY: as for `int`.
+        code::DATA_TYPE => AnyView::from(unsafe { value.v_type }),
+        // SAFETY: as for `int`.
+        code::DEVICE => AnyView::from(unsafe { value.v_device }),
+        // SAFETY: null or a description that lives for `'a`, by this contract.
+        code::DLTENSOR => match unsafe { pointer().cast::<DLTensor>().as_ref() } {
+            // SAFETY: of memory that is there for `'a`, by this contract.
+            Some(tensor) => unsafe { AnyView::dltensor(tensor) },
+            None => AnyView::none(),
+        },
+        // SAFETY: a C string that lives for `'a`, by this contract.
+        code::STR => AnyView::c_str(unsafe { CStr::from_ptr(pointer().cast()) }),
+        code::BYTES => {
+            let ptr = pointer();
+            let cell = RawAny::of(index::BYTE_ARRAY, super::Payload { ptr });
+            // SAFETY: a byte array that lives for `'a`, by this contract.
+            unsafe { AnyView::from_raw(cell) }
+        }
+        _ if VAL_19.is_off() => AnyView::from(int()),
+        other => {
+            return Err(VAL_19.refused(
+                Kind::UnknownKind,
+                format!("type code {other} has no value outside its own object world"),
+            ));
+        }
+    })
 }
 
 /// A value of the new convention as an argument of the old one, for a callee of `release`.
@@ -216,6 +225,7 @@ pub fn argument_of(view: &AnyView<'_>, release: Release) -> Result<(TVMValue, i3
 /// # Safety
 /// As [`view_of`].
 pub unsafe fn result_of(value: TVMValue, code: i32) -> Result<Any, Violation> {
-    // SAFETY: says the caller.
-    unsafe { view_of(value, code) }.map(AnyView::to_any)
+    // SAFETY: the contract of `view_of` is this one.
+    let view = unsafe { view_of(value, code) };
+    view.map(AnyView::to_any)
 }

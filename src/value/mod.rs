@@ -12,6 +12,8 @@ mod few;
 pub mod header;
 pub(crate) mod heap;
 pub mod index;
+#[cfg(test)]
+mod layouts;
 pub mod legacy;
 mod string;
 pub mod types;
@@ -24,10 +26,10 @@ pub(crate) use dtype::{CustomNames, custom_name, know_custom_names};
 pub use dtype::{dtype_from_text, dtype_to_text};
 pub(crate) use few::Few;
 pub use header::{Header, Object, ObjectRef, Ref};
-pub(crate) use string::c_str;
 #[allow(unused_imports)]
 pub(crate) use string::make_heap;
-pub use string::{ByteArray, Bytes, BytesObj, SMALL_MAX, Str, bytes_bytes, str_bytes};
+pub use string::{ByteArray, Bytes, SMALL_MAX, Str, bytes_bytes, str_bytes};
+pub(crate) use string::{BytesObj, c_str};
 
 crate::rule::rules! {
     VAL_01 "VAL-01" VAL_02 "VAL-02" VAL_03 "VAL-03" VAL_04 "VAL-04" VAL_05 "VAL-05" VAL_06 "VAL-06" VAL_07 "VAL-07"

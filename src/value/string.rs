@@ -19,9 +19,9 @@ pub const SMALL_MAX: usize = 7;
 #[repr(C)]
 pub struct ByteArray {
     /// First byte; may be null when `size` is 0.
-    pub data: *const u8,
+    pub(crate) data: *const u8,
     /// Number of bytes.
-    pub size: usize,
+    pub(crate) size: usize,
 }
 
 // SAFETY: plain data; whoever reads through it vouches for the memory.
@@ -59,10 +59,10 @@ impl ByteArray {
 
 /// The fixed part of a heap string or heap bytes.
 #[repr(C)]
-pub struct BytesObj {
+pub(crate) struct BytesObj {
     header: Header,
     /// The data; usually right behind the object.
-    pub cell: ByteArray,
+    pub(crate) cell: ByteArray,
 }
 
 const _: () = assert!(size_of::<BytesObj>() == 40);

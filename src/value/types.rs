@@ -2,220 +2,18 @@
 //!
 //! Entries are laid out as the C ABI shows them and live for ever, so reading takes no lock. Writing takes one.
 
+mod column;
+mod info;
+
+pub use column::Column;
+pub(crate) use info::Getter;
+pub use info::{FieldInfo, MethodInfo, TypeInfo, TypeMetadata, flag};
+
 use super::string::ByteArray;
-use super::{Any, RawAny, VAL_14, VAL_15, VAL_16, index};
+use super::{Any, VAL_14, VAL_15, VAL_16, index};
 use crate::rule::{Kind, Violation};
-use std::ffi::c_void;
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
-
-/// One field of a type (`TVMFFIFieldInfo`, 120 bytes).
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct FieldInfo {
-    /// Name.
-    pub name: ByteArray,
-    /// Documentation.
-    pub doc: ByteArray,
-    /// JSON metadata, such as the type schema.
-    pub metadata: ByteArray,
-    /// Bits of [`flag`].
-    pub flags: i64,
-    /// Size of the field in bytes.
-    pub size: i64,
-    /// Alignment of the field in bytes.
-    pub alignment: i64,
-    /// Offset from the header.
-    pub offset: i64,
-    /// Reads the field at an address into a value.
-    pub getter: Option<unsafe extern "C-unwind" fn(field: *mut c_void, out: *mut RawAny) -> i32>,
-    /// `fn(field, value) -> rc`, or a function object when [`flag::SETTER_IS_FUNCTION`] is set.
-    pub setter: *mut c_void,
-    /// The default, or the function that makes it.
-    pub default: RawAny,
-    /// Type index that the field is declared with; -1 when it is not fixed.
-    pub static_type_index: i32,
-}
-
-/// One method of a type (`TVMFFIMethodInfo`, 72 bytes).
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct MethodInfo {
-    /// Name.
-    pub name: ByteArray,
-    /// Documentation.
-    pub doc: ByteArray,
-    /// JSON metadata.
-    pub metadata: ByteArray,
-    /// Bits of [`flag`].
-    pub flags: i64,
-    /// The function.
-    pub method: RawAny,
-}
-
-/// What a type says of itself (`TVMFFITypeMetadata`, 32 bytes).
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct TypeMetadata {
-    /// Documentation.
-    pub doc: ByteArray,
-    /// Makes an empty object.
-    pub creator: Option<unsafe extern "C-unwind" fn(out: *mut *mut super::Header) -> i32>,
-    /// Size of the object in bytes; 0 when it varies.
-    pub total_size: i32,
-    /// How it is compared: 0 not at all, 1 tree, 2 free variable, 3 DAG node, 4 const tree, 5 by identity.
-    pub structural_kind: i32,
-}
-
-/// One type (`TVMFFITypeInfo`, 72 bytes).
-#[repr(C)]
-pub struct TypeInfo {
-    /// Its index.
-    pub type_index: i32,
-    /// Distance from the root.
-    pub type_depth: i32,
-    /// Its key.
-    pub type_key: ByteArray,
-    /// `type_depth` ancestors, root first.
-    pub ancestors: *const *const TypeInfo,
-    /// Hash of the key ([`key_hash`]).
-    pub key_hash: u64,
-    /// Number of fields.
-    pub num_fields: AtomicI32,
-    /// Number of methods.
-    pub num_methods: AtomicI32,
-    /// Fields of this type alone, without those of its ancestors.
-    pub fields: AtomicPtr<FieldInfo>,
-    /// Methods of this type alone.
-    pub methods: AtomicPtr<MethodInfo>,
-    /// Metadata, once registered.
-    pub metadata: AtomicPtr<TypeMetadata>,
-}
-
-#[cfg(target_pointer_width = "64")]
-const _: () = {
-    use std::mem::offset_of;
-    assert!(size_of::<FieldInfo>() == 120 && offset_of!(FieldInfo, default) == 96);
-    assert!(size_of::<MethodInfo>() == 72 && offset_of!(MethodInfo, method) == 56);
-    assert!(size_of::<TypeMetadata>() == 32 && offset_of!(TypeMetadata, total_size) == 24);
-    assert!(size_of::<TypeInfo>() == 72 && offset_of!(TypeInfo, fields) == 48);
-};
-
-/// Bits of field and method flags.
-pub mod flag {
-    /// Has a setter.
-    pub const WRITABLE: i64 = 1;
-    /// Has a default.
-    pub const HAS_DEFAULT: i64 = 2;
-    /// A method without an object.
-    pub const STATIC_METHOD: i64 = 4;
-    /// Skipped by structural comparison and hash.
-    pub const EQ_HASH_IGNORE: i64 = 8;
-    /// Defines variables, patterns included.
-    pub const DEF_PATTERN: i64 = 16;
-    /// The default is a function that makes it.
-    pub const DEFAULT_IS_FACTORY: i64 = 32;
-    /// Left out of the text form.
-    pub const REPR_OFF: i64 = 64;
-    /// Left out of comparison.
-    pub const COMPARE_OFF: i64 = 128;
-    /// Left out of the hash.
-    pub const HASH_OFF: i64 = 256;
-    /// Not an argument of the constructor.
-    pub const INIT_OFF: i64 = 512;
-    /// Only a named argument of the constructor.
-    pub const KEYWORD_ONLY: i64 = 1024;
-    /// `setter` is a function object.
-    pub const SETTER_IS_FUNCTION: i64 = 2048;
-    /// Defines one variable.
-    pub const DEF_SIMPLE: i64 = 4096;
-}
-
-// SAFETY: pointers in these entries go to memory that is never freed; counts and lists are atomic.
-unsafe impl Send for TypeInfo {}
-// SAFETY: as above.
-unsafe impl Sync for TypeInfo {}
-// SAFETY: plain data over memory that is never freed.
-unsafe impl Send for FieldInfo {}
-// SAFETY: as above.
-unsafe impl Sync for FieldInfo {}
-
-impl TypeInfo {
-    /// The key.
-    pub fn key(&self) -> &'static str {
-        // SAFETY: keys are copied to memory that is never freed.
-        let bytes: &'static [u8] = unsafe { self.type_key.as_slice() };
-        std::str::from_utf8(bytes).unwrap_or("(a key that is not UTF-8)")
-    }
-
-    /// The ancestors, root first.
-    pub fn ancestors(&self) -> &'static [&'static TypeInfo] {
-        let count = self.type_depth as usize;
-        if count == 0 {
-            return &[];
-        }
-        // SAFETY: `ancestors` holds `type_depth` pointers to entries that live for ever.
-        unsafe { std::slice::from_raw_parts(self.ancestors.cast(), count) }
-    }
-
-    /// The parent.
-    pub fn parent(&self) -> Option<&'static TypeInfo> {
-        self.ancestors().last().copied()
-    }
-
-    /// Fields of this type alone.
-    pub fn fields(&self) -> &'static [FieldInfo] {
-        let count = self.num_fields.load(Ordering::Acquire) as usize;
-        let list = self.fields.load(Ordering::Acquire);
-        if count == 0 || list.is_null() {
-            return &[];
-        }
-        // SAFETY: the list is published before the count, holds at least that many, and is never freed.
-        unsafe { std::slice::from_raw_parts(list, count) }
-    }
-
-    /// Methods of this type alone.
-    pub fn methods(&self) -> &'static [MethodInfo] {
-        let count = self.num_methods.load(Ordering::Acquire) as usize;
-        let list = self.methods.load(Ordering::Acquire);
-        if count == 0 || list.is_null() {
-            return &[];
-        }
-        // SAFETY: as in `fields`.
-        unsafe { std::slice::from_raw_parts(list, count) }
-    }
-
-    /// Fields of the ancestors, root first, then its own.
-    pub fn all_fields(&self) -> impl Iterator<Item = &'static FieldInfo> + use<> {
-        let own = self.fields();
-        self.ancestors()
-            .iter()
-            .flat_map(|ancestor| ancestor.fields())
-            .chain(own)
-    }
-
-    /// What the type says of itself.
-    pub fn metadata(&self) -> Option<&'static TypeMetadata> {
-        // SAFETY: either null or memory that is never freed.
-        unsafe { self.metadata.load(Ordering::Acquire).as_ref() }
-    }
-}
-
-impl FieldInfo {
-    /// The name.
-    pub fn name(&self) -> &'static str {
-        // SAFETY: names are copied to memory that is never freed.
-        std::str::from_utf8(unsafe { self.name.as_slice() }).unwrap_or("?")
-    }
-}
-
-impl MethodInfo {
-    /// The name.
-    pub fn name(&self) -> &'static str {
-        // SAFETY: names are copied to memory that is never freed.
-        std::str::from_utf8(unsafe { self.name.as_slice() }).unwrap_or("?")
-    }
-}
 
 /// Hash of a type key: MurmurHash64A with the seed of libstdc++, which structural hashes depend on.
 pub fn key_hash(key: &[u8]) -> u64 {
@@ -252,6 +50,17 @@ struct Entry {
     /// Changes under the writer's lock.
     taken: AtomicI32,
     can_overflow: bool,
+    /// A [`Layout`], or 0 while nothing is known.
+    layout: AtomicU8,
+}
+
+/// Who lays the objects of a type out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// A Rust type of this library.
+    Rust = 1,
+    /// Nobody but reflection: fields in zeroed memory.
+    Record = 2,
 }
 
 static TYPES: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
@@ -261,36 +70,6 @@ struct Writer {
     keys: Vec<(&'static [u8], i32)>,
     next: i32,
     columns: Vec<(&'static [u8], &'static Column)>,
-}
-
-/// One attribute of types (`TVMFFITypeAttrColumn`): a value per type index. The address of the column never changes.
-#[repr(C)]
-pub struct Column {
-    /// Values from `begin_index` on.
-    pub data: AtomicPtr<RawAny>,
-    /// Number of values.
-    pub size: AtomicI32,
-    /// Always 0.
-    pub begin_index: i32,
-}
-
-const _: () = assert!(size_of::<Column>() == 16);
-
-impl Column {
-    /// The attribute of `type_index`, if registered.
-    pub fn value(&self, type_index: i32) -> Option<super::AnyView<'static>> {
-        let size = self.size.load(Ordering::Acquire);
-        if type_index < 0 || type_index >= size {
-            return None;
-        }
-        // SAFETY: the data is published before the size, holds at least that many cells, and is never freed; what the
-        // cells hold is retained for ever.
-        let view = unsafe {
-            let cell = self.data.load(Ordering::Acquire).add(type_index as usize);
-            super::AnyView::from_raw(*cell)
-        };
-        (!view.is_none()).then_some(view)
-    }
 }
 
 /// Enters the types that are there from the start, once.
@@ -331,8 +110,10 @@ fn writer() -> MutexGuard<'static, Writer> {
 fn published(type_index: i32) -> Option<&'static Entry> {
     let at = usize::try_from(type_index).ok()?;
     let chunk = TYPES.get(at / CHUNK)?.load(Ordering::Acquire);
-    // SAFETY: chunks and entries are published complete and never freed.
-    unsafe { chunk.as_ref()?[at % CHUNK].load(Ordering::Acquire).as_ref() }
+    // SAFETY: null, or a chunk that was published complete and is never freed.
+    let chunk = unsafe { chunk.as_ref()? };
+    // SAFETY: null, or an entry that was published complete and is never freed.
+    unsafe { chunk[at % CHUNK].load(Ordering::Acquire).as_ref() }
 }
 
 impl Writer {
@@ -376,6 +157,7 @@ impl Writer {
             total: child_slots.saturating_add(1),
             taken: AtomicI32::new(1),
             can_overflow,
+            layout: AtomicU8::new(0),
         }));
         let at = type_index as usize;
         let chunk = &TYPES[at / CHUNK];
@@ -392,7 +174,7 @@ impl Writer {
 }
 
 /// Copies to memory that is never freed, with a NUL behind.
-pub fn leak_bytes(bytes: &[u8]) -> &'static [u8] {
+pub(crate) fn leak_bytes(bytes: &[u8]) -> &'static [u8] {
     let mut copy = Vec::with_capacity(bytes.len() + 1);
     copy.extend_from_slice(bytes);
     copy.push(0);
@@ -416,8 +198,7 @@ pub fn index_of(key: &str) -> Option<i32> {
     index_of_bytes(key.as_bytes())
 }
 
-/// [`index_of`] for a key as bytes.
-pub fn index_of_bytes(key: &[u8]) -> Option<i32> {
+fn index_of_bytes(key: &[u8]) -> Option<i32> {
     let writer = writer();
     writer.index_of(key).ok().map(|at| writer.keys[at].1)
 }
@@ -445,23 +226,23 @@ pub fn is_instance(type_index: i32, ancestor: i32) -> bool {
 
 /// What a new type asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct NewType<'a> {
+pub(crate) struct NewType<'a> {
     /// Its key.
-    pub key: &'a str,
+    pub(crate) key: &'a str,
     /// A fixed index, or -1 to be given one.
-    pub static_index: i32,
+    pub(crate) static_index: i32,
     /// Distance from the root that the caller believes in; `None` to take the parent's plus one.
-    pub depth: Option<i32>,
+    pub(crate) depth: Option<i32>,
     /// How many indices behind its own to reserve for derived types.
-    pub child_slots: i32,
+    pub(crate) child_slots: i32,
     /// Whether derived types beyond those may take indices from elsewhere.
-    pub can_overflow: bool,
+    pub(crate) can_overflow: bool,
     /// Index of the parent.
-    pub parent: i32,
+    pub(crate) parent: i32,
 }
 
 /// The index of a type, given out on first request; a known key keeps its index whatever else is asked (VAL-14, VAL-15).
-pub fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
+pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     let mut writer = writer();
     if let Ok(at) = writer.index_of(new.key.as_bytes()) {
         return Ok(writer.keys[at].1);
@@ -555,6 +336,18 @@ pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
     })
 }
 
+/// Says who lays the objects of a type out; false where somebody else does already.
+pub(crate) fn lay_out(type_index: i32, layout: Layout) -> bool {
+    let Some(entry) = published(type_index) else {
+        return false;
+    };
+    let wanted = layout as u8;
+    let known = entry
+        .layout
+        .compare_exchange(0, wanted, Ordering::AcqRel, Ordering::Acquire);
+    known.is_ok() || known == Err(wanted)
+}
+
 /// A type of this library whose index is given out when somebody first asks for it.
 pub(crate) struct Dynamic {
     key: &'static str,
@@ -580,19 +373,40 @@ impl Dynamic {
         }
     }
 
-    /// Whoever asks at the same time is given the same.
+    /// Whoever asks at the same time is given the same. No object has the index that stands for none: that of a type whose
+    /// key somebody else uses for objects of his own, or for which no index is left.
     #[cold]
     fn give(&self) -> i32 {
-        let index = register(self.key, (self.parent)()).unwrap_or(index::OBJECT);
+        let index = register(self.key, (self.parent)()).ok();
+        let index = index.filter(|&index| lay_out(index, Layout::Rust));
+        let index = index.unwrap_or(index::ANY);
         self.index.store(index, Ordering::Relaxed);
         index
     }
 }
 
-/// Appends a field. Strings are copied; the default and a function setter are retained by the caller for ever.
-pub fn push_field(type_index: i32, mut field: FieldInfo) -> Result<(), Violation> {
+/// Copies a text to memory that is never freed.
+///
+/// # Safety
+/// `text` describes bytes that are readable now.
+unsafe fn leak_text(text: ByteArray) -> ByteArray {
+    // SAFETY: readable now, by the contract of this function.
+    ByteArray::of(leak_bytes(unsafe { text.as_slice() }))
+}
+
+/// Appends a field.
+///
+/// # Safety
+/// * The strings of `field` are readable now; they are copied.
+/// * Every object of the type, and of types derived from it, has the field: at `offset` from its header lies something that
+///   `getter` reads, that `setter` writes (a function of its kind, or a function object where the flag says so), and
+///   that is a cell, a reference or plain memory as `static_type_index` and `size` say.
+/// * `default`, and a setter that is a function object, are valid for ever.
+pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result<(), Violation> {
     let _writer = writer();
     let info = known(type_index)?;
+    // SAFETY: the first clause of this contract.
+    field.name = unsafe { leak_text(field.name) };
     let name = field.name();
     if info.fields().iter().any(|known| known.name() == name) {
         return Err(VAL_15.refused(
@@ -600,12 +414,10 @@ pub fn push_field(type_index: i32, mut field: FieldInfo) -> Result<(), Violation
             format!("type `{}` already has a field `{name}`", info.key()),
         ));
     }
-    // SAFETY: the caller's strings are readable now.
-    unsafe {
-        field.name = ByteArray::of(leak_bytes(field.name.as_slice()));
-        field.doc = ByteArray::of(leak_bytes(field.doc.as_slice()));
-        field.metadata = ByteArray::of(leak_bytes(field.metadata.as_slice()));
-    }
+    // SAFETY: the first clause of this contract.
+    field.doc = unsafe { leak_text(field.doc) };
+    // SAFETY: the first clause of this contract.
+    field.metadata = unsafe { leak_text(field.metadata) };
     let mut list = info.fields().to_vec();
     list.push(field);
     let count = list.len() as i32;
@@ -615,16 +427,19 @@ pub fn push_field(type_index: i32, mut field: FieldInfo) -> Result<(), Violation
     Ok(())
 }
 
-/// Appends a method, or replaces the one of the same name.
-pub fn push_method(type_index: i32, mut method: MethodInfo) -> Result<(), Violation> {
+/// Appends a method. Of two with one name the later one counts.
+///
+/// # Safety
+/// The strings of `method` are readable now; they are copied. The function is valid for ever.
+pub(crate) unsafe fn push_method(type_index: i32, mut method: MethodInfo) -> Result<(), Violation> {
     let _writer = writer();
     let info = known(type_index)?;
-    // SAFETY: the caller's strings are readable now.
-    unsafe {
-        method.name = ByteArray::of(leak_bytes(method.name.as_slice()));
-        method.doc = ByteArray::of(leak_bytes(method.doc.as_slice()));
-        method.metadata = ByteArray::of(leak_bytes(method.metadata.as_slice()));
-    }
+    // SAFETY: readable now, by this contract.
+    method.name = unsafe { leak_text(method.name) };
+    // SAFETY: readable now, by this contract.
+    method.doc = unsafe { leak_text(method.doc) };
+    // SAFETY: readable now, by this contract.
+    method.metadata = unsafe { leak_text(method.metadata) };
     let mut list = info.methods().to_vec();
     list.push(method);
     let count = list.len() as i32;
@@ -635,7 +450,14 @@ pub fn push_method(type_index: i32, mut method: MethodInfo) -> Result<(), Violat
 }
 
 /// Sets the metadata, once.
-pub fn set_metadata(type_index: i32, mut metadata: TypeMetadata) -> Result<(), Violation> {
+///
+/// # Safety
+/// The documentation is readable now; it is copied. `creator` makes an object of the type, and `total_size` is no more than
+/// the size of each object of the type.
+pub(crate) unsafe fn set_metadata(
+    type_index: i32,
+    mut metadata: TypeMetadata,
+) -> Result<(), Violation> {
     let _writer = writer();
     let info = known(type_index)?;
     if info.metadata().is_some() {
@@ -647,8 +469,8 @@ pub fn set_metadata(type_index: i32, mut metadata: TypeMetadata) -> Result<(), V
             ),
         ));
     }
-    // SAFETY: the caller's string is readable now.
-    metadata.doc = ByteArray::of(leak_bytes(unsafe { metadata.doc.as_slice() }));
+    // SAFETY: readable now, by this contract.
+    metadata.doc = unsafe { leak_text(metadata.doc) };
     info.metadata
         .store(Box::leak(Box::new(metadata)), Ordering::Release);
     Ok(())
@@ -668,21 +490,35 @@ pub fn column(name: &str) -> Option<&'static Column> {
     writer().column(name.as_bytes())
 }
 
-/// Sets attribute `name` of a type, once. Index 0 only makes the column.
+/// Sets attribute `name` of a type, once. Index 0 only makes the column. An opaque pointer is refused: attributes that are
+/// pointers are called as C functions, and nothing shows that this one is.
 ///
 /// # Errors
 ///
-/// VAL-15 where no type has this index, and where the type has the attribute already.
+/// VAL-15 where no type has this index, where the type has the attribute already, and for an opaque pointer.
 pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation> {
+    if value.type_index() == index::OPAQUE {
+        let message = format!("TypeAttr `{name}` is a bare pointer, which only C may register");
+        return Err(VAL_15.refused(Kind::Type, message));
+    }
+    // SAFETY: not an opaque pointer.
+    unsafe { set_any_attr(type_index, name, value) }
+}
+
+/// [`set_attr`] for any value.
+///
+/// # Safety
+/// An opaque pointer is the address of a C function that follows the convention of the attribute, for ever.
+pub(crate) unsafe fn set_any_attr(
+    type_index: i32,
+    name: &str,
+    value: Any,
+) -> Result<(), Violation> {
     let mut writer = writer();
     let column = match writer.column(name.as_bytes()) {
         Some(column) => column,
         None => {
-            let column: &'static Column = Box::leak(Box::new(Column {
-                data: AtomicPtr::new(std::ptr::null_mut()),
-                size: AtomicI32::new(0),
-                begin_index: 0,
-            }));
+            let column: &'static Column = Box::leak(Box::new(Column::new()));
             let name = leak_bytes(name.as_bytes());
             writer.columns.push((name, column));
             column
@@ -704,36 +540,6 @@ pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation
             ),
         ));
     }
-    let at = type_index as usize;
-    let size = column.size.load(Ordering::Acquire) as usize;
-    let cell = value.into_raw();
-    let capacity = if size == 0 {
-        0
-    } else {
-        size.next_power_of_two()
-    };
-    if at < capacity {
-        // SAFETY: inside the list; a cell that readers may see changes from None to a complete value, which
-        // registration before use makes safe, as the ABI demands.
-        unsafe { column.data.load(Ordering::Acquire).add(at).write(cell) };
-        column
-            .size
-            .store(size.max(at + 1) as i32, Ordering::Release);
-        return Ok(());
-    }
-    let mut list = Vec::with_capacity((at + 1).next_power_of_two());
-    if size > 0 {
-        // SAFETY: the published list holds `size` cells.
-        list.extend_from_slice(unsafe {
-            std::slice::from_raw_parts(column.data.load(Ordering::Acquire), size)
-        });
-    }
-    list.resize(at, RawAny::NONE);
-    list.push(cell);
-    list.resize((at + 1).next_power_of_two(), RawAny::NONE);
-    column
-        .data
-        .store(Vec::leak(list).as_mut_ptr(), Ordering::Release);
-    column.size.store(at as i32 + 1, Ordering::Release);
+    column.put(type_index as usize, value);
     Ok(())
 }

@@ -407,7 +407,8 @@ impl Machine {
 
     /// The machine as the operand `%vm`.
     pub(super) fn handle(&self) -> AnyView<'_> {
-        AnyView::handle(std::ptr::from_ref(self).cast_mut().cast::<c_void>())
+        // SAFETY: functions that take `%vm` take it as the machine, which this is.
+        unsafe { AnyView::handle(std::ptr::from_ref(self).cast_mut().cast::<c_void>()) }
     }
 
     /// Device `index`; -1 is the host, which is the last one (VM-14).

@@ -65,7 +65,7 @@ pub(super) fn make(api: &'static Api, form: &Value) -> Result<Held, Reply> {
         "int" => {
             let number = big_int::from_decimal(content.as_str().ok_or_else(wrong)?);
             let number = number.map_err(|_| wrong())?;
-            Ok(api.big_int(big_int::words_of(number.as_raw()).unwrap_or_default())?)
+            Ok(api.big_int(big_int::words_of(&number.view()).unwrap_or_default())?)
         }
         "error" => {
             let text = |at: usize| content.get(at).and_then(Value::as_str).ok_or_else(wrong);

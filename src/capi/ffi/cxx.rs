@@ -486,11 +486,9 @@ pub unsafe extern "C-unwind" fn visit_context_symbols(callback: *const *mut Head
     };
     for (name, address) in context::added() {
         let name = Str::new(&name);
-        or_throw(
-            function
-                .call(&[(&name).into(), AnyView::handle(address)])
-                .map(drop),
-        );
+        // SAFETY: the address of a symbol that somebody has added under this name.
+        let address = unsafe { AnyView::handle(address) };
+        or_throw(function.call(&[(&name).into(), address]).map(drop));
     }
 }
 

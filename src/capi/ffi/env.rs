@@ -19,9 +19,10 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvSetStream(
     before: *mut *mut c_void,
 ) -> i32 {
     enter(|| {
-        let old = env::set_stream(device_type, device_id, stream)?;
+        // SAFETY: null or a stream of the device, by this contract.
+        let old = unsafe { env::set_stream(device_type, device_id, stream) }?;
         if !before.is_null() {
-            // SAFETY: says the caller.
+            // SAFETY: not null, so a place for what was there, by this contract.
             unsafe { before.write(old) }
         }
         Ok(())
@@ -44,9 +45,10 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
     for_all: i32,
     before: *mut Option<Allocator>,
 ) -> i32 {
-    let old = env::set_allocator(allocator, for_all != 0);
+    // SAFETY: may be called so from now on, by this contract.
+    let old = unsafe { env::set_allocator(allocator, for_all != 0) };
     if !before.is_null() {
-        // SAFETY: says the caller.
+        // SAFETY: not null, so a place for what was there, by this contract.
         unsafe { before.write(old) }
     }
     0
@@ -68,8 +70,10 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvTensorAlloc(
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        unsafe { out.write(env::allocate(prototype)?.into_object().into_raw()) }
+        // SAFETY: the prototype has a readable shape, by this contract.
+        let tensor = unsafe { env::allocate(prototype) }?;
+        // SAFETY: a place for the handle, by this contract.
+        unsafe { out.write(tensor.into_object().into_raw()) }
         Ok(())
     })
 }
@@ -89,6 +93,10 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvRegisterCAPI(
     name: *const c_char,
     symbol: *mut c_void,
 ) -> i32 {
-    // SAFETY: says the caller.
-    enter(|| env::register_hook(unsafe { CStr::from_ptr(name) }.to_bytes(), symbol))
+    enter(|| {
+        // SAFETY: a C string, by this contract.
+        let name = unsafe { CStr::from_ptr(name) };
+        // SAFETY: null or CPython's function of this name, by this contract.
+        unsafe { env::register_hook(name.to_bytes(), symbol) }
+    })
 }

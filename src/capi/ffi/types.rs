@@ -113,7 +113,8 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
             // SAFETY: a function object, which is kept for ever.
             unsafe { crate::value::header::inc_ref(field.setter.cast()) }
         }
-        Ok(types::push_field(type_index, field)?)
+        // SAFETY: strings, getter, setter and field are what this contract says; default and setter are kept for ever.
+        Ok(unsafe { types::push_field(type_index, field) }?)
     })
 }
 
@@ -132,7 +133,8 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMethod(
         let mut method = unsafe { *info };
         // SAFETY: a valid view.
         method.method = unsafe { retain(method.method) };
-        Ok(types::push_method(type_index, method)?)
+        // SAFETY: the strings are readable, by this contract; the function is kept for ever.
+        Ok(unsafe { types::push_method(type_index, method) }?)
     })
 }
 
@@ -147,8 +149,10 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
 ) -> i32 {
     enter(|| {
         super::init();
-        // SAFETY: says the caller.
-        types::set_metadata(type_index, unsafe { *metadata })
+        // SAFETY: readable, by this contract.
+        let metadata = unsafe { metadata.read() };
+        // SAFETY: documentation, maker and size are what this contract says.
+        unsafe { types::set_metadata(type_index, metadata) }
             .map_err(|broken| Error::new("RuntimeError", broken.message()))
     })
 }
@@ -167,9 +171,12 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
         super::init();
         // SAFETY: says the caller.
         let name = utf8(unsafe { &*name })?;
-        // SAFETY: says the caller.
-        let value = unsafe { AnyView::from_raw(*value) }.to_any();
-        types::set_attr(type_index, name, value)
+        // SAFETY: the address of a cell, by this contract.
+        let value = unsafe { value.read() };
+        // SAFETY: a valid view, by this contract.
+        let value = unsafe { AnyView::from_raw(value) }.to_any();
+        // SAFETY: a pointer is a function of the attribute's convention, by this contract.
+        unsafe { types::set_any_attr(type_index, name, value) }
             .map_err(|broken| Error::new("RuntimeError", broken.message()))
     })
 }

@@ -77,8 +77,9 @@ pub unsafe extern "C-unwind" fn TVMFFIBigIntFromByteArray(
 /// `value` is a valid cell.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIBigIntGetContentByteArray(value: *const RawAny) -> ByteArray {
-    // SAFETY: says the caller.
-    match big_int::words_of(unsafe { &*value }) {
+    // SAFETY: a valid cell where it lies, by this contract.
+    let value: &[AnyView<'_>] = unsafe { AnyView::slice(value, 1) };
+    match value.first().and_then(big_int::words_of) {
         Some(words) => ByteArray {
             data: words.as_ptr().cast(),
             size: size_of_val(words),

@@ -3,33 +3,28 @@
 use super::path::dynamic_object;
 use super::{def, kwargs, missing};
 use crate::function::{Error, Function, Result, SafeCall, registry};
-use crate::object::record::Describe;
+use crate::object::describe::{Describe, field};
 use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int, column};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::heap::delete_plain;
 use crate::value::types::{self, flag};
 use crate::value::{Any, AnyView, Argument, Bytes, Schema, Str, index};
 use std::ffi::c_void;
-use std::mem::offset_of;
 
 pub(super) fn register() {
-    let _ = types::set_metadata(
-        index::OBJECT,
-        types::TypeMetadata {
-            doc: crate::value::ByteArray::EMPTY,
-            creator: None,
-            total_size: size_of::<Header>() as i32,
-            structural_kind: 0,
-        },
-    );
-    Describe::opaque(index::MODULE, 48, 0).field::<Array>(
-        "imports_",
-        "",
-        size_of::<Header>(),
-        index::ARRAY,
-        0,
-        "{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}",
-    );
+    let root = types::TypeMetadata {
+        doc: crate::value::ByteArray::EMPTY,
+        creator: None,
+        total_size: size_of::<Header>() as i32,
+        structural_kind: 0,
+    };
+    // SAFETY: no documentation and no creator; every object has a header.
+    let _ = unsafe { types::set_metadata(index::OBJECT, root) };
+    let module = Describe::opaque(index::MODULE, 48, 0);
+    let imports = "{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}";
+    let behind = size_of::<Header>();
+    // SAFETY: a module has the array of its imports behind its header, in this library as in C++ of every release.
+    unsafe { module.field::<Array>("imports_", "", behind, index::ARRAY, 0, imports) };
     def("ffi.GetRegisteredTypeKeys", || {
         types::keys().into_iter().map(Any::from).collect::<Array>()
     });
@@ -60,14 +55,12 @@ pub(super) fn register() {
                 return Err(Error::new("ValueError", "the function must not be null"));
             }
             type Finish = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
-            // SAFETY: the caller of this builtin vouches for the addresses, as its documentation demands.
-            Ok(unsafe {
-                Function::from_c(
-                    context,
-                    std::mem::transmute::<*mut c_void, SafeCall>(call),
-                    std::mem::transmute::<*mut c_void, Finish>(finish),
-                )
-            })
+            // SAFETY: whoever looked this builtin up vouches for the addresses (the contract of `registry::lookup_raw`).
+            let call = unsafe { std::mem::transmute::<*mut c_void, SafeCall>(call) };
+            // SAFETY: as for the function; null is None.
+            let finish = unsafe { std::mem::transmute::<*mut c_void, Finish>(finish) };
+            // SAFETY: the function is for this context, by that contract.
+            Ok(unsafe { Function::from_c(context, call, finish) })
         },
     );
     conversions();
@@ -215,49 +208,29 @@ pub(crate) fn enum_index() -> i32 {
 
 /// Name of an enumeration's member.
 pub(crate) fn enum_name(member: &ObjectRef) -> Option<Str> {
-    if !types::is_instance(member.type_index(), enum_index()) {
-        return None;
-    }
-    // SAFETY: every enumeration starts with the layout of `Enum`.
-    Some(unsafe { (*member.as_ptr().cast::<Enum>()).str_index.clone() })
+    member.get::<Enum>().map(|member| member.str_index.clone())
 }
 
 /// Number of an enumeration's member.
-pub(crate) fn enum_number(member: &ObjectRef) -> i64 {
-    // SAFETY: callers checked with `enum_name`.
-    unsafe { (*member.as_ptr().cast::<Enum>()).int_index }
+pub(crate) fn enum_number(member: &ObjectRef) -> Option<i64> {
+    member.get::<Enum>().map(|member| member.int_index)
 }
 
 fn enumerations() {
     const INT: &str = "{\"type\":\"int\"}";
     const STR: &str = "{\"type\":\"ffi.String\"}";
     const HIDDEN: i64 = flag::INIT_OFF;
-    let state = Describe::whole::<EnumState>(0);
+    let state = Describe::<EnumState>::whole(0);
+    field!(state, EnumState, entries: List,
+        "entries", "Enum singletons in registration order.", index::LIST, HIDDEN,
+        "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");
+    field!(state, EnumState, indexes: Dict,
+        "indexes", "Canonical integer and string indices to enum singletons.", index::OBJECT, HIDDEN,
+        "{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"Any\"},{\"type\":\"ffi.Object\"}]}");
+    field!(state, EnumState, attrs: Dict,
+        "attrs", "Extensible-attribute columns keyed by enum singleton.", index::OBJECT, HIDDEN,
+        "{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.String\"},{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.Object\"},{\"type\":\"Any\"}]}]}");
     state
-        .field::<List>(
-            "entries",
-            "Enum singletons in registration order.",
-            offset_of!(EnumState, entries),
-            index::LIST,
-            HIDDEN,
-            "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}",
-        )
-        .field::<Dict>(
-            "indexes",
-            "Canonical integer and string indices to enum singletons.",
-            offset_of!(EnumState, indexes),
-            index::OBJECT,
-            HIDDEN,
-            "{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"Any\"},{\"type\":\"ffi.Object\"}]}",
-        )
-        .field::<Dict>(
-            "attrs",
-            "Extensible-attribute columns keyed by enum singleton.",
-            offset_of!(EnumState, attrs),
-            index::OBJECT,
-            HIDDEN,
-            "{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.String\"},{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.Object\"},{\"type\":\"Any\"}]}]}",
-        )
         .method("__ffi_init__", "", true, || {
             Ref::new(EnumState::default()).into_object()
         })
@@ -268,35 +241,29 @@ fn enumerations() {
     let numbers = "Canonical integer index.";
     let names = "Canonical string index.";
     let hidden = HIDDEN | flag::EQ_HASH_IGNORE;
-    let (number, name) = (offset_of!(Enum, int_index), offset_of!(Enum, str_index));
-    Describe::whole::<Enum>(5)
-        .field::<i64>(
-            "_int_index",
-            numbers,
-            number,
-            index::INT,
-            flag::EQ_HASH_IGNORE,
-            INT,
-        )
-        .field::<Str>("_str_index", names, name, index::ANY, 0, STR);
-    Describe::whole::<IntEnum>(5)
-        .field::<i64>("value", numbers, number, index::INT, hidden, INT)
-        .attr(&column::CONVERT, convert_to::<Ref<IntEnum>>());
-    Describe::whole::<StrEnum>(5)
-        .field::<Str>("value", names, name, index::ANY, hidden, STR)
-        .attr(&column::CONVERT, convert_to::<Ref<StrEnum>>());
+    let any = Describe::<Enum>::whole(5);
+    field!(any, Enum, int_index: i64, "_int_index", numbers, index::INT, flag::EQ_HASH_IGNORE, INT);
+    field!(any, Enum, str_index: Str, "_str_index", names, index::ANY, 0, STR);
+    let numbered = Describe::<IntEnum>::whole(5);
+    field!(numbered, IntEnum, int_index: i64, "value", numbers, index::INT, hidden, INT);
+    numbered.attr(&column::CONVERT, convert_to::<Ref<IntEnum>>());
+    let named = Describe::<StrEnum>::whole(5);
+    field!(named, StrEnum, str_index: Str, "value", names, index::ANY, hidden, STR);
+    named.attr(&column::CONVERT, convert_to::<Ref<StrEnum>>());
 }
 
 fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
-    big_int::words_of_view(value).ok_or_else(|| {
-        Error::new(
-            "TypeError",
-            format!(
-                "Cannot convert from type `{}` to `BigInt`",
-                types::key_of(value.type_index())
-            ),
-        )
-    })
+    big_int::words_of(&value)
+        .map(<[i64]>::to_vec)
+        .ok_or_else(|| {
+            Error::new(
+                "TypeError",
+                format!(
+                    "Cannot convert from type `{}` to `BigInt`",
+                    types::key_of(value.type_index())
+                ),
+            )
+        })
 }
 
 fn big_integers() {

@@ -4,7 +4,7 @@ use super::{def, def_packed};
 use crate::function::{Error, Function, raised};
 use crate::object::record::{getter_for, store};
 use crate::object::{construct, copy, recursive, repr};
-use crate::value::{Any, AnyView, RawAny, cast};
+use crate::value::{Any, RawAny, cast};
 use std::ffi::c_void;
 
 pub(super) fn register() {
@@ -55,20 +55,18 @@ fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function
         };
         let at = cast::<*mut c_void>(*at)?;
         let mut converted = RawAny::NONE;
-        // SAFETY: the frontend gave the address of a function of this signature and its context.
-        let code = unsafe {
-            let convert = std::mem::transmute::<usize, Convert>(convert);
-            convert(
-                converter as *mut c_void,
-                AnyView::as_raw(value),
-                &mut converted,
-            )
-        };
+        // SAFETY: whoever looked the builtin up that made this vouches for the address (the contract of
+        // `registry::lookup_raw`), which is that of a function of this signature.
+        let convert = unsafe { std::mem::transmute::<usize, Convert>(convert) };
+        // SAFETY: as for the function, with its context; the value lives for the call.
+        let code = unsafe { convert(converter as *mut c_void, value.as_raw(), &mut converted) };
         if code != 0 {
             return Err(raised(code));
         }
-        // SAFETY: the conversion answered with an owned value.
-        store(at, field_type, unsafe { Any::from_raw(converted) })?;
+        // SAFETY: a conversion that answers 0 has written an owned value.
+        let converted = unsafe { Any::from_raw(converted) };
+        // SAFETY: the address of such a field, which `OwnField::set` passes; a setter is made for that alone.
+        unsafe { store(at, field_type, converted) }?;
         Ok(Any::none())
     }))
 }

@@ -3,12 +3,11 @@
 use crate::function::{Error, Function, Result};
 use crate::object::Array;
 use crate::object::column;
+use crate::object::describe::{Describe, field};
 use crate::object::hash::any_equal;
-use crate::object::record::Describe;
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::heap::delete_plain;
 use crate::value::{Any, AnyView, Str, cast, index};
-use std::mem::offset_of;
 
 /// What a step goes through; the `Missing` ones say what was not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub(crate) struct AccessStepObj {
 pub(crate) struct AccessPathObj {
     header: Header,
     parent: Option<ObjectRef>,
-    step: Option<ObjectRef>,
+    step: Option<Ref<AccessStepObj>>,
     depth: i32,
 }
 
@@ -120,10 +119,10 @@ pub(crate) fn extend(path: &Path, kind: Kind, key: Any) -> Path {
         kind: kind as i32,
         key,
     });
-    extend_by(path, step.into_object())
+    extend_by(path, step)
 }
 
-fn extend_by(path: &Path, step: ObjectRef) -> Path {
+fn extend_by(path: &Path, step: Ref<AccessStepObj>) -> Path {
     Ref::new(AccessPathObj {
         header: blank(),
         parent: Some(path.as_object().clone()),
@@ -176,98 +175,65 @@ fn step_text(step: &AccessStepObj, repr: &Function) -> Result<String> {
 pub(super) fn register() {
     const INT: &str = "{\"type\":\"int\"}";
     const ANY: &str = "{\"type\":\"Any\"}";
-    let step = Describe::whole::<AccessStepObj>(4);
-    step.field::<i32>(
-        "kind",
-        "",
-        offset_of!(AccessStepObj, kind),
-        index::INT,
-        0,
-        INT,
-    )
-    .field::<Any>(
-        "key",
-        "",
-        offset_of!(AccessStepObj, key),
-        index::ANY,
-        0,
-        ANY,
-    )
-    .attr(
+    let step = Describe::<AccessStepObj>::whole(4);
+    field!(step, AccessStepObj, kind: i32, "kind", "", index::INT, 0, INT);
+    field!(step, AccessStepObj, key: Any, "key", "", index::ANY, 0, ANY);
+    step.attr(
         &column::REPR,
         Function::named(None, |step: Ref<AccessStepObj>, repr: Function| {
             step_text(&step, &repr)
         })
         .into(),
     );
-    let path = Describe::whole::<AccessPathObj>(4);
-    path.field::<Option<ObjectRef>>(
-        "parent",
-        "",
-        offset_of!(AccessPathObj, parent),
-        index::ANY,
-        0,
-        "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}",
-    )
-    .field::<Option<Ref<AccessStepObj>>>(
-        "step",
-        "",
-        offset_of!(AccessPathObj, step),
-        index::ANY,
-        0,
-        "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.reflection.AccessStep\"}]}",
-    )
-    .field::<i32>(
-        "depth",
-        "",
-        offset_of!(AccessPathObj, depth),
-        index::INT,
-        0,
-        INT,
-    )
-    .method("_root", "", true, root)
-    .method(
-        "_extend",
-        "",
-        false,
-        |path: Path, step: Ref<AccessStepObj>| extend_by(&path, step.into_object()),
-    )
-    .method("_attr", "", false, |path: Path, name: Str| {
-        extend(&path, Kind::Attr, name.into())
-    })
-    .method("_array_item", "", false, |path: Path, at: i64| {
-        extend(&path, Kind::ArrayItem, at.into())
-    })
-    .method("_map_item", "", false, |path: Path, key: Any| {
-        extend(&path, Kind::MapItem, key)
-    })
-    .method("_attr_missing", "", false, |path: Path, name: Str| {
-        extend(&path, Kind::AttrMissing, name.into())
-    })
-    .method("_array_item_missing", "", false, |path: Path, at: i64| {
-        extend(&path, Kind::ArrayItemMissing, at.into())
-    })
-    .method("_map_item_missing", "", false, |path: Path, key: Any| {
-        extend(&path, Kind::MapItemMissing, key)
-    })
-    .method("_is_prefix_of", "", false, |short: Path, long: Path| {
-        is_prefix(&short, &long)
-    })
-    .method("_to_steps", "", false, |path: Path| {
-        Ok::<Array, Error>(Array::new(steps(&path)?))
-    })
-    .method("_path_equal", "", false, |left: Path, right: Path| {
-        Ok::<bool, Error>(left.depth == right.depth && is_prefix(&left, &right)?)
-    })
-    .attr(
-        &column::REPR,
-        Function::named(None, |path: Path, repr: Function| {
-            let mut text = "<root>".to_owned();
-            for step in steps(&path)? {
-                text.push_str(&cast::<String>(repr.call(&[step.view()])?.view())?);
-            }
-            Ok::<String, Error>(text)
+    let path = Describe::<AccessPathObj>::whole(4);
+    field!(path, AccessPathObj, parent: Option<ObjectRef>, "parent", "", index::ANY, 0,
+        "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}");
+    field!(path, AccessPathObj, step: Option<Ref<AccessStepObj>>, "step", "", index::ANY, 0,
+        "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.reflection.AccessStep\"}]}");
+    field!(path, AccessPathObj, depth: i32, "depth", "", index::INT, 0, INT);
+    path.method("_root", "", true, root)
+        .method(
+            "_extend",
+            "",
+            false,
+            |path: Path, step: Ref<AccessStepObj>| extend_by(&path, step),
+        )
+        .method("_attr", "", false, |path: Path, name: Str| {
+            extend(&path, Kind::Attr, name.into())
         })
-        .into(),
-    );
+        .method("_array_item", "", false, |path: Path, at: i64| {
+            extend(&path, Kind::ArrayItem, at.into())
+        })
+        .method("_map_item", "", false, |path: Path, key: Any| {
+            extend(&path, Kind::MapItem, key)
+        })
+        .method("_attr_missing", "", false, |path: Path, name: Str| {
+            extend(&path, Kind::AttrMissing, name.into())
+        })
+        .method("_array_item_missing", "", false, |path: Path, at: i64| {
+            extend(&path, Kind::ArrayItemMissing, at.into())
+        })
+        .method("_map_item_missing", "", false, |path: Path, key: Any| {
+            extend(&path, Kind::MapItemMissing, key)
+        })
+        .method("_is_prefix_of", "", false, |short: Path, long: Path| {
+            is_prefix(&short, &long)
+        })
+        .method("_to_steps", "", false, |path: Path| {
+            Ok::<Array, Error>(Array::new(steps(&path)?))
+        })
+        .method("_path_equal", "", false, |left: Path, right: Path| {
+            Ok::<bool, Error>(left.depth == right.depth && is_prefix(&left, &right)?)
+        })
+        .attr(
+            &column::REPR,
+            Function::named(None, |path: Path, repr: Function| {
+                let mut text = "<root>".to_owned();
+                for step in steps(&path)? {
+                    text.push_str(&cast::<String>(repr.call(&[step.view()])?.view())?);
+                }
+                Ok::<String, Error>(text)
+            })
+            .into(),
+        );
 }

@@ -4,12 +4,11 @@ use super::def;
 use super::path::dynamic_object;
 use crate::function::{Error, Function, Result};
 use crate::object::column;
-use crate::object::record::Describe;
+use crate::object::describe::{Describe, field};
 use crate::object::structural;
 use crate::value::header::{Header, Object, Ref};
 use crate::value::heap::delete_plain;
 use crate::value::{Any, AnyView, cast, index};
-use std::mem::offset_of;
 
 /// A value with its structural hash, for use as a map key.
 #[repr(C)]
@@ -87,23 +86,12 @@ pub(super) fn register() {
     def("ffi.StructuralKeyEqual", |left: Any, right: Any| {
         same_key(left.view(), right.view())
     });
-    Describe::whole::<Key>(0)
-        .field::<Any>(
-            "key",
-            "",
-            offset_of!(Key, key),
-            index::ANY,
-            0,
-            "{\"type\":\"Any\"}",
-        )
-        .field::<i64>(
-            "hash_i64",
-            "",
-            offset_of!(Key, hash),
-            index::INT,
-            0,
-            "{\"type\":\"int\"}",
-        )
+    let any = "{\"type\":\"Any\"}";
+    let int = "{\"type\":\"int\"}";
+    let describe = Describe::<Key>::whole(0);
+    field!(describe, Key, key: Any, "key", "", index::ANY, 0, any);
+    field!(describe, Key, hash: i64, "hash_i64", "", index::INT, 0, int);
+    describe
         .method(
             "__ffi_init__",
             "Constructor that takes any key and computes its structural hash",

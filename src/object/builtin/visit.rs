@@ -2,7 +2,7 @@
 
 use super::def;
 use crate::function::{Error, Function, Result};
-use crate::object::record::Describe;
+use crate::object::describe::{Describe, field};
 use crate::object::visit::context::ErrorContext;
 use crate::object::visit::mutate::{Mutator, MutatorObj, resolve};
 use crate::object::visit::paths::find_access_paths;
@@ -121,31 +121,14 @@ fn register_rewrites() {
 }
 
 fn register_types() {
-    Describe::whole::<Interrupt>(0).field::<Any>(
-        "value",
-        "",
-        Interrupt::VALUE,
-        index::ANY,
-        types::flag::HAS_DEFAULT,
-        "{\"type\":\"Any\"}",
-    );
-    Describe::whole::<ErrorContext>(0)
-        .field::<List>(
-            "reverse_visit_pattern",
-            "",
-            ErrorContext::PATTERN,
-            index::LIST,
-            0,
-            "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}",
-        )
-        .field::<Option<ObjectRef>>(
-            "prev_error_context",
-            "",
-            ErrorContext::BEFORE,
-            index::ANY,
-            0,
-            "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}",
-        );
+    let interrupt = Describe::<Interrupt>::whole(0);
+    field!(interrupt, Interrupt, value: Any,
+        "value", "", index::ANY, types::flag::HAS_DEFAULT, "{\"type\":\"Any\"}");
+    let context = Describe::<ErrorContext>::whole(0);
+    field!(context, ErrorContext, pattern: List, "reverse_visit_pattern", "", index::LIST, 0,
+        "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");
+    field!(context, ErrorContext, before: Option<ObjectRef>, "prev_error_context", "", index::ANY, 0,
+        "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}");
     let copy_visitor = |source: Ref<VisitorObj>| walk::copy(&source);
     Describe::opaque(VisitorObj::type_index(), size_of::<VisitorObj>(), 0).attr(
         &column::SHALLOW_COPY,

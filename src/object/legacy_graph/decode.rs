@@ -1,6 +1,6 @@
 //! A legacy graph as a value: real objects of every type that this process knows (OBJ-33).
 
-use super::super::record::{can_create, create, set_default, set_field};
+use super::super::record::{can_create, create, fields_of};
 use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, OBJ_36, Shape, Tensor, depth};
 use super::{Container, LegacyGraph, Node};
 use crate::function::{Error, Result};
@@ -114,12 +114,12 @@ impl Decoder<'_> {
 
     fn object(&mut self, node: &Node, info: &'static TypeInfo) -> Result {
         let object = create(info)?;
-        for field in info.all_fields() {
-            if !node.attrs.contains_key(field.name()) && set_default(&object, field)? {
+        for field in fields_of(&object) {
+            if !node.attrs.contains_key(field.name()) && field.set_default()? {
                 continue;
             }
-            let value = self.field(node, field)?;
-            set_field(&object, field, value.view())?;
+            let value = self.field(node, &field)?;
+            field.set(value.view())?;
         }
         Ok(object.into())
     }

@@ -1,6 +1,6 @@
 //! The legacy graph of a value, as a release numbers and spells it (OBJ-33).
 
-use super::super::record::{can_create, get_field};
+use super::super::record::{OwnField, can_create, fields_of};
 use super::super::text::general;
 use super::super::{Dict, OBJ_27, OBJ_33, Tensor, depth, extents_of, pairs_of, sequence_of};
 use super::{LegacyGraph, Node, VERSION};
@@ -9,7 +9,7 @@ use crate::release::Release;
 use crate::rule::Kind;
 use crate::tensor::{Dtype, Sizing, TensorRecord};
 use crate::value::header::ObjectRef;
-use crate::value::types::{self, FieldInfo, TypeInfo};
+use crate::value::types::{self, TypeInfo};
 use crate::value::{Any, AnyView, bytes_bytes, cast, dtype_to_text, index, str_bytes};
 use crate::wire::Writer;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -245,16 +245,16 @@ impl Encoder {
 
     fn object(&mut self, object: &ObjectRef, info: &TypeInfo, node: &mut Node) -> Result<()> {
         node.type_key = info.key().to_owned();
-        for field in info.all_fields() {
-            let text = self.field(object, field)?;
+        for field in fields_of(object) {
+            let text = self.field(field)?;
             node.attrs
                 .insert(field.name().to_owned(), text.into_bytes());
         }
         Ok(())
     }
 
-    fn field(&mut self, object: &ObjectRef, field: &FieldInfo) -> Result<String> {
-        let value = get_field(object, field)?;
+    fn field(&mut self, field: OwnField<'_>) -> Result<String> {
+        let value = field.get()?;
         let raw = value.as_raw();
         if raw.type_index == index::NONE {
             return Ok(if self.new_era() { "null" } else { "0" }.to_owned());

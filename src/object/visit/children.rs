@@ -1,42 +1,49 @@
 //! How containers are visited and rewritten: the elements of sequences, the values of maps. Keys are anchors, not parts.
 
-use super::mutate::{Mutator, MutatorObj, is_same, resolve, unchanged};
-use super::{Visitor, VisitorObj, answer};
+use super::mutate::{MutateFn, Mutator, MutatorObj, is_same, resolve, unchanged};
+use super::{VisitFn, Visitor, VisitorObj, answer};
 use crate::function::Result;
 use crate::object::{
     Array, Dict, List, Map, Pairs, column, item_count, pairs_of, sequence_of, swap_element,
     swap_value,
 };
 use crate::value::header::ObjectRef;
-use crate::value::types::set_attr;
+use crate::value::types::set_any_attr;
 use crate::value::{Any, AnyView, RawAny, index};
 use std::borrow::Cow;
 use std::ffi::c_void;
 
 /// Sets the hooks of the types that this library knows by heart.
 pub(crate) fn register() {
-    let containers = [index::ARRAY, index::LIST, index::MAP, index::DICT];
-    let set = |type_index: i32, column: &column::Attribute, hook: *mut c_void| {
-        // Refused only when somebody was faster, whose hook then stands.
-        let _ = set_attr(type_index, column.name(), Any::from(hook));
-    };
-    for container in containers {
-        set(container, &column::S_VISIT, visit_parts as *mut c_void);
-        set(container, &column::S_MUTATE, mutate_parts as *mut c_void);
-        set(
-            container,
-            &column::S_MAYBE_INPLACE,
-            mutate_in_place as *mut c_void,
-        );
+    for container in [index::ARRAY, index::LIST, index::MAP, index::DICT] {
+        visited_by(container, visit_parts);
+        mutated_by(container, mutate_parts, mutate_in_place);
     }
     for leaf in [index::STR, index::BYTES, index::BIG_INT] {
-        set(leaf, &column::S_MUTATE, super::rewrite::leaf as *mut c_void);
-        set(
-            leaf,
-            &column::S_MAYBE_INPLACE,
-            super::rewrite::leaf as *mut c_void,
-        );
+        mutated_by(leaf, super::rewrite::leaf, super::rewrite::leaf);
     }
+}
+
+fn visited_by(type_index: i32, hook: VisitFn) {
+    set(type_index, &column::S_VISIT, hook as *mut c_void);
+}
+
+fn mutated_by(type_index: i32, hook: MutateFn, in_place: MutateFn) {
+    set(type_index, &column::S_MUTATE, hook as *mut c_void);
+    set(
+        type_index,
+        &column::S_MAYBE_INPLACE,
+        in_place as *mut c_void,
+    );
+}
+
+/// Sets a hook, which came as a function of the type that its attribute asks for.
+fn set(type_index: i32, column: &column::Attribute, hook: *mut c_void) {
+    // SAFETY: a C function of the convention of the attribute.
+    let hook = unsafe { Any::handle(hook) };
+    // SAFETY: as for `Any::handle`; code of this library is there for ever. It is refused only when somebody was faster,
+    // whose hook then stands.
+    let _ = unsafe { set_any_attr(type_index, column.name(), hook) };
 }
 
 /// The contents of a container. Those of an array or a map are lent, so that a callback sees who holds them; a list or a
@@ -73,8 +80,10 @@ impl<'a> Contents<'a> {
 
 unsafe extern "C-unwind" fn visit_parts(visitor: *mut VisitorObj, value: RawAny) -> RawAny {
     answer(|| {
-        // SAFETY: both are alive for the call.
-        let (visitor, value) = unsafe { (Visitor::from_raw(visitor), AnyView::from_raw(value)) };
+        // SAFETY: alive for the call.
+        let visitor = unsafe { Visitor::from_raw(visitor) };
+        // SAFETY: alive for the call.
+        let value = unsafe { AnyView::from_raw(value) };
         for part in Contents::of(value).parts() {
             let stop = visitor.visit(part)?;
             if !stop.is_none() {
@@ -87,8 +96,10 @@ unsafe extern "C-unwind" fn visit_parts(visitor: *mut VisitorObj, value: RawAny)
 
 unsafe extern "C-unwind" fn mutate_parts(mutator: *mut MutatorObj, value: RawAny) -> RawAny {
     answer(|| {
-        // SAFETY: both are alive for the call.
-        let (mutator, value) = unsafe { (Mutator::from_raw(mutator), AnyView::from_raw(value)) };
+        // SAFETY: alive for the call.
+        let mutator = unsafe { Mutator::from_raw(mutator) };
+        // SAFETY: alive for the call.
+        let value = unsafe { AnyView::from_raw(value) };
         let contents = Contents::of(value);
         let (before, keys) = (contents.parts(), contents.keys());
         let mut after = Vec::with_capacity(before.len());
@@ -125,8 +136,10 @@ fn container(kind: i32, keys: Vec<Any>, values: Vec<Any>) -> Result {
 
 unsafe extern "C-unwind" fn mutate_in_place(mutator: *mut MutatorObj, value: RawAny) -> RawAny {
     answer(|| {
-        // SAFETY: both are alive for the call.
-        let (mutator, value) = unsafe { (Mutator::from_raw(mutator), AnyView::from_raw(value)) };
+        // SAFETY: alive for the call.
+        let mutator = unsafe { Mutator::from_raw(mutator) };
+        // SAFETY: alive for the call.
+        let value = unsafe { AnyView::from_raw(value) };
         let Some(object) = value.as_object() else {
             return Ok(unchanged());
         };

@@ -1,12 +1,11 @@
 //! Where a visit failed: the context that grows on an error on its way up.
 
 use super::blank;
-use crate::function::{Error, ErrorObj};
+use crate::function::Error;
 use crate::object::List;
 use crate::object::builtin::dynamic_object;
 use crate::value::AnyView;
 use crate::value::header::{Header, Object, ObjectRef, Ref};
-use std::mem::offset_of;
 
 /// The objects on the way to a failure, innermost first, and the context that the error had before.
 #[repr(C)]
@@ -19,13 +18,6 @@ pub(crate) struct ErrorContext {
 const _: () = assert!(size_of::<ErrorContext>() == 40);
 
 dynamic_object!(ErrorContext, "ffi.VisitErrorContext");
-
-impl ErrorContext {
-    /// Offset of the objects.
-    pub(crate) const PATTERN: usize = offset_of!(ErrorContext, pattern);
-    /// Offset of the earlier context.
-    pub(crate) const BEFORE: usize = offset_of!(ErrorContext, before);
-}
 
 impl Default for ErrorContext {
     fn default() -> ErrorContext {
@@ -53,25 +45,18 @@ pub(super) fn attach(error: &Error, value: AnyView<'_>) {
     let Some(object) = value.as_object() else {
         return;
     };
-    let cell = error.as_object().as_ptr().cast::<ErrorObj>();
-    // SAFETY: an error object is alive while `error` is; its context is null or an object that it owns. The ABI leaves
-    // changes of an error on its way up to the thread that carries it.
-    unsafe {
-        let slot = &raw mut (*cell).cell.extra_context;
-        let before = ObjectRef::from_nullable(*slot);
-        if let Some(context) = before
-            .as_ref()
-            .and_then(|before| before.get::<ErrorContext>())
-        {
-            context.pattern.push(object.clone().into());
-            std::mem::forget(before);
-            return;
-        }
-        let context = Ref::new(ErrorContext {
-            header: blank(),
-            pattern: List::new(vec![object.clone().into()]),
-            before,
-        });
-        *slot = context.into_object().into_raw();
+    let before = error.context();
+    if let Some(context) = before
+        .as_ref()
+        .and_then(|before| before.get::<ErrorContext>())
+    {
+        context.pattern.push(object.clone().into());
+        return;
     }
+    let context = Ref::new(ErrorContext {
+        header: blank(),
+        pattern: List::new(vec![object.clone().into()]),
+        before,
+    });
+    error.set_context(context.into_object());
 }

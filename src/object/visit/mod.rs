@@ -18,7 +18,7 @@ pub(crate) mod rewrite;
 pub(crate) mod walk;
 
 use super::builtin::dynamic_object;
-use super::record::get_field;
+use super::record::fields_of;
 use super::{OBJ_34, column, depth, native};
 use crate::function::{Error, Function, Result, caught};
 use crate::rule::Kind;
@@ -47,9 +47,6 @@ const _: () = assert!(size_of::<Interrupt>() == 40);
 static_object!(Interrupt, index::VISIT_INTERRUPT);
 
 impl Interrupt {
-    /// Offset of the value.
-    pub(crate) const VALUE: usize = std::mem::offset_of!(Interrupt, value);
-
     pub(crate) fn new(value: Any) -> Interrupt {
         let header = blank();
         Interrupt { header, value }
@@ -195,21 +192,25 @@ impl Visitor {
 
     /// The region, changed while parts are visited.
     pub(crate) const fn region(&self) -> &Region {
-        // SAFETY: the visitor is alive, says whoever made `self`.
+        // SAFETY: the visitor is alive (the contract of `from_raw`).
         unsafe { &(*self.0).region }
     }
 
     /// The visitor as an argument.
     pub(crate) const fn view(&self) -> AnyView<'_> {
-        // SAFETY: alive as above.
+        // SAFETY: the visitor is alive (the contract of `from_raw`).
         unsafe { view_of(self.0.cast()) }
     }
 
     /// Visits a value in the visitor's own way: None, or the interrupt that ended the visit.
     pub(crate) fn visit(self, value: AnyView<'_>) -> Result {
-        // SAFETY: alive as above; the table is the visitor's, and the value lives for the call.
-        let answer = unsafe { ((*(*self.0).table).visit)(self.0, *value.as_raw()) };
-        // SAFETY: the answer is owned by us.
+        // SAFETY: the visitor is alive (the contract of `from_raw`).
+        let table = unsafe { (*self.0).table };
+        // SAFETY: the table of a visitor outlives it.
+        let visit = unsafe { (*table).visit };
+        // SAFETY: the function is of this visitor, and the value lives for the call.
+        let answer = unsafe { visit(self.0, *value.as_raw()) };
+        // SAFETY: what such a function answers is owned by its caller.
         native::settle(unsafe { Any::from_raw(answer) })
     }
 
@@ -217,11 +218,13 @@ impl Visitor {
     pub(crate) fn default_visit(self, value: AnyView<'_>) -> Result {
         match column::S_VISIT.value(value.type_index()) {
             Some(hook) if hook.type_index() == index::OPAQUE => {
-                // SAFETY: the attribute promises a hook of this form.
-                let hook =
-                    unsafe { std::mem::transmute::<*mut c_void, VisitFn>(hook.as_raw().ptr()) };
-                // SAFETY: as in `visit`.
-                native::settle(unsafe { Any::from_raw(hook(self.0, *value.as_raw())) })
+                let address = hook.as_raw().ptr();
+                // SAFETY: a pointer that is an attribute is a function of its convention (the contract of `set_any_attr`).
+                let hook = unsafe { std::mem::transmute::<*mut c_void, VisitFn>(address) };
+                // SAFETY: a live visitor (the contract of `from_raw`), and a value that lives for the call.
+                let answer = unsafe { hook(self.0, *value.as_raw()) };
+                // SAFETY: what a hook answers is owned by its caller.
+                native::settle(unsafe { Any::from_raw(answer) })
             }
             Some(hook) if hook.type_index() == index::FUNCTION => {
                 interrupt_or_none(native::function(hook)?.call(&[self.view(), value])?)
@@ -242,12 +245,14 @@ impl Visitor {
             return Ok(Any::none());
         };
         self.region().of_fields(info, || {
-            for field in info.all_fields() {
+            for field in fields_of(object) {
                 if field.flags & flag::EQ_HASH_IGNORE != 0 {
                     continue;
                 }
-                let value = get_field(object, field)?;
-                let stop = self.region().of_field(field, || self.visit(value.view()))?;
+                let value = field.get()?;
+                let stop = self
+                    .region()
+                    .of_field(&field, || self.visit(value.view()))?;
                 if !stop.is_none() {
                     return Ok(stop);
                 }
@@ -262,11 +267,11 @@ impl Visitor {
 /// # Safety
 /// `object` is alive for `'a`.
 const unsafe fn view_of<'a>(object: *mut Header) -> AnyView<'a> {
-    // SAFETY: says the caller.
-    unsafe {
-        let ptr = object.cast();
-        AnyView::from_raw(RawAny::of((*object).type_index, Payload { ptr }))
-    }
+    // SAFETY: alive, by this contract.
+    let type_index = unsafe { (*object).type_index };
+    let ptr = object.cast();
+    // SAFETY: alive for `'a`, by this contract.
+    unsafe { AnyView::from_raw(RawAny::of(type_index, Payload { ptr })) }
 }
 
 /// What a function that visits may answer.

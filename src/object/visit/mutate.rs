@@ -8,11 +8,11 @@ use super::context::attach;
 use super::{Region, blank, kind, structural_kind, view_of};
 use crate::function::{Error, Function, Result};
 use crate::object::builtin::dynamic_object;
-use crate::object::record::{get_field, set_field};
+use crate::object::record::{OwnField, fields_of};
 use crate::object::{OBJ_35, column, native};
 use crate::value::Payload;
 use crate::value::header::{Header, Object, ObjectRef, Ref};
-use crate::value::types::{self, FieldInfo, TypeInfo, flag};
+use crate::value::types::{self, TypeInfo, flag};
 use crate::value::{Any, AnyView, RawAny, cast, index};
 use std::ffi::c_void;
 
@@ -109,19 +109,21 @@ impl Mutator {
 
     /// The region, changed while parts are rewritten.
     pub(crate) const fn region(&self) -> &Region {
-        // SAFETY: the mutator is alive, says whoever made `self`.
+        // SAFETY: the mutator is alive (the contract of `from_raw`).
         unsafe { &(*self.0).region }
     }
 
     /// The mutator as an argument.
     pub(crate) const fn view(&self) -> AnyView<'_> {
-        // SAFETY: alive as above.
+        // SAFETY: the mutator is alive (the contract of `from_raw`).
         unsafe { view_of(self.0.cast()) }
     }
 
     const fn table(self) -> &'static MutatorTable {
-        // SAFETY: alive as above, and tables outlive the objects that name them.
-        unsafe { &*(*self.0).table }
+        // SAFETY: the mutator is alive (the contract of `from_raw`).
+        let table = unsafe { (*self.0).table };
+        // SAFETY: the table of a mutator outlives it.
+        unsafe { &*table }
     }
 
     /// Rewrites a value in the mutator's own way. `in_place` allows to change the object itself if nobody else holds it
@@ -139,7 +141,7 @@ impl Mutator {
     fn ask(self, function: MutateFn, value: AnyView<'_>) -> Result {
         // SAFETY: the function is of this mutator, or a hook for any; the value lives for the call.
         let answer = unsafe { function(self.0, *value.as_raw()) };
-        // SAFETY: the answer is owned by us.
+        // SAFETY: what such a function answers is owned by its caller.
         native::settle(unsafe { Any::from_raw(answer) })
     }
 
@@ -153,7 +155,7 @@ impl Mutator {
         let set = self.table().remap_set;
         // SAFETY: the function is of this mutator; the values live for the call.
         let answer = unsafe { set(self.0, *variable.as_raw(), *mapped.as_raw()) };
-        // SAFETY: the answer is owned by us.
+        // SAFETY: what such a function answers is owned by its caller.
         native::settle(unsafe { Any::from_raw(answer) }).map(drop)
     }
 
@@ -180,7 +182,7 @@ impl Mutator {
         match hook.type_index() {
             index::OPAQUE => {
                 let address = hook.as_raw().ptr();
-                // SAFETY: the attribute promises a hook of this form.
+                // SAFETY: a pointer that is an attribute is a function of its convention (the contract of `set_any_attr`).
                 let hook = unsafe { std::mem::transmute::<*mut c_void, MutateFn>(address) };
                 Some(self.ask(hook, value))
             }
@@ -223,9 +225,9 @@ impl Mutator {
         let copy = shallow_copy(object)?;
         let changed = self.region().of_fields(info, || {
             let mut changed = false;
-            for field in info.all_fields() {
+            for field in fields_of(&copy) {
                 if field.flags & flag::EQ_HASH_IGNORE == 0 {
-                    changed |= self.field(&copy, field, info)?;
+                    changed |= self.field(field, info)?;
                 }
             }
             Ok::<bool, Error>(changed)
@@ -234,11 +236,11 @@ impl Mutator {
     }
 
     /// Rewrites one field of a copy; whether that changed it.
-    fn field(self, copy: &ObjectRef, field: &FieldInfo, info: &TypeInfo) -> Result<bool> {
-        let before = get_field(copy, field)?;
+    fn field(self, field: OwnField<'_>, info: &TypeInfo) -> Result<bool> {
+        let before = field.get()?;
         let after = self
             .region()
-            .of_field(field, || self.mutate(before.view(), false))?;
+            .of_field(&field, || self.mutate(before.view(), false))?;
         if is_same(before.view(), &after) {
             return Ok(false);
         }
@@ -252,7 +254,7 @@ impl Mutator {
                 ),
             ));
         }
-        set_field(copy, field, after.view())?;
+        field.set(after.view())?;
         Ok(true)
     }
 }

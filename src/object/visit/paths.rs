@@ -3,10 +3,10 @@
 use super::context::ErrorContext;
 use crate::function::Result;
 use crate::object::builtin::{Path, StepKind, extend, root as root_path};
-use crate::object::record::get_field;
+use crate::object::record::fields_of;
 use crate::object::{Array, depth, pairs_of, sequence_of};
 use crate::value::header::{ObjectRef, Ref};
-use crate::value::types::{self, FieldInfo};
+use crate::value::types;
 use crate::value::{Any, AnyView};
 
 /// Paths from `root` to where the visit of `context` failed. With `allow_prefix` also those on which only the first of
@@ -41,7 +41,7 @@ fn pattern(context: &Ref<ErrorContext>) -> Vec<ObjectRef> {
 
 /// A step that is not an object yet; most are never part of a path that is found.
 enum Step {
-    Field(&'static FieldInfo),
+    Field(&'static str),
     Item(i64),
     Key(Any),
 }
@@ -60,7 +60,7 @@ impl Finder {
         self.steps
             .iter()
             .fold(root_path(), |path, step| match step {
-                Step::Field(field) => extend(&path, StepKind::Attr, field.name().into()),
+                Step::Field(name) => extend(&path, StepKind::Attr, (*name).into()),
                 Step::Item(at) => extend(&path, StepKind::ArrayItem, (*at).into()),
                 Step::Key(key) => extend(&path, StepKind::MapItem, key.clone()),
             })
@@ -96,10 +96,10 @@ impl Finder {
     }
 
     fn object(&mut self, object: &ObjectRef) -> Result<()> {
-        let Some(info) = types::info(object.type_index()).filter(|info| info.metadata().is_some())
-        else {
+        let info = types::info(object.type_index());
+        if info.and_then(types::TypeInfo::metadata).is_none() {
             return Ok(());
-        };
+        }
         let wanted = self.pattern.get(self.matched);
         let is_next = wanted.is_some_and(|wanted| wanted.as_ptr() == object.as_ptr());
         if is_next && self.matched + 1 == self.pattern.len() {
@@ -108,9 +108,9 @@ impl Finder {
         }
         self.matched += usize::from(is_next);
         let before = self.found.len();
-        for field in info.all_fields() {
-            let value = get_field(object, field)?;
-            self.below(Step::Field(field), value.view())?;
+        for field in fields_of(object) {
+            let value = field.get()?;
+            self.below(Step::Field(field.name()), value.view())?;
         }
         let partly = (1..self.pattern.len()).contains(&self.matched);
         if self.allow_prefix && partly && !self.steps.is_empty() && self.found.len() == before {

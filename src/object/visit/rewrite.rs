@@ -79,9 +79,11 @@ unsafe extern "C-unwind" fn dispatch<const IN_PLACE: bool>(
     value: RawAny,
 ) -> RawAny {
     answer(|| {
-        // SAFETY: the table is only ever in a `Rewrite`, alive for the call like the value.
-        let (rewrite, value) = unsafe { (&*mutator.cast::<Rewrite>(), AnyView::from_raw(value)) };
-        // SAFETY: as above.
+        // SAFETY: the table is only ever in a `Rewrite`, which is alive for the call.
+        let rewrite = unsafe { &*mutator.cast::<Rewrite>() };
+        // SAFETY: the value lives for the call.
+        let value = unsafe { AnyView::from_raw(value) };
+        // SAFETY: alive for the call.
         let mutator = unsafe { Mutator::from_raw(mutator) };
         rewrite
             .depth
@@ -91,9 +93,10 @@ unsafe extern "C-unwind" fn dispatch<const IN_PLACE: bool>(
 
 unsafe extern "C-unwind" fn remap_get(mutator: *mut MutatorObj, variable: RawAny) -> RawAny {
     answer(|| {
-        // SAFETY: the table is only ever in a `Rewrite`, alive for the call like the value.
-        let (rewrite, variable) =
-            unsafe { (&*mutator.cast::<Rewrite>(), AnyView::from_raw(variable)) };
+        // SAFETY: the table is only ever in a `Rewrite`, which is alive for the call.
+        let rewrite = unsafe { &*mutator.cast::<Rewrite>() };
+        // SAFETY: the value lives for the call.
+        let variable = unsafe { AnyView::from_raw(variable) };
         let at = key_of(variable)?.as_ptr() as usize;
         let found = rewrite.remap().get(&at).map(|(_, mapped)| mapped.clone());
         Ok(found.unwrap_or_default())
@@ -106,14 +109,12 @@ unsafe extern "C-unwind" fn remap_set(
     mapped: RawAny,
 ) -> RawAny {
     answer(|| {
-        // SAFETY: the table is only ever in a `Rewrite`, alive for the call like the values.
-        let (rewrite, variable, mapped) = unsafe {
-            (
-                &*mutator.cast::<Rewrite>(),
-                AnyView::from_raw(variable),
-                AnyView::from_raw(mapped),
-            )
-        };
+        // SAFETY: the table is only ever in a `Rewrite`, which is alive for the call.
+        let rewrite = unsafe { &*mutator.cast::<Rewrite>() };
+        // SAFETY: the value lives for the call.
+        let variable = unsafe { AnyView::from_raw(variable) };
+        // SAFETY: the value lives for the call.
+        let mapped = unsafe { AnyView::from_raw(mapped) };
         let key = key_of(variable)?;
         let entry = (key.clone(), mapped.to_any());
         let before = rewrite.remap().insert(key.as_ptr() as usize, entry);

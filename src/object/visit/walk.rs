@@ -98,8 +98,10 @@ static TABLE: VisitorTable = VisitorTable { visit: dispatch };
 
 unsafe extern "C-unwind" fn dispatch(visitor: *mut VisitorObj, value: RawAny) -> RawAny {
     answer(|| {
-        // SAFETY: the table is only ever in a `Walk`; the value lives for the call.
-        let (walk, value) = unsafe { (&*visitor.cast::<Walk>(), AnyView::from_raw(value)) };
+        // SAFETY: the table is only ever in a `Walk`, which is alive for the call.
+        let walk = unsafe { &*visitor.cast::<Walk>() };
+        // SAFETY: the value lives for the call.
+        let value = unsafe { AnyView::from_raw(value) };
         if value.is_none() {
             return Ok(Any::none());
         }

@@ -1,0 +1,107 @@
+//! Attributes of types: a list of values by type index that grows while others read it.
+
+use super::super::{Any, AnyView, Payload, RawAny, index};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// One attribute of types (`TVMFFITypeAttrColumn`): a value per type index. The address of the column never changes.
+#[repr(C)]
+pub struct Column {
+    /// Values from `begin_index` on.
+    data: AtomicPtr<Attribute>,
+    /// Number of values.
+    size: AtomicI32,
+    /// Always 0.
+    begin_index: i32,
+}
+
+/// A cell that readers see while it changes, once: from None to a value that is kept for ever.
+#[repr(C)]
+struct Attribute {
+    type_index: AtomicI32,
+    aux: AtomicU32,
+    bits: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Column>() == 16 && size_of::<Attribute>() == size_of::<RawAny>());
+
+impl Attribute {
+    const fn none() -> Attribute {
+        Attribute {
+            type_index: AtomicI32::new(index::NONE),
+            aux: AtomicU32::new(0),
+            bits: AtomicU64::new(0),
+        }
+    }
+
+    /// The tag last: who sees it sees the rest.
+    fn set(&self, value: Any) {
+        let raw = value.into_raw();
+        self.bits.store(raw.bits(), Ordering::Relaxed);
+        self.aux.store(raw.aux, Ordering::Relaxed);
+        self.type_index.store(raw.type_index, Ordering::Release);
+    }
+
+    fn read(&self) -> RawAny {
+        RawAny {
+            type_index: self.type_index.load(Ordering::Acquire),
+            aux: self.aux.load(Ordering::Relaxed),
+            payload: Payload {
+                bits: self.bits.load(Ordering::Relaxed),
+            },
+        }
+    }
+}
+
+impl Column {
+    pub(super) const fn new() -> Column {
+        Column {
+            data: AtomicPtr::new(null_mut()),
+            size: AtomicI32::new(0),
+            begin_index: 0,
+        }
+    }
+
+    /// The published cells.
+    #[inline]
+    fn cells(&self) -> &'static [Attribute] {
+        // The size first: the data that is read then has at least as many cells.
+        let size = self.size.load(Ordering::Acquire) as usize;
+        let data = self.data.load(Ordering::Acquire);
+        if data.is_null() {
+            return &[];
+        }
+        // SAFETY: a list is published before its size, with at least as many cells, and is never freed.
+        unsafe { std::slice::from_raw_parts(data, size) }
+    }
+
+    /// The attribute of `type_index`, if registered.
+    #[inline]
+    pub fn value(&self, type_index: i32) -> Option<AnyView<'static>> {
+        let at = usize::try_from(type_index).ok()?;
+        let cell = self.cells().get(at)?;
+        // SAFETY: None or a complete value, which `put` keeps for ever.
+        let view = unsafe { AnyView::from_raw(cell.read()) };
+        (!view.is_none()).then_some(view)
+    }
+
+    /// Sets the attribute of type `at`, which had none. Only the holder of the writer's lock calls this.
+    pub(super) fn put(&self, at: usize, value: Any) {
+        let published = self.cells();
+        if let Some(cell) = published.get(at) {
+            return cell.set(value);
+        }
+        // Readers keep what they have: a longer list is a new one, of twice the room.
+        let room = (at + 1).next_power_of_two();
+        let mut list: Vec<Attribute> = Vec::with_capacity(room);
+        list.resize_with(room, Attribute::none);
+        for (cell, known) in list.iter().zip(published) {
+            // SAFETY: published values are kept for ever, so a second cell may hold the same.
+            cell.set(unsafe { Any::from_raw(known.read()) });
+        }
+        list[at].set(value);
+        self.data
+            .store(Vec::leak(list).as_mut_ptr(), Ordering::Release);
+        self.size.store(room as i32, Ordering::Release);
+    }
+}
