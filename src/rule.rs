@@ -47,7 +47,7 @@ impl Rule {
     }
 
     /// [`Rule::require`] with another kind.
-    pub fn require_as(
+    pub(crate) fn require_as(
         self,
         kind: Kind,
         kept: bool,
@@ -279,7 +279,7 @@ impl Violation {
 
     /// The same violation, said of the field `path`.
     #[must_use]
-    pub fn in_field(mut self, path: impl Into<String>) -> Violation {
+    pub(crate) fn in_field(mut self, path: impl Into<String>) -> Violation {
         self.0.field = shortened(path.into());
         self
     }

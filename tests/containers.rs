@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tvmspec::blob::container::{self, Form, Role};
+use tvmspec::blob::container::{self, Form, MAX_DEPTH, Machine, Role};
 use tvmspec::blob::pack::{self, Arch, Format, Naming, Shared, Target};
 use tvmspec::release::{Layout, Release};
-use tvmspec::rule::Kind;
+use tvmspec::rule::{Kind, Strictness};
 
 const TARGETS: [Target; 16] = [
     Target::new(Format::Elf, Arch::X86_64),
@@ -351,6 +351,60 @@ fn a_bomb_in_a_bomb_is_one_bomb() {
     let refused = container::open(&whole).unwrap_err();
     assert_eq!(refused.kind(), Kind::Limit);
     assert_eq!(refused.rule().id(), "BLOB-57");
+}
+
+#[test]
+fn archives_lie_in_archives_as_deep_as_the_limit() {
+    let archive = |data: &[u8]| {
+        let header = format!(
+            "{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n",
+            "m.a/",
+            0,
+            0,
+            0,
+            644,
+            data.len()
+        );
+        let padding: &[u8] = if data.len() % 2 == 1 { b"\n" } else { b"" };
+        [b"!<arch>\n", header.as_bytes(), data, padding].concat()
+    };
+    let nested = |levels: u8| (0..levels).fold(golden("elf-aarch64.o"), |inner, _| archive(&inner));
+    let deepest = nested(MAX_DEPTH);
+    let file = container::open(&deepest).unwrap();
+    let (part, _) = file.blobs().next().unwrap();
+    assert_eq!(part.member.matches('/').count() + 1, usize::from(MAX_DEPTH));
+    let wanted = Machine {
+        architecture: "aarch64".to_owned(),
+        bits: 64,
+        little_endian: true,
+    };
+    assert_eq!(part.machine, Some(wanted));
+    let refused = container::open(&nested(MAX_DEPTH + 1)).unwrap_err();
+    assert_eq!(
+        (refused.rule().id(), refused.kind()),
+        ("BLOB-57", Kind::Limit)
+    );
+}
+
+#[test]
+fn what_is_tolerated_is_refused_under_strictness() {
+    let mut refused = 0;
+    for path in goldens() {
+        let bytes = std::fs::read(&path).unwrap();
+        let Ok(file) = container::open(&bytes) else {
+            continue;
+        };
+        let strict = container::open_with(&bytes, Strictness::Strict);
+        match (file.findings.as_slice().first(), strict) {
+            (None, Ok(_)) => {}
+            (Some(finding), Err(broken)) => {
+                refused += 1;
+                assert_eq!(broken.rule(), finding.rule, "{}", path.display());
+            }
+            (finding, strict) => panic!("{}: {finding:?}, {:?}", path.display(), strict.err()),
+        }
+    }
+    assert!(refused > 0, "no golden has a finding");
 }
 
 #[test]

@@ -320,6 +320,24 @@ fn a_chain_of_200_000_modules_reads_and_orders() {
 }
 
 #[test]
+fn a_chain_is_remarked_upon_from_its_limit_on() {
+    let findings_of = |modules: usize| {
+        let next = 1..modules as u64;
+        let indptr: Vec<u64> = std::iter::once(0)
+            .chain(next.clone())
+            .chain([modules as u64 - 1])
+            .collect();
+        let indices: Vec<u64> = next.collect();
+        let mut findings = Findings::default();
+        ImportTree::new(&indptr, &indices, &mut findings).unwrap();
+        findings.as_slice().len()
+    };
+    let most = (1..).find(|beyond| findings_of(ImportTree::DEPTH + beyond) > 0);
+    assert!(most.is_some_and(|beyond| beyond <= 2), "{most:?}");
+    assert_eq!(findings_of(ImportTree::DEPTH), 0);
+}
+
+#[test]
 fn a_cycle_names_the_modules_and_the_byte() {
     let mut out = Writer::new();
     out.words(&Words::from(&[0, 1, 2, 3][..]));

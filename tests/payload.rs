@@ -5,7 +5,9 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use std::fs;
-use tvmspec::payload::{self, Payload};
+use tvmspec::payload::{
+    self, Field, FunctionInfo, KindInfo, Network, Payload, Shader, StackVm, relax_vm, relay_vm,
+};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
 use tvmspec::wire::{Cursor, Trace, Writer};
@@ -113,6 +115,162 @@ fn every_byte_of_a_golden_has_one_field() {
         }
         assert_eq!(end, bytes.len() as u64, "{id}: bytes behind the last field");
     }
+}
+
+/// The field of a golden that `choose` wants.
+fn field<T>(kind: &str, layout: Layout, file: &str, choose: impl Fn(&Field<'_>) -> Option<T>) -> T {
+    let bytes = golden(&format!("payload/{file}"));
+    let (payload, _) = read(kind, layout, &bytes);
+    let found = payload.fields().iter().find_map(choose);
+    found.unwrap_or_else(|| panic!("{file} has no such field"))
+}
+
+#[test]
+fn a_shader_says_whether_it_takes_a_uniform_buffer() {
+    let flags = |shader: &Shader<'_>| (shader.name.to_string(), shader.flags, shader.spirv.len());
+    let shaders = field(
+        "vulkan",
+        Layout::V0_22,
+        "vulkan-0.24.bin",
+        |field| match field {
+            Field::Shaders(list) => Some(list.iter().map(flags).collect::<Vec<_>>()),
+            _ => None,
+        },
+    );
+    assert_eq!(shaders, [("k".to_owned(), 1, 20)]);
+    let bytes = golden("payload/vulkan-0.24.bin");
+    let (payload, _) = read("vulkan", Layout::V0_22, &bytes);
+    let (name, info): (_, &FunctionInfo<'_>) = payload.functions().next().unwrap();
+    assert_eq!((name, &*info.name), ("k", "k"));
+    assert_eq!(info.launch_param_tags, ["blockIdx.x", "threadIdx.x"]);
+    let kind: &KindInfo = payload::kind_info("vulkan").unwrap();
+    let forms: Vec<&str> = kind.forms.iter().map(|form| form.name).collect();
+    assert_eq!(forms.last(), Some(&"0.3"));
+    assert!(forms.contains(&"0.24"));
+}
+
+#[test]
+fn networks_and_stack_code_say_what_they_need() {
+    let sizes = |network: &Network<'_>| (network.input_sizes.clone(), network.output_sizes.clone());
+    let of = |file: &str| {
+        field("ethos-n", Layout::V0_7, file, |field| match field {
+            Field::Networks(list) => Some(list.iter().map(sizes).collect::<Vec<_>>()),
+            _ => None,
+        })
+    };
+    assert_eq!(of("ethos-n-0.10.bin"), [(vec![16], vec![16])]);
+    assert_eq!(of("ethos-n-0.7.bin"), [(vec![], vec![])]);
+    let add1 = |(name, function): &(payload::Text<'_>, StackVm<'_>)| {
+        assert_eq!(name, "add1");
+        (function.code[..3].to_vec(), function.heap_size > 0)
+    };
+    let code = field(
+        "stackvm",
+        Layout::V0_7,
+        "stackvm-0.8.bin",
+        |field| match field {
+            Field::StackVms(list) => list.first().map(add1),
+            _ => None,
+        },
+    );
+    assert_eq!(code, (vec![32, 2, 30], true));
+}
+
+#[test]
+fn words_of_the_relax_vm_are_instructions() {
+    use relax_vm::{Instruction, MAGIC, MAGIC_WITH_SCOPES, Operand, VM_REGISTER, VOID_REGISTER};
+    let file = "relax-executable-0.16.bin";
+    let code = field(
+        "relax.Executable",
+        Layout::V0_7,
+        file,
+        |field| match field {
+            Field::Relax(executable) => {
+                Some([0, 1, 2, 3].map(|index| executable.instruction(index)))
+            }
+            _ => None,
+        },
+    );
+    let operands = vec![
+        Operand::Register(0),
+        Operand::Immediate(-1),
+        Operand::Constant(5),
+        Operand::Function(0),
+        Operand::Register(VM_REGISTER),
+    ];
+    let call = Instruction::Call {
+        destination: 1,
+        function: 1,
+        operands,
+    };
+    let skip = Instruction::If {
+        condition: 1,
+        false_offset: 2,
+    };
+    let ret = Instruction::Ret { register: 1 };
+    assert_eq!(
+        code,
+        [
+            Ok(call),
+            Ok(skip),
+            Ok(Instruction::Goto { offset: 1 }),
+            Ok(ret)
+        ]
+    );
+    let nothing = Operand::decode(VOID_REGISTER as u64);
+    assert_eq!(nothing, Some(Operand::Register(VOID_REGISTER)));
+    assert_eq!(Operand::decode(4 << 56), None);
+    for (file, magic, scopes) in [
+        ("relax-vm-0.22.bin", MAGIC, false),
+        ("relax-vm-0.27.bin", MAGIC_WITH_SCOPES, true),
+    ] {
+        let has = field(
+            "relax.VMExecutable",
+            Layout::V0_22,
+            file,
+            |field| match field {
+                Field::Relax(executable) => Some(executable.memory_scopes.is_some()),
+                _ => None,
+            },
+        );
+        assert_eq!(has, scopes, "{file}");
+        let bytes = golden(&format!("payload/{file}"));
+        assert_eq!(bytes[..8], magic.to_le_bytes(), "{file}");
+    }
+}
+
+#[test]
+fn fields_of_the_relay_vm_mean_what_their_opcode_says() {
+    use relay_vm::{Instruction, OPCODES, Opcode, Operand};
+    let kind = |file: &str| {
+        field("VMExecutable", Layout::V0_7, file, |field| match field {
+            Field::Relay(executable) => {
+                let devices = executable.virtual_devices.iter();
+                let scopes = devices.map(|one: &relay_vm::VirtualDevice<'_>| one.scope.to_string());
+                let attrs = executable.primitive_attrs.iter().map(
+                    |(primitive, attrs): &(u64, relay_vm::Attributes<'_>)| {
+                        (*primitive, attrs[0].0.to_string())
+                    },
+                );
+                let code = executable.functions[0].code.clone();
+                Some((scopes.collect::<Vec<_>>(), attrs.collect::<Vec<_>>(), code))
+            }
+            _ => None,
+        })
+    };
+    let (scopes, attrs, code) = kind("relay-vm-0.14.bin");
+    assert_eq!(scopes, ["global"]);
+    assert_eq!(attrs, [(0, "hash".to_owned())]);
+    let row = |instruction: &Instruction| -> &'static Opcode {
+        let mut rows = OPCODES.iter();
+        rows.find(|row| row.code == instruction.opcode && row.since <= 14)
+            .unwrap()
+    };
+    for instruction in &code {
+        assert_eq!(row(instruction).fields.len(), instruction.fields.len());
+    }
+    assert_eq!(row(code.last().unwrap()).fields, [Operand::Register]);
+    assert_eq!(row(code.last().unwrap()).name, "Ret");
 }
 
 #[test]

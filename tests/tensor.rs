@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use tvmspec::release::Release;
 use tvmspec::rule::{Findings, Kind, Strictness};
-use tvmspec::tensor::{Dtype, Packing, Params, Sizing, TensorRecord};
+use tvmspec::tensor::{Device, Dtype, Packing, Params, Sizing, TensorRecord};
 use tvmspec::wire::{Cursor, Trace, Writer};
 
 fn golden(name: &str) -> PathBuf {
@@ -135,6 +135,61 @@ fn what_cannot_be_stored_is_refused() {
     assert_eq!(refused(&[i64::MAX, 2], &[]), "TEN-27");
     assert_eq!(refused(&[2], &[0; 7]), "TEN-31");
     assert!(TensorRecord::new(float, &[i64::MAX, 0, i64::MAX], &[], Sizing::V0_7).is_ok());
+}
+
+#[test]
+fn words_that_no_release_writes_come_back() {
+    let float = Dtype::scalar(Dtype::FLOAT, 32);
+    let record = TensorRecord::new(float, &[1], &[0; 4], Sizing::V0_7).unwrap();
+    let record = record.with_reserved(7);
+    let params = Params::new(vec![("a".into(), record)]).with_reserved(9);
+    let mut out = Writer::new();
+    params.write(&mut out);
+    let bytes = out.into_bytes();
+    let mut findings = Findings::default();
+    let read = Params::read(&mut Cursor::new(&bytes), Sizing::V0_7, &mut findings).unwrap();
+    assert_eq!(read.reserved(), 9);
+    let record = read.get("a").unwrap();
+    assert_eq!(record.reserved(), 7);
+    let found = findings.as_slice().iter();
+    let found: Vec<&str> = found.map(|finding| finding.rule.id()).collect();
+    assert!(
+        found.contains(&"TEN-22") && found.contains(&"TEN-42"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_record_of_another_device_writes_and_is_refused() {
+    let float = Dtype::scalar(Dtype::FLOAT, 32);
+    let record = TensorRecord::new(float, &[1], &[0; 4], Sizing::V0_7).unwrap();
+    for kind in [Device::CPU_KIND, Device::CPU_KIND + 1] {
+        let moved = record.clone().with_device(Device { kind, id: 0 });
+        let mut out = Writer::new();
+        moved.write(&mut out);
+        let bytes = out.into_bytes();
+        let mut findings = Findings::default();
+        let read = TensorRecord::read(&mut Cursor::new(&bytes), Sizing::V0_7, &mut findings);
+        let read = read.map_err(|broken| broken.rule().id());
+        let on_cpu = kind == Device::CPU.kind;
+        assert_eq!(read, if on_cpu { Ok(moved) } else { Err("TEN-23") });
+    }
+}
+
+#[test]
+fn some_element_types_are_of_no_release() {
+    let refused = |dtype: Dtype| dtype.check_element().err().map(|broken| broken.rule().id());
+    assert_eq!(refused(Dtype::scalar(Dtype::BFLOAT, 16)), None);
+    assert_eq!(refused(Dtype::scalar(Dtype::BFLOAT, 32)), Some("TEN-33"));
+    assert_eq!(refused(Dtype::scalar(Dtype::COMPLEX, 64)), None);
+    assert_eq!(refused(Dtype::scalar(Dtype::COMPLEX, 16)), Some("TEN-33"));
+    // The width of a custom type is for its registry to say.
+    assert_eq!(refused(Dtype::scalar(Dtype::CUSTOM, 24)), None);
+    assert_eq!(
+        refused(Dtype::scalar(Dtype::CUSTOM - 1, 24)),
+        Some("TEN-33")
+    );
+    assert_eq!(refused(Dtype::VOID), Some("TEN-28"));
 }
 
 fn dtypes() -> impl Strategy<Value = Dtype> {

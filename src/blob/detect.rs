@@ -5,7 +5,7 @@ use crate::release::Layout;
 use crate::rule::Findings;
 
 /// The symbols under which a library binary was ever exported, newest first, without a system-library prefix.
-pub const SYMBOLS: [(&str, Layout); 3] = [
+pub(crate) const SYMBOLS: [(&str, Layout); 3] = [
     ("__tvm_ffi__library_bin", Layout::V0_22),
     ("__tvm_ffi_library_bin", Layout::V0_21),
     ("__tvm_dev_mblob", Layout::V0_7),

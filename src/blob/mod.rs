@@ -56,7 +56,7 @@ crate::rule::rules! {
 pub const LIBRARY: &str = "_lib";
 
 /// The key of the entry that holds the import tree in layouts 0.7 and 0.21.
-pub const IMPORT_TREE: &str = "_import_tree";
+pub(crate) const IMPORT_TREE: &str = "_import_tree";
 
 /// A library binary: modules in their order, and who imports whom.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use crate::wire::json::object;
 use serde_json::{Value, json};
 
 /// `{"indptr": [...], "indices": [...]}`.
-pub fn from_tree(tree: &ImportTree<'_>) -> Value {
+pub(crate) fn from_tree(tree: &ImportTree<'_>) -> Value {
     object([
         ("indptr", tree.indptr().to_vec().into()),
         ("indices", tree.indices().to_vec().into()),
@@ -25,7 +25,7 @@ pub fn to_tree(
 }
 
 /// The graph of `{"modules": [{"dso": true, "imports": [1, 2]}, ...]}`; `kind` may stand beside `dso`.
-pub fn to_graph(value: &Value) -> Result<ModuleGraph, String> {
+pub(crate) fn to_graph(value: &Value) -> Result<ModuleGraph, String> {
     let modules = value
         .get("modules")
         .and_then(Value::as_array)
@@ -52,7 +52,7 @@ pub fn to_graph(value: &Value) -> Result<ModuleGraph, String> {
 }
 
 /// `{"order": [[0], [1, 2], ...], "indptr": [...], "indices": [...]}`.
-pub fn from_order(order: &Order) -> Value {
+pub(crate) fn from_order(order: &Order) -> Value {
     json!({
         "order": order.groups,
         "indptr": order.indptr,

@@ -7,6 +7,7 @@
 //!
 //! [`order`] is the other half: from a graph of modules to groups, order and rows, as each release does it.
 
+#[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;
 mod order;
 mod walk;
@@ -104,7 +105,7 @@ impl<'a> ImportTree<'a> {
 
     /// Whether module 0 imports all others, in their order, and nobody else imports any: the tree of most libraries, which
     /// keeps every rule about its rows.
-    pub fn is_flat(&self) -> bool {
+    pub(crate) fn is_flat(&self) -> bool {
         let others = 1..self.modules() as u64;
         self.row(0).len() == self.indices.len() && self.indices.iter().eq(others)
     }
@@ -122,7 +123,7 @@ impl<'a> ImportTree<'a> {
     /// Holds the tree to the number of modules that stand beside it (TREE-13).
     ///
     /// Only the layouts 0.7 and 0.21 can break this: from 0.22 on the number of modules *is* the number of rows.
-    pub fn check_modules(&self, modules: usize) -> Result<(), Violation> {
+    pub(crate) fn check_modules(&self, modules: usize) -> Result<(), Violation> {
         let at = self.indptr.offset_of(0).saturating_sub(8);
         TREE_13
             .require(self.modules() == modules, at, || {

@@ -59,7 +59,7 @@ impl Form {
     }
 
     /// Whether some release that writes `layout` also writes this form.
-    pub fn is_in(&self, layout: Layout) -> bool {
+    pub(crate) fn is_in(&self, layout: Layout) -> bool {
         let releases = layout.releases();
         self.releases.since <= releases.until && releases.since <= self.releases.until
     }
@@ -94,7 +94,10 @@ impl PartialEq for KindInfo {
 
 impl KindInfo {
     /// The forms that `layout` can store, the preferred one (PAY-09) first.
-    pub fn forms_in(&self, layout: Layout) -> impl Iterator<Item = &'static Form> + Clone + use<> {
+    pub(crate) fn forms_in(
+        &self,
+        layout: Layout,
+    ) -> impl Iterator<Item = &'static Form> + Clone + use<> {
         self.forms.iter().filter(move |form| form.is_in(layout))
     }
 
@@ -115,14 +118,6 @@ impl KindInfo {
     pub fn loader(&self, release: Release) -> Option<String> {
         let loaded = self.loaded.iter().any(|range| range.contains(release));
         loaded.then(|| format!("{}{}", loader_prefix(release), self.kind))
-    }
-
-    /// The property mask in `release`; `None` where the kind or the mask (0.12 on) does not exist.
-    pub fn mask(&self, release: Release) -> Option<u8> {
-        let rows = self.masks.iter();
-        rows.filter(|(range, _)| range.contains(release))
-            .map(|(_, mask)| *mask)
-            .next()
     }
 }
 

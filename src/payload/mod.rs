@@ -196,7 +196,7 @@ pub fn read<'a>(
 }
 
 /// Whether [`read`] finds no grammar for `kind` and takes its bytes as they are.
-pub fn is_opaque(kind: &str, layout: Layout) -> bool {
+pub(crate) fn is_opaque(kind: &str, layout: Layout) -> bool {
     layout >= Layout::V0_22
         && !PAY_01.is_off()
         && kind_info(kind).is_none_or(|info| info.forms_in(layout).next().is_none())
@@ -338,7 +338,7 @@ impl<'a> Payload<'a> {
     }
 
     /// Gives every device function without argument tags one tag 0 for each argument, as compilers from 0.21 on write.
-    pub fn fill_extra_tags(&mut self) {
+    pub(crate) fn fill_extra_tags(&mut self) {
         let Payload::Known(known) = self else { return };
         for field in &mut known.fields {
             let Field::Functions(list) = field else {

@@ -165,7 +165,7 @@ pub(super) struct Frame {
 
 impl Instruction {
     /// The row of its opcode in code of release 0.`era`.
-    pub fn opcode_in(&self, era: u8) -> Option<&'static Opcode> {
+    pub(crate) fn opcode_in(&self, era: u8) -> Option<&'static Opcode> {
         let mut rows = OPCODES.iter();
         rows.find(|row| row.code == self.opcode && row.since <= era)
     }

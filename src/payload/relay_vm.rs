@@ -172,7 +172,7 @@ impl<'a> Executable<'a> {
     }
 
     /// Writes the code alone.
-    pub fn write_code(&self, out: &mut Writer) -> Result<(), Violation> {
+    pub(crate) fn write_code(&self, out: &mut Writer) -> Result<(), Violation> {
         let Some(era) = era_of(&self.version) else {
             let message = format!("no release `{}` has Relay VM code", self.version);
             return Err(PAY_62.refused(Kind::Unsupported, message));

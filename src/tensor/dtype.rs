@@ -44,7 +44,7 @@ impl Dtype {
     pub const CUSTOM: u8 = 129;
 
     /// Bytes of a dtype in every binary format.
-    pub const SIZE: usize = 4;
+    pub(crate) const SIZE: usize = 4;
 
     /// One lane of `code` with `bits`.
     pub const fn scalar(code: u8, bits: u8) -> Dtype {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// `{"tensors": [{"name", "dtype", "shape", "device", "data"}, ...]}`.
-pub fn from_params(params: &Params<'_>) -> Value {
+pub(crate) fn from_params(params: &Params<'_>) -> Value {
     let tensors = params.iter().map(|(name, record)| {
         let mut tensor = Map::new();
         tensor.insert("name".into(), name.into());
@@ -43,7 +43,7 @@ pub fn from_device(device: Device) -> Value {
 
 /// A tensor that owns its data, as JSON gives it.
 #[derive(Clone, Debug)]
-pub struct OwnedTensor {
+pub(crate) struct OwnedTensor {
     name: String,
     dtype: Dtype,
     shape: Vec<i64>,
@@ -54,7 +54,7 @@ pub struct OwnedTensor {
 
 impl OwnedTensor {
     /// The record of this tensor, its size as `sizing` counts, or, without one, as the newest family whose count agrees.
-    pub fn record(&self, sizing: Option<Sizing>) -> Result<TensorRecord<'_>, Violation> {
+    pub(crate) fn record(&self, sizing: Option<Sizing>) -> Result<TensorRecord<'_>, Violation> {
         let make = |sizing| TensorRecord::new(self.dtype, &self.shape, &self.data, sizing);
         let record = match sizing {
             Some(sizing) => make(sizing),
@@ -71,7 +71,7 @@ impl OwnedTensor {
 }
 
 /// Tensors of `{"tensors": [...]}`, and the reserved word of the file. The error says what is not of this form.
-pub fn to_tensors(value: &Value) -> Result<(Vec<OwnedTensor>, u64), String> {
+pub(crate) fn to_tensors(value: &Value) -> Result<(Vec<OwnedTensor>, u64), String> {
     let tensors = value
         .get("tensors")
         .and_then(Value::as_array)
@@ -81,7 +81,7 @@ pub fn to_tensors(value: &Value) -> Result<(Vec<OwnedTensor>, u64), String> {
 }
 
 /// The parameter file of `tensors`.
-pub fn params_of(
+pub(crate) fn params_of(
     (tensors, reserved): &(Vec<OwnedTensor>, u64),
     sizing: Option<Sizing>,
 ) -> Result<Params<'_>, Violation> {
@@ -93,7 +93,7 @@ pub fn params_of(
 }
 
 /// A tensor of `{"name"?, "dtype", "shape", "device"?, "data"}`.
-pub fn to_tensor(value: &Value) -> Result<OwnedTensor, String> {
+pub(crate) fn to_tensor(value: &Value) -> Result<OwnedTensor, String> {
     let dims = value
         .get("shape")
         .and_then(Value::as_array)
@@ -122,7 +122,7 @@ pub fn to_tensor(value: &Value) -> Result<OwnedTensor, String> {
 }
 
 /// The dtype of a text of the newest release, or of `[code, bits, lanes]`.
-pub fn to_dtype(value: &Value) -> Result<Dtype, String> {
+pub(crate) fn to_dtype(value: &Value) -> Result<Dtype, String> {
     if let Some(text) = value.as_str() {
         return Dtype::parse(text, Release::LAST).map_err(|broken| broken.message().to_owned());
     }

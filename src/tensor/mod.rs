@@ -14,6 +14,7 @@
 mod device;
 mod dtype;
 mod elements;
+#[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;
 mod params;
 mod record;

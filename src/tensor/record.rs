@@ -66,7 +66,7 @@ impl Sizing {
     }
 
     /// Bytes of one element in a record.
-    pub fn element_bytes(self, dtype: Dtype) -> u64 {
+    pub(crate) fn element_bytes(self, dtype: Dtype) -> u64 {
         let (bits, lanes) = (u64::from(dtype.bits), u64::from(dtype.lanes));
         match self {
             Sizing::V0_2 => bits.saturating_mul(lanes).div_ceil(8),
@@ -120,7 +120,7 @@ impl<'a> TensorRecord<'a> {
     pub const MAGIC: u64 = 0xDD5E_40F0_96B4_A13F;
 
     /// Bytes of the smallest record: a scalar without data.
-    pub const SMALLEST: usize = 40;
+    pub(crate) const SMALLEST: usize = 40;
 
     /// A record on the CPU for `data`, which is as many bytes as `sizing` counts for the shape.
     pub fn new(

@@ -72,7 +72,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Runs `read` with `name` (and `[index]`) in front of the names of its fields.
-    pub fn within<T>(
+    pub(crate) fn within<T>(
         &mut self,
         name: &'static str,
         index: impl Into<Option<u64>>,
@@ -335,7 +335,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads over whatever is left and records it as `field`.
-    pub fn skip_rest(&mut self, field: &str, rule: Rule) -> &'a [u8] {
+    pub(crate) fn skip_rest(&mut self, field: &str, rule: Rule) -> &'a [u8] {
         let (start, rest) = (self.offset(), self.rest());
         self.position = self.window.len();
         if !rest.is_empty() {
@@ -345,7 +345,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Says of a violation that it is about `field` here.
-    pub fn blame(&self, field: &str, broken: Violation) -> Violation {
+    pub(crate) fn blame(&self, field: &str, broken: Violation) -> Violation {
         broken.in_field(self.path_of(field))
     }
 

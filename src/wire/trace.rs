@@ -122,7 +122,7 @@ impl Trace {
     }
 
     /// Forgets every span from offset `start` on: what a caller does when it reads a region again in another way.
-    pub fn forget_from(&self, start: u64) {
+    pub(crate) fn forget_from(&self, start: u64) {
         self.spans.borrow_mut().retain(|span| span.start < start);
     }
 

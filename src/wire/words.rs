@@ -40,7 +40,7 @@ impl<'a> Words<'a> {
     }
 
     /// Absolute offset of element `index`; counted from 0 for words that were never in a file.
-    pub fn offset_of(&self, index: usize) -> u64 {
+    pub(crate) fn offset_of(&self, index: usize) -> u64 {
         self.start.saturating_add((index as u64).saturating_mul(8))
     }
 

@@ -9,11 +9,11 @@ use flate2::read::MultiGzDecoder;
 use std::io::{self, ErrorKind, Read};
 
 /// How many bytes a gzip file may inflate to, for each of its own. Deflate itself stops at 1032.
-pub const MAX_INFLATION: u64 = 200;
+pub(super) const MAX_INFLATION: u64 = 200;
 
 /// How many of these are kept in memory at a time, for each byte of the file: members that may hold a blob, and the
 /// blobs that were found.
-pub const MAX_KEPT: u64 = 24;
+pub(super) const MAX_KEPT: u64 = 24;
 
 /// Whether a gzip file starts with a tar header inside.
 pub(super) fn is_gzip_tar(bytes: &[u8]) -> bool {

@@ -25,7 +25,7 @@ mod tar;
 
 use allowance::Allowance;
 pub use form::Form;
-pub use gzip::{MAX_INFLATION, MAX_KEPT};
+use gzip::{MAX_INFLATION, MAX_KEPT};
 pub use linkage::{Linkage, foreign, linkage};
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
