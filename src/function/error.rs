@@ -32,8 +32,8 @@ pub(crate) struct ErrorCell {
         Option<unsafe extern "C-unwind" fn(*mut Header, *const ByteArray, i32)>,
     /// The error that caused this one.
     pub(crate) cause_chain: *mut Header,
-    /// Anything else that travels along.
-    pub(crate) extra_context: *mut Header,
+    /// Anything else that travels along; changes in place.
+    pub(crate) extra_context: UnsafeCell<*mut Header>,
 }
 
 const _: () = assert!(size_of::<ErrorCell>() == 72);
@@ -50,8 +50,8 @@ const _: () = assert!(size_of::<ErrorObj>() == 96);
 
 static_object!(ErrorObj, index::ERROR);
 
-// SAFETY: only the backtrace changes, under `changes` for errors made here; the ABI leaves an update of another
-// library's error to whoever holds it alone.
+// SAFETY: only backtrace and context change: those of errors made here under `changes`; a backtrace of another library's
+// error is updated and read from here under `updates`, and the ABI leaves what that library does with it to the library.
 unsafe impl Send for ErrorObj {}
 // SAFETY: as above.
 unsafe impl Sync for ErrorObj {}
@@ -82,7 +82,7 @@ impl Drop for OwnError {
         // SAFETY: null, or an object that the cell owns a reference of.
         unsafe { dec_ref(self.public.cell.cause_chain) };
         // SAFETY: null, or an object that the cell owns a reference of.
-        unsafe { dec_ref(self.public.cell.extra_context) };
+        unsafe { dec_ref(*self.public.cell.extra_context.get_mut()) };
         // SAFETY: came from a box in `with_parts`, and ends with the error.
         drop(unsafe { Box::from_raw(self.texts.as_ptr()) });
     }
@@ -90,6 +90,13 @@ impl Drop for OwnError {
 
 /// One lock for what changes in errors, backtrace and context: that is rare and short.
 fn changes() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One lock for who asks an error of any library to change its backtrace, and for who reads it: another library need not
+/// lock. Comes before [`changes`], which our own errors take themselves.
+fn updates() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -105,7 +112,7 @@ unsafe extern "C-unwind" fn update_backtrace(
     let _held = changes();
     // SAFETY: this function is only ever set in errors made here, and called with the error itself.
     let error = unsafe { &*error };
-    // SAFETY: whoever looks at the backtrace of such an error holds the lock.
+    // SAFETY: what looks at the backtrace of such an error holds the lock `changes`, as this does.
     let backtrace = unsafe { &mut *error.backtrace.get() };
     if mode == 0 || FUN_05.is_off() {
         backtrace.clear();
@@ -168,7 +175,7 @@ impl Error {
                     backtrace: UnsafeCell::new(ByteArray::of(&backtrace)),
                     update_backtrace: Some(update_backtrace),
                     cause_chain: take(cause),
-                    extra_context: take(context),
+                    extra_context: UnsafeCell::new(take(context)),
                 },
             },
             texts,
@@ -207,8 +214,9 @@ impl Error {
 
     /// A copy of the backtrace, most recent call first; often empty.
     pub fn backtrace(&self) -> String {
+        let _updates = updates();
         let _held = changes();
-        // SAFETY: errors made here change it under the lock; others while one thread holds them (see `Sync`).
+        // SAFETY: errors made here change it under `changes`, others under `updates` (see `Sync`).
         let backtrace = unsafe { &*self.0.cell.backtrace.get() };
         Error::text(backtrace).to_owned()
     }
@@ -229,9 +237,8 @@ impl Error {
     /// What else travels along, such as where a visit was when it failed.
     pub fn context(&self) -> Option<ObjectRef> {
         let _held = changes();
-        let cell = self.0.as_ptr();
         // SAFETY: alive while `self` is, and changed under the lock alone.
-        let context = unsafe { (*cell).cell.extra_context };
+        let context = unsafe { *self.0.cell.extra_context.get() };
         // SAFETY: a non-null context is a live object that this error owns a reference of.
         (!context.is_null()).then(|| unsafe { ObjectRef::retain(context) })
     }
@@ -240,11 +247,8 @@ impl Error {
     pub(crate) fn set_context(&self, context: ObjectRef) {
         let before = {
             let _held = changes();
-            let cell = self.0.as_ptr();
             // SAFETY: alive while `self` is, and changed under the lock alone.
-            let slot = unsafe { &raw mut (*cell).cell.extra_context };
-            // SAFETY: as for the address of the slot.
-            unsafe { slot.replace(context.into_raw()) }
+            unsafe { self.0.cell.extra_context.get().replace(context.into_raw()) }
         };
         // Its end may come back to this error, so it is not under the lock.
         // SAFETY: null, or the reference that the error owned.
@@ -263,7 +267,8 @@ impl Error {
     pub fn update_backtrace(&self, text: &str, mode: i32) {
         if let Some(update) = self.0.cell.update_backtrace {
             let bytes = ByteArray::of(text.as_bytes());
-            // SAFETY: the function is of this error, and the text lives for the call.
+            let _updates = updates();
+            // SAFETY: the function is of this error (FUN-05), and the text lives for the call.
             unsafe { update(self.0.as_object().as_ptr(), &bytes, mode) }
         }
     }

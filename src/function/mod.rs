@@ -6,6 +6,8 @@
 //! | 32..40  | the same with exceptions, for C++ alone; null from here   | FUN-03 |
 //! | 40..    | what the function captured                                |        |
 
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
 mod custom_types;
 mod error;
 pub mod registry;
@@ -150,7 +152,7 @@ impl Function {
     /// a call jumps straight to it, and the context that it gets is the object, as in the reference.
     ///
     /// # Safety
-    /// `call` follows the convention for `context` until `finish` was called.
+    /// From any thread, `call` follows the convention for `context` until `finish` is called, which happens once at most.
     pub unsafe fn from_c(
         context: *mut c_void,
         call: SafeCall,
@@ -173,27 +175,41 @@ impl Function {
         Function(unsafe { Ref::from_raw(object.into_object().into_raw()) })
     }
 
-    /// Calls with borrowed arguments.
+    /// Calls with borrowed arguments. That is safe for a function of a loaded library too: the contract of
+    /// [`module::load`](crate::module::load), which the code that loads it keeps, covers every call of its functions.
+    ///
+    /// # Errors
+    ///
+    /// What the function raises; and more arguments than an `i32` counts (FUN-01).
     #[inline]
     pub fn call(&self, args: &[AnyView<'_>]) -> Result {
+        let Ok(count) = i32::try_from(args.len()) else {
+            return Err(too_many(args.len()));
+        };
         let mut result = RawAny::NONE;
-        // SAFETY: the object is a live function; arguments and result follow the convention.
+        // SAFETY: the object is a live function, which follows the convention (FUN-01) for itself; `args` is `count` cells
+        // that live for the call, `result` holds None.
         let code = unsafe {
             (self.0.safe_call)(
                 self.0.as_ptr().cast(),
                 args.as_ptr().cast(),
-                args.len() as i32,
+                count,
                 &mut result,
             )
         };
         if code == 0 {
-            // SAFETY: on success the callee left an owned value.
+            // SAFETY: on success the callee left an owned value (FUN-01).
             return Ok(unsafe { Any::from_raw(result) });
         }
         Err(raised(code))
     }
 
-    /// Calls with owned arguments, such as a tuple turned into an array: `f.call_with([1i64.into(), "x".into()])`.
+    /// Calls with owned arguments, such as a tuple turned into an array: `f.call_with([1i64.into(), "x".into()])`. Safe for
+    /// functions of a loaded library as [`Function::call`] is, by the contract of [`module::load`](crate::module::load).
+    ///
+    /// # Errors
+    ///
+    /// As [`Function::call`].
     pub fn call_with<const N: usize>(&self, args: [Any; N]) -> Result {
         let views: [AnyView<'_>; N] = std::array::from_fn(|at| args[at].view());
         self.call(&views)
@@ -216,6 +232,15 @@ impl Function {
     pub fn from_object(object: ObjectRef) -> std::result::Result<Function, ObjectRef> {
         object.downcast().map(Function)
     }
+}
+
+#[cold]
+#[inline(never)]
+fn too_many(count: usize) -> Error {
+    Error::new(
+        "ValueError",
+        format!("a call has {count} arguments, more than an i32 counts"),
+    )
 }
 
 /// The error behind a return code of a call.
@@ -250,14 +275,14 @@ unsafe extern "C-unwind" fn call_closure<F>(
 where
     F: Fn(&[AnyView<'_>]) -> Result + Send + Sync + 'static,
 {
-    guard(result, || {
-        // SAFETY: `this` is the object that carries this very function pointer; arguments live for the call.
-        let (closure, args) = unsafe {
-            let count = usize::try_from(count).unwrap_or(0);
-            (&*this.cast::<Closure<F>>(), AnyView::slice(args, count))
-        };
-        (closure.body)(args)
-    })
+    // SAFETY: the callee is given the object that carries this function pointer (FUN-01): only `from_packed` sets it.
+    let closure = unsafe { &*this.cast::<Closure<F>>() };
+    // A negative count is that of nothing.
+    let count = usize::try_from(count).unwrap_or(0);
+    // SAFETY: the caller gives `count` cells that live for the call (FUN-01).
+    let args = unsafe { AnyView::slice(args, count) };
+    // SAFETY: the caller gives null or a cell for the result (FUN-01).
+    unsafe { guard(result, || (closure.body)(args)) }
 }
 
 /// A function that captured nothing.
@@ -311,31 +336,35 @@ unsafe extern "C-unwind" fn call_plain(
     count: i32,
     result: *mut RawAny,
 ) -> i32 {
-    guard(result, || {
-        // SAFETY: `this` is the object that carries this very function pointer; arguments live for the call.
-        let (plain, args) = unsafe {
-            let count = usize::try_from(count).unwrap_or(0);
-            (&*this.cast::<Plain>(), AnyView::slice(args, count))
-        };
-        let Code { signature, body } = plain.code;
-        signature.settle(plain.name, args, |args| body(plain.name, args))
-    })
+    // SAFETY: the callee is given the object that carries this function pointer (FUN-01): only `Function::plain` sets it.
+    let plain = unsafe { &*this.cast::<Plain>() };
+    // A negative count is that of nothing.
+    let count = usize::try_from(count).unwrap_or(0);
+    // SAFETY: the caller gives `count` cells that live for the call (FUN-01).
+    let args = unsafe { AnyView::slice(args, count) };
+    let Code { signature, body } = plain.code;
+    let settled = || signature.settle(plain.name, args, |args| body(plain.name, args));
+    // SAFETY: the caller gives null or a cell for the result (FUN-01).
+    unsafe { guard(result, settled) }
 }
 
 /// Runs `body` at the C boundary: its value goes to `result`, its error or panic to this thread's slot (FUN-07).
+///
+/// # Safety
+/// `result` is null or can be written to.
 #[inline]
-pub(crate) fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
+unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => {
             if !result.is_null() {
-                // SAFETY: the caller gave a place for the result.
+                // SAFETY: not null, so it can be written to, by this contract.
                 unsafe { result.write(value.into_raw()) }
             }
             0
         }
         Ok(Err(error)) => {
             if FUN_02.is_off() && !result.is_null() {
-                // SAFETY: the caller gave a place for the result.
+                // SAFETY: not null, so it can be written to, by this contract.
                 unsafe { result.write(RawAny::NONE) }
             }
             fail(error)
@@ -398,7 +427,7 @@ unsafe impl Object for External {
 impl Drop for External {
     fn drop(&mut self) {
         if let Some(finish) = self.finish {
-            // SAFETY: called once, when nobody can call the function any more.
+            // SAFETY: called once, when nobody can call the function any more (the contract of `from_c`).
             unsafe { finish(self.context) }
         }
     }
@@ -410,11 +439,10 @@ unsafe extern "C-unwind" fn call_external(
     count: i32,
     result: *mut RawAny,
 ) -> i32 {
-    // SAFETY: `this` is the object that carries this function pointer; the rest is passed on.
-    unsafe {
-        let this = &*this.cast::<External>();
-        (this.call)(this.context, args, count, result)
-    }
+    // SAFETY: the callee is given the object that carries this function pointer (FUN-01): only `from_c` sets it.
+    let this = unsafe { &*this.cast::<External>() };
+    // SAFETY: follows the convention for its context (the contract of `from_c`); the rest is passed on.
+    unsafe { (this.call)(this.context, args, count, result) }
 }
 
 impl From<Function> for Any {
@@ -444,5 +472,6 @@ impl Argument for Function {
 
 /// Runs `body` at the C boundary of a function without a result: 0, or -1 with the error raised.
 pub(crate) fn guard_code(body: impl FnOnce() -> Result<()>) -> i32 {
-    guard(std::ptr::null_mut(), || body().map(|()| Any::none()))
+    // SAFETY: null, by which nothing is written.
+    unsafe { guard(std::ptr::null_mut(), || body().map(|()| Any::none())) }
 }

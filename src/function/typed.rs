@@ -100,11 +100,11 @@ impl Param {
         }
         // What would be taken is tried on a slot that has a reference of its own.
         let slot = view.as_raw().ptr().cast::<*mut Header>();
-        // SAFETY: an r-value reference is the address of an object slot, which holds a live object or null.
-        let held = unsafe {
-            let object = slot.as_ref().filter(|object| !object.is_null());
-            object.map(|&object| ObjectRef::retain(object))
-        };
+        // SAFETY: an r-value reference is null or the address of an object slot (the contract of `AnyView::from_raw`).
+        let object = unsafe { slot.as_ref() };
+        let object = object.filter(|object| !object.is_null());
+        // SAFETY: the slot owns the object in it (the contract of `AnyView::from_raw`).
+        let held = object.map(|&object| unsafe { ObjectRef::retain(object) });
         let mut tried = held.map_or(std::ptr::null_mut(), ObjectRef::into_raw);
         let cell = RawAny::of(
             index::RVALUE_REF,
@@ -112,12 +112,11 @@ impl Param {
                 ptr: (&raw mut tried).cast(),
             },
         );
-        // SAFETY: the slot outlives the view; what is left in it is ours.
-        unsafe {
-            let accepted = self.converts_and_reads(AnyView::from_raw(cell));
-            drop(ObjectRef::from_nullable(tried));
-            accepted
-        }
+        // SAFETY: the slot owns what is in it, outlives the view, and is of this thread.
+        let accepted = self.converts_and_reads(unsafe { AnyView::from_raw(cell) });
+        // SAFETY: what is left in the slot is the reference that it owns.
+        drop(unsafe { ObjectRef::from_nullable(tried) });
+        accepted
     }
 
     fn converts_and_reads(&self, view: AnyView<'_>) -> bool {
@@ -183,7 +182,7 @@ impl Parameter for &'static str {
     }
 }
 
-/// Lets functions take `&$type`, a transparent wrapper of a reference to a `$object`.
+/// Lets functions take `&$type`, which is `#[repr(transparent)]` over an `ObjectRef`, or over a `Ref` of a `$object`.
 macro_rules! lent {
     ($type:ty, $object:ty, $index:expr) => {
         impl $crate::function::Parameter for &'static $type {

@@ -24,8 +24,8 @@ pub union Payload {
     pub ptr: *mut c_void,
     /// All eight bytes as one word; what equality and hashing look at.
     pub bits: u64,
-    /// A data type; the upper four bytes are zero.
-    pub dtype: DLDataType,
+    /// A data type; the upper four bytes are zero. Written into a payload that is whole, so that none of its bytes is unset.
+    pub(crate) dtype: DLDataType,
     /// A device.
     pub device: DLDevice,
     /// The characters of a small string, unused ones zero.
@@ -47,8 +47,8 @@ pub struct RawAny {
 const _: () = assert!(size_of::<RawAny>() == 16 && align_of::<RawAny>() == 8);
 const _: () = assert!(std::mem::offset_of!(RawAny, payload) == 8);
 
-// SAFETY: a cell is plain data; what it points to is either a counted object, whose count is atomic and whose
-// shared state is only reached through its own synchronisation, or memory that the maker of the view vouches for.
+// SAFETY: a cell is plain data; following what it points to is unsafe, but for `Any`, which owns an object that any thread
+// may look at (the contract of `Object`), and for `AnyView`, which stays on its thread.
 unsafe impl Send for RawAny {}
 // SAFETY: as above.
 unsafe impl Sync for RawAny {}
@@ -273,10 +273,16 @@ impl Default for Any {
     }
 }
 
-/// A borrowed value: an argument of a call. Copying it counts nothing.
+/// A borrowed value: an argument of a call. Copying it counts nothing. It stays on its thread, for what it gives up (VAL-09)
+/// is taken without a lock:
+///
+/// ```compile_fail,E0277
+/// fn elsewhere(_: impl Send) {}
+/// elsewhere(tvmspec::value::AnyView::none());
+/// ```
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct AnyView<'a>(RawAny, PhantomData<&'a ()>);
+pub struct AnyView<'a>(RawAny, PhantomData<(&'a (), *mut Header)>);
 
 impl<'a> AnyView<'a> {
     /// None.
@@ -288,7 +294,8 @@ impl<'a> AnyView<'a> {
     /// Views a cell.
     ///
     /// # Safety
-    /// What the cell points to stays alive and unmoved for `'a`.
+    /// The payload is what the tag says, and what it points to stays alive and unmoved for `'a`. The slot of an r-value
+    /// reference holds null or an object that it owns, and is read and written on this thread alone for `'a`.
     #[inline]
     pub const unsafe fn from_raw(raw: RawAny) -> AnyView<'a> {
         AnyView(raw, PhantomData)
@@ -297,13 +304,14 @@ impl<'a> AnyView<'a> {
     /// Views `count` cells as they arrive over the C ABI.
     ///
     /// # Safety
-    /// `cells` points to `count` cells whose contents live for `'a`; it may be null when `count` is zero.
+    /// `cells` points to `count` cells that live for `'a`, unwritten, and [`AnyView::from_raw`] may be called with each for
+    /// `'a`; it may be null when `count` is zero.
     #[inline]
     pub unsafe fn slice(cells: *const RawAny, count: usize) -> &'a [AnyView<'a>] {
         if count == 0 || cells.is_null() {
             return &[];
         }
-        // SAFETY: the caller vouches for the cells; `AnyView` is a transparent wrapper of `RawAny`.
+        // SAFETY: `count` cells that live for `'a`, by this contract; `AnyView` is a transparent wrapper of `RawAny`.
         unsafe { std::slice::from_raw_parts(cells.cast(), count) }
     }
 
@@ -384,14 +392,14 @@ impl<'a> AnyView<'a> {
     fn owned(self) -> Any {
         match self.0.type_index {
             index::RAW_STR => {
-                // SAFETY: the maker of the view vouches for a NUL-terminated string.
+                // SAFETY: a C string that lives while the view does (the contract of `from_raw`).
                 let text = unsafe { std::ffi::CStr::from_ptr(self.0.ptr().cast()) };
                 super::string::Str::new(text.to_bytes()).into()
             }
             index::BYTE_ARRAY => {
-                // SAFETY: the maker of the view vouches for a byte array.
+                // SAFETY: a byte array that lives while the view does (the contract of `from_raw`).
                 let array = unsafe { &*self.0.ptr().cast::<super::string::ByteArray>() };
-                // SAFETY: and for what it points to.
+                // SAFETY: its bytes live as long (the contract of `from_raw`).
                 super::string::Bytes::new(unsafe { array.as_slice() }).into()
             }
             index::RVALUE_REF => {
@@ -399,18 +407,15 @@ impl<'a> AnyView<'a> {
                 if slot.is_null() {
                     return Any::none();
                 }
+                let mut left = std::ptr::null_mut();
                 if super::VAL_09.is_off() {
-                    // SAFETY: the slot holds a live object or null; counting leaves it there.
-                    unsafe { inc_ref(*slot) }
+                    // SAFETY: an r-value reference is the address of a slot (the contract of `from_raw`).
+                    left = unsafe { slot.read() };
+                    // SAFETY: the slot holds an object that it owns or null (the contract of `from_raw`).
+                    unsafe { inc_ref(left) }
                 }
-                let left = if super::VAL_09.is_off() {
-                    // SAFETY: the slot is readable.
-                    unsafe { *slot }
-                } else {
-                    std::ptr::null_mut()
-                };
-                // SAFETY: an r-value reference is the address of an owned, possibly null, object slot; the callee may
-                // take what is there by nulling it.
+                // SAFETY: the slot is read and written on this thread alone (the contract of `from_raw`), and the callee may
+                // take what is there by nulling it (VAL-09).
                 let object = unsafe { slot.replace(left) };
                 // SAFETY: the reference of the slot is now ours.
                 unsafe { ObjectRef::from_nullable(object) }.map_or_else(Any::none, Any::from)

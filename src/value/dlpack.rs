@@ -129,7 +129,7 @@ const _: () = {
     assert!(offset_of!(DLManagedTensorVersioned, dl_tensor) == 32);
 };
 
-// SAFETY: a description is plain data; whoever reads through its pointers vouches for them.
+// SAFETY: a description is plain data; reading through its pointers is unsafe.
 unsafe impl Send for DLTensor {}
 // SAFETY: as above.
 unsafe impl Sync for DLTensor {}
@@ -140,7 +140,7 @@ impl DLTensor {
     /// # Safety
     /// `shape` points to `ndim` extents, or `ndim` is not positive.
     pub unsafe fn shape(&self) -> &[i64] {
-        // SAFETY: says the caller.
+        // SAFETY: `ndim` extents, by this contract.
         unsafe { self.list(self.shape) }
     }
 
@@ -149,14 +149,16 @@ impl DLTensor {
     /// # Safety
     /// `strides` is null or points to `ndim` strides.
     pub unsafe fn strides(&self) -> Option<&[i64]> {
-        // SAFETY: says the caller.
+        // SAFETY: `ndim` strides, by this contract.
         (!self.strides.is_null()).then(|| unsafe { self.list(self.strides) })
     }
 
+    /// # Safety
+    /// `ptr` points to `ndim` numbers, or `ndim` is not positive.
     unsafe fn list(&self, ptr: *const i64) -> &[i64] {
         match usize::try_from(self.ndim) {
             Ok(count) if count > 0 && !ptr.is_null() => {
-                // SAFETY: says the caller of `shape` or `strides`.
+                // SAFETY: so many numbers, by this contract.
                 unsafe { std::slice::from_raw_parts(ptr, count) }
             }
             _ => &[],
@@ -168,7 +170,7 @@ impl DLTensor {
     /// # Safety
     /// As [`DLTensor::shape`].
     pub unsafe fn elements(&self) -> u64 {
-        // SAFETY: says the caller.
+        // SAFETY: the contract of `shape` is this one.
         let shape = unsafe { self.shape() };
         shape.iter().fold(1u64, |product, &extent| {
             product.saturating_mul(u64::try_from(extent).unwrap_or(0))
@@ -180,7 +182,7 @@ impl DLTensor {
     /// # Safety
     /// As [`DLTensor::shape`].
     pub unsafe fn bytes(&self) -> u64 {
-        // SAFETY: says the caller.
+        // SAFETY: the contract of `elements` is this one.
         let elements = unsafe { self.elements() };
         self.dtype.bytes_of(elements)
     }
@@ -190,8 +192,10 @@ impl DLTensor {
     /// # Safety
     /// As [`DLTensor::shape`] and [`DLTensor::strides`].
     pub unsafe fn is_contiguous(&self) -> bool {
-        // SAFETY: says the caller.
-        let (shape, strides) = unsafe { (self.shape(), self.strides()) };
+        // SAFETY: the contract of `shape` is part of this one.
+        let shape = unsafe { self.shape() };
+        // SAFETY: the contract of `strides` is part of this one.
+        let strides = unsafe { self.strides() };
         let Some(strides) = strides else { return true };
         if shape.contains(&0) {
             return true;

@@ -73,7 +73,7 @@ impl Header {
 #[inline]
 pub unsafe fn inc_ref(object: *mut Header) {
     if let Some(object) = NonNull::new(object) {
-        // SAFETY: alive, says the caller. Relaxed is enough: whoever has a reference already synchronised to get it.
+        // SAFETY: alive, by this contract. Relaxed is enough: whoever has a reference already synchronised to get it.
         unsafe { object.as_ref() }
             .combined
             .fetch_add(1, Ordering::Relaxed);
@@ -89,7 +89,7 @@ pub unsafe fn dec_ref(object: *mut Header) {
     if object.is_null() {
         return;
     }
-    // SAFETY: alive until this reference is dropped.
+    // SAFETY: alive until this reference is dropped, by this contract.
     let before = unsafe { &(*object).combined }.fetch_sub(1, Ordering::Release);
     if before as u32 == 1 {
         // SAFETY: the strong count is now zero and we hold the implicit weak reference.
@@ -97,15 +97,26 @@ pub unsafe fn dec_ref(object: *mut Header) {
     }
 }
 
+/// Orders everything that other holders did before this, and answers how the object ends. A load, rather than a fence, is
+/// what a race detector understands.
+///
+/// # Safety
+/// The memory of `object` is there.
+unsafe fn deleter_of(object: *mut Header) -> Option<Deleter> {
+    // SAFETY: the memory is there, by this contract.
+    unsafe { &(*object).combined }.load(Ordering::Acquire);
+    // SAFETY: as for the counts.
+    unsafe { (*object).deleter }
+}
+
+/// # Safety
+/// The strong count of `object` has just become zero, from counts of `before`, and the caller holds the weak reference that
+/// the strong ones shared.
 #[cold]
 #[inline(never)]
 unsafe fn last_strong(object: *mut Header, before: u64) {
-    // SAFETY: memory stays until the implicit weak reference is dropped below. The load, rather than a fence, is what a
-    // race detector understands; both order everything that other holders did before this.
-    let deleter = unsafe {
-        (*object).combined.load(Ordering::Acquire);
-        (*object).deleter
-    };
+    // SAFETY: the memory stays until that weak reference is dropped below.
+    let deleter = unsafe { deleter_of(object) };
     if before == FRESH && !super::VAL_05.is_off() {
         if let Some(delete) = deleter {
             // SAFETY: nobody else refers to the object, strongly or weakly.
@@ -126,18 +137,15 @@ unsafe fn last_strong(object: *mut Header, before: u64) {
 /// # Safety
 /// The caller owns one weak reference, which is gone afterwards.
 pub unsafe fn dec_weak(object: *mut Header) {
-    // SAFETY: the memory is there while a weak reference is.
+    // SAFETY: the memory is there while the weak reference of this contract is.
     let before = unsafe { &(*object).combined }.fetch_sub(WEAK_ONE, Ordering::Release);
     if before >> 32 != 1 {
         return;
     }
-    // SAFETY: nobody else can see the object any more. A load for the reason in `last_strong`.
-    let deleter = unsafe {
-        (*object).combined.load(Ordering::Acquire);
-        (*object).deleter
-    };
+    // SAFETY: the memory stays until the deleter frees it.
+    let deleter = unsafe { deleter_of(object) };
     if let Some(delete) = deleter {
-        // SAFETY: as above.
+        // SAFETY: nobody refers to the object any more.
         unsafe { delete(object, DELETE_WEAK) }
     }
 }
@@ -233,7 +241,7 @@ fn end_waiting() {
 /// # Safety
 /// The caller owns a weak reference of `object`.
 pub unsafe fn upgrade(object: *mut Header) -> Option<ObjectRef> {
-    // SAFETY: the memory is there while a weak reference is.
+    // SAFETY: the memory is there while the weak reference of this contract is.
     let counts = unsafe { &(*object).combined };
     let mut seen = counts.load(Ordering::Relaxed);
     while seen as u32 != 0 {
@@ -251,7 +259,7 @@ pub unsafe fn upgrade(object: *mut Header) -> Option<ObjectRef> {
 /// # Safety
 /// `object` is alive, or the caller holds a weak reference.
 pub unsafe fn inc_weak(object: *mut Header) {
-    // SAFETY: says the caller.
+    // SAFETY: the memory is there while a reference of either kind is, by this contract.
     unsafe { &(*object).combined }.fetch_add(WEAK_ONE, Ordering::Relaxed);
 }
 
@@ -259,8 +267,8 @@ pub unsafe fn inc_weak(object: *mut Header) {
 #[repr(transparent)]
 pub struct ObjectRef(NonNull<Header>);
 
-// SAFETY: counts are atomic. Objects that are not thread-safe inside are documented as such by their types, as in every
-// other implementation of this ABI.
+// SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`; an object of another
+// library is looked at through the same types).
 unsafe impl Send for ObjectRef {}
 // SAFETY: as above.
 unsafe impl Sync for ObjectRef {}
@@ -272,7 +280,7 @@ impl ObjectRef {
     /// `object` is non-null and alive, and one of its references belongs to the caller.
     #[inline]
     pub const unsafe fn from_raw(object: *mut Header) -> ObjectRef {
-        // SAFETY: non-null, says the caller.
+        // SAFETY: non-null, by this contract.
         ObjectRef(unsafe { NonNull::new_unchecked(object) })
     }
 
@@ -291,11 +299,10 @@ impl ObjectRef {
     /// `object` is non-null and alive.
     #[inline]
     pub unsafe fn retain(object: *mut Header) -> ObjectRef {
-        // SAFETY: alive, says the caller; the new reference is ours.
-        unsafe {
-            inc_ref(object);
-            ObjectRef::from_raw(object)
-        }
+        // SAFETY: alive, by this contract.
+        unsafe { inc_ref(object) };
+        // SAFETY: the reference just added is ours.
+        unsafe { ObjectRef::from_raw(object) }
     }
 
     /// Gives the reference away.
@@ -350,7 +357,7 @@ impl ObjectRef {
     /// The object as a `T`, borrowed.
     #[inline]
     pub fn get<T: Object>(&self) -> Option<&T> {
-        // SAFETY: the type index says that the object starts with a `T`.
+        // SAFETY: the type index says that the object starts with a `T` (the contract of `Object`).
         self.is::<T>()
             .then(|| unsafe { &*self.as_ptr().cast::<T>() })
     }
@@ -398,11 +405,11 @@ impl<T: Object> Ref<T> {
     /// Puts `value` on the heap. Its header is overwritten with that of a fresh `T`.
     pub fn new(value: T) -> Ref<T> {
         let object = Box::into_raw(Box::new(value)).cast::<Header>();
-        // SAFETY: `T` starts with a header that we now fill; the box is freed by `delete_boxed` of the same type.
-        unsafe {
-            object.write(Header::new(T::type_index(), delete_boxed::<T>));
-            Ref(ObjectRef::from_raw(object), PhantomData)
-        }
+        // SAFETY: `T` starts with a header (the contract of `Object`).
+        unsafe { object.write(Header::new(T::type_index(), delete_boxed::<T>)) };
+        // SAFETY: a whole object, whose only reference this is; `delete_boxed` of the same type frees the box.
+        let object = unsafe { ObjectRef::from_raw(object) };
+        Ref(object, PhantomData)
     }
 
     /// Takes over a reference.
@@ -411,7 +418,7 @@ impl<T: Object> Ref<T> {
     /// As [`ObjectRef::from_raw`], and the object starts with a `T`.
     #[inline]
     pub const unsafe fn from_raw(object: *mut Header) -> Ref<T> {
-        // SAFETY: says the caller.
+        // SAFETY: the contract of `ObjectRef::from_raw` is part of this one.
         Ref(unsafe { ObjectRef::from_raw(object) }, PhantomData)
     }
 
@@ -440,7 +447,7 @@ unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: 
         // SAFETY: whoever calls a deleter follows VAL-05, which is the contract of `end_boxed` too.
         unsafe { end_nested(object, flags, end_boxed::<T>) }
     } else {
-        // SAFETY: as above.
+        // SAFETY: whoever calls a deleter follows VAL-05, which is the contract of `end_boxed`.
         unsafe { end_boxed::<T>(object, flags) }
     }
 }
@@ -474,16 +481,17 @@ unsafe extern "C-unwind" fn end_boxed<T: Object>(object: *mut Header, flags: i32
 unsafe fn drop_copy<T: Object>(object: *mut T) {
     let mut copy = MaybeUninit::<T>::uninit();
     let head = size_of::<Header>();
-    // SAFETY: an object starts with its header; the rest of it is ours alone. The type index never changes.
-    unsafe {
-        let type_index = (&raw const (*object.cast::<Header>()).type_index).read();
-        copy.as_mut_ptr()
-            .cast::<Header>()
-            .write(Header::new(type_index, delete_boxed::<T>));
-        let (from, to) = (object.cast::<u8>(), copy.as_mut_ptr().cast::<u8>());
-        std::ptr::copy_nonoverlapping(from.add(head), to.add(head), size_of::<T>() - head);
-        copy.assume_init_drop();
-    }
+    // SAFETY: an object starts with its header, whose type index never changes.
+    let type_index = unsafe { (*object.cast::<Header>()).type_index };
+    let header = Header::new(type_index, delete_boxed::<T>);
+    // SAFETY: the copy starts with a header.
+    unsafe { copy.as_mut_ptr().cast::<Header>().write(header) };
+    let from = object.wrapping_byte_add(head).cast::<u8>();
+    let to = copy.as_mut_ptr().wrapping_byte_add(head).cast::<u8>();
+    // SAFETY: the rest of the object, which is ours alone, by this contract.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, size_of::<T>() - head) };
+    // SAFETY: header and rest are written, and the original is not dropped, by this contract.
+    unsafe { copy.assume_init_drop() }
 }
 
 impl<T: Object> std::ops::Deref for Ref<T> {

@@ -44,7 +44,7 @@ fn checked(ptr: *mut u8, size: usize) -> *mut u8 {
 /// # Safety
 /// `ptr` came from [`allocate`] or from C's `malloc`, and nobody uses it any more.
 pub(crate) unsafe fn release(ptr: *mut u8) {
-    // SAFETY: says the caller.
+    // SAFETY: null or memory of `malloc` that is not used any more, by this contract.
     unsafe { free(ptr.cast()) }
 }
 

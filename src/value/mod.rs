@@ -3,6 +3,8 @@
 //! One model inside: the 16-byte cell and the 24-byte header of the tvm-ffi ABI, bit for bit. The ABI of 0.2 to 0.20
 //! (8-byte value and type code) is converted at the boundary, see [`legacy`].
 
+#![warn(clippy::multiple_unsafe_ops_per_block)]
+
 mod any;
 mod convert;
 mod device;
@@ -27,7 +29,7 @@ pub use dtype::{dtype_from_text, dtype_to_text};
 pub(crate) use few::Few;
 pub use header::{Header, Object, ObjectRef, Ref};
 #[allow(unused_imports)]
-pub(crate) use string::make_heap;
+pub(crate) use string::heap_str;
 pub use string::{ByteArray, Bytes, SMALL_MAX, Str, bytes_bytes, str_bytes};
 pub(crate) use string::{BytesObj, c_str};
 

@@ -24,7 +24,7 @@ pub struct ByteArray {
     pub(crate) size: usize,
 }
 
-// SAFETY: plain data; whoever reads through it vouches for the memory.
+// SAFETY: plain data; reading through it is unsafe.
 unsafe impl Send for ByteArray {}
 // SAFETY: as above.
 unsafe impl Sync for ByteArray {}
@@ -52,7 +52,7 @@ impl ByteArray {
         if self.data.is_null() {
             return &[];
         }
-        // SAFETY: says the caller.
+        // SAFETY: `size` bytes that live for `'a`, by this contract.
         unsafe { std::slice::from_raw_parts(self.data, self.size) }
     }
 }
@@ -84,26 +84,34 @@ fn make(bytes: &[u8], small: i32, heap: i32) -> Any {
     unsafe { Any::from_raw(raw) }
 }
 
-/// Makes a heap string or bytes whatever the length.
-pub(crate) fn make_heap(bytes: &[u8], type_index: i32) -> Any {
+/// A heap string, however short.
+#[allow(dead_code)]
+pub(crate) fn heap_str(text: &[u8]) -> Any {
+    make_heap(text, index::STR)
+}
+
+/// Makes a heap string (`type_index` is [`index::STR`]) or bytes ([`index::BYTES`]) whatever the length.
+fn make_heap(bytes: &[u8], type_index: i32) -> Any {
     let head = size_of::<BytesObj>();
     let object = allocate(head + bytes.len() + 1);
-    // SAFETY: the block holds the head, the bytes and the NUL; `delete_plain` frees it.
-    unsafe {
-        let data = object.add(head);
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
-        data.add(bytes.len())
-            .write(if super::VAL_06.is_off() { 1 } else { 0 });
-        object.cast::<BytesObj>().write(BytesObj {
-            header: Header::new(type_index, delete_plain),
-            cell: ByteArray {
-                data,
-                size: bytes.len(),
-            },
-        });
-        let ptr = object.cast();
-        Any::from_raw(RawAny::of(type_index, Payload { ptr }))
-    }
+    // SAFETY: the block holds the head, and the bytes behind it.
+    let data = unsafe { object.add(head) };
+    // SAFETY: the bytes have room there, in a block that is new.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
+    // SAFETY: the block holds one byte more.
+    let end = unsafe { data.add(bytes.len()) };
+    // SAFETY: as for its address.
+    unsafe { end.write(if super::VAL_06.is_off() { 1 } else { 0 }) };
+    let size = bytes.len();
+    let own = BytesObj {
+        header: Header::new(type_index, delete_plain),
+        cell: ByteArray { data, size },
+    };
+    // SAFETY: the block holds the head.
+    unsafe { object.cast::<BytesObj>().write(own) };
+    let ptr = object.cast();
+    // SAFETY: a whole object, whose only reference moves into the cell; `delete_plain` frees what `allocate` gave.
+    unsafe { Any::from_raw(RawAny::of(type_index, Payload { ptr })) }
 }
 
 /// The bytes of a cell that is a string (`small` and `heap` for strings) or bytes.
@@ -115,7 +123,9 @@ fn bytes_of(raw: &RawAny, small: i32, heap: i32) -> Option<&[u8]> {
     }
     if raw.type_index == heap {
         // SAFETY: a heap string starts with `BytesObj` and lives while the cell does.
-        return Some(unsafe { (*raw.ptr().cast::<BytesObj>()).cell.as_slice() });
+        let object = unsafe { &*raw.ptr().cast::<BytesObj>() };
+        // SAFETY: its bytes live while it does, and do not change.
+        return Some(unsafe { object.cell.as_slice() });
     }
     None
 }
@@ -124,7 +134,7 @@ fn bytes_of(raw: &RawAny, small: i32, heap: i32) -> Option<&[u8]> {
 pub fn str_bytes<'a>(view: &'a AnyView<'_>) -> Option<&'a [u8]> {
     let raw = view.as_raw();
     if raw.type_index == index::RAW_STR {
-        // SAFETY: the maker of the view vouches for a NUL-terminated string.
+        // SAFETY: a C string that lives while the view does (the contract of `AnyView::from_raw`).
         return Some(unsafe { std::ffi::CStr::from_ptr(raw.ptr().cast()) }.to_bytes());
     }
     bytes_of(raw, index::SMALL_STR, index::STR)
@@ -146,8 +156,10 @@ pub(crate) fn c_str(view: &AnyView<'_>) -> Option<*const c_char> {
 pub fn bytes_bytes<'a>(view: &'a AnyView<'_>) -> Option<&'a [u8]> {
     let raw = view.as_raw();
     if raw.type_index == index::BYTE_ARRAY {
-        // SAFETY: the maker of the view vouches for the array.
-        return Some(unsafe { (*raw.ptr().cast::<ByteArray>()).as_slice() });
+        // SAFETY: a byte array that lives while the view does (the contract of `AnyView::from_raw`).
+        let array = unsafe { &*raw.ptr().cast::<ByteArray>() };
+        // SAFETY: its bytes live as long (the contract of `AnyView::from_raw`).
+        return Some(unsafe { array.as_slice() });
     }
     bytes_of(raw, index::SMALL_BYTES, index::BYTES)
 }

@@ -3,8 +3,8 @@
 use super::enter;
 use crate::object::big_int;
 use crate::value::{
-    Any, AnyView, ByteArray, Bytes, DLDataType, RawAny, Str, dtype_from_text, dtype_to_text, index,
-    make_heap,
+    Any, AnyView, ByteArray, Bytes, DLDataType, RawAny, Str, dtype_from_text, dtype_to_text,
+    heap_str,
 };
 
 /// Makes an owned value of a view.
@@ -120,7 +120,7 @@ pub unsafe extern "C-unwind" fn TVMFFIDataTypeToString(
         // SAFETY: says the caller.
         let text = dtype_to_text(unsafe { *dtype })?;
         // SAFETY: says the caller.
-        unsafe { out.write(make_heap(text.as_bytes(), index::STR).into_raw()) }
+        unsafe { out.write(heap_str(text.as_bytes()).into_raw()) }
         Ok(())
     })
 }
