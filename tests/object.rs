@@ -627,7 +627,7 @@ fn what_is_looked_at_stays_while_a_list_or_a_dict_changes() {
         .unwrap()
         .unwrap();
     list.clear();
-    dict.clear();
+    dict.clear().unwrap();
     for number in 0..100 {
         list.push(int(number));
         dict.set(number, number).unwrap();
@@ -669,7 +669,7 @@ fn a_dict_is_whole_while_its_values_end() {
             let value = Function::from_packed(move |_| Ok(Any::from(refills.key())));
             dict.set(key, value).unwrap();
         }
-        dict.clear();
+        dict.clear().unwrap();
         assert_eq!(dict.len(), 20 * count as usize);
         let keys = dict.to_vec();
         let keys: Vec<i64> = keys
@@ -680,7 +680,7 @@ fn a_dict_is_whole_while_its_values_end() {
             .flat_map(|key| (0..20).map(move |number| key * 100 + number))
             .collect();
         assert_eq!(keys, all);
-        dict.clear();
+        dict.clear().unwrap();
     }
 }
 
@@ -696,7 +696,7 @@ fn an_iterator_of_a_dict_that_was_emptied_is_at_its_end() {
         let made = make.call(&[(&dict).into()]).unwrap();
         let next = cast::<Function>(made.view()).unwrap();
         assert!(next.call(&[1i64.into()]).is_ok());
-        dict.clear();
+        dict.clear().unwrap();
         for command in [0i64, 1] {
             let error = next.call(&[command.into()]).unwrap_err();
             assert_eq!(error.kind(), "IndexError");

@@ -132,3 +132,176 @@ fn containers_change_under_those_who_look_at_them() {
     assert!(dict.remove(1i64.into()).unwrap());
     assert_eq!((pairs.len(), dict.len()), (1, 0));
 }
+
+#[test]
+fn a_list_is_shared_by_threads() {
+    let shared = Any::from(List::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let shared = &shared;
+            scope.spawn(move || {
+                let list: List = cast(shared.view()).unwrap();
+                for at in 0..20_000 {
+                    list.push(Any::from("a text that lies on the heap"));
+                    match (at + thread) % 8 {
+                        0 => list.clear(),
+                        1 => drop(list.insert(0, vec![Any::from("another text on the heap")])),
+                        2 => drop(list.remove(0, 1)),
+                        3 => drop(list.set(0, Any::from("one more text on the heap"))),
+                        4 => list.reverse(),
+                        5 => drop(object::sequence_of(shared.view())),
+                        6 => drop(list.try_reserve(at % 100)),
+                        _ => drop(cast::<Array>(shared.view()).unwrap()),
+                    }
+                    if let Ok(found) = list.at(0) {
+                        assert!(String::try_from(&found).unwrap().ends_with("the heap"));
+                    }
+                }
+            });
+        }
+    });
+    let list: List = cast(shared.view()).unwrap();
+    list.clear();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let list: List = cast(shared.view()).unwrap();
+                (0..5_000i64).for_each(|at| list.push(at.into()));
+            });
+        }
+    });
+    assert_eq!(list.len(), 20_000, "no element was lost");
+}
+
+#[test]
+fn a_dict_is_shared_by_threads() {
+    let shared = Any::from(Dict::new());
+    std::thread::scope(|scope| {
+        for thread in 0..4i64 {
+            let shared = &shared;
+            scope.spawn(move || {
+                let dict: Dict = cast(shared.view()).unwrap();
+                let next = call("ffi.DictForwardIterFunctor", &[shared.view()]).unwrap();
+                let next: Function = cast(next.view()).unwrap();
+                for at in 0..20_000i64 {
+                    let key = at % 100;
+                    dict.set(key, "a text that lies on the heap").unwrap();
+                    match (at + thread) % 30 {
+                        0 => dict.clear().unwrap(),
+                        1..10 => drop(dict.remove(key.into()).unwrap()),
+                        10 => drop(dict.to_vec()),
+                        11 => drop(cast::<Map>(shared.view()).unwrap()),
+                        12 => assert!(dict.len() <= 100),
+                        _ => drop([next.call(&[0i64.into()]), next.call(&[2i64.into()])]),
+                    }
+                    if let Some(found) = dict.get(key.into()).unwrap() {
+                        assert!(String::try_from(&found).unwrap().ends_with("the heap"));
+                    }
+                }
+            });
+        }
+    });
+    let dict: Dict = cast(shared.view()).unwrap();
+    dict.clear().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4i64 {
+            let shared = &shared;
+            scope.spawn(move || {
+                let dict: Dict = cast(shared.view()).unwrap();
+                for at in 0..5_000i64 {
+                    dict.set(at * 4 + thread, at).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(dict.len(), 20_000, "no pair was lost");
+}
+
+/// Keys of a type of their own, which all have one hash; `equal` compares them.
+fn keys(name: &str, count: usize, equal: Function) -> Vec<Any> {
+    object::init();
+    let own = types::register(name, index::OBJECT).unwrap();
+    let args = [own.into(), 24i64.into()];
+    call("ffi._PyClassRegisterTypeAttrColumns", &args).unwrap();
+    let hash = Function::from_typed(|_: Any| 7i64);
+    types::set_attr(own, "__any_hash__", hash.into()).unwrap();
+    types::set_attr(own, "__any_equal__", equal.into()).unwrap();
+    (0..count)
+        .map(|_| construct::make_object(&[own.into()]).unwrap())
+        .collect()
+}
+
+#[test]
+fn the_equality_of_a_key_changes_no_dict_that_looks_it_up() {
+    let dict = Dict::new();
+    let inside = dict.clone();
+    let equal = Function::from_packed(move |args| {
+        for error in [
+            inside.clear().unwrap_err(),
+            inside.set(1i64, 2i64).unwrap_err(),
+            inside.remove(1i64.into()).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), "RuntimeError");
+        }
+        // To look is fine: nothing changes before the last comparison.
+        assert_eq!(inside.to_vec().len(), inside.len());
+        assert!(inside.get(1i64.into()).unwrap().is_none());
+        Ok(Any::from(repr::repr(args[0])? == repr::repr(args[1])?))
+    });
+    let keys = keys("test.sound.Emptying", 20, equal);
+    for key in &keys {
+        dict.set(key.clone(), 1i64).unwrap();
+    }
+    assert!(dict.len() <= 20);
+    for key in &keys {
+        dict.remove(key.view()).unwrap();
+    }
+    assert!(dict.is_empty());
+    dict.set(1i64, 2i64).unwrap();
+    assert_eq!(dict.len(), 1);
+}
+
+#[test]
+fn an_error_of_a_hook_gets_out_of_the_dict() {
+    let dict = Dict::new();
+    let inside = dict.clone();
+    let equal = Function::from_packed(move |_| inside.clear().map(|()| Any::from(false)));
+    let keys = keys("test.sound.Failing", 2, equal);
+    dict.set(keys[0].clone(), 1i64).unwrap();
+    let error = dict.set(keys[1].clone(), 1i64).unwrap_err();
+    assert_eq!(error.kind(), "RuntimeError");
+    assert!(error.message().contains("the dict changes"), "{error}");
+    dict.clear().unwrap();
+    assert!(dict.is_empty());
+}
+
+#[test]
+fn dicts_whose_keys_look_into_each_other_wait_for_nothing_that_waits() {
+    let (left, right) = (Dict::new(), Dict::new());
+    let both = [left.clone(), right.clone()];
+    let equal = Function::from_packed(move |_| {
+        for dict in &both {
+            // Changed, or in use: no wait that does not end.
+            let _ = dict.set(5i64, "a text that lies on the heap");
+            let _ = dict.get(5i64.into())?;
+        }
+        Ok(Any::from(false))
+    });
+    let keys = keys("test.sound.Crossing", 8, equal);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (keys, dicts) = (&keys, [&left, &right]);
+            scope.spawn(move || {
+                for round in 0..300 {
+                    let dict = dicts[(thread + round) % 2];
+                    let key = &keys[(thread * 3 + round) % keys.len()];
+                    let _ = dict.set(key.clone(), 1i64);
+                    let _ = dict.remove(key.view());
+                    let _ = dicts[(thread + round + 1) % 2].get(key.view());
+                }
+            });
+        }
+    });
+    left.clear().unwrap();
+    right.clear().unwrap();
+}

@@ -13,6 +13,7 @@
 //! A dense block is 16 bytes of marks and 16 items of 48 bytes: key, value, previous slot, next slot.
 
 use super::hash::{any_equal, any_hash};
+use super::turnstile::{Purpose, Stay, alone};
 use super::{OBJ_05, OBJ_06, OBJ_07, OBJ_08, OBJ_39};
 use crate::function::{Error, Result, lent};
 use crate::value::header::{
@@ -59,6 +60,31 @@ const _: () = assert!(size_of::<MapObj>() == 80 && HEAD == 56);
 struct Pair {
     key: Any,
     value: Any,
+}
+
+impl Pair {
+    const fn of(key: Any, value: Any) -> Pair {
+        Pair { key, value }
+    }
+
+    fn copy(&self) -> Pair {
+        Pair::of(self.key.clone(), self.value.clone())
+    }
+
+    /// Leaves nothing behind.
+    fn moved_out(&mut self) -> Pair {
+        Pair {
+            key: std::mem::take(&mut self.key),
+            value: std::mem::take(&mut self.value),
+        }
+    }
+}
+
+/// A table that takes the place of another.
+struct Successor {
+    table: Table,
+    /// The pairs are those of the other bit for bit, so that the other has to forget them.
+    moved: bool,
 }
 
 #[repr(C)]
@@ -354,41 +380,87 @@ impl Table {
         Some(unsafe { (*self.item(position)).next }).filter(|&next| next != NOWHERE)
     }
 
+    /// Runs what changes the table, or looks at it without a stay: alone at a dict, which others reach at the same time. All
+    /// that calls a hook comes before, all that drops a value after.
+    #[inline]
+    fn settled<R>(self, work: impl FnOnce() -> R) -> R {
+        match self.type_index() {
+            index::DICT => alone(self.0.cast(), work),
+            _ => work(),
+        }
+    }
+
+    /// The value of `key`. Whoever calls this stays at a dict, or is alone with it and the key calls no hook.
+    fn value_of(self, key: AnyView<'_>) -> Result<Option<Any>> {
+        let found = self.find(key)?;
+        // SAFETY: the position is of this map, which nobody changes meanwhile.
+        Ok(found.map(|at| unsafe { (*self.pair_at(at)).value.clone() }))
+    }
+
+    /// The value of `key` in a map of either kind.
+    fn look_up(self, key: AnyView<'_>) -> Result<Option<Any>> {
+        if self.type_index() != index::DICT {
+            return self.value_of(key);
+        }
+        if is_plain(key) {
+            return alone(self.0.cast(), || self.value_of(key));
+        }
+        let _stay = Stay::at(self.0.cast(), Purpose::Look)?;
+        self.value_of(key)
+    }
+
     /// Inserts or replaces. `None` when done in place; otherwise the map that takes this one's place, to which all
     /// pairs have moved or been copied.
-    fn insert(self, key: Any, value: Any) -> Result<Option<Table>> {
-        self.insert_within(ANY_CHAIN, key, value)
+    fn insert(self, fresh: &mut Pair) -> Result<Option<Successor>> {
+        self.insert_within(ANY_CHAIN, fresh)
     }
 
     /// [`Table::insert`] that makes no chain longer than `longest`.
-    fn insert_within(self, longest: u64, key: Any, value: Any) -> Result<Option<Table>> {
+    fn insert_within(self, longest: u64, fresh: &mut Pair) -> Result<Option<Successor>> {
         if !self.is_small() {
-            return self.insert_dense(longest, key, value);
+            return self.insert_dense(longest, fresh);
         }
         let full = self.size() == self.slots();
-        let in_place = OBJ_06.is_off() && self.find(key.view())?.is_some();
+        let in_place = OBJ_06.is_off() && self.find(fresh.key.view())?.is_some();
         if full && self.slots() >= SMALL_MAX && !in_place {
             // Even an update turns a full small map dense (OBJ-06).
             let dense = self.dense_copy()?;
-            let moved = dense.insert_dense(longest, key, value)?;
-            return Ok(Some(replace_by(dense, moved)));
+            return dense.succeeded(|dense| dense.insert_dense(longest, fresh));
         }
-        // SAFETY: positions are inside the small map.
-        unsafe {
-            if let Some(at) = self.find(key.view())? {
-                let old = std::mem::replace(&mut (*self.pair(at)).value, value);
-                drop(old);
-                return Ok(None);
-            }
-            if !full {
-                self.pair(self.size()).write(Pair { key, value });
+        if let Some(at) = self.find(fresh.key.view())? {
+            // SAFETY: the position is of this small map.
+            self.settled(|| unsafe {
+                std::mem::swap(&mut (*self.pair(at)).value, &mut fresh.value);
+            });
+            return Ok(None);
+        }
+        if !full {
+            // SAFETY: there is room behind the last pair.
+            self.settled(|| unsafe {
+                self.pair(self.size()).write(fresh.moved_out());
                 (*self.0).size += 1;
-                return Ok(None);
-            }
+            });
+            return Ok(None);
         }
         let grown = self.small_copy((self.slots() * 2).clamp(2, SMALL_MAX));
-        let moved = grown.insert(key, value)?;
-        Ok(Some(replace_by(grown, moved)))
+        grown.succeeded(|grown| grown.insert_within(longest, fresh))
+    }
+
+    /// This table, a copy, after `insert`; it ends where that fails.
+    fn succeeded(
+        self,
+        insert: impl FnOnce(Table) -> Result<Option<Successor>>,
+    ) -> Result<Option<Successor>> {
+        match insert(self) {
+            Ok(next) => Ok(Some(Successor {
+                table: replace_by(self, next),
+                moved: false,
+            })),
+            Err(error) => {
+                self.dispose();
+                Err(error)
+            }
+        }
     }
 
     fn small_copy(self, slots: u64) -> Table {
@@ -415,7 +487,7 @@ impl Table {
         while let Some(position) = at {
             // SAFETY: the position is of this map.
             let pair = unsafe { &*self.pair_at(position) };
-            match copy.insert_dense(ANY_CHAIN, pair.key.clone(), pair.value.clone()) {
+            match copy.insert_dense(ANY_CHAIN, &mut pair.copy()) {
                 Ok(moved) => copy = replace_by(copy, moved),
                 Err(error) => {
                     copy.dispose();
@@ -427,30 +499,37 @@ impl Table {
         Ok(copy)
     }
 
-    fn insert_dense(self, longest: u64, key: Any, value: Any) -> Result<Option<Table>> {
-        let hash = any_hash(key.view())?;
-        match self.place(longest, hash, key.view())? {
-            Place::Known(slot) => {
+    /// Inserts `fresh`. What the map does not take stays there, and what it gives in exchange comes there, so that all of it
+    /// is dropped where the map is whole and no lock is held: what ends with a value may come back to the map.
+    fn insert_dense(self, longest: u64, fresh: &mut Pair) -> Result<Option<Successor>> {
+        let hash = any_hash(fresh.key.view())?;
+        let place = self.place(longest, hash, fresh.key.view())?;
+        let entered = self.settled(|| {
+            if let Place::Known(slot) = place {
                 // SAFETY: an item of this map.
                 unsafe {
                     if !OBJ_08.is_off() {
                         self.unlink(slot);
                         self.link_last(slot);
                     }
-                    let old = std::mem::replace(&mut (*self.item(slot)).pair.value, value);
-                    drop(old);
+                    std::mem::swap(&mut (*self.item(slot)).pair.value, &mut fresh.value);
                 }
-                Ok(None)
+                return true;
             }
-            Place::Fresh(slot, mark) => {
-                // SAFETY: an empty slot of this map.
-                unsafe {
-                    (&raw mut (*self.item(slot)).pair).write(Pair { key, value });
-                    self.enter(slot, mark);
-                }
-                Ok(None)
+            // SAFETY: nothing changed the map since the place was found.
+            let Some((slot, mark)) = (unsafe { self.make_room(place) }) else {
+                return false;
+            };
+            // SAFETY: an empty slot of this map.
+            unsafe {
+                (&raw mut (*self.item(slot)).pair).write(fresh.moved_out());
+                self.enter(slot, mark);
             }
-            Place::Full => self.rehash(longest, key, value).map(Some),
+            true
+        });
+        match entered {
+            true => Ok(None),
+            false => self.rehash(longest, fresh).map(Some),
         }
     }
 
@@ -465,7 +544,7 @@ impl Table {
     }
 
     /// Moves all pairs to a table of twice the slots, in order, and adds one.
-    fn rehash(self, longest: u64, key: Any, value: Any) -> Result<Table> {
+    fn rehash(self, longest: u64, fresh: &mut Pair) -> Result<Successor> {
         // SAFETY: a dense map has the field.
         let shift = unsafe { (*self.0).fib_shift };
         let (slots, shift) = (self.slots() * 2, shift - 1);
@@ -473,13 +552,11 @@ impl Table {
             Some(larger) => (larger, true),
             None => (self.copied(slots, shift)?, false),
         };
-        match larger.insert_dense(longest, key, value) {
-            Ok(still_larger) => {
-                if moved {
-                    self.forget();
-                }
-                Ok(replace_by(larger, still_larger))
-            }
+        match larger.insert_dense(longest, fresh) {
+            Ok(still_larger) => Ok(Successor {
+                table: replace_by(larger, still_larger),
+                moved,
+            }),
             Err(error) => {
                 // This map stays whole.
                 if moved {
@@ -500,9 +577,16 @@ impl Table {
             // SAFETY: an item of this map, which is not changed here.
             let item = unsafe { &*self.item(slot) };
             let key = item.pair.key.view();
-            match any_hash(key).and_then(|hash| larger.place(ANY_CHAIN, hash, key)) {
+            let place = any_hash(key).and_then(|hash| larger.place(ANY_CHAIN, hash, key));
+            let room = match place {
+                Ok(Place::Known(_)) => Ok(None),
+                // SAFETY: nothing changed the other map, which is not known elsewhere, since the place was found.
+                Ok(place) => Ok(unsafe { larger.make_room(place) }),
+                Err(error) => Err(error),
+            };
+            match room {
                 // SAFETY: an empty slot of the other map; who owns the pair is for the caller to settle.
-                Ok(Place::Fresh(free, mark)) => unsafe {
+                Ok(Some((free, mark))) => unsafe {
                     std::ptr::copy_nonoverlapping(item, larger.item(free), 1);
                     larger.enter(free, mark);
                 },
@@ -524,7 +608,7 @@ impl Table {
         while let Some(slot) = at {
             // SAFETY: an item of this map.
             let pair = unsafe { &*self.pair_at(slot) };
-            match copy.insert_dense(ANY_CHAIN, pair.key.clone(), pair.value.clone()) {
+            match copy.insert_dense(ANY_CHAIN, &mut pair.copy()) {
                 Ok(larger) => copy = replace_by(copy, larger),
                 Err(error) => {
                     copy.dispose();
@@ -546,7 +630,7 @@ impl Table {
         }
     }
 
-    /// Where `key` is, or where it goes, with the mark to write there. The chain is already linked to a fresh slot.
+    /// Where `key` is, or where it goes. Changes nothing; calls the hooks of keys.
     ///
     /// # Errors
     ///
@@ -557,13 +641,14 @@ impl Table {
         unsafe {
             let mark = *self.mark(home);
             if mark == EMPTY {
-                return Ok(Place::Fresh(home, 0));
+                return Ok(Place::Home(home));
             }
             if mark & BODY != 0 {
                 if self.is_full() {
                     return Ok(Place::Full);
                 }
-                return self.move_intruder(home);
+                let before = self.before(home)?;
+                return Ok(Place::Intruder { home, before });
             }
             let mut slot = home;
             let mut passed = 1;
@@ -583,11 +668,28 @@ impl Table {
             if self.is_full() {
                 return Ok(Place::Full);
             }
-            let Some((jump, free)) = self.free_after(slot) else {
-                return Ok(Place::Full);
-            };
-            self.set_jump(slot, jump);
-            Ok(Place::Fresh(free, BODY))
+            Ok(Place::Behind(slot))
+        }
+    }
+
+    /// The empty slot that a place is about, linked into its chain, with the mark to write there; `None` where no chain
+    /// reaches one. Calls no hook.
+    ///
+    /// # Safety
+    /// The place is of this map, which did not change since, and none of a known key.
+    unsafe fn make_room(self, place: Place) -> Option<(u64, u8)> {
+        match place {
+            Place::Known(_) | Place::Full => None,
+            Place::Home(home) => Some((home, 0)),
+            Place::Behind(last) => {
+                // SAFETY: the last slot of a chain of this map.
+                let (jump, free) = unsafe { self.free_after(last) }?;
+                // SAFETY: as above.
+                unsafe { self.set_jump(last, jump) };
+                Some((free, BODY))
+            }
+            // SAFETY: the slots are of this map, the second the one before the first.
+            Place::Intruder { home, before } => unsafe { self.move_intruder(home, before) },
         }
     }
 
@@ -612,16 +714,14 @@ impl Table {
         })
     }
 
-    /// Frees `home` from the chain that it belongs to: the rest of that chain, from `home` on, moves to other slots.
-    unsafe fn move_intruder(self, home: u64) -> Result<Place> {
+    /// Frees `home` from the chain that it belongs to, where it follows `last`: the rest of that chain, from `home` on, moves
+    /// to other slots.
+    unsafe fn move_intruder(self, home: u64, mut last: u64) -> Option<(u64, u8)> {
         // SAFETY: slots are of this dense map, and `home` is in the body of a chain.
         unsafe {
-            let mut last = self.before(home)?;
             let mut from = home;
             loop {
-                let Some((jump, free)) = self.free_after(last) else {
-                    return Ok(Place::Full);
-                };
+                let (jump, free) = self.free_after(last)?;
                 self.mark(free).write(BODY);
                 std::ptr::copy_nonoverlapping(self.item(from), self.item(free), 1);
                 self.relink(free);
@@ -636,7 +736,7 @@ impl Table {
                     None => break,
                 }
             }
-            Ok(Place::Fresh(home, 0))
+            Some((home, 0))
         }
     }
 
@@ -709,11 +809,11 @@ impl Table {
         }
     }
 
-    /// Removes the pair at a position.
-    fn erase(self, position: u64) -> Result<()> {
-        // SAFETY: the position came from `find`.
-        unsafe {
-            if self.is_small() {
+    /// Removes the pair at a position, for the caller to drop.
+    fn erase(self, position: u64) -> Result<Pair> {
+        if self.is_small() {
+            // SAFETY: the position came from `find`.
+            return Ok(self.settled(|| unsafe {
                 let pair = self.pair(position).read();
                 let behind = self.size() - position - 1;
                 std::ptr::copy(
@@ -722,26 +822,36 @@ impl Table {
                     behind as usize,
                 );
                 (*self.0).size -= 1;
-                drop(pair);
-                return Ok(());
-            }
-            let mark = *self.mark(position);
-            if self.after(position, mark).is_none() {
-                if mark & BODY != 0 {
-                    let before = self.before(position)?;
+                pair
+            }));
+        }
+        // SAFETY: the position came from `find`.
+        let mark = unsafe { *self.mark(position) };
+        if self.after(position, mark).is_none() {
+            let before = match mark & BODY {
+                0 => None,
+                // SAFETY: the slot is in the body of a chain. This calls a hook, so it comes before the change.
+                _ => Some(unsafe { self.before(position)? }),
+            };
+            // SAFETY: as above.
+            return Ok(self.settled(|| unsafe {
+                if let Some(before) = before {
                     self.set_jump(before, 0);
                 }
                 self.unlink(position);
                 self.mark(position).write(EMPTY);
                 (*self.0).size -= 1;
-                drop(self.item(position).read().pair);
-                return Ok(());
-            }
-            // The last of the chain takes the place of what goes.
-            let (mut before, mut last) = (position, position);
-            while let Some(next) = self.after(last, *self.mark(last)) {
-                (before, last) = (last, next);
-            }
+                self.item(position).read().pair
+            }));
+        }
+        // The last of the chain takes the place of what goes.
+        let (mut before, mut last) = (position, position);
+        // SAFETY: slots of one chain of this map.
+        while let Some(next) = self.after(last, unsafe { *self.mark(last) }) {
+            (before, last) = (last, next);
+        }
+        // SAFETY: as above.
+        Ok(self.settled(|| unsafe {
             self.unlink(position);
             (*self.0).size -= 1;
             let gone = self.item(position).read();
@@ -749,9 +859,8 @@ impl Table {
             self.relink(position);
             self.mark(last).write(EMPTY);
             self.set_jump(before, 0);
-            drop(gone.pair);
-            Ok(())
-        }
+            gone.pair
+        }))
     }
 
     /// Leaves the table empty and gives all pairs. The caller drops them when the table is whole: what ends with a value may
@@ -805,8 +914,10 @@ impl Table {
         drop(unsafe { ObjectRef::from_raw(self.0.cast()) });
     }
 
-    /// Takes over the contents of `other`, a fresh object, and ends it. The identity of this object stays.
-    unsafe fn become_table(self, other: Table) {
+    /// Takes over the contents of `other`, a fresh object, and gives the own pairs. The identity of this object stays. The
+    /// other is empty then, for the caller to dispose of. Calls no hook and drops no value.
+    #[must_use]
+    unsafe fn become_table(self, other: Table) -> Vec<Pair> {
         let gone = self.take();
         // SAFETY: both are of this library's making or laid out alike, and not used elsewhere now.
         unsafe {
@@ -834,8 +945,7 @@ impl Table {
                 (*other.0).slots = SMALL;
             }
         }
-        other.dispose();
-        drop(gone);
+        gone
     }
 
     /// Whether there is a pair at what was a position once.
@@ -870,11 +980,16 @@ impl Table {
     }
 }
 
+/// Where a key is, or where it goes.
 enum Place {
     /// The key is here.
     Known(u64),
-    /// The key goes here, under this mark.
-    Fresh(u64, u8),
+    /// The key begins a chain here.
+    Home(u64),
+    /// The key follows this one, the last of its chain.
+    Behind(u64),
+    /// The key begins a chain at `home`, where one of another chain is, which follows `before`.
+    Intruder { home: u64, before: u64 },
     /// There is no room that a chain could reach.
     Full,
 }
@@ -894,14 +1009,32 @@ fn table_size(count: u64) -> (u64, u32) {
     }
 }
 
-fn replace_by(old: Table, new: Option<Table>) -> Table {
+/// The table that an insertion leads to. Both are fresh: nobody else knows them.
+fn replace_by(old: Table, new: Option<Successor>) -> Table {
     match new {
         Some(new) => {
+            if new.moved {
+                old.forget();
+            }
             old.dispose();
-            new
+            new.table
         }
         None => old,
     }
+}
+
+/// The table that takes the place of `old`, which is others' too and ends later.
+fn replace_in(old: Table, new: Successor) -> Table {
+    if new.moved {
+        old.forget();
+    }
+    new.table
+}
+
+/// Whether looking `key` up calls no hook: only objects have some, and strings and bytes are compared by what they say.
+fn is_plain(key: AnyView<'_>) -> bool {
+    let kind = key.type_index();
+    kind < index::OBJECT_BEGIN || matches!(kind, index::STR | index::BYTES)
 }
 
 #[cold]
@@ -935,7 +1068,7 @@ macro_rules! map_type {
 
             /// Number of pairs.
             pub fn len(&self) -> usize {
-                self.table().size() as usize
+                self.table().settled(|| self.table().size() as usize)
             }
 
             /// Whether there is none.
@@ -945,9 +1078,7 @@ macro_rules! map_type {
 
             /// The value of `key`.
             pub fn get(&self, key: AnyView<'_>) -> Result<Option<Any>> {
-                let found = self.table().find(key)?;
-                // SAFETY: the position is of this map.
-                Ok(found.map(|at| unsafe { (*self.table().pair_at(at)).value.clone() }))
+                self.table().look_up(key)
             }
 
             /// The value of `key`, or a KeyError.
@@ -1000,8 +1131,13 @@ macro_rules! map_type {
                 // The other map converts by copying.
                 let mut copy = Table::small($index, 2);
                 for (key, value) in &pairs_of(view)? {
-                    let moved = copy.insert(key.clone(), value.clone()).ok()?;
-                    copy = replace_by(copy, moved);
+                    match copy.insert(&mut Pair::of(key.clone(), value.clone())) {
+                        Ok(moved) => copy = replace_by(copy, moved),
+                        Err(_) => {
+                            copy.dispose();
+                            return None;
+                        }
+                    }
                 }
                 Some($type::of(copy))
             }
@@ -1014,7 +1150,9 @@ macro_rules! map_type {
 #[repr(transparent)]
 pub struct Map(Ref<MapKind>);
 
-/// A mutable map, shared by all who hold it. Not synchronised: whoever shares it between threads orders the access.
+/// A mutable map, shared by all who hold it, on any thread: each operation happens at once for all others. A hash or an
+/// equality of a key's type that changes the dict which the key is looked up in, or that needs another dict which is in use
+/// on another thread, gets a RuntimeError.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Dict(Ref<DictKind>);
@@ -1053,7 +1191,7 @@ impl Map {
             Table::dense(index::MAP, slots, shift)
         };
         for (key, value) in pairs {
-            match table.insert_within(longest, key, value) {
+            match table.insert_within(longest, &mut Pair::of(key, value)) {
                 Ok(moved) => table = replace_by(table, moved),
                 Err(error) => {
                     table.dispose();
@@ -1082,8 +1220,9 @@ impl Map {
         if !self.as_object().is_unique() {
             *self = Map::of(self.table().copy()?);
         }
-        if let Some(moved) = self.table().insert_within(longest, key, value)? {
-            *self = Map::of(moved);
+        let mut fresh = Pair::of(key, value);
+        if let Some(next) = self.table().insert_within(longest, &mut fresh)? {
+            *self = Map::of(replace_in(self.table(), next));
         }
         Ok(())
     }
@@ -1092,7 +1231,7 @@ impl Map {
 impl Dict {
     /// The pairs in order as they are now, each part counted once more: the dict may change while they are looked at.
     pub fn to_vec(&self) -> Vec<(Any, Any)> {
-        self.table().kept()
+        self.table().settled(|| self.table().kept())
     }
 
     /// Sets `key` to `value` for all holders.
@@ -1110,24 +1249,47 @@ impl Dict {
     }
 
     fn put(&self, longest: u64, key: Any, value: Any) -> Result<()> {
-        if let Some(moved) = self.table().insert_within(longest, key, value)? {
-            // SAFETY: the fresh table is ours; this object keeps its identity.
-            unsafe { self.table().become_table(moved) }
+        let table = self.table();
+        // Dropped last, when this thread left the dict.
+        let mut fresh = Pair::of(key, value);
+        let stay = Stay::at(table.0.cast(), Purpose::Change)?;
+        let left = table.insert_within(longest, &mut fresh)?.map(|next| {
+            table.settled(|| {
+                let next = replace_in(table, next);
+                // SAFETY: the fresh table is ours; this object keeps its identity.
+                (next, unsafe { table.become_table(next) })
+            })
+        });
+        drop(stay);
+        if let Some((empty, gone)) = left {
+            empty.dispose();
+            drop(gone);
         }
         Ok(())
     }
 
     /// Removes `key`; false when it was not there.
     pub fn remove(&self, key: AnyView<'_>) -> Result<bool> {
-        match self.table().find(key)? {
-            Some(at) => self.table().erase(at).map(|()| true),
-            None => Ok(false),
-        }
+        let stay = Stay::at(self.table().0.cast(), Purpose::Change)?;
+        let gone = match self.table().find(key)? {
+            Some(at) => Some(self.table().erase(at)?),
+            None => None,
+        };
+        drop(stay);
+        Ok(gone.is_some())
     }
 
     /// Removes everything.
-    pub fn clear(&self) {
-        drop(self.table().take());
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError where this thread looks a key of this dict up: the key's hash or equality calls this.
+    pub fn clear(&self) -> Result<()> {
+        let stay = Stay::at(self.table().0.cast(), Purpose::Change)?;
+        let gone = self.table().settled(|| self.table().take());
+        drop(stay);
+        drop(gone);
+        Ok(())
     }
 }
 
@@ -1189,7 +1351,7 @@ pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
     let table = Table(view.as_raw().ptr().cast());
     Some(Pairs(match view.type_index() {
         index::MAP => Source::Lent(table, PhantomData),
-        index::DICT => Source::Kept(table.kept()),
+        index::DICT => Source::Kept(table.settled(|| table.kept())),
         _ => return None,
     }))
 }
@@ -1199,10 +1361,7 @@ pub fn lookup_in(map: AnyView<'_>, key: AnyView<'_>) -> Result<Option<Any>> {
     if !matches!(map.type_index(), index::MAP | index::DICT) {
         return Ok(None);
     }
-    let table = Table(map.as_raw().ptr().cast());
-    let found = table.find(key)?;
-    // SAFETY: the position is of the map, and the value is counted before anybody else can run.
-    Ok(found.map(|at| unsafe { (*table.pair_at(at)).value.clone() }))
+    Table(map.as_raw().ptr().cast()).look_up(key)
 }
 
 /// Replaces the value of a key in a map of either kind, where it stands, and gives the old one. For those who hold the
@@ -1213,19 +1372,27 @@ pub(crate) fn swap_value(map: &ObjectRef, key: AnyView<'_>, value: Any) -> Resul
         return Ok(None);
     }
     let table = Table(map.as_ptr().cast());
+    let is_dict = map.type_index() == index::DICT;
+    let _stay = match is_dict {
+        true => Some(Stay::at(table.0.cast(), Purpose::Change)?),
+        false => None,
+    };
     let Some(at) = table.find(key)? else {
         return Ok(None);
     };
     // SAFETY: the position is of the map, which `map` holds.
-    Ok(Some(unsafe {
+    Ok(Some(table.settled(|| unsafe {
         (&raw mut (*table.pair_at(at)).value).replace(value)
-    }))
+    })))
 }
 
 /// Number of pairs of a map of either kind.
 pub(crate) fn pair_count(view: AnyView<'_>) -> usize {
     match view.type_index() {
-        index::MAP | index::DICT => Table(view.as_raw().ptr().cast()).size() as usize,
+        index::MAP | index::DICT => {
+            let table = Table(view.as_raw().ptr().cast());
+            table.settled(|| table.size() as usize)
+        }
         _ => 0,
     }
 }
@@ -1238,7 +1405,8 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     pub(crate) fn new(map: ObjectRef) -> Cursor {
-        let at = Table(map.as_ptr().cast()).first();
+        let table = Table(map.as_ptr().cast());
+        let at = table.settled(|| table.first());
         Cursor { map, at }
     }
 
@@ -1246,26 +1414,33 @@ impl Cursor {
         Table(self.map.as_ptr().cast())
     }
 
-    /// Where the cursor stands, unless the map changed and has no pair there any more.
+    /// Where the cursor stands, unless the map changed and has no pair there any more. Called alone at a dict.
     fn position(&self) -> Option<u64> {
         self.at.filter(|&at| self.table().is_filled(at))
     }
 
     /// The key at the cursor.
     pub(crate) fn key(&self) -> Option<Any> {
-        // SAFETY: there is a pair at the position, and the key is counted before anybody else can run.
-        Some(unsafe { (*self.table().pair_at(self.position()?)).key.clone() })
+        self.pair().map(|pair| pair.key)
     }
 
     /// The value at the cursor.
     pub(crate) fn value(&self) -> Option<Any> {
-        // SAFETY: as for the key.
-        Some(unsafe { (*self.table().pair_at(self.position()?)).value.clone() })
+        self.pair().map(|pair| pair.value)
+    }
+
+    fn pair(&self) -> Option<Pair> {
+        self.table().settled(|| {
+            let at = self.position()?;
+            // SAFETY: there is a pair at the position.
+            Some(unsafe { (*self.table().pair_at(at)).copy() })
+        })
     }
 
     /// Steps on; false at the end.
     pub(crate) fn advance(&mut self) -> bool {
-        self.at = self.position().and_then(|at| self.table().next(at));
+        let table = self.table();
+        self.at = table.settled(|| self.position().and_then(|at| table.next(at)));
         self.at.is_some()
     }
 }
@@ -1292,6 +1467,10 @@ impl MapShape {
             return None;
         }
         let table = Table(view.as_raw().ptr().cast());
+        Some(table.settled(|| MapShape::of_table(table)))
+    }
+
+    fn of_table(table: Table) -> MapShape {
         let small = table.is_small();
         let slots = table.slots();
         let marks = match small {
@@ -1303,11 +1482,11 @@ impl MapShape {
         };
         // SAFETY: a live map.
         let padding = unsafe { (*table.0).header.padding };
-        Some(MapShape {
+        MapShape {
             small,
             slots,
             padding,
             marks,
-        })
+        }
     }
 }

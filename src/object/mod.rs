@@ -28,6 +28,7 @@ mod shape;
 pub mod structural;
 mod tensor;
 pub(crate) mod text;
+mod turnstile;
 #[cfg(feature = "frontend")]
 pub(crate) mod visit;
 

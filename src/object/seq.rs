@@ -8,6 +8,7 @@
 //! | 48..56  | frees the elements' memory; null when it is the object's | OBJ-03 |
 //! | 56..    | elements of an array, 16 bytes each                     | OBJ-03 |
 
+use super::turnstile::alone;
 use super::{OBJ_03, OBJ_04};
 use crate::function::{Error, Result, lent};
 use crate::value::header::{Header, ObjectRef, Ref, end_nested, static_object};
@@ -157,6 +158,10 @@ impl Array {
         self.0.0.items()
     }
 
+    fn count(&self) -> usize {
+        self.as_slice().len()
+    }
+
     /// Element `at`, or an IndexError; negative indices are not counted from the end (OBJ-04).
     pub fn at(&self, at: i64) -> Result {
         element(self.as_slice(), at)
@@ -210,7 +215,7 @@ fn out_of_bounds(what: impl std::fmt::Display, bounds: impl std::fmt::Display) -
 /// A list has room for as many elements from the start (OBJ-03).
 const LIST_ROOM: usize = 4;
 
-/// A mutable sequence, shared by all who hold it. Not synchronised: whoever shares it between threads orders the access.
+/// A mutable sequence, shared by all who hold it, on any thread: each operation happens at once for all others.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct List(Ref<ListObj>);
@@ -251,42 +256,51 @@ impl List {
         self.0.as_ptr().cast()
     }
 
-    /// The elements as they are now, each counted once more: the list may change while they are looked at.
-    pub fn to_vec(&self) -> Vec<Any> {
-        self.as_slice().to_vec()
+    /// Runs `work` while no other thread is at the list. It calls nothing and drops no element.
+    #[inline]
+    fn alone<R>(&self, work: impl FnOnce() -> R) -> R {
+        alone(self.0.as_object().as_ptr(), work)
     }
 
-    /// The elements, not to be held while anybody changes the list: a call is enough for that. So only used in here.
+    /// The elements as they are now, each counted once more: the list may change while they are looked at.
+    pub fn to_vec(&self) -> Vec<Any> {
+        self.alone(|| self.items().to_vec())
+    }
+
+    /// The elements. Called alone, and not kept beyond that.
     #[inline]
-    fn as_slice(&self) -> &[Any] {
+    fn items(&self) -> &[Any] {
         self.0.0.items()
+    }
+
+    /// Number of elements now.
+    fn count(&self) -> usize {
+        self.alone(|| self.items().len())
     }
 
     /// Element `at`, or an IndexError.
     pub fn at(&self, at: i64) -> Result {
-        element(self.as_slice(), at)
+        self.alone(|| element(self.items(), at))
     }
 
     /// Replaces element `at`.
     pub fn set(&self, at: i64, value: Any) -> Result<()> {
-        let at = self.checked(at, self.as_slice().len())?;
-        // SAFETY: inside the list; the old element is dropped after the new one is in place.
-        let old = unsafe { (*self.seq()).data.add(at).replace(value) };
-        drop(old);
-        Ok(())
+        // What `value` holds afterwards, the old element or itself, is dropped when this thread is not at the list.
+        let mut value = value;
+        self.alone(|| {
+            let count = self.items().len();
+            let Some(at) = usize::try_from(at).ok().filter(|&at| at < count) else {
+                return Err(out_of_bounds(format_args!("Index {at}"), count));
+            };
+            // SAFETY: inside the list.
+            let cell = unsafe { (*self.seq()).data.add(at) };
+            // SAFETY: a cell of the list, which this thread is alone with.
+            std::mem::swap(unsafe { &mut *cell }, &mut value);
+            Ok(())
+        })
     }
 
-    fn checked(&self, at: i64, end: usize) -> Result<usize> {
-        match usize::try_from(at) {
-            Ok(at) if at < end => Ok(at),
-            _ => {
-                let count = self.as_slice().len();
-                Err(out_of_bounds(format_args!("Index {at}"), count))
-            }
-        }
-    }
-
-    /// Room for elements; what another library wrote there may be anything.
+    /// Room for elements; what another library wrote there may be anything. Called alone.
     fn capacity(&self) -> usize {
         // SAFETY: plain read of a live object.
         usize::try_from(unsafe { (*self.seq()).capacity }).unwrap_or(0)
@@ -295,28 +309,35 @@ impl List {
     /// Makes room for `capacity` elements; the InternalError of the reference where there is no such memory, and the list
     /// is as it was.
     pub fn try_reserve(&self, capacity: usize) -> Result<()> {
-        if capacity <= self.capacity() {
-            return Ok(());
-        }
-        let bytes = capacity.checked_mul(size_of::<Any>());
-        let memory = bytes.filter(|_| capacity < SeqObj::TOO_MANY);
-        let Some(data) = memory.and_then(try_allocate) else {
-            return Err(Error::new("InternalError", "std::bad_alloc"));
-        };
-        self.move_to(data.cast(), capacity);
-        Ok(())
+        self.alone(|| {
+            if capacity <= self.capacity() {
+                return Ok(());
+            }
+            let bytes = capacity.checked_mul(size_of::<Any>());
+            let memory = bytes.filter(|_| capacity < SeqObj::TOO_MANY);
+            let Some(data) = memory.and_then(try_allocate) else {
+                return Err(Error::new("InternalError", "std::bad_alloc"));
+            };
+            self.move_to(data.cast(), capacity);
+            Ok(())
+        })
     }
 
     /// Makes room for `capacity` elements. Panics when memory cannot hold as many and ends the process when there is no
     /// such memory, as [`Vec`] does; [`List::try_reserve`] does neither.
     pub fn reserve(&self, capacity: usize) {
+        self.alone(|| self.make_room(capacity));
+    }
+
+    /// [`List::reserve`], called alone.
+    fn make_room(&self, capacity: usize) {
         if capacity > self.capacity() {
             let capacity = countable(capacity);
             self.move_to(allocate(capacity * size_of::<Any>()).cast(), capacity);
         }
     }
 
-    /// Moves the elements to `data`, with room for `capacity`.
+    /// Moves the elements to `data`, with room for `capacity`. Called alone.
     fn move_to(&self, data: *mut Any, capacity: usize) {
         let seq = self.seq();
         // SAFETY: cells move bytewise to larger memory; the old memory is freed by whoever made it.
@@ -334,29 +355,41 @@ impl List {
         }
     }
 
+    /// Called alone.
     fn grow_for(&self, extra: usize) {
-        let count = self.as_slice().len();
+        let count = self.items().len();
         let capacity = self.capacity();
         let needed = count.saturating_add(extra);
         if needed > capacity {
-            self.reserve(needed.max(capacity.saturating_mul(2)).max(LIST_ROOM));
+            self.make_room(needed.max(capacity.saturating_mul(2)).max(LIST_ROOM));
         }
     }
 
     /// Appends.
     pub fn push(&self, value: Any) {
-        self.grow_for(1);
-        let seq = self.seq();
-        // SAFETY: there is room for one more.
-        unsafe {
-            (*seq).data.add((*seq).size as usize).write(value);
-            (*seq).size += 1;
-        }
+        // Outside of what runs alone, so that a panic for want of room drops it outside as well.
+        let mut value = value;
+        self.alone(|| {
+            self.grow_for(1);
+            let seq = self.seq();
+            // SAFETY: there is room for one more.
+            unsafe {
+                let end = (*seq).data.add((*seq).size as usize);
+                end.write(std::mem::take(&mut value));
+                (*seq).size += 1;
+            }
+        });
     }
 
     /// Inserts `items` before element `at`, which may be the end.
     pub fn insert(&self, at: i64, items: Vec<Any>) -> Result<()> {
-        let count = self.as_slice().len();
+        let mut items = items;
+        self.alone(|| self.put_in(at, &mut items))
+    }
+
+    /// [`List::insert`], called alone.
+    fn put_in(&self, at: i64, items: &mut Vec<Any>) -> Result<()> {
+        let count = self.items().len();
         let at = match usize::try_from(at) {
             Ok(at) if at <= count => at,
             _ => {
@@ -373,7 +406,7 @@ impl List {
             let gap = (*seq).data.add(at);
             std::ptr::copy(gap, gap.add(items.len()), count - at);
             (*seq).size += items.len() as i64;
-            for (offset, item) in items.into_iter().enumerate() {
+            for (offset, item) in items.drain(..).enumerate() {
                 gap.add(offset).write(item);
             }
         }
@@ -382,7 +415,12 @@ impl List {
 
     /// Removes elements `start..stop` and returns them.
     pub fn remove(&self, start: i64, stop: i64) -> Result<Vec<Any>> {
-        let count = self.as_slice().len();
+        self.alone(|| self.take_out(start, stop))
+    }
+
+    /// [`List::remove`], called alone.
+    fn take_out(&self, start: i64, stop: i64) -> Result<Vec<Any>> {
+        let count = self.items().len();
         if start == stop {
             return Ok(Vec::new());
         }
@@ -408,20 +446,35 @@ impl List {
         Ok(removed)
     }
 
+    /// Puts `items` in the place of elements `start..stop` and returns those.
+    pub(crate) fn replace_slice(&self, start: i64, stop: i64, items: Vec<Any>) -> Result<Vec<Any>> {
+        let mut items = items;
+        self.alone(|| {
+            // Of an empty range, the only one that may lie outside, nothing is taken that an error would drop in here.
+            let gone = self.take_out(start, stop)?;
+            self.put_in(start, &mut items).map(|()| gone)
+        })
+    }
+
     /// Turns the order round.
     pub fn reverse(&self) {
-        let seq = self.seq();
-        let count = self.as_slice().len();
-        if count > 1 {
-            // SAFETY: the list holds `count` cells.
-            unsafe { std::slice::from_raw_parts_mut((*seq).data, count) }.reverse();
-        }
+        self.alone(|| {
+            let seq = self.seq();
+            let count = self.items().len();
+            if count > 1 {
+                // SAFETY: the list holds `count` cells, and this thread is alone with it.
+                unsafe { std::slice::from_raw_parts_mut((*seq).data, count) }.reverse();
+            }
+        });
     }
 
     /// Removes everything.
     pub fn clear(&self) {
-        let count = self.as_slice().len() as i64;
-        drop(self.remove(0, count));
+        let gone = self.alone(|| {
+            let count = self.items().len() as i64;
+            self.take_out(0, count)
+        });
+        drop(gone);
     }
 
     /// The object.
@@ -474,12 +527,12 @@ macro_rules! sequence {
 
             /// Number of elements.
             pub fn len(&self) -> usize {
-                self.as_slice().len()
+                self.count()
             }
 
             /// Whether there is none.
             pub fn is_empty(&self) -> bool {
-                self.as_slice().is_empty()
+                self.count() == 0
             }
         }
 
@@ -511,8 +564,7 @@ fn elements_of<T: crate::value::Object>(view: AnyView<'_>) -> Option<Cow<'_, [An
 /// The elements of a sequence of either kind: those of an array are lent, those of a list, which may change meanwhile, are
 /// as they were now.
 pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<Cow<'a, [Any]>> {
-    let items = items_of(view)?;
-    Some(match view.type_index() {
+    with_items(view, |items| match view.type_index() {
         index::LIST => Cow::Owned(items.to_vec()),
         _ => Cow::Borrowed(items),
     })
@@ -520,14 +572,19 @@ pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<Cow<'a, [Any]>> {
 
 /// Number of elements of a sequence of either kind.
 pub(crate) fn item_count(view: AnyView<'_>) -> Option<usize> {
-    items_of(view).map(<[Any]>::len)
+    with_items(view, <[Any]>::len)
 }
 
-/// The elements of a sequence of either kind, for as long as nothing changes it.
-fn items_of<'a>(view: AnyView<'a>) -> Option<&'a [Any]> {
-    // SAFETY: both start with `SeqObj` and live for the view's life.
-    matches!(view.type_index(), index::ARRAY | index::LIST)
-        .then(|| unsafe { (*view.as_raw().ptr().cast::<SeqObj>()).items() })
+/// What `work` makes of the elements of a sequence of either kind. It runs alone at a list, whose elements it does not keep.
+fn with_items<'a, R>(view: AnyView<'a>, work: impl FnOnce(&'a [Any]) -> R) -> Option<R> {
+    let seq = view.as_raw().ptr().cast::<SeqObj>();
+    // SAFETY: called for sequences, which start with `SeqObj` and live for the view's life.
+    let items = || unsafe { (*seq).items() };
+    match view.type_index() {
+        index::ARRAY => Some(work(items())),
+        index::LIST => Some(alone(seq.cast(), || work(items()))),
+        _ => None,
+    }
 }
 
 /// Where element `at` of a sequence of either kind lies, for code that changes it in place. No reference to the elements
@@ -543,9 +600,21 @@ pub(crate) fn element_cell(view: AnyView<'_>, at: usize) -> Option<*mut Any> {
 /// those who hold the sequence alone, or know that nobody looks at it meanwhile.
 #[cfg(feature = "frontend")]
 pub(crate) fn swap_element(object: &ObjectRef, at: usize, value: Any) -> Option<Any> {
-    let cell = element_cell(AnyView::from(object), at)?;
-    // SAFETY: inside the sequence.
-    Some(unsafe { cell.replace(value) })
+    // What it holds afterwards is dropped outside of what runs alone.
+    let mut value = value;
+    let view = AnyView::from(object);
+    let is_inside = with_items(view, |items| {
+        let seq = object.as_ptr().cast::<SeqObj>();
+        let is_inside = at < items.len();
+        if is_inside {
+            // SAFETY: inside the sequence.
+            let cell = unsafe { (*seq).data.add(at) };
+            // SAFETY: a cell of a list, which this thread is alone with, or of an array whose holder the caller is.
+            value = unsafe { cell.replace(std::mem::take(&mut value)) };
+        }
+        is_inside
+    })?;
+    is_inside.then_some(value)
 }
 
 /// Number of elements, room, and whether the elements lie in the object itself.

@@ -118,11 +118,7 @@ fn sequences() {
     def(
         "ffi.ListReplaceSlice",
         |list: &List, start: i64, stop: i64, by: List| {
-            let items = by.to_vec();
-            let gone = list.remove(start, stop)?;
-            list.insert(start, items)?;
-            drop(gone);
-            Ok::<(), Error>(())
+            list.replace_slice(start, stop, by.to_vec()).map(drop)
         },
     );
     def("ffi.ListReverse", |list: &List| list.reverse());

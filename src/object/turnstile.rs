@@ -1,0 +1,166 @@
+//! Who is at a [`List`](super::List) or a [`Dict`](super::Dict): both change in place, and safe code shares them between
+//! threads.
+//!
+//! Their memory is part of the ABI and has no room for a lock, so the locks are found by address. [`alone`] is for work that
+//! calls nothing: it waits, and always has its turn. Looking a key up calls the hash and the equality of its type, which may
+//! come back to the same dict or wait for another thread; for that a thread stays at the dict ([`Stay`]) without holding a
+//! lock. Libraries that change a container through inlined code take no part in this; loading them is `unsafe`.
+
+use crate::function::{Error, Result};
+use crate::value::header::Header;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What a thread stays for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It looks: others look as well, and nothing changes.
+    Look,
+    /// It changes the dict: no other thread stays, and what it calls meanwhile may only look.
+    Change,
+}
+
+struct Presence {
+    object: usize,
+    thread: usize,
+    purpose: Purpose,
+}
+
+struct Inside {
+    present: Vec<Presence>,
+    waiting: usize,
+}
+
+/// The lock of all objects whose addresses meet here.
+struct Turnstile {
+    inside: Mutex<Inside>,
+    left: Condvar,
+}
+
+const COUNT: usize = 64;
+
+static TURNSTILES: [Turnstile; COUNT] = [const {
+    Turnstile {
+        inside: Mutex::new(Inside {
+            present: Vec::new(),
+            waiting: 0,
+        }),
+        left: Condvar::new(),
+    }
+}; COUNT];
+
+thread_local! {
+    /// How many stays the thread has. Its address names the thread among those that live.
+    static STAYS: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Turnstile {
+    fn of(object: usize) -> &'static Turnstile {
+        // Objects are at least 16 bytes apart.
+        &TURNSTILES[(object >> 4 ^ object >> 10) % COUNT]
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        // A panic below the lock comes before the first change (more elements than memory can hold).
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs `work` while no other thread's work on `object` runs. It must not drop values, call hooks or do other work of this
+/// kind: the lock is not reentrant.
+#[inline]
+pub(super) fn alone<R>(object: *const Header, work: impl FnOnce() -> R) -> R {
+    let _turn = Turnstile::of(object.addr()).lock();
+    work()
+}
+
+/// A thread's stay at a dict, until it is dropped. Bound to the thread.
+pub(super) struct Stay {
+    object: usize,
+    purpose: Purpose,
+    bound: PhantomData<*const ()>,
+}
+
+impl Stay {
+    /// Stays at `object`. Waits for other threads only where this thread stays nowhere: those who wait hold nothing up.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError where the hook of a key changes the dict that it is looked up in, and where waiting could last forever.
+    pub(super) fn at(object: *const Header, purpose: Purpose) -> Result<Stay> {
+        let object = object.addr();
+        let (thread, stays) = STAYS.with(|stays| (std::ptr::from_ref(stays).addr(), stays.get()));
+        let turnstile = Turnstile::of(object);
+        let mut inside = turnstile.lock();
+        loop {
+            let here = inside.present.iter().filter(|other| other.object == object);
+            let mut blocked = false;
+            for other in here {
+                let own = other.thread == thread;
+                if own && purpose == Purpose::Change {
+                    return Err(changes());
+                }
+                blocked |= !own && (purpose, other.purpose) != (Purpose::Look, Purpose::Look);
+            }
+            if !blocked {
+                break;
+            }
+            if stays > 0 {
+                return Err(busy());
+            }
+            inside.waiting += 1;
+            inside = turnstile
+                .left
+                .wait(inside)
+                .unwrap_or_else(PoisonError::into_inner);
+            inside.waiting -= 1;
+        }
+        inside.present.push(Presence {
+            object,
+            thread,
+            purpose,
+        });
+        STAYS.set(stays + 1);
+        Ok(Stay {
+            object,
+            purpose,
+            bound: PhantomData,
+        })
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let thread = STAYS.with(|stays| std::ptr::from_ref(stays).addr());
+        let turnstile = Turnstile::of(self.object);
+        let mut inside = turnstile.lock();
+        let own = inside.present.iter().position(|presence| {
+            (presence.object, presence.thread, presence.purpose)
+                == (self.object, thread, self.purpose)
+        });
+        if let Some(at) = own {
+            inside.present.swap_remove(at);
+        }
+        STAYS.set(STAYS.get() - 1);
+        if inside.waiting > 0 {
+            turnstile.left.notify_all();
+        }
+    }
+}
+
+#[cold]
+fn changes() -> Error {
+    Error::new(
+        "RuntimeError",
+        "the dict changes while it is looked at: the hash or equality of a key changes the dict that the key is looked up in",
+    )
+}
+
+#[cold]
+fn busy() -> Error {
+    Error::new(
+        "RuntimeError",
+        "the dict is in use by another thread, and the hash or equality of a key does not wait for it",
+    )
+}
