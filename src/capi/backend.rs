@@ -37,14 +37,14 @@ pub extern "C" fn TVMBackendAllocWorkspace(
 ///
 /// # Safety
 ///
-/// `memory` must come from there, for the same device, and not have been given back.
+/// `memory` must come from there, for the same device, and not be freed before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendFreeWorkspace(
     device_type: c_int,
     device_id: c_int,
     memory: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller vouches for `memory`.
+    // SAFETY: `memory` comes from this pool for this device and was not freed, by this contract.
     code(unsafe { workspace::free((device_type, device_id), memory) })
 }
 
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn TVMBackendParallelLaunch(
     let Ok(count) = usize::try_from(num_task) else {
         return code(Err(format!("a launch of {num_task} tasks")));
     };
-    // SAFETY: the caller vouches for `task` and `data`.
+    // SAFETY: `task` is callable with `data` from several threads, by this contract.
     code(unsafe { parallel::launch(task, data, count) })
 }
 
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn TVMBackendParallelBarrier(task: c_int, group: *mut Grou
     let Ok(task) = usize::try_from(task) else {
         return code(Err(format!("a barrier for task {task}")));
     };
-    // SAFETY: the caller vouches for both.
+    // SAFETY: a task calls this with its own number and group, by this contract.
     unsafe { parallel::barrier(task, group) };
     0
 }
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn TVMBackendParallelBarrier(task: c_int, group: *mut Grou
 ///
 /// # Safety
 ///
-/// `handle` must point to a pointer that only this function writes; `f` must be callable with `data`.
+/// `handle` must be an aligned pointer that only this function reads and writes; `f` must be callable with `data`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendRunOnce(
     handle: *mut *mut c_void,
@@ -93,9 +93,9 @@ pub unsafe extern "C" fn TVMBackendRunOnce(
     data: *mut c_void,
     _nbytes: c_int,
 ) -> c_int {
-    // SAFETY: `handle` is a pointer-sized, aligned cell that is shared only through this function.
+    // SAFETY: `handle` is aligned, and only this function reads and writes it, by this contract.
     let handle = unsafe { AtomicPtr::from_ptr(handle) };
-    // SAFETY: the caller vouches for `f` and `data`.
+    // SAFETY: `f` is callable with `data`, by this contract.
     unsafe { once::run(handle, f, data) }
 }
 
@@ -103,15 +103,15 @@ pub unsafe extern "C" fn TVMBackendRunOnce(
 ///
 /// # Safety
 ///
-/// `name` must be a C string, and `address` stay valid for the life of the process.
+/// `name` must be a C string, `address` stay valid for the life of the process and be what compiled code defines under that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMBackendRegisterSystemLibSymbol(
     name: *const c_char,
     address: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller vouches for `name`.
+    // SAFETY: `name` is a C string, by this contract.
     let name = unsafe { std::ffi::CStr::from_ptr(name) };
-    // SAFETY: `address` stays valid for the life of the process; statically linked code is as trusted as the process.
+    // SAFETY: `address` stays valid for the life of the process and is what `name` says, by this contract.
     unsafe { crate::module::system::register(&name.to_string_lossy(), address) };
     0
 }

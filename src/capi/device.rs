@@ -38,11 +38,12 @@ pub unsafe extern "C" fn tvmspec_device_contract(
     };
     if !report.is_null() && size > 0 {
         let length = text.len().min(size - 1);
-        // SAFETY: the caller promises `size` bytes, and the zero is the last of at most so many.
-        unsafe {
-            std::ptr::copy_nonoverlapping(text.as_ptr(), report.cast(), length);
-            report.add(length).write(0);
-        }
+        // SAFETY: `report` holds `size` bytes, by this contract, and `length` is less.
+        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), report.cast(), length) };
+        // SAFETY: `length` is less than the `size` bytes that `report` holds.
+        let end = unsafe { report.add(length) };
+        // SAFETY: one of the `size` bytes that `report` holds.
+        unsafe { end.write(0) };
     }
     broken
 }

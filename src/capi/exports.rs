@@ -9,7 +9,7 @@ pub(crate) struct Export {
     address: *const c_void,
 }
 
-// SAFETY: the address of code, which nobody writes.
+// SAFETY: the address of code, which is never written.
 unsafe impl Sync for Export {}
 
 impl Export {

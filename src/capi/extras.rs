@@ -9,7 +9,7 @@ pub extern "C" fn tvmspec_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Gives a text of this library back. Null is allowed.
+/// Frees a text of this library. Null is allowed.
 ///
 /// # Safety
 ///
@@ -17,7 +17,7 @@ pub extern "C" fn tvmspec_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: a `CString` of this library, says the caller.
+        // SAFETY: `text` is a `CString` that `tvmspec_inspect` or `tvmspec_verify` returned, freed once, by this contract.
         drop(unsafe { CString::from_raw(text) });
     }
 }

@@ -16,10 +16,10 @@ use std::panic::catch_unwind;
 ///
 /// # Safety
 ///
-/// `path` must be a C string.
+/// `path` must be null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_inspect(path: *const c_char) -> *mut c_char {
-    // SAFETY: says the caller.
+    // SAFETY: `path` is null or a C string, by this contract.
     let Some(bytes) = (unsafe { read(path) }) else {
         return std::ptr::null_mut();
     };
@@ -32,14 +32,14 @@ pub unsafe extern "C" fn tvmspec_inspect(path: *const c_char) -> *mut c_char {
 ///
 /// # Safety
 ///
-/// `path` must be a C string, `report` null or a place for a text.
+/// `path` must be null or a C string, `report` null or a place for a text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_verify(
     path: *const c_char,
     strict: c_int,
     report: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: says the caller.
+    // SAFETY: `path` is null or a C string, by this contract.
     let Some(bytes) = (unsafe { read(path) }) else {
         return -1;
     };
@@ -59,17 +59,19 @@ pub unsafe extern "C" fn tvmspec_verify(
         Err(nothing) => (vec![nothing], -1),
     };
     if !report.is_null() {
-        // SAFETY: says the caller.
+        // SAFETY: `report` is not null, so a place for a text, by this contract.
         unsafe { report.write(give(&Value::Array(list))) };
     }
     count
 }
 
+/// # Safety
+/// `path` is null or a C string.
 unsafe fn read(path: *const c_char) -> Option<Vec<u8>> {
     if path.is_null() {
         return None;
     }
-    // SAFETY: says the caller.
+    // SAFETY: `path` is not null, so a C string, by this contract.
     let path = unsafe { CStr::from_ptr(path) };
     std::fs::read(path.to_str().ok()?).ok()
 }

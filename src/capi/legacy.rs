@@ -120,7 +120,7 @@ pub(super) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str
     if text.is_null() {
         return Err(Error::new("ValueError", format!("{what} is null")));
     }
-    // SAFETY: says the caller.
+    // SAFETY: `text` is not null, so a C string, by this contract.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
         .map_err(|_| Error::new("ValueError", format!("{what} is not UTF-8")))
@@ -133,7 +133,7 @@ pub(super) unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Error> {
     if place.is_null() {
         return Err(Error::new("ValueError", "the place for the result is null"));
     }
-    // SAFETY: says the caller.
+    // SAFETY: `place` is not null, so valid for a write, by this contract.
     unsafe { place.write(value) };
     Ok(())
 }
@@ -142,7 +142,7 @@ pub(super) unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Error> {
 ///
 /// # Safety
 ///
-/// `values` and `codes` must hold that many, live for `'a`.
+/// `values` and `codes` must hold that many, or `count` be 0; each value is what its code says, and lives for `'a`.
 unsafe fn views<'a>(
     values: *const TVMValue,
     codes: *const c_int,
@@ -153,14 +153,11 @@ unsafe fn views<'a>(
     if count == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: says the caller.
-    let (values, codes) = unsafe {
-        (
-            std::slice::from_raw_parts(values, count),
-            std::slice::from_raw_parts(codes, count),
-        )
-    };
-    // SAFETY: the code beside each value says which member was written.
+    // SAFETY: `values` holds `count` of them, by this contract.
+    let values = unsafe { std::slice::from_raw_parts(values, count) };
+    // SAFETY: `codes` holds `count` of them, by this contract.
+    let codes = unsafe { std::slice::from_raw_parts(codes, count) };
+    // SAFETY: each value is what its code says and lives for `'a`, by this contract.
     let each = values
         .iter()
         .zip(codes)
@@ -178,13 +175,13 @@ pub extern "C" fn TVMGetLastError() -> *const c_char {
 ///
 /// # Safety
 ///
-/// `message` must be a C string.
+/// `message` must be null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMAPISetLastError(message: *const c_char) {
     if message.is_null() {
         return;
     }
-    // SAFETY: says the caller.
+    // SAFETY: `message` is not null, so a C string, by this contract.
     let message = unsafe { CStr::from_ptr(message) };
     frontend::release();
     last_error::set(&message.to_string_lossy());
@@ -194,7 +191,7 @@ pub unsafe extern "C" fn TVMAPISetLastError(message: *const c_char) {
 ///
 /// # Safety
 ///
-/// Both texts must be C strings, `out` a place for a handle.
+/// Both texts must be C strings, `out` a place for a handle, and the file code that keeps the contract of [`module::load`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMModLoadFromFile(
     file_name: *const c_char,
@@ -202,11 +199,11 @@ pub unsafe extern "C" fn TVMModLoadFromFile(
     out: *mut Handle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
+        // SAFETY: `file_name` is a C string, by this contract.
         let path = unsafe { text(file_name, "the file name") }?;
-        // SAFETY: who calls this asks for the library, and promises of it what `module::load` asks for.
+        // SAFETY: the file keeps the contract of `module::load`, by this contract.
         let module = unsafe { module::load_named(path) }?;
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for a handle, by this contract.
         unsafe { put(out, module.into_object().into_raw().cast()) }
     })
 }
@@ -219,9 +216,10 @@ pub unsafe extern "C" fn TVMModLoadFromFile(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMModImport(module: Handle, dependency: Handle) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
-        let (module, dependency) =
-            unsafe { (convention::module(module)?, convention::module(dependency)?) };
+        // SAFETY: `module` is the handle of a module, by this contract.
+        let module = unsafe { convention::module(module) }?;
+        // SAFETY: `dependency` is the handle of a module, by this contract.
+        let dependency = unsafe { convention::module(dependency) }?;
         module.import(dependency)
     })
 }
@@ -239,36 +237,38 @@ pub unsafe extern "C" fn TVMModGetFunction(
     out: *mut Handle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
-        let (module, name) = unsafe { (convention::module(module)?, text(name, "the name")?) };
+        // SAFETY: `module` is the handle of a module, by this contract.
+        let module = unsafe { convention::module(module) }?;
+        // SAFETY: `name` is a C string, by this contract.
+        let name = unsafe { text(name, "the name") }?;
         let function = module.function(name, query_imports != 0)?;
         let handle = function.map_or(ptr::null_mut(), |function| {
             function.into_object().into_raw()
         });
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, handle.cast()) }
     })
 }
 
-/// Gives a module back.
+/// Drops the caller's reference of a module.
 ///
 /// # Safety
 ///
 /// `module` must be a handle that the caller owns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMModFree(module: Handle) -> c_int {
-    // SAFETY: says the caller.
+    // SAFETY: `module` is a handle that the caller owns, by this contract.
     unsafe { TVMObjectFree(module) }
 }
 
-/// Gives a function back.
+/// Drops the caller's reference of a function.
 ///
 /// # Safety
 ///
 /// `function` must be a handle that the caller owns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncFree(function: Handle) -> c_int {
-    // SAFETY: says the caller.
+    // SAFETY: `function` is a handle that the caller owns, by this contract.
     unsafe { TVMObjectFree(function) }
 }
 
@@ -276,8 +276,8 @@ pub unsafe extern "C" fn TVMFuncFree(function: Handle) -> c_int {
 ///
 /// # Safety
 ///
-/// `function` must be the handle of a function, `values` and `codes` hold `count` arguments, the last two be places for the
-/// result.
+/// `function` must be the handle of a function, `values` and `codes` hold `count` arguments that it takes, the last two be
+/// places for the result.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFuncCall(
     function: Handle,
@@ -288,16 +288,13 @@ pub unsafe extern "C-unwind" fn TVMFuncCall(
     result_code: *mut c_int,
 ) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
-        let (function, args) = unsafe {
-            (
-                convention::function(function)?,
-                views(values, codes, count)?,
-            )
-        };
+        // SAFETY: `function` is the handle of a function, by this contract.
+        let function = unsafe { convention::function(function) }?;
+        // SAFETY: `values` and `codes` hold `count` arguments, by this contract.
+        let args = unsafe { views(values, codes, count) }?;
         let returned = function.call(&args).inspect_err(|_| {
             if FUN_14.is_off() {
-                // SAFETY: says the caller.
+                // SAFETY: `result_code` is a place for the code of the result, by this contract.
                 unsafe { *result_code = code::NULL };
             }
         })?;
@@ -310,11 +307,10 @@ pub unsafe extern "C-unwind" fn TVMFuncCall(
             code::NULL if FUN_13.is_off() => code::INT,
             code => code,
         };
-        // SAFETY: says the caller; compiled code that wants no result passes places all the same.
-        unsafe {
-            put(result, value)?;
-            put(result_code, code)
-        }
+        // SAFETY: `result` is a place for the result, by this contract; compiled code that wants no result passes places all the same.
+        unsafe { put(result, value) }?;
+        // SAFETY: `result_code` is a place for the code of the result, by this contract.
+        unsafe { put(result_code, code) }
     })
 }
 
@@ -332,7 +328,7 @@ fn is_lent(value: &Any) -> bool {
 ///
 /// # Safety
 ///
-/// `result` must be what the callback was given, and `value` and `code` hold `count` values.
+/// `result` must be what the callback was given, and `value` and `code` hold `count` values, at least one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMCFuncSetReturn(
     result: Handle,
@@ -347,9 +343,9 @@ pub unsafe extern "C" fn TVMCFuncSetReturn(
                 format!("a callback returns 1 value, not {count}"),
             ));
         }
-        // SAFETY: says the caller.
+        // SAFETY: `value` and `code` hold one value, by this contract.
         let returned = unsafe { views(value, code, 1) }?;
-        // SAFETY: the handle of a result is an `Any` of the callback's caller.
+        // SAFETY: `result` is what the callback was given, by this contract: the `Any` of `TVMFuncCreateFromCFunc`.
         unsafe { *result.cast::<Any>() = returned[0].to_any() };
         Ok(())
     })
@@ -359,11 +355,11 @@ pub unsafe extern "C" fn TVMCFuncSetReturn(
 ///
 /// # Safety
 ///
-/// `value` and `code` must hold one argument of the callback.
+/// `value` and `code` must hold one argument of the callback, and be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMCbArgToReturn(value: *mut TVMValue, code: *mut c_int) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
+        // SAFETY: `value` and `code` hold one argument, by this contract.
         let owned = unsafe { views(value, code, 1) }?[0].to_any();
         if is_lent(&owned) {
             return match FUN_19.is_off() {
@@ -376,11 +372,10 @@ pub unsafe extern "C" fn TVMCbArgToReturn(value: *mut TVMValue, code: *mut c_int
         }
         let mut kept = Any::none();
         let (now, now_code) = give_result(owned, &mut kept)?;
-        // SAFETY: says the caller.
-        unsafe {
-            put(value, now)?;
-            put(code, now_code)
-        }
+        // SAFETY: `value` holds an argument of the callback, by this contract, which may be written.
+        unsafe { put(value, now) }?;
+        // SAFETY: `code` holds the code of that argument, by this contract, which may be written.
+        unsafe { put(code, now_code) }
     })
 }
 
@@ -388,7 +383,7 @@ pub unsafe extern "C" fn TVMCbArgToReturn(value: *mut TVMValue, code: *mut c_int
 ///
 /// # Safety
 ///
-/// `callback` must be callable with `resource` from any thread until `finish` was called.
+/// `callback` must be callable with `resource` from any thread until `finish` was called, once; `out` must be a place for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncCreateFromCFunc(
     callback: TVMPackedCFunc,
@@ -403,7 +398,7 @@ pub unsafe extern "C" fn TVMFuncCreateFromCFunc(
             let mut passed = Arguments::of(args)?;
             let mut result = Any::none();
             last_error::take();
-            // SAFETY: says the caller; the arrays hold the arguments, `result` is what `TVMCFuncSetReturn` expects.
+            // SAFETY: `callback` is callable with `resource` from any thread, by this contract; the arrays hold the arguments.
             let returned = unsafe {
                 callback(
                     passed.values.as_mut_ptr(),
@@ -419,7 +414,7 @@ pub unsafe extern "C" fn TVMFuncCreateFromCFunc(
                 Err(convention::failure(returned))
             }
         });
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, function.into_object().into_raw().cast()) }
     })
 }
@@ -429,15 +424,15 @@ struct Resource {
     finish: Option<TVMPackedCFuncFinalizer>,
 }
 
-// SAFETY: whoever made the callback vouches that its resource may be used from any thread.
+// SAFETY: `TVMFuncCreateFromCFunc` makes it, by whose contract the resource may be used from any thread.
 unsafe impl Send for Resource {}
-// SAFETY: as above.
+// SAFETY: as for `Send`: several threads may use the resource at once.
 unsafe impl Sync for Resource {}
 
 impl Drop for Resource {
     fn drop(&mut self) {
         if let Some(finish) = self.finish.filter(|_| !FUN_20.is_off()) {
-            // SAFETY: called once, when nobody can call the callback any more.
+            // SAFETY: `finish` may be called once, by the contract of `TVMFuncCreateFromCFunc`; the callback is not called any more.
             unsafe { finish(self.resource) }
         }
     }
@@ -455,9 +450,10 @@ pub unsafe extern "C" fn TVMFuncRegisterGlobal(
     override_existing: c_int,
 ) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
-        let (name, function) =
-            unsafe { (text(name, "the name")?, convention::function(function)?) };
+        // SAFETY: `name` is a C string, by this contract.
+        let name = unsafe { text(name, "the name") }?;
+        // SAFETY: `function` is the handle of a function, by this contract.
+        let function = unsafe { convention::function(function) }?;
         registry::register(name, function, override_existing != 0 || FUN_22.is_off())
     })
 }
@@ -466,13 +462,13 @@ pub unsafe extern "C" fn TVMFuncRegisterGlobal(
 ///
 /// # Safety
 ///
-/// `name` must be a C string, `out` a place for a handle.
+/// `name` must be a C string, `out` a place for a handle. Who calls the function passes what it takes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncGetGlobal(name: *const c_char, out: *mut Handle) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
+        // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name, "the name") }?;
-        // SAFETY: who calls what this gives is C, and answers for its arguments.
+        // SAFETY: who calls the function passes what it takes, by this contract.
         let found = unsafe { registry::lookup_raw(name.as_bytes()) };
         if found.is_none() && FUN_21.is_off() {
             return Err(Error::new("ValueError", name));
@@ -480,7 +476,7 @@ pub unsafe extern "C" fn TVMFuncGetGlobal(name: *const c_char, out: *mut Handle)
         let handle = found.map_or(ptr::null_mut(), |function| {
             function.into_object().into_raw()
         });
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, handle.cast()) }
     })
 }
@@ -506,11 +502,10 @@ pub unsafe extern "C" fn TVMFuncListGlobalNames(
             kept.pointers = kept.names.iter().map(|name| name.as_ptr()).collect();
             (kept.pointers.len(), kept.pointers.as_ptr())
         });
-        // SAFETY: says the caller.
-        unsafe {
-            put(out_size, c_int::try_from(count).unwrap_or(c_int::MAX))?;
-            put(out_array, pointers)
-        }
+        // SAFETY: `out_size` is a place for the result, by this contract.
+        unsafe { put(out_size, c_int::try_from(count).unwrap_or(c_int::MAX)) }?;
+        // SAFETY: `out_array` is a place for the result, by this contract.
+        unsafe { put(out_array, pointers) }
     })
 }
 
@@ -522,7 +517,7 @@ pub unsafe extern "C" fn TVMFuncListGlobalNames(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMFuncRemoveGlobal(name: *const c_char) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
+        // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name, "the name") }?;
         match registry::remove(name) {
             false if FUN_23.is_off() => Err(Error::new("ValueError", name)),
@@ -542,9 +537,9 @@ pub unsafe extern "C" fn TVMObjectGetTypeIndex(object: Handle, out: *mut c_uint)
         if object.is_null() {
             return Err(Error::new("ValueError", "a null handle"));
         }
-        // SAFETY: says the caller.
+        // SAFETY: `object` is not null, so the handle of an object, by this contract.
         let type_index = unsafe { (*object.cast::<Header>()).type_index };
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, type_index.unsigned_abs()) }
     })
 }
@@ -557,7 +552,7 @@ pub unsafe extern "C" fn TVMObjectGetTypeIndex(object: Handle, out: *mut c_uint)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMObjectTypeKey2Index(key: *const c_char, out: *mut c_uint) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
+        // SAFETY: `key` is a C string, by this contract.
         let key = unsafe { text(key, "the type key") }?;
         let found = types::index_of(key).ok_or_else(|| {
             Error::new(
@@ -565,7 +560,7 @@ pub unsafe extern "C" fn TVMObjectTypeKey2Index(key: *const c_char, out: *mut c_
                 format!("Cannot find type {key}: it is not registered"),
             )
         })?;
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, found.unsigned_abs()) }
     })
 }
@@ -588,7 +583,7 @@ pub unsafe extern "C" fn TVMObjectTypeIndex2Key(
                 format!("type index {type_index} is not registered"),
             )
         })?;
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, c_copy(known.key().as_bytes())) }
     })
 }
@@ -603,7 +598,7 @@ pub unsafe extern "C" fn TVMObjectDerivedFrom(child: u32, parent: u32, out: *mut
     guard(|| {
         let both = (c_int::try_from(child), c_int::try_from(parent));
         let derived = matches!(both, (Ok(child), Ok(parent)) if child == parent || types::is_instance(child, parent));
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, c_int::from(derived)) }
     })
 }
@@ -615,21 +610,21 @@ pub unsafe extern "C" fn TVMObjectDerivedFrom(child: u32, parent: u32, out: *mut
 /// `object` must be null or the handle of an object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMObjectRetain(object: Handle) -> c_int {
-    // SAFETY: says the caller.
+    // SAFETY: `object` is null or the handle of an object, by this contract.
     unsafe { inc_ref(object.cast()) };
     0
 }
 
-/// Gives an object back.
+/// Drops the caller's reference of an object.
 ///
 /// # Safety
 ///
 /// `object` must be null or a handle that the caller owns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMObjectFree(object: Handle) -> c_int {
-    // SAFETY: says the caller.
-    guard(|| unsafe {
-        dec_ref(object.cast());
+    guard(|| {
+        // SAFETY: `object` is null or a handle that the caller owns, by this contract.
+        unsafe { dec_ref(object.cast()) };
         Ok(())
     })
 }
@@ -646,20 +641,17 @@ pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
     out: *mut Handle,
 ) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
-        let (module, name) = unsafe {
-            (
-                Module::from_context_or_handle(module),
-                text(name, "the name")?,
-            )
-        };
+        // SAFETY: `module` is what a loader wrote into the library's context, by this contract.
+        let module = unsafe { Module::from_context_or_handle(module) };
+        // SAFETY: `name` is a C string, by this contract.
+        let name = unsafe { text(name, "the name") }?;
         let module = module.ok_or_else(|| {
             Error::new("RuntimeError", "this library has no module to look through")
         })?;
-        // SAFETY: compiled code calls it, which the contract of `module::load` covers.
+        // SAFETY: only compiled code of a loaded library has `module`, and the contract of `module::load` covers its calls.
         let function = unsafe { module.environment(name, convention::SPOKEN) }?;
         module.keep_alive(&function);
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, function.as_object().as_ptr().cast()) }
     })
 }
@@ -682,7 +674,7 @@ impl Default for TVMByteArray {
     }
 }
 
-/// Gives a byte array back. Those in results of [`TVMFuncCall`] belong to the thread: for them this does nothing.
+/// Frees a byte array. Those in results of [`TVMFuncCall`] belong to the thread: for them this does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn TVMByteArrayFree(_array: *mut TVMByteArray) -> c_int {
     0
@@ -708,10 +700,10 @@ pub extern "C" fn TVMGetLastBacktrace() -> *const c_char {
 ///
 /// # Safety
 ///
-/// `error` must be null or an object for the functions that [`TVMBackendRegisterEnvCAPI`] was given.
+/// `error` must be null or a live object for the functions that [`TVMBackendRegisterEnvCAPI`] was given.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMAPISetLastPythonError(error: *mut c_void) {
-    // SAFETY: the second sentence of this function's contract is that of the callee.
+    // SAFETY: `error` is null or an object of the frontend, by this contract.
     let held = unsafe { frontend::hold(error) };
     let text = match held {
         true => "the frontend holds the error of this call",
@@ -745,12 +737,12 @@ pub unsafe extern "C" fn TVMBackendRegisterEnvCAPI(
     address: *mut c_void,
 ) -> c_int {
     guard(|| {
-        // SAFETY: `name` is a C string, as the contract says.
+        // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name, "the name") }?;
-        // SAFETY: `address` is the function of that name, as the contract says.
+        // SAFETY: `address` is null or the function of that name, by this contract.
         match unsafe { frontend::register_count(name.as_bytes(), address) } {
             true => Ok(()),
-            // SAFETY: `address` is null or the function of that name, as the contract says.
+            // SAFETY: `address` is null or the function of that name, by this contract.
             false => unsafe { env::register_hook(name.as_bytes(), address) },
         }
     })
@@ -762,15 +754,17 @@ unsafe extern "C" {
 
 /// A copy with a NUL behind, from C's allocator.
 fn c_copy(bytes: &[u8]) -> *mut c_char {
-    // SAFETY: the block holds the bytes and the NUL.
-    unsafe {
-        let copy = malloc(bytes.len() + 1).cast::<u8>();
-        if !copy.is_null() {
-            ptr::copy_nonoverlapping(bytes.as_ptr(), copy, bytes.len());
-            copy.add(bytes.len()).write(0);
-        }
-        copy.cast()
+    // SAFETY: `malloc` allocates any size that is not 0, or returns null.
+    let copy = unsafe { malloc(bytes.len() + 1) }.cast::<u8>();
+    if !copy.is_null() {
+        // SAFETY: the block is new and holds one byte more than `bytes`.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), copy, bytes.len()) };
+        // SAFETY: the block holds one byte more than `bytes`.
+        let end = unsafe { copy.add(bytes.len()) };
+        // SAFETY: the last byte of the block.
+        unsafe { end.write(0) };
     }
+    copy.cast()
 }
 
 #[cfg(test)]
@@ -785,10 +779,12 @@ mod tests {
             // It keeps the text that it gives.
             let mut kept = Kept::default();
             let dtype = Any::from(DLDataType { code, bits, lanes });
-            let (value, told) = kept.give(dtype).unwrap();
-            assert_eq!(told, super::code::STR);
+            let (value, code) = kept.give(dtype).unwrap();
+            assert_eq!(code, super::code::STR);
             // SAFETY: the code says that it is a text.
-            let given = unsafe { CStr::from_ptr(value.v_str) };
+            let given = unsafe { value.v_str };
+            // SAFETY: a C string, which `kept` holds.
+            let given = unsafe { CStr::from_ptr(given) };
             assert_eq!(given.to_str(), Ok(text));
         }
     }

@@ -15,10 +15,11 @@ use std::ffi::{c_char, c_int, c_void};
 ///
 /// # Safety
 ///
-/// `handle` must come from this interface and be alive.
+/// `handle` must be null, or an array of this interface that is alive.
 unsafe fn tensor(handle: *mut DLTensor) -> Result<Tensor, Error> {
-    // SAFETY: says the caller; the object stands in front of the description.
-    let object = unsafe { ObjectRef::retain(object_of(handle)?) };
+    let object = object_of(handle)?;
+    // SAFETY: an array of this interface that is alive, by this contract; its object stands in front of the description.
+    let object = unsafe { ObjectRef::retain(object) };
     let tensor = <Tensor as crate::value::Argument>::try_from_view((&object).into());
     tensor.ok_or_else(|| Error::new("TypeError", "the handle is no array"))
 }
@@ -37,20 +38,20 @@ fn handle_of(tensor: Tensor) -> *mut DLTensor {
 
 /// # Safety
 ///
-/// `dl` must describe a tensor that lives for `'a`.
+/// `dl` must be null, or describe a tensor that lives for `'a`: `ndim` extents, and as many strides or none.
 unsafe fn reference<'a>(dl: *const DLTensor) -> Result<TensorRef<'a>, Error> {
     if dl.is_null() {
         return Err(Error::new("ValueError", "a null tensor"));
     }
-    // SAFETY: says the caller.
+    // SAFETY: `dl` is not null, so a description that lives for `'a`, by this contract.
     let dl = unsafe { &*dl };
     Ok(TensorRef {
         data: Space(dl.data),
         device: Device::from(dl.device),
         dtype: Dtype::from(dl.dtype),
-        // SAFETY: says the caller.
+        // SAFETY: the description has `ndim` extents, by this contract.
         shape: unsafe { dl.shape() },
-        // SAFETY: says the caller.
+        // SAFETY: the description has `ndim` strides or none, by this contract.
         strides: unsafe { dl.strides() },
         byte_offset: dl.byte_offset,
     })
@@ -81,7 +82,7 @@ pub unsafe extern "C" fn TVMArrayAlloc(
             .map_err(|_| Error::new("ValueError", "a negative number of extents"))?;
         let shape = match count {
             0 => &[][..],
-            // SAFETY: says the caller.
+            // SAFETY: `shape` holds `ndim` extents, by this contract.
             _ => unsafe { std::slice::from_raw_parts(shape, count) },
         };
         let part =
@@ -100,7 +101,7 @@ pub unsafe extern "C" fn TVMArrayAlloc(
         } else {
             on_device(shape, dtype, device)?
         };
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, handle_of(tensor)) }
     })
 }
@@ -119,14 +120,14 @@ fn on_device(shape: &[i64], dtype: DLDataType, place: DLDevice) -> Result<Tensor
         strides: std::ptr::null_mut(),
         byte_offset: 0,
     };
-    // Errors of giving back have nobody to go to.
-    // SAFETY: allocated above, and nobody uses it when the tensor ends.
+    // An error of freeing has no caller to go to.
+    // SAFETY: allocated above for this device, and freed once, when the tensor ends.
     let finish = Box::new(move || drop(unsafe { api.free(device, space) }));
     // SAFETY: the shape is copied, and the memory stays until `finish`.
     Ok(unsafe { Tensor::over(dl, finish) })
 }
 
-/// Gives an array back.
+/// Drops the caller's reference of an array.
 ///
 /// # Safety
 ///
@@ -134,8 +135,9 @@ fn on_device(shape: &[i64], dtype: DLDataType, place: DLDevice) -> Result<Tensor
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayFree(handle: *mut DLTensor) -> c_int {
     guard(|| {
-        // SAFETY: the reference of the caller goes.
-        drop(unsafe { ObjectRef::from_raw(object_of(handle)?) });
+        let object = object_of(handle)?;
+        // SAFETY: `handle` is an array that the caller owns, by this contract: its reference moves here.
+        drop(unsafe { ObjectRef::from_raw(object) });
         Ok(())
     })
 }
@@ -144,14 +146,14 @@ pub unsafe extern "C" fn TVMArrayFree(handle: *mut DLTensor) -> c_int {
 ///
 /// # Safety
 ///
-/// `handle` must be an array, `data` hold `nbytes` bytes.
+/// `handle` must be null or an array, `data` hold `nbytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayCopyFromBytes(
     handle: *mut DLTensor,
     data: *mut c_void,
     nbytes: usize,
 ) -> c_int {
-    // SAFETY: says the caller.
+    // SAFETY: `handle` is null or an array and `data` holds `nbytes` bytes, by this contract; they are only read.
     guard(|| unsafe { copy_bytes(handle, data, nbytes, true) })
 }
 
@@ -159,24 +161,29 @@ pub unsafe extern "C" fn TVMArrayCopyFromBytes(
 ///
 /// # Safety
 ///
-/// `handle` must be an array, `data` have room for `nbytes` bytes.
+/// `handle` must be null or an array, `data` have room for `nbytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayCopyToBytes(
     handle: *mut DLTensor,
     data: *mut c_void,
     nbytes: usize,
 ) -> c_int {
-    // SAFETY: says the caller.
+    // SAFETY: `handle` is null or an array and `data` has room for `nbytes` bytes, by this contract.
     guard(|| unsafe { copy_bytes(handle, data, nbytes, false) })
 }
 
+/// Copies between an array and `nbytes` bytes of the host, in the direction that `into` says.
+///
+/// # Safety
+///
+/// `handle` must be null or an array, `data` hold `nbytes` bytes, for writing unless they go `into` the array.
 unsafe fn copy_bytes(
     handle: *mut DLTensor,
     data: *mut c_void,
     nbytes: usize,
     into: bool,
 ) -> Result<(), Error> {
-    // SAFETY: says the caller.
+    // SAFETY: `handle` is null or an array, by this contract.
     let array = unsafe { reference(handle) }?;
     if array.nbytes() != Some(nbytes) {
         let size = array.nbytes().unwrap_or(0);
@@ -203,7 +210,7 @@ unsafe fn copy_bytes(
         array.device
     };
     let api = api(device)?;
-    // SAFETY: both sides hold exactly these bytes, says the caller.
+    // SAFETY: `data` holds `nbytes` bytes, by this contract, and the array is found to hold as many.
     unsafe { Manager::global().copy_tensor(from, to, Stream::DEFAULT) }?;
     Ok(api.sync(device, Stream::DEFAULT)?)
 }
@@ -212,14 +219,15 @@ unsafe fn copy_bytes(
 ///
 /// # Safety
 ///
-/// Both must describe tensors that are there.
+/// Both must be null or describe tensors whose memory is there; `stream` must be null, or one of the device that is not the
+/// host, and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayCopyFromTo(
     from: *mut DLTensor,
     to: *mut DLTensor,
     stream: *mut c_void,
 ) -> c_int {
-    // SAFETY: says the caller.
+    // SAFETY: the two tensors and the stream are what that function asks for, by this contract.
     unsafe { TVMDeviceCopyDataFromTo(from, to, stream) }
 }
 
@@ -234,9 +242,9 @@ pub unsafe extern "C" fn TVMArrayFromDLPack(
     out: *mut *mut DLTensor,
 ) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
+        // SAFETY: `from` is a live tensor that belongs to the caller, by this contract.
         let tensor = unsafe { Tensor::from_dlpack(from, 0, false) }?;
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, handle_of(tensor)) }
     })
 }
@@ -245,15 +253,17 @@ pub unsafe extern "C" fn TVMArrayFromDLPack(
 ///
 /// # Safety
 ///
-/// `from` must be an array, `out` a place for the tensor.
+/// `from` must be null or an array, `out` a place for the tensor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMArrayToDLPack(
     from: *mut DLTensor,
     out: *mut *mut DLManagedTensor,
 ) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
-        unsafe { put(out, tensor(from)?.to_dlpack()) }
+        // SAFETY: `from` is null or an array, by this contract.
+        let tensor = unsafe { tensor(from) }?;
+        // SAFETY: `out` is a place for the tensor, by this contract.
+        unsafe { put(out, tensor.to_dlpack()) }
     })
 }
 
@@ -261,12 +271,12 @@ pub unsafe extern "C" fn TVMArrayToDLPack(
 ///
 /// # Safety
 ///
-/// `tensor` must be a tensor that the caller owns.
+/// `tensor` must be null or a tensor that the caller owns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMDLManagedTensorCallDeleter(tensor: *mut DLManagedTensor) {
-    // SAFETY: says the caller.
+    // SAFETY: `tensor` is null or a tensor that the caller owns, by this contract.
     if let Some(delete) = unsafe { tensor.as_ref() }.and_then(|tensor| tensor.deleter) {
-        // SAFETY: called once, says the caller.
+        // SAFETY: the caller owns `tensor`, by this contract, and hands it to its deleter.
         unsafe { delete(tensor) }
     }
 }
@@ -285,16 +295,16 @@ pub unsafe extern "C" fn TVMStreamCreate(
     guard(|| {
         let device = Device::new(device_type, device_id);
         let stream = api(device)?.create_stream(device)?;
-        // SAFETY: `out` is a place for the stream.
+        // SAFETY: `out` is a place for the stream, by this contract.
         unsafe { put(out, stream.handle()) }
     })
 }
 
-/// Gives a stream back.
+/// Frees a stream.
 ///
 /// # Safety
 ///
-/// `stream` must come from [`TVMStreamCreate`] for this device, and nobody use it any more.
+/// `stream` must come from [`TVMStreamCreate`] for this device, be freed once, and not be in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMStreamFree(
     device_type: c_int,
@@ -304,9 +314,9 @@ pub unsafe extern "C" fn TVMStreamFree(
     guard(|| {
         let device = Device::new(device_type, device_id);
         let api = api(device)?;
-        // SAFETY: the stream is one of `TVMStreamCreate` for this device.
+        // SAFETY: `stream` comes from `TVMStreamCreate` for this device, by this contract.
         let stream = unsafe { Stream::from_handle(device, stream) };
-        // SAFETY: nobody uses it any more.
+        // SAFETY: `stream` is freed once and not in use, by this contract.
         Ok(unsafe { api.free_stream(device, stream) }?)
     })
 }
@@ -324,7 +334,7 @@ pub unsafe extern "C" fn TVMSetStream(
 ) -> c_int {
     guard(|| {
         let device = Device::new(device_type, device_id);
-        // SAFETY: null, or a stream of that device that is not freed.
+        // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
         let stream = unsafe { Stream::from_handle(device, stream) };
         Ok(api(device)?.set_stream(device, stream)?)
     })
@@ -343,7 +353,7 @@ pub unsafe extern "C" fn TVMSynchronize(
 ) -> c_int {
     guard(|| {
         let device = Device::new(device_type, device_id);
-        // SAFETY: null, or a stream of that device that is not freed.
+        // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
         let stream = unsafe { Stream::from_handle(device, stream) };
         Ok(api(device)?.sync(device, stream)?)
     })
@@ -363,9 +373,9 @@ pub unsafe extern "C" fn TVMStreamStreamSynchronize(
 ) -> c_int {
     guard(|| {
         let device = Device::new(device_type, device_id);
-        // SAFETY: null, or a stream of that device that is not freed.
+        // SAFETY: `before` is null or a stream of that device that is not freed, by this contract.
         let before = unsafe { Stream::from_handle(device, before) };
-        // SAFETY: as above.
+        // SAFETY: `after` is null or a stream of that device that is not freed, by this contract.
         let after = unsafe { Stream::from_handle(device, after) };
         Ok(api(device)?.sync_streams(device, before, after)?)
     })
@@ -386,15 +396,9 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpace(
 ) -> c_int {
     guard(|| {
         let device = Device::from(device);
-        // SAFETY: says the caller.
-        unsafe {
-            put(
-                out,
-                api(device)?
-                    .alloc(device, nbytes, alignment, Dtype::from(hint))?
-                    .0,
-            )
-        }
+        let space = api(device)?.alloc(device, nbytes, alignment, Dtype::from(hint))?;
+        // SAFETY: `out` is a place for the handle, by this contract.
+        unsafe { put(out, space.0) }
     })
 }
 
@@ -417,38 +421,33 @@ pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
             .map_err(|_| Error::new("ValueError", "a negative number of extents"))?;
         let shape = match count {
             0 => &[][..],
-            // SAFETY: says the caller.
+            // SAFETY: `shape` holds `ndim` extents, by this contract.
             _ => unsafe { std::slice::from_raw_parts(shape, count) },
         };
         let scope = match scope.is_null() {
             true => None,
-            // SAFETY: says the caller.
+            // SAFETY: `scope` is not null, so a C string, by this contract.
             false => Some(unsafe { text(scope, "the scope") }?),
         };
         let device = Device::from(device);
-        // SAFETY: says the caller.
-        unsafe {
-            put(
-                out,
-                api(device)?
-                    .alloc_scoped(device, shape, Dtype::from(dtype), scope)?
-                    .0,
-            )
-        }
+        let space = api(device)?.alloc_scoped(device, shape, Dtype::from(dtype), scope)?;
+        // SAFETY: `out` is a place for the handle, by this contract.
+        unsafe { put(out, space.0) }
     })
 }
 
-/// Gives memory of a device back.
+/// Frees memory of a device.
 ///
 /// # Safety
 ///
-/// `space` must come from one of the two above, for this device, and nobody use it any more.
+/// `space` must come from one of the two above, for this device, be freed once, and not be in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: DLDevice, space: *mut c_void) -> c_int {
     guard(|| {
         let device = Device::from(device);
-        // SAFETY: says the caller.
-        Ok(unsafe { api(device)?.free(device, Space(space)) }?)
+        let api = api(device)?;
+        // SAFETY: `space` is memory of this device, freed once and not in use, by this contract.
+        Ok(unsafe { api.free(device, Space(space)) }?)
     })
 }
 
@@ -456,7 +455,8 @@ pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: DLDevice, space: *mut c_
 ///
 /// # Safety
 ///
-/// Both must describe tensors that are there.
+/// Both must be null or describe tensors whose memory is there; `stream` must be null, or one of the device that is not the
+/// host, and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
     from: *mut DLTensor,
@@ -464,16 +464,18 @@ pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
     stream: *mut c_void,
 ) -> c_int {
     guard(|| {
-        // SAFETY: says the caller.
-        let (from, to) = unsafe { (reference(from)?, reference(to)?) };
+        // SAFETY: `from` is null or describes a tensor, by this contract.
+        let from = unsafe { reference(from) }?;
+        // SAFETY: `to` is null or describes a tensor, by this contract.
+        let to = unsafe { reference(to) }?;
         let busy = if from.device.is_host() {
             to.device
         } else {
             from.device
         };
-        // SAFETY: null, or a stream of the device that is not freed.
+        // SAFETY: `stream` is null or one of the device that is not the host, and not freed, by this contract.
         let stream = unsafe { Stream::from_handle(busy, stream) };
-        // SAFETY: both describe memory that is there.
+        // SAFETY: the memory of both tensors is there, by this contract.
         Ok(unsafe { Manager::global().copy_tensor(&from, &to, stream) }?)
     })
 }

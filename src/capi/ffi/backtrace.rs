@@ -26,8 +26,10 @@ pub unsafe extern "C-unwind" fn TVMFFIBacktrace(
     let given = !file.is_null() && !function.is_null();
     let mut trace = Trace::new(cross_ffi_boundary == 0);
     if given {
-        // SAFETY: C strings, says the caller.
-        let (file, function) = unsafe { (CStr::from_ptr(file), CStr::from_ptr(function)) };
+        // SAFETY: `file` is not null, so a C string, by this contract.
+        let file = unsafe { CStr::from_ptr(file) };
+        // SAFETY: `function` is not null, so a C string, by this contract.
+        let function = unsafe { CStr::from_ptr(function) };
         trace.own_line(file.to_bytes(), line, function.to_bytes());
     }
     stack::walk(&mut |symbol| trace.frame(symbol, given));
@@ -155,10 +157,10 @@ mod stack {
     }
 
     unsafe extern "C" fn step(context: *mut c_void, data: *mut c_void) -> c_int {
-        // SAFETY: as `walk` passed it.
+        // SAFETY: `data` is the address of the callback that `walk` passed, which only the walk uses until it ends.
         let frame = unsafe { &mut *data.cast::<Callback<'_>>() };
         // The address is the one to return to, behind the call.
-        // SAFETY: the unwinder gave the context.
+        // SAFETY: `context` is what the unwinder passes to its callback, for the time of the call.
         let address = unsafe { _Unwind_GetIP(context) }.wrapping_sub(1);
         let mut info = Info {
             file: std::ptr::null(),
@@ -166,7 +168,7 @@ mod stack {
             symbol: std::ptr::null(),
             address: std::ptr::null_mut(),
         };
-        // SAFETY: any address may be asked for.
+        // SAFETY: `dladdr` follows no address that it is asked for, and writes its own variable `info`.
         let code = unsafe { dladdr(std::ptr::without_provenance(address), &raw mut info) };
         if code == 0 || info.symbol.is_null() {
             return if frame(None) { GO_ON } else { END };
@@ -206,7 +208,7 @@ mod stack {
         }
         // SAFETY: a C string, freed below.
         let result = then(unsafe { CStr::from_ptr(plain) }.to_bytes());
-        // SAFETY: made by `malloc`, and nobody refers to it.
+        // SAFETY: made by `malloc`, and not referred to any more.
         unsafe { free(plain.cast()) };
         result
     }

@@ -4,6 +4,14 @@
 //! Written for x86-64 System V with libstdc++, where a result that owns something is written through a hidden first
 //! argument and no function here takes one by value. An error leaves as a C++ exception of the class `tvm::ffi::Error`;
 //! frames of Rust between here and the handler unwind.
+//!
+//! All functions have one contract, "as C++ calls it": the caller is C++ code that was compiled against the declaration that
+//! the function is named for.
+//!
+//! * A hidden `out` is an uninitialised place for the result, which the function fills unless it throws.
+//! * `this` is a live module.
+//! * A reference is the address of a live object of the declared class, which stays as it is for the call: a cell for `Any`,
+//!   `String` and optional values, a handle for object references. A pointer is null or such an address, which may be written.
 
 use crate::function::{Error, Result};
 use crate::module::throwing::{self, Exception};
@@ -148,7 +156,7 @@ unsafe extern "C-unwind" fn base_no_text(
     _: *mut c_void,
     _: *const RawAny,
 ) -> *mut RawAny {
-    // SAFETY: the hidden argument is the place of the result; None is the absent optional, and an empty string where
+    // SAFETY: `out` is the place of the result, as C++ calls it; None is the absent optional, and an empty string where
     // one is needed.
     unsafe { give(out, Any::none().into_raw()) }
 }
@@ -171,21 +179,22 @@ unsafe extern "C-unwind" fn base_formats(
     out: *mut *mut Header,
     _: *mut c_void,
 ) -> *mut *mut Header {
-    // SAFETY: the hidden argument is the place of the result.
+    // SAFETY: `out` is the place of the result, as C++ calls it.
     unsafe { give(out, Array::new(Vec::new()).into_object().into_raw()) }
 }
 
 /// Throws an error as C++ does.
 fn throw(error: Error) -> ! {
-    // SAFETY: the runtime gives memory for the exception; table and type information are those of its class.
-    unsafe {
-        let memory = __cxa_allocate_exception(size_of::<Exception>());
-        memory.cast::<Exception>().write(Exception {
-            table: body(&raw const ERROR_TABLE).0,
-            error: error.into_object().into_raw(),
-        });
-        __cxa_throw(memory, (&raw const ERROR_INFO).cast(), throwing::destroy)
-    }
+    // SAFETY: the runtime gives memory for an exception of any size.
+    let memory = unsafe { __cxa_allocate_exception(size_of::<Exception>()) };
+    let exception = Exception {
+        table: body(&raw const ERROR_TABLE).0,
+        error: error.into_object().into_raw(),
+    };
+    // SAFETY: `memory` has that size, and the alignment of every type.
+    unsafe { memory.cast::<Exception>().write(exception) };
+    // SAFETY: `memory` holds an exception with the table of its class, and the type information of that class.
+    unsafe { __cxa_throw(memory, (&raw const ERROR_INFO).cast(), throwing::destroy) }
 }
 
 fn or_throw<T>(result: Result<T>) -> T {
@@ -195,19 +204,33 @@ fn or_throw<T>(result: Result<T>) -> T {
     }
 }
 
+/// Writes a result and returns its place, as C++ expects.
+///
+/// # Safety
+/// `place` is an uninitialised place for the result.
 unsafe fn give<T>(place: *mut T, value: T) -> *mut T {
-    // SAFETY: the hidden argument is an uninitialised place for the result.
+    // SAFETY: `place` is uninitialised and writable, by this contract.
     unsafe { place.write(value) };
     place
 }
 
+/// The value behind a reference.
+///
+/// # Safety
+/// `cell` is a reference to a cell that lives for `'a`.
 unsafe fn view<'a>(cell: *const RawAny) -> AnyView<'a> {
-    // SAFETY: a reference to a cell, which lives for the call.
-    unsafe { AnyView::from_raw(*cell) }
+    // SAFETY: `cell` is a reference to a cell, by this contract.
+    let cell = unsafe { cell.read() };
+    // SAFETY: the cell lives for `'a`, by this contract.
+    unsafe { AnyView::from_raw(cell) }
 }
 
+/// The text of a string behind a reference.
+///
+/// # Safety
+/// `cell` is a reference to a cell.
 unsafe fn text(cell: *const RawAny) -> String {
-    // SAFETY: a reference to a string cell.
+    // SAFETY: `cell` is a reference to a cell, by this contract, which lives for the call.
     let view: AnyView<'_> = unsafe { view(cell) };
     String::from_utf8_lossy(str_bytes(&view).unwrap_or_default()).into_owned()
 }
@@ -222,20 +245,22 @@ pub unsafe extern "C-unwind" fn json_parse(
     source: *const RawAny,
     message: *mut RawAny,
 ) -> *mut RawAny {
-    // SAFETY: says the caller.
-    unsafe {
-        let source = view(source);
-        let parsed = json::parse(str_bytes(&source).unwrap_or_default());
-        if message.is_null() {
-            return give(out, or_throw(parsed).into_raw());
-        }
+    // SAFETY: `source` is a reference to a cell, as C++ calls it.
+    let source: AnyView<'_> = unsafe { view(source) };
+    let parsed = json::parse(str_bytes(&source).unwrap_or_default());
+    let value = if message.is_null() {
+        or_throw(parsed)
+    } else {
         let (value, said) = match parsed {
             Ok(value) => (value, Str::new("")),
             Err(error) => (Any::none(), Str::new(error.message())),
         };
-        *message.cast::<Any>() = said.into();
-        give(out, value.into_raw())
-    }
+        // SAFETY: `message` is not null, so the address of a string that may be written, as C++ calls it.
+        drop(unsafe { message.cast::<Any>().replace(said.into()) });
+        value
+    };
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, value.into_raw()) }
 }
 
 /// `json::Stringify(Any const&, Optional<int> const&) -> String`
@@ -248,12 +273,14 @@ pub unsafe extern "C-unwind" fn json_stringify(
     value: *const RawAny,
     indent: *const RawAny,
 ) -> *mut RawAny {
-    // SAFETY: says the caller.
-    unsafe {
-        let indent = or_throw(cast::<Option<i64>>(view(indent)).map_err(Error::from));
-        let text = or_throw(json::stringify(view(value), indent.unwrap_or(0)));
-        give(out, Any::from(text).into_raw())
-    }
+    // SAFETY: `indent` is a reference to a cell, as C++ calls it.
+    let indent = unsafe { view(indent) };
+    let indent = or_throw(cast::<Option<i64>>(indent).map_err(Error::from));
+    // SAFETY: `value` is a reference to a cell, as C++ calls it.
+    let value = unsafe { view(value) };
+    let text = or_throw(json::stringify(value, indent.unwrap_or(0)));
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, Any::from(text).into_raw()) }
 }
 
 /// `std::optional<int>`, which `Optional<int>` is up to tvm-ffi 0.1.12; from 0.1.13 on that is a cell.
@@ -274,13 +301,13 @@ pub unsafe extern "C-unwind" fn json_stringify_by_value(
     value: *const RawAny,
     indent: *const OptionalInt,
 ) -> *mut RawAny {
-    // SAFETY: an argument that the caller made lives until the call returns.
+    // SAFETY: `indent` is an argument passed by its address, which lives for the call, as C++ calls it.
     let indent = unsafe { &*indent };
     let indent = indent.engaged.then_some(indent.value);
-    // SAFETY: a reference to a cell, which lives for the call.
+    // SAFETY: `value` is a reference to a cell, as C++ calls it.
     let value: AnyView<'_> = unsafe { view(value) };
     let text = or_throw(json::stringify(value, indent.map_or(0, i64::from)));
-    // SAFETY: the hidden argument is the place of the result.
+    // SAFETY: `out` is the place of the result, as C++ calls it.
     unsafe { give(out, Any::from(text).into_raw()) }
 }
 
@@ -294,11 +321,13 @@ pub unsafe extern "C-unwind" fn to_json_graph(
     value: *const RawAny,
     metadata: *const RawAny,
 ) -> *mut RawAny {
-    // SAFETY: says the caller.
-    unsafe {
-        let graph = or_throw(graph::encode(view(value), view(metadata)));
-        give(out, graph.into_raw())
-    }
+    // SAFETY: `value` is a reference to a cell, as C++ calls it.
+    let value = unsafe { view(value) };
+    // SAFETY: `metadata` is a reference to a cell, as C++ calls it.
+    let metadata = unsafe { view(metadata) };
+    let graph = or_throw(graph::encode(value, metadata));
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, graph.into_raw()) }
 }
 
 /// `FromJSONGraph(Any const&) -> Any`
@@ -310,8 +339,11 @@ pub unsafe extern "C-unwind" fn from_json_graph(
     out: *mut RawAny,
     graph: *const RawAny,
 ) -> *mut RawAny {
-    // SAFETY: says the caller.
-    unsafe { give(out, or_throw(graph::decode(view(graph))).into_raw()) }
+    // SAFETY: `graph` is a reference to a cell, as C++ calls it.
+    let graph = unsafe { view(graph) };
+    let value = or_throw(graph::decode(graph));
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, value.into_raw()) }
 }
 
 /// `StructuralHash::Hash(Any const&, bool, bool) -> uint64_t`
@@ -324,12 +356,9 @@ pub unsafe extern "C-unwind" fn structural_hash(
     map_free_vars: bool,
     skip: bool,
 ) -> u64 {
-    // SAFETY: says the caller.
-    or_throw(structural::hash(
-        unsafe { view(value) },
-        map_free_vars,
-        skip,
-    ))
+    // SAFETY: `value` is a reference to a cell, as C++ calls it.
+    let value = unsafe { view(value) };
+    or_throw(structural::hash(value, map_free_vars, skip))
 }
 
 /// `StructuralEqual::Equal(Any const&, Any const&, bool, bool) -> bool`
@@ -343,8 +372,10 @@ pub unsafe extern "C-unwind" fn structural_equal(
     map_free_vars: bool,
     skip: bool,
 ) -> bool {
-    // SAFETY: says the caller.
-    let (left, right) = unsafe { (view(left), view(right)) };
+    // SAFETY: `left` is a reference to a cell, as C++ calls it.
+    let left = unsafe { view(left) };
+    // SAFETY: `right` is a reference to a cell, as C++ calls it.
+    let right = unsafe { view(right) };
     or_throw(structural::equal(left, right, map_free_vars, skip))
 }
 
@@ -360,15 +391,17 @@ pub unsafe extern "C-unwind" fn first_mismatch(
     map_free_vars: bool,
     skip: bool,
 ) -> *mut *mut Header {
-    // SAFETY: says the caller.
-    unsafe {
-        let found = structural::first_mismatch(view(left), view(right), map_free_vars, skip);
-        let pair = structural::mismatch_value(or_throw(found));
-        let handle = pair
-            .into_object()
-            .map_or(std::ptr::null_mut(), ObjectRef::into_raw);
-        give(out, handle)
-    }
+    // SAFETY: `left` is a reference to a cell, as C++ calls it.
+    let left = unsafe { view(left) };
+    // SAFETY: `right` is a reference to a cell, as C++ calls it.
+    let right = unsafe { view(right) };
+    let found = structural::first_mismatch(left, right, map_free_vars, skip);
+    let pair = structural::mismatch_value(or_throw(found));
+    let handle = pair
+        .into_object()
+        .map_or(std::ptr::null_mut(), ObjectRef::into_raw);
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, handle) }
 }
 
 /// `VisitErrorContext::FindAccessPaths(ObjectRef const&, VisitErrorContext const&, bool) -> Array<AccessPath>`
@@ -382,16 +415,21 @@ pub unsafe extern "C-unwind" fn find_access_paths(
     context: *const *mut Header,
     allow_prefix: bool,
 ) -> *mut *mut Header {
-    // SAFETY: says the caller; the type of a context is checked all the same.
-    unsafe {
-        let root = ObjectRef::from_nullable(*root).map(ManuallyDrop::new);
-        let context = ObjectRef::retain(*context).downcast();
-        let found = match (&root, &context) {
-            (Some(root), Ok(context)) => find_paths(root, context, allow_prefix),
-            _ => Ok(Array::new(Vec::new())),
-        };
-        give(out, or_throw(found).into_object().into_raw())
-    }
+    // SAFETY: `root` is a reference to a handle, as C++ calls it.
+    let root = unsafe { root.read() };
+    // SAFETY: null or an object that lives for the call, as C++ calls it; the reference is never dropped here.
+    let root = unsafe { ObjectRef::from_nullable(root) }.map(ManuallyDrop::new);
+    // SAFETY: `context` is a reference to a handle, as C++ calls it.
+    let context = unsafe { context.read() };
+    // SAFETY: a `VisitErrorContext` is the handle of an object, as C++ calls it; its type is checked all the same.
+    let context = unsafe { ObjectRef::retain(context) }.downcast();
+    let found = match (&root, &context) {
+        (Some(root), Ok(context)) => find_paths(root, context, allow_prefix),
+        _ => Ok(Array::new(Vec::new())),
+    };
+    let found = or_throw(found).into_object();
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, found.into_raw()) }
 }
 
 /// `DeepCopy(Any const&) -> Any`
@@ -400,8 +438,11 @@ pub unsafe extern "C-unwind" fn find_access_paths(
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi8DeepCopyERKNS0_3AnyE")]
 pub unsafe extern "C-unwind" fn deep_copy(out: *mut RawAny, value: *const RawAny) -> *mut RawAny {
-    // SAFETY: says the caller.
-    unsafe { give(out, or_throw(copy::deep_copy(view(value))).into_raw()) }
+    // SAFETY: `value` is a reference to a cell, as C++ calls it.
+    let value = unsafe { view(value) };
+    let copy = or_throw(copy::deep_copy(value));
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, copy.into_raw()) }
 }
 
 /// `ReprPrint(Any const&) -> String`
@@ -410,8 +451,11 @@ pub unsafe extern "C-unwind" fn deep_copy(out: *mut RawAny, value: *const RawAny
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi9ReprPrintERKNS0_3AnyE")]
 pub unsafe extern "C-unwind" fn repr_print(out: *mut RawAny, value: *const RawAny) -> *mut RawAny {
-    // SAFETY: says the caller.
-    unsafe { give(out, Any::from(or_throw(repr::repr(view(value)))).into_raw()) }
+    // SAFETY: `value` is a reference to a cell, as C++ calls it.
+    let value = unsafe { view(value) };
+    let text = or_throw(repr::repr(value));
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, Any::from(text).into_raw()) }
 }
 
 /// `RecursiveHash(Any const&) -> int64_t`
@@ -420,8 +464,9 @@ pub unsafe extern "C-unwind" fn repr_print(out: *mut RawAny, value: *const RawAn
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi13RecursiveHashERKNS0_3AnyE")]
 pub unsafe extern "C-unwind" fn recursive_hash(value: *const RawAny) -> i64 {
-    // SAFETY: says the caller.
-    or_throw(recursive::hash(unsafe { view(value) })) as i64
+    // SAFETY: `value` is a reference to a cell, as C++ calls it.
+    let value = unsafe { view(value) };
+    or_throw(recursive::hash(value)) as i64
 }
 
 /// `RecursiveEq(Any const&, Any const&) -> bool`
@@ -430,8 +475,10 @@ pub unsafe extern "C-unwind" fn recursive_hash(value: *const RawAny) -> i64 {
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi11RecursiveEqERKNS0_3AnyES3_")]
 pub unsafe extern "C-unwind" fn recursive_eq(left: *const RawAny, right: *const RawAny) -> bool {
-    // SAFETY: says the caller.
-    let (left, right) = unsafe { (view(left), view(right)) };
+    // SAFETY: `left` is a reference to a cell, as C++ calls it.
+    let left = unsafe { view(left) };
+    // SAFETY: `right` is a reference to a cell, as C++ calls it.
+    let right = unsafe { view(right) };
     or_throw(recursive::equal(left, right))
 }
 
@@ -443,8 +490,10 @@ macro_rules! orders {
         /// As C++ calls it.
         #[unsafe(export_name = $symbol)]
         pub unsafe extern "C-unwind" fn $name(left: *const RawAny, right: *const RawAny) -> bool {
-            // SAFETY: says the caller.
-            let (left, right) = unsafe { (view(left), view(right)) };
+            // SAFETY: `left` is a reference to a cell, as C++ calls it.
+            let left = unsafe { view(left) };
+            // SAFETY: `right` is a reference to a cell, as C++ calls it.
+            let right = unsafe { view(right) };
             or_throw(recursive::compare(left, right)) $operator 0
         }
     )*};
@@ -460,17 +509,18 @@ orders! {
 /// `Module::LoadFromFile(String const&) -> Module`
 ///
 /// # Safety
-/// As C++ calls it.
+/// As C++ calls it, of a file that keeps the contract of [`module::load`].
 #[unsafe(export_name = "_ZN3tvm3ffi6Module12LoadFromFileERKNS0_6StringE")]
 pub unsafe extern "C-unwind" fn load_from_file(
     out: *mut *mut Header,
     path: *const RawAny,
 ) -> *mut *mut Header {
-    // SAFETY: says the caller.
-    unsafe {
-        let module = or_throw(module::load_named(text(path)));
-        give(out, module.into_object().into_raw())
-    }
+    // SAFETY: `path` is a reference to a cell, as C++ calls it.
+    let path = unsafe { text(path) };
+    // SAFETY: the file keeps the contract of `module::load`, by this contract.
+    let module = or_throw(unsafe { module::load_named(path) });
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, module.into_object().into_raw()) }
 }
 
 /// `Module::VisitContextSymbols(TypedFunction<void(String, void*)> const&)`
@@ -479,8 +529,10 @@ pub unsafe extern "C-unwind" fn load_from_file(
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi6Module19VisitContextSymbolsERKNS0_13TypedFunctionIFvNS0_6StringEPvEEE")]
 pub unsafe extern "C-unwind" fn visit_context_symbols(callback: *const *mut Header) {
-    // SAFETY: a reference to a function handle.
-    let object = unsafe { ObjectRef::retain(*callback) };
+    // SAFETY: `callback` is a reference to a handle, as C++ calls it.
+    let callback = unsafe { callback.read() };
+    // SAFETY: a `TypedFunction` is the handle of an object, as C++ calls it; its type is checked all the same.
+    let object = unsafe { ObjectRef::retain(callback) };
     let Ok(function) = crate::function::Function::from_object(object) else {
         return;
     };
@@ -492,8 +544,12 @@ pub unsafe extern "C-unwind" fn visit_context_symbols(callback: *const *mut Head
     }
 }
 
+/// The module that a virtual function is called on.
+///
+/// # Safety
+/// `this` is a live module.
 unsafe fn module_at(this: *mut c_void) -> Module {
-    // SAFETY: virtual functions are called with a live module.
+    // SAFETY: `this` is a live module, by this contract.
     match unsafe { Module::from_context(this) } {
         Some(module) => module,
         None => throw(Error::new("RuntimeError", "the module is null")),
@@ -511,14 +567,16 @@ pub unsafe extern "C-unwind" fn module_get_function(
     name: *const RawAny,
     deep: bool,
 ) -> *mut *mut Header {
-    // SAFETY: says the caller.
-    unsafe {
-        let found = or_throw(module_at(this).function(&text(name), deep));
-        let handle = found.map_or(std::ptr::null_mut(), |function| {
-            function.into_object().into_raw()
-        });
-        give(out, handle)
-    }
+    // SAFETY: `this` is a live module, as C++ calls it.
+    let module = unsafe { module_at(this) };
+    // SAFETY: `name` is a reference to a cell, as C++ calls it.
+    let name = unsafe { text(name) };
+    let found = or_throw(module.function(&name, deep));
+    let handle = found.map_or(std::ptr::null_mut(), |function| {
+        function.into_object().into_raw()
+    });
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, handle) }
 }
 
 /// `ModuleObj::GetFunctionMetadata(String const&, bool) -> Optional<String>`
@@ -532,11 +590,13 @@ pub unsafe extern "C-unwind" fn module_get_metadata(
     name: *const RawAny,
     deep: bool,
 ) -> *mut RawAny {
-    // SAFETY: says the caller.
-    unsafe {
-        let found = or_throw(module_at(this).metadata(&text(name), deep));
-        give(out, Any::from(found).into_raw())
-    }
+    // SAFETY: `this` is a live module, as C++ calls it.
+    let module = unsafe { module_at(this) };
+    // SAFETY: `name` is a reference to a cell, as C++ calls it.
+    let name = unsafe { text(name) };
+    let found = or_throw(module.metadata(&name, deep));
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, Any::from(found).into_raw()) }
 }
 
 /// `ModuleObj::GetFunctionDoc(String const&, bool) -> Optional<String>`
@@ -550,11 +610,13 @@ pub unsafe extern "C-unwind" fn module_get_doc(
     name: *const RawAny,
     deep: bool,
 ) -> *mut RawAny {
-    // SAFETY: says the caller.
-    unsafe {
-        let found = or_throw(module_at(this).doc(&text(name), deep));
-        give(out, Any::from(found).into_raw())
-    }
+    // SAFETY: `this` is a live module, as C++ calls it.
+    let module = unsafe { module_at(this) };
+    // SAFETY: `name` is a reference to a cell, as C++ calls it.
+    let name = unsafe { text(name) };
+    let found = or_throw(module.doc(&name, deep));
+    // SAFETY: `out` is the place of the result, as C++ calls it.
+    unsafe { give(out, Any::from(found).into_raw()) }
 }
 
 /// `ModuleObj::ImplementsFunction(String const&, bool) -> bool`
@@ -567,8 +629,11 @@ pub unsafe extern "C-unwind" fn module_implements(
     name: *const RawAny,
     deep: bool,
 ) -> bool {
-    // SAFETY: says the caller.
-    unsafe { or_throw(module_at(this).implements(&text(name), deep)) }
+    // SAFETY: `this` is a live module, as C++ calls it.
+    let module = unsafe { module_at(this) };
+    // SAFETY: `name` is a reference to a cell, as C++ calls it.
+    let name = unsafe { text(name) };
+    or_throw(module.implements(&name, deep))
 }
 
 /// `ModuleObj::ImportModule(Module const&)`
@@ -577,14 +642,16 @@ pub unsafe extern "C-unwind" fn module_implements(
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj12ImportModuleERKNS0_6ModuleE")]
 pub unsafe extern "C-unwind" fn import_module(this: *mut c_void, other: *const *mut Header) {
-    // SAFETY: says the caller.
-    unsafe {
-        let module = module_at(this);
-        let Ok(other) = Module::from_object(ObjectRef::retain(*other)) else {
-            throw(Error::new("TypeError", "only a module can be imported"));
-        };
-        or_throw(module.import_in_object(other));
-    }
+    // SAFETY: `this` is a live module, as C++ calls it.
+    let module = unsafe { module_at(this) };
+    // SAFETY: `other` is a reference to a handle, as C++ calls it.
+    let other = unsafe { other.read() };
+    // SAFETY: a `Module` is the handle of an object that lives for the call, as C++ calls it.
+    let other = unsafe { ObjectRef::retain(other) };
+    let Ok(other) = Module::from_object(other) else {
+        throw(Error::new("TypeError", "only a module can be imported"));
+    };
+    or_throw(module.import_in_object(other));
 }
 
 /// `ModuleObj::ClearImports()`
@@ -593,6 +660,7 @@ pub unsafe extern "C-unwind" fn import_module(this: *mut c_void, other: *const *
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj12ClearImportsEv")]
 pub unsafe extern "C-unwind" fn clear_imports(this: *mut c_void) {
-    // SAFETY: says the caller.
-    or_throw(unsafe { module_at(this) }.clear_imports_in_object());
+    // SAFETY: `this` is a live module, as C++ calls it.
+    let module = unsafe { module_at(this) };
+    or_throw(module.clear_imports_in_object());
 }

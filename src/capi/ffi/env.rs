@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char, c_void};
 /// Sets the current stream of a device for this thread.
 ///
 /// # Safety
-/// `before` is null or writable.
+/// `stream` is null or a stream of that device, until another is set; `before` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvSetStream(
     device_type: i32,
@@ -19,10 +19,10 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvSetStream(
     before: *mut *mut c_void,
 ) -> i32 {
     enter(|| {
-        // SAFETY: null or a stream of the device, by this contract.
+        // SAFETY: `stream` is null or a stream of that device, until another is set, by this contract.
         let old = unsafe { env::set_stream(device_type, device_id, stream) }?;
         if !before.is_null() {
-            // SAFETY: not null, so a place for what was there, by this contract.
+            // SAFETY: `before` is not null, so writable, by this contract.
             unsafe { before.write(old) }
         }
         Ok(())
@@ -38,17 +38,18 @@ pub extern "C-unwind" fn TVMFFIEnvGetStream(device_type: i32, device_id: i32) ->
 /// Sets the tensor allocator of this thread, and of all threads if asked.
 ///
 /// # Safety
-/// `allocator` follows DLPack's signature; `before` is null or writable.
+/// `allocator` is null or follows DLPack's convention from then on, on every thread if it is for all: it answers 0 and a tensor
+/// that belongs to the caller, or reports an error. `before` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
     allocator: Option<Allocator>,
     for_all: i32,
     before: *mut Option<Allocator>,
 ) -> i32 {
-    // SAFETY: may be called so from now on, by this contract.
+    // SAFETY: `allocator` follows DLPack's convention from then on, by this contract.
     let old = unsafe { env::set_allocator(allocator, for_all != 0) };
     if !before.is_null() {
-        // SAFETY: not null, so a place for what was there, by this contract.
+        // SAFETY: `before` is not null, so writable, by this contract.
         unsafe { before.write(old) }
     }
     0
@@ -63,16 +64,16 @@ pub extern "C-unwind" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<Al
 /// A tensor from the allocator in force.
 ///
 /// # Safety
-/// `prototype` is readable, `out` writable.
+/// `prototype` and its shape are readable, `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvTensorAlloc(
     prototype: *mut DLTensor,
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
-        // SAFETY: the prototype has a readable shape, by this contract.
+        // SAFETY: `prototype` and its shape are readable, by this contract.
         let tensor = unsafe { env::allocate(prototype) }?;
-        // SAFETY: a place for the handle, by this contract.
+        // SAFETY: `out` is writable, by this contract.
         unsafe { out.write(tensor.into_object().into_raw()) }
         Ok(())
     })
@@ -87,16 +88,16 @@ pub extern "C-unwind" fn TVMFFIEnvCheckSignals() -> i32 {
 /// Registers a function of the frontend.
 ///
 /// # Safety
-/// `name` is a C string; `symbol` is that function.
+/// `name` is a C string; `symbol` is null or CPython's function of that name, which any thread may call from then on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvRegisterCAPI(
     name: *const c_char,
     symbol: *mut c_void,
 ) -> i32 {
     enter(|| {
-        // SAFETY: a C string, by this contract.
+        // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { CStr::from_ptr(name) };
-        // SAFETY: null or CPython's function of this name, by this contract.
+        // SAFETY: `symbol` is null or CPython's function of that name, by this contract.
         unsafe { env::register_hook(name.to_bytes(), symbol) }
     })
 }

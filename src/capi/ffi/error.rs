@@ -13,45 +13,50 @@ use std::ffi::{CStr, c_char};
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIErrorMoveFromRaised(out: *mut *mut Header) {
     let error = take_raised().map_or(std::ptr::null_mut(), |error| error.into_object().into_raw());
-    // SAFETY: says the caller.
+    // SAFETY: `out` is writable, by this contract.
     unsafe { out.write(error) }
 }
 
 /// Leaves an error for the caller of this thread; the handle stays with the caller.
 ///
 /// # Safety
-/// `error` is an error object.
+/// `error` is null or an object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIErrorSetRaised(error: *mut Header) {
     if error.is_null() {
         drop(take_raised());
         return;
     }
-    // SAFETY: says the caller.
+    // SAFETY: `error` is not null, so an object, by this contract; its type is checked.
     if let Ok(error) = Error::from_object(unsafe { ObjectRef::retain(error) }) {
         set_raised(error);
     }
 }
 
+/// # Safety
+/// `ptr` is null or a C string that lives for `'a`.
 unsafe fn text<'a>(ptr: *const c_char) -> &'a [u8] {
     if ptr.is_null() {
         return &[];
     }
-    // SAFETY: a C string, says the caller.
+    // SAFETY: `ptr` is not null, so a C string, by this contract.
     unsafe { CStr::from_ptr(ptr) }.to_bytes()
 }
 
 /// Makes and leaves an error.
 ///
 /// # Safety
-/// Both are C strings.
+/// Both are null or C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIErrorSetRaisedFromCStr(
     kind: *const c_char,
     message: *const c_char,
 ) {
-    // SAFETY: says the caller.
-    unsafe { raise(text(kind), text(message)) }
+    // SAFETY: `kind` is null or a C string, by this contract.
+    let kind = unsafe { text(kind) };
+    // SAFETY: `message` is null or a C string, by this contract.
+    let message = unsafe { text(message) };
+    raise(kind, message)
 }
 
 fn raise(kind: &[u8], message: &[u8]) {
@@ -61,7 +66,7 @@ fn raise(kind: &[u8], message: &[u8]) {
 /// Makes and leaves an error whose message is joined from parts; null parts are skipped.
 ///
 /// # Safety
-/// `parts` holds `count` C strings or nulls.
+/// `kind` is null or a C string; `parts` holds `count` C strings or nulls.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIErrorSetRaisedFromCStrParts(
     kind: *const c_char,
@@ -70,17 +75,21 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorSetRaisedFromCStrParts(
 ) {
     let mut message = Vec::new();
     for at in 0..usize::try_from(count).unwrap_or(0) {
-        // SAFETY: says the caller.
-        message.extend_from_slice(unsafe { text(*parts.add(at)) });
+        // SAFETY: `parts` holds `count` of them, by this contract, and `at` is less.
+        let part = unsafe { parts.add(at) };
+        // SAFETY: one of the `count` pointers that `parts` holds.
+        let part = unsafe { part.read() };
+        // SAFETY: `part` is a C string or null, as are all that `parts` holds, by this contract.
+        message.extend_from_slice(unsafe { text(part) });
     }
-    // SAFETY: says the caller.
+    // SAFETY: `kind` is null or a C string, by this contract.
     raise(unsafe { text(kind) }, &message);
 }
 
 /// Makes an error object.
 ///
 /// # Safety
-/// All byte arrays are readable; `out` is writable.
+/// All three byte arrays and their bytes are readable; `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIErrorCreate(
     kind: *const ByteArray,
@@ -89,14 +98,14 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorCreate(
     out: *mut *mut Header,
 ) -> i32 {
     let none = std::ptr::null_mut();
-    // SAFETY: says the caller.
+    // SAFETY: the arrays are readable and `out` is writable, by this contract; there is no cause and no context.
     unsafe { TVMFFIErrorCreateWithCauseAndExtraContext(kind, message, backtrace, none, none, out) }
 }
 
 /// Makes an error object with a cause and a context, both borrowed and possibly null.
 ///
 /// # Safety
-/// As [`TVMFFIErrorCreate`].
+/// As [`TVMFFIErrorCreate`]; cause and context are null or objects.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIErrorCreateWithCauseAndExtraContext(
     kind: *const ByteArray,
@@ -107,19 +116,19 @@ pub unsafe extern "C-unwind" fn TVMFFIErrorCreateWithCauseAndExtraContext(
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        unsafe {
-            let retained =
-                |object: *mut Header| (!object.is_null()).then(|| ObjectRef::retain(object));
-            let error = Error::with_parts(
-                (*kind).as_slice(),
-                (*message).as_slice(),
-                (*backtrace).as_slice(),
-                retained(cause),
-                retained(context),
-            );
-            out.write(error.into_object().into_raw());
-        }
+        let retained = |object: *mut Header| {
+            // SAFETY: not null, so an object, as cause and context are by this contract.
+            (!object.is_null()).then(|| unsafe { ObjectRef::retain(object) })
+        };
+        let [kind, message, backtrace] = [kind, message, backtrace].map(|text| {
+            // SAFETY: `text` is one of the three byte arrays, which are readable, by this contract.
+            let text = unsafe { text.read() };
+            // SAFETY: the bytes of the three arrays are readable, by this contract.
+            unsafe { text.as_slice() }
+        });
+        let error = Error::with_parts(kind, message, backtrace, retained(cause), retained(context));
+        // SAFETY: `out` is writable, by this contract.
+        unsafe { out.write(error.into_object().into_raw()) };
         Ok(())
     })
 }

@@ -11,7 +11,7 @@ use std::ffi::c_void;
 /// Makes a function of a C callback.
 ///
 /// # Safety
-/// `call` follows the convention for `context` until `deleter` was called.
+/// `call` follows the convention for `context` until `deleter` was called; `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIFunctionCreate(
     context: *mut c_void,
@@ -20,11 +20,10 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionCreate(
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        unsafe {
-            let function = Function::from_c(context, call, deleter);
-            out.write(function.into_object().into_raw());
-        }
+        // SAFETY: `call` follows the convention for `context` until `deleter` was called, by this contract.
+        let function = unsafe { Function::from_c(context, call, deleter) };
+        // SAFETY: `out` is writable, by this contract.
+        unsafe { out.write(function.into_object().into_raw()) };
         Ok(())
     })
 }
@@ -40,35 +39,41 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionCall(
     count: i32,
     result: *mut RawAny,
 ) -> i32 {
-    // SAFETY: says the caller.
-    unsafe { ((*function).safe_call)(function.cast(), args, count, result) }
+    // SAFETY: `function` is a function, by this contract.
+    let call = unsafe { (*function).safe_call };
+    // SAFETY: `args`, `count` and `result` follow the convention, by this contract.
+    unsafe { call(function.cast(), args, count, result) }
 }
 
 /// The function of a name: an owned handle, or null when there is none.
 ///
 /// # Safety
-/// `name` is readable, `out` writable.
+/// `name` and its bytes are readable, `out` is writable. Who calls the function passes what it takes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIFunctionGetGlobal(
     name: *const ByteArray,
     out: *mut *mut Header,
 ) -> i32 {
     super::init();
-    // SAFETY: says the caller. The lookup neither fails nor panics.
-    unsafe {
-        let found = registry::lookup_raw((*name).as_slice());
-        let handle = found.map_or(std::ptr::null_mut(), |function| {
-            function.into_object().into_raw()
-        });
-        out.write(handle);
-    }
+    // SAFETY: `name` is readable, by this contract.
+    let name = unsafe { &*name };
+    // SAFETY: the bytes of `name` are readable, by this contract.
+    let name = unsafe { name.as_slice() };
+    // SAFETY: who calls the function passes what it takes, by this contract. The lookup neither fails nor panics.
+    let found = unsafe { registry::lookup_raw(name) };
+    let handle = found.map_or(std::ptr::null_mut(), |function| {
+        function.into_object().into_raw()
+    });
+    // SAFETY: `out` is writable, by this contract.
+    unsafe { out.write(handle) };
     0
 }
 
 /// Registers a function under a name.
 ///
 /// # Safety
-/// `name` is readable; `function` is a function.
+/// `name` and its bytes are readable; `function` is an object. Under the name of a device, `device_api.*`, it returns a device
+/// table (`tvmspec_device.h`).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobal(
     name: *const ByteArray,
@@ -77,14 +82,18 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobal(
 ) -> i32 {
     enter(|| {
         super::init();
-        // SAFETY: says the caller.
-        let (name, object) = unsafe { ((*name).as_slice(), ObjectRef::retain(function)) };
+        // SAFETY: `name` is readable, by this contract.
+        let name = unsafe { &*name };
+        // SAFETY: the bytes of `name` are readable, by this contract.
+        let name = unsafe { name.as_slice() };
+        // SAFETY: `function` is an object, by this contract; its type is checked.
+        let object = unsafe { ObjectRef::retain(function) };
         let function = cast::<Function>(AnyView::from(&object))?;
         let details = Details {
             flags: crate::value::types::flag::STATIC_METHOD,
             ..Details::default()
         };
-        // SAFETY: a function of C under the name of a device returns a device table, which `tvmspec_device.h` asks for.
+        // SAFETY: under the name of a device the function returns a device table, by this contract.
         unsafe { registry::register_with(name, function, allow_override != 0, details) }
     })
 }
@@ -92,7 +101,8 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobal(
 /// Registers a function with documentation and metadata.
 ///
 /// # Safety
-/// `info` is readable, with a function in it.
+/// `info` and the strings in it are readable, and `method` in it is a valid view. Under the name of a device, `device_api.*`, it
+/// returns a device table (`tvmspec_device.h`).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobalFromMethodInfo(
     info: *const MethodInfo,
@@ -100,23 +110,23 @@ pub unsafe extern "C-unwind" fn TVMFFIFunctionSetGlobalFromMethodInfo(
 ) -> i32 {
     enter(|| {
         super::init();
-        // SAFETY: says the caller.
-        let (info, method) = unsafe { (&*info, AnyView::from_raw((*info).method)) };
+        // SAFETY: `info` is readable, by this contract.
+        let info = unsafe { &*info };
+        // SAFETY: `info.method` is a valid view, by this contract; its type is checked.
+        let method = unsafe { AnyView::from_raw(info.method) };
         let function = cast::<Function>(method)?;
-        // SAFETY: says the caller of the strings.
-        let (name, doc, metadata) = unsafe {
-            (
-                info.name.as_slice(),
-                info.doc.as_slice(),
-                info.metadata.as_slice(),
-            )
-        };
+        // SAFETY: the strings in `info` are readable, by this contract.
+        let name = unsafe { info.name.as_slice() };
+        // SAFETY: the strings in `info` are readable, by this contract.
+        let doc = unsafe { info.doc.as_slice() };
+        // SAFETY: the strings in `info` are readable, by this contract.
+        let metadata = unsafe { info.metadata.as_slice() };
         let details = Details {
             doc: String::from_utf8_lossy(doc).into_owned(),
             metadata: String::from_utf8_lossy(metadata).into_owned(),
             flags: info.flags,
         };
-        // SAFETY: a function of C under the name of a device returns a device table, which `tvmspec_device.h` asks for.
+        // SAFETY: under the name of a device the function returns a device table, by this contract.
         unsafe { registry::register_with(name, function, allow_override != 0, details) }
     })
 }

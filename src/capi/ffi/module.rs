@@ -11,12 +11,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// # Safety
 ///
-/// `name` must be a C string.
+/// `name` must be null or a C string.
 unsafe fn text<'a>(name: *const c_char) -> Result<&'a str, Error> {
     if name.is_null() {
         return Err(Error::new("ValueError", "the name is null"));
     }
-    // SAFETY: says the caller.
+    // SAFETY: `name` is not null, so a C string, by this contract.
     let name = unsafe { CStr::from_ptr(name) };
     name.to_str()
         .map_err(|_| Error::new("ValueError", "the name is not UTF-8"))
@@ -34,15 +34,17 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModLookupFromImports(
     out: *mut *mut Header,
 ) -> c_int {
     enter(|| {
-        // SAFETY: says the caller.
-        let (module, name) = unsafe { (Module::from_context(context), text(name)?) };
+        // SAFETY: `context` is what a loader wrote into the library's context symbol, by this contract.
+        let module = unsafe { Module::from_context(context) };
+        // SAFETY: `name` is a C string, by this contract.
+        let name = unsafe { text(name) }?;
         let module = module.ok_or_else(|| {
             Error::new("RuntimeError", "this library has no module to look through")
         })?;
-        // SAFETY: compiled code calls it, which the contract of `module::load` covers.
+        // SAFETY: only compiled code of a loaded library has `context`, and the contract of `module::load` covers its calls.
         let function = unsafe { module.environment(name, Release::LAST) }?;
         module.keep_alive(&function);
-        // SAFETY: says the caller.
+        // SAFETY: `out` is a place for a handle, by this contract.
         unsafe { out.write(function.as_object().as_ptr()) };
         Ok(())
     })
@@ -59,9 +61,9 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterContextSymbol(
     address: *mut c_void,
 ) -> c_int {
     enter(|| {
-        // SAFETY: `name` is a C string.
+        // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name) }?;
-        // SAFETY: `address` stays valid, and is what libraries expect under that name.
+        // SAFETY: `address` stays valid and is what libraries expect in that symbol, by this contract.
         unsafe { context::register(name, address) };
         Ok(())
     })
@@ -71,16 +73,16 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterContextSymbol(
 ///
 /// # Safety
 ///
-/// `name` must be a C string, `address` stay valid for the life of the process.
+/// `name` must be a C string, `address` stay valid for the life of the process and be what compiled code defines under that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvModRegisterSystemLibSymbol(
     name: *const c_char,
     address: *mut c_void,
 ) -> c_int {
     enter(|| {
-        // SAFETY: says the caller.
+        // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name) }?;
-        // SAFETY: `address` stays valid for the life of the process; statically linked code is as trusted as the process.
+        // SAFETY: `address` stays valid for the life of the process and is what `name` says, by this contract.
         if unsafe { system::register(name, address) } {
             eprintln!(
                 "warning: the system library symbol `{name}` is registered again, at another address"

@@ -25,14 +25,13 @@ pub struct TVMFFIVersion {
 /// `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIGetVersion(out: *mut TVMFFIVersion) {
-    // SAFETY: says the caller.
-    unsafe {
-        out.write(TVMFFIVersion {
-            major: 0,
-            minor: 1,
-            patch: 16,
-        });
-    }
+    let version = TVMFFIVersion {
+        major: 0,
+        minor: 1,
+        patch: 16,
+    };
+    // SAFETY: `out` is writable, by this contract.
+    unsafe { out.write(version) }
 }
 
 /// Adds a strong reference; null does nothing.
@@ -41,7 +40,7 @@ pub unsafe extern "C-unwind" fn TVMFFIGetVersion(out: *mut TVMFFIVersion) {
 /// `object` is null or alive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIObjectIncRef(object: *mut Header) -> i32 {
-    // SAFETY: says the caller.
+    // SAFETY: `object` is null or alive, by this contract.
     unsafe { header::inc_ref(object) }
     0
 }
@@ -52,7 +51,7 @@ pub unsafe extern "C-unwind" fn TVMFFIObjectIncRef(object: *mut Header) -> i32 {
 /// `object` is null, or the caller owns a reference.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIObjectDecRef(object: *mut Header) -> i32 {
-    // SAFETY: says the caller.
+    // SAFETY: `object` is null, or the caller owns a reference of it, by this contract.
     unsafe { header::dec_ref(object) }
     0
 }
@@ -69,8 +68,10 @@ pub unsafe extern "C-unwind" fn TVMFFIObjectCreateOpaque(
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        unsafe { out.write(opaque::wrap(handle, type_index, deleter)?.into_raw()) };
+        // SAFETY: `deleter` may be called with `handle` once, by this contract.
+        let object = unsafe { opaque::wrap(handle, type_index, deleter) }?;
+        // SAFETY: `out` is writable, by this contract.
+        unsafe { out.write(object.into_raw()) };
         Ok(())
     })
 }
@@ -80,13 +81,14 @@ static ONCE: Mutex<()> = Mutex::new(());
 /// Makes the handle at `handle_addr` unless it is there. One maker at a time in the whole process.
 ///
 /// # Safety
-/// `handle_addr` is a pointer that only these two functions write.
+/// `handle_addr` is an aligned pointer that, from the first call on, only this function and [`TVMFFIHandleDeinitOnce`] write;
+/// `init` may be called with a place for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
     handle_addr: *mut *mut c_void,
     init: unsafe extern "C-unwind" fn(*mut *mut c_void) -> i32,
 ) -> i32 {
-    // SAFETY: an aligned pointer that is only accessed atomically from here.
+    // SAFETY: `handle_addr` is aligned and only the two functions write it, by this contract; both do so atomically.
     let slot = unsafe { AtomicPtr::from_ptr(handle_addr) };
     if !slot.load(Ordering::Acquire).is_null() {
         return 0;
@@ -97,7 +99,7 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
             return Ok(());
         }
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the caller's function writes one pointer.
+        // SAFETY: `init` may be called with a place for a pointer, by this contract.
         let code = unsafe { init(&mut handle) };
         if code != 0 {
             return Err(raised(code));
@@ -116,13 +118,13 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleInitOnce(
 /// Ends the handle at `handle_addr` if it is there.
 ///
 /// # Safety
-/// As [`TVMFFIHandleInitOnce`].
+/// `handle_addr` is as for [`TVMFFIHandleInitOnce`]; `deinit` may be called with a handle that its `init` made, once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
     handle_addr: *mut *mut c_void,
     deinit: unsafe extern "C-unwind" fn(*mut c_void) -> i32,
 ) -> i32 {
-    // SAFETY: as above.
+    // SAFETY: `handle_addr` is aligned and only the two functions write it, by this contract; both do so atomically.
     let slot = unsafe { AtomicPtr::from_ptr(handle_addr) };
     enter(|| {
         let _one = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +132,7 @@ pub unsafe extern "C-unwind" fn TVMFFIHandleDeinitOnce(
         if handle.is_null() {
             return Ok(());
         }
-        // SAFETY: the handle was made by the matching init and nobody else will end it.
+        // SAFETY: `deinit` may be called with the handle once, by this contract: the swap took it out.
         let code = unsafe { deinit(handle) };
         if code == 0 { Ok(()) } else { Err(raised(code)) }
     })
@@ -143,7 +145,7 @@ pub struct TVMFFICustomAllocator {
     context: *mut c_void,
 }
 
-// SAFETY: two addresses that this library never follows.
+// SAFETY: two addresses, which this library never follows.
 unsafe impl Sync for TVMFFICustomAllocator {}
 
 static DEFAULT_ALLOCATOR: TVMFFICustomAllocator = TVMFFICustomAllocator {

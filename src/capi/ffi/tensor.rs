@@ -8,7 +8,7 @@ use crate::value::{AnyView, DLManagedTensor, DLManagedTensorVersioned, DLTensor,
 /// Takes over a DLPack tensor.
 ///
 /// # Safety
-/// `from` belongs to the caller; `out` is writable.
+/// `from` is a live tensor that belongs to the caller; `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPack(
     from: *mut DLManagedTensor,
@@ -17,12 +17,11 @@ pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPack(
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        unsafe {
-            let tensor =
-                Tensor::from_dlpack(from, require_alignment.into(), require_contiguous != 0)?;
-            out.write(tensor.into_object().into_raw());
-        }
+        let contiguous = require_contiguous != 0;
+        // SAFETY: `from` is a live tensor that belongs to the caller, by this contract.
+        let tensor = unsafe { Tensor::from_dlpack(from, require_alignment.into(), contiguous) }?;
+        // SAFETY: `out` is writable, by this contract.
+        unsafe { out.write(tensor.into_object().into_raw()) };
         Ok(())
     })
 }
@@ -39,21 +38,20 @@ pub unsafe extern "C-unwind" fn TVMFFITensorFromDLPackVersioned(
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        unsafe {
-            let tensor = Tensor::from_dlpack_versioned(
-                from,
-                require_alignment.into(),
-                require_contiguous != 0,
-            )?;
-            out.write(tensor.into_object().into_raw());
-        }
+        let contiguous = require_contiguous != 0;
+        // SAFETY: `from` is a live tensor that belongs to the caller, by the contract of `TVMFFITensorFromDLPack`.
+        let tensor =
+            unsafe { Tensor::from_dlpack_versioned(from, require_alignment.into(), contiguous) }?;
+        // SAFETY: `out` is writable, by that contract.
+        unsafe { out.write(tensor.into_object().into_raw()) };
         Ok(())
     })
 }
 
+/// # Safety
+/// `handle` is an object.
 unsafe fn borrowed(handle: *mut Header) -> crate::function::Result<Tensor> {
-    // SAFETY: an object, says the caller.
+    // SAFETY: `handle` is an object, by this contract.
     let object = unsafe { ObjectRef::retain(handle) };
     Ok(cast::<Tensor>(AnyView::from(&object))?)
 }
@@ -68,8 +66,10 @@ pub unsafe extern "C-unwind" fn TVMFFITensorToDLPack(
     out: *mut *mut DLManagedTensor,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        unsafe { out.write(borrowed(from)?.to_dlpack()) }
+        // SAFETY: `from` is an object, by this contract.
+        let tensor = unsafe { borrowed(from) }?;
+        // SAFETY: `out` is writable, by this contract.
+        unsafe { out.write(tensor.to_dlpack()) }
         Ok(())
     })
 }
@@ -84,8 +84,10 @@ pub unsafe extern "C-unwind" fn TVMFFITensorToDLPackVersioned(
     out: *mut *mut DLManagedTensorVersioned,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        unsafe { out.write(borrowed(from)?.to_dlpack_versioned()) }
+        // SAFETY: `from` is an object, by the contract of `TVMFFITensorToDLPack`.
+        let tensor = unsafe { borrowed(from) }?;
+        // SAFETY: `out` is writable, by that contract.
+        unsafe { out.write(tensor.to_dlpack_versioned()) }
         Ok(())
     })
 }
@@ -93,7 +95,7 @@ pub unsafe extern "C-unwind" fn TVMFFITensorToDLPackVersioned(
 /// A tensor with another description over the memory of `source`, which it keeps alive.
 ///
 /// # Safety
-/// `prototype` describes memory of `source`.
+/// `source` is an object, `prototype` and its extents are readable and describe memory of it, `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITensorCreateUnsafeView(
     source: *mut Header,
@@ -101,12 +103,14 @@ pub unsafe extern "C-unwind" fn TVMFFITensorCreateUnsafeView(
     out: *mut *mut Header,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        unsafe {
-            let source = ObjectRef::retain(source);
-            let view = Tensor::view_of(source, &*prototype);
-            out.write(view.into_object().into_raw());
-        }
+        // SAFETY: `source` is an object, by this contract.
+        let source = unsafe { ObjectRef::retain(source) };
+        // SAFETY: `prototype` is readable, by this contract.
+        let prototype = unsafe { &*prototype };
+        // SAFETY: `prototype` describes memory of `source`, by this contract.
+        let view = unsafe { Tensor::view_of(source, prototype) };
+        // SAFETY: `out` is writable, by this contract.
+        unsafe { out.write(view.into_object().into_raw()) };
         Ok(())
     })
 }

@@ -7,8 +7,12 @@ use crate::value::types::{
 };
 use crate::value::{AnyView, ByteArray, RawAny};
 
-fn utf8(array: &ByteArray) -> crate::function::Result<&str> {
-    // SAFETY: callers of this interface pass readable byte arrays.
+/// # Safety
+/// The array and its bytes are readable for `'a`.
+unsafe fn utf8<'a>(array: *const ByteArray) -> crate::function::Result<&'a str> {
+    // SAFETY: `array` is a readable array, by this contract.
+    let array = unsafe { array.read() };
+    // SAFETY: the bytes of the array are readable, by this contract.
     std::str::from_utf8(unsafe { array.as_slice() })
         .map_err(|_| Error::new("ValueError", "a key that is not UTF-8"))
 }
@@ -16,16 +20,16 @@ fn utf8(array: &ByteArray) -> crate::function::Result<&str> {
 /// The index of a key.
 ///
 /// # Safety
-/// `key` is readable, `out` writable.
+/// `key` and its bytes are readable, `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITypeKeyToIndex(key: *const ByteArray, out: *mut i32) -> i32 {
     enter(|| {
         super::init();
-        // SAFETY: says the caller.
-        let key = utf8(unsafe { &*key })?;
+        // SAFETY: `key` and its bytes are readable, by this contract.
+        let key = unsafe { utf8(key) }?;
         let found = types::index_of(key)
             .ok_or_else(|| Error::new("InternalError", format!("Cannot find type `{key}`")))?;
-        // SAFETY: says the caller.
+        // SAFETY: `out` is writable, by this contract.
         unsafe { out.write(found) }
         Ok(())
     })
@@ -35,7 +39,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeKeyToIndex(key: *const ByteArray, out:
 /// does not fit its parent is refused with -1 and the error raised on this thread (VAL-15).
 ///
 /// # Safety
-/// `key` is readable.
+/// `key` and its bytes are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
     key: *const ByteArray,
@@ -49,8 +53,8 @@ pub unsafe extern "C-unwind" fn TVMFFITypeGetOrAllocIndex(
     // A code of -1 is the answer that was there before.
     enter(|| {
         super::init();
-        // SAFETY: says the caller.
-        let key = utf8(unsafe { &*key })?;
+        // SAFETY: `key` and its bytes are readable, by this contract.
+        let key = unsafe { utf8(key) }?;
         given = match parent {
             -2 => types::index_of(key).unwrap_or(-2),
             _ => types::get_or_alloc(NewType {
@@ -85,15 +89,19 @@ pub extern "C-unwind" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TypeInfo {
 }
 
 /// Keeps what a registered cell holds alive for ever.
+///
+/// # Safety
+/// `cell` is a valid view.
 unsafe fn retain(cell: RawAny) -> RawAny {
-    // SAFETY: a valid view, says the caller.
+    // SAFETY: `cell` is a valid view, by this contract.
     unsafe { AnyView::from_raw(cell) }.to_any().into_raw()
 }
 
 /// Adds a field.
 ///
 /// # Safety
-/// `info` is readable; its functions stay.
+/// `info` and the strings in it are readable; a default, and a setter that is a function object, are valid. Every object of the type has the field that it describes, which its getter reads and
+/// its setter writes, for ever.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
     type_index: i32,
@@ -101,19 +109,19 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
 ) -> i32 {
     enter(|| {
         super::init();
-        // SAFETY: says the caller.
-        let mut field = unsafe { *info };
+        // SAFETY: `info` is readable, by this contract.
+        let mut field = unsafe { info.read() };
         if field.flags & flag::HAS_DEFAULT != 0 {
-            // SAFETY: a valid view.
+            // SAFETY: a default that the flag announces is valid, by this contract.
             field.default = unsafe { retain(field.default) };
         } else {
             field.default = RawAny::NONE;
         }
         if field.flags & flag::SETTER_IS_FUNCTION != 0 {
-            // SAFETY: a function object, which is kept for ever.
+            // SAFETY: a setter that is a function object is valid, by this contract; this reference keeps it for ever.
             unsafe { crate::value::header::inc_ref(field.setter.cast()) }
         }
-        // SAFETY: strings, getter, setter and field are what this contract says; default and setter are kept for ever.
+        // SAFETY: the strings are readable and every object has the field, by this contract; default and setter are kept for ever.
         Ok(unsafe { types::push_field(type_index, field) }?)
     })
 }
@@ -121,7 +129,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
 /// Adds a method.
 ///
 /// # Safety
-/// `info` is readable.
+/// `info` and the strings in it are readable, and the function in it is a valid view.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMethod(
     type_index: i32,
@@ -129,11 +137,11 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMethod(
 ) -> i32 {
     enter(|| {
         super::init();
-        // SAFETY: says the caller.
-        let mut method = unsafe { *info };
-        // SAFETY: a valid view.
+        // SAFETY: `info` is readable, by this contract.
+        let mut method = unsafe { info.read() };
+        // SAFETY: the function in `info` is a valid view, by this contract.
         method.method = unsafe { retain(method.method) };
-        // SAFETY: the strings are readable, by this contract; the function is kept for ever.
+        // SAFETY: the strings in `info` are readable, by this contract; the function is kept for ever.
         Ok(unsafe { types::push_method(type_index, method) }?)
     })
 }
@@ -141,7 +149,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMethod(
 /// Sets what a type says of itself, once.
 ///
 /// # Safety
-/// `metadata` is readable.
+/// `metadata` and the documentation in it are readable; its maker makes objects of the type, which have at least the size in it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
     type_index: i32,
@@ -149,9 +157,9 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
 ) -> i32 {
     enter(|| {
         super::init();
-        // SAFETY: readable, by this contract.
+        // SAFETY: `metadata` is readable, by this contract.
         let metadata = unsafe { metadata.read() };
-        // SAFETY: documentation, maker and size are what this contract says.
+        // SAFETY: the documentation is readable, and the maker makes objects of the type of that size, by this contract.
         unsafe { types::set_metadata(type_index, metadata) }
             .map_err(|broken| Error::new("RuntimeError", broken.message()))
     })
@@ -160,7 +168,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
 /// Sets an attribute of a type, once; index 0 only makes the column.
 ///
 /// # Safety
-/// `name` and `value` are readable.
+/// `name` and its bytes are readable, `value` is a valid view; a pointer in it is a C function of the attribute's convention, for ever.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
     type_index: i32,
@@ -169,13 +177,13 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
 ) -> i32 {
     enter(|| {
         super::init();
-        // SAFETY: says the caller.
-        let name = utf8(unsafe { &*name })?;
-        // SAFETY: the address of a cell, by this contract.
+        // SAFETY: `name` and its bytes are readable, by this contract.
+        let name = unsafe { utf8(name) }?;
+        // SAFETY: `value` is the address of a valid view, by this contract.
         let value = unsafe { value.read() };
-        // SAFETY: a valid view, by this contract.
+        // SAFETY: `value` is a valid view, by this contract.
         let value = unsafe { AnyView::from_raw(value) }.to_any();
-        // SAFETY: a pointer is a function of the attribute's convention, by this contract.
+        // SAFETY: a pointer in `value` is a C function of the attribute's convention, by this contract.
         unsafe { types::set_any_attr(type_index, name, value) }
             .map_err(|broken| Error::new("RuntimeError", broken.message()))
     })
@@ -184,12 +192,12 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
 /// The column of an attribute, or null, also for a name that is not UTF-8. Its address never changes.
 ///
 /// # Safety
-/// `name` is readable.
+/// `name` and its bytes are readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIGetTypeAttrColumn(name: *const ByteArray) -> *const Column {
     super::init();
-    // SAFETY: says the caller.
-    let name = unsafe { (*name).as_slice() };
-    let column = std::str::from_utf8(name).ok().and_then(types::column);
+    // SAFETY: `name` and its bytes are readable, by this contract.
+    let name = unsafe { utf8(name) };
+    let column = name.ok().and_then(types::column);
     column.map_or(std::ptr::null(), |column| column)
 }

@@ -16,25 +16,39 @@ pub unsafe extern "C-unwind" fn TVMFFIAnyViewToOwnedAny(
     view: *const RawAny,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: says the caller. Owning a value does not fail.
-    unsafe {
-        let owned: Any = AnyView::from_raw(*view).to_any();
-        out.write(owned.into_raw());
-    }
+    // SAFETY: `view` is a valid cell, by this contract.
+    let view = unsafe { view.read() };
+    // SAFETY: a valid cell holds what lives for the call, by this contract. Owning a value does not fail.
+    let owned: Any = unsafe { AnyView::from_raw(view) }.to_any();
+    // SAFETY: `out` is writable, by this contract.
+    unsafe { out.write(owned.into_raw()) };
     0
+}
+
+/// The bytes of a byte array.
+///
+/// # Safety
+/// The array and its bytes are readable for `'a`.
+unsafe fn bytes<'a>(array: *const ByteArray) -> &'a [u8] {
+    // SAFETY: `array` is a readable array, by this contract.
+    let array = unsafe { array.read() };
+    // SAFETY: the bytes of the array are readable, by this contract.
+    unsafe { array.as_slice() }
 }
 
 /// Copies bytes into a string value.
 ///
 /// # Safety
-/// `input` is readable, `out` writable.
+/// `input` and its bytes are readable, `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIStringFromByteArray(
     input: *const ByteArray,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: says the caller. Copying a string does not fail.
-    unsafe { out.write(Any::from(Str::new((*input).as_slice())).into_raw()) }
+    // SAFETY: `input` and its bytes are readable, by this contract. Copying a string does not fail.
+    let text = Str::new(unsafe { bytes(input) });
+    // SAFETY: `out` is writable, by this contract.
+    unsafe { out.write(Any::from(text).into_raw()) }
     0
 }
 
@@ -47,8 +61,10 @@ pub unsafe extern "C-unwind" fn TVMFFIBytesFromByteArray(
     input: *const ByteArray,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: says the caller.
-    unsafe { out.write(Any::from(Bytes::new((*input).as_slice())).into_raw()) }
+    // SAFETY: `input` and its bytes are readable, by the contract of `TVMFFIStringFromByteArray`.
+    let copy = Bytes::new(unsafe { bytes(input) });
+    // SAFETY: `out` is writable, by that contract.
+    unsafe { out.write(Any::from(copy).into_raw()) }
     0
 }
 
@@ -62,11 +78,12 @@ pub unsafe extern "C-unwind" fn TVMFFIBigIntFromByteArray(
     out: *mut RawAny,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        unsafe {
-            out.write(RawAny::NONE);
-            out.write(big_int::from_bytes((*input).as_slice())?.into_raw());
-        }
+        // SAFETY: `out` is writable, by the contract of `TVMFFIStringFromByteArray`.
+        unsafe { out.write(RawAny::NONE) };
+        // SAFETY: `input` and its bytes are readable, by that contract.
+        let value = big_int::from_bytes(unsafe { bytes(input) })?;
+        // SAFETY: `out` is writable, by that contract.
+        unsafe { out.write(value.into_raw()) };
         Ok(())
     })
 }
@@ -77,7 +94,7 @@ pub unsafe extern "C-unwind" fn TVMFFIBigIntFromByteArray(
 /// `value` is a valid cell.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIBigIntGetContentByteArray(value: *const RawAny) -> ByteArray {
-    // SAFETY: a valid cell where it lies, by this contract.
+    // SAFETY: `value` is a valid cell where it lies, by this contract.
     let value: &[AnyView<'_>] = unsafe { AnyView::slice(value, 1) };
     match value.first().and_then(big_int::words_of) {
         Some(words) => ByteArray {
@@ -91,17 +108,17 @@ pub unsafe extern "C-unwind" fn TVMFFIBigIntGetContentByteArray(value: *const Ra
 /// Parses a data type.
 ///
 /// # Safety
-/// `text` is readable, `out` writable.
+/// `text` and its bytes are readable, `out` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIDataTypeFromString(
     text: *const ByteArray,
     out: *mut DLDataType,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
-        let text = String::from_utf8_lossy(unsafe { (*text).as_slice() });
+        // SAFETY: `text` and its bytes are readable, by this contract.
+        let text = String::from_utf8_lossy(unsafe { bytes(text) });
         let dtype = dtype_from_text(&text)?;
-        // SAFETY: says the caller.
+        // SAFETY: `out` is writable, by this contract.
         unsafe { out.write(dtype) }
         Ok(())
     })
@@ -117,9 +134,9 @@ pub unsafe extern "C-unwind" fn TVMFFIDataTypeToString(
     out: *mut RawAny,
 ) -> i32 {
     enter(|| {
-        // SAFETY: says the caller.
+        // SAFETY: `dtype` is readable, by this contract.
         let text = dtype_to_text(unsafe { *dtype })?;
-        // SAFETY: says the caller.
+        // SAFETY: `out` is writable, by this contract.
         unsafe { out.write(heap_str(text.as_bytes()).into_raw()) }
         Ok(())
     })
