@@ -267,8 +267,9 @@ pub unsafe fn inc_weak(object: *mut Header) {
 #[repr(transparent)]
 pub struct ObjectRef(NonNull<Header>);
 
-// SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`; an object of another
-// library is looked at through the same types).
+// SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`). Lists and dicts
+// change in place without a lock, as in every other implementation of this ABI: their types are not `Send`, but an `Any` of
+// one is, and code that sends it orders the access.
 unsafe impl Send for ObjectRef {}
 // SAFETY: as above.
 unsafe impl Sync for ObjectRef {}
