@@ -217,6 +217,28 @@ fn a_dict_is_shared_by_threads() {
     assert_eq!(dict.len(), 20_000, "no pair was lost");
 }
 
+#[test]
+fn a_tensor_that_is_filled_is_read_whole() {
+    let tensor = Any::from(
+        Tensor::empty(&[4096], DLDataType::scalar(1, 8))
+            .unwrap()
+            .into_object(),
+    );
+    std::thread::scope(|scope| {
+        for thread in 0..4u8 {
+            let tensor = &tensor;
+            scope.spawn(move || {
+                let tensor: Tensor = cast(tensor.view()).unwrap();
+                for _ in 0..500 {
+                    tensor.fill(&[thread; 4096]).unwrap();
+                    let bytes = tensor.to_bytes().unwrap();
+                    assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+                }
+            });
+        }
+    });
+}
+
 /// Keys of a type of their own, which all have one hash; `equal` compares them.
 fn keys(name: &str, count: usize, equal: Function) -> Vec<Any> {
     object::init();

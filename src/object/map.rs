@@ -385,7 +385,7 @@ impl Table {
     #[inline]
     fn settled<R>(self, work: impl FnOnce() -> R) -> R {
         match self.type_index() {
-            index::DICT => alone(self.0.cast(), work),
+            index::DICT => alone(self.0, work),
             _ => work(),
         }
     }
@@ -403,9 +403,9 @@ impl Table {
             return self.value_of(key);
         }
         if is_plain(key) {
-            return alone(self.0.cast(), || self.value_of(key));
+            return alone(self.0, || self.value_of(key));
         }
-        let _stay = Stay::at(self.0.cast(), Purpose::Look)?;
+        let _stay = Stay::at(self.0, Purpose::Look)?;
         self.value_of(key)
     }
 
@@ -1252,7 +1252,7 @@ impl Dict {
         let table = self.table();
         // Dropped last, when this thread left the dict.
         let mut fresh = Pair::of(key, value);
-        let stay = Stay::at(table.0.cast(), Purpose::Change)?;
+        let stay = Stay::at(table.0, Purpose::Change)?;
         let left = table.insert_within(longest, &mut fresh)?.map(|next| {
             table.settled(|| {
                 let next = replace_in(table, next);
@@ -1270,7 +1270,7 @@ impl Dict {
 
     /// Removes `key`; false when it was not there.
     pub fn remove(&self, key: AnyView<'_>) -> Result<bool> {
-        let stay = Stay::at(self.table().0.cast(), Purpose::Change)?;
+        let stay = Stay::at(self.table().0, Purpose::Change)?;
         let gone = match self.table().find(key)? {
             Some(at) => Some(self.table().erase(at)?),
             None => None,
@@ -1285,7 +1285,7 @@ impl Dict {
     ///
     /// A RuntimeError where this thread looks a key of this dict up: the key's hash or equality calls this.
     pub fn clear(&self) -> Result<()> {
-        let stay = Stay::at(self.table().0.cast(), Purpose::Change)?;
+        let stay = Stay::at(self.table().0, Purpose::Change)?;
         let gone = self.table().settled(|| self.table().take());
         drop(stay);
         drop(gone);
@@ -1374,7 +1374,7 @@ pub(crate) fn swap_value(map: &ObjectRef, key: AnyView<'_>, value: Any) -> Resul
     let table = Table(map.as_ptr().cast());
     let is_dict = map.type_index() == index::DICT;
     let _stay = match is_dict {
-        true => Some(Stay::at(table.0.cast(), Purpose::Change)?),
+        true => Some(Stay::at(table.0, Purpose::Change)?),
         false => None,
     };
     let Some(at) = table.find(key)? else {

@@ -1,6 +1,7 @@
 //! Reflection in use: reading and writing the fields of objects, and objects that only reflection knows.
 
 use super::column;
+use super::turnstile::alone;
 use crate::function::{Error, Function, Result, guard_code, raised};
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, end_nested};
 use crate::value::heap::{allocate_zeroed, release};
@@ -290,20 +291,24 @@ pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> R
         match storage(&field) {
             Storage::Cell => {
                 // SAFETY: the field is a cell, says its description, and `source` is alive.
-                let value = unsafe { &*from.cast::<Any>() }.clone();
+                let value = alone(from, || unsafe { &*from.cast::<Any>() }.clone());
                 // SAFETY: the copy has the same field, which is still zero.
                 unsafe { to.cast::<Any>().write(value) }
             }
             Storage::Object => {
                 // SAFETY: the field is a reference, says its description, and `source` is alive.
-                let value = unsafe { &*from.cast::<Option<ObjectRef>>() }.clone();
+                let value = alone(from, || {
+                    unsafe { &*from.cast::<Option<ObjectRef>>() }.clone()
+                });
                 // SAFETY: the copy has the same field, which is still zero.
                 unsafe { to.cast::<Option<ObjectRef>>().write(value) }
             }
             Storage::Plain => {
                 let (from, to) = (from.cast::<u8>(), to.cast::<u8>());
                 // SAFETY: both objects have the field, of `size` bytes.
-                unsafe { std::ptr::copy_nonoverlapping(from, to, field.size as usize) }
+                alone(from, || unsafe {
+                    std::ptr::copy_nonoverlapping(from, to, field.size as usize);
+                });
             }
         }
     }
@@ -321,8 +326,8 @@ pub(super) unsafe extern "C-unwind" fn read_field<F: Argument + Clone>(
 where
     Any: From<F>,
 {
-    // SAFETY: the address of an `F`, by this contract.
-    let value = unsafe { &*field.cast::<F>() }.clone();
+    // SAFETY: the address of an `F`, by this contract; nothing writes it while this thread is alone with it.
+    let value = alone(field, || unsafe { &*field.cast::<F>() }.clone());
     // SAFETY: writable, by this contract.
     unsafe { out.write(Any::from(value).into_raw()) }
     0
@@ -331,7 +336,7 @@ where
 /// Writes a field of type `F`.
 ///
 /// # Safety
-/// `field` is the address of an `F` that nobody else looks at, `value` that of a cell.
+/// `field` is the address of an `F` that is only read and written in here, `value` that of a cell.
 pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
     field: *mut c_void,
     value: *const RawAny,
@@ -341,9 +346,9 @@ pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
         let value = unsafe { value.read() };
         // SAFETY: what the caller passes lives for the call.
         let value = cast::<F>(unsafe { AnyView::from_raw(value) })?;
-        // SAFETY: the address of an `F` that nobody else looks at, by this contract. The old value ends after that: its end
+        // SAFETY: the address of an `F`, by this contract, which this thread is alone with. The old value ends after that: its end
         // may come back to the field.
-        drop(unsafe { field.cast::<F>().replace(value) });
+        drop(alone(field, || unsafe { field.cast::<F>().replace(value) }));
         Ok(())
     })
 }
@@ -351,8 +356,10 @@ pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
 /// # Safety
 /// As [`read_field`] for a reference, possibly absent.
 unsafe extern "C-unwind" fn read_object(field: *mut c_void, out: *mut RawAny) -> i32 {
-    // SAFETY: the address of a reference, by this contract.
-    let value = unsafe { &*field.cast::<Option<ObjectRef>>() }.clone();
+    // SAFETY: the address of a reference, by this contract; nothing writes it while this thread is alone with it.
+    let value = alone(field, || {
+        unsafe { &*field.cast::<Option<ObjectRef>>() }.clone()
+    });
     // SAFETY: writable, by this contract.
     unsafe { out.write(Any::from(value).into_raw()) }
     0
@@ -362,7 +369,7 @@ unsafe extern "C-unwind" fn read_object(field: *mut c_void, out: *mut RawAny) ->
 /// As [`read_field`] for a byte that is zero or not.
 unsafe extern "C-unwind" fn read_bool(field: *mut c_void, out: *mut RawAny) -> i32 {
     // SAFETY: the address of a byte, by this contract.
-    let value = unsafe { field.cast::<u8>().read() } != 0;
+    let value = alone(field, || unsafe { field.cast::<u8>().read() }) != 0;
     // SAFETY: writable, by this contract.
     unsafe { out.write(Any::from(value).into_raw()) }
     0
@@ -372,7 +379,7 @@ unsafe extern "C-unwind" fn read_bool(field: *mut c_void, out: *mut RawAny) -> i
 /// As [`read_field`] for a pointer that whoever is given it may use.
 unsafe extern "C-unwind" fn read_pointer(field: *mut c_void, out: *mut RawAny) -> i32 {
     // SAFETY: the address of a pointer, by this contract.
-    let value = unsafe { field.cast::<*mut c_void>().read() };
+    let value = alone(field, || unsafe { field.cast::<*mut c_void>().read() });
     // SAFETY: may be used by whoever is given it, by this contract.
     let value = unsafe { Any::handle(value) };
     // SAFETY: writable, by this contract.
@@ -403,16 +410,16 @@ pub(crate) fn getter_for(field_type: i32) -> Result<Getter> {
 /// Writes an already converted value to a field of a record.
 ///
 /// # Safety
-/// `at` is the address of an initialised field stored as `field_type` says, and nobody else looks at it.
+/// `at` is the address of an initialised field stored as `field_type` says, and only read and written in here.
 pub(crate) unsafe fn store(at: *mut c_void, field_type: i32, value: Any) -> Result<()> {
     /// Replaces the field at `at`; the old value ends when the new one is in place.
     ///
     /// # Safety
-    /// `at` is an initialised field of type `T` that nobody else looks at.
+    /// `at` is an initialised field of type `T` that is only read and written in here.
     unsafe fn put<T: Argument>(at: *mut c_void, value: Any) -> Result<()> {
         let value = cast::<T>(value.view())?;
-        // SAFETY: such a field, by this contract.
-        drop(unsafe { at.cast::<T>().replace(value) });
+        // SAFETY: such a field, by this contract, which this thread is alone with.
+        drop(alone(at, || unsafe { at.cast::<T>().replace(value) }));
         Ok(())
     }
     let put: unsafe fn(*mut c_void, Any) -> Result<()> = match field_type {

@@ -582,7 +582,7 @@ fn with_items<'a, R>(view: AnyView<'a>, work: impl FnOnce(&'a [Any]) -> R) -> Op
     let items = || unsafe { (*seq).items() };
     match view.type_index() {
         index::ARRAY => Some(work(items())),
-        index::LIST => Some(alone(seq.cast(), || work(items()))),
+        index::LIST => Some(alone(seq, || work(items()))),
         _ => None,
     }
 }

@@ -17,6 +17,10 @@ use crate::value::{
 };
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::{PoisonError, RwLock};
+
+/// Orders what safe code reads from the memory of tensors and writes to it. One for all: tensors may share memory.
+static COPIES: RwLock<()> = RwLock::new(());
 
 /// The fixed part of a tensor.
 #[repr(C)]
@@ -221,9 +225,11 @@ impl Tensor {
         usize::try_from(unsafe { self.dl().bytes() }).unwrap_or(usize::MAX)
     }
 
-    /// A copy of the bytes of a compact CPU tensor.
+    /// A copy of the bytes of a compact CPU tensor. No [`Tensor::fill`] runs meanwhile; compiled functions that write to
+    /// the tensor are ordered by those who call them.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        // SAFETY: nothing else runs here before the bytes are copied; threads that share the tensor order their access.
+        let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: nothing in here writes meanwhile (`COPIES`), and compiled functions do so by the contract of loading them.
         Ok(unsafe { self.bytes() }?.to_vec())
     }
 
@@ -260,8 +266,7 @@ impl Tensor {
         Ok(NonNull::slice_from_raw_parts(first, count))
     }
 
-    /// Copies `bytes` into a compact CPU tensor of exactly that size. Whoever shares the tensor between threads orders
-    /// the access.
+    /// Copies `bytes` into a compact CPU tensor of exactly that size. No [`Tensor::to_bytes`] runs meanwhile.
     pub fn fill(&self, bytes: &[u8]) -> Result<()> {
         let room = self.memory()?;
         if room.len() != bytes.len() {
@@ -272,7 +277,8 @@ impl Tensor {
                 )
                 .into());
         }
-        // SAFETY: room for that many bytes, which nobody borrows; the ABI leaves synchronisation to the holders.
+        let _writing = COPIES.write().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: room for that many bytes, which nothing borrows (`Tensor::bytes`) or copies (`COPIES`).
         unsafe { std::ptr::copy(bytes.as_ptr(), room.as_ptr().cast(), bytes.len()) }
         Ok(())
     }

@@ -1,13 +1,13 @@
-//! Who is at a [`List`](super::List) or a [`Dict`](super::Dict): both change in place, and safe code shares them between
-//! threads.
+//! Who is at a [`List`](super::List), a [`Dict`](super::Dict) or a field of a record: they change in place, and safe code
+//! shares them between threads.
 //!
 //! Their memory is part of the ABI and has no room for a lock, so the locks are found by address. [`alone`] is for work that
 //! calls nothing: it waits, and always has its turn. Looking a key up calls the hash and the equality of its type, which may
 //! come back to the same dict or wait for another thread; for that a thread stays at the dict ([`Stay`]) without holding a
 //! lock. Libraries that change a container through inlined code take no part in this; loading them is `unsafe`.
 
+use super::map::MapObj;
 use crate::function::{Error, Result};
-use crate::value::header::Header;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -67,10 +67,10 @@ impl Turnstile {
     }
 }
 
-/// Runs `work` while no other thread's work on `object` runs. It must not drop values, call hooks or do other work of this
+/// Runs `work` while no other thread's work on `object`, or the field of that address, runs. It must not drop values, call hooks or do other work of this
 /// kind: the lock is not reentrant.
 #[inline]
-pub(super) fn alone<R>(object: *const Header, work: impl FnOnce() -> R) -> R {
+pub(super) fn alone<T, R>(object: *const T, work: impl FnOnce() -> R) -> R {
     let _turn = Turnstile::of(object.addr()).lock();
     work()
 }
@@ -88,7 +88,7 @@ impl Stay {
     /// # Errors
     ///
     /// A RuntimeError where the hook of a key changes the dict that it is looked up in, and where waiting could last forever.
-    pub(super) fn at(object: *const Header, purpose: Purpose) -> Result<Stay> {
+    pub(super) fn at(object: *const MapObj, purpose: Purpose) -> Result<Stay> {
         let object = object.addr();
         let (thread, stays) = STAYS.with(|stays| (std::ptr::from_ref(stays).addr(), stays.get()));
         let turnstile = Turnstile::of(object);
