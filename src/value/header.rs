@@ -267,9 +267,8 @@ pub unsafe fn inc_weak(object: *mut Header) {
 #[repr(transparent)]
 pub struct ObjectRef(NonNull<Header>);
 
-// SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`). Lists and dicts
-// change in place without a lock, as in every other implementation of this ABI: their types are not `Send`, but an `Any` of
-// one is, and code that sends it orders the access.
+// SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`): the types of this
+// crate that change in place, such as lists and dicts, order what threads do to one of them.
 unsafe impl Send for ObjectRef {}
 // SAFETY: as above.
 unsafe impl Sync for ObjectRef {}
