@@ -134,6 +134,18 @@ fn an_input_is_as_large_as_its_entry() {
     let packed = Tensor::empty(&[100_000], DLDataType::from(bits)).unwrap();
     executor.set_input(0, &packed).unwrap();
     executor.copy_output(0, &packed).unwrap();
+    // What a machine makes has the packed bytes and no more.
+    let to_device = registry::require("vm.builtin.to_device").unwrap();
+    let copy = to_device
+        .call_with([packed.clone().into(), Any::from(1), Any::from(0)])
+        .unwrap();
+    let copy: Tensor = tvmspec::value::cast(copy.view()).unwrap();
+    if copy.dl().data != packed.dl().data {
+        executor.set_input(0, &copy).unwrap_err();
+        executor.copy_output(0, &copy).unwrap_err();
+        executor.set_input_by_reference(0, &copy).unwrap_err();
+        executor.set_output_by_reference(0, &copy).unwrap_err();
+    }
     let short = Tensor::empty(&[10], DLDataType::from(bits)).unwrap();
     executor.set_input(0, &short).unwrap_err();
     executor.copy_output(0, &short).unwrap_err();

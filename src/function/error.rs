@@ -244,6 +244,7 @@ impl Error {
     }
 
     /// Replaces what travels along.
+    #[cfg_attr(not(feature = "frontend"), allow(dead_code))]
     pub(crate) fn set_context(&self, context: ObjectRef) {
         let before = {
             let _held = changes();

@@ -15,8 +15,10 @@ mod typed;
 
 pub use error::Error;
 #[cfg(feature = "suite")]
+pub(crate) use error::ErrorCell;
+#[cfg(feature = "suite")]
 pub(crate) use error::take_broken;
-pub(crate) use error::{ErrorCell, set_raised, take_raised};
+pub(crate) use error::{set_raised, take_raised};
 pub(crate) use typed::lent;
 pub use typed::{Lent, Outcome, Param, Parameter, Signature, Typed, TypedFn, signature_json};
 

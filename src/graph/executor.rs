@@ -5,7 +5,7 @@
 
 use super::arguments::Arguments;
 pub use super::memory::Tensor;
-use super::memory::{Memory, device_error, with_record};
+use super::memory::{Memory, device_error, whole, with_record};
 use super::{EntryRef, Graph, Plan};
 use crate::device::manager::Manager;
 use crate::device::{ALIGNMENT, Device, DeviceApi};
@@ -274,8 +274,9 @@ impl Executor {
     /// }
     /// ```
     pub fn set_input(&mut self, index: usize, source: &object::Tensor) -> Result<(), Error> {
+        let source = whole(source)?;
         // SAFETY: a tensor object owns the memory that it describes, and lives for the call.
-        unsafe { self.set_input_from(index, source.dl()) }
+        unsafe { self.set_input_from(index, source) }
     }
 
     /// [`Executor::set_input`] from a description.
@@ -381,7 +382,7 @@ impl Executor {
         source: &object::Tensor,
     ) -> Result<(), Error> {
         // SAFETY: a tensor object owns the memory that it describes, and is kept.
-        unsafe { self.refer_input(index, source.dl(), source.clone().into()) }
+        unsafe { self.refer_input(index, whole(source)?, source.clone().into()) }
     }
 
     /// [`Executor::set_input_by_reference`] with a description of memory that `keep` keeps.
@@ -415,7 +416,7 @@ impl Executor {
         target: &object::Tensor,
     ) -> Result<(), Error> {
         // SAFETY: a tensor object owns the memory that it describes, and is kept.
-        unsafe { self.refer_output(index, target.dl(), target.clone().into()) }
+        unsafe { self.refer_output(index, whole(target)?, target.clone().into()) }
     }
 
     /// [`Executor::set_output_by_reference`] with a description of memory that `keep` keeps.

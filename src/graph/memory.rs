@@ -130,8 +130,9 @@ impl Tensor {
     ///
     /// GRF-33; a copy that a device refuses.
     pub fn copy_out(&self, target: &crate::object::Tensor) -> Result<(), Error> {
+        let target = whole(target)?;
         // SAFETY: a tensor object owns the memory that it describes, and lives for the call.
-        unsafe { self.copy_into(target.dl()) }
+        unsafe { self.copy_into(target) }
     }
 
     /// [`Tensor::copy_out`] to a description.
@@ -354,4 +355,20 @@ pub(super) fn device_error(error: crate::device::Error) -> Error {
         crate::device::Error::Refused(broken) => broken.into(),
         error => Error::new("RuntimeError", error.to_string()),
     }
+}
+
+/// The description of a tensor that has the whole bytes for each element that a graph copies and its kernels use.
+///
+/// # Errors
+///
+/// GRF-33 for one whose small elements may be packed, such as a `uint1` of a VM: there is less memory than the graph has.
+pub(super) fn whole(tensor: &crate::object::Tensor) -> Result<&DLTensor, Violation> {
+    if tensor.has_whole_bytes() {
+        return Ok(tensor.dl());
+    }
+    let dtype = Dtype::from(tensor.dl().dtype);
+    let message = format!(
+        "the elements of the tensor are {dtype} and may be packed; a graph has whole bytes for each"
+    );
+    Err(GRF_33.refused(Kind::Type, message))
 }

@@ -605,8 +605,11 @@ fn as_bytes(view: AnyView<'_>) -> Result<Vec<u8>> {
     }
 }
 
-/// The description of a tensor argument.
+/// The description of a tensor argument, with whole bytes for each element (GRF-33).
 fn description<'a>(view: &'a AnyView<'_>) -> Result<&'a DLTensor> {
+    if let Ok(tensor) = cast::<crate::object::Tensor>(*view) {
+        super::memory::whole(&tensor)?;
+    }
     let tensor = cast::<*mut DLTensor>(*view)?;
     // SAFETY: an argument of this type points to a description that lives as long as the view.
     Ok(unsafe { &*tensor })

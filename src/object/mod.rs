@@ -45,7 +45,6 @@ pub use map::{Dict, Map, PairIter, Pairs, lookup_in, pairs_of};
 pub use record::field;
 pub(crate) use seen::Seen;
 pub(crate) use seq::element_cell;
-#[cfg(feature = "frontend")]
 pub(crate) use seq::item_count;
 #[cfg(feature = "suite")]
 pub(crate) use seq::sequence_layout;
@@ -53,6 +52,7 @@ pub(crate) use seq::sequence_layout;
 pub(crate) use seq::swap_element;
 pub use seq::{Array, List, sequence_of};
 pub use shape::{Shape, extents_of};
+#[cfg(feature = "suite")]
 pub(crate) use tensor::compact_strides;
 pub use tensor::{Allocator, Tensor};
 

@@ -198,10 +198,20 @@ impl Tensor {
         Ok(Tensor::make(dl, Some(dims), Owner::Memory(layout, data)))
     }
 
+    /// Whether there are whole bytes for each element, as graphs have it (GRF-33), and not only as many as small elements take
+    /// when they are packed. Known of what [`Tensor::empty`] and [`Tensor::over`] made.
+    pub(crate) fn has_whole_bytes(&self) -> bool {
+        let dtype = self.dl().dtype;
+        let bits = u32::from(dtype.bits) * u32::from(dtype.lanes);
+        bits.is_multiple_of(8)
+            || Ref::<OwnTensor>::made(self.0.as_object())
+                .is_some_and(|own| matches!(own.owner, Some(Owner::Memory(..) | Owner::Custom(_))))
+    }
+
     /// A tensor over memory that somebody else owns until `finish` runs.
     ///
     /// # Safety
-    /// `dl` describes memory that stays until `finish` was called.
+    /// `dl` describes memory that stays until `finish` was called, with whole bytes for each element.
     pub unsafe fn over(dl: DLTensor, finish: Box<dyn FnOnce()>) -> Tensor {
         // SAFETY: says the caller.
         let dims = unsafe { dims_of(&dl) };

@@ -422,6 +422,17 @@ impl<T: Object> Ref<T> {
         Ref(unsafe { ObjectRef::from_raw(object) }, PhantomData)
     }
 
+    /// `object` as what [`Ref::new`] made of a `T`, which its deleter tells. `None` for one that it did not make, and perhaps for
+    /// one that another copy of this function made.
+    pub(crate) fn made(object: &ObjectRef) -> Option<&T> {
+        let deleter = object.header().deleter?;
+        let own = std::ptr::fn_addr_eq(deleter, delete_boxed::<T> as Deleter);
+        // SAFETY: `Ref::new` alone gives an object this deleter, and it made it of a `T`; the index excludes another type whose
+        // deleter the linker found to be the same code.
+        (own && object.type_index() == T::type_index())
+            .then(|| unsafe { &*object.as_ptr().cast::<T>() })
+    }
+
     /// The untyped reference.
     #[inline]
     pub fn into_object(self) -> ObjectRef {

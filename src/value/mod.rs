@@ -28,10 +28,12 @@ pub(crate) use dtype::{CustomNames, custom_name, know_custom_names};
 pub use dtype::{dtype_from_text, dtype_to_text};
 pub(crate) use few::Few;
 pub use header::{Header, Object, ObjectRef, Ref};
+#[cfg(feature = "suite")]
+pub(crate) use string::BytesObj;
+pub(crate) use string::c_str;
 #[allow(unused_imports)]
 pub(crate) use string::heap_str;
 pub use string::{ByteArray, Bytes, SMALL_MAX, Str, bytes_bytes, str_bytes};
-pub(crate) use string::{BytesObj, c_str};
 
 crate::rule::rules! {
     VAL_01 "VAL-01" VAL_02 "VAL-02" VAL_03 "VAL-03" VAL_04 "VAL-04" VAL_05 "VAL-05" VAL_06 "VAL-06" VAL_07 "VAL-07"

@@ -866,6 +866,23 @@ fn tuple_getitem(args: &[AnyView<'_>]) -> Outcome {
     }
 }
 
+/// [`tuple_reset_item`] that leaves a tuple alone which somebody else holds: they may be looking at the element. Its memory is
+/// free once they let the tuple go.
+pub(super) fn reset_item_held_alone(args: &[AnyView<'_>]) -> Outcome {
+    let tuple = arg(args, 0).to_any();
+    // The argument's holder, and the reference counted here.
+    let held = tuple
+        .as_object()
+        .map_or(0, |object| object.header().strong_count());
+    let inside =
+        usize::try_from(int(args, 1)?).is_ok_and(|at| element_cell(tuple.view(), at).is_some());
+    if held > 2 && inside {
+        return Ok(Any::none());
+    }
+    drop(tuple);
+    tuple_reset_item(args)
+}
+
 /// Drops an element of a tuple in place, so that its memory can be used again: every holder of the tuple sees it go.
 fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
     let at = int(args, 1)?;

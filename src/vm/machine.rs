@@ -62,6 +62,15 @@ struct Watchers {
     instrument: Option<Function>,
 }
 
+/// Where the code of a machine comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A module that `module::load` loaded: its contract covers what the code does.
+    Trusted,
+    /// Bytes that safe code read.
+    Unknown,
+}
+
 impl VirtualMachine {
     /// A machine for the executable that `module` is or imports, on `devices`, with pooled memory.
     ///
@@ -79,7 +88,13 @@ impl VirtualMachine {
             );
             return Err(Error::new("RuntimeError", message));
         };
-        Ok(VirtualMachine::new(loaded, executable.imports(), devices)?)
+        let devices = pooled(devices);
+        Ok(VirtualMachine::make(
+            loaded,
+            executable.imports(),
+            &devices,
+            Origin::Trusted,
+        )?)
     }
 
     /// A machine for `loaded`, whose functions are looked up in `imports`, then in the global registry.
@@ -92,17 +107,7 @@ impl VirtualMachine {
         imports: Vec<Module>,
         devices: &[Device],
     ) -> Result<VirtualMachine, Fault> {
-        let mut devices: Vec<_> = devices
-            .iter()
-            .map(|device| (*device, AllocatorKind::Pooled))
-            .collect();
-        if !devices
-            .iter()
-            .any(|(device, _)| device.kind == Device::CPU.kind)
-        {
-            devices.push((Device::CPU, AllocatorKind::Pooled));
-        }
-        VirtualMachine::with_allocators(loaded, imports, &devices)
+        VirtualMachine::with_allocators(loaded, imports, &pooled(devices))
     }
 
     /// [`VirtualMachine::new`] with exactly these devices and allocators.
@@ -110,6 +115,16 @@ impl VirtualMachine {
         loaded: Arc<Loaded>,
         imports: Vec<Module>,
         devices: &[(Device, AllocatorKind)],
+    ) -> Result<VirtualMachine, Fault> {
+        VirtualMachine::make(loaded, imports, devices, Origin::Unknown)
+    }
+
+    /// [`VirtualMachine::with_allocators`] for code of which more or less is known.
+    pub(super) fn make(
+        loaded: Arc<Loaded>,
+        imports: Vec<Module>,
+        devices: &[(Device, AllocatorKind)],
+        origin: Origin,
     ) -> Result<VirtualMachine, Fault> {
         builtin::provide();
         let places = devices
@@ -121,7 +136,7 @@ impl VirtualMachine {
                 .refused(Kind::Type, "a machine needs a device")
                 .into());
         }
-        let functions = resolve(&loaded, &imports)?;
+        let functions = resolve(&loaded, &imports, origin)?;
         let callees = functions
             .iter()
             .enumerate()
@@ -230,7 +245,7 @@ impl std::fmt::Debug for VirtualMachine {
 }
 
 /// Every entry of the function table as a value, or VM-11 with all names that are nowhere.
-fn resolve(loaded: &Arc<Loaded>, imports: &[Module]) -> Result<Vec<Any>, Fault> {
+fn resolve(loaded: &Arc<Loaded>, imports: &[Module], origin: Origin) -> Result<Vec<Any>, Fault> {
     let mut missing: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();
     let mut functions = Vec::new();
@@ -238,7 +253,7 @@ fn resolve(loaded: &Arc<Loaded>, imports: &[Module]) -> Result<Vec<Any>, Fault> 
         let name = &*function.name;
         let value = match function.kind {
             FunctionKind::Vm => Closure::of_function(loaded, index, name).into(),
-            FunctionKind::Packed => match find(name, imports)? {
+            FunctionKind::Packed => match find(name, imports, origin)? {
                 Some(found) => found.into(),
                 None => {
                     if seen.insert(name) {
@@ -268,8 +283,20 @@ fn resolve(loaded: &Arc<Loaded>, imports: &[Module]) -> Result<Vec<Any>, Fault> 
     Err(VM_11.refused(Kind::Missing, message).into())
 }
 
+/// These devices with pooled memory, and the host behind them when it is not among them.
+fn pooled(devices: &[Device]) -> Vec<(Device, AllocatorKind)> {
+    let mut pooled: Vec<_> = devices
+        .iter()
+        .map(|device| (*device, AllocatorKind::Pooled))
+        .collect();
+    if !devices.iter().any(|device| device.kind == Device::CPU.kind) {
+        pooled.push((Device::CPU, AllocatorKind::Pooled));
+    }
+    pooled
+}
+
 /// VM-11: the imports in order, then the registry.
-fn find(name: &str, imports: &[Module]) -> Result<Option<Function>, Fault> {
+fn find(name: &str, imports: &[Module], origin: Origin) -> Result<Option<Function>, Fault> {
     if VM_11.is_off() {
         return Ok(None);
     }
@@ -278,12 +305,15 @@ fn find(name: &str, imports: &[Module]) -> Result<Option<Function>, Fault> {
             return Ok(Some(found));
         }
     }
-    if name == builtin::RESET {
-        // SAFETY: the tuple is a register's or an argument's. The compiler has the function called on an element that is not
-        // looked at again (VM-49).
-        return Ok(unsafe { registry::lookup_raw(name.as_bytes()) });
+    match (name, origin) {
+        // SAFETY: the contract of `module::load` covers what the code of its file does: it resets an element of a register or an
+        // argument that is not looked at again (VM-49).
+        (builtin::RESET, Origin::Trusted) => Ok(unsafe { registry::lookup_raw(name.as_bytes()) }),
+        (builtin::RESET, Origin::Unknown) => Ok(Some(Function::from_packed(|args| {
+            Ok(builtin::reset_item_held_alone(args)?)
+        }))),
+        _ => Ok(registry::lookup(name)),
     }
-    Ok(registry::lookup(name))
 }
 
 fn callee(index: usize, value: &Any) -> Callee {

@@ -126,10 +126,11 @@ impl MachineModule {
     /// Triplets of device type, device id and allocator (VM-30).
     fn initialize(&self, args: &[AnyView<'_>]) -> std::result::Result<Any, Fault> {
         let devices = triplets(args)?;
-        let machine = VirtualMachine::with_allocators(
+        let machine = VirtualMachine::make(
             Arc::clone(&self.loaded),
             self.imports.clone(),
             &devices,
+            super::machine::Origin::Trusted,
         )?;
         if self.machine.set(machine).is_err() {
             return Err(Error::new("RuntimeError", "the machine has its devices already").into());
