@@ -139,8 +139,9 @@ fn what_verify_calls_broken_never_loads() {
         let bytes = fs::read(golden(name)).unwrap();
         let window = window(&bytes);
         // Most in the blob, some anywhere.
-        let inside = spread(window.len() * 8, each - each / 8).map(|bit| window.start * 8 + bit);
-        for bit in inside.chain(spread(bytes.len() * 8, each / 8)) {
+        let anywhere = (each / 8).max(1);
+        let inside = spread(window.len() * 8, each - anywhere).map(|bit| window.start * 8 + bit);
+        for bit in inside.chain(spread(bytes.len() * 8, anywhere)) {
             let path = folder.path().join("flipped");
             fs::write(&path, flipped(&bytes, bit)).unwrap();
             let verified = ask(&["verify", "--json"], &path);
@@ -428,10 +429,7 @@ fn what_keeps_a_library_from_opening_is_named() {
     compile(&plain, &library, &["-Wl,-z,lazy"]);
     let (code, text) = said("0.21", &library);
     assert_eq!(code, Some(1), "{text}");
-    assert!(
-        text.contains("`TVMFFIBacktrace` (from 0.22 on)") || text.contains("0.22"),
-        "{text}"
-    );
+    assert!(text.contains("`TVMFFIBacktrace` (from 0.22 on)"), "{text}");
 
     // A runtime instead of what it loads.
     let library = at("libruntime.so");

@@ -376,7 +376,7 @@ fn a_pool_of_nearly_all_memory_is_refused() {
         let place = Place::of(Device::CPU).unwrap();
         let kernel = tvmspec::function::Function::from_packed(|_| Ok(tvmspec::value::Any::none()));
         let kernels = |_: &str| Ok(Some(kernel.clone()));
-        let Ok(graph) = read(&text) else { continue };
+        let graph = read(&text).unwrap();
         let made = Executor::new(Arc::new(graph), &kernels, vec![place]);
         // A tensor without elements needs no memory; the other needs more than there is.
         assert_eq!(made.is_ok(), extents.ends_with('0'), "{extents}");
