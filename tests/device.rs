@@ -495,11 +495,97 @@ mod pool {
 }
 
 #[test]
+fn a_device_takes_back_what_it_gave_and_counts_it() {
+    use tvmspec::device::{DeviceApi, Dtype, Space, Stream, TensorRef};
+    let simulated = Simulated::new(1);
+    let device = Device::ext_dev(0);
+    let before = simulated.bytes_in_use();
+    let take = || simulated.alloc(device, 64, 64, Dtype::FLOAT32).unwrap();
+    let (from, to) = (take(), take());
+    assert!(simulated.bytes_in_use() >= before + 128);
+    let tensor = |data: Space, shape: &'static [i64]| TensorRef {
+        data,
+        device,
+        dtype: Dtype::FLOAT32,
+        shape,
+        strides: None,
+        byte_offset: 0,
+    };
+    let whole = tensor(from, &[4, 4]);
+    assert!(whole.is_contiguous());
+    assert_eq!(simulated.data_size(&whole, None), Ok(64));
+    let transposed = TensorRef {
+        strides: Some(&[1, 4]),
+        ..whole
+    };
+    assert!(!transposed.is_contiguous());
+    let copy = |from: &TensorRef<'_>, to: &TensorRef<'_>| {
+        // SAFETY: both spaces are of this device, 64 bytes each, and still there.
+        unsafe { simulated.copy_tensor(from, to, Stream::DEFAULT) }
+    };
+    copy(&whole, &tensor(to, &[16])).unwrap();
+    assert!(copy(&whole, &tensor(to, &[15])).is_err(), "other sizes");
+    assert!(
+        copy(&transposed, &tensor(to, &[16])).is_err(),
+        "not in one piece"
+    );
+    simulated.sync(device, Stream::DEFAULT).unwrap();
+    for space in [from, to] {
+        // SAFETY: it is of this device, which is done with it.
+        unsafe { simulated.free(device, space) }.unwrap();
+    }
+    assert_eq!(simulated.bytes_in_use(), before);
+}
+
+#[test]
+fn a_device_that_says_nothing_has_the_usual_answers() {
+    use tvmspec::device::{DeviceApi, Stream, Value};
+    let cpu = cpu::cpu();
+    assert_eq!(
+        cpu.current_stream(Device::CPU).handle(),
+        Stream::DEFAULT.handle()
+    );
+    cpu.set_stream(Device::CPU, Stream::DEFAULT).unwrap();
+    assert!(cpu.pools_workspace());
+    assert!(cpu.supports_pointer_arithmetic());
+    let simulated = Simulated::new(1);
+    let property = simulated.target_property(Device::ext_dev(0), "max_num_threads");
+    assert_eq!(property, Ok(Value::None));
+}
+
+#[test]
+fn a_timer_counts_what_lies_between_start_and_stop() {
+    use std::time::Duration;
+    use tvmspec::device::timer::{Evaluator, Timer, timer};
+    let mut watch: Box<dyn Timer> = timer(cpu::cpu(), Device::CPU).unwrap();
+    watch.start().unwrap();
+    std::thread::sleep(Duration::from_millis(3));
+    watch.stop().unwrap();
+    assert!(watch.elapsed().unwrap() >= 3_000_000);
+    let evaluator = Evaluator {
+        number: 2,
+        repeat: 3,
+        ..Evaluator::default()
+    };
+    let mut calls = 0;
+    let seconds = evaluator.run(cpu::cpu(), Device::CPU, &mut *watch, || {
+        calls += 1;
+        std::thread::sleep(Duration::from_millis(1));
+        Ok(())
+    });
+    // One call to warm up (DEV-45).
+    assert_eq!(calls, 1 + 2 * 3);
+    let seconds = seconds.unwrap();
+    assert_eq!(seconds.len(), 3);
+    assert!(seconds.iter().all(|each| *each >= 1e-3), "{seconds:?}");
+}
+
+#[test]
 fn many_threads_find_one_api() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tvmspec::device::DeviceApi;
-    use tvmspec::device::manager::{Factory, Manager};
+    use tvmspec::device::manager::{Factory, Lookup, Manager};
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
     let lookup = move |_: &str| -> Option<Factory> {
@@ -510,7 +596,8 @@ fn many_threads_find_one_api() {
             Ok(cpu::cpu() as &dyn DeviceApi)
         }))
     };
-    let manager = Manager::with_lookup(Box::new(lookup));
+    let lookup: Lookup = Box::new(lookup);
+    let manager = Manager::with_lookup(lookup);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| manager.api(2).map(|_| ()).unwrap());

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tvmspec::graph::{Graph, Plan};
+use tvmspec::graph::{EntryRef, Graph, Plan};
 use tvmspec::rule::Findings;
 
 fn golden(name: &str) -> String {
@@ -38,14 +38,18 @@ fn the_normal_form_reads_as_itself() {
 #[test]
 fn the_plan_of_shared_storage_is_the_released_one() {
     let graph = Graph::read(&golden("shared-storage.json"), &mut Findings::default()).unwrap();
-    let bytes: Vec<u64> = Plan::of(&graph)
-        .unwrap()
-        .pools
-        .iter()
-        .map(|pool| pool.bytes)
-        .collect();
+    let plan = Plan::of(&graph).unwrap();
+    let bytes: Vec<u64> = plan.pools.iter().map(|pool| pool.bytes).collect();
     // What the 0.8.0 executor allocated for this graph.
     assert_eq!(bytes, [24, 48, 16, 32, 16, 24]);
+    assert_eq!(plan.total_bytes(), 160);
+    // An output is an entry: its node is not an argument.
+    let outputs = graph.heads.iter();
+    let nodes: Vec<usize> = outputs.map(|EntryRef { node, .. }| *node).collect();
+    assert!(
+        nodes.iter().all(|node| !graph.arg_nodes.contains(node)),
+        "{nodes:?}"
+    );
 }
 
 proptest! {

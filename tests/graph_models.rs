@@ -130,6 +130,35 @@ fn the_program_gives_the_recorded_outputs() {
 }
 
 #[test]
+fn memory_by_reference_is_read_and_written_in_place() {
+    if !can_run() {
+        return;
+    }
+    let io = recorded("v0.8/mlp");
+    let (x, expected) = (&io["in_x"], &io["out_0"]);
+    // SAFETY: a golden of a release, with the graph that it was compiled for.
+    let model = unsafe { Model::load_on(golden("models/v0.8/mlp.so"), &[Device::CPU]) };
+    let mut model = model.unwrap();
+    let executor = model.executor();
+    let index = executor.input_index("x").unwrap();
+    assert!(index < executor.input_count());
+    assert_eq!(executor.input_index("y"), None);
+    assert!(executor.planned_bytes() >= expected.to_bytes().unwrap().len() as u64);
+    let fresh = || Tensor::empty(expected.shape(), expected.dl().dtype).unwrap();
+    let (own, copied) = (fresh(), fresh());
+    executor.set_input_by_reference(index, x).unwrap();
+    executor.run().unwrap();
+    executor.copy_output(0, &copied).unwrap();
+    let flat = Tensor::empty(&[1], expected.dl().dtype).unwrap();
+    assert!(executor.copy_output(0, &flat).is_err());
+    executor.set_output_by_reference(0, &own).unwrap();
+    executor.run().unwrap();
+    for output in [copied, own] {
+        assert_eq!(output.to_bytes().unwrap(), expected.to_bytes().unwrap());
+    }
+}
+
+#[test]
 fn what_is_handed_in_is_checked() {
     if !can_run() {
         return;

@@ -8,7 +8,7 @@ use skip::skipped;
 use std::path::PathBuf;
 use tvmspec::module::{self, Library, Module};
 use tvmspec::object::Tensor;
-use tvmspec::release::Layout;
+use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Strictness;
 use tvmspec::value::{Any, DLDataType};
 
@@ -227,6 +227,42 @@ fn a_kind_without_a_runtime_fails_when_it_is_called_and_says_why() {
 }
 
 /// Whether the dynamic linker has the file mapped.
+#[test]
+fn a_mask_says_what_a_module_can_do() {
+    use module::property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
+    let mask = |kind: &str| module::property_mask(kind, Release::LAST, true);
+    assert_eq!(mask("GraphExecutor"), RUNNABLE);
+    assert_eq!(mask("opencl"), SERIALIZABLE | RUNNABLE);
+    assert_eq!(mask("static_library") & EXPORTABLE, EXPORTABLE);
+}
+
+#[test]
+fn a_kind_has_a_loader_once_one_is_registered() {
+    let kind = "tests.module.kind";
+    let loader: module::Loader = |entry| {
+        assert_eq!(entry.kind, kind_of_the_test());
+        module::system_library("tests.module.")
+    };
+    fn kind_of_the_test() -> &'static str {
+        "tests.module.kind"
+    }
+    assert!(!module::has_loader(kind, Layout::V0_22));
+    module::register_loader(kind, loader);
+    assert!(module::has_loader(kind, Layout::V0_22));
+    let asked = |layout| module::global_name("opencl", layout);
+    assert_eq!(asked(Layout::V0_22), "ffi.Module.load_from_bytes.opencl");
+    assert_eq!(asked(Layout::V0_7), "runtime.module.loadbinary_opencl");
+}
+
+#[test]
+fn a_layout_says_how_its_functions_are_called() {
+    use module::{Convention, Names};
+    let convention = |layout| Names::of(layout).convention;
+    assert_eq!(convention(Layout::V0_7), Convention::Legacy);
+    assert_eq!(convention(Layout::V0_21), Convention::Ffi021);
+    assert_eq!(convention(Layout::V0_22), Convention::Ffi);
+}
+
 fn is_mapped(name: &str) -> bool {
     std::fs::read_to_string("/proc/self/maps")
         .unwrap()

@@ -382,6 +382,7 @@ fn a_barrier_and_the_end_of_a_launch_order_memory() {
         // Two launching threads: each has workers of its own.
         for _ in 0..2 {
             scope.spawn(|| {
+                let around: parallel::Task = around;
                 for _ in 0..ROUNDS / 20 {
                     let ring = Ring::default();
                     let data = (&raw const ring).cast_mut().cast();

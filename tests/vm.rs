@@ -11,7 +11,7 @@ use tvmspec::device::Device;
 use tvmspec::module;
 use tvmspec::object::{Array, Tensor, sequence_of};
 use tvmspec::value::{Any, DLDataType, cast};
-use tvmspec::vm::VirtualMachine;
+use tvmspec::vm::{Fault, Loaded, Observer, Step, VirtualMachine};
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -275,14 +275,18 @@ fn an_error_says_where_it_happened_and_an_observer_sees_every_call() {
         said.contains("in VM function `main`, instruction 2: vm.builtin.match_shape("),
         "{said}"
     );
-    let said = machine.call("mian", &[]).unwrap_err().to_string();
+    let fault: Fault = machine.call("mian", &[]).unwrap_err();
+    assert!(fault.violation().is_some(), "{fault}");
+    let said = fault.to_string();
     assert!(said.contains("mian") && said.contains("main"), "{said}");
 
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let sink = seen.clone();
-    machine.observe(Some(std::sync::Arc::new(move |step| {
+    let observer: Observer = std::sync::Arc::new(move |step: &Step<'_>| {
+        assert_eq!(step.function, "main");
         sink.lock().unwrap().push(step.callee.to_owned())
-    })));
+    });
+    machine.observe(Some(observer));
     let good: Any = Tensor::empty(&[1, 8], DLDataType::scalar(2, 32))
         .unwrap()
         .into();
@@ -299,7 +303,10 @@ fn an_error_says_where_it_happened_and_an_observer_sees_every_call() {
 #[test]
 fn cut_or_changed_executables_never_panic() {
     for name in ["basic", "closure", "storage"] {
-        let good = std::fs::read(golden(&format!("{name}.vmexec"))).unwrap();
+        let path = golden(&format!("{name}.vmexec"));
+        let good = std::fs::read(&path).unwrap();
+        let loaded = Loaded::from_file(&path, tvmspec::release::Layout::V0_22).unwrap();
+        assert_eq!(loaded.bytes(), good);
         for at in 0..good.len() {
             let cut = tvmspec::vm::Loaded::from_bytes(&good[..at], tvmspec::release::Layout::V0_22);
             assert!(cut.is_err(), "{name}, {at} bytes");

@@ -105,7 +105,7 @@ impl Attribute {
     }
 
     /// The attribute that `release` calls `number`.
-    pub fn from_number(number: i32, release: Release) -> Option<Attribute> {
+    pub(crate) fn from_number(number: i32, release: Release) -> Option<Attribute> {
         Attribute::ALL
             .into_iter()
             .find(|attribute| attribute.number_in(release) == Some(number))

@@ -33,7 +33,7 @@ pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
 ///
 /// This crate finds its devices without. It is for C that wants their tables, and not done unasked, because a C++ runtime
 /// in the same process takes what such a function gives for an object of its own.
-pub fn install() {
+pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for (name, api) in OWN {

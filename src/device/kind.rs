@@ -9,9 +9,7 @@ use crate::rule::Kind;
 use std::sync::{PoisonError, RwLock};
 
 /// Types from here on are remote: session `kind / 128 - 1` and the type there `kind % 128` (DEV-57).
-pub const REMOTE: i32 = 128;
-/// No type of this process reaches this number.
-pub const END: i32 = 36;
+pub(crate) const REMOTE: i32 = 128;
 
 /// One name of one number, and the releases in which it is so.
 struct Name(i32, &'static str, u8, u8);
@@ -47,7 +45,7 @@ const NAMES: &[Name] = &[
 ];
 
 /// The name of device type `kind` in `release`, which the registry knows as `device_api.<name>` (DEV-01, DEV-06).
-pub fn name_in(kind: i32, release: Release) -> Result<&'static str> {
+pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
     let at = release.minor();
     let of_kind = |name: &&Name| name.0 == kind && name.2 <= at && at <= name.3;
     match NAMES.iter().find(of_kind) {
@@ -134,12 +132,12 @@ impl Device {
     }
 
     /// Whether this is memory of the host, pinned or not, that any device may copy with (DEV-20).
-    pub fn is_host(self) -> bool {
+    pub(crate) fn is_host(self) -> bool {
         matches!(self.kind, 1 | 3 | 11)
     }
 
     /// The RPC session of a remote device (DEV-57).
-    pub fn session(self) -> Option<i32> {
+    pub(crate) fn session(self) -> Option<i32> {
         if DEV_57.is_off() {
             return None;
         }
@@ -147,7 +145,7 @@ impl Device {
     }
 
     /// The same device as session `session` knows it; refuses a device that is remote already (DEV-57).
-    pub fn in_session(self, session: i32) -> Result<Device> {
+    pub(crate) fn in_session(self, session: i32) -> Result<Device> {
         if let Some(there) = self.session() {
             return refuse(
                 DEV_57,
@@ -166,12 +164,12 @@ impl Device {
     }
 
     /// The device as its own process knows it.
-    pub fn without_session(self) -> Device {
+    pub(crate) fn without_session(self) -> Device {
         Device::new(self.kind % REMOTE, self.id)
     }
 
     /// `name:id`, up to 0.13 `name(id)`; a remote one after `remote[session]-` (DEV-58).
-    pub fn text_in(self, release: Release) -> Result<String> {
+    pub(crate) fn text_in(self, release: Release) -> Result<String> {
         let bare = self.without_session();
         let name = name_in(bare.kind, release)?;
         let parentheses = release.minor() <= 13 && !DEV_58.is_off();

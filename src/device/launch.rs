@@ -26,21 +26,21 @@ unsafe impl Sync for Arg {}
 
 /// Threads, blocks and the rest of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkSizes {
+pub(crate) struct WorkSizes {
     /// Blocks per axis.
-    pub grid: [usize; 3],
+    pub(crate) grid: [usize; 3],
     /// Threads of a block per axis.
-    pub block: [usize; 3],
+    pub(crate) block: [usize; 3],
     /// Blocks of a cluster per axis (0.25 on).
-    pub cluster: [usize; 3],
+    pub(crate) cluster: [usize; 3],
     /// Bytes of dynamic shared memory.
-    pub shared: usize,
+    pub(crate) shared: usize,
     /// All blocks run at once and may wait for each other.
-    pub cooperative: bool,
+    pub(crate) cooperative: bool,
     /// The kernel may start before the one in front of it is done.
-    pub programmatic: bool,
+    pub(crate) programmatic: bool,
     /// Axes in use: the highest with a tag, one at least.
-    pub dimensions: u32,
+    pub(crate) dimensions: u32,
 }
 
 impl Default for WorkSizes {
@@ -72,13 +72,13 @@ enum Tag {
 
 /// The launch tags of a kernel, understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LaunchTags {
+pub(crate) struct LaunchTags {
     tags: Vec<Tag>,
 }
 
 impl LaunchTags {
     /// Reads the tags of a function (DEV-47 to DEV-49).
-    pub fn parse<S: AsRef<str>>(tags: &[S]) -> Result<LaunchTags> {
+    pub(crate) fn parse<S: AsRef<str>>(tags: &[S]) -> Result<LaunchTags> {
         let mut parsed = Vec::with_capacity(tags.len());
         for (at, tag) in tags.iter().enumerate() {
             let tag = parse_tag(tag.as_ref())?;
@@ -95,7 +95,7 @@ impl LaunchTags {
     }
 
     /// How many arguments behind the kernel's own belong to the launch.
-    pub fn arguments(&self) -> usize {
+    pub(crate) fn arguments(&self) -> usize {
         self.tags
             .iter()
             .filter(|tag| tag.carries_argument())
@@ -103,7 +103,7 @@ impl LaunchTags {
     }
 
     /// The launch that these arguments ask for (DEV-47): a missing axis is 1, and so is 0 or less.
-    pub fn sizes(&self, arguments: &[i64]) -> Result<WorkSizes> {
+    pub(crate) fn sizes(&self, arguments: &[i64]) -> Result<WorkSizes> {
         let wanted = self.arguments();
         DEV_47.demand(Kind::Type, arguments.len() == wanted, || {
             format!(
@@ -200,7 +200,7 @@ fn parse_tag(text: &str) -> Result<Tag> {
 
 /// How an argument is converted before it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArgType {
+pub(crate) enum ArgType {
     /// 8 bytes, as given.
     Int64,
     /// 4 bytes; wider values wrap.
@@ -217,7 +217,7 @@ pub enum ArgType {
 
 impl ArgType {
     /// The types that a kernel can take (DEV-53).
-    pub fn of(dtype: Dtype) -> Result<ArgType> {
+    pub(crate) fn of(dtype: Dtype) -> Result<ArgType> {
         if dtype.lanes != 1 && !DEV_53.is_off() {
             return refuse(
                 DEV_53,
@@ -243,7 +243,7 @@ impl ArgType {
     }
 
     /// Bytes that it takes.
-    pub fn nbytes(self) -> usize {
+    pub(crate) fn nbytes(self) -> usize {
         match self {
             ArgType::Int32 | ArgType::Uint32 | ArgType::Float32 => 4,
             ArgType::Int64 | ArgType::Float64 | ArgType::Handle => 8,
@@ -284,14 +284,14 @@ impl ArgType {
 
 /// Arguments one by one, for drivers that want an address each (CUDA, OpenCL) (DEV-50).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed {
+pub(crate) struct Packed {
     slots: Vec<[u8; 8]>,
     types: Vec<ArgType>,
 }
 
 impl Packed {
     /// Converts every argument to its type.
-    pub fn new(types: &[ArgType], args: &[Arg]) -> Result<Packed> {
+    pub(crate) fn new(types: &[ArgType], args: &[Arg]) -> Result<Packed> {
         if types.len() != args.len() {
             return refuse(
                 DEV_53,
@@ -315,7 +315,7 @@ impl Packed {
     }
 
     /// The bytes of each argument.
-    pub fn values(&self) -> impl Iterator<Item = (ArgType, &[u8])> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = (ArgType, &[u8])> {
         self.slots
             .iter()
             .zip(&self.types)
@@ -323,7 +323,7 @@ impl Packed {
     }
 
     /// The address of each argument, valid while `self` is neither moved into nor changed.
-    pub fn addresses(&mut self) -> Vec<*mut c_void> {
+    pub(crate) fn addresses(&mut self) -> Vec<*mut c_void> {
         self.slots
             .iter_mut()
             .map(|slot| slot.as_mut_ptr().cast())
@@ -333,7 +333,7 @@ impl Packed {
     /// The leading handles as numbers, and every scalar behind them in a slot of `width` bytes (Vulkan, Metal) (DEV-51).
     ///
     /// A slot had 4 bytes up to 0.7, so that nothing of 64 bits could be passed; since 0.8 it has 8.
-    pub fn buffers_and_scalars(&self, width: usize) -> Result<(Vec<u64>, Vec<u8>)> {
+    pub(crate) fn buffers_and_scalars(&self, width: usize) -> Result<(Vec<u64>, Vec<u8>)> {
         let buffers = self
             .types
             .iter()
@@ -368,7 +368,7 @@ impl Packed {
     }
 
     /// All arguments in one block (ROCm): up to 0.15 one behind the other, since 0.16 each at its own alignment (DEV-52).
-    pub fn block(&self, aligned: bool) -> Vec<u8> {
+    pub(crate) fn block(&self, aligned: bool) -> Vec<u8> {
         let mut block = Vec::new();
         for (of, bytes) in self.values() {
             if aligned && !DEV_52.is_off() {

@@ -14,7 +14,7 @@ use crate::wire::Cursor;
 use std::sync::Arc;
 
 /// The kinds of modules that this build can launch kernels of.
-pub const KINDS: &[&str] = &[
+pub(crate) const KINDS: &[&str] = &[
     #[cfg(feature = "opencl")]
     "opencl",
     #[cfg(feature = "cuda")]

@@ -119,7 +119,7 @@ impl Manager {
     /// # Safety
     ///
     /// As for [`DeviceApi::copy`].
-    pub unsafe fn copy_tensor(
+    pub(crate) unsafe fn copy_tensor(
         &self,
         from: &TensorRef<'_>,
         to: &TensorRef<'_>,
@@ -148,7 +148,7 @@ impl Manager {
     }
 
     /// Workspace as compiled code asks for it: the hint is a type of one lane (DEV-34).
-    pub fn workspace(&self, request: &Request) -> Result<Space> {
+    pub(crate) fn workspace(&self, request: &Request) -> Result<Space> {
         let device = Device::new(request.device_type, request.device_id);
         let hint = Dtype {
             code: request.hint.0 as u8,
@@ -175,7 +175,7 @@ impl Manager {
 
 /// Whether compiled host code sets the device before it launches (DEV-43): not for the CPU, and up to 0.19 not for micro
 /// devices.
-pub fn needs_set_device(kind: i32, release: Release) -> bool {
+pub(crate) fn needs_set_device(kind: i32, release: Release) -> bool {
     if DEV_43.is_off() {
         return true;
     }
@@ -280,7 +280,7 @@ fn in_registry(name: &str) -> Option<Factory> {
 }
 
 /// The stream functions of the registry, for a device of any type.
-pub fn set_stream(device: Device, new: Stream) -> Result<Stream> {
+pub(crate) fn set_stream(device: Device, new: Stream) -> Result<Stream> {
     let before = stream::current(device);
     Manager::global()
         .api(device.kind)?

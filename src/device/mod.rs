@@ -47,7 +47,7 @@ pub use crate::tensor::{Device, Dtype};
 pub use api::{Copy, DeviceApi, Space, Stream};
 pub use attribute::{Attribute, Value};
 pub use error::Error;
-pub use install::install;
+pub(crate) use install::install;
 pub(crate) use install::provide;
 pub use manager::Manager;
 pub use shape::{TensorRef, byte_size, is_contiguous};
@@ -56,12 +56,9 @@ pub use shape::{TensorRef, byte_size, is_contiguous};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Alignment of ordinary allocations in bytes: 64 (128 in 0.7 to 0.9).
-pub const ALIGNMENT: usize = 64;
+pub(crate) const ALIGNMENT: usize = 64;
 /// Alignment of workspace in bytes: the same.
-pub const WORKSPACE_ALIGNMENT: usize = 64;
-/// Constant allocations of fewer bytes stay on the stack of compiled host code.
-pub const MAX_STACK_ALLOCATION: usize = 1024;
-
+pub(crate) const WORKSPACE_ALIGNMENT: usize = 64;
 crate::rule::rules! {
     DEV_01 "DEV-01"
     DEV_02 "DEV-02"

@@ -9,18 +9,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A kernel as its module describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelInfo {
+pub(crate) struct KernelInfo {
     /// The name under which the module finds it.
-    pub name: String,
+    pub(crate) name: String,
     /// Types of its own arguments.
-    pub arg_types: Vec<ArgType>,
+    pub(crate) arg_types: Vec<ArgType>,
     /// What the arguments behind them mean.
-    pub tags: LaunchTags,
+    pub(crate) tags: LaunchTags,
 }
 
 impl KernelInfo {
     /// Reads types and tags (DEV-47 to DEV-49, DEV-53).
-    pub fn new<S: AsRef<str>>(name: &str, arg_types: &[Dtype], tags: &[S]) -> Result<KernelInfo> {
+    pub(crate) fn new<S: AsRef<str>>(
+        name: &str,
+        arg_types: &[Dtype],
+        tags: &[S],
+    ) -> Result<KernelInfo> {
         Ok(KernelInfo {
             name: name.to_owned(),
             arg_types: arg_types
@@ -33,7 +37,7 @@ impl KernelInfo {
 }
 
 /// What a backend does with the code of a module.
-pub trait Driver: Send + Sync {
+pub(crate) trait Driver: Send + Sync {
     /// The device type that it launches on.
     fn device_kind(&self) -> i32;
 
@@ -42,7 +46,7 @@ pub trait Driver: Send + Sync {
 }
 
 /// Code that is on a device.
-pub trait Loaded: Send + Sync {
+pub(crate) trait Loaded: Send + Sync {
     /// Queues a launch.
     ///
     /// # Safety
@@ -68,7 +72,11 @@ pub struct DeviceModule {
 
 impl DeviceModule {
     /// A module of `kind` with these kernels. Nothing is loaded yet (DEV-54).
-    pub fn new(kind: &str, driver: Box<dyn Driver>, kernels: Vec<KernelInfo>) -> Arc<DeviceModule> {
+    pub(crate) fn new(
+        kind: &str,
+        driver: Box<dyn Driver>,
+        kernels: Vec<KernelInfo>,
+    ) -> Arc<DeviceModule> {
         Arc::new(DeviceModule {
             kind: kind.to_owned(),
             driver,
@@ -132,7 +140,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// What it takes.
-    pub fn info(&self) -> &KernelInfo {
+    pub(crate) fn info(&self) -> &KernelInfo {
         &self.info
     }
 

@@ -186,7 +186,7 @@ fn pages(nbytes: usize) -> Result<usize> {
 }
 
 /// The pools of a device API: one per thread and device id (DEV-33). When a thread ends, its free blocks go back.
-pub struct WorkspacePools {
+pub(crate) struct WorkspacePools {
     id: u64,
     source: Arc<dyn SpaceSource>,
 }
@@ -214,7 +214,7 @@ impl Drop for OwnedPool {
 
 impl WorkspacePools {
     /// Pools that are filled from `source`.
-    pub fn new(source: Arc<dyn SpaceSource>) -> WorkspacePools {
+    pub(crate) fn new(source: Arc<dyn SpaceSource>) -> WorkspacePools {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         WorkspacePools {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -223,7 +223,7 @@ impl WorkspacePools {
     }
 
     /// Workspace on `device` for this thread.
-    pub fn alloc(&self, device: Device, nbytes: usize) -> Result<Space> {
+    pub(crate) fn alloc(&self, device: Device, nbytes: usize) -> Result<Space> {
         POOLS.with_borrow_mut(|pools| {
             let key = self.key(device);
             let at = pools.iter().position(|owned| owned.key == key);
@@ -243,7 +243,7 @@ impl WorkspacePools {
     }
 
     /// Takes workspace of `device` back, on the thread that took it.
-    pub fn free(&self, device: Device, space: Space) -> Result<()> {
+    pub(crate) fn free(&self, device: Device, space: Space) -> Result<()> {
         let key = self.key(device);
         POOLS.with_borrow_mut(|pools| match pools.iter_mut().find(|owned| owned.key == key) {
             Some(owned) => owned.pool.free(space),
@@ -254,18 +254,6 @@ impl WorkspacePools {
                 "trying to free things that has not been allocated: this thread never took workspace of this device",
             ),
         })
-    }
-
-    /// Gives this thread's free blocks of every device back now.
-    pub fn release(&self) {
-        POOLS.with_borrow_mut(|pools| {
-            for owned in pools.iter_mut() {
-                if owned.key.0 == self.id {
-                    // SAFETY: the source and device that this pool was made for.
-                    unsafe { owned.pool.release(&*self.source, owned.device) };
-                }
-            }
-        });
     }
 
     fn key(&self, device: Device) -> (u64, i32) {

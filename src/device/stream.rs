@@ -42,11 +42,11 @@ thread_local! {
 }
 
 /// The id of the device of type `kind` that this thread made current; 0 if it never did (DEV-55).
-pub fn current_device(kind: i32) -> i32 {
+pub(crate) fn current_device(kind: i32) -> i32 {
     DEVICE.with_borrow(|table| table.find(&kind).copied().unwrap_or(0))
 }
 
 /// Makes `device` the current one of its type for this thread.
-pub fn set_current_device(device: Device) {
+pub(crate) fn set_current_device(device: Device) {
     DEVICE.with_borrow_mut(|table| table.put(device.kind, device.id));
 }

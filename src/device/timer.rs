@@ -18,7 +18,7 @@ pub trait Timer {
 
 /// The timer of devices that have none of their own: it waits for the device before it reads the host's clock, so what it
 /// measures includes the wait.
-pub struct DefaultTimer<'a> {
+pub(crate) struct DefaultTimer<'a> {
     api: &'a dyn DeviceApi,
     device: Device,
     started: Instant,
@@ -27,7 +27,7 @@ pub struct DefaultTimer<'a> {
 
 impl<'a> DefaultTimer<'a> {
     /// A timer that was not started.
-    pub fn new(api: &'a dyn DeviceApi, device: Device) -> DefaultTimer<'a> {
+    pub(crate) fn new(api: &'a dyn DeviceApi, device: Device) -> DefaultTimer<'a> {
         DefaultTimer {
             api,
             device,
@@ -68,7 +68,7 @@ pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Time
 
 /// The name under which the registry has the timer of a device type: `profiling.timer.<name>` from 0.8 to 0.23,
 /// `runtime.timer.<name>` since (DEV-44).
-pub fn timer_name(device_kind: i32, release: Release) -> Result<String> {
+pub(crate) fn timer_name(device_kind: i32, release: Release) -> Result<String> {
     let name = kind::name_in(device_kind, release)?;
     let prefix = if release.minor() >= 24 && !DEV_44.is_off() {
         "runtime"

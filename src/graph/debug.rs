@@ -14,13 +14,13 @@ use std::time::Instant;
 
 /// How far a step-by-step run has come (GRF-40).
 #[derive(Debug, Default)]
-pub struct Stepper {
+pub(crate) struct Stepper {
     last: Option<usize>,
 }
 
 impl Stepper {
     /// Runs up to node `index`: on from the last one, or from the start if that is already behind; nothing if it is it.
-    pub fn execute(&mut self, executor: &mut Executor, index: usize) -> Result<(), Error> {
+    pub(crate) fn execute(&mut self, executor: &mut Executor, index: usize) -> Result<(), Error> {
         let nodes = executor.graph().nodes.len();
         if index >= nodes && GRF_40.is_off() {
             return Ok(());
@@ -46,7 +46,12 @@ impl Stepper {
     }
 
     /// The entry of output `output` of node `index`, which must be the node that ran last (GRF-41).
-    pub fn entry(&self, executor: &Executor, index: usize, output: usize) -> Result<usize, Error> {
+    pub(crate) fn entry(
+        &self,
+        executor: &Executor,
+        index: usize,
+        output: usize,
+    ) -> Result<usize, Error> {
         if self.last != Some(index) && !GRF_41.is_off() {
             let message = format!("node {index} did not run last; run it, then ask");
             return Err(GRF_41.refused(Kind::Missing, message).into());
@@ -106,7 +111,7 @@ pub(super) fn check_counts(number: usize, repeat: usize) -> Result<(), Error> {
 }
 
 /// Mean seconds of one run of node `index`.
-pub fn time_node(
+pub(crate) fn time_node(
     executor: &mut Executor,
     index: usize,
     number: usize,
@@ -132,7 +137,7 @@ pub fn time_node(
 ///
 /// Released dumps look type and shape up under the *node* number, which is another entry as soon as an earlier node has
 /// two outputs. Ours are those of the node.
-pub fn graph_dump(graph: &Graph) -> Value {
+pub(crate) fn graph_dump(graph: &Graph) -> Value {
     let name_of = |index: usize| graph.nodes.get(index).map_or("", |node| &node.name);
     let nodes: Vec<Value> = graph
         .nodes
@@ -170,7 +175,7 @@ pub fn graph_dump(graph: &Graph) -> Value {
 }
 
 /// A Chrome trace: one event pair for each node, one behind the other, times in microseconds.
-pub fn chrome_trace(graph: &Graph, seconds: &[f64]) -> Value {
+pub(crate) fn chrome_trace(graph: &Graph, seconds: &[f64]) -> Value {
     let mut now = 0.0;
     let mut events = Vec::new();
     for (node, seconds) in graph.nodes.iter().zip(seconds) {

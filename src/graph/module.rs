@@ -158,7 +158,7 @@ fn as_module(view: AnyView<'_>) -> Result<Module> {
 }
 
 /// An executor as a module.
-pub struct GraphExecutor {
+pub(crate) struct GraphExecutor {
     state: Arc<Mutex<State>>,
     debug: bool,
 }
@@ -170,7 +170,7 @@ struct State {
 
 impl GraphExecutor {
     /// The module of `executor`; a debug executor has more functions.
-    pub fn new(executor: Executor, debug: bool) -> GraphExecutor {
+    pub(crate) fn new(executor: Executor, debug: bool) -> GraphExecutor {
         let state = State {
             executor,
             stepper: debug::Stepper::default(),
@@ -182,7 +182,7 @@ impl GraphExecutor {
     }
 
     /// The executor that `module` is, if it is one.
-    pub fn of(module: &Module) -> Option<&GraphExecutor> {
+    pub(crate) fn of(module: &Module) -> Option<&GraphExecutor> {
         let kind: &dyn std::any::Any = module.implementation()?;
         kind.downcast_ref()
     }

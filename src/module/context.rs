@@ -32,7 +32,7 @@ unsafe impl Sync for Pointer {}
 ///
 /// `address` is what libraries expect in their symbol of that name, a function of its type for the most part, and stays
 /// valid for the life of the process.
-pub unsafe fn register(name: &str, address: *mut c_void) {
+pub(crate) unsafe fn register(name: &str, address: *mut c_void) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let address = Pointer(address);
     match added.iter_mut().find(|known| known.name == name) {
@@ -46,7 +46,8 @@ pub unsafe fn register(name: &str, address: *mut c_void) {
 }
 
 /// Every slot that was added at run time, in no order.
-pub fn added() -> Vec<(String, *mut c_void)> {
+#[cfg(feature = "cxx")]
+pub(crate) fn added() -> Vec<(String, *mut c_void)> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let all = added.iter();
     all.map(|added| (added.name.clone(), added.address.0))

@@ -65,7 +65,7 @@ pub struct Data<'a> {
 
 /// A shared library that this process has opened. It stays mapped until this is dropped.
 #[derive(Debug)]
-pub struct Dso {
+pub(crate) struct Dso {
     // Before `library`, which it reads.
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
     table: Option<super::table::Table>,
@@ -86,7 +86,7 @@ impl Dso {
     /// # Safety
     ///
     /// Opening runs the initializers of the library, and dropping its finalizers: both are sound to run.
-    pub unsafe fn open(path: &Path) -> Result<Dso, Violation> {
+    pub(crate) unsafe fn open(path: &Path) -> Result<Dso, Violation> {
         // SAFETY: as for this function.
         unsafe { Dso::open_as(path, true) }
     }
@@ -101,7 +101,7 @@ impl Dso {
     /// # Safety
     ///
     /// As for [`Dso::open`].
-    pub unsafe fn open_named(path: &Path) -> Result<Dso, Violation> {
+    pub(crate) unsafe fn open_named(path: &Path) -> Result<Dso, Violation> {
         // SAFETY: as for this function.
         unsafe { Dso::open_as(path, false) }
     }
@@ -129,11 +129,6 @@ impl Dso {
             _shown: shown,
             path,
         })
-    }
-
-    /// The path that it was opened with.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 

@@ -17,7 +17,7 @@ struct Slot {
 }
 
 /// Keeps `text` as the last failure of this thread. A NUL inside ends it, as it does for every C reader.
-pub fn set(text: &str) {
+pub(crate) fn set(text: &str) {
     let upto = text.split('\0').next().unwrap_or_default();
     let text = CString::new(upto).unwrap_or_default();
     LAST.with_borrow_mut(|slot| {
@@ -29,7 +29,7 @@ pub fn set(text: &str) {
 }
 
 /// The failure that was set since the last `take`, which stays readable through [`pointer()`].
-pub fn take() -> Option<String> {
+pub(crate) fn take() -> Option<String> {
     LAST.with_borrow_mut(|slot| {
         let fresh = std::mem::replace(&mut slot.fresh, false);
         let text = slot.text.as_deref().filter(|_| fresh)?;
@@ -38,7 +38,7 @@ pub fn take() -> Option<String> {
 }
 
 /// The last failure as C reads it: never null, valid until the next [`set`] on this thread.
-pub fn pointer() -> *const c_char {
+pub(crate) fn pointer() -> *const c_char {
     const NONE: &CStr = c"";
     LAST.with_borrow(|slot| slot.text.as_deref().unwrap_or(NONE).as_ptr())
 }

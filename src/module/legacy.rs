@@ -13,7 +13,7 @@ use crate::value::{Any, AnyView, ByteArray, Payload, RawAny, VAL_19, bytes_bytes
 use std::ffi::{c_int, c_void};
 
 /// A compiled function up to 0.20: values, codes, count, result, result code, resource. Up to 0.6 the last three are missing.
-pub type PackedC = unsafe extern "C-unwind" fn(
+pub(crate) type PackedC = unsafe extern "C-unwind" fn(
     args: *const TVMValue,
     codes: *const c_int,
     count: c_int,
@@ -23,7 +23,7 @@ pub type PackedC = unsafe extern "C-unwind" fn(
 ) -> c_int;
 
 /// The release whose codes are produced: the last one that had them.
-pub const SPOKEN: Release = Release::of(20);
+pub(crate) const SPOKEN: Release = Release::of(20);
 
 /// Zeroed values behind the arguments: code of a C host does not count them, and reads the ones it expects.
 const SLACK: usize = 8;
@@ -37,7 +37,7 @@ const SLACK: usize = 8;
 /// # Safety
 ///
 /// `function` must follow the convention.
-pub unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result<Any, Error> {
+pub(crate) unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result<Any, Error> {
     let passed = Arguments::of(args)?;
     let mut result = TVMValue::ZERO;
     let mut result_code = code::NULL;
@@ -63,11 +63,11 @@ pub unsafe fn call(function: PackedC, args: &[AnyView<'_>]) -> Result<Any, Error
 }
 
 /// Arguments as a callee of the old convention expects them. They borrow from what they were made of.
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The values, with some zeroed ones behind them.
-    pub values: Vec<TVMValue>,
+    pub(crate) values: Vec<TVMValue>,
     /// Their codes.
-    pub codes: Vec<c_int>,
+    pub(crate) codes: Vec<c_int>,
     /// Byte arrays for bytes that lie in their cell.
     _arrays: Vec<ByteArray>,
 }
@@ -76,7 +76,7 @@ impl Arguments {
     /// # Errors
     ///
     /// An argument that the convention cannot express (VAL-19).
-    pub fn of(args: &[AnyView<'_>]) -> Result<Arguments, Error> {
+    pub(crate) fn of(args: &[AnyView<'_>]) -> Result<Arguments, Error> {
         let room = args.len() + SLACK;
         let mut values = vec![TVMValue::ZERO; room];
         let mut codes = vec![code::NULL; room];
@@ -108,7 +108,7 @@ impl Arguments {
 }
 
 /// What a function that returned `code` left behind, in either era's place.
-pub fn failure(code: c_int) -> Error {
+pub(crate) fn failure(code: c_int) -> Error {
     match last_error::take() {
         Some(text) => error_of(&text),
         None => take_raised().unwrap_or_else(|| match code {
@@ -166,7 +166,7 @@ fn checked(text: &str) -> Option<(&str, &str)> {
 }
 
 /// An argument for a callee of the old convention; borrows from `view`.
-pub fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int), Error> {
+pub(crate) fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int), Error> {
     let raw = view.as_raw();
     let handle = |code| {
         Ok((
@@ -197,7 +197,7 @@ pub fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int), Error> {
 /// # Safety
 ///
 /// `value` is what `code` says, and lives for `'a`; handles are objects of this process.
-pub unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a>, Error> {
+pub(crate) unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a>, Error> {
     // SAFETY: any member may be read as an address: all eight bytes are written.
     let pointer = || unsafe { value.v_handle };
     let object = |pointer: *mut c_void| match pointer.cast::<Header>() {
@@ -234,7 +234,7 @@ pub unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a>, Erro
 /// # Safety
 ///
 /// As [`view`]; a handle carries one reference, which moves into the result. A string is copied.
-pub unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any, Error> {
+pub(crate) unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any, Error> {
     // SAFETY: `value` is what `code` says; what it names lives until the end of this function.
     let view = unsafe { view(value, code) }?;
     if !matches!(
@@ -250,7 +250,7 @@ pub unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any, Error> {
 
 /// A result for a caller of the old convention. Strings and bytes are left in `keep`, which the caller holds until the
 /// next call on this thread.
-pub fn give_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_int), Error> {
+pub(crate) fn give_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_int), Error> {
     let raw = *result.as_raw();
     let code = match raw.type_index {
         index::FUNCTION => code::FUNCTION,
@@ -304,7 +304,7 @@ fn text_result(kept: &Any) -> Result<(TVMValue, c_int), Error> {
 /// # Safety
 ///
 /// `handle` must be null or a live object.
-pub unsafe fn module(handle: *mut c_void) -> Result<Module, Error> {
+pub(crate) unsafe fn module(handle: *mut c_void) -> Result<Module, Error> {
     // SAFETY: `handle` is null or a live object.
     let object = unsafe { borrowed(handle) }?;
     Module::from_object(object).map_err(|_| Error::new("TypeError", "the handle is no module"))
@@ -315,7 +315,7 @@ pub unsafe fn module(handle: *mut c_void) -> Result<Module, Error> {
 /// # Safety
 ///
 /// As [`module`].
-pub unsafe fn function(handle: *mut c_void) -> Result<Function, Error> {
+pub(crate) unsafe fn function(handle: *mut c_void) -> Result<Function, Error> {
     // SAFETY: `handle` is null or a live object.
     let object = unsafe { borrowed(handle) }?;
     Function::from_object(object).map_err(|_| Error::new("TypeError", "the handle is no function"))

@@ -19,14 +19,14 @@ pub(crate) mod builtin;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod catching;
 mod constants;
-pub mod context;
-pub mod dso;
+pub(crate) mod context;
+mod dso;
 mod foreign;
 #[cfg(unix)]
 mod forward;
 mod kind;
-pub mod last_error;
-pub mod legacy;
+pub(crate) mod last_error;
+pub(crate) mod legacy;
 mod library;
 mod load;
 mod loaders;
@@ -38,15 +38,16 @@ mod opaque;
 pub mod parallel;
 mod stream;
 pub(crate) mod stub;
-pub mod system;
+pub(crate) mod system;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 mod table;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) mod throwing;
 mod virtuals;
-pub mod workspace;
+pub(crate) mod workspace;
 
-pub use dso::{Data, Dso, Symbols};
+pub(crate) use dso::Dso;
+pub use dso::{Data, Symbols};
 pub use kind::{Kind, property, property_mask};
 pub use library::Library;
 pub use load::{LoadError, Loaded, load, load_library, load_named, load_symbols, system_library};

@@ -116,7 +116,7 @@ impl Names {
 }
 
 /// Slots of 0.2 to 0.20: data symbols of 8 bytes that the loader sets to the function of the name without the `__`.
-pub const SLOTS_LEGACY: &[&str] = &[
+pub(crate) const SLOTS_LEGACY: &[&str] = &[
     "__TVMFuncCall",
     "__TVMAPISetLastError",
     "__TVMBackendGetFuncFromEnv",
@@ -127,7 +127,7 @@ pub const SLOTS_LEGACY: &[&str] = &[
 ];
 
 /// Slots of 0.21 to 0.25.
-pub const SLOTS_0_21: &[&str] = &[
+pub(crate) const SLOTS_0_21: &[&str] = &[
     "__TVMFFIFunctionCall",
     "__TVMFFIErrorSetRaisedFromCStr",
     "__TVMBackendGetFuncFromEnv",
@@ -138,7 +138,7 @@ pub const SLOTS_0_21: &[&str] = &[
 ];
 
 /// Slots of 0.26 on. From 0.22 on more can be added at run time.
-pub const SLOTS_0_26: &[&str] = &[
+pub(crate) const SLOTS_0_26: &[&str] = &[
     "__TVMFFIFunctionCall",
     "__TVMFFIErrorSetRaisedFromCStr",
     "__TVMFFIEnvModLookupFromImports",
@@ -213,7 +213,7 @@ pub(super) fn blob(symbols: &dyn Symbols) -> Result<Option<(Layout, Data<'_>)>, 
 }
 
 /// The dialect of a library without a blob, told by its other symbols (MOD-03). 0.2 and 0.7 do not differ then.
-pub fn dialect(symbols: &dyn Symbols) -> Layout {
+pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
     const MAIN: Name<'_> = Name::of("__tvm_ffi_main");
     const CONTEXTS: [(Name<'_>, Layout); 2] = [
         (Names::of(Layout::V0_22).context, Layout::V0_22),

@@ -120,7 +120,7 @@ impl Module {
     /// # Safety
     ///
     /// `context` must be null, or come from [`Module::context`] or from a C++ runtime of 0.22 on, and be alive.
-    pub unsafe fn from_context(context: *mut c_void) -> Option<Module> {
+    pub(crate) unsafe fn from_context(context: *mut c_void) -> Option<Module> {
         if context.is_null() {
             return None;
         }
@@ -210,7 +210,7 @@ impl Module {
     }
 
     /// Takes all imports away. What lookups from the environment found stays found (MOD-14).
-    pub fn clear_imports(&self) -> Result<(), Error> {
+    pub(crate) fn clear_imports(&self) -> Result<(), Error> {
         let Some(body) = self.body() else {
             return foreign::clear_imports(self);
         };

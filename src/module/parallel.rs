@@ -34,7 +34,7 @@ struct Counter(AtomicI32);
 ///
 /// [`configure`] wins over `TVM_NUM_THREADS`, that over `OMP_NUM_THREADS`, and without any of them it is the number of
 /// processors, halved on x86-64, where two of them share a core. Never below 1.
-pub fn max_concurrency() -> usize {
+fn max_concurrency() -> usize {
     let asked = CONFIGURED.load(Ordering::Relaxed);
     if asked > 0 {
         return asked;

@@ -19,7 +19,7 @@ static TABLE: RwLock<Option<Dict>> = RwLock::new(None);
 /// `address` stays valid for the life of the process. Under the name of a function it is one, of the convention that the
 /// other names say, and keeps the contract of [`super::load`]; under the name of a context symbol or slot there is room for
 /// a pointer; under the name of a blob there is one.
-pub unsafe fn register(name: &str, address: *mut c_void) -> bool {
+pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let table = table.get_or_insert_with(Dict::new);
     let key = Any::from(name);
@@ -39,21 +39,16 @@ pub unsafe fn register(name: &str, address: *mut c_void) -> bool {
 
 /// The symbols of the system library under one prefix (MOD-16).
 #[derive(Debug)]
-pub struct SystemSymbols {
+pub(crate) struct SystemSymbols {
     prefix: String,
 }
 
 impl SystemSymbols {
     /// Under `prefix`, which may be empty.
-    pub fn new(prefix: &str) -> SystemSymbols {
+    pub(crate) fn new(prefix: &str) -> SystemSymbols {
         SystemSymbols {
             prefix: prefix.to_owned(),
         }
-    }
-
-    /// The prefix.
-    pub fn prefix(&self) -> &str {
-        &self.prefix
     }
 }
 

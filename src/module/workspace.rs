@@ -10,23 +10,23 @@ use std::ptr::{self, NonNull};
 use std::sync::RwLock;
 
 /// Alignment in bytes of every workspace of a host: what vector loads of compiled code rely on.
-pub const ALIGNMENT: usize = 64;
+pub(crate) const ALIGNMENT: usize = 64;
 
 /// One request, as compiled code makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub(crate) struct Request {
     /// DLPack device type.
-    pub device_type: i32,
+    pub(crate) device_type: i32,
     /// Number of the device within its type.
-    pub device_id: i32,
+    pub(crate) device_id: i32,
     /// Bytes. 0 is a request like any other and gets memory.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// What will be stored: DLPack type code and bits. A hint, one lane.
-    pub hint: (i32, i32),
+    pub(crate) hint: (i32, i32),
 }
 
 /// Who serves workspace. The device chapter provides one that asks the DeviceAPI of the device.
-pub trait Source: Send + Sync {
+pub(crate) trait Source: Send + Sync {
     /// Memory for `request`, aligned to [`ALIGNMENT`], or why there is none.
     fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String>;
 
@@ -41,14 +41,14 @@ pub trait Source: Send + Sync {
 static SOURCE: RwLock<&'static dyn Source> = RwLock::new(&HostOnly);
 
 /// From now on `source` serves workspace.
-pub fn provide(source: &'static dyn Source) {
+pub(crate) fn provide(source: &'static dyn Source) {
     if let Ok(mut slot) = SOURCE.write() {
         *slot = source;
     }
 }
 
 /// Memory for `request` (MOD-23).
-pub fn alloc(request: Request) -> Result<NonNull<c_void>, String> {
+pub(crate) fn alloc(request: Request) -> Result<NonNull<c_void>, String> {
     current().alloc(request)
 }
 
@@ -57,19 +57,19 @@ pub fn alloc(request: Request) -> Result<NonNull<c_void>, String> {
 /// # Safety
 ///
 /// As [`Source::free`].
-pub unsafe fn free(device: (i32, i32), memory: *mut c_void) -> Result<(), String> {
+pub(crate) unsafe fn free(device: (i32, i32), memory: *mut c_void) -> Result<(), String> {
     let memory = NonNull::new(memory).ok_or("a null workspace cannot be given back")?;
     // SAFETY: `memory` is of `alloc` of the same device on the same thread, and not freed yet.
     unsafe { current().free(device, memory) }
 }
 
 /// Who serves workspace now.
-pub fn current() -> &'static dyn Source {
+pub(crate) fn current() -> &'static dyn Source {
     SOURCE.read().map_or(host(), |source| *source)
 }
 
 /// Who serves it until somebody else is provided: memory of the host, and no other.
-pub fn host() -> &'static dyn Source {
+pub(crate) fn host() -> &'static dyn Source {
     &HostOnly
 }
 

@@ -51,7 +51,7 @@ impl<'a> Executable<'a> {
     }
 
     /// The names that packed functions are looked up by, each once, in the order of the table.
-    pub fn packed_names(&self) -> Vec<&str> {
+    pub(crate) fn packed_names(&self) -> Vec<&str> {
         let mut seen = std::collections::HashSet::new();
         self.0
             .functions

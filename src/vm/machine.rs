@@ -111,7 +111,7 @@ impl VirtualMachine {
     }
 
     /// [`VirtualMachine::new`] with exactly these devices and allocators.
-    pub fn with_allocators(
+    pub(crate) fn with_allocators(
         loaded: Arc<Loaded>,
         imports: Vec<Module>,
         devices: &[(Device, AllocatorKind)],
@@ -186,7 +186,7 @@ impl VirtualMachine {
     }
 
     /// [`VirtualMachine::call`] with borrowed arguments.
-    pub fn call_views(&self, function: &str, args: &[AnyView<'_>]) -> Result<Any, Fault> {
+    pub(crate) fn call_views(&self, function: &str, args: &[AnyView<'_>]) -> Result<Any, Fault> {
         self.0.closure(function)?.call(&self.0, args)
     }
 

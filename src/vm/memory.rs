@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// How a machine takes memory of a device. The numbers are those of `vm_initialization`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AllocatorKind {
+pub(crate) enum AllocatorKind {
     /// Every storage is taken from the device and given back to it (1).
     Naive,
     /// Storage that is given back is kept for the next of the same size (2).
@@ -21,7 +21,7 @@ pub enum AllocatorKind {
 
 impl AllocatorKind {
     /// The kind with this number (VM-30).
-    pub fn of_number(number: i64) -> Option<AllocatorKind> {
+    pub(crate) fn of_number(number: i64) -> Option<AllocatorKind> {
         match number {
             1 => Some(AllocatorKind::Naive),
             2 => Some(AllocatorKind::Pooled),
@@ -143,7 +143,7 @@ impl Drop for Allocator {
 
 /// A piece of memory that tensors are cut from (`vm.Storage`). It goes back to its allocator with the last tensor.
 #[repr(C)]
-pub struct Storage {
+pub(crate) struct Storage {
     header: Header,
     space: Space,
     nbytes: usize,
@@ -205,16 +205,6 @@ impl Storage {
             device: place.device,
             allocator: Arc::clone(&place.allocator),
         }))
-    }
-
-    /// Bytes that tensors can be cut from.
-    pub fn nbytes(&self) -> usize {
-        self.nbytes
-    }
-
-    /// The device that the memory is on.
-    pub fn device(&self) -> Device {
-        self.device
     }
 
     /// A tensor that begins `offset` bytes into the storage and keeps it (VM-33).

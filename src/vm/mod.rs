@@ -79,8 +79,6 @@ pub use interpret::{Observer, Step};
 pub use loaded::Loaded;
 #[cfg(feature = "runtime")]
 pub use machine::VirtualMachine;
-#[cfg(feature = "runtime")]
-pub use memory::{AllocatorKind, Storage};
 #[cfg(feature = "vm")]
 pub(crate) use module::provide;
 #[cfg(feature = "suite")]

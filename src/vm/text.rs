@@ -59,7 +59,7 @@ impl Executable<'_> {
     }
 
     /// Counts, in a sentence each.
-    pub fn stats(&self) -> String {
+    pub(crate) fn stats(&self) -> String {
         let counts = self.counts();
         let mut text = String::from("Relax VM executable\n");
         for (name, count) in &counts {
@@ -121,7 +121,7 @@ impl Executable<'_> {
     }
 
     /// Instruction `index` as text; empty when there is none.
-    pub fn instruction_text(&self, index: usize) -> String {
+    pub(crate) fn instruction_text(&self, index: usize) -> String {
         let target = |offset: i64| i64::try_from(index).unwrap_or(0).saturating_add(offset);
         match self.code().instruction(index) {
             Ok(Instruction::Call {

@@ -6,8 +6,8 @@
 mod program;
 mod timer;
 
-pub use program::CudaCode;
-pub use timer::CudaTimer;
+pub(crate) use program::CudaCode;
+pub(crate) use timer::CudaTimer;
 
 use crate::device::error::refuse;
 use crate::device::pool::{SpaceSource, WorkspacePools};

@@ -13,7 +13,7 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Code of a CUDA module: what its payload holds.
-pub struct CudaCode {
+pub(crate) struct CudaCode {
     /// `ptx`, `cubin`, `fatbin`, or `cuda` for source.
     pub format: String,
     /// The code.

@@ -6,7 +6,7 @@ use crate::device::{Device, Result, stream};
 use cudarc::driver::{result, sys};
 
 /// Two events on this thread's stream.
-pub struct CudaTimer {
+pub(crate) struct CudaTimer {
     device: Device,
     start: sys::CUevent,
     stop: sys::CUevent,
@@ -14,7 +14,7 @@ pub struct CudaTimer {
 
 impl CudaTimer {
     /// A timer of `device` that was not started.
-    pub fn new(device: Device) -> Result<CudaTimer> {
+    pub(crate) fn new(device: Device) -> Result<CudaTimer> {
         cuda().inner.enter(device.id)?;
         let event = || {
             checked(

@@ -32,7 +32,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
-pub use program::OpenClCode;
+pub(crate) use program::OpenClCode;
 
 /// The OpenCL devices of this process: GPUs of all platforms first, then accelerators, then CPUs.
 pub struct OpenCl {

@@ -19,7 +19,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Code of an OpenCL module: what its payload holds.
-pub struct OpenClCode {
+pub(crate) struct OpenClCode {
     /// `cl` for source; everything else is a binary of the device's compiler.
     pub format: String,
     /// Source text or binary.

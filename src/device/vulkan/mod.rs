@@ -9,7 +9,7 @@ mod pipeline;
 mod properties;
 mod queue;
 
-pub use pipeline::{Shader, VulkanCode};
+pub(crate) use pipeline::{Shader, VulkanCode};
 
 use crate::device::error::refuse;
 use crate::device::handles::Handles;

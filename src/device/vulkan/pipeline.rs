@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A shader as the payload has it.
 #[derive(Clone, Debug)]
-pub struct Shader {
+pub(crate) struct Shader {
     /// The kernel's name, which is also the shader's entry point.
     pub name: String,
     /// Bit 0: scalars come through a uniform buffer instead of push constants.
@@ -24,7 +24,7 @@ pub struct Shader {
 }
 
 /// Code of a Vulkan module.
-pub struct VulkanCode {
+pub(crate) struct VulkanCode {
     /// One shader per kernel.
     pub shaders: Vec<Shader>,
 }
