@@ -39,7 +39,7 @@ def prefixes(target):
 def seeds(target):
     if target == "payload":
         table = (ROOT / "src/payload/kinds.rs").read_text()
-        kinds = re.findall(r'\brow\(\s*"([^"]+)"', table)
+        kinds = re.findall(r'\b(?:row|json_runtime)\(\s*"([^"]+)"', table)
         for case in json.loads((ROOT / "conformance/payload/cases.json").read_text()):
             args, given = case.get("args", {}), case["input"]
             if {"file", "hex"} & set(given) and args.get("kind") in kinds and args.get("layout") in LAYOUTS:
@@ -90,7 +90,7 @@ def cases(target):
     file = ROOT / "conformance" / target.removesuffix("_run") / "cases.json"
     for case in json.loads(file.read_text()) if file.exists() else ():
         given, args = case["input"], case.get("args", {})
-        if not case["op"].endswith((".decode", ".run", ".detect")) or not {"hex", "file"} & set(given):
+        if not case["op"].endswith((".decode", ".run", ".detect", ".script")) or not {"hex", "file"} & set(given):
             continue
         raw = bytes.fromhex(given["hex"].replace(" ", "")) if "hex" in given else (ROOT / "golden" / given["file"]).read_bytes()
         if target == "wire":

@@ -47,7 +47,8 @@ fn run(text: &str, params: &Params<'_>) {
         return;
     }
     let graph = Arc::new(graph);
-    let place = Place { device: Device::CPU, api: bounded::install() };
+    // SAFETY: as where it is installed.
+    let place = unsafe { Place::with(Device::CPU, bounded::install()) };
     let kernel = |_: &str| Ok(Some(Function::from_packed(touch)));
     let Ok(mut executor) = Executor::new(Arc::clone(&graph), &kernel, vec![place]) else { return };
     let _ = executor.load_params(params);

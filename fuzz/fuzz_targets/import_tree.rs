@@ -37,6 +37,8 @@ fn read(bytes: &[u8]) {
     let mut findings = Findings::default();
     let mut cursor = Cursor::new(bytes);
     let Ok(tree) = ImportTree::read(&mut cursor, &mut findings) else {
+        let second = naive::tree::read(&mut naive::In(bytes), &mut naive::Odd::new());
+        assert_eq!(second, None, "what keeps every rule is read");
         return;
     };
     let length = bytes.len() - cursor.remaining();
@@ -45,6 +47,10 @@ fn read(bytes: &[u8]) {
     assert_eq!(naive::findings(&findings, &["TREE"]), odd);
     let read: Vec<Vec<u64>> = (0..tree.modules()).map(|module| tree.children(module).collect()).collect();
     assert_eq!(read, rows);
+    // TREE-13.
+    for modules in [rows.len() - 1, rows.len(), rows.len() + 1] {
+        assert_eq!(tree.check_modules(modules).is_ok(), modules == rows.len());
+    }
     let mut out = Writer::new();
     tree.write(&mut out);
     assert!(out.into_bytes() == bytes[..length], "write(read(b)) = b");

@@ -53,7 +53,10 @@ fn release(choice: u8) -> Release {
 fn file(bytes: &[u8]) {
     let mut cursor = Cursor::new(bytes);
     let mut findings = Findings::default();
-    let Ok((params, sizing)) = Params::detect(&mut cursor, &mut findings) else { return };
+    let Ok((params, sizing)) = Params::detect(&mut cursor, &mut findings) else {
+        assert_eq!(naive::tensor::detected(bytes), None, "what keeps every rule is read");
+        return;
+    };
     let length = bytes.len() - cursor.remaining();
     assert_eq!(naive::tensor::detected(bytes), Some(sizing), "the newest family whose sizes agree");
     let mut odd = naive::Odd::new();
@@ -88,6 +91,9 @@ fn record(sizing: Sizing, bytes: &[u8]) {
         let mut out = Writer::new();
         record.write(&mut out);
         assert!(out.into_bytes() == bytes[..bytes.len() - cursor.remaining()], "write(read(b)) = b");
+    } else {
+        let second = naive::tensor::record(&mut naive::In(bytes), sizing, &mut naive::Odd::new());
+        assert_eq!(second, None, "what keeps every rule is read");
     }
 }
 

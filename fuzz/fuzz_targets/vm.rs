@@ -16,6 +16,8 @@ fuzz_target!(|data: &[u8]| {
         let mut cursor = Cursor::new(data);
         let mut findings = Findings::default();
         let Ok(executable) = Executable::read(layout, &mut cursor, &mut findings) else {
+            let second = naive::vm::read(&mut naive::In(data), layout, &mut naive::Odd::new());
+            assert_eq!(second, None, "what keeps every rule is read");
             continue;
         };
         let mut odd = naive::Odd::new();

@@ -79,13 +79,21 @@ fn argument(from: &mut Unstructured<'_>) -> Result<Any> {
         4 => Array::new([Any::from(1_i64), Any::none()]).into(),
         5 => {
             let shape: Vec<i64> = extents(from)?.iter().map(|extent| extent.clamp(&0, &9)).copied().collect();
-            match Tensor::empty(&shape, DLDataType::from(*from.choose(&DTYPES)?)) {
-                Ok(tensor) => tensor.into(),
-                Err(_) => Any::none(),
+            let dtype = *from.choose(&DTYPES)?;
+            let made = is_small(dtype, &shape).then(|| Tensor::empty(&shape, DLDataType::from(dtype)));
+            match made {
+                Some(Ok(tensor)) => tensor.into(),
+                _ => Any::none(),
             }
         }
         _ => Any::none(),
     })
+}
+
+/// Whether such a tensor is made as an argument, which no bounded device holds: one element of the largest type, and few more.
+fn is_small(dtype: Dtype, shape: &[i64]) -> bool {
+    let bits = u64::from(dtype.bits) * u64::from(dtype.lanes);
+    shape.iter().fold(bits, |all, extent| all.saturating_mul(extent.unsigned_abs())) <= 8 * (4 << 20)
 }
 
 const fn dtype(code: u8, bits: u8, lanes: u16) -> Dtype {

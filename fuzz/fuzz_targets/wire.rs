@@ -50,6 +50,8 @@ fn named(choices: &mut Unstructured<'_>, depth: u32) -> arbitrary::Result<Type> 
 fuzz_target!(|input: Input<'_>| {
     let mut cursor = Cursor::new(input.bytes);
     let Ok(value) = input.named.read(&mut cursor, "value") else {
+        let second = naive::wire::skip(&mut naive::In(input.bytes), &input.named);
+        assert_eq!(second, None, "what keeps every rule is read");
         return;
     };
     let mut second = naive::In(input.bytes);

@@ -1,19 +1,18 @@
-//! BLOB-01 to BLOB-16. The grammar of payloads is another chapter's: where a layout has no lengths, `ends` says how many bytes
-//! the next payload has.
+//! BLOB-01 to BLOB-16.
 
-use super::{In, Odd, tree};
+use super::{In, Odd, payload, tree};
 use tvmspec::release::Layout;
 
 /// Key and length of the payload of each module.
 pub type Modules = Vec<(String, Option<usize>)>;
 
-pub fn read(bytes: &[u8], layout: Layout, ends: &[Option<usize>], odd: &mut Odd) -> Option<(Modules, Option<Vec<Vec<u64>>>)> {
+pub fn read(bytes: &[u8], layout: Layout, odd: &mut Odd) -> Option<(Modules, Option<Vec<Vec<u64>>>)> {
     let mut file = In(bytes);
     let counted = file.u64()?;
     let mut body = In(file.take(counted)?);
     let found = match layout {
         Layout::V0_22 => framed(&mut body, odd)?,
-        _ => streamed(&mut body, layout, ends, odd)?,
+        _ => streamed(&mut body, layout, odd)?,
     };
     let (modules, tree) = &found;
     let libraries = modules.iter().filter(|(kind, _)| kind == "_lib").count();
@@ -37,13 +36,20 @@ fn kind<'a>(body: &mut In<'a>) -> Option<&'a str> {
 }
 
 fn framed(body: &mut In<'_>, odd: &mut Odd) -> Option<(Modules, Option<Vec<Vec<u64>>>)> {
+    let layout = Layout::V0_22;
     let rows = tree::read(body, odd)?;
     let mut modules = Vec::new();
     for _ in &rows {
         let kind = kind(body)?;
         let payload = match kind {
             "_lib" => None,
-            _ => Some(body.bytes()?.len()),
+            _ => {
+                let inside = body.bytes()?;
+                if !inside.is_empty() && !payload::forms(kind, layout).is_empty() {
+                    payload::any(inside, kind, layout, &mut Odd::new())?;
+                }
+                Some(inside.len())
+            }
         };
         if payload == Some(0) {
             odd.insert("BLOB-15".into());
@@ -53,7 +59,7 @@ fn framed(body: &mut In<'_>, odd: &mut Odd) -> Option<(Modules, Option<Vec<Vec<u
     Some((modules, Some(rows)))
 }
 
-fn streamed(body: &mut In<'_>, layout: Layout, ends: &[Option<usize>], odd: &mut Odd) -> Option<(Modules, Option<Vec<Vec<u64>>>)> {
+fn streamed(body: &mut In<'_>, layout: Layout, odd: &mut Odd) -> Option<(Modules, Option<Vec<Vec<u64>>>)> {
     let count = body.u64()?;
     if count > body.0.len() as u64 {
         return None;
@@ -68,12 +74,11 @@ fn streamed(body: &mut In<'_>, layout: Layout, ends: &[Option<usize>], odd: &mut
             "_lib" | "_import_tree" if layout == Layout::V0_2 => return None,
             "_import_tree" => rows = Some(tree::read(body, odd)?),
             "_lib" => modules.push(("_lib".to_owned(), None)),
-            // BLOB-06: of kinds without a name in the book nobody knows the end.
-            kind if tvmspec::payload::kind_info(kind).is_none() => return None,
+            // BLOB-05, and BLOB-06: of kinds without a grammar nothing says the end. What is odd inside is another chapter's.
             kind => {
-                let length = ends.get(modules.len()).copied().flatten()?;
-                body.take(length as u64)?;
-                modules.push((kind.to_owned(), Some(length)));
+                let rest = payload::any(body.0, kind, layout, &mut Odd::new())?;
+                modules.push((kind.to_owned(), Some(body.0.len() - rest.len())));
+                body.0 = rest;
             }
         }
     }

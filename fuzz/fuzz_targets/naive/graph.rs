@@ -13,14 +13,18 @@ enum Json {
 /// What of a graph can be compared: outputs of each node, and the size of each pool.
 pub struct Graph {
     pub outputs: Vec<usize>,
-    pub pools: Vec<u64>,
+    /// `None` where one of them has no size, or no single device.
+    pub pools: Option<Vec<u64>>,
+    /// Whether all of it is in words that this reading knows exactly.
+    pub sure: bool,
 }
 
 /// `Err` where this parser has not enough stack.
 pub fn read(text: &str, odd: &mut Odd) -> Result<Option<Graph>, TooDeep> {
-    let mut parser = Parser { rest: text, depth: 0 };
+    let mut parser = Parser { rest: text, depth: 0, sure: true };
     let whole = parser.value()?.filter(|_| parser.peek().is_none());
-    Ok(whole.and_then(|value| graph(&value, odd)))
+    let sure = parser.sure;
+    Ok(whole.and_then(|value| graph(&value, odd)).map(|graph| Graph { sure: graph.sure && sure, ..graph }))
 }
 
 pub struct TooDeep;
@@ -28,6 +32,7 @@ pub struct TooDeep;
 struct Parser<'t> {
     rest: &'t str,
     depth: u32,
+    sure: bool,
 }
 
 type Parsed<T> = Result<Option<T>, TooDeep>;
@@ -161,6 +166,7 @@ impl Parser<'_> {
         if let Ok(number) = token.parse::<i64>() {
             return Some(Json::Number(number));
         }
+        self.sure = false;
         token.parse::<f64>().ok().map(|_| Json::Other)
     }
 }
@@ -258,8 +264,8 @@ fn graph(whole: &Json, odd: &mut Odd) -> Option<Graph> {
         return None;
     }
     let count = *rows.last()?;
-    let pools = attributes(last(members, "attrs")?, count, odd)?;
-    Some(Graph { outputs, pools })
+    let (pools, sure) = attributes(last(members, "attrs")?, count, odd)?;
+    Some(Graph { outputs, pools, sure })
 }
 
 /// GRF-08.
@@ -299,8 +305,8 @@ fn node(item: &Json, odd: &mut Odd) -> Option<Node> {
     Some(Node { inputs, outputs })
 }
 
-/// GRF-13 to GRF-24; the bytes of each pool.
-fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<Vec<u64>> {
+/// GRF-13 to GRF-24; the bytes of each pool, and whether every type is one of the plainest.
+fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<(Option<Vec<u64>>, bool)> {
     let members = attrs.members()?;
     once(members.iter().map(|(key, _)| key.as_str()), odd);
     for (key, value) in members {
@@ -322,7 +328,9 @@ fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<Vec<u64>> {
         }
     }
     let value = |name| last(members, name)?.list()?.get(1);
-    let types: Vec<u64> = value("dltype")?.texts()?.into_iter().map(element_bytes).collect::<Option<_>>()?;
+    let names = value("dltype")?.texts()?;
+    let sure = names.iter().all(|name| ["float32", "int32", "int64", "int8", "uint8", "float16", "float64"].contains(name));
+    let types: Vec<u64> = names.into_iter().map(element_bytes).collect::<Option<_>>()?;
     let shapes: Vec<Vec<usize>> = value("shape")?.list()?.iter().map(Json::indices).collect::<Option<_>>()?;
     let ids = value("storage_id")?.indices()?;
     let devices = value("device_index").and_then(Json::list);
@@ -331,22 +339,24 @@ fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<Vec<u64>> {
     }
     let mut pools = vec![0_u64; ids.iter().max().map_or(0, |most| most + 1).min(count + 1)];
     let mut place = vec![None; pools.len()];
+    let mut planned = true;
     for at in 0..count {
         if ids[at] >= count {
             return None;
         }
         let bytes = shapes[at].iter().try_fold(types[at], |all, extent| all.checked_mul(*extent as u64));
-        pools[ids[at]] = pools[ids[at]].max(bytes.unwrap_or(u64::MAX));
+        planned &= bytes.is_some();
+        pools[ids[at]] = pools[ids[at]].max(bytes.unwrap_or_default());
         if let Some(Json::Number(device)) = devices.and_then(|devices| devices.get(at)) {
             i32::try_from(*device).ok()?;
             if *place[ids[at]].get_or_insert(*device) != *device {
-                pools[ids[at]] = u64::MAX;
+                planned = false;
             }
         } else if devices.is_some() {
             return None;
         }
     }
-    Some(pools)
+    Some((planned.then_some(pools), sure))
 }
 
 /// GRF-17, of the names that goldens and mutants of them have: bytes of an element.

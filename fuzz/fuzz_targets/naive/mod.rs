@@ -1,12 +1,14 @@
 //! The rules of the reading chapters once more: slow, in the words of `spec/`, with no code of `src/`.
 //!
 //! `None` is a broken MUST; what a SHOULD calls odd is a set of ids. A target asserts that whatever the library reads is read
-//! here as well, with the same oddities: a check that is missing there is then noticed.
+//! here as well, with the same oddities, and that
+//! whatever is read here is read there: a check that is missing there is then noticed, and a field that is.
 #![allow(dead_code)]
 
 pub mod blob;
 pub mod graph;
 pub mod payload;
+pub mod relay;
 pub mod tensor;
 pub mod tree;
 pub mod vm;

@@ -1,6 +1,7 @@
-//! PAY-02 to PAY-73: the grammar of each kind, in the form that the library found.
+//! PAY-02 to PAY-53: the grammar of each kind, in a form that is named.
 
-use super::{In, Odd, tensor, vm};
+use super::{In, Odd, relay, tensor, vm};
+use tvmspec::payload::kind_info;
 use tvmspec::release::Layout;
 use tvmspec::tensor::Sizing;
 
@@ -16,6 +17,21 @@ pub fn read<'a>(bytes: &'a [u8], kind: &'static str, layout: Layout, form: &str,
     let mut reader = Reader { from: In(bytes), kind, layout, odd };
     reader.payload(form)?;
     Some(reader.from.0)
+}
+
+/// The forms that a layout has of a kind, newest first: the table of the library.
+pub fn forms(kind: &str, layout: Layout) -> Vec<(&'static str, &'static str)> {
+    kind_info(kind).into_iter().flat_map(|info| info.forms_in(layout).map(|form| (info.kind, form.name))).collect()
+}
+
+/// PAY-09 where payloads have no length: the newest form that reads; the bytes behind it.
+pub fn any<'a>(bytes: &'a [u8], kind: &str, layout: Layout, odd: &mut Odd) -> Option<&'a [u8]> {
+    forms(kind, layout).into_iter().find_map(|(kind, form)| {
+        let mut found = Odd::new();
+        let rest = read(bytes, kind, layout, form, &mut found)?;
+        odd.append(&mut found);
+        Some(rest)
+    })
 }
 
 fn is_axis(tag: &str) -> Option<bool> {
@@ -203,7 +219,7 @@ impl<'a> Reader<'a, '_> {
             ("AotExecutorFactory", _) => self.params().and(self.text()).map(drop),
             ("VMExecutable", _) => {
                 let mut inside = In(self.from.bytes()?);
-                relay(&mut inside, self.odd)?;
+                relay::relay(&mut inside, self.odd)?;
                 self.note(inside.0.is_empty(), "WIRE-08");
                 Some(())
             }
@@ -232,7 +248,7 @@ impl<'a> Reader<'a, '_> {
                     Some(())
                 })
                 .map(drop),
-            ("stackvm", _) => Some(self.from.0 = &[]),
+            ("stackvm", _) => relay::stackvm(&mut self.from, self.layout, self.odd),
             _ => self.text().and(self.text()).and(self.texts()).map(drop),
         }
     }
@@ -256,66 +272,4 @@ fn is_object(bytes: &[u8]) -> bool {
         [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xfe\xed\xfa", b"\xca\xfe\xba\xbe", b"\0asm", b"BC\xc0\xde", b"!<arch>\n"];
     let coff = [[0x64, 0x86], [0x4c, 0x01], [0x64, 0xaa], [0xc4, 0x01]];
     starts.iter().any(|start| bytes.starts_with(start)) || coff.iter().any(|start| bytes.starts_with(start)) || bytes.starts_with(b"!<thin>\n")
-}
-
-/// PAY-61 to PAY-72.
-fn relay(from: &mut In<'_>, odd: &mut Odd) -> Option<()> {
-    if from.u64()? != 0xD225_DE2F_4214_151D {
-        return None;
-    }
-    let version = from.text()?;
-    let mut parts = version.split('.');
-    let era: u32 = parts.next().filter(|major| *major == "0").and(parts.next())?.parse().ok()?;
-    if !(6..=19).contains(&era) {
-        return None;
-    }
-    if era >= 9 {
-        let devices = from.vector(|from| {
-            from.take(8)?;
-            if era >= 14 { from.text().map(drop) } else { Some(()) }
-        })?.len();
-        usize::try_from(from.i32()?).ok().filter(|host| *host < devices)?;
-    }
-    from.vector(|from| from.text())?;
-    let constants = from.vector(|from| {
-        let tag = if era >= 9 { from.i32()? } else { 0 };
-        match tag {
-            0 => tensor::record(from, if era == 6 { Sizing::V0_4 } else { Sizing::V0_7 }, odd).map(drop),
-            1 => from.text().map(drop),
-            _ => None,
-        }
-    })?;
-    if era >= 7 && from.words()?.len() != constants.len() {
-        return None;
-    }
-    from.vector(|from| from.text())?;
-    if era >= 8 {
-        from.vector(|from| {
-            from.u64()?;
-            from.vector(|from| from.text().and(from.text()))
-        })?;
-    }
-    from.vector(|from| {
-        let three = from.vector(|from| from.text())?;
-        let [_, registers, count] = three.as_slice() else { return None };
-        let number = |text: &str| text.parse::<u64>().ok().filter(|number| number.to_string() == text);
-        number(registers)?;
-        let params = from.vector(|from| from.text())?;
-        if era >= 7 && from.words()?.len() != params.len() {
-            return None;
-        }
-        for _ in 0..number(count)? {
-            let words = from.words()?;
-            let [hash, opcode, fields @ ..] = words.as_slice() else { return None };
-            let last = if era == 6 { 16 } else if era < 9 { 19 } else { 20 };
-            let expected = fields.iter().fold(*opcode, |hash, field| {
-                hash ^ field.wrapping_add(0x9e37_79b9).wrapping_add(hash << 6).wrapping_add(hash >> 2)
-            });
-            if *opcode > last || expected != *hash {
-                return None;
-            }
-        }
-        Some(())
-    })
-    .map(drop)
 }

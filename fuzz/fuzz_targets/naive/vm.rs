@@ -24,7 +24,6 @@ pub fn read(from: &mut In<'_>, layout: Layout, odd: &mut Odd) -> Option<()> {
 /// An executable as `layout` stores it, held to chapter payload.
 pub fn code_of(from: &mut In<'_>, layout: Layout, odd: &mut Odd) -> Option<()> {
     stored(from, layout, odd, false)?;
-    odd.remove("WIRE-08");
     Some(())
 }
 
