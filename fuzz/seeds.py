@@ -22,14 +22,14 @@ def variant(index, count):
 
 def prefixes(target):
     if target == "import_tree":
-        return [variant(0, 3)]
+        return [variant(0, 4)]
     if target == "tensor":
         return [variant(0, 5)] + [variant(1, 5) + bytes([family]) for family in range(3)]
     if target in ("object", "vm"):
         return [b""]
     if target == "vm_run":
         return [bytes([3])]
-    if target == "graph_run":
+    if target in ("graph", "graph_run"):
         return [bytes([0])]
     if target == "wire":
         return [bytes([choice]) for choice in range(13)]
@@ -48,6 +48,8 @@ def seeds(target):
         return
     chapter = target.removesuffix("_run")
     yield from cases(target)
+    if target == "import_tree":
+        yield from (variant(3, 4) + bytes([more]) for more in range(4))
     texts = (".json",) if chapter in ("graph", "object") else ()
     if target == "vm_run":
         # Choices for the programs that it makes: any bytes are some.

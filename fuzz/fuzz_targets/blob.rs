@@ -39,9 +39,19 @@ fn read(bytes: &[u8], layout: Layout) {
         assert!(span.start >= end && span.end > span.start, "{span:?} begins before {end}");
         end = span.end;
     }
-    let Ok(blob) = whole else {
-        assert_eq!(naive::blob::read(bytes, layout, &mut naive::Odd::new()), None, "what keeps every rule is read");
-        return;
+    let blob = match whole {
+        Ok(blob) => blob,
+        Err(broken) => {
+            assert_eq!(naive::blob::read(bytes, layout, &mut naive::Odd::new()), None, "what keeps every rule is read");
+            // BLOB-06 and BLOB-10 are to blame before the rules that an unknown kind and a missing module break as well.
+            let unknown = broken.rule().id() == "PAY-01" && !broken.field().contains("imports");
+            let missing = layout == Layout::V0_22
+                && broken.rule().id() == "WIRE-01"
+                && broken.field().ends_with("].kind")
+                && naive::blob::is_short(bytes);
+            assert!(!unknown && !missing, "{broken}");
+            return;
+        }
     };
     let ends: Vec<Option<usize>> = blob.modules.iter().map(|module| Some(module.payload.as_ref()?.len())).collect();
     let mut odd = naive::Odd::new();

@@ -14,9 +14,15 @@ fuzz_target!(|data: &[u8]| {
     let read = Graph::read(text, &mut findings);
     let mut odd = naive::Odd::new();
     let Ok(naive) = naive::graph::read(text, &mut odd) else { return };
-    let Ok(graph) = read else {
-        assert!(!naive.is_some_and(|naive| naive.sure), "what keeps every rule is read");
-        return;
+    let graph = match read {
+        Ok(graph) => graph,
+        Err(broken) => {
+            assert!(!naive.is_some_and(|naive| naive.sure), "what keeps every rule is read");
+            // What is no object, or has not all members, breaks later rules as well: these are to blame.
+            let first = naive::graph::blame(text).unwrap_or(broken.rule().id());
+            assert_eq!(broken.rule().id(), first, "{broken}");
+            return;
+        }
     };
     let naive = naive.expect("what is read keeps every rule");
     assert_eq!(naive::findings(&findings, &["GRF"]), odd);

@@ -15,6 +15,7 @@ enum Input<'a> {
     Bytes(&'a [u8]),
     Words(Vec<u8>, Vec<u8>),
     Graph(Vec<(bool, Vec<u8>)>),
+    Chain(u8),
 }
 
 fuzz_target!(|input: Input<'_>| {
@@ -30,6 +31,8 @@ fuzz_target!(|input: Input<'_>| {
             }
         }
         Input::Graph(nodes) => arrange(nodes),
+        Input::Chain(more) if more < 4 => chain(16_383 + u64::from(more)),
+        Input::Chain(_) => {}
     }
 });
 
@@ -59,6 +62,15 @@ fn read(bytes: &[u8]) {
         assert!(cut.is_err(), "a strict prefix is truncated");
     }
     assert!(tree.children(0).all(|child| child < tree.modules() as u64));
+}
+
+/// TREE-12, on chains that are longer than any input: every module imports the next.
+fn chain(links: u64) {
+    let starts: Vec<u64> = (0..=links).chain([links]).collect();
+    let children: Vec<u64> = (1..=links).collect();
+    let mut findings = Findings::default();
+    ImportTree::new(&starts, &children, &mut findings).expect("a chain is a tree");
+    assert_eq!(naive::findings(&findings, &["TREE"]).contains("TREE-12"), links > 16_384);
 }
 
 fn arrange(nodes: Vec<(bool, Vec<u8>)>) {

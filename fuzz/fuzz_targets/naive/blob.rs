@@ -31,6 +31,23 @@ pub fn read(bytes: &[u8], layout: Layout, odd: &mut Odd) -> Option<(Modules, Opt
     Some(found)
 }
 
+/// Whether the bytes of layout 0.22 end where a module begins (BLOB-10).
+pub fn is_short(bytes: &[u8]) -> bool {
+    let mut file = In(bytes);
+    let body = file.u64().and_then(|counted| file.take(counted));
+    let mut body = In(body.unwrap_or_default());
+    let rows = tree::read(&mut body, &mut Odd::new()).unwrap_or_default();
+    for _ in rows {
+        if body.0.is_empty() {
+            return true;
+        }
+        if body.text().is_none_or(|kind| kind != "_lib" && body.bytes().is_none()) {
+            return false;
+        }
+    }
+    false
+}
+
 fn kind<'a>(body: &mut In<'a>) -> Option<&'a str> {
     body.text().filter(|kind| !kind.is_empty() && !kind.contains('\0'))
 }

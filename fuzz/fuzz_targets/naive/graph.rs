@@ -29,6 +29,18 @@ pub fn read(text: &str, odd: &mut Odd) -> Result<Option<Graph>, TooDeep> {
 
 pub struct TooDeep;
 
+/// GRF-01 or GRF-02 where that is all there is to blame.
+pub fn blame(text: &str) -> Option<&'static str> {
+    let mut parser = Parser { rest: text, depth: 0, sure: true };
+    let whole = parser.value().ok()?.filter(|_| parser.peek().is_none() && parser.sure)?;
+    let Some(members) = whole.members() else { return Some("GRF-01") };
+    let before: Vec<&str> = members.iter().map(|(key, _)| key.as_str()).take_while(|key| *key != "metadata").collect();
+    let missing = TOP.iter().any(|name| !before.contains(name));
+    (missing && before.iter().all(|key| TOP.contains(key))).then_some("GRF-02")
+}
+
+const TOP: [&str; 5] = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
+
 struct Parser<'t> {
     rest: &'t str,
     depth: u32,
@@ -235,8 +247,7 @@ fn graph(whole: &Json, odd: &mut Odd) -> Option<Graph> {
     let end = members.iter().position(|(key, _)| key == "metadata").unwrap_or(members.len());
     let members = &members[..end];
     once(members.iter().map(|(key, _)| key.as_str()), odd);
-    let known = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
-    if members.iter().any(|(key, _)| !known.contains(&key.as_str())) {
+    if members.iter().any(|(key, _)| !TOP.contains(&key.as_str())) {
         return None;
     }
     let nodes: Vec<Node> = last(members, "nodes")?.list()?.iter().map(|item| node(item, odd)).collect::<Option<_>>()?;

@@ -67,6 +67,14 @@ pub fn record(from: &mut In<'_>, sizing: Sizing, found: &mut Odd) -> Option<(Vec
     Some((shape, stored as u64))
 }
 
+/// The dimensions that a record says it has, whatever they are.
+pub fn dimensions(from: &mut In<'_>) -> Option<Vec<i64>> {
+    from.take(24)?;
+    let ndim = u64::try_from(from.i32()?).ok()?;
+    from.take(4)?;
+    (0..ndim.min(64)).map(|_| from.i64()).collect()
+}
+
 /// A parameter file; the names.
 pub fn params<'a>(from: &mut In<'a>, sizing: Sizing, found: &mut Odd) -> Option<Vec<&'a str>> {
     if from.u64()? != 0xF7E5_8D4F_0504_9CB7 {
