@@ -50,6 +50,12 @@ def seeds(target):
     yield from cases(target)
     if target == "import_tree":
         yield from (variant(3, 4) + bytes([more]) for more in range(4))
+    if target == "blob":
+        # TREE-13: a library, and a tree of two rows.
+        word = lambda number: number.to_bytes(8, "little")
+        text = lambda name: word(len(name)) + name
+        body = word(2) + text(b"_lib") + text(b"_import_tree") + word(3) + 4 * word(0)
+        yield bytes([LAYOUTS.index("0.7")]) + word(len(body)) + body
     texts = (".json",) if chapter in ("graph", "object") else ()
     if target == "vm_run":
         # Choices for the programs that it makes: any bytes are some.

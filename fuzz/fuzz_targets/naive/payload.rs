@@ -1,7 +1,7 @@
 //! PAY-02 to PAY-53: the grammar of each kind, in a form that is named.
 
 use super::{In, Odd, relay, tensor, vm};
-use tvmspec::payload::kind_info;
+use tvmspec::payload::{Form, kind_info};
 use tvmspec::release::Layout;
 use tvmspec::tensor::Sizing;
 
@@ -21,7 +21,10 @@ pub fn read<'a>(bytes: &'a [u8], kind: &'static str, layout: Layout, form: &str,
 
 /// The forms that a layout has of a kind, newest first: the table of the library.
 pub fn forms(kind: &str, layout: Layout) -> Vec<(&'static str, &'static str)> {
-    kind_info(kind).into_iter().flat_map(|info| info.forms_in(layout).map(|form| (info.kind, form.name))).collect()
+    let Some(info) = kind_info(kind) else { return Vec::new() };
+    let written = layout.releases();
+    let overlaps = |form: &&Form| form.releases.since <= written.until && written.since <= form.releases.until;
+    info.forms.iter().filter(overlaps).map(|form| (info.kind, form.name)).collect()
 }
 
 /// PAY-09 where payloads have no length: the newest form that reads; the bytes behind it.
