@@ -118,7 +118,7 @@ impl Tensor {
     }
 
     /// The same memory as an object that keeps it alive. The next run overwrites what it shows.
-    pub(crate) fn to_object(&self) -> crate::object::Tensor {
+    pub fn to_object(&self) -> crate::object::Tensor {
         let keep = self.clone();
         // SAFETY: `keep` holds the memory, its owner and the extents until the object ends.
         unsafe { crate::object::Tensor::over(self.view, Box::new(move || drop(keep))) }
@@ -129,7 +129,7 @@ impl Tensor {
     /// # Errors
     ///
     /// GRF-33; a copy that a device refuses.
-    pub(crate) fn copy_out(&self, target: &crate::object::Tensor) -> Result<(), Error> {
+    pub fn copy_out(&self, target: &crate::object::Tensor) -> Result<(), Error> {
         let target = whole(target)?;
         // SAFETY: a tensor object owns the memory that it describes, and lives for the call.
         unsafe { self.copy_into(target) }
