@@ -296,8 +296,8 @@ pub(crate) fn copy_record(source: &ObjectRef, type_index: i32, size: usize) -> R
                 unsafe { to.cast::<Any>().write(value) }
             }
             Storage::Object => {
-                // SAFETY: the field is a reference, says its description, and `source` is alive.
                 let value = alone(from, || {
+                    // SAFETY: the field is a reference, says its description, and `source` is alive.
                     unsafe { &*from.cast::<Option<ObjectRef>>() }.clone()
                 });
                 // SAFETY: the copy has the same field, which is still zero.
@@ -356,8 +356,8 @@ pub(super) unsafe extern "C-unwind" fn write_field<F: Argument>(
 /// # Safety
 /// As [`read_field`] for a reference, possibly absent.
 unsafe extern "C-unwind" fn read_object(field: *mut c_void, out: *mut RawAny) -> i32 {
-    // SAFETY: the address of a reference, by this contract; nothing writes it while this thread is alone with it.
     let value = alone(field, || {
+        // SAFETY: the address of a reference, by this contract; nothing writes it while this thread is alone with it.
         unsafe { &*field.cast::<Option<ObjectRef>>() }.clone()
     });
     // SAFETY: writable, by this contract.
