@@ -624,9 +624,9 @@ pub(crate) fn sequence_layout(object: &ObjectRef) -> Option<(i64, i64, bool)> {
         return None;
     }
     let seq = object.as_ptr().cast::<SeqObj>();
-    // SAFETY: both start with `SeqObj` and live while `object` does.
-    unsafe {
+    // SAFETY: both start with `SeqObj` and live while `object` does; nothing changes a list meanwhile.
+    alone(seq, || unsafe {
         let inline = seq.cast::<u8>().wrapping_add(size_of::<SeqObj>()) == (*seq).data.cast();
         Some(((*seq).size, (*seq).capacity, inline))
-    }
+    })
 }
