@@ -210,7 +210,7 @@ impl Module {
     }
 
     /// Takes all imports away. What lookups from the environment found stays found (MOD-14).
-    pub(crate) fn clear_imports(&self) -> Result<(), Error> {
+    pub fn clear_imports(&self) -> Result<(), Error> {
         let Some(body) = self.body() else {
             return foreign::clear_imports(self);
         };
