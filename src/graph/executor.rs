@@ -212,7 +212,7 @@ impl Executor {
     /// # Errors
     ///
     /// As [`Executor::run`].
-    pub(crate) fn run_node(&mut self, index: usize) -> Result<(), Error> {
+    pub fn run_node(&mut self, index: usize) -> Result<(), Error> {
         self.steps
             .get(index)
             .map_or(Ok(()), |step| self.execute(step))
@@ -438,7 +438,11 @@ impl Executor {
     /// Lets this executor use `other`'s memory for the inputs called `names` (GRF-35): both see one set of parameters.
     ///
     /// Names that either graph does not have are skipped, as `load_params` does.
-    pub(crate) fn share_inputs<'a>(
+    ///
+    /// # Errors
+    ///
+    /// GRF-35 where an input of one name is of another type or size in the two.
+    pub fn share_inputs<'a>(
         &mut self,
         other: &Executor,
         names: impl Iterator<Item = &'a str>,
@@ -499,7 +503,7 @@ impl Executor {
     }
 
     /// Whether input `index` came with a parameter file.
-    pub(crate) fn is_param(&self, index: usize) -> bool {
+    pub fn is_param(&self, index: usize) -> bool {
         self.params.contains(&index)
     }
 

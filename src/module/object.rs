@@ -210,6 +210,10 @@ impl Module {
     }
 
     /// Takes all imports away. What lookups from the environment found stays found (MOD-14).
+    ///
+    /// # Errors
+    ///
+    /// Of a module of another runtime, what that runtime answers.
     pub fn clear_imports(&self) -> Result<(), Error> {
         let Some(body) = self.body() else {
             return foreign::clear_imports(self);
