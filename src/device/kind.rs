@@ -137,6 +137,7 @@ impl Device {
     }
 
     /// The RPC session of a remote device (DEV-57).
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn session(self) -> Option<i32> {
         if DEV_57.is_off() {
             return None;
@@ -145,6 +146,7 @@ impl Device {
     }
 
     /// The same device as session `session` knows it; refuses a device that is remote already (DEV-57).
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn in_session(self, session: i32) -> Result<Device> {
         if let Some(there) = self.session() {
             return refuse(
@@ -164,11 +166,13 @@ impl Device {
     }
 
     /// The device as its own process knows it.
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn without_session(self) -> Device {
         Device::new(self.kind % REMOTE, self.id)
     }
 
     /// `name:id`, up to 0.13 `name(id)`; a remote one after `remote[session]-` (DEV-58).
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn text_in(self, release: Release) -> Result<String> {
         let bare = self.without_session();
         let name = name_in(bare.kind, release)?;

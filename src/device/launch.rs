@@ -243,6 +243,7 @@ impl ArgType {
     }
 
     /// Bytes that it takes.
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn nbytes(self) -> usize {
         match self {
             ArgType::Int32 | ArgType::Uint32 | ArgType::Float32 => 4,
@@ -315,6 +316,7 @@ impl Packed {
     }
 
     /// The bytes of each argument.
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn values(&self) -> impl Iterator<Item = (ArgType, &[u8])> {
         self.slots
             .iter()
@@ -323,6 +325,7 @@ impl Packed {
     }
 
     /// The address of each argument, valid while `self` is neither moved into nor changed.
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn addresses(&mut self) -> Vec<*mut c_void> {
         self.slots
             .iter_mut()
@@ -333,6 +336,7 @@ impl Packed {
     /// The leading handles as numbers, and every scalar behind them in a slot of `width` bytes (Vulkan, Metal) (DEV-51).
     ///
     /// A slot had 4 bytes up to 0.7, so that nothing of 64 bits could be passed; since 0.8 it has 8.
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn buffers_and_scalars(&self, width: usize) -> Result<(Vec<u64>, Vec<u8>)> {
         let buffers = self
             .types
@@ -368,6 +372,7 @@ impl Packed {
     }
 
     /// All arguments in one block (ROCm): up to 0.15 one behind the other, since 0.16 each at its own alignment (DEV-52).
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn block(&self, aligned: bool) -> Vec<u8> {
         let mut block = Vec::new();
         for (of, bytes) in self.values() {

@@ -175,6 +175,7 @@ impl Manager {
 
 /// Whether compiled host code sets the device before it launches (DEV-43): not for the CPU, and up to 0.19 not for micro
 /// devices.
+#[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn needs_set_device(kind: i32, release: Release) -> bool {
     if DEV_43.is_off() {
         return true;

@@ -68,6 +68,7 @@ pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Time
 
 /// The name under which the registry has the timer of a device type: `profiling.timer.<name>` from 0.8 to 0.23,
 /// `runtime.timer.<name>` since (DEV-44).
+#[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn timer_name(device_kind: i32, release: Release) -> Result<String> {
     let name = kind::name_in(device_kind, release)?;
     let prefix = if release.minor() >= 24 && !DEV_44.is_off() {
