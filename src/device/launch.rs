@@ -325,7 +325,10 @@ impl Packed {
     }
 
     /// The address of each argument, valid while `self` is neither moved into nor changed.
-    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "opencl", feature = "vulkan")),
+        allow(dead_code)
+    )]
     pub(crate) fn addresses(&mut self) -> Vec<*mut c_void> {
         self.slots
             .iter_mut()
