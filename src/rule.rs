@@ -61,7 +61,7 @@ impl Rule {
         }
     }
 
-    /// [`Rule::require_as`] of a value that was never bytes: the violation has no offset.
+    /// `Rule::require_as` of a value that was never bytes: the violation has no offset.
     pub fn demand(
         self,
         kind: Kind,

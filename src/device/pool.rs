@@ -4,7 +4,7 @@
 //! in whole pages and hands it out again. Its order is part of the contract: compiled programs have come to rely
 //! on which block returns, in that their peak memory does.
 //!
-//! A pool belongs to one thread and one device. [`WorkspacePools`] holds them all for a device API.
+//! A pool belongs to one thread and one device. `WorkspacePools` holds them all for a device API.
 
 use crate::device::error::refuse;
 use crate::device::{

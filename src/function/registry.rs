@@ -231,7 +231,7 @@ fn ledger() -> MutexGuard<'static, Ledger> {
 /// # Errors
 ///
 /// FUN-11; and a name of a device, whose function returns an address that is followed: those go through
-/// `device::manager::register`, or [`register_with`].
+/// `device::manager::register`, or `register_with`.
 pub fn register(name: &str, function: Function, override_existing: bool) -> Result<()> {
     if name.starts_with(TABLES) {
         let message = format!(

@@ -68,7 +68,7 @@ impl<'a> ImportTree<'a> {
     }
 
     /// Reads both vectors and holds them to every rule of this chapter but TREE-13, for which see
-    /// [`ImportTree::check_modules`].
+    /// `ImportTree::check_modules`.
     pub fn read(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,

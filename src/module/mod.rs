@@ -3,15 +3,15 @@
 //! | what | where | rules |
 //! |---|---|---|
 //! | names that a library and its loader meet under | [`names`] | MOD-01 to MOD-05 |
-//! | an opened library and the bounds of its data | [`dso`] | MOD-18 |
-//! | the system library | [`system`] | MOD-16, MOD-17 |
+//! | an opened library and the bounds of its data | `dso` | MOD-18 |
+//! | the system library | `system` | MOD-16, MOD-17 |
 //! | the module object and its kinds | [`Module`], [`Kind`] | MOD-10, MOD-15 |
 //! | lookup | [`Module::function`], [`Module::from_environment`] | MOD-08, MOD-09, MOD-13, MOD-14 |
 //! | loading | [`load`], [`register_loader`] | MOD-06, MOD-07, MOD-11, MOD-18 |
 //! | constants | kinds `const_loader` and `metadata` | MOD-19 |
 //! | parallel launch and barrier | [`parallel`] | MOD-20, MOD-21, MOD-24 |
 //! | static initialisation | [`once`] | MOD-22 |
-//! | workspace | [`workspace`] | MOD-23 |
+//! | workspace | `workspace` | MOD-23 |
 
 #![warn(clippy::multiple_unsafe_ops_per_block)]
 

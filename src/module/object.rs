@@ -131,11 +131,11 @@ impl Module {
         Some(Module(unsafe { Ref::from_raw(object.into_raw()) }))
     }
 
-    /// [`Module::from_context`] for a pointer that may also be the object's own address, as handles up to 0.20 are.
+    /// `Module::from_context` for a pointer that may also be the object's own address, as handles up to 0.20 are.
     ///
     /// # Safety
     ///
-    /// As [`Module::from_context`], and a module of this crate.
+    /// As `Module::from_context`, and a module of this crate.
     pub unsafe fn from_context_or_handle(pointer: *mut c_void) -> Option<Module> {
         if pointer.is_null() {
             return None;

@@ -55,7 +55,7 @@ pub fn configure(threads: usize) {
     CONFIGURED.store(threads, Ordering::Relaxed);
 }
 
-/// How many tasks a launch with 0 runs: [`max_concurrency`], capped by the processors there are.
+/// How many tasks a launch with 0 runs: `max_concurrency`, capped by the processors there are.
 pub fn workers() -> usize {
     max_concurrency().min(processors())
 }
