@@ -4,10 +4,11 @@
 //! `TVMSPEC_PYTHON` has it.
 #![cfg(feature = "cli")]
 
+mod cargo;
 mod skip;
 
 use skip::skipped;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use tvmspec::conformance::adapter::Limits;
 use tvmspec::conformance::adapter::exec::Exec;
@@ -35,25 +36,9 @@ fn judged(spec: &str, cases: &[&str], known: Known) -> Report<'static> {
     run(Suite::embedded(), &mut Exec::worker(words, limits), &order).unwrap()
 }
 
-/// Our own C interface, if it was built as a library beside these tests.
+/// Our own C interface as a library, if cargo can build it.
 fn own_library() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_BIN_EXE_tvmspec")).parent()?;
-    let name = format!(
-        "{}tvmspec{}",
-        std::env::consts::DLL_PREFIX,
-        std::env::consts::DLL_SUFFIX
-    );
-    // Building tests renews the one in `deps`, building the program the other.
-    let made = |library: &PathBuf| library.metadata().and_then(|about| about.modified()).ok();
-    let libraries = [folder.join(&name), folder.join("deps").join(&name)];
-    let newest = libraries
-        .into_iter()
-        .filter(|library| library.is_file())
-        .max_by_key(made);
-    if newest.is_none() {
-        skipped(format_args!("there is no {name} in {}", folder.display()));
-    }
-    newest
+    cargo::c_library().map_err(skipped).ok()
 }
 
 fn failures(report: &Report<'_>) -> Vec<String> {

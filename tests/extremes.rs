@@ -184,7 +184,10 @@ fn victim() {
         if is_left_out(name) {
             continue;
         }
-        let function = registry::require(name).unwrap();
+        // Some work on addresses, and safe code does not get them.
+        let Some(function) = registry::lookup(name) else {
+            continue;
+        };
         for call in 0..calls {
             // All single arguments first, then mixtures.
             let chosen: Vec<usize> = match call.checked_sub(1) {
