@@ -1,5 +1,6 @@
 //! Puts the selected cases to an implementation, one after another, and keeps the losses to the case that caused them.
 
+use super::adapter::exec::BEHIND;
 use super::adapter::{Adapter, Identity, Reply};
 use super::case::{Case, Suite};
 use super::known::{self, Entry, Known};
@@ -389,6 +390,7 @@ fn put(
     }
     // A line that is no answer may have been written behind the answer before: alone, the case has nobody before it.
     if let (Verdict::ProtocolError(wrong), Some(before)) = (&verdict, before)
+        && !wrong.starts_with(BEHIND)
         && !adapter.was_alone()
     {
         let alone = judge(case, adapter.call(&case.op, &args));
@@ -396,7 +398,7 @@ fn put(
             adapter.restart();
         }
         if !matches!(alone, Verdict::ProtocolError(_)) {
-            let wrong = format!("a line came behind the answer: {wrong}");
+            let wrong = format!("{BEHIND}: {wrong}");
             charge(before, Reply::ProtocolError(wrong), suspicious);
             let note = "run again alone, for a line that the case before it had written";
             return (alone, Some(note.to_owned()));

@@ -82,7 +82,7 @@ impl Exec {
         self.requests = 0;
         let process = self.process.insert(process);
         process.send(protocol::hello(&self.suite));
-        let answer = process.receive(self.limits.timeout);
+        let answer = process.receive(self.limits.timeout, |_| false);
         let identity = match answer {
             Ok(line) => protocol::parse_hello(&line),
             Err(Reply::ProtocolError(wrong)) => Err(format!("no answer to hello: {wrong}")),
@@ -115,7 +115,9 @@ impl Adapter for Exec {
         self.requests += 1;
         let id = self.requests;
         process.send(protocol::request(id, op, args));
-        let reply = match process.receive(self.limits.timeout) {
+        let is_answer =
+            |line: &[u8]| !matches!(protocol::parse_reply(id, line), Reply::ProtocolError(_));
+        let reply = match process.receive(self.limits.timeout, is_answer) {
             Ok(line) => match protocol::parse_reply(id, &line) {
                 Reply::Seen { .. } if !self.shows_parts => Reply::ProtocolError(
                     "there is not exactly one of ok, reject, unsupported".to_owned(),
@@ -170,9 +172,12 @@ impl Adapter for Exec {
     }
 }
 
+/// How the reason begins when the fault is of the case that was answered.
+pub(crate) const BEHIND: &str = "a line came behind the answer";
+
 fn after_its_answer(line: &[u8]) -> Reply {
     let shown = crate::wire::show(line);
-    Reply::ProtocolError(format!("a line came behind the answer: `{shown}`"))
+    Reply::ProtocolError(format!("{BEHIND}: `{shown}`"))
 }
 
 fn too_long() -> Reply {
@@ -233,14 +238,22 @@ impl Process {
         let _ = self.to.as_ref().map(|to| to.send(line));
     }
 
-    /// The next line, which must come alone, or why there is none.
-    fn receive(&mut self, timeout: Duration) -> Result<Vec<u8>, Reply> {
+    /// The next line, which must come alone, or why there is none. What comes with an answer came behind it, and is not of the
+    /// case before.
+    fn receive(
+        &mut self,
+        timeout: Duration,
+        is_answer: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<u8>, Reply> {
         match self.from.recv_timeout(timeout) {
             Ok(Heard::Line { line, more: false }) => Ok(line),
             Ok(Heard::Line { line, more: true }) => {
                 let shown = crate::wire::show(&line);
                 let wrong = format!("more than one line; the first was `{shown}`");
-                Err(Reply::ProtocolError(wrong))
+                Err(Reply::ProtocolError(match is_answer(&line) {
+                    true => format!("{BEHIND}: {wrong}"),
+                    false => wrong,
+                }))
             }
             Ok(Heard::TooLong) => Err(too_long()),
             Err(RecvTimeoutError::Timeout) => Err(Reply::Hang(format!(
