@@ -5,10 +5,13 @@
 //! for another reason have a line in `tests/surface/<room>.txt`, `path: reason`; a line that is not needed any more, or that
 //! has no reason, fails. `BLESS=1` adds lines with an empty reason and takes stale ones out.
 
+mod source;
+
+use source::{is_test, type_name};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use syn::{Attribute, ImplItem, Item, TraitItem, Type, Visibility};
+use syn::{ImplItem, Item, TraitItem, Visibility};
 
 /// Rooms that are not through with it: their lines are not compared.
 const OPEN: [&str; 8] = [
@@ -114,7 +117,9 @@ fn the_search_sees_what_is_public() {
     let file = syn::parse_file(source).expect("the example parses");
     let mut all = BTreeSet::new();
     let here = Path::new("m");
-    list(&file.items, "m", here, here, &mut all, &mut Vec::new());
+    source::inline(file.items, "m", here, here, |module, items| {
+        list(items, module, &mut all);
+    });
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let wanted = [
         "m::NUMBER",
@@ -220,40 +225,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// The paths of all public items below `src`. That a `pub` item can be reached says the lint `unreachable_pub`.
 fn public_items(src: &Path) -> BTreeSet<String> {
-    let mut open = vec![(src.join("lib.rs"), src.to_owned(), String::new())];
     let mut paths = BTreeSet::new();
-    while let Some((file, folder, module)) = open.pop() {
-        let text =
-            fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let parsed =
-            syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let beside = file.parent().unwrap_or(&folder).to_owned();
-        list(
-            &parsed.items,
-            &module,
-            &folder,
-            &beside,
-            &mut paths,
-            &mut open,
-        );
-    }
+    source::modules(src, |_, module, items| list(items, module, &mut paths));
     paths
 }
 
-/// Adds the items of module `module`; the files of its modules lie in `folder`, those that name a path themselves count it
-/// from `beside`.
-fn list(
-    items: &[Item],
-    module: &str,
-    folder: &Path,
-    beside: &Path,
-    all: &mut BTreeSet<String>,
-    open: &mut Vec<(PathBuf, PathBuf, String)>,
-) {
-    let joined = |name: &str| match module {
-        "" => name.to_owned(),
-        module => format!("{module}::{name}"),
-    };
+/// Adds the items of module `module`.
+fn list(items: &[Item], module: &str, all: &mut BTreeSet<String>) {
+    let joined = |name: &str| source::joined(module, name);
     for item in items {
         let (vis, name, attrs) = match item {
             Item::Fn(one) => (&one.vis, &one.sig.ident, &one.attrs),
@@ -285,37 +264,6 @@ fn list(
                 }
                 continue;
             }
-            Item::Mod(one) if !is_test(&one.attrs) => {
-                let name = one.ident.to_string();
-                // The formats are one module for their lints alone, and are named without it.
-                let path = match name.as_str() {
-                    "formats" => module.to_owned(),
-                    name => joined(name),
-                };
-                let named = path_of(&one.attrs);
-                if let Some((_, inner)) = &one.content {
-                    let below = match &named {
-                        Some(named) => beside.join(named),
-                        None => folder.join(&name),
-                    };
-                    list(inner, &path, &below, &below, all, open);
-                    continue;
-                }
-                let file = match &named {
-                    Some(named) => beside.join(named),
-                    None if folder.join(&name).join("mod.rs").exists() => {
-                        folder.join(&name).join("mod.rs")
-                    }
-                    None => folder.join(format!("{name}.rs")),
-                };
-                let is_mod = file.file_name().is_some_and(|file| file == "mod.rs");
-                let below = match file.parent() {
-                    Some(parent) if is_mod => parent.to_owned(),
-                    _ => folder.join(&name),
-                };
-                open.push((file, below, path));
-                continue;
-            }
             _ => continue,
         };
         if is_public(vis) && !is_test(attrs) {
@@ -326,40 +274,4 @@ fn list(
 
 fn is_public(vis: &Visibility) -> bool {
     matches!(vis, Visibility::Public(_))
-}
-
-fn is_test(attrs: &[Attribute]) -> bool {
-    attrs.iter().any(|one| {
-        one.path().is_ident("test")
-            || (one.path().is_ident("cfg")
-                && one
-                    .parse_args::<syn::Ident>()
-                    .is_ok_and(|name| name == "test"))
-    })
-}
-
-/// What `#[path = "..."]` says.
-fn path_of(attrs: &[Attribute]) -> Option<String> {
-    let named = attrs.iter().find(|one| one.path().is_ident("path"))?;
-    let syn::Meta::NameValue(pair) = &named.meta else {
-        return None;
-    };
-    match &pair.value {
-        syn::Expr::Lit(syn::ExprLit {
-            lit: syn::Lit::Str(text),
-            ..
-        }) => Some(text.value()),
-        _ => None,
-    }
-}
-
-fn type_name(own: &Type) -> String {
-    match own {
-        Type::Path(path) => path
-            .path
-            .segments
-            .last()
-            .map_or_else(String::new, |last| last.ident.to_string()),
-        _ => "_".to_owned(),
-    }
 }

@@ -6,11 +6,14 @@
 //! and a line without a reason fail. `BLESS=1` adds lines with an empty reason and takes stale ones out. A line for
 //! `module::*` stands for all functions below that module, where one reason holds for them all.
 
+mod source;
+
+use source::{is_test, type_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use syn::visit::{self, Visit};
-use syn::{Attribute, Block, ImplItem, Item, Signature, TraitItem, Type, Visibility};
+use syn::{Block, ImplItem, Item, Signature, TraitItem, Visibility};
 
 /// A function of one file.
 struct Found {
@@ -138,15 +141,10 @@ fn the_search_sees_blocks_helpers_and_macros() {
     "#;
     let file = syn::parse_file(source).expect("the example parses");
     let mut all = Vec::new();
-    let mut children = Vec::new();
-    items(
-        &file.items,
-        "m",
-        Path::new("m"),
-        Path::new("m"),
-        &mut all,
-        &mut children,
-    );
+    let here = Path::new("m");
+    source::inline(file.items, "m", here, here, |module, list| {
+        items(list, module, &mut all);
+    });
     let seen: Vec<String> = reaching(all).into_iter().collect();
     let wanted = [
         "m::<S as Drop>::drop",
@@ -214,27 +212,11 @@ fn write(room: &str, functions: &BTreeSet<&str>, reasons: &BTreeMap<String, Stri
 
 /// The paths of all safe functions of the library that others can name and that reach an `unsafe` block.
 fn surface() -> BTreeSet<String> {
-    let src = root().join("src");
-    let mut open = vec![(src.join("lib.rs"), src, String::new())];
-    let mut paths = BTreeSet::new();
-    while let Some((file, folder, module)) = open.pop() {
-        let text =
-            fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let parsed =
-            syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let beside = file.parent().unwrap_or(&folder).to_owned();
-        let mut functions = Vec::new();
-        items(
-            &parsed.items,
-            &module,
-            &folder,
-            &beside,
-            &mut functions,
-            &mut open,
-        );
-        paths.extend(reaching(functions));
-    }
-    paths
+    let mut files: BTreeMap<PathBuf, Vec<Found>> = BTreeMap::new();
+    source::modules(&root().join("src"), |file, module, list| {
+        items(list, module, files.entry(file.to_owned()).or_default());
+    });
+    files.into_values().flat_map(reaching).collect()
 }
 
 /// Of the functions of one file those that are listed.
@@ -259,20 +241,9 @@ fn reaching(functions: Vec<Found>) -> BTreeSet<String> {
     listed.map(|one| one.path.clone()).collect()
 }
 
-/// What is in `list`, which is the module `module`; the files of its modules lie in `folder`, those that name a path
-/// themselves count it from `beside`.
-fn items(
-    list: &[Item],
-    module: &str,
-    folder: &Path,
-    beside: &Path,
-    all: &mut Vec<Found>,
-    open: &mut Vec<(PathBuf, PathBuf, String)>,
-) {
-    let joined = |name: &str| match (module, name) {
-        ("", name) => name.to_owned(),
-        (module, name) => format!("{module}::{name}"),
-    };
+/// Adds what is in `list`, which is the module `module`.
+fn items(list: &[Item], module: &str, all: &mut Vec<Found>) {
+    let joined = |name: &str| source::joined(module, name);
     let first = all.len();
     let mut listed = BTreeSet::new();
     for item in list {
@@ -325,37 +296,6 @@ fn items(
                         calls: BTreeSet::new(),
                     });
                 }
-            }
-            Item::Mod(one) if !is_test(&one.attrs) => {
-                let name = one.ident.to_string();
-                // The formats are one module for their lints alone, and are named without it.
-                let path = if name == "formats" {
-                    module.to_owned()
-                } else {
-                    joined(&name)
-                };
-                let named = path_of(&one.attrs);
-                if let Some((_, inner)) = &one.content {
-                    let below = match &named {
-                        Some(named) => beside.join(named),
-                        None => folder.join(&name),
-                    };
-                    items(inner, &path, &below, &below, all, open);
-                    continue;
-                }
-                let file = match &named {
-                    Some(named) => beside.join(named),
-                    None if folder.join(&name).join("mod.rs").exists() => {
-                        folder.join(&name).join("mod.rs")
-                    }
-                    None => folder.join(format!("{name}.rs")),
-                };
-                let is_mod = file.file_name().is_some_and(|file| file == "mod.rs");
-                let below = match file.parent() {
-                    Some(parent) if is_mod => parent.to_owned(),
-                    _ => folder.join(&name),
-                };
-                open.push((file, below, path));
             }
             _ => {}
         }
@@ -429,44 +369,4 @@ impl<'ast> Visit<'ast> for Seen {
 /// reach it through.
 fn is_public(visibility: &Visibility) -> bool {
     !matches!(visibility, Visibility::Inherited)
-}
-
-fn is_test(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|one| {
-        let is_cfg = one.path().is_ident("cfg");
-        let tests = is_cfg
-            && one
-                .parse_args::<syn::Path>()
-                .is_ok_and(|name| name.is_ident("test"));
-        tests || one.path().is_ident("test")
-    })
-}
-
-/// The text of `#[path = ".."]`.
-fn path_of(attributes: &[Attribute]) -> Option<String> {
-    let named = attributes.iter().find(|one| one.path().is_ident("path"))?;
-    let syn::Meta::NameValue(value) = &named.meta else {
-        return None;
-    };
-    let syn::Expr::Lit(literal) = &value.value else {
-        return None;
-    };
-    match &literal.lit {
-        syn::Lit::Str(text) => Some(text.value()),
-        _ => None,
-    }
-}
-
-fn type_name(own: &Type) -> String {
-    match own {
-        Type::Path(path) => {
-            let last = path.path.segments.last();
-            last.map_or_else(String::new, |last| last.ident.to_string())
-        }
-        Type::Reference(reference) => format!("&{}", type_name(&reference.elem)),
-        Type::Ptr(pointer) => format!("*{}", type_name(&pointer.elem)),
-        Type::Slice(slice) => format!("[{}]", type_name(&slice.elem)),
-        Type::TraitObject(_) => "dyn".to_owned(),
-        _ => "_".to_owned(),
-    }
 }
