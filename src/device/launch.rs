@@ -283,7 +283,7 @@ impl ArgType {
     }
 }
 
-/// Arguments one by one, for drivers that want an address each (CUDA, OpenCL) (DEV-50).
+/// Arguments one by one, for drivers that want an address or a slice each (CUDA, OpenCL) (DEV-50).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packed {
     slots: Vec<[u8; 8]>,
@@ -325,10 +325,7 @@ impl Packed {
     }
 
     /// The address of each argument, valid while `self` is neither moved into nor changed.
-    #[cfg_attr(
-        not(any(feature = "cuda", feature = "opencl", feature = "vulkan")),
-        allow(dead_code)
-    )]
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub(crate) fn addresses(&mut self) -> Vec<*mut c_void> {
         self.slots
             .iter_mut()
