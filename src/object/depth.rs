@@ -82,16 +82,18 @@ fn extent(_: usize) -> Option<Extent> {
 
     let mut attributes = Attributes([0; 128]);
     let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
-    // SAFETY: places for the results; the attributes are ended when they were made.
-    let failed = unsafe {
-        pthread_getattr_np(pthread_self(), &raw mut attributes) != 0 || {
-            let failed =
-                pthread_attr_getstack(&raw const attributes, &raw mut lowest, &raw mut size);
-            pthread_attr_destroy(&raw mut attributes);
-            failed != 0
-        }
-    };
-    (!failed).then(|| (lowest.addr(), size))
+    // SAFETY: takes nothing.
+    let thread = unsafe { pthread_self() };
+    // SAFETY: the thread runs, and there is room for the attributes, which the call fills in.
+    if unsafe { pthread_getattr_np(thread, &raw mut attributes) } != 0 {
+        return None;
+    }
+    // SAFETY: the attributes are filled in, and both results have a place.
+    let failed =
+        unsafe { pthread_attr_getstack(&raw const attributes, &raw mut lowest, &raw mut size) };
+    // SAFETY: the attributes are filled in, and not used any more.
+    unsafe { pthread_attr_destroy(&raw mut attributes) };
+    (failed == 0).then(|| (lowest.addr(), size))
 }
 
 /// Elsewhere a thread is taken to have one more mebibyte than it had used when it was first asked for: half of the usual.

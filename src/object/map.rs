@@ -42,18 +42,54 @@ const GOLDEN: u64 = 11_400_714_819_323_198_485;
 #[repr(C)]
 pub(crate) struct MapObj {
     header: Header,
+    body: MapBody,
+    // Only in a dense map; a small one has its pairs there.
+    order: MapOrder,
+}
+
+/// Where the pairs are, and how many.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct MapBody {
     data: *mut u8,
     size: u64,
     slots: u64,
     data_deleter: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
-    // From here on only in a dense map; a small one has its pairs there.
+}
+
+impl MapBody {
+    /// No pairs, and no room for any.
+    const NOTHING: MapBody = MapBody {
+        data: std::ptr::null_mut(),
+        size: 0,
+        slots: SMALL,
+        data_deleter: None,
+    };
+}
+
+/// What a dense map has besides.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct MapOrder {
     fib_shift: u32,
     padding: u32,
     head: u64,
     tail: u64,
 }
 
-const HEAD: usize = std::mem::offset_of!(MapObj, fib_shift);
+impl MapOrder {
+    /// Of a map without pairs.
+    const fn empty(fib_shift: u32) -> MapOrder {
+        MapOrder {
+            fib_shift,
+            padding: 0,
+            head: NOWHERE,
+            tail: NOWHERE,
+        }
+    }
+}
+
+const HEAD: usize = std::mem::offset_of!(MapObj, order);
 const _: () = assert!(size_of::<MapObj>() == 80 && HEAD == 56);
 
 #[repr(C)]
@@ -174,7 +210,8 @@ const fn jumps() -> [u64; 126] {
 }
 
 unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
-    // SAFETY: tables of this library are made with `allocate`.
+    // SAFETY: the deleter of the tables that `Table::dense` and `become_table` make with `allocate`; called once, with the
+    // map's last use of one (`Table::reset`).
     unsafe { release(data.cast()) }
 }
 
@@ -189,17 +226,21 @@ unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
 /// As a deleter is called (VAL-05).
 unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
-        // SAFETY: the last strong reference is gone; the table may be of either form and of either library.
+        // SAFETY: the last strong reference is gone (VAL-05), so no one else is at the map.
         unsafe { Table(object.cast()).reset() }
     }
     if flags & DELETE_WEAK != 0 {
-        // SAFETY: made with `allocate`, and nobody refers to it.
+        // SAFETY: the last weak reference is gone (VAL-05), and maps with this deleter are made with `allocate`.
         unsafe { release(object.cast()) }
     }
 }
 
-/// Raw access to a map object. Copies alias; whoever uses one vouches that the object lives and is not used elsewhere
-/// at the same time.
+/// Raw access to a map object. Copies alias.
+///
+/// Invariant: the address is that of a map, and the map lives while this is used: its maker has it from [`Table::small`] or
+/// [`Table::dense`], or from a reference or view of a map that outlives the use. Such a map is as OBJ-05 to OBJ-07 say. What
+/// changes it has it alone: the map is fresh, or a [`Map`] with one reference, or a [`Dict`] in [`Table::settled`]. A position
+/// that a method takes is one that [`Table::find`], [`Table::first`] or [`Table::next`] gave, of the map as it still is.
 #[derive(Clone, Copy)]
 struct Table(*mut MapObj);
 
@@ -208,17 +249,22 @@ impl Table {
     fn small(type_index: i32, slots: u64) -> Table {
         let slots = slots.max(2);
         let object = allocate(HEAD + slots as usize * size_of::<Pair>()).cast::<MapObj>();
-        // SAFETY: the block holds at least 120 bytes, so also the dense fields, which are not written here.
-        unsafe {
-            (&raw mut (*object).header).write(Header::new(type_index, delete));
-            (&raw mut (*object).data).write(object.cast::<u8>().add(HEAD));
-            (&raw mut (*object).size).write(0);
-            (&raw mut (*object).slots).write(slots | SMALL);
-            (&raw mut (*object).data_deleter).write(None);
-            if OBJ_05.is_off() {
-                (&raw mut (*object).header.padding).write(1);
-            }
+        let mut header = Header::new(type_index, delete);
+        if OBJ_05.is_off() {
+            header.padding = 1;
         }
+        // SAFETY: the block begins with a header. It has at least 120 bytes, so also room to become dense in place; a
+        // `MapObj` is not written, because the pairs lie where its last part is.
+        unsafe { object.cast::<Header>().write(header) };
+        let body = MapBody {
+            data: object.cast::<u8>().wrapping_add(HEAD),
+            size: 0,
+            slots: slots | SMALL,
+            data_deleter: None,
+        };
+        let place = object.wrapping_byte_add(std::mem::offset_of!(MapObj, body));
+        // SAFETY: the body follows the header in those bytes.
+        unsafe { place.cast::<MapBody>().write(body) };
         Table(object)
     }
 
@@ -228,66 +274,92 @@ impl Table {
         let blocks = blocks(slots);
         let data = allocate(blocks * BLOCK);
         for block in 0..blocks {
-            // SAFETY: the marks of a block are its first 16 bytes.
-            unsafe { data.add(block * BLOCK).write_bytes(EMPTY, 16) }
+            let marks = data.wrapping_add(block * BLOCK);
+            // SAFETY: the marks of a block are its first 16 bytes, and there are `blocks` of them behind `data`.
+            unsafe { marks.write_bytes(EMPTY, 16) }
         }
-        // SAFETY: the block holds a `MapObj`.
-        unsafe {
-            object.write(MapObj {
-                header: Header::new(type_index, delete),
+        let map = MapObj {
+            header: Header::new(type_index, delete),
+            body: MapBody {
                 data,
                 size: 0,
                 slots,
                 data_deleter: Some(free_data),
-                fib_shift,
-                padding: 0,
-                head: NOWHERE,
-                tail: NOWHERE,
-            });
-        }
+            },
+            order: MapOrder::empty(fib_shift),
+        };
+        // SAFETY: the block is as large as a `MapObj`, and aligned for any object.
+        unsafe { object.write(map) };
         Table(object)
     }
 
     fn size(self) -> u64 {
-        // SAFETY: see the type.
-        unsafe { (*self.0).size }
+        // SAFETY: a live map, by the invariant of `Table`; both forms have a body.
+        unsafe { (*self.0).body.size }
     }
 
     fn is_small(self) -> bool {
-        // SAFETY: see the type.
-        unsafe { (*self.0).slots & SMALL != 0 }
+        // SAFETY: a live map, by the invariant of `Table`; both forms have a body.
+        unsafe { (*self.0).body.slots & SMALL != 0 }
     }
 
     fn slots(self) -> u64 {
-        // SAFETY: see the type.
-        unsafe { (*self.0).slots & !SMALL }
+        // SAFETY: a live map, by the invariant of `Table`; both forms have a body.
+        unsafe { (*self.0).body.slots & !SMALL }
     }
 
     fn type_index(self) -> i32 {
-        // SAFETY: see the type.
+        // SAFETY: a live map, by the invariant of `Table`, begins with a header.
         unsafe { (*self.0).header.type_index }
     }
 
-    unsafe fn pair(self, at: u64) -> *mut Pair {
-        // SAFETY: the caller says that `at` is below the number of slots of a small map.
-        unsafe { (*self.0).data.cast::<Pair>().add(at as usize) }
+    fn data(self) -> *mut u8 {
+        // SAFETY: a live map, by the invariant of `Table`; both forms have a body.
+        unsafe { (*self.0).body.data }
     }
 
-    unsafe fn mark(self, slot: u64) -> *mut u8 {
-        let (block, at) = (slot as usize / 16, slot as usize % 16);
-        // SAFETY: the caller says that `slot` is one of a dense map.
-        unsafe { (*self.0).data.add(block * BLOCK + at) }
+    /// Where pair `at` of a small map lies, which has [`Table::slots`] of them.
+    fn pair(self, at: u64) -> *mut Pair {
+        self.data().cast::<Pair>().wrapping_add(at as usize)
     }
 
-    unsafe fn item(self, slot: u64) -> *mut Item {
+    /// Where the mark of a slot of a dense map lies, which has [`Table::slots`] of them.
+    fn mark(self, slot: u64) -> *mut u8 {
         let (block, at) = (slot as usize / 16, slot as usize % 16);
-        // SAFETY: as for `mark`; items follow the 16 marks.
-        unsafe {
-            (*self.0)
-                .data
-                .add(block * BLOCK + 16 + at * size_of::<Item>())
-                .cast()
-        }
+        self.data().wrapping_add(block * BLOCK + at)
+    }
+
+    /// Where the item of a slot of a dense map lies: items follow the 16 marks of their block.
+    fn item(self, slot: u64) -> *mut Item {
+        let (block, at) = (slot as usize / 16, slot as usize % 16);
+        let offset = block * BLOCK + 16 + at * size_of::<Item>();
+        self.data().wrapping_add(offset).cast()
+    }
+
+    /// The mark of a slot.
+    ///
+    /// # Safety
+    /// The slot is one of this dense map.
+    unsafe fn mark_of(self, slot: u64) -> u8 {
+        // SAFETY: one of its slots, by this contract, and every slot has a mark (OBJ-07).
+        unsafe { *self.mark(slot) }
+    }
+
+    /// # Safety
+    /// The slot is one of this dense map, which the caller has alone.
+    unsafe fn set_mark(self, slot: u64, mark: u8) {
+        // SAFETY: one of its slots, by this contract, and every slot has a mark (OBJ-07).
+        unsafe { self.mark(slot).write(mark) }
+    }
+
+    /// The key of a slot.
+    ///
+    /// # Safety
+    /// The slot is a filled one of this dense map, which nothing changes while the key is used.
+    unsafe fn key_of<'a>(self, slot: u64) -> AnyView<'a> {
+        // SAFETY: a filled slot has an item, and it stays as it is, by this contract.
+        let key: &'a Any = unsafe { &(*self.item(slot)).pair.key };
+        key.view()
     }
 
     /// Position of `key`: a pair of a small map, a slot of a dense one.
@@ -295,35 +367,53 @@ impl Table {
         if self.size() == 0 {
             return Ok(None);
         }
-        // SAFETY: positions come from the table itself.
-        unsafe {
-            if self.is_small() {
-                for at in 0..self.size() {
-                    if any_equal((*self.pair(at)).key.view(), key)? {
-                        return Ok(Some(at));
-                    }
+        if self.is_small() {
+            for at in 0..self.size() {
+                // SAFETY: the first `size` pairs of a small map are filled (OBJ-06); nothing changes a map that a key is
+                // looked up in (`Stay`).
+                let own = unsafe { &(*self.pair(at)).key };
+                if any_equal(own.view(), key)? {
+                    return Ok(Some(at));
                 }
-                return Ok(None);
             }
-            let mut slot = self.home(any_hash(key)?);
-            if *self.mark(slot) & BODY != 0 {
-                return Ok(None);
+            return Ok(None);
+        }
+        let hash = any_hash(key)?;
+        // SAFETY: the map is dense: `is_small` is false.
+        let mut slot = unsafe { self.home(hash) };
+        // SAFETY: a home is a slot of this dense map (OBJ-07).
+        if unsafe { self.mark_of(slot) } & BODY != 0 {
+            return Ok(None);
+        }
+        loop {
+            // SAFETY: the slots of a chain are filled (OBJ-07); nothing changes a map that a key is looked up in (`Stay`).
+            if any_equal(key, unsafe { self.key_of(slot) })? {
+                return Ok(Some(slot));
             }
-            loop {
-                if any_equal(key, (*self.item(slot)).pair.key.view())? {
-                    return Ok(Some(slot));
-                }
-                match self.after(slot, *self.mark(slot)) {
-                    Some(next) => slot = next,
-                    None => return Ok(None),
-                }
+            // SAFETY: a slot of this dense map: a home, or what `after` gives.
+            match self.after(slot, unsafe { self.mark_of(slot) }) {
+                Some(next) => slot = next,
+                None => return Ok(None),
             }
         }
     }
 
-    fn home(self, hash: u64) -> u64 {
-        // SAFETY: see the type; called on dense maps.
-        let shift = unsafe { (*self.0).fib_shift };
+    /// The shift of the hash of a dense map.
+    ///
+    /// # Safety
+    /// The map is dense.
+    unsafe fn fib_shift(self) -> u32 {
+        // SAFETY: a live map, by the invariant of `Table`; a dense one, by this contract, has the field (OBJ-07).
+        unsafe { (*self.0).order.fib_shift }
+    }
+
+    /// The slot where the chain of `hash` begins.
+    ///
+    /// # Safety
+    /// The map is dense.
+    unsafe fn home(self, hash: u64) -> u64 {
+        // SAFETY: the contract of `fib_shift` is this one.
+        let shift = unsafe { self.fib_shift() };
         if OBJ_07.is_off() {
             return 0;
         }
@@ -349,16 +439,16 @@ impl Table {
         }
     }
 
-    /// The pair at a position.
+    /// Where the pair of a position lies.
+    ///
+    /// # Safety
+    /// The position is of this map: `find`, `first` or `next` gave it, and the map did not change since.
     unsafe fn pair_at(self, position: u64) -> *mut Pair {
-        // SAFETY: the caller got the position from `find`, `first` or `next`.
-        unsafe {
-            if self.is_small() {
-                self.pair(position)
-            } else {
-                &raw mut (*self.item(position)).pair
-            }
+        if self.is_small() {
+            return self.pair(position);
         }
+        // SAFETY: a dense map, where positions, by this contract, are slots, and every slot has an item.
+        unsafe { &raw mut (*self.item(position)).pair }
     }
 
     fn first(self) -> Option<u64> {
@@ -368,15 +458,15 @@ impl Table {
         if self.is_small() {
             return Some(0);
         }
-        // SAFETY: a dense map has the field.
-        Some(unsafe { (*self.0).head })
+        // SAFETY: a live map, by the invariant of `Table`; a dense one has the field (OBJ-07).
+        Some(unsafe { (*self.0).order.head })
     }
 
     fn next(self, position: u64) -> Option<u64> {
         if self.is_small() {
             return Some(position + 1).filter(|&next| next < self.size());
         }
-        // SAFETY: the position is of a dense map's item.
+        // SAFETY: the position is from `find`, `first` or this (`Table`), and those of a dense map are slots with items.
         Some(unsafe { (*self.item(position)).next }).filter(|&next| next != NOWHERE)
     }
 
@@ -392,9 +482,13 @@ impl Table {
 
     /// The value of `key`. Whoever calls this stays at a dict, or is alone with it and the key calls no hook.
     fn value_of(self, key: AnyView<'_>) -> Result<Option<Any>> {
-        let found = self.find(key)?;
-        // SAFETY: the position is of this map, which nobody changes meanwhile.
-        Ok(found.map(|at| unsafe { (*self.pair_at(at)).value.clone() }))
+        let Some(at) = self.find(key)? else {
+            return Ok(None);
+        };
+        // SAFETY: `find` gave the position, and no one changed the map since: the caller stays at it, or is alone with it.
+        let pair = unsafe { self.pair_at(at) };
+        // SAFETY: there is a pair at a position that `find` gave.
+        Ok(Some(unsafe { &(*pair).value }.clone()))
     }
 
     /// The value of `key` in a map of either kind.
@@ -428,17 +522,20 @@ impl Table {
             return dense.succeeded(|dense| dense.insert_dense(longest, fresh));
         }
         if let Some(at) = self.find(fresh.key.view())? {
-            // SAFETY: the position is of this small map.
-            self.settled(|| unsafe {
-                std::mem::swap(&mut (*self.pair(at)).value, &mut fresh.value);
+            self.settled(|| {
+                // SAFETY: `find` gave the position, so a pair of this small map is there, which the caller has alone (`Table`).
+                let value = unsafe { &mut (*self.pair(at)).value };
+                std::mem::swap(value, &mut fresh.value);
             });
             return Ok(None);
         }
         if !full {
-            // SAFETY: there is room behind the last pair.
-            self.settled(|| unsafe {
-                self.pair(self.size()).write(fresh.moved_out());
-                (*self.0).size += 1;
+            self.settled(|| {
+                let end = self.pair(self.size());
+                // SAFETY: the map is small and not full, so behind its last pair there is room for one (OBJ-06).
+                unsafe { end.write(fresh.moved_out()) };
+                // SAFETY: a live map, which the caller has alone (`Table`); the pair that is counted has just been written.
+                unsafe { (*self.0).body.size += 1 };
             });
             return Ok(None);
         }
@@ -465,16 +562,13 @@ impl Table {
 
     fn small_copy(self, slots: u64) -> Table {
         let copy = Table::small(self.type_index(), slots);
-        // SAFETY: there is room for all pairs.
-        unsafe {
-            for at in 0..self.size() {
-                let pair = self.pair(at);
-                copy.pair(at).write(Pair {
-                    key: (*pair).key.clone(),
-                    value: (*pair).value.clone(),
-                });
-                (*copy.0).size = at + 1;
-            }
+        for at in 0..self.size() {
+            // SAFETY: the first `size` pairs of a small map are filled (OBJ-06).
+            let pair = unsafe { &*self.pair(at) };
+            // SAFETY: callers ask for at least as many slots as there are pairs, and this one of the copy is not filled yet.
+            unsafe { copy.pair(at).write(pair.copy()) };
+            // SAFETY: a fresh map, whose pairs up to this one are written.
+            unsafe { (*copy.0).body.size = at + 1 };
         }
         copy
     }
@@ -485,8 +579,11 @@ impl Table {
         let mut copy = Table::dense(self.type_index(), slots, shift);
         let mut at = self.first();
         while let Some(position) = at {
-            // SAFETY: the position is of this map.
-            let pair = unsafe { &*self.pair_at(position) };
+            // SAFETY: `first` or `next` gave the position; what is copied does not change meanwhile (`Map`, or `Stay` at a
+            // dict).
+            let pair = unsafe { self.pair_at(position) };
+            // SAFETY: there is a pair at such a position.
+            let pair = unsafe { &*pair };
             match copy.insert_dense(ANY_CHAIN, &mut pair.copy()) {
                 Ok(moved) => copy = replace_by(copy, moved),
                 Err(error) => {
@@ -506,25 +603,26 @@ impl Table {
         let place = self.place(longest, hash, fresh.key.view())?;
         let entered = self.settled(|| {
             if let Place::Known(slot) = place {
-                // SAFETY: an item of this map.
-                unsafe {
-                    if !OBJ_08.is_off() {
-                        self.unlink(slot);
-                        self.link_last(slot);
-                    }
-                    std::mem::swap(&mut (*self.item(slot)).pair.value, &mut fresh.value);
+                if !OBJ_08.is_off() {
+                    // SAFETY: `place` found the key at this slot of this map, which did not change since.
+                    unsafe { self.unlink(slot) };
+                    // SAFETY: the same slot, which has just left the order.
+                    unsafe { self.link_last(slot) };
                 }
+                // SAFETY: the slot of a known key is filled, and the caller has the map alone (`Table`).
+                let value = unsafe { &mut (*self.item(slot)).pair.value };
+                std::mem::swap(value, &mut fresh.value);
                 return true;
             }
-            // SAFETY: nothing changed the map since the place was found.
+            // SAFETY: nothing changed the map since the place was found, and the key is not known.
             let Some((slot, mark)) = (unsafe { self.make_room(place) }) else {
                 return false;
             };
-            // SAFETY: an empty slot of this map.
-            unsafe {
-                (&raw mut (*self.item(slot)).pair).write(fresh.moved_out());
-                self.enter(slot, mark);
-            }
+            let pair = self.item(slot).cast::<Pair>();
+            // SAFETY: `make_room` gave an empty slot, which has memory for an item, and that begins with a pair.
+            unsafe { pair.write(fresh.moved_out()) };
+            // SAFETY: the slot of `make_room`, whose pair has just been written.
+            unsafe { self.enter(slot, mark) };
             true
         });
         match entered {
@@ -534,19 +632,23 @@ impl Table {
     }
 
     /// Counts the pair that was written to `slot` in.
+    ///
+    /// # Safety
+    /// The slot is an empty one of this dense map with a pair in it, `mark` is what `make_room` gave with it, and the
+    /// caller has the map alone.
     unsafe fn enter(self, slot: u64, mark: u8) {
-        // SAFETY: an empty slot of this dense map, says the caller.
-        unsafe {
-            self.mark(slot).write(mark);
-            (*self.0).size += 1;
-            self.link_last(slot);
-        }
+        // SAFETY: a slot of a map that the caller has alone, by this contract.
+        unsafe { self.set_mark(slot, mark) };
+        // SAFETY: a live map, by the invariant of `Table`; the pair of the slot is counted for the first time.
+        unsafe { (*self.0).body.size += 1 };
+        // SAFETY: a filled slot that is not in the order yet.
+        unsafe { self.link_last(slot) };
     }
 
     /// Moves all pairs to a table of twice the slots, in order, and adds one.
     fn rehash(self, longest: u64, fresh: &mut Pair) -> Result<Successor> {
-        // SAFETY: a dense map has the field.
-        let shift = unsafe { (*self.0).fib_shift };
+        // SAFETY: only a dense map is rehashed (`insert_dense`).
+        let shift = unsafe { self.fib_shift() };
         let (slots, shift) = (self.slots() * 2, shift - 1);
         let (larger, moved) = match self.moved(slots, shift)? {
             Some(larger) => (larger, true),
@@ -574,22 +676,24 @@ impl Table {
         let larger = Table::dense(self.type_index(), slots, shift);
         let mut at = self.first();
         while let Some(slot) = at {
-            // SAFETY: an item of this map, which is not changed here.
+            // SAFETY: `first` or `next` of an item gave the slot of an item; this map does not change here.
             let item = unsafe { &*self.item(slot) };
             let key = item.pair.key.view();
             let place = any_hash(key).and_then(|hash| larger.place(ANY_CHAIN, hash, key));
             let room = match place {
                 Ok(Place::Known(_)) => Ok(None),
-                // SAFETY: nothing changed the other map, which is not known elsewhere, since the place was found.
+                // SAFETY: nothing changed the other map, which is fresh, since the place was found, and the key is not known.
                 Ok(place) => Ok(unsafe { larger.make_room(place) }),
                 Err(error) => Err(error),
             };
             match room {
-                // SAFETY: an empty slot of the other map; who owns the pair is for the caller to settle.
-                Ok(Some((free, mark))) => unsafe {
-                    std::ptr::copy_nonoverlapping(item, larger.item(free), 1);
-                    larger.enter(free, mark);
-                },
+                Ok(Some((free, mark))) => {
+                    // SAFETY: `make_room` gave an empty slot of the other map. The pair is in both until one forgets it (this
+                    // function's contract).
+                    unsafe { std::ptr::copy_nonoverlapping(item, larger.item(free), 1) };
+                    // SAFETY: the slot of `make_room`, whose item has just been written; the other map is fresh.
+                    unsafe { larger.enter(free, mark) };
+                }
                 other => {
                     larger.forget();
                     larger.dispose();
@@ -606,8 +710,11 @@ impl Table {
         let mut copy = Table::dense(self.type_index(), slots, shift);
         let mut at = self.first();
         while let Some(slot) = at {
-            // SAFETY: an item of this map.
-            let pair = unsafe { &*self.pair_at(slot) };
+            // SAFETY: `first` or `next` gave the position; what is copied does not change meanwhile (`Map`, or `Stay` at a
+            // dict).
+            let pair = unsafe { self.pair_at(slot) };
+            // SAFETY: there is a pair at such a position.
+            let pair = unsafe { &*pair };
             match copy.insert_dense(ANY_CHAIN, &mut pair.copy()) {
                 Ok(larger) => copy = replace_by(copy, larger),
                 Err(error) => {
@@ -620,14 +727,13 @@ impl Table {
         Ok(copy)
     }
 
-    /// Lets go of all pairs without dropping them: they are another table's now.
+    /// Lets go of all pairs of a dense map without dropping them: they are another table's now.
     fn forget(self) {
-        // SAFETY: a dense map has the fields.
-        unsafe {
-            (*self.0).size = 0;
-            (*self.0).head = NOWHERE;
-            (*self.0).tail = NOWHERE;
-        }
+        // SAFETY: a live map, which the caller has alone (`Table`); only called on dense ones, which have the fields.
+        let order = unsafe { &mut (*self.0).order };
+        (order.head, order.tail) = (NOWHERE, NOWHERE);
+        // SAFETY: a live map, which the caller has alone (`Table`); an empty one needs no filled slot.
+        unsafe { (*self.0).body.size = 0 };
     }
 
     /// Where `key` is, or where it goes. Changes nothing; calls the hooks of keys.
@@ -636,59 +742,61 @@ impl Table {
     ///
     /// OBJ-39 where the chain holds `longest` keys without `key`.
     fn place(self, longest: u64, hash: u64, key: AnyView<'_>) -> Result<Place> {
-        let home = self.home(hash);
-        // SAFETY: slots are of this dense map.
-        unsafe {
-            let mark = *self.mark(home);
-            if mark == EMPTY {
-                return Ok(Place::Home(home));
-            }
-            if mark & BODY != 0 {
-                if self.is_full() {
-                    return Ok(Place::Full);
-                }
-                let before = self.before(home)?;
-                return Ok(Place::Intruder { home, before });
-            }
-            let mut slot = home;
-            let mut passed = 1;
-            loop {
-                if any_equal(key, (*self.item(slot)).pair.key.view())? {
-                    return Ok(Place::Known(slot));
-                }
-                match self.after(slot, *self.mark(slot)) {
-                    Some(next) => slot = next,
-                    None => break,
-                }
-                passed += 1;
-            }
-            if passed >= longest && !OBJ_39.is_off() {
-                return Err(chain_too_long(longest));
-            }
+        // SAFETY: only called on dense maps (`insert_dense`, `moved`).
+        let home = unsafe { self.home(hash) };
+        // SAFETY: a home is a slot of this dense map (OBJ-07).
+        let mark = unsafe { self.mark_of(home) };
+        if mark == EMPTY {
+            return Ok(Place::Home(home));
+        }
+        if mark & BODY != 0 {
             if self.is_full() {
                 return Ok(Place::Full);
             }
-            Ok(Place::Behind(slot))
+            // SAFETY: the slot is in the body of a chain, as its mark says.
+            let before = unsafe { self.before(home) }?;
+            return Ok(Place::Intruder { home, before });
         }
+        let mut slot = home;
+        let mut passed = 1;
+        loop {
+            // SAFETY: the slots of a chain are filled (OBJ-07); nothing changes a map that a key is looked up in (`Stay`).
+            if any_equal(key, unsafe { self.key_of(slot) })? {
+                return Ok(Place::Known(slot));
+            }
+            // SAFETY: a slot of this dense map: a home, or what `after` gives.
+            match self.after(slot, unsafe { self.mark_of(slot) }) {
+                Some(next) => slot = next,
+                None => break,
+            }
+            passed += 1;
+        }
+        if passed >= longest && !OBJ_39.is_off() {
+            return Err(chain_too_long(longest));
+        }
+        if self.is_full() {
+            return Ok(Place::Full);
+        }
+        Ok(Place::Behind(slot))
     }
 
     /// The empty slot that a place is about, linked into its chain, with the mark to write there; `None` where no chain
     /// reaches one. Calls no hook.
     ///
     /// # Safety
-    /// The place is of this map, which did not change since, and none of a known key.
+    /// The place is of this map, which did not change since and which the caller has alone, and none of a known key.
     unsafe fn make_room(self, place: Place) -> Option<(u64, u8)> {
         match place {
             Place::Known(_) | Place::Full => None,
             Place::Home(home) => Some((home, 0)),
             Place::Behind(last) => {
-                // SAFETY: the last slot of a chain of this map.
+                // SAFETY: the map is dense: places are only found in dense ones.
                 let (jump, free) = unsafe { self.free_after(last) }?;
-                // SAFETY: as above.
+                // SAFETY: the last slot of a chain of this map, which the caller has alone (this contract).
                 unsafe { self.set_jump(last, jump) };
                 Some((free, BODY))
             }
-            // SAFETY: the slots are of this map, the second the one before the first.
+            // SAFETY: `place` found the first slot in the body of a chain of this map, and the second before it.
             Place::Intruder { home, before } => unsafe { self.move_intruder(home, before) },
         }
     }
@@ -697,60 +805,75 @@ impl Table {
         (self.size() + 1) as f64 > self.slots() as f64 * 0.99
     }
 
+    /// # Safety
+    /// The slot is a filled one of this dense map, which the caller has alone.
     unsafe fn set_jump(self, slot: u64, jump: u8) {
-        // SAFETY: says the caller.
-        unsafe {
-            let mark = self.mark(slot);
-            *mark = *mark & BODY | jump;
-        }
+        // SAFETY: a slot of this dense map, by this contract.
+        let mark = unsafe { self.mark_of(slot) };
+        // SAFETY: the same slot, of a map that the caller has alone.
+        unsafe { self.set_mark(slot, mark & BODY | jump) }
     }
 
     /// The nearest empty slot that a mark at `slot` can name.
+    ///
+    /// # Safety
+    /// The map is dense.
     unsafe fn free_after(self, slot: u64) -> Option<(u8, u64)> {
         (1..JUMPS.len()).find_map(|jump| {
             let candidate = self.wrapped(slot.wrapping_add(JUMPS[jump]));
-            // SAFETY: inside the table by the remainder.
-            (unsafe { *self.mark(candidate) } == EMPTY).then_some((jump as u8, candidate))
+            // SAFETY: a dense map, by this contract, and one of its slots by the remainder.
+            (unsafe { self.mark_of(candidate) } == EMPTY).then_some((jump as u8, candidate))
         })
     }
 
     /// Frees `home` from the chain that it belongs to, where it follows `last`: the rest of that chain, from `home` on, moves
     /// to other slots.
+    ///
+    /// # Safety
+    /// `home` is in the body of a chain of this dense map, where it follows `last`, and the caller has the map alone.
     unsafe fn move_intruder(self, home: u64, mut last: u64) -> Option<(u64, u8)> {
-        // SAFETY: slots are of this dense map, and `home` is in the body of a chain.
-        unsafe {
-            let mut from = home;
-            loop {
-                let (jump, free) = self.free_after(last)?;
-                self.mark(free).write(BODY);
-                std::ptr::copy_nonoverlapping(self.item(from), self.item(free), 1);
-                self.relink(free);
-                let mark = *self.mark(from);
-                // The first slot is kept for the newcomer: nothing of this chain may move back into it.
-                self.mark(from)
-                    .write(if from == home { PROTECTED } else { EMPTY });
-                self.set_jump(last, jump);
-                last = free;
-                match self.after(from, mark) {
-                    Some(next) => from = next,
-                    None => break,
-                }
+        let mut from = home;
+        loop {
+            // SAFETY: the map is dense, by this contract.
+            let (jump, free) = unsafe { self.free_after(last) }?;
+            // SAFETY: `free_after` gives a slot of this map, which the caller has alone.
+            unsafe { self.set_mark(free, BODY) };
+            // SAFETY: `from` is filled and `free` was empty, so these are two slots; the first is emptied below.
+            unsafe { std::ptr::copy_nonoverlapping(self.item(from), self.item(free), 1) };
+            // SAFETY: the item has just moved to this slot.
+            unsafe { self.relink(free) };
+            // SAFETY: a slot of a chain of this map: `home`, or what `after` gives.
+            let mark = unsafe { self.mark_of(from) };
+            // The first slot is kept for the newcomer: nothing of this chain may move back into it.
+            let emptied = if from == home { PROTECTED } else { EMPTY };
+            // SAFETY: the same slot, of a map that the caller has alone.
+            unsafe { self.set_mark(from, emptied) };
+            // SAFETY: a filled slot: what `home` follows, by this contract, or where an item has just moved to.
+            unsafe { self.set_jump(last, jump) };
+            last = free;
+            match self.after(from, mark) {
+                Some(next) => from = next,
+                None => break,
             }
-            Some((home, 0))
         }
+        Some((home, 0))
     }
 
-    /// The slot before `slot` in its chain.
+    /// The slot before `slot` in its chain. Calls the hash of its key.
+    ///
+    /// # Safety
+    /// The slot is in the body of a chain of this dense map, which nothing changes meanwhile.
     unsafe fn before(self, slot: u64) -> Result<u64> {
-        // SAFETY: `slot` is in the body of a chain, whose head is the home of its key.
-        unsafe {
-            let mut at = self.home(any_hash((*self.item(slot)).pair.key.view())?);
-            for _ in 0..=self.slots() {
-                match self.after(at, *self.mark(at)) {
-                    Some(next) if next == slot => return Ok(at),
-                    Some(next) => at = next,
-                    None => break,
-                }
+        // SAFETY: slots in the body of a chain are filled, and the map stays as it is, by this contract.
+        let hash = any_hash(unsafe { self.key_of(slot) })?;
+        // SAFETY: the map is dense, by this contract.
+        let mut at = unsafe { self.home(hash) };
+        for _ in 0..=self.slots() {
+            // SAFETY: a slot of this dense map: a home, or what `after` gives.
+            match self.after(at, unsafe { self.mark_of(at) }) {
+                Some(next) if next == slot => return Ok(at),
+                Some(next) => at = next,
+                None => break,
             }
         }
         Err(Error::new(
@@ -764,103 +887,147 @@ impl Table {
         ))
     }
 
+    /// Takes an item out of the order.
+    ///
+    /// # Safety
+    /// The slot is one in the order of this dense map, which the caller has alone.
     unsafe fn unlink(self, slot: u64) {
-        // SAFETY: an item of this dense map, whose neighbours are too.
-        unsafe {
-            let (prev, next) = ((*self.item(slot)).prev, (*self.item(slot)).next);
-            match prev {
-                NOWHERE => (*self.0).head = next,
-                prev => (*self.item(prev)).next = next,
-            }
-            match next {
-                NOWHERE => (*self.0).tail = prev,
-                next => (*self.item(next)).prev = prev,
-            }
-        }
+        // SAFETY: a filled slot, by this contract.
+        let Item { prev, next, .. } = unsafe { &*self.item(slot) };
+        let (prev, next) = (*prev, *next);
+        // SAFETY: the neighbours of an item in the order are items of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_next(prev, next) };
+        // SAFETY: the neighbours of an item in the order are items of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_prev(next, prev) };
     }
 
+    /// Puts an item at the end of the order.
+    ///
+    /// # Safety
+    /// The slot is a filled one of this dense map that is not in the order, and the caller has the map alone.
     unsafe fn link_last(self, slot: u64) {
-        // SAFETY: an item of this dense map.
-        unsafe {
-            let tail = (*self.0).tail;
-            (*self.item(slot)).prev = tail;
-            (*self.item(slot)).next = NOWHERE;
-            match tail {
-                NOWHERE => (*self.0).head = slot,
-                tail => (*self.item(tail)).next = slot,
-            }
-            (*self.0).tail = slot;
-        }
+        // SAFETY: a live map, by the invariant of `Table`; a dense one, by this contract, has the field (OBJ-07).
+        let tail = unsafe { (*self.0).order.tail };
+        // SAFETY: a filled slot, by this contract.
+        unsafe { (*self.item(slot)).prev = tail };
+        // SAFETY: a filled slot, by this contract.
+        unsafe { (*self.item(slot)).next = NOWHERE };
+        // SAFETY: the last item in the order is an item of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_next(tail, slot) };
+        // SAFETY: a live map, by the invariant of `Table`; a dense one, by this contract, has the field (OBJ-07).
+        unsafe { (*self.0).order.tail = slot };
     }
 
     /// Points the neighbours of an item that moved to `slot` at it.
+    ///
+    /// # Safety
+    /// The slot has an item in the order of this dense map, which the caller has alone.
     unsafe fn relink(self, slot: u64) {
-        // SAFETY: an item of this dense map.
-        unsafe {
-            let (prev, next) = ((*self.item(slot)).prev, (*self.item(slot)).next);
-            match prev {
-                NOWHERE => (*self.0).head = slot,
-                prev => (*self.item(prev)).next = slot,
-            }
-            match next {
-                NOWHERE => (*self.0).tail = slot,
-                next => (*self.item(next)).prev = slot,
-            }
+        // SAFETY: a slot with an item, by this contract.
+        let Item { prev, next, .. } = unsafe { &*self.item(slot) };
+        let (prev, next) = (*prev, *next);
+        // SAFETY: the neighbours of an item in the order are items of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_next(prev, slot) };
+        // SAFETY: the neighbours of an item in the order are items of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_prev(next, slot) };
+    }
+
+    /// Writes what follows `slot` in the order; NOWHERE is before the first.
+    ///
+    /// # Safety
+    /// `slot` has an item of this dense map, or is NOWHERE; the caller has the map alone.
+    unsafe fn set_next(self, slot: u64, next: u64) {
+        match slot {
+            // SAFETY: a live map, by the invariant of `Table`; a dense one, by this contract, has the field (OBJ-07).
+            NOWHERE => unsafe { (*self.0).order.head = next },
+            // SAFETY: a slot with an item, by this contract.
+            slot => unsafe { (*self.item(slot)).next = next },
+        }
+    }
+
+    /// Writes what `slot` follows in the order; NOWHERE is behind the last.
+    ///
+    /// # Safety
+    /// `slot` has an item of this dense map, or is NOWHERE; the caller has the map alone.
+    unsafe fn set_prev(self, slot: u64, prev: u64) {
+        match slot {
+            // SAFETY: a live map, by the invariant of `Table`; a dense one, by this contract, has the field (OBJ-07).
+            NOWHERE => unsafe { (*self.0).order.tail = prev },
+            // SAFETY: a slot with an item, by this contract.
+            slot => unsafe { (*self.item(slot)).prev = prev },
         }
     }
 
     /// Removes the pair at a position, for the caller to drop.
     fn erase(self, position: u64) -> Result<Pair> {
         if self.is_small() {
-            // SAFETY: the position came from `find`.
-            return Ok(self.settled(|| unsafe {
-                let pair = self.pair(position).read();
+            return Ok(self.settled(|| {
+                let (gone, next) = (self.pair(position), self.pair(position + 1));
+                // SAFETY: `find` gave the position, so a pair of this small map is there; the next one, or the count,
+                // covers it.
+                let pair = unsafe { gone.read() };
                 let behind = self.size() - position - 1;
-                std::ptr::copy(
-                    self.pair(position + 1),
-                    self.pair(position),
-                    behind as usize,
-                );
-                (*self.0).size -= 1;
+                // SAFETY: the pairs behind it, up to `size`, move down by one; the caller has the map alone (`Table`).
+                unsafe { std::ptr::copy(next, gone, behind as usize) };
+                // SAFETY: a live map, which the caller has alone; its pairs lie in the first `size - 1` places now.
+                unsafe { (*self.0).body.size -= 1 };
                 pair
             }));
         }
-        // SAFETY: the position came from `find`.
-        let mark = unsafe { *self.mark(position) };
+        // SAFETY: `find` gave the position, so it is a slot of this dense map.
+        let mark = unsafe { self.mark_of(position) };
         if self.after(position, mark).is_none() {
             let before = match mark & BODY {
                 0 => None,
-                // SAFETY: the slot is in the body of a chain. This calls a hook, so it comes before the change.
+                // SAFETY: the slot is in the body of a chain, as its mark says. This calls a hook, so it comes before the
+                // change.
                 _ => Some(unsafe { self.before(position)? }),
             };
-            // SAFETY: as above.
-            return Ok(self.settled(|| unsafe {
+            return Ok(self.settled(|| {
                 if let Some(before) = before {
-                    self.set_jump(before, 0);
+                    // SAFETY: `before` gave a slot of this map's chain, and the caller has the map alone (`Table`).
+                    unsafe { self.set_jump(before, 0) };
                 }
-                self.unlink(position);
-                self.mark(position).write(EMPTY);
-                (*self.0).size -= 1;
-                self.item(position).read().pair
+                // SAFETY: `find` gave the position of a pair, and those are in the order.
+                let gone = unsafe { self.leave(position) };
+                // SAFETY: a slot of this map, whose item has just been read for the last time.
+                unsafe { self.set_mark(position, EMPTY) };
+                gone
             }));
         }
         // The last of the chain takes the place of what goes.
         let (mut before, mut last) = (position, position);
-        // SAFETY: slots of one chain of this map.
-        while let Some(next) = self.after(last, unsafe { *self.mark(last) }) {
+        // SAFETY: a slot of this dense map: the position, or what `after` gives.
+        while let Some(next) = self.after(last, unsafe { self.mark_of(last) }) {
             (before, last) = (last, next);
         }
-        // SAFETY: as above.
-        Ok(self.settled(|| unsafe {
-            self.unlink(position);
-            (*self.0).size -= 1;
-            let gone = self.item(position).read();
-            std::ptr::copy_nonoverlapping(self.item(last), self.item(position), 1);
-            self.relink(position);
-            self.mark(last).write(EMPTY);
-            self.set_jump(before, 0);
-            gone.pair
+        Ok(self.settled(|| {
+            // SAFETY: `find` gave the position of a pair, and those are in the order.
+            let gone = unsafe { self.leave(position) };
+            // SAFETY: the last slot of the chain is another one than the position, whose item has just been read for the
+            // last time.
+            unsafe { std::ptr::copy_nonoverlapping(self.item(last), self.item(position), 1) };
+            // SAFETY: the item has just moved to this slot.
+            unsafe { self.relink(position) };
+            // SAFETY: a slot of this map, whose item has just moved away.
+            unsafe { self.set_mark(last, EMPTY) };
+            // SAFETY: the slot that the last one of the chain followed, and the caller has the map alone (`Table`).
+            unsafe { self.set_jump(before, 0) };
+            gone
         }))
+    }
+
+    /// Takes an item out of the order and the count, and reads its pair for the last time.
+    ///
+    /// # Safety
+    /// The slot is one in the order of this dense map, which the caller has alone. Afterwards it is emptied or filled anew.
+    unsafe fn leave(self, slot: u64) -> Pair {
+        // SAFETY: in the order, of a map that the caller has alone, by this contract.
+        unsafe { self.unlink(slot) };
+        // SAFETY: a live map, by the invariant of `Table`; the pair of the slot is not counted any more.
+        unsafe { (*self.0).body.size -= 1 };
+        // SAFETY: a slot in the order has an item, which the map has no more after this (this contract).
+        unsafe { self.item(slot).read() }.pair
     }
 
     /// Leaves the table empty and gives all pairs. The caller drops them when the table is whole: what ends with a value may
@@ -871,80 +1038,87 @@ impl Table {
         let mut at = self.first();
         while let Some(position) = at {
             at = self.next(position);
-            // SAFETY: a position of this map, read once.
-            unsafe {
-                taken.push(self.pair_at(position).read());
-                if !self.is_small() {
-                    self.mark(position).write(EMPTY);
-                }
+            // SAFETY: `first` or `next` gave the position.
+            let pair = unsafe { self.pair_at(position) };
+            // SAFETY: there is a pair at such a position, which is read once: the map is emptied here.
+            taken.push(unsafe { pair.read() });
+            if !self.is_small() {
+                // SAFETY: positions of a dense map are its slots; the caller has it alone (`Table`).
+                unsafe { self.set_mark(position, EMPTY) };
             }
         }
         if self.is_small() {
-            // SAFETY: see the type.
-            unsafe { (*self.0).size = 0 }
+            // SAFETY: a live map, which the caller has alone (`Table`); an empty one needs no filled pair.
+            unsafe { (*self.0).body.size = 0 }
         } else {
             self.forget();
         }
         taken
     }
 
-    /// Drops all pairs and the memory behind them. Nobody else reaches the table any more.
+    /// Drops all pairs and the memory behind them.
+    ///
+    /// # Safety
+    /// No one else reaches the table any more.
     unsafe fn reset(self) {
-        // SAFETY: each pair is dropped once, and the memory is not used after that.
-        unsafe {
-            let mut at = self.first();
-            while let Some(position) = at {
-                at = self.next(position);
-                std::ptr::drop_in_place(self.pair_at(position));
-            }
-            (*self.0).size = 0;
-            if let Some(free) = (*self.0).data_deleter.take()
-                && !(*self.0).data.is_null()
-            {
-                free((*self.0).data.cast());
-            }
-            (*self.0).data = std::ptr::null_mut();
-            (*self.0).slots = SMALL;
+        let mut at = self.first();
+        while let Some(position) = at {
+            at = self.next(position);
+            // SAFETY: `first` or `next` gave the position.
+            let pair = unsafe { self.pair_at(position) };
+            // SAFETY: there is a pair at such a position. It is dropped once, and no one looks at the map after that (this
+            // contract).
+            unsafe { std::ptr::drop_in_place(pair) };
+        }
+        // SAFETY: a live map, which the caller has alone (this contract), and whose pairs are dropped.
+        let body = std::mem::replace(unsafe { &mut (*self.0).body }, MapBody::NOTHING);
+        if let Some(free) = body.data_deleter
+            && !body.data.is_null()
+        {
+            // SAFETY: the deleter that was left for this memory (OBJ-05), which the map has no more.
+            unsafe { free(body.data.cast()) };
         }
     }
 
     /// Ends an object that nobody else has seen.
     fn dispose(self) {
-        // SAFETY: fresh objects are owned by whoever made them.
+        // SAFETY: `Table::small` and `Table::dense` make an object with one reference, which no one else has seen.
         drop(unsafe { ObjectRef::from_raw(self.0.cast()) });
     }
 
     /// Takes over the contents of `other`, a fresh object, and gives the own pairs. The identity of this object stays. The
     /// other is empty then, for the caller to dispose of. Calls no hook and drops no value.
+    ///
+    /// # Safety
+    /// `other` is fresh, and the caller has both maps alone.
     #[must_use]
     unsafe fn become_table(self, other: Table) -> Vec<Pair> {
         let gone = self.take();
-        // SAFETY: both are of this library's making or laid out alike, and not used elsewhere now.
-        unsafe {
-            self.reset();
-            if other.is_small() {
-                let bytes = other.slots() as usize * size_of::<Pair>();
-                let data = allocate(bytes);
-                std::ptr::copy_nonoverlapping((*other.0).data, data, bytes);
-                (*self.0).data = data;
-                (*self.0).data_deleter = Some(free_data);
-                (*self.0).size = (*other.0).size;
-                (*self.0).slots = (*other.0).slots;
-                (*other.0).size = 0;
-            } else {
-                (*self.0).data = (*other.0).data;
-                (*self.0).data_deleter = (*other.0).data_deleter;
-                (*self.0).size = (*other.0).size;
-                (*self.0).slots = (*other.0).slots;
-                (*self.0).fib_shift = (*other.0).fib_shift;
-                (*self.0).head = (*other.0).head;
-                (*self.0).tail = (*other.0).tail;
-                (*other.0).data = std::ptr::null_mut();
-                (*other.0).data_deleter = None;
-                (*other.0).size = 0;
-                (*other.0).slots = SMALL;
-            }
+        // SAFETY: the caller has this map alone; what it had is in `gone`.
+        unsafe { self.reset() };
+        // SAFETY: a live map, by the invariant of `Table`.
+        let mut body = unsafe { (*other.0).body };
+        if other.is_small() {
+            let bytes = other.slots() as usize * size_of::<Pair>();
+            let data = allocate(bytes);
+            // SAFETY: the pairs of a fresh small map lie in one block of `slots` pairs (`Table::small`), and the new one is
+            // as large.
+            unsafe { std::ptr::copy_nonoverlapping(body.data, data, bytes) };
+            body.data = data;
+            body.data_deleter = Some(free_data);
+            // SAFETY: a live map, which the caller has alone; its pairs are this map's now.
+            unsafe { (*other.0).body.size = 0 };
+        } else {
+            // SAFETY: a live map, by the invariant of `Table`; a dense one has the field (OBJ-07).
+            let order = unsafe { (*other.0).order };
+            // SAFETY: a live map, which the caller has alone, and the memory of a small one too is large enough to be dense
+            // (OBJ-05).
+            unsafe { (*self.0).order = order };
+            // SAFETY: a live map, which the caller has alone; its pairs are this map's now.
+            unsafe { (*other.0).body = MapBody::NOTHING };
         }
+        // SAFETY: a live map, which the caller has alone and which has no pairs: those of the other come to it.
+        unsafe { (*self.0).body = body };
         gone
     }
 
@@ -953,8 +1127,8 @@ impl Table {
         if self.is_small() {
             return position < self.size();
         }
-        // SAFETY: a slot of this dense map.
-        position < self.slots() && !matches!(unsafe { *self.mark(position) }, EMPTY | PROTECTED)
+        // SAFETY: the map is dense and the slot below the number of its slots.
+        position < self.slots() && !matches!(unsafe { self.mark_of(position) }, EMPTY | PROTECTED)
     }
 
     /// The pairs, for as long as nothing changes the map.
@@ -974,8 +1148,8 @@ impl Table {
         if self.is_small() {
             return Ok(self.small_copy(self.size()));
         }
-        // SAFETY: a dense map has the field.
-        let shift = unsafe { (*self.0).fib_shift };
+        // SAFETY: the map is dense: `is_small` is false.
+        let shift = unsafe { self.fib_shift() };
         self.copied(self.slots(), shift)
     }
 }
@@ -1058,7 +1232,7 @@ macro_rules! map_type {
             }
 
             fn of(table: Table) -> $type {
-                // SAFETY: a fresh table is owned by whoever made it.
+                // SAFETY: `of` is called with fresh tables, which have one reference, and which no one else has seen.
                 $type(unsafe { Ref::from_raw(table.0.cast()) })
             }
 
@@ -1256,7 +1430,7 @@ impl Dict {
         let left = table.insert_within(longest, &mut fresh)?.map(|next| {
             table.settled(|| {
                 let next = replace_in(table, next);
-                // SAFETY: the fresh table is ours; this object keeps its identity.
+                // SAFETY: the insertion made that table, so it is fresh; this thread is alone with the dict (`settled`).
                 (next, unsafe { table.become_table(next) })
             })
         });
@@ -1338,8 +1512,10 @@ impl<'a> Iterator for PairIter<'a> {
             Steps::Lent(table, next) => {
                 let at = (*next)?;
                 *next = table.next(at);
-                // SAFETY: the position is of the map, which lives for `'a`.
-                let pair = unsafe { &*table.pair_at(at) };
+                // SAFETY: `first` or `next` gave the position, and the map does not change for `'a` (`Table::lent`).
+                let pair = unsafe { table.pair_at(at) };
+                // SAFETY: there is a pair at such a position, and the map lives for `'a`.
+                let pair = unsafe { &*pair };
                 Some((&pair.key, &pair.value))
             }
         }
@@ -1380,10 +1556,13 @@ pub(crate) fn swap_value(map: &ObjectRef, key: AnyView<'_>, value: Any) -> Resul
     let Some(at) = table.find(key)? else {
         return Ok(None);
     };
-    // SAFETY: the position is of the map, which `map` holds.
-    Ok(Some(table.settled(|| unsafe {
-        (&raw mut (*table.pair_at(at)).value).replace(value)
-    })))
+    let old = table.settled(|| {
+        // SAFETY: `find` gave the position, and no one changed the map since (`Stay`, or the caller holds it alone).
+        let pair = unsafe { table.pair_at(at) };
+        // SAFETY: there is a pair at a position that `find` gave; this thread has the map alone now.
+        std::mem::replace(unsafe { &mut (*pair).value }, value)
+    });
+    Ok(Some(old))
 }
 
 /// Number of pairs of a map of either kind.
@@ -1432,8 +1611,10 @@ impl Cursor {
     fn pair(&self) -> Option<Pair> {
         self.table().settled(|| {
             let at = self.position()?;
-            // SAFETY: there is a pair at the position.
-            Some(unsafe { (*self.table().pair_at(at)).copy() })
+            // SAFETY: a pair is at the position (`position`), and nothing changes the map in here (`settled`).
+            let pair = unsafe { self.table().pair_at(at) };
+            // SAFETY: there is a pair, by `position`.
+            Some(unsafe { &*pair }.copy())
         })
     }
 
@@ -1475,12 +1656,12 @@ impl MapShape {
         let slots = table.slots();
         let marks = match small {
             true => Vec::new(),
-            // SAFETY: slots of a dense map.
+            // SAFETY: the slots of a dense map.
             false => (0..slots)
-                .map(|slot| unsafe { *table.mark(slot) })
+                .map(|slot| unsafe { table.mark_of(slot) })
                 .collect(),
         };
-        // SAFETY: a live map.
+        // SAFETY: a live map, by the invariant of `Table`, begins with a header.
         let padding = unsafe { (*table.0).header.padding };
         MapShape {
             small,

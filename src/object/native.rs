@@ -26,7 +26,7 @@ pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
     let cell: *const RawAny = value.as_raw();
     // SAFETY: the type registered the address as its hash, which takes the address of a cell in both forms (OBJ-38).
     let hook: HashHook = unsafe { std::mem::transmute::<*mut c_void, HashHook>(bare) };
-    // SAFETY: as above; the cell lives for the call.
+    // SAFETY: a hook of either form takes the address of a cell (OBJ-38), and this one lives for the call.
     let answer = unsafe { hook(cell) };
     // The first register: a whole hash, or the tag of a cell and its zero padding.
     let word = u64::from(answer.type_index.cast_unsigned()) | u64::from(answer.aux) << 32;
@@ -99,9 +99,9 @@ fn bare_bool(answer: &RawAny) -> Option<bool> {
 /// `hook` is what a type registered as its `__any_equal__`.
 unsafe fn ask_equal(hook: *mut c_void, left: AnyView<'_>, right: AnyView<'_>) -> RawAny {
     let cells: [*const RawAny; 2] = [left.as_raw(), right.as_raw()];
-    // SAFETY: such a hook takes the addresses of two cells in both forms (OBJ-38), says the caller.
+    // SAFETY: the address is a type's equality, by this contract, and such a hook takes two cells in both forms (OBJ-38).
     let hook = unsafe { std::mem::transmute::<*mut c_void, EqualHook>(hook) };
-    // SAFETY: as above; the cells live for the call.
+    // SAFETY: a hook of either form takes the addresses of two cells (OBJ-38), and these live for the call.
     unsafe { hook(cells[0], cells[1]) }
 }
 

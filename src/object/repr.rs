@@ -96,9 +96,11 @@ impl Printer {
             index::BYTES => quoted_bytes(bytes_bytes(&view).unwrap_or_default()),
             index::TENSOR => {
                 let tensor: *mut DLTensor = cast(view)?;
-                // SAFETY: the description of a live tensor, whose shape is readable.
-                let (dtype, device, shape) =
-                    unsafe { ((*tensor).dtype, (*tensor).device, (*tensor).shape()) };
+                // SAFETY: the description in a tensor, which lives while `object` does.
+                let tensor = unsafe { &*tensor };
+                // SAFETY: the description in a tensor object has as many extents as it says (OBJ-11).
+                let shape = unsafe { tensor.shape() };
+                let (dtype, device) = (tensor.dtype, tensor.device);
                 format!(
                     "{}[{}]@{}{}",
                     dtype_to_text(dtype)?,

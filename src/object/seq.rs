@@ -21,6 +21,12 @@ use std::ffi::c_void;
 #[repr(C)]
 pub(crate) struct SeqObj {
     header: Header,
+    body: SeqBody,
+}
+
+/// What changes with the elements. Apart from the header, whose counts others change at any time.
+#[repr(C)]
+struct SeqBody {
     data: *mut Any,
     size: i64,
     capacity: i64,
@@ -45,12 +51,14 @@ impl SeqObj {
 
     /// The elements, for as long as nothing changes the sequence.
     fn items(&self) -> &[Any] {
-        let count = usize::try_from(self.size).unwrap_or(0);
-        if count == 0 || self.data.is_null() {
+        let SeqBody { data, size, .. } = self.body;
+        let count = usize::try_from(size).unwrap_or(0);
+        if count == 0 || data.is_null() {
             return &[];
         }
-        // SAFETY: `data` holds `size` owned cells.
-        unsafe { std::slice::from_raw_parts(self.data, count) }
+        // SAFETY: `size` elements lie at the address of a sequence (OBJ-03), and nothing changes it while they are borrowed: an
+        // array never, a list while a caller is alone with it.
+        unsafe { std::slice::from_raw_parts(data, count) }
     }
 }
 
@@ -67,27 +75,25 @@ unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
 unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
     let seq = object.cast::<SeqObj>();
     if flags & crate::value::header::DELETE_STRONG != 0 {
-        // SAFETY: the last strong reference is gone, so the elements are ours; another library may have replaced `data`
-        // and left a deleter for it.
-        unsafe {
-            let count = usize::try_from((*seq).size).unwrap_or(0);
-            let data = (*seq).data;
-            (*seq).size = 0;
-            if !data.is_null() {
-                for at in 0..count {
-                    std::ptr::drop_in_place(data.add(at));
-                }
+        // SAFETY: the last strong reference is gone (VAL-05), so no one else is at the sequence; the weak one keeps its memory.
+        let body = unsafe { &mut (*seq).body };
+        let count = usize::try_from(std::mem::take(&mut body.size)).unwrap_or(0);
+        let data = std::mem::replace(&mut body.data, std::ptr::null_mut());
+        let free = body.data_deleter.take();
+        if !data.is_null() {
+            for at in 0..count {
+                // SAFETY: `size` elements lie at the address (OBJ-03), and each is dropped once: the sequence has none any
+                // more.
+                unsafe { std::ptr::drop_in_place(data.wrapping_add(at)) };
             }
-            if let Some(free) = (*seq).data_deleter.take()
-                && !data.is_null()
-            {
-                free(data.cast());
+            if let Some(free) = free {
+                // SAFETY: the deleter that was left for this memory (OBJ-03), by this library or another; nothing is in it now.
+                unsafe { free(data.cast()) };
             }
-            (*seq).data = std::ptr::null_mut();
         }
     }
     if flags & crate::value::header::DELETE_WEAK != 0 {
-        // SAFETY: made with `allocate`, and nobody refers to it.
+        // SAFETY: the last weak reference is gone (VAL-05), and sequences with this deleter are made with `allocate`.
         unsafe { release(object.cast()) }
     }
 }
@@ -109,13 +115,13 @@ impl Array {
         let count = countable(items.len());
         let array = Array::with_room(count);
         let seq = array.0.as_ptr().cast::<SeqObj>();
-        // SAFETY: there is room for `count` cells; the size only counts cells that are written.
-        unsafe {
-            let data = (*seq).data;
-            for (at, item) in items.take(count).enumerate() {
-                data.add(at).write(item);
-                (*seq).size = at as i64 + 1;
-            }
+        // SAFETY: a live array, which is fresh: no one else has seen it.
+        let data = unsafe { (*seq).body.data };
+        for (at, item) in items.take(count).enumerate() {
+            // SAFETY: `with_room` made room for `count` cells, and this one is not written yet.
+            unsafe { data.wrapping_add(at).write(item) };
+            // SAFETY: a live array, which is fresh; the cells up to this one are written.
+            unsafe { (*seq).body.size = at as i64 + 1 };
         }
         array
     }
@@ -123,32 +129,32 @@ impl Array {
     /// An empty array with room for `count` elements, [`countable`] or in memory already.
     fn with_room(count: usize) -> Array {
         let object = allocate(size_of::<SeqObj>() + count * size_of::<Any>());
-        // SAFETY: the block holds the head and `count` cells.
-        unsafe {
-            let data = object.add(size_of::<SeqObj>()).cast::<Any>();
-            object.cast::<SeqObj>().write(SeqObj {
-                header: Header::new(index::ARRAY, delete),
-                data,
-                size: 0,
-                capacity: if OBJ_03.is_off() { 0 } else { count as i64 },
-                data_deleter: None,
-            });
-            Array(Ref::from_raw(object.cast()))
-        }
+        let body = SeqBody {
+            data: object.wrapping_add(size_of::<SeqObj>()).cast(),
+            size: 0,
+            capacity: if OBJ_03.is_off() { 0 } else { count as i64 },
+            data_deleter: None,
+        };
+        let header = Header::new(index::ARRAY, delete);
+        // SAFETY: the block holds the head, and is aligned for any object.
+        unsafe { object.cast::<SeqObj>().write(SeqObj { header, body }) };
+        // SAFETY: a fresh object has one reference, which is this one.
+        Array(unsafe { Ref::from_raw(object.cast()) })
     }
 
     /// An array of owned copies of `items`.
     pub(crate) fn of_views(items: &[AnyView<'_>]) -> Array {
         let array = Array::with_room(items.len());
         let seq = array.0.as_ptr().cast::<SeqObj>();
-        // SAFETY: there is room for all. Owning a view does not panic, so the size need not follow every cell.
-        unsafe {
-            let data = (*seq).data;
-            for (at, item) in items.iter().enumerate() {
-                data.add(at).write(item.to_any());
-            }
-            (*seq).size = items.len() as i64;
+        // SAFETY: a live array, which is fresh: no one else has seen it.
+        let data = unsafe { (*seq).body.data };
+        for (at, item) in items.iter().enumerate() {
+            // SAFETY: `with_room` made room for all of `items`.
+            unsafe { data.wrapping_add(at).write(item.to_any()) };
         }
+        // Owning a view does not panic, so the size need not follow every cell.
+        // SAFETY: a live array, which is fresh; so many cells are written.
+        unsafe { (*seq).body.size = items.len() as i64 };
         array
     }
 
@@ -239,21 +245,27 @@ impl List {
             0 => std::ptr::null_mut(),
             count => allocate(count * size_of::<Any>()).cast(),
         };
-        // SAFETY: the block holds the head.
-        unsafe {
-            object.cast::<SeqObj>().write(SeqObj {
-                header: Header::new(index::LIST, delete),
-                data,
-                size: 0,
-                capacity: capacity as i64,
-                data_deleter: Some(free_data),
-            });
-            List(Ref::from_raw(object.cast()))
-        }
+        let body = SeqBody {
+            data,
+            size: 0,
+            capacity: capacity as i64,
+            data_deleter: Some(free_data),
+        };
+        let header = Header::new(index::LIST, delete);
+        // SAFETY: the block holds the head, and is aligned for any object.
+        unsafe { object.cast::<SeqObj>().write(SeqObj { header, body }) };
+        // SAFETY: a fresh object has one reference, which is this one.
+        List(unsafe { Ref::from_raw(object.cast()) })
     }
 
     const fn seq(&self) -> *mut SeqObj {
         self.0.as_ptr().cast()
+    }
+
+    /// Where element `at` lies. Called alone.
+    fn cell(&self, at: usize) -> *mut Any {
+        // SAFETY: the list lives while `self` does, and no other thread is at it: callers are alone.
+        unsafe { (*self.seq()).body.data }.wrapping_add(at)
     }
 
     /// Runs `work` while no other thread is at the list. It calls nothing and drops no element.
@@ -292,18 +304,16 @@ impl List {
             let Some(at) = usize::try_from(at).ok().filter(|&at| at < count) else {
                 return Err(out_of_bounds(format_args!("Index {at}"), count));
             };
-            // SAFETY: inside the list.
-            let cell = unsafe { (*self.seq()).data.add(at) };
-            // SAFETY: a cell of the list, which this thread is alone with.
-            std::mem::swap(unsafe { &mut *cell }, &mut value);
+            // SAFETY: `at` is below the number of elements, so one lies there; this thread is alone with the list.
+            std::mem::swap(unsafe { &mut *self.cell(at) }, &mut value);
             Ok(())
         })
     }
 
     /// Room for elements; what another library wrote there may be anything. Called alone.
     fn capacity(&self) -> usize {
-        // SAFETY: plain read of a live object.
-        usize::try_from(unsafe { (*self.seq()).capacity }).unwrap_or(0)
+        // SAFETY: the list lives while `self` does, and no other thread is at it: callers are alone.
+        usize::try_from(unsafe { (*self.seq()).body.capacity }).unwrap_or(0)
     }
 
     /// Makes room for `capacity` elements; the InternalError of the reference where there is no such memory, and the list
@@ -337,21 +347,22 @@ impl List {
         }
     }
 
-    /// Moves the elements to `data`, with room for `capacity`. Called alone.
+    /// Moves the elements to `data`, fresh memory of [`allocate`] with room for `capacity`. Called alone.
     fn move_to(&self, data: *mut Any, capacity: usize) {
-        let seq = self.seq();
-        // SAFETY: cells move bytewise to larger memory; the old memory is freed by whoever made it.
-        unsafe {
-            let old = (*seq).data;
-            if !old.is_null() {
-                std::ptr::copy_nonoverlapping(old, data, (*seq).size as usize);
-                if let Some(free) = (*seq).data_deleter {
-                    free(old.cast());
-                }
-            }
-            (*seq).data = data;
-            (*seq).capacity = capacity as i64;
-            (*seq).data_deleter = Some(free_data);
+        // SAFETY: the list lives while `self` does, and no other thread is at it: callers are alone.
+        let body = unsafe { &mut (*self.seq()).body };
+        let old = std::mem::replace(&mut body.data, data);
+        let free = body.data_deleter.replace(free_data);
+        body.capacity = capacity as i64;
+        if old.is_null() {
+            return;
+        }
+        // SAFETY: `size` elements lie at the old address (OBJ-03), and there is room for more than the list had room for
+        // before.
+        unsafe { std::ptr::copy_nonoverlapping(old, data, body.size as usize) };
+        if let Some(free) = free {
+            // SAFETY: the deleter that was left for the old memory (OBJ-03), whose elements have moved away.
+            unsafe { free(old.cast()) };
         }
     }
 
@@ -371,13 +382,11 @@ impl List {
         let mut value = value;
         self.alone(|| {
             self.grow_for(1);
-            let seq = self.seq();
-            // SAFETY: there is room for one more.
-            unsafe {
-                let end = (*seq).data.add((*seq).size as usize);
-                end.write(std::mem::take(&mut value));
-                (*seq).size += 1;
-            }
+            let end = self.cell(self.items().len());
+            // SAFETY: `grow_for` made room for one more behind the elements.
+            unsafe { end.write(std::mem::take(&mut value)) };
+            // SAFETY: the list lives while `self` does, and this thread is alone with it; the element is written.
+            unsafe { (*self.seq()).body.size += 1 };
         });
     }
 
@@ -400,16 +409,16 @@ impl List {
             }
         };
         self.grow_for(items.len());
-        let seq = self.seq();
-        // SAFETY: there is room; the tail moves up bytewise, then the gap is filled.
-        unsafe {
-            let gap = (*seq).data.add(at);
-            std::ptr::copy(gap, gap.add(items.len()), count - at);
-            (*seq).size += items.len() as i64;
-            for (offset, item) in items.drain(..).enumerate() {
-                gap.add(offset).write(item);
-            }
-        }
+        let extra = items.len();
+        let (gap, tail) = (self.cell(at), self.cell(at + extra));
+        // SAFETY: `grow_for` made room for as many more elements; `count - at` of them lie from `at` on and move up.
+        unsafe { std::ptr::copy(gap, tail, count - at) };
+        // SAFETY: the gap has room for as many elements, and what is there has moved up.
+        unsafe { std::ptr::copy_nonoverlapping(items.as_ptr(), gap, extra) };
+        // SAFETY: no items is fewer; those that were there are the list's now.
+        unsafe { items.set_len(0) };
+        // SAFETY: the list lives while `self` does, and callers are alone with it; so many elements are written.
+        unsafe { (*self.seq()).body.size += extra as i64 };
         Ok(())
     }
 
@@ -433,16 +442,16 @@ impl List {
                 ));
             }
         };
-        let seq = self.seq();
         let mut removed = Vec::with_capacity(gone);
-        // SAFETY: the cells move out bytewise, then the tail closes the gap.
-        unsafe {
-            let at = (*seq).data.add(first);
-            std::ptr::copy_nonoverlapping(at, removed.as_mut_ptr(), gone);
-            removed.set_len(gone);
-            std::ptr::copy(at.add(gone), at, count - first - gone);
-            (*seq).size -= gone as i64;
-        }
+        let (from, tail) = (self.cell(first), self.cell(first + gone));
+        // SAFETY: `gone` elements lie from `first` on, and the vector has room for them.
+        unsafe { std::ptr::copy_nonoverlapping(from, removed.as_mut_ptr(), gone) };
+        // SAFETY: so many have just been written.
+        unsafe { removed.set_len(gone) };
+        // SAFETY: the rest of the `count` elements moves down to where those were.
+        unsafe { std::ptr::copy(tail, from, count - first - gone) };
+        // SAFETY: the list lives while `self` does, and callers are alone with it; so many elements have moved out.
+        unsafe { (*self.seq()).body.size -= gone as i64 };
         Ok(removed)
     }
 
@@ -459,11 +468,10 @@ impl List {
     /// Turns the order round.
     pub fn reverse(&self) {
         self.alone(|| {
-            let seq = self.seq();
             let count = self.items().len();
             if count > 1 {
-                // SAFETY: the list holds `count` cells, and this thread is alone with it.
-                unsafe { std::slice::from_raw_parts_mut((*seq).data, count) }.reverse();
+                // SAFETY: `count` elements lie at the address (OBJ-03), and this thread is alone with the list.
+                unsafe { std::slice::from_raw_parts_mut(self.cell(0), count) }.reverse();
             }
         });
     }
@@ -578,8 +586,8 @@ pub(crate) fn item_count(view: AnyView<'_>) -> Option<usize> {
 /// What `work` makes of the elements of a sequence of either kind. It runs alone at a list, whose elements it does not keep.
 fn with_items<'a, R>(view: AnyView<'a>, work: impl FnOnce(&'a [Any]) -> R) -> Option<R> {
     let seq = view.as_raw().ptr().cast::<SeqObj>();
-    // SAFETY: called for sequences, which start with `SeqObj` and live for the view's life.
-    let items = || unsafe { (*seq).items() };
+    // SAFETY: only called where the index is a sequence's: such an object begins with a `SeqObj` (OBJ-03) and lives for `'a`.
+    let items = || unsafe { &*seq }.items();
     match view.type_index() {
         index::ARRAY => Some(work(items())),
         index::LIST => Some(alone(seq, || work(items()))),
@@ -592,8 +600,8 @@ fn with_items<'a, R>(view: AnyView<'a>, work: impl FnOnce(&'a [Any]) -> R) -> Op
 pub(crate) fn element_cell(view: AnyView<'_>, at: usize) -> Option<*mut Any> {
     let count = item_count(view)?;
     let seq = view.as_raw().ptr().cast::<SeqObj>();
-    // SAFETY: the view is of a sequence, and `at` is inside it.
-    (at < count).then(|| unsafe { (*seq).data.add(at) })
+    // SAFETY: `item_count` finds a number for sequences alone, which begin with a `SeqObj` (OBJ-03).
+    (at < count).then(|| unsafe { (*seq).body.data }.wrapping_add(at))
 }
 
 /// Replaces element `at` of a sequence of either kind, an array's too, and gives the old one; None past the end. For
@@ -607,9 +615,9 @@ pub(crate) fn swap_element(object: &ObjectRef, at: usize, value: Any) -> Option<
         let seq = object.as_ptr().cast::<SeqObj>();
         let is_inside = at < items.len();
         if is_inside {
-            // SAFETY: inside the sequence.
-            let cell = unsafe { (*seq).data.add(at) };
-            // SAFETY: a cell of a list, which this thread is alone with, or of an array whose holder the caller is.
+            // SAFETY: `with_items` calls this for sequences alone, which begin with a `SeqObj` (OBJ-03).
+            let cell = unsafe { (*seq).body.data }.wrapping_add(at);
+            // SAFETY: an element, of a list that this thread is alone with, or of an array that the caller holds alone.
             value = unsafe { cell.replace(std::mem::take(&mut value)) };
         }
         is_inside
@@ -624,9 +632,10 @@ pub(crate) fn sequence_layout(object: &ObjectRef) -> Option<(i64, i64, bool)> {
         return None;
     }
     let seq = object.as_ptr().cast::<SeqObj>();
-    // SAFETY: both start with `SeqObj` and live while `object` does; nothing changes a list meanwhile.
-    alone(seq, || unsafe {
-        let inline = seq.cast::<u8>().wrapping_add(size_of::<SeqObj>()) == (*seq).data.cast();
-        Some(((*seq).size, (*seq).capacity, inline))
+    alone(seq, || {
+        // SAFETY: both begin with a `SeqObj` (OBJ-03) and live while `object` does; nothing changes a list meanwhile (`alone`).
+        let found = unsafe { &(*seq).body };
+        let inline = seq.cast::<u8>().wrapping_add(size_of::<SeqObj>()) == found.data.cast();
+        Some((found.size, found.capacity, inline))
     })
 }

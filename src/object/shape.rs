@@ -33,17 +33,18 @@ impl Shape {
     pub fn new(extents: &[i64]) -> Shape {
         let head = size_of::<ShapeObj>();
         let object = allocate(head + size_of_val(extents));
-        // SAFETY: the block holds the head and the extents.
-        unsafe {
-            let data = object.add(head).cast::<i64>();
-            std::ptr::copy_nonoverlapping(extents.as_ptr(), data, extents.len());
-            object.cast::<ShapeObj>().write(ShapeObj {
-                header: Header::new(index::SHAPE, delete_plain),
-                data,
-                size: extents.len(),
-            });
-            Shape(Ref::from_raw(object.cast()))
-        }
+        let data = object.wrapping_add(head).cast::<i64>();
+        // SAFETY: the block holds the extents behind the head.
+        unsafe { std::ptr::copy_nonoverlapping(extents.as_ptr(), data, extents.len()) };
+        let shape = ShapeObj {
+            header: Header::new(index::SHAPE, delete_plain),
+            data,
+            size: extents.len(),
+        };
+        // SAFETY: the block holds the head, and is aligned for any object.
+        unsafe { object.cast::<ShapeObj>().write(shape) };
+        // SAFETY: a fresh object has one reference, which is this one.
+        Shape(unsafe { Ref::from_raw(object.cast()) })
     }
 
     /// The extents.
@@ -63,13 +64,13 @@ pub fn extents_of(view: AnyView<'_>) -> Option<&[i64]> {
         return None;
     }
     let shape = view.as_raw().ptr().cast::<ShapeObj>();
-    // SAFETY: a shape object starts with `ShapeObj`, lives for the view's life and does not change.
-    unsafe {
-        if (*shape).size == 0 || (*shape).data.is_null() {
-            return Some(&[]);
-        }
-        Some(std::slice::from_raw_parts((*shape).data, (*shape).size))
+    // SAFETY: an object of this index begins with a `ShapeObj` (OBJ-09), and lives for the view's life.
+    let shape = unsafe { &*shape };
+    if shape.size == 0 || shape.data.is_null() {
+        return Some(&[]);
     }
+    // SAFETY: `size` extents lie at the address (OBJ-09), and do not change while the shape lives.
+    Some(unsafe { std::slice::from_raw_parts(shape.data, shape.size) })
 }
 
 impl From<Shape> for Any {

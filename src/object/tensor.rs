@@ -75,19 +75,19 @@ impl Drop for OwnTensor {
                 unsafe { std::alloc::dealloc(data, layout) }
             }
             Some(Owner::Managed(tensor)) => {
-                // SAFETY: the producer gave the tensor to us; its deleter is called once.
-                unsafe {
-                    if let Some(delete) = (*tensor).deleter {
-                        delete(tensor)
-                    }
+                // SAFETY: a live managed tensor, which belongs to this one by the contract of `from_dlpack`.
+                if let Some(delete) = unsafe { (*tensor).deleter } {
+                    // SAFETY: the producer's deleter for this tensor, which is called once, because the owner is taken out
+                    // above.
+                    unsafe { delete(tensor) }
                 }
             }
             Some(Owner::Versioned(tensor)) => {
-                // SAFETY: as above.
-                unsafe {
-                    if let Some(delete) = (*tensor).deleter {
-                        delete(tensor)
-                    }
+                // SAFETY: a live managed tensor, which belongs to this one by the contract of `from_dlpack_versioned`.
+                if let Some(delete) = unsafe { (*tensor).deleter } {
+                    // SAFETY: the producer's deleter for this tensor, which is called once, because the owner is taken out
+                    // above.
+                    unsafe { delete(tensor) }
                 }
             }
             Some(Owner::Custom(finish)) => finish(),
@@ -213,7 +213,7 @@ impl Tensor {
     /// # Safety
     /// `dl` describes memory that stays until `finish` was called, with whole bytes for each element.
     pub unsafe fn over(dl: DLTensor, finish: Box<dyn FnOnce()>) -> Tensor {
-        // SAFETY: says the caller.
+        // SAFETY: a description of memory, by this contract, has as many extents and strides as it says.
         let dims = unsafe { dims_of(&dl) };
         Tensor::make(dl, Some(dims), Owner::Custom(finish))
     }
@@ -250,7 +250,7 @@ impl Tensor {
     /// else holds the tensor or its memory.
     pub unsafe fn bytes(&self) -> Result<&[u8]> {
         let memory = self.memory()?;
-        // SAFETY: memory of this tensor; that it stays as it is says the caller.
+        // SAFETY: memory of this tensor, which lives while `self` does; no one writes to it meanwhile, by this contract.
         Ok(unsafe { memory.as_ref() })
     }
 
@@ -302,12 +302,13 @@ impl Tensor {
         alignment: i64,
         contiguous: bool,
     ) -> Result<Tensor> {
-        // SAFETY: says the caller.
-        unsafe {
-            let dl = (*from).dl_tensor;
-            check_import(&dl, alignment, contiguous, 0)?;
-            Ok(Tensor::make(dl, dims_if_needed(&dl), Owner::Managed(from)))
-        }
+        // SAFETY: a live managed tensor, by this contract.
+        let dl = unsafe { (*from).dl_tensor };
+        // SAFETY: the description in a live managed tensor has as many extents and strides as it says.
+        unsafe { check_import(&dl, alignment, contiguous, 0) }?;
+        // SAFETY: the same description.
+        let dims = unsafe { dims_if_needed(&dl) };
+        Ok(Tensor::make(dl, dims, Owner::Managed(from)))
     }
 
     /// Takes over a DLPack 1.x tensor (OBJ-12).
@@ -319,26 +320,24 @@ impl Tensor {
         alignment: i64,
         contiguous: bool,
     ) -> Result<Tensor> {
-        // SAFETY: says the caller.
-        unsafe {
-            let dl = (*from).dl_tensor;
-            check_import(&dl, alignment, contiguous, (*from).flags)?;
-            Ok(Tensor::make(
-                dl,
-                dims_if_needed(&dl),
-                Owner::Versioned(from),
-            ))
-        }
+        // SAFETY: a live managed tensor, by this contract.
+        let flags = unsafe { (*from).flags };
+        // SAFETY: a live managed tensor, by this contract.
+        let dl = unsafe { (*from).dl_tensor };
+        // SAFETY: the description in a live managed tensor has as many extents and strides as it says.
+        unsafe { check_import(&dl, alignment, contiguous, flags) }?;
+        // SAFETY: the same description.
+        let dims = unsafe { dims_if_needed(&dl) };
+        Ok(Tensor::make(dl, dims, Owner::Versioned(from)))
     }
 
     /// Gives out a DLPack tensor that holds one reference of this one.
     pub fn to_dlpack(&self) -> *mut DLManagedTensor {
         unsafe extern "C-unwind" fn delete(tensor: *mut DLManagedTensor) {
-            // SAFETY: made below; called once.
-            unsafe {
-                drop(ObjectRef::from_raw((*tensor).manager_ctx.cast()));
-                drop(Box::from_raw(tensor));
-            }
+            // SAFETY: consumers call a deleter once, with the tensor that has it: the box that is made below.
+            let tensor = unsafe { Box::from_raw(tensor) };
+            // SAFETY: `manager_ctx` is the reference that was given up below, and ends here.
+            drop(unsafe { ObjectRef::from_raw(tensor.manager_ctx.cast()) });
         }
         Box::into_raw(Box::new(DLManagedTensor {
             dl_tensor: *self.dl(),
@@ -350,11 +349,10 @@ impl Tensor {
     /// Gives out a DLPack 1.x tensor that holds one reference of this one.
     pub fn to_dlpack_versioned(&self) -> *mut DLManagedTensorVersioned {
         unsafe extern "C-unwind" fn delete(tensor: *mut DLManagedTensorVersioned) {
-            // SAFETY: made below; called once.
-            unsafe {
-                drop(ObjectRef::from_raw((*tensor).manager_ctx.cast()));
-                drop(Box::from_raw(tensor));
-            }
+            // SAFETY: consumers call a deleter once, with the tensor that has it: the box that is made below.
+            let tensor = unsafe { Box::from_raw(tensor) };
+            // SAFETY: `manager_ctx` is the reference that was given up below, and ends here.
+            drop(unsafe { ObjectRef::from_raw(tensor.manager_ctx.cast()) });
         }
         Box::into_raw(Box::new(DLManagedTensorVersioned {
             version: DLPackVersion { major: 1, minor: 3 },
@@ -370,7 +368,7 @@ impl Tensor {
     /// # Safety
     /// `prototype` describes memory that `source` keeps alive.
     pub unsafe fn view_of(source: ObjectRef, prototype: &DLTensor) -> Tensor {
-        // SAFETY: says the caller.
+        // SAFETY: a description of memory, by this contract, has as many extents and strides as it says.
         let dims = unsafe { dims_of(prototype) };
         Tensor::make(*prototype, Some(dims), Owner::Object(source))
     }
@@ -386,20 +384,23 @@ impl Tensor {
     }
 }
 
+/// # Safety
+/// `shape` of the description points to `ndim` extents, and `strides` to as many strides or to nothing.
 unsafe fn dims_of(dl: &DLTensor) -> (Vec<i64>, Vec<i64>) {
-    // SAFETY: says the caller.
-    unsafe {
-        let shape = dl.shape().to_vec();
-        let strides = dl
-            .strides()
-            .map_or_else(|| compact_strides(&shape), <[i64]>::to_vec);
-        (shape, strides)
-    }
+    // SAFETY: as many extents as the description says, by this contract.
+    let shape = unsafe { dl.shape() }.to_vec();
+    // SAFETY: as many strides as the description says, or none, by this contract.
+    let strides = unsafe { dl.strides() };
+    let strides = strides.map_or_else(|| compact_strides(&shape), <[i64]>::to_vec);
+    (shape, strides)
 }
 
 /// Shape and strides of our own where the producer left the strides out.
+///
+/// # Safety
+/// As [`dims_of`].
 unsafe fn dims_if_needed(dl: &DLTensor) -> Option<(Vec<i64>, Vec<i64>)> {
-    // SAFETY: says the caller.
+    // SAFETY: the contract of `dims_of` is this one.
     (dl.strides.is_null() && dl.ndim > 0).then(|| unsafe { dims_of(dl) })
 }
 
@@ -413,6 +414,8 @@ pub(crate) fn is_cpu(device: DLDevice) -> bool {
     matches!(device.device_type, 1 | 3 | 11 | 13)
 }
 
+/// # Safety
+/// As [`dims_of`].
 unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u64) -> Result<()> {
     let refuse = |kept: bool, message: &dyn Fn() -> String| -> Result<()> {
         if kept || OBJ_12.is_off() {
@@ -432,7 +435,7 @@ unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u
             format!("FromDLPack: Data is not aligned to {alignment} bytes.")
         })?;
     }
-    // SAFETY: says the caller.
+    // SAFETY: the contract of `is_contiguous` is that of `dims_of`.
     let compact = unsafe { dl.is_contiguous() };
     refuse(!contiguous || compact, &|| {
         "FromDLPack: Tensor is not contiguous.".into()
