@@ -3,6 +3,7 @@
 //! The titles are texts in `$OUT_DIR/rules`, which `rules!` takes as documentation. The rest is for feature `suite` only: three
 //! tables of `include_str!` and `include_bytes!`, sorted by name, in `$OUT_DIR/embedded.rs`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -45,6 +46,25 @@ fn main() {
 
     let mut code = String::new();
     table(&mut code, &root, "SPEC", "str", "spec", &spec);
+    let evidence = files(&root, "spec/evidence", |name| name.ends_with(".toml"));
+    table(
+        &mut code,
+        &root,
+        "EVIDENCE",
+        "str",
+        "spec/evidence",
+        &evidence,
+    );
+    let known = files(&root, "conformance/known", |name| name.ends_with(".toml"));
+    table(
+        &mut code,
+        &root,
+        "KNOWN",
+        "str",
+        "conformance/known",
+        &known,
+    );
+    places(&mut code, &root);
     table(&mut code, &root, "CASES", "str", "conformance", &cases);
     table(&mut code, &root, "GOLDEN", "[u8]", "golden", &golden);
     fs::write(out.join("embedded.rs"), code).expect("OUT_DIR is writable");
@@ -61,6 +81,62 @@ fn titles(root: &Path, spec: &[String], folder: &Path) {
             fs::write(folder.join(format!("{id}.md")), doc).expect("OUT_DIR is writable");
         }
     }
+}
+
+/// A table of where code names each rule, sorted by its id. The tables of rules and imports name them too and are left out.
+fn places(code: &mut String, root: &Path) {
+    println!("cargo::rerun-if-changed={}", root.join("src").display());
+    let mut places = BTreeMap::<String, Vec<String>>::new();
+    for file in files(root, "src", |name| name.ends_with(".rs")) {
+        let text = fs::read_to_string(root.join("src").join(&file)).expect("listed just now");
+        let mut aside = None;
+        for (line, number) in text.lines().zip(1..) {
+            match aside {
+                Some(end) => {
+                    if line.trim_end().ends_with(end) {
+                        aside = None;
+                    }
+                    continue;
+                }
+                None if line.contains("#[cfg(test)]") && !line.starts_with(' ') => break,
+                None if line.contains("rules! {") => aside = Some("}"),
+                None if line
+                    .trim_start()
+                    .trim_start_matches("pub ")
+                    .starts_with("use ") =>
+                {
+                    if !line.trim_end().ends_with(';') {
+                        aside = Some(";");
+                    }
+                    continue;
+                }
+                None => {}
+            }
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
+            let words = line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            for word in words.filter(|word| is_constant(word)) {
+                let of = places.entry(word.replace('_', "-")).or_default();
+                of.push(format!("src/{file}:{number}"));
+            }
+        }
+    }
+    code.push_str("pub(crate) static PLACES: &[(&str, &[&str])] = &[\n");
+    for (id, places) in places {
+        writeln!(code, "    ({id:?}, &{places:?}),").expect("strings grow");
+    }
+    code.push_str("];\n");
+}
+
+/// `BLOB_07`: the constant of a rule.
+fn is_constant(word: &str) -> bool {
+    word.split_once('_').is_some_and(|(chapter, number)| {
+        chapter.len() > 1
+            && chapter.bytes().all(|byte| byte.is_ascii_uppercase())
+            && number.len() == 2
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 fn files(root: &Path, room: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {

@@ -17,6 +17,8 @@
 //! With `varies = true` the implementation answers by memory that is not its own: it may fail in any way, or pass by luck.
 
 use super::verdict::Verdict;
+use crate::spec;
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The entries of one file.
@@ -41,6 +43,19 @@ pub struct Entry {
     pub url: Option<String>,
     /// The last day, `YYYY-MM-DD`, on which it is excused.
     pub expires: Option<String>,
+}
+
+/// The lists that stand in `conformance/known/`, by file name.
+pub fn embedded() -> &'static [(&'static str, Known)] {
+    static LISTS: OnceLock<Vec<(&str, Known)>> = OnceLock::new();
+    LISTS.get_or_init(|| {
+        // A list that does not parse fails a test of this file.
+        let read = |text| Known::parse(text).unwrap_or_default();
+        spec::KNOWN
+            .iter()
+            .map(|(file, text)| (*file, read(text)))
+            .collect()
+    })
 }
 
 /// The verdicts that fail every run.
@@ -291,6 +306,14 @@ mod tests {
                 Known::parse(&FILE.replace(from, to)).is_err(),
                 "{from} -> {to}"
             );
+        }
+    }
+
+    #[test]
+    fn every_list_of_this_project_parses() {
+        assert!(!spec::KNOWN.is_empty());
+        for (file, text) in spec::KNOWN {
+            Known::parse(text).unwrap_or_else(|why| panic!("{file}: {why}"));
         }
     }
 

@@ -4,10 +4,10 @@
 
 use super::CHAPTERS;
 use super::adapter::builtin::Builtin;
-use super::adapter::{Adapter, InProcess};
+use super::adapter::{Adapter, InProcess, Reply};
 use super::case::{Case, Suite};
 use super::verdict::{Verdict, judge};
-use crate::rule::{Level, Rule, off};
+use crate::rule::{Rule, off};
 
 /// Rules that no case can notice, with the reason. To be kept tiny.
 const EXCEPTIONS: &[(&str, &str)] = &[];
@@ -28,7 +28,7 @@ fn with_any_must_switched_off_a_case_fails() {
             })
             .collect();
         for rule in chapter.rules() {
-            if rule.text().map(|text| text.level) != Some(Level::Must) {
+            if !rule.text().is_some_and(|text| text.level.binds()) {
                 continue;
             }
             let noticed = later.iter().find_map(|case| {
@@ -63,6 +63,25 @@ fn with_all_rules_on_no_case_fails() {
         .map(|(case, verdict)| format!("{}: {}", case.id, verdict.reason()))
         .collect();
     assert!(failing.is_empty(), "{}", failing.join("\n"));
+}
+
+/// Another implementer reads in the specification what a broken rule answers.
+#[test]
+fn every_rejection_is_of_a_kind_that_its_rule_states() {
+    let mut unstated = Vec::new();
+    for case in &Suite::embedded().cases {
+        let Reply::Reject(rejection) = InProcess(Builtin).call(&case.op, &case.request()) else {
+            continue;
+        };
+        let (Some(kind), Some(rule)) = (rejection.kind, rejection.rule) else {
+            panic!("{}: our own rejection names no kind or no rule", case.id);
+        };
+        let text = crate::spec::rule(&rule).unwrap_or_else(|| panic!("{}: {rule}", case.id));
+        if !text.kinds.iter().any(|stated| stated.name() == kind) {
+            unstated.push(format!("{rule} answers {kind} in {}", case.id));
+        }
+    }
+    assert!(unstated.is_empty(), "{}", unstated.join("\n"));
 }
 
 fn verdict_without(rule: Rule, case: &Case) -> Verdict {

@@ -12,12 +12,32 @@ use std::fmt;
 pub enum Level {
     /// Breaking it is a violation.
     Must,
+    /// A limit of this crate, which no release has: breaking it is a violation here, and nothing of the format.
+    Limit,
     /// Breaking it is a finding.
     Should,
     /// A permission.
     May,
     /// Released implementations disagree; the text says how, and which side this crate takes.
     Disputed,
+}
+
+impl Level {
+    /// Whether breaking a rule of this level is a violation, and not a finding.
+    pub const fn binds(self) -> bool {
+        matches!(self, Level::Must | Level::Limit)
+    }
+
+    /// The word that the specification writes: `MUST`, `LIMIT`, ...
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Must => "MUST",
+            Level::Limit => "LIMIT",
+            Level::Should => "SHOULD",
+            Level::May => "MAY",
+            Level::Disputed => "DISPUTED",
+        }
+    }
 }
 
 /// The id of a numbered rule, such as `BLOB-07`. Each chapter has a constant for each of its rules, with the rule's title; the

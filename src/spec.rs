@@ -1,11 +1,12 @@
-//! The specification as data: every rule of every chapter, parsed from the prose that is built in.
+//! The specification as data: every rule of every chapter, parsed from the prose that is built in, and its evidence.
 //!
 //! A rule is a heading `### BLOB-07 Title`, one line of attributes, and text up to the next heading. Reports print that
-//! text where a rule is broken, so that nobody has to look it up.
+//! text where a rule is broken, so that nobody has to look it up. `spec/README.md` describes the form.
 
 use crate::release::{Release, Releases};
-use crate::rule::{Level, Rule};
-use std::collections::HashMap;
+use crate::rule::{Kind, Level, Rule};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::OnceLock;
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -21,15 +22,123 @@ pub struct RuleText {
     pub title: String,
     /// How strongly it binds.
     pub level: Level,
+    /// Who is obliged.
+    pub who: Vec<Party>,
     /// The releases in which it holds.
     pub releases: Releases,
-    /// Where it is from: documented, source, observed, inferred.
-    pub evidence: String,
-    /// The prose below the attributes; may be empty where the title says it all.
+    /// What an input that breaks the rule is rejected as; empty where nothing is rejected.
+    pub kinds: Vec<Kind>,
+    /// The prose below the attributes: the norm, then what is labelled.
     pub text: String,
 }
 
+/// Who is obliged by a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Party {
+    /// Takes bytes apart.
+    Reader,
+    /// Makes bytes.
+    Writer,
+    /// Makes modules of a library.
+    Loader,
+    /// Calls, registers, runs.
+    Runtime,
+    /// Implements the device API.
+    Device,
+    /// Compiled code, or whoever else calls a function.
+    Caller,
+    /// A language on top of the C interface.
+    Frontend,
+}
+
+impl Party {
+    const ALL: [Party; 7] = [
+        Party::Reader,
+        Party::Writer,
+        Party::Loader,
+        Party::Runtime,
+        Party::Device,
+        Party::Caller,
+        Party::Frontend,
+    ];
+
+    /// The word that the specification writes: `reader`, ...
+    pub const fn name(self) -> &'static str {
+        match self {
+            Party::Reader => "reader",
+            Party::Writer => "writer",
+            Party::Loader => "loader",
+            Party::Runtime => "runtime",
+            Party::Device => "device",
+            Party::Caller => "caller",
+            Party::Frontend => "frontend",
+        }
+    }
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Where a rule is from, as `spec/evidence/<chapter>.toml` has it. `tests/evidence.rs` reads the probes in the same files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// Documents that state it.
+    pub documented: Vec<String>,
+    /// Where it was read: repository, tag and path.
+    pub source: Vec<String>,
+    /// The releases that were run, and what they did where that differs from the rule.
+    pub observed: Vec<String>,
+    /// Why it is taken to hold, where it was neither read nor run: a point that is open.
+    pub inferred: Option<String>,
+}
+
 impl RuleText {
+    /// What the rule obliges to.
+    pub fn norm(&self) -> &str {
+        self.part(None)
+    }
+
+    /// What releases do instead, and what happens to a user; empty where they do as the rule says.
+    pub fn upstream(&self) -> &str {
+        self.part(Some(UPSTREAM))
+    }
+
+    /// What this crate decides beyond the norm; empty where it decides nothing.
+    pub fn here(&self) -> &str {
+        self.part(Some(HERE))
+    }
+
+    /// The paragraphs from the one with this label up to the next label.
+    fn part(&self, label: Option<&str>) -> &str {
+        let starts = |label: &str| match self.text.strip_prefix(label) {
+            Some(_) => Some(0),
+            None => self.text.find(&format!("\n\n{label}")).map(|at| at + 2),
+        };
+        let ends = |from: usize| {
+            [UPSTREAM, HERE]
+                .iter()
+                .filter_map(|label| starts(label))
+                .filter(|at| *at > from)
+                .min()
+                .unwrap_or(self.text.len())
+        };
+        let part = match label {
+            None if [UPSTREAM, HERE]
+                .iter()
+                .any(|label| starts(label) == Some(0)) =>
+            {
+                None
+            }
+            None => self.text.get(..ends(0)),
+            Some(label) => starts(label).and_then(|at| self.text.get(at + label.len()..ends(at))),
+        };
+        part.unwrap_or_default().trim()
+    }
+
     /// The title and the first paragraph of the text, as one line.
     pub fn gist(&self) -> String {
         let first = self.text.split("\n\n").next().unwrap_or_default();
@@ -46,6 +155,23 @@ impl Rule {
     pub fn text(self) -> Option<&'static RuleText> {
         rule(self.id())
     }
+}
+
+const UPSTREAM: &str = "Upstream:";
+const HERE: &str = "Here:";
+
+/// The evidence for the rule with this id.
+pub fn evidence(id: &str) -> Option<&'static Evidence> {
+    book().evidence.get(id)
+}
+
+/// Where code names the rule with this id: files below `src/` with their lines, outside of rule tables.
+pub fn places(id: &str) -> &'static [&'static str] {
+    PLACES
+        .binary_search_by(|(name, _)| (*name).cmp(id))
+        .ok()
+        .and_then(|at| PLACES.get(at))
+        .map_or(&[], |(_, places)| places)
 }
 
 /// Every rule of every chapter, in the order of the chapters' files and of the rules in them.
@@ -104,6 +230,7 @@ pub fn parse(chapter: &str, prose: &str) -> Result<Vec<RuleText>, String> {
 struct Book {
     rules: Vec<RuleText>,
     by_id: HashMap<String, usize>,
+    evidence: BTreeMap<String, Evidence>,
 }
 
 fn book() -> &'static Book {
@@ -120,7 +247,15 @@ fn book() -> &'static Book {
             .enumerate()
             .map(|(index, rule)| (rule.id.clone(), index))
             .collect();
-        Book { rules, by_id }
+        let evidence = EVIDENCE
+            .iter()
+            .flat_map(|(_, text)| parse_evidence(text).unwrap_or_default())
+            .collect();
+        Book {
+            rules,
+            by_id,
+            evidence,
+        }
     })
 }
 
@@ -134,46 +269,112 @@ fn heading(line: &str) -> Option<(&str, &str)> {
     (named && numbered).then_some((id, title.trim()))
 }
 
+/// Reads one file of evidence.
+///
+/// # Errors
+///
+/// Says which rule has what in a wrong form.
+fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, String> {
+    let file: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
+    let mut all = BTreeMap::new();
+    for (id, of) in &file {
+        let of = of
+            .as_table()
+            .ok_or_else(|| format!("{id} is not a table"))?;
+        let list = |name: &str| match of.get(name) {
+            None => Ok(Vec::new()),
+            Some(list) => list
+                .as_array()
+                .and_then(|list| {
+                    list.iter()
+                        .map(|one| one.as_str().map(str::to_owned))
+                        .collect()
+                })
+                .ok_or_else(|| format!("{id}: `{name}` is not a list of texts")),
+        };
+        let evidence = Evidence {
+            documented: list("documented")?,
+            source: list("source")?,
+            observed: list("observed")?,
+            inferred: match of.get("inferred") {
+                None => None,
+                Some(why) => Some(
+                    why.as_str()
+                        .ok_or_else(|| format!("{id}: `inferred` is not a text"))?
+                        .to_owned(),
+                ),
+            },
+        };
+        all.insert(id.clone(), evidence);
+    }
+    Ok(all)
+}
+
+/// Attributes stand four spaces apart; a list has commas.
 fn attributes_of(line: &str) -> Result<RuleText, String> {
-    let (mut level, mut since, mut until, mut evidence) = (None, None, None, None);
-    let mut rest = line.trim();
-    while !rest.is_empty() {
-        let (name, behind) = rest
-            .split_once(':')
-            .ok_or_else(|| format!("`{rest}` is not an attribute"))?;
-        let behind = behind.trim_start();
-        if name == "evidence" {
-            evidence = Some(behind.to_owned());
-            break;
-        }
-        let (value, next) = behind.split_once(' ').unwrap_or((behind, ""));
+    let (mut level, mut since, mut until) = (None, None, None);
+    let (mut who, mut kinds) = (Vec::new(), Vec::new());
+    for attribute in line.split("    ").map(str::trim) {
+        let (name, value) = attribute
+            .split_once(": ")
+            .ok_or_else(|| format!("`{attribute}` is not an attribute"))?;
         match name {
             "level" => level = Some(level_of(value)?),
             "since" => since = Some(value.parse::<Release>()?),
             "until" => until = Some(value.parse::<Release>()?),
+            "who" => {
+                who = words(value, "somebody who is obliged", &Party::ALL, |party| {
+                    party.name()
+                })?;
+            }
+            "kind" => kinds = words(value, "a kind", Kind::ALL, |kind| kind.name())?,
             _ => return Err(format!("there is no attribute `{name}`")),
         }
-        rest = next.trim_start();
+    }
+    if who.is_empty() {
+        return Err("no who".to_owned());
     }
     Ok(RuleText {
         id: String::new(),
         chapter: String::new(),
         title: String::new(),
         level: level.ok_or("no level")?,
+        who,
         releases: Releases {
             since: since.ok_or("no since")?,
             until: until.unwrap_or(Release::LAST),
         },
-        evidence: evidence
-            .filter(|text| !text.is_empty())
-            .ok_or("no evidence")?,
+        kinds,
         text: String::new(),
     })
+}
+
+/// A list of words out of `all`, each once.
+fn words<T: Copy + PartialEq>(
+    list: &str,
+    what: &str,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> Result<Vec<T>, String> {
+    let mut found = Vec::new();
+    for word in list.split(", ") {
+        let one = all
+            .iter()
+            .copied()
+            .find(|one| name(*one) == word)
+            .ok_or_else(|| format!("`{word}` is not {what}"))?;
+        if found.contains(&one) {
+            return Err(format!("`{word}` stands twice"));
+        }
+        found.push(one);
+    }
+    Ok(found)
 }
 
 fn level_of(word: &str) -> Result<Level, String> {
     match word {
         "MUST" => Ok(Level::Must),
+        "LIMIT" => Ok(Level::Limit),
         "SHOULD" => Ok(Level::Should),
         "MAY" => Ok(Level::May),
         "DISPUTED" => Ok(Level::Disputed),
@@ -199,19 +400,81 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_has_all_its_attributes_or_is_refused() {
-        let good = "### ABC-07 Title here\nlevel: MUST    since: 0.7    until: 0.20    evidence: source a: b\n\nText.\n\n## Next\nno text";
+    fn every_rule_has_evidence_and_nothing_else_has() {
+        let mut with: Vec<String> = Vec::new();
+        for (file, text) in EVIDENCE {
+            let chapter = file.strip_suffix(".toml").unwrap();
+            for (id, evidence) in parse_evidence(text).unwrap_or_else(|why| panic!("{file}: {why}"))
+            {
+                assert_eq!(
+                    rule(&id).map(|rule| rule.chapter.as_str()),
+                    Some(chapter),
+                    "{file}: {id}"
+                );
+                assert_ne!(
+                    evidence,
+                    Evidence::default(),
+                    "{file}: {id} names no evidence"
+                );
+                with.push(id);
+            }
+        }
+        let bare: Vec<&str> = rules()
+            .iter()
+            .map(|rule| rule.id.as_str())
+            .filter(|id| !with.iter().any(|known| known == id))
+            .collect();
+        assert!(bare.is_empty(), "no evidence for {bare:?}");
+    }
+
+    /// Whose text is still to be written. To be emptied, never added to.
+    const OPEN: &[&str] = &[
+        "BLOB-08", "DEV-05", "DEV-10", "DEV-23", "DEV-37", "DEV-29", "DEV-32", "FUN-02", "FUN-23",
+        "GRF-05", "GRF-23", "OBJ-07", "OBJ-09", "PAY-36", "PAY-42", "PAY-49", "PAY-65", "PAY-74",
+        "PAY-76", "PAY-87", "PAY-93", "TEN-26", "TEN-43", "VAL-11", "VM-23", "WIRE-03",
+    ];
+
+    #[test]
+    fn every_rule_that_binds_has_a_text() {
+        let bare: Vec<&str> = rules()
+            .iter()
+            .filter(|rule| rule.level.binds() && rule.norm().is_empty())
+            .map(|rule| rule.id.as_str())
+            .filter(|id| !OPEN.contains(id))
+            .collect();
+        assert!(bare.is_empty(), "a title alone obliges nobody: {bare:?}");
+    }
+
+    #[test]
+    fn a_rule_has_all_its_attributes_or_is_rejected() {
+        let good = "### ABC-07 Title here\nlevel: MUST    who: reader, writer    since: 0.7    until: 0.20    kind: truncated, limit\n\nText.\nMore.\n\nUpstream: reads on.\n\nAnd on.\n\nHere: a limit.\n\n## Next\nno text";
         let rules = parse("abc", good).unwrap();
         assert_eq!(rules.len(), 1);
         assert_eq!(rules[0].title, "Title here");
-        assert_eq!(rules[0].evidence, "source a: b");
+        assert_eq!(rules[0].who, [Party::Reader, Party::Writer]);
+        assert_eq!(rules[0].kinds, [Kind::Truncated, Kind::Limit]);
         assert_eq!(rules[0].releases, Releases::between(7, 20));
-        assert_eq!(rules[0].text, "Text.");
+        assert_eq!(rules[0].norm(), "Text.\nMore.");
+        assert_eq!(rules[0].upstream(), "reads on.\n\nAnd on.");
+        assert_eq!(rules[0].here(), "a limit.");
+        let bare = parse(
+            "abc",
+            "### ABC-08 T\nlevel: LIMIT    who: reader    since: 0.2\n\nHere: x",
+        )
+        .unwrap();
+        assert_eq!(
+            (bare[0].norm(), bare[0].upstream(), bare[0].here()),
+            ("", "", "x")
+        );
         for bad in [
-            "### ABC-07 T\nsince: 0.7    evidence: x",
-            "### ABC-07 T\nlevel: MUST    evidence: x",
+            "### ABC-07 T\nwho: reader    since: 0.7",
+            "### ABC-07 T\nlevel: MUST    who: reader",
             "### ABC-07 T\nlevel: MUST    since: 0.7",
-            "### ABC-07 T\nlevel: OUGHT    since: 0.7    evidence: x",
+            "### ABC-07 T\nlevel: OUGHT    who: reader    since: 0.7",
+            "### ABC-07 T\nlevel: MUST    who: somebody    since: 0.7",
+            "### ABC-07 T\nlevel: MUST    who: reader, reader    since: 0.7",
+            "### ABC-07 T\nlevel: MUST    who: reader    since: 0.7    kind: wrong",
+            "### ABC-07 T\nlevel: MUST    who: reader    since: 0.7    evidence: x",
             "### ABC-07 T\n",
         ] {
             assert!(parse("abc", bad).is_err(), "{bad}");

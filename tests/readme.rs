@@ -77,3 +77,48 @@ fn chapters() -> String {
     }
     table
 }
+
+/// `spec/index.md`: every rule by its title, for reading a chapter at a glance.
+#[test]
+fn the_index_of_the_specification_is_true() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/spec/index.md");
+    let expected = index();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(path, expected).unwrap();
+    } else {
+        assert!(
+            fs::read_to_string(path).unwrap() == expected,
+            "BLESS=1 cargo test --test readme writes spec/index.md anew"
+        );
+    }
+}
+
+fn index() -> String {
+    let mut text = String::from(
+        "# Every rule\n\nGenerated from the chapters by `BLESS=1 cargo test --test readme`. `tvmspec rule ID` shows all that is known of one.\n",
+    );
+    for chapter in CHAPTERS {
+        let name = chapter.name;
+        let rules = spec::rules().iter().filter(|rule| rule.chapter == name);
+        write!(
+            text,
+            "\n## [{name}]({name}.md)\n\n| rule | | who | releases | kind |\n|---|---|---|---|---|\n"
+        )
+        .unwrap();
+        for rule in rules {
+            let list = |words: Vec<&str>| words.join(", ");
+            writeln!(
+                text,
+                "| {} {} | {} | {} | {} | {} |",
+                rule.id,
+                rule.title,
+                rule.level.name(),
+                list(rule.who.iter().map(|who| who.name()).collect()),
+                rule.releases,
+                list(rule.kinds.iter().map(|kind| kind.name()).collect()),
+            )
+            .unwrap();
+        }
+    }
+    text
+}

@@ -170,6 +170,52 @@ fn an_empty_selection_says_what_is_wrong_with_it() {
 }
 
 #[test]
+fn rules_are_shown_for_people_and_for_programs() {
+    let rule = |options: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            .arg("rule")
+            .args(options)
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let all: Value = serde_json::from_str(&rule(&["--json", "*"])).unwrap();
+    let schema: Value = serde_json::from_str(include_str!("../spec/schema/rule.json")).unwrap();
+    conforms(&schema, &schema, &all, "$");
+    let all = all.as_array().unwrap();
+    assert_eq!(all.len(), tvmspec::spec::rules().len());
+    // The code, a case and a known failure of one rule, as a reader looks for them.
+    let rows = all.iter().find(|rule| rule["rule"] == "TREE-03").unwrap();
+    assert!(
+        rows["code"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|place| place.as_str().unwrap().starts_with("src/import_tree/"))
+    );
+    assert!(
+        rows["cases"]
+            .as_array()
+            .unwrap()
+            .contains(&Value::from("import_tree/row-runs-backwards"))
+    );
+    assert!(!rows["known_failures"].as_array().unwrap().is_empty());
+    let page = rule(&["TREE-03"]);
+    for word in [
+        "TREE-03",
+        "MUST for reader, since 0.7; rejected as malformed",
+        "spec/import_tree.md",
+        "evidence",
+        "code",
+        "cases",
+        "known to fail",
+    ] {
+        assert!(page.contains(word), "{word}: {page}");
+    }
+}
+
+#[test]
 fn cases_are_listed_for_people_and_for_programs() {
     let selection = ["--list", "--chapter", "wire", "--case", "wire/u*"];
     let lines = String::from_utf8(check(&selection).stdout).unwrap();

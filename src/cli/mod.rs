@@ -20,6 +20,7 @@ mod on_device;
 mod output;
 mod pack;
 mod package;
+mod rule;
 mod run;
 mod subject;
 mod table;
@@ -68,6 +69,8 @@ enum Command {
     Devices(devices::Args),
     /// Hold an implementation to the rules: ours, or any that speaks the exec protocol
     Check(check::Args),
+    /// Show a rule: its text, evidence, code, cases, files and known failures
+    Rule(rule::Args),
     /// Write a completion script for a shell
     Completions(completions::Args),
     /// Answer the exec protocol on stdin and stdout, for our own implementation
@@ -131,6 +134,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Check(args) => check::run(args),
+        Command::Rule(args) => rule::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Testee(args) => testee::run(args),
         Command::Worker(args) => testee::run_worker(args),

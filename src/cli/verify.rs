@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use tvmspec::blob::container::Part;
 use tvmspec::release::Layout;
-use tvmspec::rule::{Finding, Findings, Level, Violation};
+use tvmspec::rule::{Finding, Findings, Violation};
 
 /// How many findings are written out for people.
 const MOST: usize = 50;
@@ -150,7 +150,7 @@ impl Report {
             offset,
             message,
         } = finding;
-        if rule.text().is_some_and(|text| text.level == Level::Must) {
+        if rule.text().is_some_and(|text| text.level.binds()) {
             return self.violation(place, &rule.broken(*kind, *offset, message));
         }
         self.found = self.found.saturating_add(1);

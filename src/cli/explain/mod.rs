@@ -21,7 +21,7 @@ use tvmspec::blob::container::{File, Form, Part};
 use tvmspec::examine::loading::{self, Load};
 use tvmspec::payload;
 use tvmspec::release::{Layout, Release, Releases};
-use tvmspec::rule::{Finding, Findings, Level, Violation};
+use tvmspec::rule::{Finding, Findings, Violation};
 use tvmspec::wire::Cursor;
 
 /// Says for every release whether it reads the file, what it needs to, and where it fails without a word.
@@ -206,7 +206,7 @@ fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
 fn unusable(findings: &[Finding]) -> Option<Violation> {
     let must = |finding: &&Finding| {
         let text = finding.rule.text();
-        text.is_some_and(|text| text.level == Level::Must)
+        text.is_some_and(|text| text.level.binds())
     };
     let Finding {
         rule,

@@ -1,0 +1,230 @@
+//! `tvmspec rule ID`: everything that is known of a rule: text, evidence, place in the code, cases, files, known failures.
+
+use super::table::wrap;
+use super::{Error, Exit, output};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use tvmspec::conformance::case::{Case, Expect, Input, Suite};
+use tvmspec::conformance::known::{self, glob};
+use tvmspec::release::Releases;
+use tvmspec::rule::Kind;
+use tvmspec::spec::{self, Evidence, RuleText};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Ids of rules, with * for any text: BLOB-07, 'TREE-*'
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// Print JSON, of the form in spec/schema/rule.json
+    #[arg(long)]
+    json: bool,
+    /// One line for each rule
+    #[arg(short, long, conflicts_with = "json")]
+    list: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Error> {
+    let mut rules: Vec<&RuleText> = Vec::new();
+    for id in &args.ids {
+        let wanted = id.to_ascii_uppercase();
+        let before = rules.len();
+        rules.extend(spec::rules().iter().filter(|rule| glob(&wanted, &rule.id)));
+        if rules.len() == before {
+            return Err(unknown(id));
+        }
+    }
+    if args.list {
+        output::print(&rules.iter().map(|rule| line(rule)).collect::<String>())?;
+    } else if args.json {
+        output::json(&rules.iter().map(|rule| as_json(rule)).collect::<Vec<_>>())?;
+    } else {
+        let pages: Vec<String> = rules.iter().map(|rule| page(rule)).collect();
+        output::print(&pages.join("\n"))?;
+    }
+    Ok(Exit::Good)
+}
+
+fn unknown(id: &str) -> Error {
+    let prefixes: BTreeSet<&str> = spec::rules()
+        .iter()
+        .filter_map(|rule| rule.id.split_once('-').map(|(prefix, _)| prefix))
+        .collect();
+    let prefixes: Vec<&str> = prefixes.into_iter().collect();
+    Error::new(format!(
+        "there is no rule `{id}`: ids begin with {}; `tvmspec rule --list '*'` lists all",
+        prefixes.join(", ")
+    ))
+}
+
+fn line(rule: &RuleText) -> String {
+    let releases = rule.releases.to_string();
+    format!(
+        "{:<8} {:<9} {releases:<12} {}\n",
+        rule.id,
+        rule.level.name(),
+        rule.title
+    )
+}
+
+/// The cases that show a rule; what is derived of one is not listed beside it.
+fn cases(rule: &RuleText) -> impl Iterator<Item = &'static Case> + '_ {
+    Suite::embedded()
+        .cases
+        .iter()
+        .filter(|case| case.rules.contains(&rule.id) && !case.id.ends_with("#encode"))
+}
+
+fn goldens(rule: &RuleText) -> BTreeSet<&'static str> {
+    cases(rule)
+        .filter_map(|case| match &case.input {
+            Input::File(name) => Some(name.as_str()),
+            Input::Hex(_) | Input::Value(_) => None,
+        })
+        .collect()
+}
+
+/// Who is known to fail a case of the rule: the file of known failures, the case, the verdict and the reason.
+fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, String, String)> {
+    let mut found = Vec::new();
+    for (file, known) in known::embedded() {
+        for entry in &known.entries {
+            let hit = cases(rule).filter(|case| glob(&entry.case, &case.id));
+            found.extend(hit.map(|case| {
+                let name = case.id.as_str();
+                (*file, name, entry.verdict.clone(), entry.reason.clone())
+            }));
+        }
+    }
+    found
+}
+
+fn words<T: std::fmt::Display>(list: &[T]) -> String {
+    let words: Vec<String> = list.iter().map(ToString::to_string).collect();
+    words.join(", ")
+}
+
+fn page(rule: &RuleText) -> String {
+    let mut page = format!("{} {}\n", rule.id, rule.title);
+    let mut obliged = format!(
+        "{} for {}, {}",
+        rule.level.name(),
+        words(&rule.who),
+        held(rule)
+    );
+    if !rule.kinds.is_empty() {
+        let _ = write!(obliged, "; rejected as {}", words(&rule.kinds));
+    }
+    let _ = writeln!(page, "  {obliged}\n  spec/{}.md", rule.chapter);
+    for paragraph in rule.text.split("\n\n").filter(|text| !text.is_empty()) {
+        page.push('\n');
+        // What is set out in lines keeps them: tables, lists, code.
+        let is_set = paragraph
+            .lines()
+            .any(|line| line.starts_with(['|', '*', '-', ' ', '`']));
+        if is_set {
+            paragraph.lines().for_each(|line| {
+                let _ = writeln!(page, "  {line}");
+            });
+        } else {
+            wrap(paragraph, 96).iter().for_each(|line| {
+                let _ = writeln!(page, "  {line}");
+            });
+        }
+    }
+    section(&mut page, "evidence", evidence(spec::evidence(&rule.id)));
+    let places = spec::places(&rule.id).iter().map(ToString::to_string);
+    section(&mut page, "code", places.collect());
+    section(&mut page, "cases", cases(rule).map(about).collect());
+    let files = goldens(rule)
+        .into_iter()
+        .map(|name| format!("golden/{name}"));
+    section(&mut page, "files", files.collect());
+    let failures = failures(rule).into_iter();
+    let known =
+        failures.map(|(file, case, verdict, reason)| format!("{file} {case}: {verdict}, {reason}"));
+    section(&mut page, "known to fail", known.collect());
+    page
+}
+
+/// The releases in which a rule holds, in words.
+fn held(rule: &RuleText) -> String {
+    let (since, until) = (rule.releases.since, rule.releases.until);
+    let all = Releases::ALL;
+    match (since == all.since, until == all.until) {
+        (true, true) => "in every release".to_owned(),
+        (false, true) => format!("since {since}"),
+        (true, false) => format!("up to {until}"),
+        (false, false) if since == until => format!("in {since} alone"),
+        (false, false) => format!("from {since} to {until}"),
+    }
+}
+
+fn section(page: &mut String, name: &str, lines: Vec<String>) {
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(page, "\n  {name}");
+    for line in lines {
+        let _ = writeln!(page, "    {line}");
+    }
+}
+
+fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
+    let Some(evidence) = evidence else {
+        return Vec::new();
+    };
+    let lists = [
+        ("documented", &evidence.documented),
+        ("source", &evidence.source),
+        ("observed", &evidence.observed),
+    ];
+    let mut lines: Vec<String> = lists
+        .iter()
+        .filter(|(_, list)| !list.is_empty())
+        .map(|(name, list)| format!("{name:<10} {}", list.join(", ")))
+        .collect();
+    if let Some(why) = &evidence.inferred {
+        lines.push(format!("{:<10} {why}", "inferred"));
+    }
+    lines
+}
+
+fn about(case: &Case) -> String {
+    let expected = match &case.expect {
+        Expect::Accept(_) => "accepts".to_owned(),
+        Expect::Reject(kind, _) => format!("rejects as {kind}"),
+        Expect::Either => "either".to_owned(),
+    };
+    format!("{:<44} {:<20} {expected}", case.id, case.op)
+}
+
+fn as_json(rule: &RuleText) -> Json {
+    let evidence = spec::evidence(&rule.id).cloned().unwrap_or_default();
+    let failures = failures(rule).into_iter();
+    json!({
+        "rule": rule.id,
+        "chapter": rule.chapter,
+        "title": rule.title,
+        "level": rule.level.name(),
+        "who": rule.who.iter().map(|who| who.name()).collect::<Vec<_>>(),
+        "since": rule.releases.since.to_string(),
+        "until": rule.releases.until.to_string(),
+        "kinds": rule.kinds.iter().map(|kind: &Kind| kind.name()).collect::<Vec<_>>(),
+        "norm": rule.norm(),
+        "upstream": rule.upstream(),
+        "here": rule.here(),
+        "evidence": {
+            "documented": evidence.documented,
+            "source": evidence.source,
+            "observed": evidence.observed,
+            "inferred": evidence.inferred,
+        },
+        "code": spec::places(&rule.id),
+        "cases": cases(rule).map(|case| case.id.as_str()).collect::<Vec<_>>(),
+        "files": goldens(rule),
+        "known_failures": failures.map(|(file, case, verdict, reason)| json!({
+            "list": file, "case": case, "verdict": verdict, "reason": reason,
+        })).collect::<Vec<_>>(),
+    })
+}
