@@ -105,7 +105,7 @@ mod opencl {
 
         let host = vec![1u8; 64 * MEBIBYTE];
         let ours = api.alloc(device, host.len(), 64, Dtype::UINT8).unwrap();
-        // SAFETY: as above.
+        // SAFETY: the context was just made, and no memory of the host is passed.
         let theirs =
             unsafe { create_buffer(context, CL_MEM_READ_WRITE, host.len(), ptr::null_mut()) }
                 .unwrap();
@@ -130,20 +130,13 @@ mod opencl {
             };
             let directly = || {
                 for _ in 0..times {
-                    // SAFETY: as above.
-                    unsafe {
-                        let event = enqueue_write_buffer(
-                            queue,
-                            theirs,
-                            0,
-                            0,
-                            nbytes,
-                            host.as_ptr().cast(),
-                            0,
-                            ptr::null(),
-                        );
-                        release_event(event.unwrap()).unwrap();
-                    }
+                    let from = host.as_ptr().cast();
+                    // SAFETY: both sides hold the bytes until the queue has finished.
+                    let event = unsafe {
+                        enqueue_write_buffer(queue, theirs, 0, 0, nbytes, from, 0, ptr::null())
+                    };
+                    // SAFETY: the event was just made, and is not used any more.
+                    unsafe { release_event(event.unwrap()) }.unwrap();
                 }
                 finish(queue).unwrap();
             };
@@ -180,23 +173,31 @@ mod opencl {
         let directly = || {
             let (count, sizes) = (64i32, [64usize, 1, 1]);
             for _ in 0..LAUNCHES {
-                // SAFETY: the arguments have the types of the kernel.
-                unsafe {
-                    set_kernel_arg(raw, 0, 8, (&raw const theirs).cast()).unwrap();
-                    set_kernel_arg(raw, 1, 8, (&raw const theirs).cast()).unwrap();
-                    set_kernel_arg(raw, 2, 4, (&raw const count).cast()).unwrap();
-                    let event = enqueue_nd_range_kernel(
+                let arguments: [(usize, *const std::ffi::c_void); 3] = [
+                    (8, (&raw const theirs).cast()),
+                    (8, (&raw const theirs).cast()),
+                    (4, (&raw const count).cast()),
+                ];
+                for (at, (size, value)) in (0..).zip(arguments) {
+                    // SAFETY: the value lives for the call and has the type of this argument of the kernel.
+                    unsafe { set_kernel_arg(raw, at, size, value) }.unwrap();
+                }
+                let sizes = sizes.as_ptr();
+                // SAFETY: the arguments are set, and the sizes live for the call.
+                let event = unsafe {
+                    enqueue_nd_range_kernel(
                         queue,
                         raw,
                         1,
                         ptr::null(),
-                        sizes.as_ptr(),
-                        sizes.as_ptr(),
+                        sizes,
+                        sizes,
                         0,
                         ptr::null(),
-                    );
-                    release_event(event.unwrap()).unwrap();
-                }
+                    )
+                };
+                // SAFETY: the event was just made, and is not used any more.
+                unsafe { release_event(event.unwrap()) }.unwrap();
             }
             finish(queue).unwrap();
         };

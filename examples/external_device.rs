@@ -29,11 +29,11 @@ impl DeviceApi for Mine {
         cpu::cpu().alloc(Device::CPU, nbytes, alignment, hint)
     }
     unsafe fn free(&self, _: Device, space: Space) -> Result<()> {
-        // SAFETY: it came from `alloc`, says the caller, and so from the CPU.
+        // SAFETY: it came from `alloc`, by the contract of `free`, and so from the CPU.
         unsafe { cpu::cpu().free(Device::CPU, space) }
     }
     unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
-        // SAFETY: the caller vouches for both sides; both are memory of the host.
+        // SAFETY: both sides have the bytes, by the contract of `copy`, and both are memory of the host.
         unsafe { cpu::cpu().copy(copy, stream) }
     }
     fn sync(&self, _: Device, _: Stream) -> Result<()> {
@@ -45,7 +45,7 @@ fn main() {
     // Under the type for external devices, and under a number of its own.
     // SAFETY: its memory is that of the CPU device, which keeps the rules of memory.
     unsafe { manager::register("ext_dev", &Mine) }.expect("a new name");
-    // SAFETY: as above.
+    // SAFETY: its memory is that of the CPU device, which keeps the rules of memory.
     unsafe { manager::register_number(40, "mine", &Mine) }.expect("a new number");
     for device in [Device::ext_dev(0), Device::new(40, 0)] {
         let api = Manager::global().api(device.kind).expect("just registered");

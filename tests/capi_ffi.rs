@@ -1,7 +1,11 @@
 //! The C interface of tvm-ffi as a C program uses it, from Rust and without a library,
 //! so that an interpreter can watch.
 #![cfg(feature = "runtime")]
-#![allow(clippy::undocumented_unsafe_blocks)] // All are calls of C with handles from the calls before.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "sequences of calls as a C program makes them, with handles from the calls before"
+)]
 
 use std::ffi::c_void;
 use std::ptr;

@@ -262,11 +262,10 @@ mod misuse {
         let host = Box::new([0u8; 8]);
         let api = Simulated::new(1);
         let device = space(&api, 8);
-        // SAFETY: the second time is what this is about; the device looks before it does anything.
-        unsafe {
-            api.free(DEVICE, device).unwrap();
-            assert!(api.free(DEVICE, device).is_err());
-        }
+        // SAFETY: memory of this device, which is not used any more.
+        unsafe { api.free(DEVICE, device) }.unwrap();
+        // SAFETY: this second time is what the test is about; the device looks before it does anything.
+        assert!(unsafe { api.free(DEVICE, device) }.is_err());
         assert!(
             copy(
                 &api,
@@ -333,11 +332,10 @@ mod misuse {
     fn workspace_that_comes_back_twice_is_told() {
         let api = Simulated::new(1);
         let taken = api.alloc_workspace(DEVICE, 64, Dtype::UINT8).unwrap();
-        // SAFETY: the second time is what this is about; a pool looks before it does anything.
-        unsafe {
-            api.free_workspace(DEVICE, taken).unwrap();
-            assert!(api.free_workspace(DEVICE, taken).is_err());
-        }
+        // SAFETY: workspace of this device, which is not used any more.
+        unsafe { api.free_workspace(DEVICE, taken) }.unwrap();
+        // SAFETY: this second time is what the test is about; a pool looks before it does anything.
+        assert!(unsafe { api.free_workspace(DEVICE, taken) }.is_err());
         assert_eq!(api.hazards(), [Hazard::WorkspaceNotTaken(taken)]);
     }
 

@@ -47,13 +47,10 @@ impl AddsOne<'_> {
         let mut from = Floats::new(api, self.device, &values);
         let mut to = Floats::new(api, self.device, &vec![0.0; self.count]);
         let (from_tensor, to_tensor) = (from.tensor(), to.tensor());
-        // SAFETY: both describe memory of this test, which is there to its end.
-        let (input, output) = unsafe {
-            (
-                AnyView::dltensor(&from_tensor),
-                AnyView::dltensor(&to_tensor),
-            )
-        };
+        // SAFETY: it describes memory of this test, which is there to its end.
+        let input = unsafe { AnyView::dltensor(&from_tensor) };
+        // SAFETY: it describes memory of this test, which is there to its end.
+        let output = unsafe { AnyView::dltensor(&to_tensor) };
         // More than once: the second call finds the kernel built and the lookup cached.
         for _ in 0..3 {
             function.call(&[input, output]).unwrap();

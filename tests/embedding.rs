@@ -60,12 +60,11 @@ fn a_program_with_the_c_interface_just_loads() {
     for library in [FACTORY, EXECUTABLE] {
         let library = Any::from(path(library).as_str());
         let mut made = Any::none().into_raw();
-        // SAFETY: one argument, which lives; the result is ours.
-        let made = unsafe {
-            let code = TVMFFIFunctionCall(load.cast(), library.as_raw(), 1, &mut made);
-            assert_eq!(code, 0);
-            Any::from_raw(made)
-        };
+        // SAFETY: one argument, which lives, and a place for the result.
+        let code = unsafe { TVMFFIFunctionCall(load.cast(), library.as_raw(), 1, &mut made) };
+        assert_eq!(code, 0);
+        // SAFETY: the call succeeded, so the cell is its result, which is ours.
+        let made = unsafe { Any::from_raw(made) };
         holds_a_model(&cast::<Module>(made.view()).unwrap());
     }
 }
@@ -79,17 +78,15 @@ fn a_program_with_the_old_c_interface_just_loads() {
     for (library, function) in [(FACTORY, "default"), (EXECUTABLE, "vm_load_executable")] {
         let mut module: *mut c_void = std::ptr::null_mut();
         let mut found: *mut c_void = std::ptr::null_mut();
-        // SAFETY: texts are C strings, places are writable, handles come from the call before.
-        unsafe {
-            let (path, format) = (text(&path(library)), text("so"));
-            let code = TVMModLoadFromFile(path.as_ptr(), format.as_ptr(), &mut module);
-            assert_eq!(code, 0);
-            assert_eq!(
-                TVMModGetFunction(module, text(function).as_ptr(), 0, &mut found),
-                0
-            );
-            assert_eq!(TVMModFree(module), 0);
-        }
+        let (path, format) = (text(&path(library)), text("so"));
+        // SAFETY: C strings, and a place for the handle.
+        let code = unsafe { TVMModLoadFromFile(path.as_ptr(), format.as_ptr(), &mut module) };
+        assert_eq!(code, 0);
+        // SAFETY: the module that was loaded, a C string, and a place for the handle.
+        let code = unsafe { TVMModGetFunction(module, text(function).as_ptr(), 0, &mut found) };
+        assert_eq!(code, 0);
+        // SAFETY: the module that was loaded, which is not used any more.
+        assert_eq!(unsafe { TVMModFree(module) }, 0);
         assert!(!found.is_null(), "{library} has no `{function}`");
     }
 }

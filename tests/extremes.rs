@@ -284,20 +284,21 @@ fn a_chain_of_any_kind_is_freed_without_recursion() {
             let text = ByteArray::of(b"text");
             let (cause, mut made) = (inner.into_raw().ptr(), std::ptr::null_mut());
             // SAFETY: the texts are readable; the cause is null or an error, of which the call counts its own reference.
-            unsafe {
-                let none = std::ptr::null_mut();
-                let code = TVMFFIErrorCreateWithCauseAndExtraContext(
+            let code = unsafe {
+                TVMFFIErrorCreateWithCauseAndExtraContext(
                     &text,
                     &text,
                     &text,
                     cause.cast(),
-                    none,
+                    std::ptr::null_mut(),
                     &mut made,
-                );
-                assert_eq!(code, 0);
-                TVMFFIObjectDecRef(cause.cast());
-                ObjectRef::from_raw(made).into()
-            }
+                )
+            };
+            assert_eq!(code, 0);
+            // SAFETY: the reference of `inner`, which is ours.
+            unsafe { TVMFFIObjectDecRef(cause.cast()) };
+            // SAFETY: the call succeeded, so this is an error, whose reference is ours.
+            unsafe { ObjectRef::from_raw(made) }.into()
         }),
         ("functions of C", |inner| {
             unsafe extern "C-unwind" fn answer(
@@ -313,16 +314,12 @@ fn a_chain_of_any_kind_is_freed_without_recursion() {
                 unsafe { TVMFFIObjectDecRef(context.cast()) };
             }
             let mut made = std::ptr::null_mut();
+            let context = inner.into_raw().ptr().cast();
             // SAFETY: the context is a reference that the deleter drops; the place for the handle is writable.
-            unsafe {
-                TVMFFIFunctionCreate(
-                    inner.into_raw().ptr().cast(),
-                    answer,
-                    Some(ended),
-                    &mut made,
-                );
-                ObjectRef::from_raw(made).into()
-            }
+            let code = unsafe { TVMFFIFunctionCreate(context, answer, Some(ended), &mut made) };
+            assert_eq!(code, 0);
+            // SAFETY: the call succeeded, so this is a function, whose reference is ours.
+            unsafe { ObjectRef::from_raw(made) }.into()
         }),
         ("modules", |inner| {
             let module = Module::new(Link);

@@ -59,15 +59,14 @@ impl Runtime {
     fn call(&self, name: &str, args: &[Any]) -> Any {
         type Find = unsafe extern "C" fn(*const ByteArray, *mut *mut Header) -> i32;
         let mut found = null_mut();
-        // SAFETY: as the header declares it; the reference is ours.
-        let function = unsafe {
-            let find = self
-                .library
-                .get::<Find>(b"TVMFFIFunctionGetGlobal")
-                .unwrap();
-            assert_eq!(find(&ByteArray::of(name.as_bytes()), &mut found), 0);
-            ObjectRef::from_nullable(found).unwrap_or_else(|| panic!("no `{name}`"))
-        };
+        // SAFETY: as the header declares it.
+        let find = unsafe { self.library.get::<Find>(b"TVMFFIFunctionGetGlobal") }.unwrap();
+        // SAFETY: a name, and a place for the handle.
+        let code = unsafe { find(&ByteArray::of(name.as_bytes()), &mut found) };
+        assert_eq!(code, 0);
+        // SAFETY: null, or a function whose reference is ours.
+        let function = unsafe { ObjectRef::from_nullable(found) };
+        let function = function.unwrap_or_else(|| panic!("no `{name}`"));
         let function = Function::from_object(function).ok().unwrap();
         let args: Vec<_> = args.iter().map(Any::view).collect();
         function.call(&args).unwrap()

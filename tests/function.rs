@@ -112,8 +112,12 @@ fn small_and_heap_strings() {
 extern "C" fn calls_for_a_backtrace(out: &mut String) {
     use tvmspec::capi::ffi::backtrace::TVMFFIBacktrace;
     let [file, function] = [c"a.cc", c"f"].map(std::ffi::CStr::as_ptr);
-    // SAFETY: C strings; the text is copied before the next call.
-    let text = unsafe { (*TVMFFIBacktrace(file, 7, function, 0)).as_slice() };
+    // SAFETY: two C strings.
+    let text = unsafe { TVMFFIBacktrace(file, 7, function, 0) };
+    // SAFETY: the text lives until the next call.
+    let text = unsafe { &*text };
+    // SAFETY: the text is copied before the next call.
+    let text = unsafe { text.as_slice() };
     *out = String::from_utf8_lossy(text).into_owned();
 }
 

@@ -234,23 +234,25 @@ fn debug_kernels(name: &str) -> Option<Function> {
             .iter()
             .map(|arg| cast(*arg))
             .collect::<Result<_, _>>()?;
-        // SAFETY: the executor hands in compact float32 tensors on the host, and keeps them for the call.
         let slices: Vec<&[f32]> = tensors
             .iter()
-            .map(|tensor| unsafe {
-                let tensor = &**tensor;
-                std::slice::from_raw_parts(tensor.data.cast(), tensor.elements() as usize)
+            .map(|tensor| {
+                // SAFETY: the executor keeps its arguments for the call.
+                let tensor = unsafe { &**tensor };
+                // SAFETY: an argument has as many extents as it says.
+                let count = unsafe { tensor.elements() } as usize;
+                // SAFETY: the executor hands in compact float32 tensors on the host.
+                unsafe { std::slice::from_raw_parts(tensor.data.cast(), count) }
             })
             .collect();
         let (ins, outs) = slices.split_at(slices.len() - outputs);
         let mut results: Vec<Vec<f32>> = outs.iter().map(|out| out.to_vec()).collect();
         kernel(ins, &mut results);
         for (tensor, result) in tensors[ins.len()..].iter().zip(&results) {
-            // SAFETY: as above; no slice is read any more.
-            unsafe {
-                let to: *mut f32 = (**tensor).data.cast();
-                to.copy_from_nonoverlapping(result.as_ptr(), result.len());
-            }
+            // SAFETY: the executor keeps its arguments for the call.
+            let to: *mut f32 = unsafe { (**tensor).data }.cast();
+            // SAFETY: an output of as many elements, on the host; no slice is read any more.
+            unsafe { to.copy_from_nonoverlapping(result.as_ptr(), result.len()) };
         }
         Ok::<Any, Error>(Any::none())
     }))
@@ -346,11 +348,14 @@ fn a_graph_on_two_devices_copies_and_waits() {
         Ok(Some(Function::from_packed(|args: &[AnyView<'_>]| {
             let [from, to] = [cast::<*mut DLTensor>(args[0])?, cast(args[1])?];
             for at in 0..4 {
-                // SAFETY: four floats each, on the host.
-                unsafe {
-                    let value = *(*from).data.cast::<f32>().add(at);
-                    *(*to).data.cast::<f32>().add(at) = 2.0 * value;
-                }
+                // SAFETY: the executor keeps its arguments for the call.
+                let from = unsafe { (*from).data }.cast::<f32>();
+                // SAFETY: the executor keeps its arguments for the call.
+                let to = unsafe { (*to).data }.cast::<f32>();
+                // SAFETY: four floats, on the host.
+                let value = unsafe { *from.wrapping_add(at) };
+                // SAFETY: four floats, on the host.
+                unsafe { *to.wrapping_add(at) = 2.0 * value };
             }
             Ok::<Any, Error>(Any::none())
         })))
@@ -437,8 +442,10 @@ unsafe extern "C-unwind" fn lookup_linked_param(
     result_code: *mut c_int,
     _: *mut c_void,
 ) -> c_int {
+    // SAFETY: there is a first argument.
+    let id = unsafe { *args };
     // SAFETY: the first argument is the storage id, an integer.
-    let id = unsafe { (*args).v_int64 };
+    let id = unsafe { id.v_int64 };
     let parameters = PARAMETERS.lock().unwrap();
     let v_handle = parameters
         .get(&id)

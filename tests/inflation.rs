@@ -19,13 +19,13 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: says the caller.
+        // SAFETY: the contract of `alloc` is this one.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: says the caller.
+        // SAFETY: the contract of `dealloc` is this one, and the memory came from the system's `alloc` above.
         unsafe { System.dealloc(memory, layout) }
     }
 }

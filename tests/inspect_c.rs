@@ -8,12 +8,11 @@ use tvmspec::capi::inspect::{tvmspec_inspect, tvmspec_verify};
 
 fn taken(text: *mut c_char) -> Value {
     assert!(!text.is_null());
-    // SAFETY: the library gave the text, and takes it back once.
-    unsafe {
-        let value = serde_json::from_slice(CStr::from_ptr(text).to_bytes()).unwrap();
-        tvmspec_free(text);
-        value
-    }
+    // SAFETY: the library made the text, which ends with a zero.
+    let value = serde_json::from_slice(unsafe { CStr::from_ptr(text) }.to_bytes()).unwrap();
+    // SAFETY: the library made the text, and it is not used any more.
+    unsafe { tvmspec_free(text) };
+    value
 }
 
 fn path(name: &str) -> CString {

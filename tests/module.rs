@@ -478,7 +478,7 @@ fn a_bare_name_is_left_to_the_dynamic_linker() {
     if std::env::var_os("TVMSPEC_BARE_NAME").is_some() {
         // SAFETY: copies of a golden of a release, called as it was compiled.
         let named = |name: &str| unsafe { module::load_named(name) };
-        // SAFETY: as above.
+        // SAFETY: copies of a golden of a release, called as it was compiled.
         let path = |name: &str| unsafe { module::load(name) };
         adds_one(&named("elsewhere.so").unwrap(), "add1");
         assert!(named("here.so").is_err());

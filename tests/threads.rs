@@ -357,8 +357,10 @@ unsafe extern "C" fn around(
     group: *mut parallel::GroupEnv,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: the launch below passes a ring, and a group that lives while this runs.
-    let (ring, tasks) = unsafe { (&*data.cast::<Ring>(), (*group).num_task as usize) };
+    // SAFETY: the launch below passes a ring that lives while this runs.
+    let ring = unsafe { &*data.cast::<Ring>() };
+    // SAFETY: a launch passes its group, which lives while this runs.
+    let tasks = unsafe { (*group).num_task } as usize;
     let own = task as usize;
     for phase in 1..=PHASES {
         ring.cells[own].set(phase);
@@ -368,7 +370,7 @@ unsafe extern "C" fn around(
             .iter()
             .filter(|cell| cell.value() != phase);
         ring.wrong.fetch_add(behind.count(), Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: own number, own group.
         unsafe { parallel::barrier(own, group) };
     }
     0

@@ -131,7 +131,7 @@ mod tests {
             let loaded = unsafe { libloading::Library::new(&path) }.unwrap();
             // SAFETY: the symbol names ten bytes.
             let blob = unsafe { loaded.get::<*const [u8; 10]>("__tvm_dev_mblob") }.unwrap();
-            // SAFETY: as above; the library is still loaded.
+            // SAFETY: the library is still loaded, and the symbol is of that type.
             assert_eq!(unsafe { &**blob }, b"\x02\0\0\0\0\0\0\0ab");
         }
         let _ = file.dynamic_symbols().next().map(|symbol| symbol.address());
@@ -150,11 +150,10 @@ mod tests {
         let loaded = unsafe { libloading::Library::new(&path) }.unwrap();
         for name in ["f", "g"] {
             let (mut value, mut code) = (-1, -1);
+            // SAFETY: the code that was written is of this type.
+            let function = unsafe { loaded.get::<Compiled>(name) }.unwrap();
             // SAFETY: the code takes anything and writes to both places.
-            let returned = unsafe {
-                let function = loaded.get::<Compiled>(name).unwrap();
-                function(0, 0, 0, &raw mut value, &raw mut code, 0)
-            };
+            let returned = unsafe { function(0, 0, 0, &raw mut value, &raw mut code, 0) };
             assert_eq!((returned, value, code), (0, 7, 0), "{name}");
         }
         // SAFETY: only whether it is there is asked.
@@ -177,7 +176,9 @@ mod tests {
         let loaded = unsafe { libloading::Library::new(&path) }.unwrap();
         type Sum = unsafe extern "C" fn(i64, i64) -> i64;
         // SAFETY: the jump leads to a function of this type.
-        let said = unsafe { loaded.get::<Sum>("sum").unwrap()(40, 2) };
+        let sum = unsafe { loaded.get::<Sum>("sum") }.unwrap();
+        // SAFETY: it takes any two numbers.
+        let said = unsafe { sum(40, 2) };
         assert_eq!(said, 42);
     }
 }

@@ -868,7 +868,7 @@ fn loaded_late() -> Outcome {
     crate::device::stream::set_current_device(Device::new(31, 0));
     // SAFETY: this driver launches nothing.
     unsafe { add.call(&KERNEL_ARGS) }?;
-    // SAFETY: as above.
+    // SAFETY: this driver launches nothing.
     unsafe { mul.call(&[KERNEL_ARGS[0], Arg::Int(0)]) }?;
     let log = counting.take();
     let expected = [

@@ -151,13 +151,11 @@ impl Held<'_> {
 
     fn give_back(&self) -> Result<(), Error> {
         let Probe { api, device } = self.probe;
-        // SAFETY: `space` came from this API and this object is its only owner.
-        unsafe {
-            if self.workspace {
-                api.free_workspace(device, self.space)
-            } else {
-                api.free(device, self.space)
-            }
+        match self.workspace {
+            // SAFETY: `space` is workspace of this API, and this object is its only owner.
+            true => unsafe { api.free_workspace(device, self.space) },
+            // SAFETY: `space` came from this API, and this object is its only owner.
+            false => unsafe { api.free(device, self.space) },
         }
     }
 }
@@ -204,7 +202,7 @@ impl Staging {
         let data = self.data.0.cast::<u8>();
         // SAFETY: the memory lives for ever; a device may write to it behind our back, so every byte is read by itself.
         (0..self.nbytes)
-            .map(|at| unsafe { data.add(at).read_volatile() })
+            .map(|at| unsafe { data.wrapping_add(at).read_volatile() })
             .collect()
     }
 }

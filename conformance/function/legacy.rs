@@ -174,8 +174,10 @@ impl Script {
             }
             "names" => self.names()?,
             "error" => {
+                // SAFETY: takes nothing.
+                let last = unsafe { (api.last_error)() };
                 // SAFETY: a text of the runtime, valid until the next failure.
-                let last = unsafe { CStr::from_ptr((api.last_error)()) };
+                let last = unsafe { CStr::from_ptr(last) };
                 json!(last.to_string_lossy().contains(text(1)))
             }
             "frontend" => {
@@ -340,30 +342,44 @@ impl Script {
     ///
     /// `value` is what `code` says, and handles in it are the caller's.
     unsafe fn result(&self, value: TVMValue, result_code: c_int) -> Value {
-        // SAFETY: says the caller, for every arm.
-        let shown = unsafe {
-            match result_code {
-                code::INT => json!(value.v_int64),
-                code::BOOL => json!(value.v_int64 != 0),
-                code::FLOAT => json!({"float": value.v_float64}),
-                code::STR => json!(CStr::from_ptr(value.v_str).to_string_lossy()),
-                code::BYTES => {
-                    let array = &*value.v_handle.cast::<ByteArray>();
-                    let bytes = match array.size {
-                        0 => &[][..],
-                        size => std::slice::from_raw_parts(array.data.cast::<u8>(), size),
-                    };
-                    json!({"bytes": STANDARD.encode(bytes)})
-                }
-                code::DEVICE => {
-                    json!({"device": [value.v_device.device_type, value.v_device.device_id]})
-                }
-                code::FUNCTION => {
-                    (self.interface.free)(value.v_handle);
-                    json!("function")
-                }
-                _ => Value::Null,
+        let shown = match result_code {
+            // SAFETY: the code says so, by this contract.
+            code::INT => json!(unsafe { value.v_int64 }),
+            // SAFETY: the code says so, by this contract; a bool travels as an integer.
+            code::BOOL => json!(unsafe { value.v_int64 } != 0),
+            // SAFETY: the code says so, by this contract.
+            code::FLOAT => json!({"float": unsafe { value.v_float64 }}),
+            code::STR => {
+                // SAFETY: the code says so, by this contract.
+                let text = unsafe { value.v_str };
+                // SAFETY: a text of the runtime ends with a zero.
+                json!(unsafe { CStr::from_ptr(text) }.to_string_lossy())
             }
+            code::BYTES => {
+                // SAFETY: the code says that it is the address of a byte array, by this contract.
+                let array = unsafe { value.v_handle }.cast::<ByteArray>();
+                // SAFETY: the array stays until the next call of this thread.
+                let array = unsafe { &*array };
+                let bytes = match array.size {
+                    0 => &[][..],
+                    // SAFETY: so many bytes lie there as long as the array.
+                    size => unsafe { std::slice::from_raw_parts(array.data.cast::<u8>(), size) },
+                };
+                json!({"bytes": STANDARD.encode(bytes)})
+            }
+            code::DEVICE => {
+                // SAFETY: the code says so, by this contract.
+                let device = unsafe { value.v_device };
+                json!({"device": [device.device_type, device.device_id]})
+            }
+            code::FUNCTION => {
+                // SAFETY: the code says so, by this contract.
+                let function = unsafe { value.v_handle };
+                // SAFETY: a function that is a result belongs to the caller, who is done with it.
+                unsafe { (self.interface.free)(function) };
+                json!("function")
+            }
+            _ => Value::Null,
         };
         json!({"type_code": result_code, "value": shown})
     }
@@ -371,15 +387,19 @@ impl Script {
     /// The names of this script that are listed, without their prefix, sorted: a release may list them in any order.
     fn names(&self) -> Result<Value, String> {
         let (mut count, mut names) = (0, ptr::null());
-        // SAFETY: two places; the array holds `count` texts until the next such call on this thread.
-        let names = unsafe {
-            if (self.interface.names)(&raw mut count, &raw mut names) != 0 {
-                return Err("the names could not be listed".into());
-            }
-            let all = (0..usize::try_from(count).unwrap_or(0)).map(|at| *names.add(at));
-            all.map(|name| CStr::from_ptr(name).to_string_lossy().into_owned())
-                .collect::<Vec<_>>()
-        };
+        // SAFETY: two places.
+        if unsafe { (self.interface.names)(&raw mut count, &raw mut names) } != 0 {
+            return Err("the names could not be listed".into());
+        }
+        let names: Vec<String> = (0..usize::try_from(count).unwrap_or(0))
+            .map(|at| {
+                // SAFETY: the array holds `count` texts until the next such call on this thread.
+                let name = unsafe { *names.wrapping_add(at) };
+                // SAFETY: such a text ends with a zero.
+                let name = unsafe { CStr::from_ptr(name) };
+                name.to_string_lossy().into_owned()
+            })
+            .collect();
         let own = names
             .iter()
             .filter_map(|name| name.strip_prefix(&self.prefix));
@@ -446,14 +466,20 @@ unsafe extern "C-unwind" fn callback(
         // SAFETY: as for `echo`.
         "two" => unsafe { (api.give_result)(result, values, codes, 2) },
         // The argument made its own, and given as the result: whoever owns a handle gives it back.
-        "own" => unsafe {
+        "own" => {
             // SAFETY: the first argument of this call.
-            let owned = (api.own_argument)(values, codes);
-            if owned == 0 && *codes == code::FUNCTION {
-                (api.free)((*values).v_handle);
+            let owned = unsafe { (api.own_argument)(values, codes) };
+            // SAFETY: there is a first argument, and it has a code.
+            if owned == 0 && unsafe { *codes } == code::FUNCTION {
+                // SAFETY: there is a first argument.
+                let argument = unsafe { *values };
+                // SAFETY: the code says that it is a function.
+                let function = unsafe { argument.v_handle };
+                // SAFETY: `own_argument` made the handle ours.
+                unsafe { (api.free)(function) };
             }
             give_int(owned.into())
-        },
+        }
         "quietly" => 1,
         "raise" => {
             let error = ptr::from_ref(made.error).cast_mut().cast();
@@ -494,7 +520,7 @@ unsafe extern "C" fn count_up(object: Handle) {
 }
 
 unsafe extern "C" fn count_down(object: Handle) {
-    // SAFETY: as above.
+    // SAFETY: objects of these scripts are counters that are never freed.
     unsafe { &*object.cast::<AtomicI64>() }.fetch_sub(1, Ordering::Relaxed);
 }
 

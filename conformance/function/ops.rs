@@ -124,13 +124,14 @@ fn raw_call(args: &Value) -> Result<Answer, Refusal> {
     drop(take_raised());
     let object = function.as_object().as_ptr().cast::<FunctionObj>();
     let mut result = Any::from(7i64).into_raw();
+    let cells = list.as_ptr().cast::<RawAny>();
+    // SAFETY: `function` holds the object, which is a function.
+    let call = unsafe { (*object).safe_call };
+    // SAFETY: `function` holds the object, which is a function.
+    let cpp_call = unsafe { (*object).cpp_call };
     // SAFETY: a live function, cells that live for the call, a place for the result.
-    let (code, cpp_call) = quietly(|| unsafe {
-        let cells = list.as_ptr().cast::<RawAny>();
-        let call = (*object).safe_call;
-        let code = call(object.cast(), cells, list.len() as i32, &mut result);
-        (code, (*object).cpp_call)
-    });
+    let code =
+        quietly(|| unsafe { call(object.cast(), cells, list.len() as i32, &raw mut result) });
     let left = take_raised().map(|error| error.kind().to_owned());
     // SAFETY: the place holds an owned value, the callee's or the number that was there.
     let result = unsafe { Any::from_raw(result) };

@@ -43,10 +43,14 @@ impl Kind for Kernels {
                 .iter()
                 .map(|arg| cast::<*mut DLTensor>(*arg))
                 .collect::<Result<Vec<_>, _>>()?;
-            // SAFETY: the executor keeps its arguments for the call.
             let shapes: Vec<Vec<i64>> = tensors
                 .iter()
-                .map(|tensor| unsafe { (**tensor).shape().to_vec() })
+                .map(|tensor| {
+                    // SAFETY: the executor keeps its arguments for the call.
+                    let tensor = unsafe { &**tensor };
+                    // SAFETY: an argument has as many extents as it says.
+                    unsafe { tensor.shape() }.to_vec()
+                })
                 .collect();
             log.lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -90,7 +94,7 @@ fn each(args: &[*mut DLTensor], inputs: usize, body: fn(&[f32]) -> Vec<f32>) -> 
         if (tensor.dtype.code, tensor.dtype.bits) != (2, 32) || tensor.device.device_type != 1 {
             return Err(Error::new("TypeError", "float32 on the CPU, please"));
         }
-        // SAFETY: as above.
+        // SAFETY: an argument has as many extents as it says.
         count = count.min(unsafe { tensor.elements() } as usize);
         pointers.push(
             tensor
@@ -101,15 +105,13 @@ fn each(args: &[*mut DLTensor], inputs: usize, body: fn(&[f32]) -> Vec<f32>) -> 
         );
     }
     for at in 0..count {
+        let (from, to) = pointers.split_at(inputs);
         // SAFETY: no argument has fewer elements than `count`.
-        unsafe {
-            let values: Vec<f32> = pointers[..inputs]
-                .iter()
-                .map(|from| *from.add(at))
-                .collect();
-            for (to, value) in pointers[inputs..].iter().zip(body(&values)) {
-                *to.add(at) = value;
-            }
+        let read = |from: &*mut f32| unsafe { *from.wrapping_add(at) };
+        let values: Vec<f32> = from.iter().map(read).collect();
+        for (to, value) in to.iter().zip(body(&values)) {
+            // SAFETY: no argument has fewer elements than `count`.
+            unsafe { *to.wrapping_add(at) = value };
         }
     }
     Ok(())

@@ -48,8 +48,10 @@ struct Run {
 }
 
 unsafe extern "C" fn task(index: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
-    // SAFETY: `launch` below passes a `Run` that outlives it, and the group is the launch's own.
-    let (run, count) = unsafe { (&*data.cast::<Run>(), (*group).num_task) };
+    // SAFETY: `launch` below passes a `Run` that outlives it.
+    let run = unsafe { &*data.cast::<Run>() };
+    // SAFETY: the group is the launch's own.
+    let count = unsafe { (*group).num_task };
     run.tasks
         .lock()
         .unwrap_or_else(PoisonError::into_inner)

@@ -42,18 +42,20 @@ unsafe extern "C" fn number_hash(key: *const RawAny) -> i64 {
 }
 
 unsafe extern "C" fn number_equal(left: *const RawAny, right: *const RawAny) -> bool {
-    // SAFETY: as above.
-    unsafe { number_hash(left) == number_hash(right) }
+    // SAFETY: an equality gets the addresses of two cells that hold keys.
+    let left = unsafe { number_hash(left) };
+    // SAFETY: an equality gets the addresses of two cells that hold keys.
+    left == unsafe { number_hash(right) }
 }
 
 unsafe extern "C" fn cell_hash(key: *const RawAny) -> RawAny {
-    // SAFETY: as above.
+    // SAFETY: a hash gets the address of a cell that holds a key.
     let int = unsafe { number_hash(key) };
     RawAny::of(index::INT, Payload { int })
 }
 
 unsafe extern "C" fn cell_equal(left: *const RawAny, right: *const RawAny) -> RawAny {
-    // SAFETY: as above.
+    // SAFETY: an equality gets the addresses of two cells that hold keys.
     let int = i64::from(unsafe { number_equal(left, right) });
     RawAny::of(index::BOOL, Payload { int })
 }
@@ -103,7 +105,7 @@ pub(super) fn hooked(args: &Value) -> Result<Answer, Refusal> {
     }
     let mut found = Vec::new();
     for digit in 0..10 {
-        // SAFETY: as above.
+        // SAFETY: `numbered` has just made it, and its reference is ours.
         let key = unsafe { ObjectRef::from_nullable(numbered(type_index, digit)) };
         let key = Any::from(key);
         match dict.get(key.view()) {

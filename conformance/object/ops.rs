@@ -345,24 +345,27 @@ fn dlpack(args: &Value) -> Result<Answer, Refusal> {
     let (shape, mut strides) = (list("shape"), list("strides"));
     let result = Tensor::empty(&shape, DLDataType::scalar(2, 32)).and_then(|tensor| {
         let out = tensor.to_dlpack_versioned();
-        // SAFETY: `out` is ours; its strides are replaced by ones that live for the call.
-        unsafe {
-            if !strides.is_empty() {
-                (*out).dl_tensor.strides = strides.as_mut_ptr();
-            }
-            if flag("padded") {
-                (*out).flags |= 4;
-            }
-            (*out).dl_tensor.byte_offset = value.get("offset").and_then(Value::as_u64).unwrap_or(0);
-            let align = value.get("align").and_then(Value::as_i64).unwrap_or(0);
-            match Tensor::from_dlpack_versioned(out, align, flag("contiguous")) {
-                Ok(taken) => Ok(json!({"shape": taken.shape()})),
-                Err(error) => {
-                    if let Some(delete) = (*out).deleter {
-                        delete(out);
-                    }
-                    Err(error)
+        // SAFETY: `out` was just made, and no one else has it.
+        let managed = unsafe { &mut *out };
+        if !strides.is_empty() {
+            // They live for the call.
+            managed.dl_tensor.strides = strides.as_mut_ptr();
+        }
+        if flag("padded") {
+            managed.flags |= 4;
+        }
+        managed.dl_tensor.byte_offset = value.get("offset").and_then(Value::as_u64).unwrap_or(0);
+        let (delete, align) = (managed.deleter, value.get("align").and_then(Value::as_i64));
+        // SAFETY: a live managed tensor of ours; its strides live for the call.
+        match unsafe { Tensor::from_dlpack_versioned(out, align.unwrap_or(0), flag("contiguous")) }
+        {
+            Ok(taken) => Ok(json!({"shape": taken.shape()})),
+            Err(error) => {
+                if let Some(delete) = delete {
+                    // SAFETY: what is refused stays ours (OBJ-12), and ends here.
+                    unsafe { delete(out) };
                 }
+                Err(error)
             }
         }
     });

@@ -100,12 +100,11 @@ fn cell(args: &Value) -> Result<Answer, Refusal> {
             });
             if matches!(raw.type_index, index::STR | index::BYTES) {
                 let bytes = raw.ptr().cast::<BytesObj>();
-                // SAFETY: a heap string made here has its data and one more byte behind the head.
-                let (offset, size, end) = unsafe {
-                    let cell = (*bytes).cell;
-                    let offset = cell.data as usize - bytes as usize;
-                    (offset, cell.size, *cell.data.add(cell.size))
-                };
+                // SAFETY: the index is that of a heap string, which lives while `value` does.
+                let cell = unsafe { (*bytes).cell };
+                let (offset, size) = (cell.data as usize - bytes as usize, cell.size);
+                // SAFETY: a heap string made here has one more byte behind its data.
+                let end = unsafe { *cell.data.wrapping_add(size) };
                 said["string"] = json!({"offset": offset, "size": size, "end": end});
             }
         }
@@ -213,18 +212,21 @@ fn life(args: &Value) -> Result<Answer, Refusal> {
     }
     let object = Box::into_raw(Box::new(Header::new(index::OBJECT, log_deletion)));
     let mut upgraded = Vec::new();
-    // SAFETY: the counts added here are dropped here, each once.
-    unsafe {
-        header::inc_ref(object);
-        for _ in 0..weak {
-            header::inc_weak(object);
-        }
-        header::dec_ref(object);
-        header::dec_ref(object);
-        for _ in 0..weak {
-            upgraded.push(header::upgrade(object).is_some());
-            header::dec_weak(object);
-        }
+    // SAFETY: the object is fresh.
+    unsafe { header::inc_ref(object) };
+    for _ in 0..weak {
+        // SAFETY: two strong references are ours, so the object is alive.
+        unsafe { header::inc_weak(object) };
+    }
+    // SAFETY: the reference added above.
+    unsafe { header::dec_ref(object) };
+    // SAFETY: the reference of a fresh object.
+    unsafe { header::dec_ref(object) };
+    for _ in 0..weak {
+        // SAFETY: a weak reference of ours is left.
+        upgraded.push(unsafe { header::upgrade(object) }.is_some());
+        // SAFETY: one of the weak references added above.
+        unsafe { header::dec_weak(object) };
     }
     let flags = FLAGS.lock().map(|log| log.clone()).unwrap_or_default();
     answer(json!({"flags": flags, "upgraded": upgraded}))

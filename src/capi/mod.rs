@@ -1,7 +1,5 @@
 //! The exported C symbols. No logic of their own.
 
-#![warn(clippy::multiple_unsafe_ops_per_block)]
-
 pub mod backend;
 pub mod device;
 pub(crate) mod exports;

@@ -17,7 +17,7 @@ pub struct Space(pub *mut c_void);
 
 // SAFETY: a handle is a number: only `unsafe` methods of a device, which is `Sync`, follow it.
 unsafe impl Send for Space {}
-// SAFETY: as above.
+// SAFETY: a handle is a number: only `unsafe` methods of a device, which is `Sync`, follow it.
 unsafe impl Sync for Space {}
 
 impl Space {
@@ -57,7 +57,7 @@ pub struct Stream {
 
 // SAFETY: a device follows the handle, and devices are `Sync`; to everyone else it is a number.
 unsafe impl Send for Stream {}
-// SAFETY: as above.
+// SAFETY: a device follows the handle, and devices are `Sync`; to everyone else it is a number.
 unsafe impl Sync for Stream {}
 
 impl Stream {

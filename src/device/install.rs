@@ -84,7 +84,7 @@ fn functions() {
             let api = Manager::global().api(device.kind)?;
             // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
             let stream = unsafe { given(device, stream) };
-            // SAFETY: as above.
+            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
             unsafe { api.free_stream(device, stream) }
         }),
     );
@@ -112,7 +112,7 @@ fn functions() {
             let device = Device::from(device);
             // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
             let before = unsafe { given(device, before) };
-            // SAFETY: as above.
+            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
             let after = unsafe { given(device, after) };
             Manager::global()
                 .api(device.kind)?

@@ -21,7 +21,7 @@ pub enum Arg {
 
 // SAFETY: a handle is a number: only a kernel that is launched, which is `unsafe`, follows it.
 unsafe impl Send for Arg {}
-// SAFETY: as above.
+// SAFETY: a handle is a number: only a kernel that is launched, which is `unsafe`, follows it.
 unsafe impl Sync for Arg {}
 
 /// Threads, blocks and the rest of a launch.

@@ -16,8 +16,6 @@
 //! A device of your own is a type that implements [`DeviceApi`]; `tvmspec::conformance::device::contract` holds it to
 //! every rule of the chapter.
 
-#![warn(clippy::multiple_unsafe_ops_per_block)]
-
 pub mod api;
 pub mod attribute;
 pub mod cpu;

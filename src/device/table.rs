@@ -86,7 +86,8 @@ pub struct DeviceTable {
 // SAFETY: a table's functions may be called with its context from any thread, as every method of `DeviceApi`
 // (`tvmspec_device.h`).
 unsafe impl Send for DeviceTable {}
-// SAFETY: as above.
+// SAFETY: a table's functions may be called with its context from any thread, as every method of `DeviceApi`
+// (`tvmspec_device.h`).
 unsafe impl Sync for DeviceTable {}
 
 /// A table that stands for a device API of this crate.
@@ -498,7 +499,7 @@ mod out {
     ) -> c_int {
         // SAFETY: C hands in null or a stream of this table that is not freed.
         let before = unsafe { Stream::from_handle(device(id), before) };
-        // SAFETY: as above.
+        // SAFETY: C hands in null or a stream of this table that is not freed.
         let after = unsafe { Stream::from_handle(device(id), after) };
         with(context, |api| api.sync_streams(device(id), before, after))
     }

@@ -53,7 +53,8 @@ static_object!(ErrorObj, index::ERROR);
 // SAFETY: only backtrace and context change: those of errors made here under `changes`; a backtrace of another library's
 // error is updated and read from here under `updates`, and the ABI leaves what that library does with it to the library.
 unsafe impl Send for ErrorObj {}
-// SAFETY: as above.
+// SAFETY: only backtrace and context change: those of errors made here under `changes`; a backtrace of another library's
+// error is updated and read from here under `updates`, and the ABI leaves what that library does with it to the library.
 unsafe impl Sync for ErrorObj {}
 
 #[repr(C)]

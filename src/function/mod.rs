@@ -6,8 +6,6 @@
 //! | 32..40  | the same with exceptions, for C++ alone; null from here   | FUN-03 |
 //! | 40..    | what the function captured                                |        |
 
-#![warn(clippy::multiple_unsafe_ops_per_block)]
-
 mod custom_types;
 mod error;
 pub mod registry;
@@ -69,7 +67,7 @@ impl FunctionObj {
 
 // SAFETY: the two pointers never change after the object is made.
 unsafe impl Send for FunctionObj {}
-// SAFETY: as above.
+// SAFETY: the two pointers never change after the object is made.
 unsafe impl Sync for FunctionObj {}
 
 /// A function of any origin: a Rust closure, a compiled kernel, a callback of another language.

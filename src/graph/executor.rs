@@ -644,7 +644,7 @@ impl Executor {
                     // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to be of one size.
                     unsafe { from.copy_to(&to.view) }
                 } else {
-                    // SAFETY: as above.
+                    // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to be of one size.
                     unsafe { to.copy_from(&from.view) }
                 }
             }

@@ -11,8 +11,6 @@
 //! An *entry* is one output of one node; entries are numbered through `node_row_ptr`, and every list in `attrs` has one
 //! element for each.
 
-#![warn(clippy::multiple_unsafe_ops_per_block)]
-
 #[forbid(unsafe_code)]
 #[deny(
     clippy::indexing_slicing,

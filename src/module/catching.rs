@@ -174,7 +174,7 @@ unsafe fn described(own: Type, object: *mut u8) -> Error {
             }
         }
     }
-    // SAFETY: as above.
+    // SAFETY: `object` is a live object of the type `own`, by this contract.
     if let Some(object) = unsafe { part(own, object, b"St9exception") } {
         type What = unsafe extern "C" fn(*mut u8) -> *const c_char;
         // SAFETY: such an object begins with a pointer to its table.
@@ -248,7 +248,7 @@ unsafe fn part(own: Type, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> {
                 let base = own.wrapping_add(3 + 2 * base);
                 // SAFETY: each of them has its type and where it is, from the fourth word on.
                 let place = unsafe { base.cast::<isize>().wrapping_add(1).read() };
-                // SAFETY: as above.
+                // SAFETY: each of them has its type and where it is, from the fourth word on.
                 let kind = unsafe { base.cast::<Type>().read() };
                 // SAFETY: `place` says where the base lies in an object of this class.
                 let object = unsafe { base_at(object, place) };
@@ -293,7 +293,7 @@ unsafe fn finish(thrown: *mut Unwind) {
     let found = process.as_ref().ok().and_then(|process| {
         // SAFETY: the C++ ABI has this type for the function.
         let begin = unsafe { process.get::<Begin>(b"__cxa_begin_catch\0") }.ok()?;
-        // SAFETY: as above.
+        // SAFETY: the C++ ABI has this type for the function.
         let end = unsafe { process.get::<End>(b"__cxa_end_catch\0") }.ok()?;
         Some((begin, end))
     });

@@ -23,7 +23,7 @@ struct Pointer(*mut c_void);
 
 // SAFETY: an address; it is followed under the lock of `WRITTEN`, or as an address of `register`, which any thread may use.
 unsafe impl Send for Pointer {}
-// SAFETY: as above.
+// SAFETY: an address; it is followed under the lock of `WRITTEN`, or as an address of `register`, which any thread may use.
 unsafe impl Sync for Pointer {}
 
 /// From now on libraries that have a data symbol `name` get `address` written there (MOD-05).
@@ -135,7 +135,7 @@ impl Drop for Written {
         let slot = self.slot.0.cast::<*mut c_void>();
         // SAFETY: `set` checked that a pointer can be written there, and the library is mapped until this is dropped.
         if unsafe { slot.read_unaligned() } == self.context.0 {
-            // SAFETY: as above.
+            // SAFETY: `set` checked that a pointer can be written there, and the library is mapped until this is dropped.
             unsafe { slot.write_unaligned(now) };
         }
     }

@@ -205,7 +205,7 @@ pub(crate) unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a
             // SAFETY: handles are objects of this process, which live for `'a`.
             let type_index = unsafe { (*object).type_index };
             let raw = RawAny::of(type_index, Payload { ptr: object.cast() });
-            // SAFETY: as above.
+            // SAFETY: the cell holds an object of this process, which lives for `'a`, under its own type.
             unsafe { AnyView::from_raw(raw) }
         }
         _ => AnyView::none(),

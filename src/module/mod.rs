@@ -13,8 +13,6 @@
 //! | static initialisation | [`once`] | MOD-22 |
 //! | workspace | `workspace` | MOD-23 |
 
-#![warn(clippy::multiple_unsafe_ops_per_block)]
-
 pub(crate) mod builtin;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod catching;

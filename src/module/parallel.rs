@@ -409,9 +409,9 @@ mod tests {
     }
 
     unsafe extern "C" fn steps(task: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
-        // SAFETY: as above.
+        // SAFETY: the tests below pass a `Seen` that outlives the launch.
         let seen = unsafe { &*data.cast::<Seen>() };
-        // SAFETY: as above.
+        // SAFETY: a task is given its group, which lives until it returns.
         let tasks = unsafe { (*group).num_task } as u32;
         for round in 1..=50_u32 {
             seen.phase.fetch_add(1, Ordering::Relaxed);
@@ -420,7 +420,7 @@ mod tests {
             if seen.phase.load(Ordering::Relaxed) < round * tasks {
                 seen.broken.store(true, Ordering::Relaxed);
             }
-            // SAFETY: as above.
+            // SAFETY: own number, own group.
             unsafe { barrier(task as usize, group) };
         }
         0

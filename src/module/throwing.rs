@@ -98,7 +98,7 @@ impl Class {
         let library = library.ok()?;
         // SAFETY: the C++ ABI has this type for the function.
         let allocate = *unsafe { library.get::<Allocate>(b"__cxa_allocate_exception\0") }.ok()?;
-        // SAFETY: as above.
+        // SAFETY: the C++ ABI has this type for the function.
         let throw = *unsafe { library.get::<Throw>(b"__cxa_throw\0") }.ok()?;
         let table = |name: &[u8]| {
             // SAFETY: tables and type information are words.

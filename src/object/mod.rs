@@ -1,7 +1,5 @@
 //! Objects: types, containers, reflection, comparison, and the JSON graph.
 
-#![warn(clippy::multiple_unsafe_ops_per_block)]
-
 pub mod big_int;
 mod builtin;
 pub(crate) mod column;

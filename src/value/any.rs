@@ -50,7 +50,8 @@ const _: () = assert!(std::mem::offset_of!(RawAny, payload) == 8);
 // SAFETY: a cell is plain data; following what it points to is unsafe, but for `Any`, which owns an object that any thread
 // may look at (the contract of `Object`), and for `AnyView`, which stays on its thread.
 unsafe impl Send for RawAny {}
-// SAFETY: as above.
+// SAFETY: a cell is plain data; following what it points to is unsafe, but for `Any`, which owns an object that any thread
+// may look at (the contract of `Object`), and for `AnyView`, which stays on its thread.
 unsafe impl Sync for RawAny {}
 
 impl RawAny {

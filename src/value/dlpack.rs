@@ -131,7 +131,7 @@ const _: () = {
 
 // SAFETY: a description is plain data; reading through its pointers is unsafe.
 unsafe impl Send for DLTensor {}
-// SAFETY: as above.
+// SAFETY: a description is plain data; reading through its pointers is unsafe.
 unsafe impl Sync for DLTensor {}
 
 impl DLTensor {

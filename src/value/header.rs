@@ -270,7 +270,8 @@ pub struct ObjectRef(NonNull<Header>);
 // SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`): the types of this
 // crate that change in place, such as lists and dicts, order what threads do to one of them.
 unsafe impl Send for ObjectRef {}
-// SAFETY: as above.
+// SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`): the types of this
+// crate that change in place, such as lists and dicts, order what threads do to one of them.
 unsafe impl Sync for ObjectRef {}
 
 impl ObjectRef {

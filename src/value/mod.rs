@@ -3,8 +3,6 @@
 //! One model inside: the 16-byte cell and the 24-byte header of the tvm-ffi ABI, bit for bit. The ABI of 0.2 to 0.20
 //! (8-byte value and type code) is converted at the boundary, see [`legacy`].
 
-#![warn(clippy::multiple_unsafe_ops_per_block)]
-
 mod any;
 mod convert;
 mod device;

@@ -26,7 +26,7 @@ pub struct ByteArray {
 
 // SAFETY: plain data; reading through it is unsafe.
 unsafe impl Send for ByteArray {}
-// SAFETY: as above.
+// SAFETY: plain data; reading through it is unsafe.
 unsafe impl Sync for ByteArray {}
 
 impl ByteArray {

@@ -23,8 +23,6 @@
 //! # Ok(()) }
 //! ```
 
-#![warn(clippy::multiple_unsafe_ops_per_block)]
-
 #[forbid(unsafe_code)]
 #[deny(
     clippy::indexing_slicing,

@@ -88,7 +88,7 @@ impl Api {
         /// Not in every release of the interface.
         macro_rules! newer {
             ($symbol:literal) => {
-                // SAFETY: as above.
+                // SAFETY: the type of the place it goes to is that of the C header.
                 unsafe { library.get($symbol) }.ok().map(|found| *found)
             };
         }
@@ -200,8 +200,10 @@ impl Api {
         let words = self
             .big_int_words
             .ok_or_else(|| Raised::missing("big integers"))?;
-        // SAFETY: the value is a big integer, which lives for the call and the copy.
-        let bytes = unsafe { words(value).as_slice() };
+        // SAFETY: the value is a big integer, which lives for the call.
+        let bytes = unsafe { words(value) };
+        // SAFETY: the words are the value's, which lives for the copy.
+        let bytes = unsafe { bytes.as_slice() };
         let words = bytes
             .chunks_exact(8)
             .filter_map(|word| word.try_into().ok());
@@ -333,8 +335,10 @@ impl Api {
 
     /// What is known of the type of a living object or of a registered type.
     pub(super) fn type_info(&self, type_index: i32) -> Option<&'static TypeInfo> {
-        // SAFETY: types live as long as the process; null where there is none.
-        unsafe { (self.type_info)(type_index).as_ref() }
+        // SAFETY: takes any index.
+        let info = unsafe { (self.type_info)(type_index) };
+        // SAFETY: null where there is no such type, and types live as long as the process.
+        unsafe { info.as_ref() }
     }
 
     /// The field `name` of an object's type, by reflection.
@@ -343,16 +347,17 @@ impl Api {
         let count = usize::try_from(info.num_fields.load(Ordering::Acquire)).ok()?;
         let fields: *const FieldInfo = info.fields.load(Ordering::Acquire);
         for at in 0..count {
-            // SAFETY: there are `count` of them.
-            let field = unsafe { &*fields.add(at) };
+            // SAFETY: a type has `count` fields at that address, which live as long as the type.
+            let field = unsafe { &*fields.wrapping_add(at) };
             // SAFETY: names live as long as their type.
             if unsafe { field.name.as_slice() } != name.as_bytes() {
                 continue;
             }
             let offset = usize::try_from(field.offset).ok()?;
             let mut out = RawAny::NONE;
+            let (getter, place) = (field.getter?, object.pointer().wrapping_byte_add(offset));
             // SAFETY: the getter is made for the field of this type, which lies at `offset` in the object.
-            let code = unsafe { field.getter?(object.pointer().byte_add(offset), &raw mut out) };
+            let code = unsafe { getter(place, &raw mut out) };
             self.check(code).ok()?;
             return Some(Held {
                 api: self,
@@ -379,7 +384,7 @@ impl Api {
         contiguous: bool,
     ) -> Result<Held, Raised> {
         let mut handle = ptr::null_mut();
-        // SAFETY: as above.
+        // SAFETY: a managed tensor of the caller's, and a place for the handle.
         let code = unsafe {
             (self.from_dlpack_1)(tensor, alignment, i32::from(contiguous), &raw mut handle)
         };
@@ -398,7 +403,7 @@ impl Api {
         name: &CStr,
     ) -> Result<Held, Raised> {
         let mut handle = ptr::null_mut();
-        // SAFETY: says the caller.
+        // SAFETY: a context of a library that is still loaded, by this contract, a name, and a place.
         let code = unsafe { (self.imported)(context, name.as_ptr(), &raw mut handle) };
         self.check(code)?;
         // The runtime keeps what it gave, for as long as the module lives.
@@ -425,8 +430,10 @@ impl Api {
     /// One more reference to `raw`.
     pub(super) fn share(&'static self, raw: RawAny) -> Held {
         if raw.type_index >= index::OBJECT_BEGIN {
-            // SAFETY: it is an object that somebody holds.
-            unsafe { (self.retain)(raw.payload.ptr) };
+            // SAFETY: the tag says that it is an object.
+            let object = unsafe { raw.payload.ptr };
+            // SAFETY: whoever passes the cell holds the object.
+            unsafe { (self.retain)(object) };
         }
         Held { api: self, raw }
     }
@@ -442,7 +449,7 @@ impl Api {
     ///
     /// `object` is alive, and a reference of the caller's.
     pub(super) unsafe fn drop_one(&self, object: Handle) {
-        // SAFETY: says the caller.
+        // SAFETY: alive, and the reference is the caller's to drop, by this contract.
         unsafe { (self.release)(object) };
     }
 

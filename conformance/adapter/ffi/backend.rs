@@ -29,10 +29,10 @@ type Free = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
 ///
 /// It must be of type `F`.
 unsafe fn backend<F: Copy + 'static>(api: &'static Api, name: &str) -> Result<F, Reply> {
-    // SAFETY: says the caller.
     let found = api
         .libraries
         .iter()
+        // SAFETY: the function is of type `F`, by this contract.
         .find_map(|library| unsafe { library.get::<F>(name) }.ok());
     found
         .map(|found| *found)
@@ -59,8 +59,10 @@ struct Run {
 }
 
 unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -> c_int {
-    // SAFETY: `launch` below passes a `Run` that outlives the tasks, and the group is the runtime's.
-    let (run, count) = unsafe { (&*data.cast::<Run>(), (*group).num_task) };
+    // SAFETY: `launch` below passes a `Run` that outlives the tasks.
+    let run = unsafe { &*data.cast::<Run>() };
+    // SAFETY: the group is the runtime's, which keeps it for the task.
+    let count = unsafe { (*group).num_task };
     if let Ok(mut ran) = run.ran.lock() {
         ran.push(number);
     }
@@ -118,8 +120,10 @@ struct Meeting {
 }
 
 unsafe extern "C" fn meet(number: c_int, group: *mut Group, data: *mut c_void) -> c_int {
-    // SAFETY: as in `task`.
-    let (meeting, count) = unsafe { (&*data.cast::<Meeting>(), (*group).num_task) };
+    // SAFETY: `barrier` below passes a `Meeting` that outlives the tasks.
+    let meeting = unsafe { &*data.cast::<Meeting>() };
+    // SAFETY: the group is the runtime's, which keeps it for the task.
+    let count = unsafe { (*group).num_task };
     meeting.group.store(count.unsigned_abs(), Ordering::SeqCst);
     if count != 2 {
         return 0;
@@ -139,13 +143,10 @@ unsafe extern "C" fn meet(number: c_int, group: *mut Group, data: *mut c_void) -
 
 /// `module.barrier`: how many of two tasks had come when it let the first by.
 pub(super) fn barrier(api: &'static Api) -> Result<Reply, Reply> {
-    // SAFETY: the types are those of the C header.
-    let (launch, barrier) = unsafe {
-        (
-            backend::<Launch>(api, "TVMBackendParallelLaunch")?,
-            backend::<Barrier>(api, "TVMBackendParallelBarrier")?,
-        )
-    };
+    // SAFETY: the type is that of the C header.
+    let launch = unsafe { backend::<Launch>(api, "TVMBackendParallelLaunch") }?;
+    // SAFETY: the type is that of the C header.
+    let barrier = unsafe { backend::<Barrier>(api, "TVMBackendParallelBarrier") }?;
     let meeting = Meeting {
         barrier,
         group: AtomicU32::new(0),
@@ -167,13 +168,10 @@ pub(super) fn barrier(api: &'static Api) -> Result<Reply, Reply> {
 
 /// `module.workspace`.
 pub(super) fn workspace(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    // SAFETY: the types are those of the C header.
-    let (alloc, free) = unsafe {
-        (
-            backend::<Alloc>(api, "TVMBackendAllocWorkspace")?,
-            backend::<Free>(api, "TVMBackendFreeWorkspace")?,
-        )
-    };
+    // SAFETY: the type is that of the C header.
+    let alloc = unsafe { backend::<Alloc>(api, "TVMBackendAllocWorkspace") }?;
+    // SAFETY: the type is that of the C header.
+    let free = unsafe { backend::<Free>(api, "TVMBackendFreeWorkspace") }?;
     let sizes = args
         .get("value")
         .and_then(Value::as_array)
@@ -185,7 +183,7 @@ pub(super) fn workspace(api: &'static Api, args: &Value) -> Result<Reply, Reply>
         let memory = unsafe { alloc(1, 0, size, 2, 32) };
         aligned.push(!memory.is_null() && (memory as usize).is_multiple_of(64));
         if !memory.is_null() {
-            // SAFETY: as above.
+            // SAFETY: workspace of the CPU that has just been taken, and is not used.
             unsafe { free(1, 0, memory) };
         }
     }

@@ -54,7 +54,7 @@ impl Written {
         // SAFETY: a slot is an address.
         let slot = unsafe { library.get::<*const Handle>(name) };
         let slot = slot.map_err(|error| unsupported(error.to_string()))?;
-        // SAFETY: as above; the library is still loaded.
+        // SAFETY: the runtime wrote the context into this library, which is still loaded.
         Ok(unsafe { **slot })
     }
 
@@ -144,7 +144,7 @@ thread_local! {
 unsafe extern "C" fn note_types(_: Handle, args: *const RawAny, count: i32, _: *mut RawAny) -> i32 {
     for at in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: there are that many arguments.
-        let type_index = unsafe { (*args.add(at)).type_index };
+        let type_index = unsafe { (*args.wrapping_add(at)).type_index };
         SEEN.with_borrow_mut(|seen| seen.push(type_index));
     }
     0
@@ -306,8 +306,10 @@ unsafe extern "C" fn initialise<const N: usize>(
     let Some(api) = HANDED_BY.with_borrow(|api| *api).filter(|_| count == 1) else {
         return -1;
     };
-    // SAFETY: there is one argument, and a place for the result.
-    let (given, out) = unsafe { (*args, &mut *out) };
+    // SAFETY: there is one argument.
+    let given = unsafe { *args };
+    // SAFETY: a call has a place for its result.
+    let out = unsafe { &mut *out };
     HANDED.with_borrow_mut(|handed| handed.push((N, api.share(given))));
     *out = int_arg(0);
     0

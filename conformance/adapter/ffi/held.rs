@@ -65,14 +65,10 @@ impl Held {
         unsafe { self.raw.payload.ptr }
     }
 
-    /// The value in an object behind its header.
-    ///
-    /// # Safety
-    ///
-    /// The object's type must have a `T` there.
-    pub(super) unsafe fn cell<T>(&self) -> *const T {
-        // SAFETY: says the caller.
-        unsafe { self.pointer().byte_add(size_of::<Header>()).cast::<T>() }
+    /// Where the value in an object lies, behind its header: of what type it is, only the type of the object says.
+    pub(super) fn cell<T>(&self) -> *const T {
+        let header = size_of::<Header>();
+        self.pointer().wrapping_byte_add(header).cast::<T>()
     }
 
     /// Text or bytes.
@@ -108,7 +104,7 @@ impl Held {
         let (data, size) = unsafe { *self.cell::<(*const i64, usize)>() };
         match size {
             0 => Vec::new(),
-            // SAFETY: as above.
+            // SAFETY: so many extents lie at the address of a shape, and live as long as it does.
             _ => unsafe { std::slice::from_raw_parts(data, size) }.to_vec(),
         }
     }
@@ -140,14 +136,13 @@ pub(super) fn read_bytes(raw: &RawAny) -> Option<Vec<u8>> {
         // SAFETY: the tag says that it points to an array of bytes.
         index::BYTE_ARRAY => unsafe { raw.payload.ptr.cast::<ByteArray>() },
         // SAFETY: the tag says that it is an object with an array of bytes behind its header.
-        index::STR | index::BYTES => unsafe {
-            raw.payload
-                .ptr
-                .byte_add(size_of::<Header>())
-                .cast::<ByteArray>()
-        },
+        index::STR | index::BYTES => unsafe { raw.payload.ptr }
+            .wrapping_byte_add(size_of::<Header>())
+            .cast::<ByteArray>(),
         _ => return None,
     };
-    // SAFETY: as above; it lives while the value does.
-    Some(unsafe { (*array).as_slice() }.to_vec())
+    // SAFETY: the tag says that an array of bytes is there; it lives while the value does.
+    let array = unsafe { &*array };
+    // SAFETY: the bytes live while the value does.
+    Some(unsafe { array.as_slice() }.to_vec())
 }

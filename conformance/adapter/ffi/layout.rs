@@ -57,7 +57,7 @@ pub(super) fn layout(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             told(json!({"size": sequence.size, "capacity": sequence.capacity, "inline": inline}))
         }
         index::MAP | index::DICT => {
-            // SAFETY: as above.
+            // SAFETY: the tag says what is behind the header.
             let table = unsafe { *held.cell::<Table>() };
             // SAFETY: an object begins with a header.
             let padding = unsafe { (*held.pointer().cast::<Header>()).padding };
@@ -67,11 +67,10 @@ pub(super) fn layout(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
                 return Err(unsupported("a map of a case has no more than 4096 slots"));
             }
             let dense = 0..if small { 0 } else { slots as usize };
-            // SAFETY: blocks of 16 marks, each with its 16 items behind them, for as many slots as there are.
-            let mark = |slot: usize| unsafe {
-                *table
-                    .data
-                    .add(slot / BLOCK * (BLOCK + BLOCK * ITEM) + slot % BLOCK)
+            let mark = |slot: usize| {
+                let offset = slot / BLOCK * (BLOCK + BLOCK * ITEM) + slot % BLOCK;
+                // SAFETY: blocks of 16 marks, each with its 16 items behind them, for as many slots as there are.
+                unsafe { *table.data.wrapping_add(offset) }
             };
             let marks: Vec<u8> = dense.map(mark).collect();
             told(json!({"small": small, "slots": slots, "padding": padding, "marks": marks}))

@@ -208,14 +208,16 @@ fn hooked(api: &'static Api, value: &Value) -> Result<Value, Reply> {
 }
 
 unsafe extern "C" fn hash_of(_: Handle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
-    // SAFETY: a hash has one argument, which is a key of `hooked`, and a place for its result.
-    unsafe { out.write(int_arg(hooks::number_of(&*args) % 10)) };
+    // SAFETY: a hash has one argument, which is a key of `hooked`.
+    let key = unsafe { &*args };
+    // SAFETY: a call has a place for its result.
+    unsafe { out.write(int_arg(hooks::number_of(key) % 10)) };
     0
 }
 
 unsafe extern "C" fn are_equal(_: Handle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
     // SAFETY: an equality has two arguments, which are keys of `hooked`.
-    let digit = |at: usize| hooks::number_of(unsafe { &*args.add(at) }) % 10;
+    let digit = |at: usize| hooks::number_of(unsafe { &*args.wrapping_add(at) }) % 10;
     // SAFETY: a place for the result.
     unsafe { out.write(bool_arg(digit(0) == digit(1))) };
     0

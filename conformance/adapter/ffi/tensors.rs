@@ -103,8 +103,10 @@ pub(super) fn shown(tensor: &Held) -> Result<Value, Reply> {
         0 => &[][..],
         // SAFETY: a tensor that was just loaded, or made by a function that makes such, is compact and on the CPU.
         _ => unsafe {
-            let start = described.data.cast::<u8>();
-            std::slice::from_raw_parts(start.add(described.byte_offset as usize), size)
+            let start = described
+                .data
+                .wrapping_byte_add(described.byte_offset as usize);
+            std::slice::from_raw_parts(start.cast::<u8>(), size)
         },
     });
     Ok(json!({
@@ -246,16 +248,17 @@ fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Re
     owned.managed.dl_tensor.shape = owned.shape.as_mut_ptr();
     owned.managed.dl_tensor.data = owned.data.as_mut_ptr().cast();
     let owned = Box::into_raw(owned);
-    // SAFETY: it was just made.
-    unsafe {
-        (*owned).managed.manager_ctx = owned.cast();
-        Ok(&raw mut (*owned).managed)
-    }
+    // SAFETY: it was just made, and no one else has it.
+    unsafe { (*owned).managed.manager_ctx = owned.cast() };
+    // SAFETY: it was just made, and no one else has it.
+    Ok(unsafe { &raw mut (*owned).managed })
 }
 
 unsafe extern "C-unwind" fn free(tensor: *mut DLManagedTensor) {
-    // SAFETY: called once, with what `managed` made.
-    drop(unsafe { Box::from_raw((*tensor).manager_ctx.cast::<Owned>()) });
+    // SAFETY: called with what `managed` made, which is alive.
+    let owned = unsafe { (*tensor).manager_ctx };
+    // SAFETY: the box that `managed` made; called once.
+    drop(unsafe { Box::from_raw(owned.cast::<Owned>()) });
 }
 
 /// What is lent to a runtime as DLPack 1.x: data aligned to 64 bytes, on the CPU.
@@ -272,8 +275,10 @@ struct Lent {
 struct Line(#[expect(dead_code, reason = "the runtime reads it")] [u8; 64]);
 
 unsafe extern "C-unwind" fn give_back(tensor: *mut DLManagedTensorVersioned) {
-    // SAFETY: called once, with what `dlpack` made.
-    drop(unsafe { Box::from_raw((*tensor).manager_ctx.cast::<Lent>()) });
+    // SAFETY: called with what `dlpack` made, which is alive.
+    let lent = unsafe { (*tensor).manager_ctx };
+    // SAFETY: the box that `dlpack` made; called once.
+    drop(unsafe { Box::from_raw(lent.cast::<Lent>()) });
 }
 
 /// `object.dlpack`: whether a float32 tensor is taken over.
@@ -322,11 +327,10 @@ pub(super) fn dlpack(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     }
     let align = i32::try_from(number("align")).map_err(wrong)?;
     let lent = Box::into_raw(lent);
-    // SAFETY: just made; whoever has it at the end calls `give_back`.
-    let managed = unsafe {
-        (*lent).managed.manager_ctx = lent.cast();
-        &raw mut (*lent).managed
-    };
+    // SAFETY: it was just made, and no one else has it.
+    unsafe { (*lent).managed.manager_ctx = lent.cast() };
+    // SAFETY: it was just made; whoever has it at the end calls `give_back`.
+    let managed = unsafe { &raw mut (*lent).managed };
     match api.tensor_1(managed, align, flag("contiguous")) {
         Ok(tensor) => {
             let described = tensor.dltensor();

@@ -49,7 +49,7 @@ pub(super) fn cell(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         // SAFETY: the tag says that address and length stand behind the header.
         let ByteArray { data, size } = unsafe { (*held.pointer().cast::<BytesObj>()).cell };
         // SAFETY: one more byte belongs to a string.
-        let end = unsafe { *data.add(size) };
+        let end = unsafe { *data.wrapping_add(size) };
         let offset = data as usize - held.pointer() as usize;
         said["string"] = json!({"offset": offset, "size": size, "end": end});
     }
@@ -291,9 +291,12 @@ unsafe extern "C" fn custom_code(
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: made with an `Api` that is never freed, and called with one argument.
-    let (api, name): (&'static Api, AnyView<'_>) =
-        unsafe { (&*this.cast(), AnyView::from_raw(*args)) };
+    // SAFETY: made with an `Api` that is never freed.
+    let api: &'static Api = unsafe { &*this.cast() };
+    // SAFETY: called with one argument.
+    let name = unsafe { *args };
+    // SAFETY: an argument of a call lives for the call.
+    let name = unsafe { AnyView::from_raw(name) };
     // Releases pass a C string.
     let name = str_bytes(&name).unwrap_or_default();
     let Some(code) = custom::code_of(&String::from_utf8_lossy(name)) else {
@@ -311,8 +314,10 @@ unsafe extern "C" fn custom_name(
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: as for `custom_code`.
-    let (api, code): (&'static Api, _) = unsafe { (&*this.cast(), (*args).int()) };
+    // SAFETY: made with an `Api` that is never freed.
+    let api: &'static Api = unsafe { &*this.cast() };
+    // SAFETY: called with one argument.
+    let code = unsafe { &*args }.int();
     let name = custom::name_of(code).map(|name| api.text(&name));
     let Some(Ok(name)) = name else {
         api.raise(c"ValueError", c"no custom type of this code");
@@ -473,7 +478,7 @@ fn is_one(api: &'static Api, own: i32, ancestor: i32) -> bool {
         return false;
     }
     // SAFETY: there are as many ancestors as the type is deep, and types stay.
-    let above = unsafe { *own.ancestors.offset(ancestor.type_depth as isize) };
-    // SAFETY: as above.
+    let above = unsafe { *own.ancestors.wrapping_offset(ancestor.type_depth as isize) };
+    // SAFETY: an ancestor is a type, and types stay.
     unsafe { (*above).type_index == ancestor.type_index }
 }

@@ -55,8 +55,10 @@ unsafe extern "C" fn answer(
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: `walk` made the function for a script, and a walk gives one value.
-    let (script, value) = unsafe { (&*this.cast::<Script>(), *args) };
+    // SAFETY: `walk` made the function for a script.
+    let script = unsafe { &*this.cast::<Script>() };
+    // SAFETY: a walk gives one value.
+    let value = unsafe { *args };
     let text = script.api.call_global("ffi.ReprPrint", &[value]);
     let text = text.ok().and_then(|text| text.text()).unwrap_or_default();
     if let Some(answer) = script.answers.get(&text) {
@@ -107,8 +109,12 @@ unsafe extern "C" fn increase(
     _: i32,
     out: *mut RawAny,
 ) -> i32 {
-    // SAFETY: `rewrite` made the function for a number, and a rewrite gives one value of the type asked for.
-    unsafe { out.write(int_arg((*args).int().wrapping_add(*this.cast::<i64>()))) };
+    // SAFETY: `rewrite` made the function for a number.
+    let step = unsafe { *this.cast::<i64>() };
+    // SAFETY: a rewrite gives one value of the type asked for.
+    let value = unsafe { &*args }.int();
+    // SAFETY: a call has a place for its result.
+    unsafe { out.write(int_arg(value.wrapping_add(step))) };
     0
 }
 

@@ -234,7 +234,7 @@ impl Api {
     ///
     /// `result` must be what the callback was given.
     pub(super) unsafe fn give(&self, result: Handle, (mut value, mut code): Arg) -> c_int {
-        // SAFETY: says the caller.
+        // SAFETY: the result handle of a callback that runs, by this contract, and one value with its code.
         unsafe { (self.functions.give_result)(result, &raw mut value, &raw mut code, 1) }
     }
 
@@ -245,8 +245,10 @@ impl Api {
     }
 
     pub(super) fn last_error(&self) -> String {
+        // SAFETY: takes nothing.
+        let message = unsafe { (self.functions.last_error)() };
         // SAFETY: a text that stays until the next call.
-        let message = unsafe { CStr::from_ptr((self.functions.last_error)()) };
+        let message = unsafe { CStr::from_ptr(message) };
         without_backtrace(&message.to_string_lossy())
     }
 
@@ -390,13 +392,22 @@ pub(super) fn bytes_arg(bytes: &ByteArray) -> Arg {
 ///
 /// The value must be what the code says.
 pub(super) unsafe fn bytes_of(value: TVMValue, told: c_int) -> Option<Vec<u8>> {
-    // SAFETY: says the caller.
-    unsafe {
-        match told {
-            code::STR => Some(CStr::from_ptr(value.v_str.cast()).to_bytes().to_vec()),
-            code::BYTES => Some((*value.v_handle.cast::<ByteArray>()).as_slice().to_vec()),
-            _ => None,
+    match told {
+        code::STR => {
+            // SAFETY: the code says that it is a text, by this contract.
+            let text = unsafe { value.v_str };
+            // SAFETY: a text of the runtime ends with a zero.
+            Some(unsafe { CStr::from_ptr(text.cast()) }.to_bytes().to_vec())
         }
+        code::BYTES => {
+            // SAFETY: the code says that it is the address of a byte array, by this contract.
+            let array = unsafe { value.v_handle }.cast::<ByteArray>();
+            // SAFETY: the array lives as long as the value.
+            let array = unsafe { &*array };
+            // SAFETY: its bytes live as long as the value.
+            Some(unsafe { array.as_slice() }.to_vec())
+        }
+        _ => None,
     }
 }
 

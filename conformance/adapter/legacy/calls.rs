@@ -175,6 +175,10 @@ unsafe extern "C-unwind" fn give_back(
     }
     // SAFETY: it was made with the interface, which is never freed.
     let api: &'static Api = unsafe { &*this.cast::<Api>() };
-    // SAFETY: there is one argument, and the result is that of this callback.
-    unsafe { api.give(result, (*values, *codes)) }
+    // SAFETY: there is one argument.
+    let value = unsafe { *values };
+    // SAFETY: there is one argument, and each has a code.
+    let code = unsafe { *codes };
+    // SAFETY: the result is that of this callback.
+    unsafe { api.give(result, (value, code)) }
 }

@@ -339,7 +339,7 @@ fn tensor_shown(tensor: &DLTensor) -> Value {
     let shape = unsafe { tensor.shape() };
     let bytes = match memory(tensor) {
         Some((_, 0)) | None => &[][..],
-        // SAFETY: as above; it is on the CPU, where all tensors of these scripts are.
+        // SAFETY: the tensor is alive and has so many bytes; it is on the CPU, where all tensors of these scripts are.
         Some((first, size)) => unsafe { std::slice::from_raw_parts(first, size) },
     };
     json!({
@@ -435,15 +435,19 @@ unsafe extern "C" fn run<const N: usize>(
     let mut tensors = Vec::new();
     let mut shapes = Vec::new();
     for at in 0..count {
-        // SAFETY: there are that many values and codes.
-        let (value, told) = unsafe { (*values.add(at), *codes.add(at)) };
+        // SAFETY: there are that many values.
+        let value = unsafe { *values.wrapping_add(at) };
+        // SAFETY: there are as many codes.
+        let told = unsafe { *codes.wrapping_add(at) };
         if !matches!(told, code::DLTENSOR | code::NDARRAY) {
             return -1;
         }
-        // SAFETY: the code says that it is a tensor, which the executor keeps for the call.
-        let tensor = unsafe { value.v_handle.cast::<DLTensor>() };
-        // SAFETY: as above.
-        shapes.push(json!(unsafe { (*tensor).shape() }));
+        // SAFETY: the code says that it is the address of a tensor.
+        let tensor = unsafe { value.v_handle }.cast::<DLTensor>();
+        // SAFETY: the executor keeps the tensor for the call.
+        let described = unsafe { &*tensor };
+        // SAFETY: an argument has as many extents as it says.
+        shapes.push(json!(unsafe { described.shape() }));
         tensors.push(tensor);
     }
     LOG.with_borrow_mut(|log| log.push(json!([name, shapes])));

@@ -132,7 +132,9 @@ fn profile(machine: &VirtualMachine, func: &str, values: &[Any]) -> Result<Vec<O
 fn described(arg: AnyView<'_>) -> Option<String> {
     let tensor = cast::<*mut DLTensor>(arg).ok()?;
     // SAFETY: an argument of a call that has just ended; whoever made it still holds it.
-    let (dtype, shape) = unsafe { ((*tensor).dtype, (*tensor).shape()) };
+    let tensor = unsafe { &*tensor };
+    // SAFETY: an argument has as many extents as it says.
+    let (dtype, shape) = (tensor.dtype, unsafe { tensor.shape() });
     let extents: Vec<String> = shape.iter().map(i64::to_string).collect();
     Some(format!(
         "{}[{}]",

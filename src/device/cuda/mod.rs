@@ -53,7 +53,7 @@ struct Opened {
 
 // SAFETY: a context of the driver may be used from any thread that makes it current, as `enter` does.
 unsafe impl Send for Opened {}
-// SAFETY: as above.
+// SAFETY: a context of the driver may be used from any thread that makes it current, as `enter` does.
 unsafe impl Sync for Opened {}
 
 /// `result`, or an error that names the call.
@@ -271,7 +271,7 @@ impl DeviceApi for Cuda {
             (false, true) => {
                 self.inner.enter(copy.from_device.id)?;
                 let to = copy.to.0.wrapping_byte_add(copy.to_offset);
-                // SAFETY: as above.
+                // SAFETY: both spaces hold the bytes, and the side of the host stays until a sync.
                 checked(
                     "cuMemcpyDtoHAsync",
                     unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, nbytes, stream) }.result(),
@@ -287,7 +287,7 @@ impl DeviceApi for Cuda {
                         format!("{nbytes} bytes from {from:#x} to {to:#x} overlap"),
                     );
                 }
-                // SAFETY: as above.
+                // SAFETY: both spaces hold the bytes, which do not overlap, as checked above.
                 checked(
                     "cuMemcpyDtoDAsync",
                     unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, nbytes, stream) }.result(),
@@ -296,7 +296,7 @@ impl DeviceApi for Cuda {
             (false, false) => {
                 let target = self.inner.enter(copy.to_device.id)?.context;
                 let source = self.inner.enter(copy.from_device.id)?.context;
-                // SAFETY: as above; both contexts live as long as the process.
+                // SAFETY: both spaces hold the bytes; both contexts live as long as the process.
                 let done =
                     unsafe { sys::cuMemcpyPeerAsync(to, target, from, source, nbytes, stream) };
                 checked("cuMemcpyPeerAsync", done.result())
@@ -338,7 +338,7 @@ impl DeviceApi for Cuda {
         let recorded = unsafe { result::event::record(event, before) };
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         let waits = recorded.and_then(|()| {
-            // SAFETY: as above.
+            // SAFETY: the event was just made; a stream of CUDA, as checked, that is not freed (`Stream::from_handle`).
             unsafe { result::stream::wait_event(after, event, flags) }
         });
         // SAFETY: the event is ours alone; one that is destroyed still ends the waits on it.

@@ -95,7 +95,7 @@ struct OnDevice {
 
 // SAFETY: modules and functions of the driver may be used from any thread.
 unsafe impl Send for OnDevice {}
-// SAFETY: as above.
+// SAFETY: modules and functions of the driver may be used from any thread.
 unsafe impl Sync for OnDevice {}
 
 /// Dynamic shared memory that every kernel may use without asking.

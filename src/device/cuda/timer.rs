@@ -53,7 +53,7 @@ impl Timer for CudaTimer {
         // SAFETY: the event is ours, and destroyed when this is dropped.
         let waited = unsafe { result::event::synchronize(self.stop) };
         checked("cuEventSynchronize", waited)?;
-        // SAFETY: as above, both.
+        // SAFETY: both events are ours, and destroyed when this is dropped.
         let milliseconds = unsafe { result::event::elapsed(self.start, self.stop) };
         let milliseconds = checked("cuEventElapsedTime", milliseconds)?;
         Ok((f64::from(milliseconds) * 1e6) as u64)

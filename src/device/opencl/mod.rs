@@ -69,7 +69,7 @@ struct Opened {
 
 // SAFETY: OpenCL objects may be used from any thread; only setting arguments of a kernel may not, and that is locked.
 unsafe impl Send for Opened {}
-// SAFETY: as above.
+// SAFETY: OpenCL objects may be used from any thread; only setting arguments of a kernel may not, and that is locked.
 unsafe impl Sync for Opened {}
 
 #[derive(Clone, Copy)]
@@ -243,7 +243,7 @@ impl OpenCl {
             )
         };
         forget(checked("clEnqueueReadBuffer", event)?);
-        // SAFETY: as above.
+        // SAFETY: `bytes` holds as many, and the call blocks until it is done with them; OpenCL checks the ends of buffers.
         let event = unsafe {
             enqueue_write_buffer(
                 target.queue,

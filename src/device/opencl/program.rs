@@ -81,7 +81,7 @@ struct Program(*mut c_void);
 
 // SAFETY: a program may be used from any thread.
 unsafe impl Send for Program {}
-// SAFETY: as above.
+// SAFETY: a program may be used from any thread.
 unsafe impl Sync for Program {}
 
 impl Drop for Program {

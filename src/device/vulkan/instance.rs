@@ -28,7 +28,8 @@ pub(super) struct Opened {
 // SAFETY: Vulkan objects may be used from any thread where the specification does not ask for external synchronisation;
 // what does (queue, command buffers, descriptor pools) is behind the lock. The property structs hold null chain pointers.
 unsafe impl Send for Opened {}
-// SAFETY: as above.
+// SAFETY: Vulkan objects may be used from any thread where the specification does not ask for external synchronisation;
+// what does (queue, command buffers, descriptor pools) is behind the lock. The property structs hold null chain pointers.
 unsafe impl Sync for Opened {}
 
 /// What shaders may use here.
@@ -90,7 +91,7 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
     let computes = families
         .iter()
         .position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE));
-    // SAFETY: as above.
+    // SAFETY: the instance is alive and the physical device is one of its.
     let memory = unsafe { instance.get_physical_device_memory_properties(physical) };
     let (Some(family), Some((device_memory, host_memory))) = (computes, memory_types(&memory))
     else {
@@ -102,7 +103,7 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
     let mut properties = vk::PhysicalDeviceProperties2::default()
         .push_next(&mut subgroup)
         .push_next(&mut driver);
-    // SAFETY: as above; the chain lives through the call.
+    // SAFETY: the instance is alive and the physical device is one of its; the chain lives through the call.
     unsafe { instance.get_physical_device_properties2(physical, &mut properties) };
     let properties = properties.properties;
 
@@ -113,10 +114,10 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
     if newer {
         has = has.push_next(&mut has11).push_next(&mut has12);
     }
-    // SAFETY: as above.
+    // SAFETY: the instance is alive and the physical device is one of its; the chain lives through the call.
     unsafe { instance.get_physical_device_features2(physical, &mut has) };
     let has = has.features;
-    // SAFETY: as above.
+    // SAFETY: the instance is alive and the physical device is one of its.
     let extensions =
         unsafe { instance.enumerate_device_extension_properties(physical) }.unwrap_or_default();
     let extension = |name| {

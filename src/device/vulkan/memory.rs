@@ -18,7 +18,7 @@ pub(super) struct Buffer {
 
 // SAFETY: handles are numbers, and the mapped memory is written by its one owner.
 unsafe impl Send for Buffer {}
-// SAFETY: as above.
+// SAFETY: handles are numbers, and the mapped memory is written by its one owner.
 unsafe impl Sync for Buffer {}
 
 impl Opened {
@@ -48,7 +48,7 @@ impl Opened {
         let allocate = vk::MemoryAllocateInfo::default()
             .allocation_size(needs.size)
             .memory_type_index(memory_type);
-        // SAFETY: as above.
+        // SAFETY: the device is alive as long as the process, and the struct through the call.
         let memory = match unsafe { self.device.allocate_memory(&allocate, None) } {
             Ok(memory) => memory,
             Err(code) => {

@@ -248,7 +248,7 @@ impl DeviceApi for Vulkan {
         match (copy.from_device.is_host(), copy.to_device.is_host()) {
             // SAFETY: a side of the host is valid for the bytes.
             (true, false) => unsafe { self.upload(copy) },
-            // SAFETY: as above.
+            // SAFETY: a side of the host is valid for the bytes.
             (false, true) => unsafe { self.download(copy) },
             (false, false) => self.between(copy),
             (true, true) => refuse(

@@ -134,14 +134,16 @@ impl Loaded for OnDevice {
             let (bind, layout) = (vk::PipelineBindPoint::COMPUTE, pipeline.layout);
             // SAFETY: `record` is recording; the pipeline stays until the queue has run.
             unsafe { device.cmd_bind_pipeline(commands, bind, pipeline.pipeline) };
-            // SAFETY: as above; the set is of the pipeline's layout.
+            // SAFETY: `record` is recording; the pipeline stays until the queue has run, and the set is of the pipeline's
+            // layout.
             unsafe { device.cmd_bind_descriptor_sets(commands, bind, layout, 0, &[set], &[]) };
             if !pipeline.uniform && !scalars.is_empty() {
                 let stage = vk::ShaderStageFlags::COMPUTE;
-                // SAFETY: as above; the layout was made for as many bytes of constants.
+                // SAFETY: `record` is recording; the layout was made for as many bytes of constants.
                 unsafe { device.cmd_push_constants(commands, layout, stage, 0, &scalars) };
             }
-            // SAFETY: as above; the kernel is given what it was compiled for, by the contract of this function.
+            // SAFETY: `record` is recording; the kernel is given what it was compiled for, by the contract of this
+            // function.
             unsafe { device.cmd_dispatch(commands, x, y, z) };
         })
     }
@@ -198,11 +200,11 @@ impl Drop for OnDevice {
             let device = &opened.device;
             // SAFETY: made by `make`, and nothing uses it after the sync; so below.
             unsafe { device.destroy_pipeline(made.pipeline, None) };
-            // SAFETY: as above.
+            // SAFETY: made by `make`, and nothing uses it after the sync.
             unsafe { device.destroy_pipeline_layout(made.layout, None) };
-            // SAFETY: as above.
+            // SAFETY: made by `make`, and nothing uses it after the sync.
             unsafe { device.destroy_descriptor_set_layout(made.set_layout, None) };
-            // SAFETY: as above.
+            // SAFETY: made by `make`, and nothing uses it after the sync.
             unsafe { device.destroy_shader_module(made.shader, None) };
         }
     }
@@ -257,11 +259,12 @@ fn make(opened: &Opened, kernel: &KernelInfo, shader: &Shader) -> Result<Pipelin
     let create = vk::PipelineLayoutCreateInfo::default()
         .set_layouts(&layouts)
         .push_constant_ranges(pushes);
-    // SAFETY: as above.
+    // SAFETY: the device is alive as long as the process, and the structs through the call.
     let layout = unsafe { device.create_pipeline_layout(&create, None) };
     let layout = checked("vkCreatePipelineLayout", layout)?;
     let create = vk::ShaderModuleCreateInfo::default().code(&shader.words);
-    // SAFETY: as above. The driver trusts SPIR-V, which came with a library that is trusted (`launch`).
+    // SAFETY: the device is alive as long as the process, and the struct through the call. The driver trusts SPIR-V, which
+    // came with a library that is trusted (`launch`).
     let module = unsafe { device.create_shader_module(&create, None) };
     let module = checked("vkCreateShaderModule", module)?;
     let stage = vk::PipelineShaderStageCreateInfo::default()
@@ -271,7 +274,8 @@ fn make(opened: &Opened, kernel: &KernelInfo, shader: &Shader) -> Result<Pipelin
     let create = [vk::ComputePipelineCreateInfo::default()
         .stage(stage)
         .layout(layout)];
-    // SAFETY: as above.
+    // SAFETY: the device is alive as long as the process, the structs through the call, and the shader and the layout were
+    // just made.
     let pipelines =
         unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &create, None) };
     let pipelines = checked(

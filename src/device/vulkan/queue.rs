@@ -30,7 +30,7 @@ impl Queue {
         let create = vk::CommandPoolCreateInfo::default()
             .queue_family_index(family)
             .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER);
-        // SAFETY: as above.
+        // SAFETY: the device is alive, and has a queue of this family.
         let pool = checked("vkCreateCommandPool", unsafe {
             device.create_command_pool(&create, None)
         })?;
@@ -38,11 +38,11 @@ impl Queue {
             .command_pool(pool)
             .level(vk::CommandBufferLevel::PRIMARY)
             .command_buffer_count(1);
-        // SAFETY: as above.
+        // SAFETY: the device is alive, and the pool was just made on it.
         let commands = checked("vkAllocateCommandBuffers", unsafe {
             device.allocate_command_buffers(&allocate)
         })?;
-        // SAFETY: as above.
+        // SAFETY: the device is alive, and the struct lives for the call.
         let fence = checked("vkCreateFence", unsafe {
             device.create_fence(&vk::FenceCreateInfo::default(), None)
         })?;
@@ -180,7 +180,7 @@ impl Queue {
             unsafe { opened.device.destroy_descriptor_pool(pool, None) };
         }
         if let Some(pool) = self.descriptors.first() {
-            // SAFETY: as above.
+            // SAFETY: the sets of the pool are used by nothing any more.
             let _ = unsafe {
                 opened
                     .device
@@ -214,7 +214,7 @@ impl Queue {
                 &[],
             );
         }
-        // SAFETY: as above.
+        // SAFETY: recording, as `recording` says.
         let ended = unsafe { device.end_command_buffer(self.commands) };
         checked("vkEndCommandBuffer", ended)?;
         // SAFETY: what was recorded is alive until the queue has run (`keep`); queue and fence are behind our lock, and the

@@ -162,7 +162,7 @@ dynamic_object!(VisitorObj, "ffi.StructuralVisitor");
 
 // SAFETY: the table never changes; the region is atomic.
 unsafe impl Send for VisitorObj {}
-// SAFETY: as above.
+// SAFETY: the table never changes; the region is atomic.
 unsafe impl Sync for VisitorObj {}
 
 impl VisitorObj {

@@ -48,7 +48,7 @@ dynamic_object!(MutatorObj, "ffi.StructuralMutator");
 
 // SAFETY: the table never changes; the region is atomic.
 unsafe impl Send for MutatorObj {}
-// SAFETY: as above.
+// SAFETY: the table never changes; the region is atomic.
 unsafe impl Sync for MutatorObj {}
 
 impl MutatorObj {
