@@ -7,13 +7,14 @@
 mod schema;
 mod skip;
 
+use object::{Object as _, ObjectSection as _, SectionKind};
 use serde_json::Value;
 use skip::skipped;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tvmspec::blob::container;
 use tvmspec::blob::pack::{self, Naming, Shared};
 use tvmspec::blob::{Blob, LIBRARY, Module};
@@ -169,12 +170,14 @@ fn what_verify_calls_broken_never_loads() {
     assert!(broken > clean / 4, "too few flips break anything");
 }
 
-/// Imports TVM once, and loads each library that it is told of in a process of its own.
+/// Imports TVM once, and loads each library that a line names in a process of its own: with TVM's loader, or with the system's
+/// alone.
 const SERVER: &str = "
-import os, resource, signal, sys
+import ctypes, os, resource, signal, sys
 import tvm, tvm_ffi
 print(tvm.__version__.split('.')[1], flush=True)
 for line in sys.stdin:
+    how, path = line.rstrip('\\n').split(' ', 1)
     child = os.fork()
     if child == 0:
         nothing = os.open(os.devnull, os.O_WRONLY)
@@ -184,13 +187,75 @@ for line in sys.stdin:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.alarm(20)
         try:
-            tvm_ffi.load_module(line.rstrip('\\n'))
+            tvm_ffi.load_module(path) if how == 'tvm' else ctypes.CDLL(path, mode=os.RTLD_NOW)
         except BaseException:
             os._exit(1)
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     print('loads' if status == 0 else 'refuses' if os.WIFEXITED(status) else 'dies', flush=True)
 ";
+
+/// The wheel of `TVMSPEC_PYTHON`, that loads libraries.
+struct Wheel {
+    process: Child,
+    questions: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+    release: String,
+}
+
+impl Wheel {
+    /// `None`, with a reason printed, where there is none.
+    fn start() -> Option<Wheel> {
+        let named = std::env::var("TVMSPEC_PYTHON").unwrap_or_else(|_| "python3".into());
+        if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+            skipped("the wheel's loader is asked on x86-64 Linux only");
+            return None;
+        }
+        let mut process = match Command::new(&named)
+            .args(["-c", SERVER])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+        {
+            Ok(process) => process,
+            Err(error) => {
+                skipped(format_args!("`{named}` cannot be started: {error}"));
+                return None;
+            }
+        };
+        let mut answers = BufReader::new(process.stdout.take().unwrap()).lines();
+        let Some(Ok(minor)) = answers.next() else {
+            let _ = process.wait();
+            skipped(format_args!(
+                "`{named}` cannot import tvm and tvm_ffi; set TVMSPEC_PYTHON to a Python that can"
+            ));
+            return None;
+        };
+        Some(Wheel {
+            questions: process.stdin.take().unwrap(),
+            process,
+            answers,
+            release: format!("0.{minor}"),
+        })
+    }
+
+    /// What becomes of a library: `loads`, `refuses` or `dies`.
+    fn ask(&mut self, how: &str, path: &Path) -> String {
+        writeln!(self.questions, "{how} {}", path.display()).unwrap();
+        self.answers.next().unwrap().unwrap()
+    }
+
+    fn stop(self) {
+        let Wheel {
+            mut process,
+            questions,
+            ..
+        } = self;
+        drop(questions);
+        let _ = process.wait();
+    }
+}
 
 /// A library with a module of every kind that the wheel loads without a device.
 fn every_kind() -> Vec<u8> {
@@ -242,29 +307,10 @@ fn every_kind() -> Vec<u8> {
 
 #[test]
 fn the_real_loader_does_what_is_said() {
-    let named = std::env::var("TVMSPEC_PYTHON").unwrap_or_else(|_| "python3".into());
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return skipped("the wheel's loader is asked on x86-64 Linux only");
-    }
-    let mut server = match Command::new(&named)
-        .args(["-c", SERVER])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-    {
-        Ok(server) => server,
-        Err(error) => return skipped(format_args!("`{named}` cannot be started: {error}")),
+    let Some(mut wheel) = Wheel::start() else {
+        return;
     };
-    let mut answers = BufReader::new(server.stdout.take().unwrap()).lines();
-    let Some(Ok(minor)) = answers.next() else {
-        let _ = server.wait();
-        return skipped(format_args!(
-            "`{named}` cannot import tvm and tvm_ffi; set TVMSPEC_PYTHON to a Python that can"
-        ));
-    };
-    let release = format!("0.{minor}");
-    let mut questions = server.stdin.take().unwrap();
+    let release = wheel.release.clone();
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("whole.so");
     let naming = Naming::library(Release::of(27));
@@ -282,8 +328,7 @@ fn the_real_loader_does_what_is_said() {
         fs::write(&path, content).unwrap();
         let explained = ask(&["explain", "--release", &release, "--json"], &path).unwrap();
         let (outcome, why) = outcomes(&explained).remove(0);
-        writeln!(questions, "{}", path.display()).unwrap();
-        let answer = answers.next().unwrap().unwrap();
+        let answer = wheel.ask("tvm", &path);
         let loads = answer == "loads";
         let lie = match outcome.as_str() {
             "loads" | "silent" => !loads,
@@ -299,8 +344,7 @@ fn the_real_loader_does_what_is_said() {
             *table.entry((outcome, loads)).or_default() += 1;
         }
     }
-    drop(questions);
-    let _ = server.wait();
+    wheel.stop();
     println!("explain for {release} says: it loads, it does not");
     for outcome in ["loads", "silent", "unknown", "fails"] {
         let count = |loads| {
@@ -321,6 +365,137 @@ fn the_real_loader_does_what_is_said() {
         unknown * 3 <= all,
         "{unknown} of {all} are unknown: that says too little"
     );
+}
+
+/// The bytes of a library that `explain` does not look at: instructions, and data without relocations, unwind tables and debug
+/// sections among it. What flips in them may crash a library, and no reader of files can tell.
+fn overlooked(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let file = object::File::parse(bytes).unwrap();
+    let blobs = container::open(bytes).unwrap();
+    let found = blobs.blobs().next().map(|(_, blob)| {
+        let start = blob.offset.unwrap() as usize;
+        start..start + blob.bytes.len()
+    });
+    let blob = found.unwrap_or(0..0);
+    let sections = file.sections().filter(|section| {
+        let table = section.name().unwrap().starts_with(".got");
+        let data = matches!(
+            section.kind(),
+            SectionKind::Text
+                | SectionKind::Data
+                | SectionKind::ReadOnlyData
+                | SectionKind::ReadOnlyString
+                | SectionKind::Debug
+                | SectionKind::DebugString
+                | SectionKind::OtherString
+                | SectionKind::Other
+        );
+        data && !table
+    });
+    let ranges = sections.filter_map(|section| section.file_range());
+    ranges
+        .map(|(start, length)| start as usize..(start + length) as usize)
+        .flat_map(|range| {
+            [
+                range.start..range.end.min(blob.start.max(range.start)),
+                blob.end.max(range.start)..range.end,
+            ]
+        })
+        .filter(|range| !range.is_empty())
+        .collect()
+}
+
+/// Bits anywhere in a library: what its tables are held to, against what a dynamic loader makes of them.
+#[test]
+fn the_dynamic_loader_does_what_is_said() {
+    let Some(mut wheel) = Wheel::start() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let libraries = [
+        (
+            "blob/containers/cpu_llvm-0.27.so",
+            wheel.release.clone(),
+            "tvm",
+        ),
+        (
+            "blob/containers/relax_vm-0.27.so",
+            wheel.release.clone(),
+            "tvm",
+        ),
+        ("blob/containers/host_only-0.8.so", "0.8".to_owned(), "open"),
+    ];
+    let mut lies = Vec::new();
+    for (name, release, how) in libraries {
+        let bytes = fs::read(golden(name)).unwrap();
+        let (file, window) = (object::File::parse(&*bytes).unwrap(), overlooked(&bytes));
+        assert!(
+            file.sections()
+                .any(|section| section.name() == Ok(".dynamic"))
+        );
+        let mut table = BTreeMap::<(bool, String, bool), usize>::new();
+        let bits = spread(bytes.len() * 8, flips(40));
+        for bit in std::iter::once(None).chain(bits.map(Some)) {
+            let path = folder.path().join("flipped.so");
+            let _ = fs::remove_file(&path);
+            let content = bit.map_or(bytes.clone(), |bit| flipped(&bytes, bit));
+            fs::write(&path, content).unwrap();
+            let answer = wheel.ask(how, &path);
+            let loads = answer == "loads";
+            let explained = ask(&["explain", "--release", &release, "--json"], &path);
+            let (mut outcome, mut why) = match &explained {
+                Some(explained) => outcomes(explained).remove(0),
+                None => ("unreadable".to_owned(), String::new()),
+            };
+            if explained.is_some_and(|explained| explained[0]["here"]["good"] == false) {
+                (outcome, why) = ("not here".to_owned(), String::new());
+            }
+            let skip = bit.is_some_and(|bit| window.iter().any(|range| range.contains(&(bit / 8))));
+            let lie = match outcome.as_str() {
+                "loads" | "silent" => !loads,
+                "fails" => loads,
+                _ => false,
+            };
+            if lie && !skip {
+                lies.push(format!(
+                    "{name}, bit {bit:?}: said {outcome} ({why}), it {answer}"
+                ));
+            }
+            match bit {
+                None => assert!(
+                    loads && outcome == "loads",
+                    "{name}: {outcome}, {why}; {answer}"
+                ),
+                Some(_) => *table.entry((skip, outcome, loads)).or_default() += 1,
+            }
+        }
+        for skip in [false, true] {
+            let place = if skip {
+                "instructions and data"
+            } else {
+                "tables and the library binary"
+            };
+            println!("{name}, {release}, {place}: it loads, it does not");
+            for outcome in [
+                "loads",
+                "silent",
+                "not here",
+                "unknown",
+                "unreadable",
+                "fails",
+            ] {
+                let count = |loads| {
+                    table
+                        .get(&(skip, outcome.to_owned(), loads))
+                        .copied()
+                        .unwrap_or(0)
+                };
+                println!("{outcome:<12} {:>8} {:>9}", count(true), count(false));
+            }
+        }
+    }
+    wheel.stop();
+    assert!(lies.is_empty(), "{} lies:\n{}", lies.len(), lies.join("\n"));
 }
 
 /// Where a Python package of the real TVM keeps its libraries.

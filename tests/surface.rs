@@ -5,8 +5,10 @@
 //! for another reason have a line in `tests/surface/<room>.txt`, `path: reason`; a line that is not needed any more, or that
 //! has no reason, fails. `BLESS=1` adds lines with an empty reason and takes stale ones out.
 
+mod skip;
 mod source;
 
+use skip::skipped;
 use source::{is_test, type_name};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -28,6 +30,9 @@ const OPEN: [&str; 8] = [
 #[test]
 fn every_public_item_is_named_outside() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    if !root.join("fuzz").is_dir() {
+        return skipped("the package leaves fuzz/ out, which names some items alone");
+    }
     let words = words_outside(&root);
     assert!(words.len() > 1000, "{} words outside", words.len());
     let items = public_items(&root.join("src"));
@@ -46,7 +51,7 @@ fn every_public_item_is_named_outside() {
     }
     let count: usize = rooms.values().map(BTreeSet::len).sum();
     println!(
-        "{count} of {} public items are named by nobody outside",
+        "{count} of {} public items are named nowhere outside",
         items.len()
     );
     let bless = env::var_os("BLESS").is_some_and(|value| value == "1");

@@ -92,17 +92,25 @@ compare() {
 import collections, sys
 name, *paths = sys.argv[1:]
 both = [dict(line.rsplit(" ", 1) for line in open(path).read().splitlines()) for path in paths]
-for title, told in zip(("wheel", "own"), both):
-    counts = collections.Counter(told.values())
+for title, outcomes in zip(("wheel", "own"), both):
+    counts = collections.Counter(outcomes.values())
     print(f"{name} {title}: " + (", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "nothing ran"))
 tests = sorted(set(both[0]) | set(both[1]))
-rank = lambda outcome: outcome in ("PASSED", "SKIPPED", "XFAIL")
+
+
+def rank(outcome):
+    """Good, failed, or worse: a crash, a hang, a test that was never reached."""
+    if outcome in ("PASSED", "SKIPPED", "XFAIL", "XPASS"):
+        return 2
+    return int(outcome in ("FAILED", "ERROR"))
+
+
 worse = 0
 for test in tests:
-    wheel, own = (told.get(test, "absent") for told in both)
+    wheel, own = (outcomes.get(test, "absent") for outcomes in both)
     if wheel != own:
         print(f"  {test}: wheel {wheel}, own {own}")
-        worse += rank(wheel) and not rank(own)
+        worse += rank(own) < rank(wheel)
 print(f"{name}: {len(tests)} tests, {worse} worse on this library than on the wheel")
 sys.exit(1 if worse or "PASSED" not in both[1].values() else 0)
 END

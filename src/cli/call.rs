@@ -1,5 +1,6 @@
 //! `tvmspec call`: run one function of a compiled library.
 
+use super::input::listed;
 use super::numpy_text::{array_text, float_text};
 use super::on_device::OnDevice;
 use super::{Error, Exit, output};
@@ -135,7 +136,8 @@ fn find(root: &Module, name: &str) -> Result<Function, Error> {
     known.sort();
     known.dedup();
     if !known.is_empty() {
-        message.push_str(&format!("; it has: {}", known.join(", ")));
+        let known = listed(name, known.iter().map(String::as_str));
+        message.push_str(&format!("; it has: {known}"));
     }
     for module in root.walk() {
         if let Some(hindrance) = module.implementation().and_then(|own| own.hindrance()) {

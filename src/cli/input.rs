@@ -137,6 +137,28 @@ fn nearest(path: &Path) -> Option<PathBuf> {
         .map(|(_, name)| folder.map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name)))
 }
 
+/// How many names are listed before only the nearest are.
+const FEW: usize = 12;
+
+/// The names that there are, for a message that `wanted` is none of them; of many the nearest few and the count.
+pub(crate) fn listed<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
+    let mut names: Vec<&str> = names.collect();
+    if names.len() <= FEW {
+        return names.join(", ");
+    }
+    // A name that is much longer is none that was meant, and costs time.
+    names.sort_by_cached_key(|name| match name.len() {
+        0..=256 => distance(wanted, name),
+        length => length,
+    });
+    let count = names.len();
+    names.truncate(FEW / 2);
+    format!(
+        "{count} names, of which the nearest are {}",
+        names.join(", ")
+    )
+}
+
 /// How many single-character edits lie between two names.
 pub(crate) fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();

@@ -85,7 +85,8 @@ pub struct Executor {
     /// The tensor of each entry, in its pool.
     entries: Vec<Tensor>,
     steps: Vec<Step>,
-    by_name: HashMap<String, usize>,
+    /// The number of each input by its name.
+    inputs: HashMap<String, usize>,
     /// What was handed in by reference: the entry it stands for, kept alive here.
     external: HashMap<usize, Tensor>,
     /// Inputs that the library brings with it.
@@ -95,6 +96,9 @@ pub struct Executor {
     /// Inputs that were ever set. The others hold whatever was in their memory.
     set: HashSet<usize>,
 }
+
+/// How many names an error lists.
+const LISTED: usize = 12;
 
 /// What one node does.
 enum Step {
@@ -154,19 +158,14 @@ impl Executor {
                 ))
             })
             .collect();
-        let by_name = graph
-            .nodes
-            .iter()
-            .enumerate()
-            .map(|(index, node)| (node.name.clone(), index))
-            .collect();
+        let inputs = numbers(&graph);
         let mut executor = Executor {
             graph,
             places,
             pools,
             entries,
             steps: Vec::new(),
-            by_name,
+            inputs,
             external: HashMap::new(),
             linked: HashSet::new(),
             params: HashSet::new(),
@@ -230,14 +229,17 @@ impl Executor {
 
     /// The number of the input or parameter called `name`.
     pub fn input_index(&self, name: &str) -> Option<usize> {
-        let node = self.by_name.get(name)?;
-        self.graph.arg_nodes.iter().position(|index| index == node)
+        self.inputs.get(name).copied()
     }
 
     /// The number of the input called `name`, or a violation of GRF-32 that lists what there is.
     pub fn require_input(&self, name: &str) -> Result<usize, Violation> {
         self.input_index(name).ok_or_else(|| {
-            let known: Vec<&str> = self.graph.inputs().map(|(_, name)| name).collect();
+            let names = self.graph.inputs().map(|(_, name)| name);
+            let mut known: Vec<String> = names.take(LISTED).map(str::to_owned).collect();
+            if let Some(more @ 1..) = self.input_count().checked_sub(LISTED) {
+                known.push(format!("and {more} more"));
+            }
             GRF_32.refused(
                 Kind::Missing,
                 format!(
@@ -447,6 +449,11 @@ impl Executor {
         other: &Executor,
         names: impl Iterator<Item = &'a str>,
     ) -> Result<(), Error> {
+        // How many entries each pool is for.
+        let mut users = HashMap::<usize, usize>::new();
+        for entry in &self.graph.entries {
+            *users.entry(entry.storage_id).or_insert(0) += 1;
+        }
         for name in names {
             let (Some(here), Some(there)) = (self.input_index(name), other.input_index(name))
             else {
@@ -459,13 +466,8 @@ impl Executor {
             unsafe { self.entry(entry).check_same(&shared.view, &what) }?;
             // The pool must be this parameter's alone, or its neighbours would be overwritten with it.
             let storage = self.graph.entries.get(entry).map(|entry| entry.storage_id);
-            let users = self
-                .graph
-                .entries
-                .iter()
-                .filter(|entry| Some(entry.storage_id) == storage)
-                .count();
-            if users > 1 && !GRF_35.is_off() {
+            let users = storage.and_then(|storage| users.get(&storage));
+            if users.is_some_and(|users| *users > 1) && !GRF_35.is_off() {
                 let message =
                     format!("the memory of `{name}` is shared with other entries of its graph");
                 return Err(GRF_35.refused(Kind::Unsupported, message).into());
@@ -753,4 +755,21 @@ impl Executor {
             }
         }
     }
+}
+
+/// The number of each input by its name: of several nodes of one name the last counts, and of several numbers of one node the
+/// first.
+fn numbers(graph: &Graph) -> HashMap<String, usize> {
+    let nodes = graph.nodes.iter().enumerate();
+    let last: HashMap<&str, usize> = nodes.map(|(at, node)| (node.name.as_str(), at)).collect();
+    let mut numbers = HashMap::new();
+    for (number, node) in graph.arg_nodes.iter().enumerate() {
+        let Some(name) = graph.nodes.get(*node).map(|node| node.name.as_str()) else {
+            continue;
+        };
+        if last.get(name) == Some(node) {
+            numbers.entry(name.to_owned()).or_insert(number);
+        }
+    }
+    numbers
 }

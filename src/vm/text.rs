@@ -20,17 +20,19 @@ use crate::payload::relax_vm::{
     Constant, FunctionKind, Instruction, Operand, VM_REGISTER, VOID_REGISTER,
 };
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 impl Executable<'_> {
     /// The whole executable as text.
     pub fn disassemble(&self) -> String {
         let mut text = String::new();
+        let scopes = self.scopes();
         if !self.code().constants.is_empty() {
             text.push_str("constants\n");
         }
         for index in 0..self.code().constants.len() {
-            let _ = writeln!(text, "  c{index} = {}", self.constant_text(index));
+            let _ = writeln!(text, "  c{index} = {}", self.constant_text(index, &scopes));
         }
         for function in &self.code().functions {
             if function.kind == FunctionKind::Packed {
@@ -70,6 +72,7 @@ impl Executable<'_> {
 
     /// Functions with their code, constants, and counts; the JSON form of this chapter.
     pub fn to_json(&self) -> Value {
+        let scopes = self.scopes();
         let functions = self.code().functions.iter().map(|function| {
             let params: Vec<&str> = function.params.iter().map(|name| &**name).collect();
             let lines: Vec<String> = match function.kind {
@@ -88,7 +91,7 @@ impl Executable<'_> {
         });
         let functions: Vec<Value> = functions.collect();
         let constants: Vec<String> = (0..self.code().constants.len())
-            .map(|index| self.constant_text(index))
+            .map(|index| self.constant_text(index, &scopes))
             .collect();
         let counts: serde_json::Map<String, Value> = self
             .counts()
@@ -96,6 +99,15 @@ impl Executable<'_> {
             .map(|(name, count)| (name.to_owned(), count.into()))
             .collect();
         json!({"functions": functions, "constants": constants, "counts": counts})
+    }
+
+    /// The memory scope of each constant that has one; the first that is listed counts.
+    fn scopes(&self) -> HashMap<i64, &str> {
+        let listed = self.code().memory_scopes.as_deref().unwrap_or_default();
+        let reversed = listed.iter().rev();
+        reversed
+            .map(|(constant, scope)| (*constant, &**scope))
+            .collect()
     }
 
     fn counts(&self) -> [(&'static str, u64); 6] {
@@ -174,13 +186,10 @@ impl Executable<'_> {
         }
     }
 
-    fn constant_text(&self, index: usize) -> String {
+    fn constant_text(&self, index: usize, scopes: &HashMap<i64, &str>) -> String {
         let number = i64::try_from(index).unwrap_or(i64::MAX);
-        let scopes = self.code().memory_scopes.as_deref().unwrap_or_default();
-        let scope = scopes.iter().find(|(constant, _)| *constant == number);
-        let scope = scope
-            .map(|(_, scope)| &**scope)
-            .filter(|scope| *scope != "global");
+        let scope = scopes.get(&number).copied();
+        let scope = scope.filter(|scope| *scope != "global");
         match self.code().constants.get(index) {
             Some(Constant::Tensor(record)) => {
                 let mut text = format!(

@@ -14,6 +14,8 @@ pub(super) struct Account {
     pub(super) raw: Option<&'static str>,
     /// Consecutive releases of which the same is true.
     pub(super) loads: Vec<(Releases, Load)>,
+    /// What was read to say so; `None` where that is the whole file.
+    pub(super) looked_at: Option<&'static str>,
     /// What the system's own loader finds, before TVM reads anything.
     pub(super) here: Here,
     /// What each module needs.
@@ -60,6 +62,7 @@ impl Account {
             title,
             raw: None,
             loads,
+            looked_at: None,
             here: Here::default(),
             needs: Vec::new(),
             remarks: Vec::new(),
@@ -92,6 +95,13 @@ impl Account {
             for (index, line) in lines.iter().enumerate() {
                 let range = if index == 0 { range.as_str() } else { "" };
                 let _ = writeln!(out, "  {range:<16} {line}");
+            }
+        }
+        if let Some(looked_at) = self.looked_at {
+            let lines = wrap(looked_at, 78);
+            for (index, line) in lines.iter().enumerate() {
+                let what = if index == 0 { "looked at" } else { "" };
+                let _ = writeln!(out, "  {what:<16} {line}");
             }
         }
         out.push_str(&self.here.to_text());
@@ -163,6 +173,7 @@ impl Account {
                 None => json!({ "loadable": true }),
             },
             "loads": loads,
+            "looked_at": self.looked_at,
             "here": self.here.to_json(),
             "needs": needs,
             "remarks": self.remarks,

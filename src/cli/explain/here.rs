@@ -2,16 +2,17 @@
 //! of TVM that are called. Nothing is executed.
 
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use tvmspec::blob::container::{File, Form, Linkage, foreign, linkage};
-use tvmspec::examine::loading::{Load, Outcome, exported};
+use tvmspec::examine::loading::elf::{self, Looked};
+use tvmspec::examine::loading::{Load, Outcome, Stop, exported};
 use tvmspec::release::{Release, Releases};
 
-/// An image and what it is linked to; nothing for any other file.
-#[derive(Default)]
-pub(super) struct Linked<'a>(Linkage<'a>);
+/// An image, what it is linked to, and what the dynamic loader finds in its tables; nothing for any other file.
+pub(super) struct Linked<'a>(Linkage<'a>, Option<Result<Looked, Stop>>);
 
 /// What stands in the way on this machine.
 #[derive(Clone, Default)]
@@ -20,11 +21,23 @@ pub(super) struct Here {
     foreign: Option<String>,
     /// The libraries that are needed, and whether each was found; empty where they were not looked for.
     libraries: Vec<(String, bool)>,
+    /// What it calls and none of those libraries defines, nor any that every program of TVM has.
+    absent: Vec<String>,
 }
 
 impl<'a> Linked<'a> {
     pub(super) fn of(file: &File<'a>, bytes: &'a [u8]) -> Linked<'a> {
-        Linked(linkage(file.form, bytes))
+        let tables = is_image(file.form).then(|| elf::tables(bytes));
+        Linked(linkage(file.form, bytes), tables)
+    }
+
+    /// What "loads" rests on; `None` where no system's loader opens the file.
+    pub(super) fn looked_at(&self) -> Option<&'static str> {
+        match &self.1 {
+            Some(Ok(looked)) => Some(looked.text()),
+            Some(Err(_)) => Some(Looked::Tables.text()),
+            None => None,
+        }
     }
 
     /// Whether it is a runtime of TVM instead of something that TVM compiled.
@@ -52,8 +65,13 @@ impl<'a> Linked<'a> {
         })
     }
 
-    /// `load`, unless functions are called that `release` does not have.
+    /// `load`, unless the dynamic loader does not come so far, or functions are called that `release` does not have.
     pub(super) fn judge(&self, release: Release, load: Load) -> Load {
+        if let Some(Err(stop)) = &self.1
+            && matches!(load.outcome, Outcome::Loads | Outcome::Silent)
+        {
+            return stop.clone().into();
+        }
         if load.outcome != Outcome::Loads {
             return load;
         }
@@ -106,20 +124,16 @@ fn since(ranges: &[Releases]) -> String {
 
 /// Looks for what an image needs, as the loader of this system would.
 pub(super) fn here(file: &File<'_>, bytes: &[u8], linked: &Linked<'_>, path: &Path) -> Here {
-    let image = matches!(
-        file.form,
-        Form::ElfShared | Form::MachOShared | Form::MachOFat | Form::PeShared
-    );
-    if !image {
+    if !is_image(file.form) {
         return Here::default();
     }
     if let Some(foreign) = foreign(bytes) {
         return Here {
             foreign: Some(foreign),
-            libraries: Vec::new(),
+            ..Here::default()
         };
     }
-    let mut libraries = Vec::new();
+    let (mut libraries, mut absent) = (Vec::new(), Vec::new());
     if file.form == Form::ElfShared && cfg!(target_os = "linux") {
         let folders = folders(&linked.0, path);
         let found = |name: &str| is_here(name, &folders);
@@ -128,12 +142,87 @@ pub(super) fn here(file: &File<'_>, bytes: &[u8], linked: &Linked<'_>, path: &Pa
             for name in &linked.0.libraries {
                 libraries.push(((*name).to_owned(), found(name)));
             }
+            absent = self::absent(bytes, &linked.0, folders);
         }
     }
     Here {
         foreign: None,
         libraries,
+        absent,
     }
+}
+
+/// Whether a file of this form is opened by the loader of a system.
+const fn is_image(form: Form) -> bool {
+    matches!(
+        form,
+        Form::ElfShared | Form::MachOShared | Form::MachOFat | Form::PeShared
+    )
+}
+
+/// What every process has that loads libraries of TVM: C, C++ and what they are built on.
+const USUAL: [&str; 7] = [
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libgcc_s.so.1",
+    "libstdc++.so.6",
+];
+
+/// How many of the functions that are missing are listed.
+const MOST_NAMED: usize = 64;
+
+/// Conversions of float16 that runtimes of TVM define for the code of LLVM.
+const HALVES: [&str; 5] = [
+    "__extendhfsf2",
+    "__gnu_f2h_ieee",
+    "__gnu_h2f_ieee",
+    "__truncdfhf2",
+    "__truncsfhf2",
+];
+
+/// How many libraries are read for what they define.
+const MOST_READ: usize = 64;
+
+/// What `bytes` calls and neither the libraries that it needs, theirs included, nor the usual ones define. Functions of TVM are judged
+/// by release. Nothing is said where one of the libraries cannot be read: what it defines is not known.
+fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<String> {
+    let mut wanted = elf::wanted(bytes);
+    wanted.retain(|name| exported(name).is_empty() && !HALVES.contains(&&**name));
+    let mut queue: Vec<String> = linkage
+        .libraries
+        .iter()
+        .map(|name| (*name).to_owned())
+        .collect();
+    let needed = queue.len();
+    queue.extend(USUAL.map(str::to_owned));
+    let mut next = 0;
+    while !wanted.is_empty() && next < queue.len() {
+        let path = folders
+            .iter()
+            .map(|folder| folder.join(&queue[next]))
+            .find(|path| path.is_file());
+        let content = path.and_then(|path| fs::read(path).ok());
+        let Some(content) = content.filter(|_| next < MOST_READ) else {
+            if next < needed || next >= needed + USUAL.len() {
+                return Vec::new();
+            }
+            next += 1;
+            continue;
+        };
+        let defined: HashSet<_> = elf::defined(&content).into_iter().collect();
+        wanted.retain(|name| !defined.contains(name));
+        for name in self::linkage(Form::ElfShared, &content).libraries {
+            if !queue.iter().any(|known| known == name) {
+                queue.push(name.to_owned());
+            }
+        }
+        next += 1;
+    }
+    let names = wanted.iter().take(MOST_NAMED);
+    names.map(|name| name.chars().take(128).collect()).collect()
 }
 
 /// Whether a library of this name can be found. Those of TVM itself are there once TVM is imported.
@@ -188,7 +277,8 @@ fn folders(linkage: &Linkage<'_>, path: &Path) -> Vec<PathBuf> {
 impl Here {
     /// Whether nothing stands in the way.
     pub(super) fn is_good(&self) -> bool {
-        self.foreign.is_none() && self.libraries.iter().all(|(_, found)| *found)
+        let found = self.libraries.iter().all(|(_, found)| *found);
+        self.foreign.is_none() && found && self.absent.is_empty()
     }
 
     /// What stands in the way, in lines; empty if nothing does.
@@ -210,6 +300,17 @@ impl Here {
                 "NOT ON THIS MACHINE: it needs {}, which cannot be found here. Install it, or name its folder in LD_LIBRARY_PATH.",
                 missing.join(", ")
             ));
+        } else if !self.absent.is_empty() {
+            let names: Vec<String> = self
+                .absent
+                .iter()
+                .take(8)
+                .map(|name| format!("`{}`", name.escape_debug()))
+                .collect();
+            say(&format!(
+                "NOT ON THIS MACHINE: it calls {}, which neither the libraries that it needs define here nor those of C and C++. Unless the program that opens it has them, opening it fails, or the first such call ends the process.",
+                names.join(", ")
+            ));
         }
         out
     }
@@ -220,6 +321,6 @@ impl Here {
             .iter()
             .map(|(name, found)| json!({ "name": name, "found": found }))
             .collect();
-        json!({ "good": self.is_good(), "machine": self.foreign, "libraries": libraries })
+        json!({ "good": self.is_good(), "machine": self.foreign, "libraries": libraries, "absent": self.absent })
     }
 }

@@ -111,14 +111,15 @@ pub(super) fn runtime(
         input.name,
         subject::form_name(file.form)
     );
-    let load = |_| {
-        Load::silent(
+    let load = |release| {
+        let load = Load::silent(
             "it opens it as a compiled library that imports nothing, and no function in it is a packed one",
-        )
+        );
+        linked.judge(release, load)
     };
     let mut account = Account::new(title, loads(only, load));
     let releases = match linked.releases() {
-        Some(releases) => format!(", as tvm {releases} has them"),
+        Some(releases) => format!(", as {} have them", plain(releases)),
         None => String::new(),
     };
     account.remarks.push(format!(
@@ -126,6 +127,15 @@ pub(super) fn runtime(
         linked.defines()
     ));
     account
+}
+
+/// A range of releases in words.
+fn plain(Releases { since, until }: Releases) -> String {
+    match until {
+        _ if since == until => format!("tvm {since}"),
+        Release::LAST => format!("tvm {since} and later"),
+        _ => format!("tvm {since} to {until}"),
+    }
 }
 
 fn written_by(layout: Layout) -> String {

@@ -26,7 +26,8 @@ use tvmspec::wire::Cursor;
 
 /// Says for every release whether it reads the file, what it needs to, and where it fails without a word.
 ///
-/// A broken file is judged by what the loader of each release looks at, and where that is not known it says "unknown".
+/// A broken file is judged by what the loader of each release looks at, and the tables of an ELF library by what the dynamic
+/// loader does with them; instructions are not looked at. Where it is not known what happens, it says "unknown".
 /// Exit code 0. With --release 0 if that release loads the file, here or, with --elsewhere, on the machine that it is for; 1 if
 /// it does not, if something of it would be missing, or if it is not known. 2: the file cannot be read.
 #[derive(clap::Args)]
@@ -99,12 +100,13 @@ fn explain(input: &Input, file: &File<'_>, args: &Args) -> Result<Vec<Account>, 
         }
     }
     if accounts.is_empty() {
-        accounts.push(other(input, file, only)?);
+        accounts.push(other(input, file, &linked, only)?);
     }
     let raw = raw(file.form);
     let here = here::here(file, input.bytes(), &linked, &args.file);
     for account in &mut accounts {
         account.raw = raw;
+        account.looked_at = linked.looked_at();
         account.here = here.clone();
     }
     Ok(accounts)
@@ -218,7 +220,12 @@ fn unusable(findings: &[Finding]) -> Option<Violation> {
 }
 
 /// What is not loaded by name: JSON, text, object code without anything of TVM.
-fn other(input: &Input, file: &File<'_>, only: Option<Release>) -> Result<Account, Error> {
+fn other(
+    input: &Input,
+    file: &File<'_>,
+    linked: &Linked<'_>,
+    only: Option<Release>,
+) -> Result<Account, Error> {
     let (remark, loads) = match file.form {
         Form::GraphJson => {
             let broken = subject::graph(input, file.form).and_then(|reading| reading.broken);
@@ -242,8 +249,11 @@ fn other(input: &Input, file: &File<'_>, only: Option<Release>) -> Result<Accoun
         ),
         form if form.is_object() || form.is_archive() => (
             "It holds no TVM library: no symbol in it is one of TVM. Whatever functions it has are taken for packed ones up to 0.21.",
-            loads(only, |_| {
-                Load::silent("it opens it without a complaint, as a library that imports nothing")
+            loads(only, |release| {
+                let load = Load::silent(
+                    "it opens it without a complaint, as a library that imports nothing",
+                );
+                linked.judge(release, load)
             }),
         ),
         _ => return Err(subject::nothing(input, file)),

@@ -3,7 +3,9 @@
 use super::inputs::Inputs;
 use super::{Args, Operator, give, report, statistics, timed};
 use crate::cli::array::Bound;
+use crate::cli::input::listed;
 use crate::cli::{Error, Exit};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tvmspec::device::Device;
@@ -44,16 +46,21 @@ pub(super) fn run(
 
 /// Every parameter is an input by its name; `NAME.0`, `NAME.1`, ... are the elements of a tuple.
 fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any>, Error> {
-    let element = |name: &str, param: &str| -> Option<usize> {
-        name.strip_prefix(param)?.strip_prefix('.')?.parse().ok()
-    };
+    let known: HashSet<&str> = params.iter().copied().collect();
     let names: Vec<String> = inputs.names().map(str::to_owned).collect();
+    // The elements of each tuple, by its name.
+    let mut tuples = HashMap::<&str, Vec<(usize, &str)>>::new();
     for name in &names {
-        let known = |param: &&str| name == param || element(name, param).is_some();
-        if !params.iter().any(known) {
+        let element = name.rsplit_once('.').and_then(|(param, at)| {
+            let at = at.parse().ok()?;
+            Some((*known.get(param)?, at))
+        });
+        if let Some((param, at)) = element {
+            tuples.entry(param).or_default().push((at, name));
+        } else if !known.contains(name.as_str()) {
+            let params = listed(name, params.iter().copied());
             return Err(Error::Message(format!(
-                "`{func}` has no parameter `{name}`; it has {}",
-                params.join(", ")
+                "`{func}` has no parameter `{name}`; it has {params}"
             )));
         }
     }
@@ -64,10 +71,7 @@ fn arguments(func: &str, params: &[&str], inputs: &mut Inputs) -> Result<Vec<Any
             values.push(Any::from(tensor));
             continue;
         }
-        let mut tuple: Vec<(usize, &String)> = names
-            .iter()
-            .filter_map(|name| Some((element(name, param)?, name)))
-            .collect();
+        let mut tuple = tuples.remove(param).unwrap_or_default();
         tuple.sort();
         if tuple.is_empty() {
             missing.push(*param);
@@ -103,9 +107,9 @@ fn leaves(value: &Any, outputs: &mut Vec<(String, Tensor)>) {
 fn profile(machine: &VirtualMachine, func: &str, values: &[Any]) -> Result<Vec<Operator>, Error> {
     let seen: Arc<Mutex<Vec<Operator>>> = Arc::default();
     let (list, origin) = (Arc::clone(&seen), Instant::now());
-    let own: Vec<String> = machine.functions().into_iter().map(str::to_owned).collect();
+    let own: HashSet<String> = machine.functions().into_iter().map(str::to_owned).collect();
     machine.observe(Some(Arc::new(move |step| {
-        if own.iter().any(|name| name == step.callee) {
+        if own.contains(step.callee) {
             return;
         }
         let shapes: Vec<String> = step.args.iter().filter_map(|arg| described(*arg)).collect();

@@ -8,6 +8,7 @@
 //! "Loads" is never said of what is not known to load: where the outcome hangs on memory, on what lies behind the bytes or
 //! on code that was not read, it is [`Outcome::Unknown`].
 
+pub mod elf;
 mod exports;
 mod json_graph;
 mod library;

@@ -1,0 +1,233 @@
+//! The dynamic section: where every other table is.
+
+use super::{EXECUTES, Image, Stop, WRITES, refuses, unknown};
+use std::collections::BTreeMap;
+
+/// Its entries by tag; those that may stand there once only.
+pub(super) struct Dynamic {
+    values: BTreeMap<u64, u64>,
+    /// Offsets of the names of needed libraries.
+    pub(super) needed: Vec<u64>,
+}
+
+pub(super) const NEEDED: u64 = 1;
+pub(super) const PLT_SIZE: u64 = 2;
+pub(super) const PLT_GOT: u64 = 3;
+pub(super) const HASH: u64 = 4;
+pub(super) const STRINGS: u64 = 5;
+pub(super) const SYMBOLS: u64 = 6;
+pub(super) const RELA: u64 = 7;
+pub(super) const RELA_SIZE: u64 = 8;
+const RELA_ENTRY: u64 = 9;
+pub(super) const STRINGS_SIZE: u64 = 10;
+const SYMBOL_ENTRY: u64 = 11;
+pub(super) const INIT: u64 = 12;
+pub(super) const FINI: u64 = 13;
+const PLT_KIND: u64 = 20;
+pub(super) const PLT: u64 = 23;
+pub(super) const INIT_ARRAY: u64 = 25;
+pub(super) const FINI_ARRAY: u64 = 26;
+pub(super) const INIT_ARRAY_SIZE: u64 = 27;
+pub(super) const FINI_ARRAY_SIZE: u64 = 28;
+const FLAGS: u64 = 30;
+pub(super) const RELR_SIZE: u64 = 35;
+pub(super) const RELR: u64 = 36;
+const RELR_ENTRY: u64 = 37;
+pub(super) const GNU_HASH: u64 = 0x6fff_fef5;
+pub(super) const VERSIONS: u64 = 0x6fff_fff0;
+pub(super) const RELA_COUNT: u64 = 0x6fff_fff9;
+const FLAGS_1: u64 = 0x6fff_fffb;
+pub(super) const VERSIONS_DEFINED: u64 = 0x6fff_fffc;
+pub(super) const VERSIONS_DEFINED_COUNT: u64 = 0x6fff_fffd;
+pub(super) const VERSIONS_NEEDED: u64 = 0x6fff_fffe;
+pub(super) const VERSIONS_NEEDED_COUNT: u64 = 0x6fff_ffff;
+
+/// Whatever else a linker writes and a dynamic loader takes: SONAME, RPATH, SYMBOLIC, DEBUG, BIND_NOW, RUNPATH, and what
+/// machines have of their own (variant calling conventions, guarded entries).
+fn is_harmless(tag: u64, machine: u16) -> bool {
+    const X86_64: u16 = 62;
+    match tag {
+        14 | 15 | 16 | 21 | 24 | 29 => true,
+        0x7000_0000..=0x7000_0005 => machine != X86_64,
+        _ => false,
+    }
+}
+
+/// ORIGIN, SYMBOLIC, BIND_NOW, STATIC_TLS; text relocations are no part of it.
+const FLAGS_KNOWN: u64 = 1 | 2 | 8 | 16;
+/// NOW, GLOBAL, GROUP, NODELETE, INITFIRST, ORIGIN.
+const FLAGS_1_KNOWN: u64 = 1 | 2 | 4 | 8 | 0x20 | 0x80;
+const FLAGS_1_NOOPEN: u64 = 0x40;
+const FLAGS_1_PIE: u64 = 0x0800_0000;
+
+impl Dynamic {
+    pub(super) fn read(image: &Image<'_>) -> Result<Dynamic, Stop> {
+        let mut dynamic = Dynamic {
+            values: BTreeMap::new(),
+            needed: Vec::new(),
+        };
+        let (address, size) = image.dynamic;
+        let entries = image.at(address, size).unwrap_or_default();
+        let offset = image.offset(address, size).unwrap_or(u64::MAX);
+        let mut ended = false;
+        for index in 0..(entries.len() / 16) as u64 {
+            let at = offset.saturating_add(index.saturating_mul(16));
+            let Some((tag, value)) = image.u64(at).zip(image.u64(at.saturating_add(8))) else {
+                break;
+            };
+            match tag {
+                0 => ended = true,
+                _ if ended => return Err(unknown("its dynamic section goes on behind its end")),
+                NEEDED => dynamic.needed.push(value),
+                _ if !is_known(tag) && !is_harmless(tag, image.machine) => {
+                    return Err(unknown(&format!(
+                        "its dynamic section has an entry of unknown tag {tag:#x}"
+                    )));
+                }
+                _ if dynamic.values.insert(tag, value).is_some() => {
+                    return Err(unknown(&format!(
+                        "its dynamic section has two entries of tag {tag:#x}"
+                    )));
+                }
+                _ => {}
+            }
+        }
+        if !ended {
+            return Err(unknown("its dynamic section has no end"));
+        }
+        dynamic.pairs()?;
+        dynamic.flags()?;
+        dynamic.places(image)?;
+        Ok(dynamic)
+    }
+
+    pub(super) fn value(&self, tag: u64) -> Option<u64> {
+        self.values.get(&tag).copied()
+    }
+
+    /// Address and size of a table; `None` where there is none. [`Self::pairs`] saw that both are there or neither.
+    pub(super) fn table(&self, address: u64, size: u64) -> Option<(u64, u64)> {
+        self.value(address).zip(self.value(size))
+    }
+
+    /// Whether every function is looked up when the library is opened.
+    pub(super) fn binds_now(&self) -> bool {
+        let has = |tag, bit| self.value(tag).is_some_and(|flags| flags & bit != 0);
+        self.value(24).is_some() || has(FLAGS, 8) || has(FLAGS_1, 1)
+    }
+
+    /// What must stand there together, and the sizes that there is one of.
+    fn pairs(&self) -> Result<(), Stop> {
+        let has = |tag: u64| self.values.contains_key(&tag);
+        let together = [
+            (RELA, RELA_SIZE),
+            (RELA, RELA_ENTRY),
+            (RELR, RELR_SIZE),
+            (RELR, RELR_ENTRY),
+            (PLT, PLT_SIZE),
+            (PLT, PLT_KIND),
+            (INIT_ARRAY, INIT_ARRAY_SIZE),
+            (FINI_ARRAY, FINI_ARRAY_SIZE),
+            (VERSIONS_NEEDED, VERSIONS_NEEDED_COUNT),
+            (VERSIONS_DEFINED, VERSIONS_DEFINED_COUNT),
+            (STRINGS, STRINGS_SIZE),
+            (SYMBOLS, SYMBOL_ENTRY),
+        ];
+        for (one, other) in together {
+            if has(one) != has(other) {
+                return Err(unknown(&format!(
+                    "its dynamic section has an entry of tag {one} or {other} without the other"
+                )));
+            }
+        }
+        let sizes = [
+            (RELA_ENTRY, 24),
+            (RELR_ENTRY, 8),
+            (SYMBOL_ENTRY, 24),
+            (PLT_KIND, RELA),
+        ];
+        for (tag, size) in sizes {
+            if self.value(tag).is_some_and(|value| value != size) {
+                return Err(unknown(&format!(
+                    "the entry of tag {tag} in its dynamic section is not {size}"
+                )));
+            }
+        }
+        let named = has(STRINGS) && has(SYMBOLS) && (has(HASH) || has(GNU_HASH));
+        named.then_some(()).ok_or_else(|| {
+            unknown("its dynamic section names no symbols, no names or no hash table")
+        })
+    }
+
+    fn flags(&self) -> Result<(), Stop> {
+        if let Some(flags) = self.value(FLAGS)
+            && flags & !FLAGS_KNOWN != 0
+        {
+            return Err(unknown("it has flags that ask for more than is looked at"));
+        }
+        match self.value(FLAGS_1) {
+            Some(flags) if flags & (FLAGS_1_NOOPEN | FLAGS_1_PIE) != 0 => Err(refuses(
+                "its flags say that it is not to be opened by a program",
+            )),
+            Some(flags) if flags & !FLAGS_1_KNOWN != 0 => {
+                Err(unknown("it has flags that ask for more than is looked at"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Every table in the file and in memory, code where code is run.
+    fn places(&self, image: &Image<'_>) -> Result<(), Stop> {
+        for (address, size, unit) in [
+            (STRINGS, STRINGS_SIZE, 1),
+            (RELA, RELA_SIZE, 24),
+            (RELR, RELR_SIZE, 8),
+            (PLT, PLT_SIZE, 24),
+            (INIT_ARRAY, INIT_ARRAY_SIZE, 8),
+            (FINI_ARRAY, FINI_ARRAY_SIZE, 8),
+        ] {
+            let Some((start, length)) = self.table(address, size) else {
+                continue;
+            };
+            if image.offset(start, length).is_none() || !length.is_multiple_of(unit) {
+                return Err(unknown(&format!(
+                    "the table of tag {address} is not where its segments are"
+                )));
+            }
+        }
+        for tag in [INIT, FINI] {
+            if self
+                .value(tag)
+                .is_some_and(|address| !image.has_flags(address, 1, EXECUTES))
+            {
+                return Err(unknown(
+                    "its first or last function lies where nothing is executed",
+                ));
+            }
+        }
+        // The loader puts itself and the library into the words behind it.
+        let got = self.value(PLT_GOT);
+        if got.is_some_and(|got| !got.is_multiple_of(8) || !image.has_flags(got, 24, WRITES)) {
+            return Err(unknown(
+                "its table of addresses lies where nothing can be written",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn is_known(tag: u64) -> bool {
+    matches!(
+        tag,
+        PLT_SIZE..=FINI
+            | PLT_KIND
+            | PLT
+            | INIT_ARRAY..=FINI_ARRAY_SIZE
+            | FLAGS
+            | RELR_SIZE..=RELR_ENTRY
+            | GNU_HASH
+            | VERSIONS
+            | RELA_COUNT
+            | FLAGS_1..=VERSIONS_NEEDED_COUNT
+    )
+}

@@ -1,0 +1,245 @@
+//! Relocations, which the dynamic loader applies, and initializers, which it runs.
+
+use super::dynamic::{
+    Dynamic, FINI_ARRAY, FINI_ARRAY_SIZE, INIT_ARRAY, INIT_ARRAY_SIZE, PLT, PLT_SIZE, RELA,
+    RELA_COUNT, RELA_SIZE, RELR, RELR_SIZE,
+};
+use super::symbols::Symbols;
+use super::{EXECUTES, Image, LOAD, Stop, TLS, WRITES, sections, unknown};
+use std::collections::BTreeMap;
+
+/// What a type of relocation does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// Adds the address of the library.
+    Base,
+    /// Stores the address of a symbol.
+    Symbol,
+    /// The same, when it is first called.
+    Call,
+    /// Something about thread-local data.
+    Thread,
+}
+
+/// The types that a library has on the machines that TVM compiles for. Copies, and functions that choose an address, are not
+/// among them.
+fn does(machine: u16, kind: u32) -> Option<Does> {
+    let (symbol, base, call, thread): (&[u32], u32, u32, &[u32]) = match machine {
+        62 => (&[1, 6], 8, 7, &[16, 17, 18, 36]),
+        183 => (&[257, 1025], 1027, 1026, &[1028, 1029, 1030, 1031]),
+        243 => (&[2], 3, 5, &[7, 9, 11]),
+        258 => (&[2], 3, 5, &[7, 9, 11]),
+        21 => (&[20, 38], 22, 21, &[68, 73, 78]),
+        22 => (&[10, 22], 12, 11, &[54, 55, 56]),
+        _ => return None,
+    };
+    match kind {
+        _ if symbol.contains(&kind) => Some(Does::Symbol),
+        _ if kind == base => Some(Does::Base),
+        _ if kind == call => Some(Does::Call),
+        _ if thread.contains(&kind) => Some(Does::Thread),
+        _ => None,
+    }
+}
+
+pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic, symbols: &Symbols) -> Result<(), Stop> {
+    if !sections::begins(image, dynamic) {
+        return Err(unknown(
+            "a table of its dynamic section begins or ends inside a section",
+        ));
+    }
+    // What is stored at each place, where that is an address in the library.
+    let mut stored = BTreeMap::new();
+    compact(image, dynamic, &mut stored)?;
+    table(image, dynamic, symbols, (RELA, RELA_SIZE), &mut stored)?;
+    table(image, dynamic, symbols, (PLT, PLT_SIZE), &mut stored)?;
+    for (start, size) in [(INIT_ARRAY, INIT_ARRAY_SIZE), (FINI_ARRAY, FINI_ARRAY_SIZE)] {
+        let Some((start, length)) = dynamic.table(start, size) else {
+            continue;
+        };
+        for index in 0..length / 8 {
+            let place = start.saturating_add(index.saturating_mul(8));
+            let runs = stored.get(&place).is_some_and(|target| match target {
+                Some(function) => {
+                    let known =
+                        symbols.functions.is_empty() || symbols.functions.contains(function);
+                    known && image.has_flags(*function, 1, EXECUTES)
+                }
+                None => true,
+            });
+            if !runs {
+                return Err(unknown(
+                    "a function that runs when it is opened or closed is none",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each place, with the address in the library that is stored there; `None` where that is a symbol's.
+type Stored = BTreeMap<u64, Option<u64>>;
+
+/// A place is a word of its own, in data, outside the dynamic section.
+fn put(
+    image: &Image<'_>,
+    stored: &mut Stored,
+    place: u64,
+    target: Option<u64>,
+) -> Result<(), Stop> {
+    let wrong = |why: &str| {
+        Err(unknown(&format!(
+            "the relocation at address {place:#x} {why}"
+        )))
+    };
+    let (start, length) = image.dynamic;
+    if !place.is_multiple_of(8)
+        || image.offset(place, 8).is_none()
+        || !image.has_flags(place, 8, WRITES)
+    {
+        return wrong("is for no word of its data");
+    }
+    if (start..start.saturating_add(length)).contains(&place) {
+        return wrong("is for the dynamic section");
+    }
+    let last = |load: &super::Segment| {
+        target.is_some_and(|target| {
+            (load.address..=load.address.saturating_add(load.size)).contains(&target)
+        })
+    };
+    if target.is_some() && !image.of(LOAD).any(last) {
+        return wrong("stores an address outside the library");
+    }
+    match stored.insert(place, target) {
+        None => Ok(()),
+        Some(_) => wrong("is the second for its word"),
+    }
+}
+
+/// The words that are shifted by the address of the library, as bit maps.
+fn compact(image: &Image<'_>, dynamic: &Dynamic, stored: &mut Stored) -> Result<(), Stop> {
+    let Some((start, length)) = dynamic.table(RELR, RELR_SIZE) else {
+        return Ok(());
+    };
+    let offset = image.offset(start, length).unwrap_or(u64::MAX);
+    let mut next = 0_u64;
+    for index in 0..length / 8 {
+        let word = image.u64(offset.saturating_add(index.saturating_mul(8)));
+        let word = word.ok_or_else(|| unknown("its relocations end behind the file"))?;
+        let mut shift = |place: u64| {
+            let target = image.offset(place, 8).and_then(|at| image.u64(at));
+            let target =
+                target.ok_or_else(|| unknown("a relocation is for no word of its data"))?;
+            put(image, stored, place, Some(target))
+        };
+        if word & 1 == 0 {
+            shift(word)?;
+            next = word.saturating_add(8);
+            continue;
+        }
+        let mut bits = word >> 1;
+        let mut place = next;
+        while bits != 0 {
+            if bits & 1 == 1 {
+                shift(place)?;
+            }
+            bits >>= 1;
+            place = place.saturating_add(8);
+        }
+        next = next.saturating_add(63 * 8);
+    }
+    Ok(())
+}
+
+fn table(
+    image: &Image<'_>,
+    dynamic: &Dynamic,
+    symbols: &Symbols,
+    (start, size): (u64, u64),
+    stored: &mut Stored,
+) -> Result<(), Stop> {
+    let Some((address, length)) = dynamic.table(start, size) else {
+        return Ok(());
+    };
+    let offset = image.offset(address, length).unwrap_or(u64::MAX);
+    let leading = match start {
+        RELA => dynamic.value(RELA_COUNT),
+        _ => None,
+    };
+    let leading = leading.unwrap_or(0_u64);
+    if leading > length / 24 {
+        return Err(unknown("it has fewer relocations than it says"));
+    }
+    for index in 0..length / 24 {
+        let at = offset.saturating_add(index.saturating_mul(24));
+        let word = |inside: u64| image.u64(at.saturating_add(inside));
+        let Some(((place, info), addend)) = word(0).zip(word(8)).zip(word(16)) else {
+            return Err(unknown("its relocations end behind the file"));
+        };
+        let (symbol, kind) = (
+            info >> 32,
+            u32::try_from(info & 0xffff_ffff).unwrap_or(u32::MAX),
+        );
+        let wrong = |why: &str| {
+            Err(unknown(&format!(
+                "the relocation at address {place:#x} {why}"
+            )))
+        };
+        // Others may be in both tables where one covers the other.
+        if start == PLT
+            && is_in(
+                dynamic,
+                RELA,
+                RELA_SIZE,
+                address.saturating_add(index.saturating_mul(24)),
+            )
+        {
+            continue;
+        }
+        let Some(does) = does(image.machine, kind) else {
+            return wrong("is of a type that libraries do not have");
+        };
+        if symbol >= symbols.count {
+            return wrong("names no symbol");
+        }
+        if index < leading && does != Does::Base {
+            return wrong("is among those that are said to be of another type");
+        }
+        match does {
+            Does::Base if symbol != 0 => return wrong("has a symbol, and its type has none"),
+            Does::Base => put(image, stored, place, Some(addend))?,
+            Does::Symbol if symbol == 0 => return wrong("has no symbol, and its type has one"),
+            Does::Call if symbol == 0 || addend != 0 => return wrong("calls no symbol"),
+            Does::Thread if image.of(TLS).next().is_none() && symbol == 0 => {
+                return wrong("is for thread-local data, of which there is none");
+            }
+            Does::Symbol | Does::Thread => put(image, stored, place, None)?,
+            Does::Call => {
+                put(image, stored, place, None)?;
+                lazily(image, dynamic, place)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_in(dynamic: &Dynamic, start: u64, size: u64, address: u64) -> bool {
+    dynamic
+        .table(start, size)
+        .is_some_and(|(start, length)| (start..start.saturating_add(length)).contains(&address))
+}
+
+/// A function that is looked up when it is first called: its word leads to code until then, and can be written.
+fn lazily(image: &Image<'_>, dynamic: &Dynamic, place: u64) -> Result<(), Stop> {
+    if dynamic.binds_now() {
+        return Ok(());
+    }
+    let target = image.offset(place, 8).and_then(|at| image.u64(at));
+    let leads = target.is_some_and(|target| image.has_flags(target, 1, EXECUTES));
+    if leads && !image.is_protected(place) {
+        return Ok(());
+    }
+    Err(unknown(&format!(
+        "the function whose address is stored at {place:#x} cannot be looked up when it is called"
+    )))
+}

@@ -1,0 +1,140 @@
+//! The section headers, which no dynamic loader reads: they say a second time where everything is.
+
+use super::dynamic::{
+    self, Dynamic, FINI_ARRAY, FINI_ARRAY_SIZE, GNU_HASH, HASH, INIT_ARRAY, INIT_ARRAY_SIZE, PLT,
+    PLT_GOT, PLT_SIZE, RELA, RELA_SIZE, RELR, RELR_SIZE, STRINGS, STRINGS_SIZE, SYMBOLS, VERSIONS,
+    VERSIONS_DEFINED, VERSIONS_NEEDED,
+};
+use super::{EXECUTES, Image, Stop, WRITES, unknown};
+
+/// A section header.
+#[derive(Clone, Copy)]
+pub(super) struct Section {
+    pub(super) kind: u32,
+    flags: u64,
+    pub(super) address: u64,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) link: u32,
+}
+
+const NO_BITS: u32 = 8;
+const TLS: u64 = 0x400;
+const STATIC: u32 = 2;
+const RELOCATIONS: u32 = 4;
+
+/// All of them; empty for a file that has none, or none that can be read.
+pub(super) fn list(image: &Image<'_>) -> Vec<Section> {
+    let header = || Some((image.u64(40)?, image.u16(58)?, image.u16(60)?));
+    let Some((table, 64, count)) = header() else {
+        return Vec::new();
+    };
+    let read = |index: u64| {
+        let at = table.checked_add(index.checked_mul(64)?)?;
+        let word = |inside: u64| image.u64(at.checked_add(inside)?);
+        Some(Section {
+            kind: image.u32(at.checked_add(4)?)?,
+            flags: word(8)?,
+            address: word(16)?,
+            offset: word(24)?,
+            size: word(32)?,
+            link: image.u32(at.checked_add(40)?)?,
+        })
+    };
+    (0..u64::from(count)).map_while(read).collect()
+}
+
+/// The table of the static symbols, and its names.
+pub(super) fn symbols(image: &Image<'_>) -> Option<(Section, Section)> {
+    let sections = list(image);
+    let symbols = *sections.iter().find(|section| section.kind == STATIC)?;
+    let names = sections.get(usize::try_from(symbols.link).ok()?)?;
+    Some((symbols, *names))
+}
+
+/// Holds what is mapped, and what the dynamic section says, against the section headers. Without them there is nothing to hold.
+pub(super) fn check(image: &Image<'_>, dynamic: &Dynamic) -> Result<(), Stop> {
+    let sections = list(image);
+    let mapped = sections
+        .iter()
+        .filter(|section| section.flags & 2 != 0 && section.size > 0);
+    for section in mapped.clone() {
+        if section.kind == NO_BITS && section.flags & TLS != 0 {
+            continue;
+        }
+        let place = match section.kind {
+            NO_BITS => image.segment(section.address, section.size).is_some(),
+            _ => image.offset(section.address, section.size) == Some(section.offset),
+        };
+        let mut flags = if section.flags & 1 != 0 { WRITES } else { 0 };
+        flags |= if section.flags & 4 != 0 { EXECUTES } else { 0 };
+        let protected = section.kind == NO_BITS && image.is_protected(section.address);
+        if !place || protected || !image.has_flags(section.address, section.size, flags) {
+            return Err(unknown(&format!(
+                "a section at address {:#x} is not in a segment as its header says",
+                section.address
+            )));
+        }
+    }
+    for section in mapped {
+        if !agrees(section, &sections, dynamic, image) {
+            return Err(unknown(&format!(
+                "the dynamic section does not name the table at address {:#x} as its section header does",
+                section.address
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the dynamic section says of a table what its section header says.
+fn agrees(section: &Section, all: &[Section], dynamic: &Dynamic, image: &Image<'_>) -> bool {
+    let at = |tag| dynamic.value(tag) == Some(section.address);
+    let whole = |tag, size| at(tag) && dynamic.value(size) == Some(section.size);
+    match section.kind {
+        5 => at(HASH),
+        6 => image.dynamic == (section.address, section.size),
+        11 => {
+            let names = usize::try_from(section.link)
+                .ok()
+                .and_then(|link| all.get(link));
+            let named = names.is_some_and(|names| {
+                dynamic.table(STRINGS, STRINGS_SIZE) == Some((names.address, names.size))
+            });
+            at(SYMBOLS) && named
+        }
+        14 => whole(INIT_ARRAY, INIT_ARRAY_SIZE),
+        15 => whole(FINI_ARRAY, FINI_ARRAY_SIZE),
+        19 => whole(RELR, RELR_SIZE),
+        0x6fff_fff6 => at(GNU_HASH),
+        0x6fff_fffd => at(VERSIONS_DEFINED),
+        0x6fff_fffe => at(VERSIONS_NEEDED),
+        0x6fff_ffff => at(VERSIONS),
+        RELOCATIONS => {
+            let end = section.address.saturating_add(section.size);
+            let covers = |table: Option<(u64, u64)>| {
+                table.is_some_and(|(start, length)| {
+                    start <= section.address && end <= start.saturating_add(length)
+                })
+            };
+            covers(dynamic.table(RELA, RELA_SIZE)) || covers(dynamic.table(PLT, PLT_SIZE))
+        }
+        _ => true,
+    }
+}
+
+/// Whether the tables of the dynamic section begin where sections do, and those of relocations end so, as far as there are
+/// sections.
+pub(super) fn begins(image: &Image<'_>, dynamic: &Dynamic) -> bool {
+    let sections = list(image);
+    let starts = |address: u64| sections.iter().any(|section| section.address == address);
+    let ends = |(start, length): (u64, u64)| {
+        let end = start.saturating_add(length);
+        let end_of = |section: &Section| section.address.saturating_add(section.size);
+        sections.iter().any(|section| end_of(section) == end)
+    };
+    let tags = [PLT_GOT, RELA, PLT, dynamic::INIT, dynamic::FINI];
+    let mut named = tags.iter().filter_map(|tag| dynamic.value(*tag));
+    let tables = [dynamic.table(RELA, RELA_SIZE), dynamic.table(PLT, PLT_SIZE)];
+    sections.is_empty() || (named.all(starts) && tables.into_iter().flatten().all(ends))
+}

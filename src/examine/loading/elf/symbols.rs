@@ -1,0 +1,501 @@
+//! The dynamic symbols, their names and versions, and the hash tables through which they are found.
+
+use super::dynamic::{
+    Dynamic, GNU_HASH, HASH, STRINGS, STRINGS_SIZE, SYMBOLS, VERSIONS, VERSIONS_DEFINED,
+    VERSIONS_DEFINED_COUNT, VERSIONS_NEEDED, VERSIONS_NEEDED_COUNT,
+};
+use super::{EXECUTES, Image, Stop, TLS, sections, unknown};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A dynamic symbol.
+#[derive(Clone, Copy)]
+pub(super) struct Listed<'a> {
+    pub(super) index: u64,
+    pub(super) name: &'a [u8],
+    info: u8,
+    other: u8,
+    value: u64,
+    size: u64,
+    pub(super) defined: bool,
+    pub(super) weak: bool,
+    pub(super) global: bool,
+    absolute: bool,
+}
+
+/// What relocations and initializers may name.
+pub(super) struct Symbols {
+    /// How many there are; their indices are smaller.
+    pub(super) count: u64,
+    /// The addresses of functions of either symbol table; empty for a file without static symbols.
+    pub(super) functions: BTreeSet<u64>,
+}
+
+/// How many bytes of names, and how many links of hash chains, are looked at. A hostile file has names that are the tails of one
+/// another, and chains that all its symbols share.
+const SCANNED: u64 = 1 << 26;
+
+/// How many symbols there are, as the hash table bounds them.
+fn count(image: &Image<'_>, dynamic: &Dynamic) -> Option<u64> {
+    if let Some(table) = dynamic.value(HASH) {
+        let at = image.offset(table, 8)?;
+        return Some(u64::from(image.u32(at.checked_add(4)?)?));
+    }
+    let hash = GnuHash::read(image, dynamic.value(GNU_HASH)?)?;
+    let mut last = None;
+    for bucket in 0..hash.buckets {
+        last = last.max(hash.bucket(image, bucket));
+    }
+    let Some(mut index) = last.filter(|last| *last >= hash.first) else {
+        return Some(hash.first);
+    };
+    while hash.chained(image, index)? & 1 == 0 {
+        index = index.checked_add(1)?;
+    }
+    index.checked_add(1)
+}
+
+/// All dynamic symbols, the first, empty one included.
+pub(super) fn list<'a>(image: &Image<'a>, dynamic: &Dynamic) -> Result<Vec<Listed<'a>>, Stop> {
+    let wrong =
+        || unknown("its symbols, their names or their hash table are not where its segments are");
+    let (start, length) = dynamic.table(STRINGS, STRINGS_SIZE).ok_or_else(wrong)?;
+    let names = image.at(start, length).ok_or_else(wrong)?;
+    let table = dynamic.value(SYMBOLS).ok_or_else(wrong)?;
+    let count = count(image, dynamic).ok_or_else(wrong)?;
+    let offset = image
+        .offset(table, count.saturating_mul(24))
+        .ok_or_else(wrong)?;
+    let mut scanned = 0_u64;
+    let mut symbols = Vec::new();
+    for index in 0..count {
+        let at = offset.saturating_add(index.saturating_mul(24));
+        let symbol = symbol(image, names, index, at).ok_or_else(|| {
+            unknown(&format!(
+                "symbol {index} has no name inside the table of names"
+            ))
+        })?;
+        scanned = scanned.saturating_add(symbol.name.len() as u64);
+        if scanned > SCANNED {
+            return Err(unknown("its names are more than are looked at"));
+        }
+        symbols.push(symbol);
+    }
+    Ok(symbols)
+}
+
+fn symbol<'a>(image: &Image<'a>, names: &'a [u8], index: u64, at: u64) -> Option<Listed<'a>> {
+    let word = |inside: u64| image.u64(at.checked_add(inside)?);
+    let [info, other] = image.array(at.checked_add(4)?)?;
+    let section = image.u16(at.checked_add(6)?)?;
+    Some(Listed {
+        index,
+        name: text(names, u64::from(image.u32(at)?))?,
+        info,
+        other,
+        value: word(8)?,
+        size: word(16)?,
+        defined: section != 0,
+        weak: info >> 4 == 2,
+        global: matches!(info >> 4, 1 | 2 | 10),
+        absolute: section >= 0xff00,
+    })
+}
+
+/// The name at an offset, without the byte that ends it; `None` where none does.
+fn text(names: &[u8], at: u64) -> Option<&[u8]> {
+    let rest = names.get(usize::try_from(at).ok()?..)?;
+    // A name of TVM has up to 200 bytes; the longest that a C++ compiler was seen to write, some 10,000.
+    let end = rest.iter().take(1 << 16).position(|byte| *byte == 0)?;
+    rest.get(..end)
+}
+
+/// Holds every symbol to what a dynamic loader does with it.
+pub(super) fn read(image: &Image<'_>, dynamic: &Dynamic) -> Result<Symbols, Stop> {
+    let symbols = list(image, dynamic)?;
+    let statics = statics(image)?;
+    let mut steps = 0_u64;
+    for symbol in symbols.iter().skip(1) {
+        let fault = fault(image, symbol).or_else(|| disagreement(symbol, &statics));
+        if let Some(fault) = fault {
+            let name = String::from_utf8_lossy(symbol.name);
+            let name: String = name.chars().take(64).collect();
+            return Err(unknown(&format!(
+                "symbol `{}` {fault}",
+                name.escape_debug()
+            )));
+        }
+        if symbol.defined && symbol.global {
+            found(image, dynamic, symbol, &symbols, &mut steps)?;
+        }
+    }
+    names(image, dynamic, &symbols)?;
+    Ok(Symbols {
+        count: symbols.len() as u64,
+        functions: statics.functions,
+    })
+}
+
+/// What is odd about a symbol by itself.
+fn fault(image: &Image<'_>, symbol: &Listed<'_>) -> Option<&'static str> {
+    const FUNCTION: u8 = 2;
+    let kind = symbol.info & 15;
+    if !matches!(kind, 0..=6) || symbol.info >> 4 > 2 && symbol.info >> 4 != 10 {
+        return Some("is of a kind that runs code when it is looked up, or of none");
+    }
+    if !symbol.defined {
+        // A reference that is not visible elsewhere is taken for the library's own, at address zero.
+        let open = symbol.global && symbol.other & 3 == 0 && symbol.value == 0;
+        return (!open).then_some("is left to others and not visible to them");
+    }
+    if symbol.name.is_empty() && symbol.global {
+        return Some("has no name");
+    }
+    if symbol.absolute || kind == 3 {
+        return None;
+    }
+    if kind == 6 {
+        let fits = image
+            .of(TLS)
+            .any(|data| symbol.value.saturating_add(symbol.size) <= data.size);
+        return (!fits).then_some("lies outside the thread-local data");
+    }
+    if image.segment(symbol.value, symbol.size).is_none() {
+        return Some("lies outside the segments");
+    }
+    if kind == FUNCTION && !image.has_flags(symbol.value, symbol.size, EXECUTES) {
+        return Some("is a function where nothing is executed");
+    }
+    // The slots and the context, which a loader of TVM writes.
+    let written = symbol.name.starts_with(b"__TVM")
+        || symbol.name.ends_with(b"__tvm_module_ctx")
+        || symbol.name.ends_with(b"_library_ctx");
+    let writable = image.has_flags(symbol.value, 8, super::WRITES);
+    if written && kind != FUNCTION && (!writable || image.is_protected(symbol.value)) {
+        return Some("is written by a loader of TVM, and lies where nothing can be written");
+    }
+    None
+}
+
+/// Value, size and kind of a symbol.
+type Said = (u64, u64, u8);
+
+/// What the static table says; empty for a file without one.
+struct Statics<'a> {
+    /// Of global names.
+    values: BTreeMap<&'a [u8], Said>,
+    functions: BTreeSet<u64>,
+    /// Whether defined names carry their versions.
+    versioned: bool,
+}
+
+/// The static symbols, which say of every dynamic one a second time where it is.
+fn statics<'a>(image: &Image<'a>) -> Result<Statics<'a>, Stop> {
+    let mut statics = Statics {
+        values: BTreeMap::new(),
+        functions: BTreeSet::new(),
+        versioned: false,
+    };
+    let Some((table, names)) = sections::symbols(image) else {
+        return Ok(statics);
+    };
+    let bytes = |section: &sections::Section| {
+        let start = usize::try_from(section.offset).ok()?;
+        let length = usize::try_from(section.size).ok()?;
+        image.bytes.get(start..start.checked_add(length)?)
+    };
+    let Some((_, names)) = bytes(&table).zip(bytes(&names)) else {
+        return Err(unknown("its static symbols end behind the file"));
+    };
+    let mut scanned = 0_u64;
+    for index in 1..table.size / 24 {
+        let at = table.offset.saturating_add(index.saturating_mul(24));
+        let Some(symbol) = symbol(image, names, index, at) else {
+            return Err(unknown(&format!(
+                "static symbol {index} has no name inside the table of names"
+            )));
+        };
+        scanned = scanned.saturating_add(symbol.name.len() as u64);
+        if scanned > SCANNED {
+            return Err(unknown("its names are more than are looked at"));
+        }
+        if symbol.defined && symbol.info & 15 == 2 {
+            statics.functions.insert(symbol.value);
+        }
+        if symbol.global {
+            statics.versioned |= symbol.defined && symbol.name.contains(&b'@');
+            let said = (symbol.value, symbol.size, symbol.info);
+            statics.values.insert(symbol.name, said);
+        }
+    }
+    Ok(statics)
+}
+
+/// Whether the static table has the same name at another place.
+fn disagreement(symbol: &Listed<'_>, statics: &Statics<'_>) -> Option<&'static str> {
+    // Undefined ones carry a version behind their names there.
+    if statics.values.is_empty() || !symbol.defined || !symbol.global || symbol.absolute {
+        return None;
+    }
+    match statics.values.get(symbol.name) {
+        Some(said) if *said == (symbol.value, symbol.size, symbol.info) => None,
+        Some(_) => Some("is elsewhere, or something else, in the static symbols"),
+        None if statics.versioned => None,
+        None => Some("is none of the static symbols"),
+    }
+}
+
+/// The hash table that dynamic loaders of GNU systems use.
+struct GnuHash {
+    buckets: u64,
+    /// The first symbol that is in it.
+    first: u64,
+    words: u64,
+    shift: u32,
+    /// Offsets in the file.
+    filter: u64,
+    table: u64,
+    chains: u64,
+}
+
+impl GnuHash {
+    fn read(image: &Image<'_>, address: u64) -> Option<GnuHash> {
+        let at = image.offset(address, 16)?;
+        let word = |index: u64| image.u32(at.checked_add(index)?);
+        let (buckets, first) = (u64::from(word(0)?), u64::from(word(4)?));
+        let (words, shift) = (u64::from(word(8)?), word(12)?);
+        let filter = at.checked_add(16)?;
+        let table = filter.checked_add(words.checked_mul(8)?)?;
+        let chains = table.checked_add(buckets.checked_mul(4)?)?;
+        let length = chains.checked_sub(at)?;
+        let whole = image.offset(address, length).is_some();
+        let plain = buckets > 0 && words.is_power_of_two() && shift < 32;
+        (whole && plain).then_some(GnuHash {
+            buckets,
+            first,
+            words,
+            shift,
+            filter,
+            table,
+            chains,
+        })
+    }
+
+    fn bucket(&self, image: &Image<'_>, bucket: u64) -> Option<u64> {
+        let at = self.table.checked_add(bucket.checked_mul(4)?)?;
+        image.u32(at).map(u64::from)
+    }
+
+    /// The hash in the chain at a symbol.
+    fn chained(&self, image: &Image<'_>, index: u64) -> Option<u32> {
+        let inside = index.checked_sub(self.first)?.checked_mul(4)?;
+        image.u32(self.chains.checked_add(inside)?)
+    }
+
+    /// Whether a look-up ends at `symbol`, or at one of the same name before it.
+    fn finds(
+        &self,
+        image: &Image<'_>,
+        symbol: &Listed<'_>,
+        all: &[Listed<'_>],
+        steps: &mut u64,
+    ) -> Option<bool> {
+        let hash = symbol.name.iter().fold(5381_u32, |hash, byte| {
+            hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
+        });
+        let word = u64::from(hash / 64) & self.words.wrapping_sub(1);
+        let bits = image.u64(self.filter.checked_add(word.checked_mul(8)?)?)?;
+        let second = hash.checked_shr(self.shift)? & 63;
+        if bits.wrapping_shr(hash & 63) & bits.wrapping_shr(second) & 1 == 0 {
+            return Some(false);
+        }
+        let mut index = self.bucket(image, u64::from(hash).checked_rem(self.buckets)?)?;
+        if index == 0 {
+            return Some(false);
+        }
+        loop {
+            *steps = steps
+                .checked_add(symbol.name.len() as u64)?
+                .checked_add(1)
+                .filter(|steps| *steps <= SCANNED)?;
+            let chained = self.chained(image, index)?;
+            let here = all.get(usize::try_from(index).ok()?)?;
+            if (chained ^ hash) >> 1 == 0 && (index == symbol.index || here.name == symbol.name) {
+                return Some(true);
+            }
+            if chained & 1 == 1 {
+                return Some(false);
+            }
+            index = index.checked_add(1)?;
+        }
+    }
+}
+
+/// The hash of the older tables and of versions.
+fn hash(name: &[u8]) -> u32 {
+    name.iter().fold(0_u32, |hash, byte| {
+        let hash = hash.wrapping_shl(4).wrapping_add(u32::from(*byte));
+        let high = hash & 0xf000_0000;
+        (hash ^ (high >> 24)) & !high
+    })
+}
+
+/// The same through the older table.
+fn old(
+    image: &Image<'_>,
+    address: u64,
+    symbol: &Listed<'_>,
+    all: &[Listed<'_>],
+    steps: &mut u64,
+) -> Option<bool> {
+    let at = image.offset(address, 8)?;
+    let (buckets, chains) = (
+        u64::from(image.u32(at)?),
+        u64::from(image.u32(at.checked_add(4)?)?),
+    );
+    let words = buckets.checked_add(chains)?.checked_add(2)?;
+    image.offset(address, words.checked_mul(4)?)?;
+    let word = |index: u64| image.u32(at.checked_add(index.checked_add(2)?.checked_mul(4)?)?);
+    let mut index = u64::from(word(u64::from(hash(symbol.name)).checked_rem(buckets)?)?);
+    let mut left = chains;
+    while index != 0 && left > 0 {
+        *steps = steps
+            .checked_add(symbol.name.len() as u64)?
+            .checked_add(1)
+            .filter(|steps| *steps <= SCANNED)?;
+        let here = all.get(usize::try_from(index).ok()?)?;
+        if index == symbol.index || here.name == symbol.name {
+            return Some(true);
+        }
+        index = u64::from(word(buckets.checked_add(index)?)?);
+        left = left.saturating_sub(1);
+    }
+    Some(false)
+}
+
+/// Every table that is there has to find every symbol that others may look up.
+fn found(
+    image: &Image<'_>,
+    dynamic: &Dynamic,
+    symbol: &Listed<'_>,
+    all: &[Listed<'_>],
+    steps: &mut u64,
+) -> Result<(), Stop> {
+    let gnu = dynamic.value(GNU_HASH).map(|address| {
+        GnuHash::read(image, address).and_then(|table| table.finds(image, symbol, all, steps))
+    });
+    let old = dynamic
+        .value(HASH)
+        .map(|address| old(image, address, symbol, all, steps));
+    for table in [gnu, old].into_iter().flatten() {
+        if table != Some(true) {
+            let name = String::from_utf8_lossy(symbol.name);
+            let name: String = name.chars().take(64).collect();
+            return Err(unknown(&format!(
+                "the hash table does not find symbol `{}`",
+                name.escape_debug()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The other names: of libraries, and of the versions that they have to have.
+fn names(image: &Image<'_>, dynamic: &Dynamic, symbols: &[Listed<'_>]) -> Result<(), Stop> {
+    let wrong = || {
+        unknown("its versions, or the names of the libraries that it needs, contradict each other")
+    };
+    let (start, length) = dynamic.table(STRINGS, STRINGS_SIZE).ok_or_else(wrong)?;
+    let names = image.at(start, length).ok_or_else(wrong)?;
+    let mut libraries = BTreeSet::new();
+    for at in &dynamic.needed {
+        let name = text(names, *at).filter(|name| !name.is_empty());
+        libraries.insert(name.ok_or_else(wrong)?);
+    }
+    let Some(table) = dynamic.value(VERSIONS) else {
+        let lonely = dynamic.value(VERSIONS_NEEDED).is_none();
+        return lonely.then_some(()).ok_or_else(wrong);
+    };
+    let mut known = BTreeSet::from([0, 1]);
+    needed_versions(image, dynamic, names, &libraries, &mut known).ok_or_else(wrong)?;
+    defined_versions(image, dynamic, names, &mut known).ok_or_else(wrong)?;
+    let count = symbols.len() as u64;
+    let offset = image
+        .offset(table, count.saturating_mul(2))
+        .ok_or_else(wrong)?;
+    for index in 0..count {
+        let version = image.u16(offset.saturating_add(index.saturating_mul(2)));
+        let version = version.ok_or_else(wrong)? & 0x7fff;
+        if !known.contains(&version) {
+            return Err(wrong());
+        }
+    }
+    Ok(())
+}
+
+fn needed_versions(
+    image: &Image<'_>,
+    dynamic: &Dynamic,
+    names: &[u8],
+    libraries: &BTreeSet<&[u8]>,
+    known: &mut BTreeSet<u16>,
+) -> Option<()> {
+    let Some((mut entry, count)) = dynamic.table(VERSIONS_NEEDED, VERSIONS_NEEDED_COUNT) else {
+        return Some(());
+    };
+    for index in 0..count {
+        let at = image.offset(entry, 16)?;
+        let one = image.u16(at)? == 1;
+        let file = text(names, u64::from(image.u32(at.checked_add(4)?)?))?;
+        if !one || !libraries.contains(file) {
+            return None;
+        }
+        let inner = image.u16(at.checked_add(2)?)?;
+        let mut aux = entry.checked_add(u64::from(image.u32(at.checked_add(8)?)?))?;
+        for place in 0..inner {
+            let at = image.offset(aux, 16)?;
+            let name = text(names, u64::from(image.u32(at.checked_add(8)?)?))?;
+            if image.u32(at)? != hash(name) || image.u16(at.checked_add(4)?)? & !2 != 0 {
+                return None;
+            }
+            known.insert(image.u16(at.checked_add(6)?)? & 0x7fff);
+            let next = u64::from(image.u32(at.checked_add(12)?)?);
+            if (next == 0) != (place.checked_add(1)? == inner) {
+                return None;
+            }
+            aux = aux.checked_add(next)?;
+        }
+        let next = u64::from(image.u32(at.checked_add(12)?)?);
+        if (next == 0) != (index.checked_add(1)? == count) {
+            return None;
+        }
+        entry = entry.checked_add(next)?;
+    }
+    Some(())
+}
+
+fn defined_versions(
+    image: &Image<'_>,
+    dynamic: &Dynamic,
+    names: &[u8],
+    known: &mut BTreeSet<u16>,
+) -> Option<()> {
+    let Some((mut entry, count)) = dynamic.table(VERSIONS_DEFINED, VERSIONS_DEFINED_COUNT) else {
+        return Some(());
+    };
+    for index in 0..count {
+        let at = image.offset(entry, 20)?;
+        let aux = entry.checked_add(u64::from(image.u32(at.checked_add(12)?)?))?;
+        let named = image.offset(aux, 8)?;
+        let name = text(names, u64::from(image.u32(named)?))?;
+        if image.u16(at)? != 1 || image.u32(at.checked_add(8)?)? != hash(name) {
+            return None;
+        }
+        known.insert(image.u16(at.checked_add(4)?)? & 0x7fff);
+        let next = u64::from(image.u32(at.checked_add(16)?)?);
+        if (next == 0) != (index.checked_add(1)? == count) {
+            return None;
+        }
+        entry = entry.checked_add(next)?;
+    }
+    Some(())
+}
