@@ -5,7 +5,8 @@
 #
 # Everything is made in FOLDER and kept there, so that a second run is short: the source archive (or put it there yourself),
 # a virtual environment with the wheel, this library as libtvm_ffi.so, the C++ tests, the Rust tests. Needs cargo, g++, cmake,
-# ninja, python3 with venv, x86-64 Linux, 4 GB. conformance/reports/tvm-ffi-suites.md has the results.
+# ninja, python3 with venv, x86-64 Linux, 4 GB. TVMSPEC_OWN is the library, where one is built already; SUITES the ones that run
+# (`python cpp rust` if not set). conformance/reports/tvm-ffi-suites.md has the results.
 set -euo pipefail
 version=0.1.15.post2
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -18,7 +19,7 @@ python="$work/venv/bin/python"
 
 if [ ! -x "$python" ]; then
     python3 -m venv "$work/venv"
-    "$python" -m pip install -q --disable-pip-version-check "apache-tvm-ffi==$version" numpy pytest
+    "$python" -m pip install -q --disable-pip-version-check "apache-tvm-ffi==$version" numpy pytest ml_dtypes
 fi
 if [ ! -d "$sources" ]; then
     [ -f "$sources.tar.gz" ] ||
@@ -29,21 +30,31 @@ libraries=$("$python" -c 'import importlib.util, pathlib; print(pathlib.Path(imp
 [ -f "$work/libtvm_ffi.wheel.so" ] || cp "$libraries/libtvm_ffi.so" "$work/libtvm_ffi.wheel.so"
 
 # Our library under the name that everything else asks for.
-(cd "$here" && cargo rustc -q --release --lib --crate-type cdylib --no-default-features --features runtime,cxx \
-    --target-dir "$work/target" -- -C link-arg=-Wl,-soname,libtvm_ffi.so)
+own=${TVMSPEC_OWN:-}
+if [ -z "$own" ]; then
+    (cd "$here" && cargo rustc -q --release --lib --crate-type cdylib --no-default-features --features runtime,cxx \
+        --target-dir "$work/target" -- -C link-arg=-Wl,-soname,libtvm_ffi.so)
+    own="$work/target/release/libtvmspec.so"
+fi
 
 # The file is replaced, never written over: a running process may have it mapped.
 put() {
     local from="$work/libtvm_ffi.wheel.so"
-    [ "$1" = own ] && from="$work/target/release/libtvmspec.so"
+    [ "$1" != own ] || from="$own"
     cp "$from" "$libraries/libtvm_ffi.so.new"
     mv "$libraries/libtvm_ffi.so.new" "$libraries/libtvm_ffi.so"
 }
 
+# asked NAME: whether this suite is to run.
+asked() {
+    [[ " ${SUITES:-python cpp rust} " == *" $1 "* ]]
+}
+
 # Built against the wheel once; only the library that they find changes.
 put wheel
-mkdir -p "$work/cpp"
-cat >"$work/cpp/CMakeLists.txt.new" <<END
+build_cpp() {
+    mkdir -p "$work/cpp"
+    cat >"$work/cpp/CMakeLists.txt.new" <<END
 cmake_minimum_required(VERSION 3.18)
 project(t CXX)
 set(CMAKE_CXX_STANDARD 17)
@@ -57,22 +68,30 @@ target_compile_options(tvm_ffi_tests PRIVATE -O0 -w)
 target_include_directories(tvm_ffi_tests PRIVATE \${S}/include \${S}/3rdparty/dlpack/include \${S}/src)
 target_link_libraries(tvm_ffi_tests PRIVATE \${V}/libtvm_ffi.so \${V}/libtvm_ffi_testing.so GTest::gtest_main)
 END
-mv "$work/cpp/CMakeLists.txt.new" "$work/cpp/CMakeLists.txt"
-cmake -G Ninja -S "$work/cpp" -B "$work/cpp/b" >"$work/cpp.log"
-ninja -C "$work/cpp/b" >>"$work/cpp.log"
+    mv "$work/cpp/CMakeLists.txt.new" "$work/cpp/CMakeLists.txt"
+    cmake -G Ninja -S "$work/cpp" -B "$work/cpp/b" >"$work/cpp.log"
+    ninja -C "$work/cpp/b" >>"$work/cpp.log"
+}
+if asked cpp; then build_cpp; fi
 
 export PATH="$work/venv/bin:$PATH" LD_LIBRARY_PATH="$libraries" CARGO_TARGET_DIR="$work/rust-target"
-(cd "$sources/rust" && cargo test -q --tests --no-run 2>"$work/rust.log")
+if asked rust; then (cd "$sources/rust" && cargo test -q --tests --no-run 2>"$work/rust.log"); fi
 
 for library in "$@"; do
     put "$library"
     echo "== $library"
-    (cd "$sources/tests/python" && "$python" -m pytest -q -o addopts= -p no:cacheprovider -rfExXs . \
-        >"$work/python-$library.txt" 2>&1) || true
-    echo "Python: $(tail -n 1 "$work/python-$library.txt")"
-    "$work/cpp/b/tvm_ffi_tests" >"$work/cpp-$library.txt" 2>&1 || true
-    echo "C++: $(grep -E '^\[  (PASSED|FAILED)  \] [0-9]+ tests?' "$work/cpp-$library.txt" | tr '\n' ' ')"
-    (cd "$sources/rust" && cargo test --tests --no-fail-fast >"$work/rust-$library.txt" 2>&1) || true
-    awk '/^test result/ {passed += $4; failed += $6; ignored += $8}
-        END {print "Rust: " passed " passed, " failed " failed, " ignored " ignored"}' "$work/rust-$library.txt"
+    if asked python; then
+        (cd "$sources/tests/python" && "$python" -m pytest -q -o addopts= -p no:cacheprovider -rfExXs . \
+            >"$work/python-$library.txt" 2>&1) || true
+        echo "Python: $(tail -n 1 "$work/python-$library.txt")"
+    fi
+    if asked cpp; then
+        "$work/cpp/b/tvm_ffi_tests" >"$work/cpp-$library.txt" 2>&1 || true
+        echo "C++: $(grep -E '^\[  (PASSED|FAILED)  \] [0-9]+ tests?' "$work/cpp-$library.txt" | tr '\n' ' ')"
+    fi
+    if asked rust; then
+        (cd "$sources/rust" && cargo test --tests --no-fail-fast >"$work/rust-$library.txt" 2>&1) || true
+        awk '/^test result/ {passed += $4; failed += $6; ignored += $8}
+            END {print "Rust: " passed " passed, " failed " failed, " ignored " ignored"}' "$work/rust-$library.txt"
+    fi
 done

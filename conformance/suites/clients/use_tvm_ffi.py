@@ -65,4 +65,4 @@ for test in (containers, functions, errors, tensors, dtypes, json, objects):
         test()
         print(f"PASSED {test.__name__}", flush=True)
     except Exception as error:
-        print(f"FAILED {test.__name__} {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", flush=True)
+        print(f"FAILED {test.__name__} - {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", flush=True)
