@@ -150,6 +150,31 @@ static void run_container(const Measure* m, int times) {
   dec(f);
 }
 
+static TVMFFIAny container;
+
+static void prepare_container(const Measure* m) {
+  TVMFFIObjectHandle f = global(strstr(m->text, "List") ? "ffi.List" : "ffi.Dict");
+  prepare_elements(m);
+  check(call(f, elements, m->count, &container), m->text);
+  dec(f);
+}
+
+/* What is looked at or set is there; a place in a list and a key of a dict are both an even number. */
+static void run_member(const Measure* m, int times) {
+  TVMFFIObjectHandle f = global(m->text);
+  int count = strstr(m->text, "Set") ? 3 : 2;
+  TVMFFIAny args[3], result;
+  memset(args, 0, sizeof args);
+  args[0] = container;
+  args[1].type_index = args[2].type_index = kTVMFFIInt;
+  for (int i = 0; i < times; ++i) {
+    args[1].u.v_int64 = 2 * i % m->count;
+    memset(&result, 0, sizeof result);
+    check(call(f, args, count, &result), m->text);
+  }
+  dec(f);
+}
+
 static const char* library_path(const Measure* m) {
   static char path[4096];
   snprintf(path, sizeof path, "%s/n%d.so", folder, m->count);
@@ -195,6 +220,13 @@ static const Measure MEASURES[] = {
     {"Map of 1e3 ints, per pair", run_container, prepare_elements, 20, 2000, 1000, "ffi.Map"},
     {"Map of 1e5 ints, per pair", run_container, prepare_elements, 1, 200000, 100000, "ffi.Map"},
     {"Map of 2e4 strings, per pair", run_container, prepare_elements, 1, 40000, 20000, "ffi.Map"},
+    {"List of 1e3 ints, per element", run_container, prepare_elements, 200, 1000, 1000, "ffi.List"},
+    {"Dict of 1e3 ints, per pair", run_container, prepare_elements, 20, 2000, 1000, "ffi.Dict"},
+    {"element of a List", run_member, prepare_container, 100000, 1000, 1, "ffi.ListGetItem"},
+    {"set an element of a List", run_member, prepare_container, 100000, 1000, 1, "ffi.ListSetItem"},
+    {"append to a List", run_member, prepare_container, 100000, 1000, 1, "ffi.ListAppend"},
+    {"value in a Dict", run_member, prepare_container, 100000, 2000, 1, "ffi.DictGetItem"},
+    {"set a value in a Dict", run_member, prepare_container, 100000, 2000, 1, "ffi.DictSetItem"},
     {"load, no blob", run_load, NULL, 50, 0, 1, NULL},
     {"load, 1 module", run_load, NULL, 50, 1, 1, NULL},
     {"load, 1,000 modules", run_load, NULL, 10, 1000, 1, NULL},

@@ -245,8 +245,10 @@ impl Symbols for Dso {
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
     fn unmet(&self) -> Vec<String> {
         use crate::capi::exports;
-        let table = self.table.as_ref();
-        let needed = table.into_iter().flat_map(super::table::Table::needed);
+        let Some(table) = &self.table else {
+            return Vec::new();
+        };
+        let needed = table.needed(&names::OF_RUNTIME);
         let needed = needed.filter(|name| names::is_of_runtime(name));
         let unmet = needed.filter(|name| {
             let is_ours = exports::find(name).is_some() && forward::is_reachable();
@@ -267,9 +269,7 @@ impl Dso {
     fn sees(&self, name: &str) -> bool {
         // SAFETY: the address is not used.
         let among_its_own = unsafe { self.library.get::<*const ()>(name) };
-        let process = libloading::os::unix::Library::this();
-        // SAFETY: the address is not used.
-        among_its_own.is_ok() || unsafe { process.get::<*const ()>(name) }.is_ok()
+        among_its_own.is_ok() || forward::address_in_process(name).is_some()
     }
 }
 
@@ -288,9 +288,9 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
         _ => String::new(),
     };
     // glibc names what is missing behind "undefined symbol: ", musl between two colons.
-    let mut words = source.split([' ', ':', ',']);
-    if source.contains("symbol")
-        && let Some(missing) = words.find(|word| names::is_of_runtime(word))
+    let words = || source.split([' ', ':', ',']);
+    if words().any(|word| word == "symbol")
+        && let Some(missing) = words().find(|word| names::is_of_runtime(word))
     {
         return names::not_met(&path, &[missing.to_owned()]);
     }

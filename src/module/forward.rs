@@ -10,7 +10,8 @@
 
 use super::stub;
 use crate::capi::exports;
-use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY, RTLD_NOW};
+use std::ffi::c_void;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -111,9 +112,16 @@ impl Jumps {
 fn is_visible() -> bool {
     const ONE: &str = "TVMFFIErrorSetRaisedFromCStrParts";
     let own = exports::find(ONE).map(|export| export.address());
+    own.is_some() && address_in_process(ONE) == own
+}
+
+/// What a look-up among the symbols of the process finds.
+pub(super) fn address_in_process(name: &str) -> Option<*mut c_void> {
+    // SAFETY: the process itself is open, and stays open: nothing is initialized or ended.
+    let process = unsafe { Library::open(None::<&Path>, RTLD_LAZY) }.ok()?;
     // SAFETY: only its address is asked for.
-    let seen = unsafe { Library::this().get::<*const ()>(ONE) };
-    seen.is_ok_and(|seen| Some(seen.as_raw_ptr()) == own)
+    let seen = unsafe { process.get::<*const ()>(name) }.ok()?;
+    Some(seen.as_raw_ptr())
 }
 
 /// Opens a shared object that is no file.

@@ -127,7 +127,7 @@ unsafe fn load_by(path: &Path, open: Open) -> Result<Module, Error> {
         Some(text) => Cow::Borrowed(text),
         None => path.to_string_lossy(),
     };
-    let extension = match unversioned(&text).rsplit_once('.') {
+    let extension = match around_last_dot(unversioned(&text)) {
         Some((_, "dll" | "dylib" | "dso")) => "so",
         Some((_, extension)) => extension,
         None => {
@@ -158,10 +158,16 @@ unsafe fn load_by(path: &Path, open: Open) -> Result<Module, Error> {
     module.ok_or_else(|| Error::new("TypeError", format!("`{name}` returned no module")))
 }
 
+/// `str::rsplit_once` of a dot, without the code that looks for characters of several bytes.
+fn around_last_dot(text: &str) -> Option<(&str, &str)> {
+    let dot = text.bytes().rposition(|byte| byte == b'.')?;
+    Some((text.get(..dot)?, text.get(dot + 1..)?))
+}
+
 /// The path without the version behind `.so`: numbers between dots.
 fn unversioned(path: &str) -> &str {
     let mut rest = path;
-    while let Some((before, last)) = rest.rsplit_once('.') {
+    while let Some((before, last)) = around_last_dot(rest) {
         if last == "so" {
             return rest;
         }

@@ -164,8 +164,8 @@ impl Table {
         defined
     }
 
-    /// The names that this library needs from others; not those that may be missing.
-    pub(super) fn needed(&self) -> impl Iterator<Item = &str> {
+    /// The names that this library needs from others and that begin with one of `prefixes`; not those that may be missing.
+    pub(super) fn needed<'a>(&'a self, prefixes: &'a [&[u8]]) -> impl Iterator<Item = &'a str> {
         const WEAK: u8 = 2;
         // Where symbols are hashed, those that are needed come first.
         let end = self.hash.as_ref().map(|hash| hash.first as usize);
@@ -178,6 +178,11 @@ impl Table {
             }
             let text = (self.strings + symbol.name as usize) as *const c_char;
             // SAFETY: a symbol's name is an offset into the string table, where a NUL ends it.
+            let begins = |prefix: &&[u8]| unsafe { begins(text, prefix) };
+            if !prefixes.iter().any(begins) {
+                return None;
+            }
+            // SAFETY: the same text, up to its NUL.
             unsafe { CStr::from_ptr(text) }.to_str().ok()
         })
     }
@@ -352,6 +357,20 @@ fn headers(base: usize, hash: usize) -> (usize, usize) {
         return (0, 0);
     }
     (base + file.headers as usize, file.header_count.into())
+}
+
+/// Whether `text` begins with `prefix`, without a look at the rest of it.
+///
+/// # Safety
+///
+/// A NUL ends `text`, and `prefix` holds none.
+unsafe fn begins(text: *const c_char, prefix: &[u8]) -> bool {
+    let mut bytes = prefix.iter().enumerate();
+    bytes.all(|(at, byte)| {
+        let next = text.cast::<u8>().wrapping_add(at);
+        // SAFETY: the bytes before were not NUL, so this one belongs to the text.
+        *byte == unsafe { next.read() }
+    })
 }
 
 /// Defined, and data or code at its own address: not thread-local, not resolved by a function.

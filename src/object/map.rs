@@ -13,7 +13,7 @@
 //! A dense block is 16 bytes of marks and 16 items of 48 bytes: key, value, previous slot, next slot.
 
 use super::hash::{any_equal, any_hash};
-use super::turnstile::{Purpose, Stay, alone};
+use super::turnstile::{Purpose, Stay, Turn, alone, turn};
 use super::{OBJ_05, OBJ_06, OBJ_07, OBJ_08, OBJ_39};
 use crate::function::{Error, Result, lent};
 use crate::value::header::{
@@ -474,10 +474,14 @@ impl Table {
     /// that calls a hook comes before, all that drops a value after.
     #[inline]
     fn settled<R>(self, work: impl FnOnce() -> R) -> R {
-        match self.type_index() {
-            index::DICT => alone(self.0, work),
-            _ => work(),
-        }
+        let _turn = self.turn();
+        work()
+    }
+
+    /// The lock of a dict. One place for all maps, so that what runs meanwhile is compiled once.
+    #[inline]
+    fn turn(self) -> Option<Turn> {
+        (self.type_index() == index::DICT).then(|| turn(self.0))
     }
 
     /// The value of `key`. Whoever calls this stays at a dict, or is alone with it and the key calls no hook.
@@ -503,13 +507,8 @@ impl Table {
         self.value_of(key)
     }
 
-    /// Inserts or replaces. `None` when done in place; otherwise the map that takes this one's place, to which all
-    /// pairs have moved or been copied.
-    fn insert(self, fresh: &mut Pair) -> Result<Option<Successor>> {
-        self.insert_within(ANY_CHAIN, fresh)
-    }
-
-    /// [`Table::insert`] that makes no chain longer than `longest`.
+    /// Inserts or replaces, and makes no chain longer than `longest`. `None` when done in place; otherwise the map that takes
+    /// this one's place, to which all pairs have moved or been copied.
     fn insert_within(self, longest: u64, fresh: &mut Pair) -> Result<Option<Successor>> {
         if !self.is_small() {
             return self.insert_dense(longest, fresh);
@@ -600,9 +599,18 @@ impl Table {
     /// is dropped where the map is whole and no lock is held: what ends with a value may come back to the map.
     fn insert_dense(self, longest: u64, fresh: &mut Pair) -> Result<Option<Successor>> {
         let hash = any_hash(fresh.key.view())?;
-        let place = self.place(longest, hash, fresh.key.view())?;
-        let entered = self.settled(|| {
-            if let Place::Known(slot) = place {
+        // SAFETY: called on dense maps.
+        let home = unsafe { self.home(hash) };
+        // SAFETY: the home of a hash is a slot of this map.
+        let place = match unsafe { self.mark_of(home) } {
+            // Most often: nothing is compared and nothing moves.
+            EMPTY => Place::Home(home),
+            _ => self.place(longest, hash, fresh.key.view())?,
+        };
+        let turn = self.turn();
+        let room = match place {
+            Place::Home(home) => Some((home, 0)),
+            Place::Known(slot) => {
                 if !OBJ_08.is_off() {
                     // SAFETY: `place` found the key at this slot of this map, which did not change since.
                     unsafe { self.unlink(slot) };
@@ -612,23 +620,22 @@ impl Table {
                 // SAFETY: the slot of a known key is filled, and the caller has the map alone (`Table`).
                 let value = unsafe { &mut (*self.item(slot)).pair.value };
                 std::mem::swap(value, &mut fresh.value);
-                return true;
+                return Ok(None);
             }
             // SAFETY: nothing changed the map since the place was found, and the key is not known.
-            let Some((slot, mark)) = (unsafe { self.make_room(place) }) else {
-                return false;
-            };
-            let pair = self.item(slot).cast::<Pair>();
-            // SAFETY: `make_room` gave an empty slot, which has memory for an item, and that begins with a pair.
-            unsafe { pair.write(fresh.moved_out()) };
-            // SAFETY: the slot of `make_room`, whose pair has just been written.
-            unsafe { self.enter(slot, mark) };
-            true
-        });
-        match entered {
-            true => Ok(None),
-            false => self.rehash(longest, fresh).map(Some),
-        }
+            place => unsafe { self.make_room(place) },
+        };
+        let Some((slot, mark)) = room else {
+            // The larger map has a lock of its own.
+            drop(turn);
+            return self.rehash(longest, fresh).map(Some);
+        };
+        let pair = self.item(slot).cast::<Pair>();
+        // SAFETY: `make_room` gave an empty slot, which has memory for an item, and that begins with a pair.
+        unsafe { pair.write(fresh.moved_out()) };
+        // SAFETY: the slot of `make_room`, whose pair has just been written.
+        unsafe { self.enter(slot, mark) };
+        Ok(None)
     }
 
     /// Counts the pair that was written to `slot` in.
@@ -1197,6 +1204,25 @@ fn replace_by(old: Table, new: Option<Successor>) -> Table {
     }
 }
 
+/// `table`, which nobody else has, or what takes its place, with `pairs` in order.
+fn filled(
+    table: Table,
+    longest: u64,
+    pairs: &mut dyn Iterator<Item = (Any, Any)>,
+) -> Result<Table> {
+    let mut table = table;
+    for (key, value) in pairs {
+        match table.insert_within(longest, &mut Pair::of(key, value)) {
+            Ok(moved) => table = replace_by(table, moved),
+            Err(error) => {
+                table.dispose();
+                return Err(error);
+            }
+        }
+    }
+    Ok(table)
+}
+
 /// The table that takes the place of `old`, which is others' too and ends later.
 fn replace_in(old: Table, new: Successor) -> Table {
     if new.moved {
@@ -1229,6 +1255,12 @@ macro_rules! map_type {
             #[allow(clippy::new_without_default)]
             pub fn new() -> $type {
                 $type::of(Table::small($index, 2))
+            }
+
+            /// What setting one of `pairs` after the other makes. Until it is whole nobody else has it, so nobody is
+            /// waited for.
+            pub(crate) fn grown(pairs: &mut dyn Iterator<Item = (Any, Any)>) -> Result<$type> {
+                filled(Table::small($index, 2), ANY_CHAIN, pairs).map($type::of)
             }
 
             fn of(table: Table) -> $type {
@@ -1303,17 +1335,11 @@ macro_rules! map_type {
                     return None;
                 }
                 // The other map converts by copying.
-                let mut copy = Table::small($index, 2);
-                for (key, value) in &pairs_of(view)? {
-                    match copy.insert(&mut Pair::of(key.clone(), value.clone())) {
-                        Ok(moved) => copy = replace_by(copy, moved),
-                        Err(_) => {
-                            copy.dispose();
-                            return None;
-                        }
-                    }
-                }
-                Some($type::of(copy))
+                let pairs = pairs_of(view)?;
+                let mut pairs = pairs
+                    .iter()
+                    .map(|(key, value)| (key.clone(), value.clone()));
+                $type::grown(&mut pairs).ok()
             }
         }
     };
@@ -1358,22 +1384,13 @@ impl Map {
 
     fn within(longest: u64, pairs: Vec<(Any, Any)>) -> Result<Map> {
         let count = pairs.len() as u64;
-        let mut table = if count < SMALL_MAX {
+        let table = if count < SMALL_MAX {
             Table::small(index::MAP, count)
         } else {
             let (slots, shift) = table_size(count);
             Table::dense(index::MAP, slots, shift)
         };
-        for (key, value) in pairs {
-            match table.insert_within(longest, &mut Pair::of(key, value)) {
-                Ok(moved) => table = replace_by(table, moved),
-                Err(error) => {
-                    table.dispose();
-                    return Err(error);
-                }
-            }
-        }
-        Ok(Map::of(table))
+        filled(table, longest, &mut pairs.into_iter()).map(Map::of)
     }
 
     /// Sets `key` to `value` in this handle; other holders keep what they have.

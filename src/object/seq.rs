@@ -230,9 +230,14 @@ impl List {
     /// A list of `items`.
     pub fn new(items: impl IntoIterator<Item = Any, IntoIter: ExactSizeIterator>) -> List {
         let items = items.into_iter();
-        let list = List::with_capacity(items.len().max(LIST_ROOM));
-        for item in items {
-            list.push(item);
+        let room = countable(items.len()).max(LIST_ROOM);
+        let list = List::with_capacity(room);
+        let seq = list.seq();
+        for (at, item) in items.take(room).enumerate() {
+            // SAFETY: `with_capacity` made room for `room` cells, and this one is not written yet.
+            unsafe { list.cell(at).write(item) };
+            // SAFETY: a live list, which is fresh: no one else has seen it; the cells up to this one are written.
+            unsafe { (*seq).body.size = at as i64 + 1 };
         }
         list
     }

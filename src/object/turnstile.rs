@@ -32,15 +32,17 @@ struct Inside {
     waiting: usize,
 }
 
-/// The lock of all objects whose addresses meet here.
+/// Who stays at objects whose addresses meet here.
 struct Turnstile {
     inside: Mutex<Inside>,
     left: Condvar,
 }
 
-const COUNT: usize = 64;
+/// The locks of [`alone`]. All their bytes are zero, so they take no room in the library's file.
+static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
-static TURNSTILES: [Turnstile; COUNT] = [const {
+/// Few, for they are in the file: a lock of these is held only while somebody comes or goes.
+static TURNSTILES: [Turnstile; 8] = [const {
     Turnstile {
         inside: Mutex::new(Inside {
             present: Vec::new(),
@@ -48,7 +50,12 @@ static TURNSTILES: [Turnstile; COUNT] = [const {
         }),
         left: Condvar::new(),
     }
-}; COUNT];
+}; 8];
+
+/// What stands in `table` for `object`. Objects are at least 16 bytes apart.
+fn of_object<T, const COUNT: usize>(table: &'static [T; COUNT], object: usize) -> &'static T {
+    &table[(object >> 4 ^ object >> 10) % COUNT]
+}
 
 thread_local! {
     /// How many stays the thread has. Its address names the thread among those that live.
@@ -56,13 +63,7 @@ thread_local! {
 }
 
 impl Turnstile {
-    fn of(object: usize) -> &'static Turnstile {
-        // Objects are at least 16 bytes apart.
-        &TURNSTILES[(object >> 4 ^ object >> 10) % COUNT]
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inside> {
-        // A panic below the lock comes before the first change (more elements than memory can hold).
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -71,13 +72,25 @@ impl Turnstile {
 /// kind: the lock is not reentrant.
 #[inline]
 pub(super) fn alone<T, R>(object: *const T, work: impl FnOnce() -> R) -> R {
-    let _turn = Turnstile::of(object.addr()).lock();
+    let _turn = turn(object);
     work()
+}
+
+/// While one lives, no other thread has one for the same object.
+pub(super) type Turn = MutexGuard<'static, ()>;
+
+/// What [`alone`] holds while it runs its work, for code that holds it as it goes on. As little may be done meanwhile.
+#[inline]
+pub(super) fn turn<T>(object: *const T) -> Turn {
+    let lock = of_object(&LOCKS, object.addr());
+    // A panic below the lock comes before the first change (more elements than memory can hold).
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A thread's stay at a dict, until it is dropped. Bound to the thread.
 pub(super) struct Stay {
     object: usize,
+    thread: usize,
     purpose: Purpose,
     bound: PhantomData<*const ()>,
 }
@@ -91,7 +104,7 @@ impl Stay {
     pub(super) fn at(object: *const MapObj, purpose: Purpose) -> Result<Stay> {
         let object = object.addr();
         let (thread, stays) = STAYS.with(|stays| (std::ptr::from_ref(stays).addr(), stays.get()));
-        let turnstile = Turnstile::of(object);
+        let turnstile = of_object(&TURNSTILES, object);
         let mut inside = turnstile.lock();
         loop {
             let here = inside.present.iter().filter(|other| other.object == object);
@@ -124,6 +137,7 @@ impl Stay {
         STAYS.set(stays + 1);
         Ok(Stay {
             object,
+            thread,
             purpose,
             bound: PhantomData,
         })
@@ -132,17 +146,16 @@ impl Stay {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        let thread = STAYS.with(|stays| std::ptr::from_ref(stays).addr());
-        let turnstile = Turnstile::of(self.object);
+        let turnstile = of_object(&TURNSTILES, self.object);
         let mut inside = turnstile.lock();
         let own = inside.present.iter().position(|presence| {
             (presence.object, presence.thread, presence.purpose)
-                == (self.object, thread, self.purpose)
+                == (self.object, self.thread, self.purpose)
         });
         if let Some(at) = own {
             inside.present.swap_remove(at);
         }
-        STAYS.set(STAYS.get() - 1);
+        STAYS.with(|stays| stays.set(stays.get() - 1));
         if inside.waiting > 0 {
             turnstile.left.notify_all();
         }

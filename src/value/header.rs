@@ -156,17 +156,30 @@ const NESTED: u32 = 64;
 /// An object whose end waits, and how it ends.
 struct Waiting(*mut Header, i32, Deleter);
 
+/// The objects that end on a thread.
+struct Ending {
+    /// How many end inside one another.
+    depth: Cell<u32>,
+    /// Whether some wait.
+    queued: Cell<bool>,
+}
+
 thread_local! {
-    static ENDING: Cell<u32> = const { Cell::new(0) };
+    static ENDING: Ending = const {
+        Ending {
+            depth: Cell::new(0),
+            queued: Cell::new(false),
+        }
+    };
     static WAITING: RefCell<Vec<Waiting>> = const { RefCell::new(Vec::new()) };
 }
 
 /// One level of objects that end inside one another, also when a destructor panics.
-struct Level(u32);
+struct Level<'a>(&'a Cell<u32>, u32);
 
-impl Drop for Level {
+impl Drop for Level<'_> {
     fn drop(&mut self) {
-        ENDING.set(self.0);
+        self.0.set(self.1);
     }
 }
 
@@ -182,26 +195,29 @@ pub(crate) unsafe fn end_nested(object: *mut Header, flags: i32, body: Deleter) 
         // SAFETY: `body` and `flags` are as this function's contract says.
         return unsafe { body(object, flags) };
     }
-    let depth = ENDING.get();
-    if depth >= NESTED {
-        // SAFETY: the flags hold DELETE_STRONG; the rest is this function's contract.
-        return unsafe { wait(object, flags, body) };
-    }
-    let level = Level(depth);
-    ENDING.set(depth + 1);
-    // SAFETY: `body` and `flags` are as this function's contract says.
-    unsafe { body(object, flags) };
-    if depth == 0 {
-        end_waiting();
-    }
-    drop(level);
+    // One look for the thread's own memory: in a shared library that is a call.
+    ENDING.with(|ending| {
+        let depth = ending.depth.get();
+        if depth >= NESTED {
+            // SAFETY: the flags hold DELETE_STRONG; the rest is this function's contract.
+            return unsafe { wait(ending, object, flags, body) };
+        }
+        let level = Level(&ending.depth, depth);
+        ending.depth.set(depth + 1);
+        // SAFETY: `body` and `flags` are as this function's contract says.
+        unsafe { body(object, flags) };
+        if depth == 0 && ending.queued.get() {
+            end_waiting(ending);
+        }
+        drop(level);
+    });
 }
 
 /// # Safety
 /// As [`end_nested`], with DELETE_STRONG in `flags`.
 #[cold]
 #[inline(never)]
-unsafe fn wait(object: *mut Header, flags: i32, body: Deleter) {
+unsafe fn wait(ending: &Ending, object: *mut Header, flags: i32, body: Deleter) {
     if flags & DELETE_WEAK == 0 {
         // Who calls a deleter with DELETE_STRONG alone drops the shared weak reference next; this one keeps the memory.
         // SAFETY: that shared reference is still counted.
@@ -209,6 +225,7 @@ unsafe fn wait(object: *mut Header, flags: i32, body: Deleter) {
     }
     let queued =
         WAITING.try_with(|waiting| waiting.borrow_mut().push(Waiting(object, flags, body)));
+    ending.queued.set(true);
     if queued.is_err() {
         // The thread is ending and has no queue any more.
         // SAFETY: the object's end was not queued, so this is the one call for it.
@@ -227,13 +244,13 @@ unsafe fn end_one(Waiting(object, flags, body): Waiting) {
     }
 }
 
-#[inline]
-fn end_waiting() {
-    // Most often nothing waits, and the queue was never made.
+#[cold]
+fn end_waiting(ending: &Ending) {
     while let Ok(Some(next)) = WAITING.try_with(|waiting| waiting.borrow_mut().pop()) {
         // SAFETY: what waits was put there by `wait`, and is taken out once.
         unsafe { end_one(next) }
     }
+    ending.queued.set(false);
 }
 
 /// Turns a weak reference into a strong one, unless the object has ended; the weak one stays.

@@ -61,6 +61,15 @@ fn owned(args: &[AnyView<'_>]) -> Vec<Any> {
     args.iter().map(|arg| arg.to_any()).collect()
 }
 
+/// The arguments as keys and values, for the function `name`.
+fn pairs(name: &str, args: &[AnyView<'_>]) -> Result<impl Iterator<Item = (Any, Any)>> {
+    let pairs = args.chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return Err(odd(name));
+    }
+    Ok(pairs.map(|pair| (pair[0].to_any(), pair[1].to_any())))
+}
+
 fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
     for item in items {
         if any_equal(item.view(), value)? {
@@ -157,14 +166,7 @@ fn or_missing(found: Option<Any>) -> Any {
 
 fn maps() {
     def_packed("ffi.Map", |args| {
-        let mut map = Map::new();
-        for pair in args.chunks(2) {
-            let [key, value] = pair else {
-                return Err(odd("ffi.Map"));
-            };
-            map.set(key.to_any(), value.to_any())?;
-        }
-        Ok(map.into())
+        Ok(Map::grown(&mut pairs("ffi.Map", args)?)?.into())
     });
     def("ffi.MapSize", |Exactly(map): Exactly<'_, Map>| map.len());
     def(
@@ -186,14 +188,7 @@ fn maps() {
         |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| map.get(key).map(or_missing),
     );
     def_packed("ffi.Dict", |args| {
-        let dict = Dict::new();
-        for pair in args.chunks(2) {
-            let [key, value] = pair else {
-                return Err(odd("ffi.Dict"));
-            };
-            dict.set(key.to_any(), value.to_any())?;
-        }
-        Ok(dict.into())
+        Ok(Dict::grown(&mut pairs("ffi.Dict", args)?)?.into())
     });
     def("ffi.DictSize", |Exactly(dict): Exactly<'_, Dict>| {
         dict.len()
