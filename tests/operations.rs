@@ -1,0 +1,341 @@
+//! Every operation that a case asks is described in its chapter, and every request and expectation has the described form.
+//!
+//! `spec/schema/<chapter>.json` has a definition named after each operation, `{"args": .., "result": ..}`. The section
+//! "Operations" of `spec/<chapter>.md` is made of it: `BLESS=1 cargo test --test operations` writes it anew.
+#![cfg(feature = "suite")]
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use tvmspec::conformance::CHAPTERS;
+use tvmspec::conformance::case::{Case, Expect, Suite};
+
+/// Chapters whose schema is still to be written. To be emptied, never added to.
+const OPEN: &[&str] = &[
+    "tensor",
+    "payload",
+    "import_tree",
+    "blob",
+    "value",
+    "function",
+    "object",
+    "module",
+    "device",
+    "graph",
+    "vm",
+];
+
+const BEGIN: &str = "<!-- operations: written by BLESS=1 cargo test --test operations -->\n";
+const END: &str = "<!-- end of operations -->\n";
+
+fn described() -> impl Iterator<Item = &'static str> {
+    CHAPTERS
+        .iter()
+        .map(|chapter| chapter.name)
+        .filter(|name| !OPEN.contains(name))
+}
+
+fn root(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn read(path: &str) -> Value {
+    let text = fs::read_to_string(root(path)).unwrap_or_else(|why| panic!("{path}: {why}"));
+    serde_json::from_str(&text).unwrap_or_else(|why| panic!("{path}: {why}"))
+}
+
+fn schema(chapter: &str) -> Value {
+    read(&format!("spec/schema/{chapter}.json"))
+}
+
+/// One definition of a schema, with what it refers to: forms of its own file, and those of `values.json`.
+fn validator(schema: &Value, definition: &str) -> Validator {
+    let mut forms = schema["$defs"].clone();
+    let shared = read("spec/schema/values.json");
+    for (name, form) in shared["$defs"].as_object().unwrap() {
+        let taken = forms
+            .as_object_mut()
+            .unwrap()
+            .insert(name.clone(), form.clone());
+        assert_eq!(
+            taken, None,
+            "{name} stands in values.json and in the chapter"
+        );
+    }
+    merge_references(&mut forms);
+    let whole = json!({"$schema": schema["$schema"], "$ref": format!("#/$defs/{definition}"), "$defs": forms});
+    jsonschema::validator_for(&whole).unwrap_or_else(|why| panic!("{definition}: {why}"))
+}
+
+/// `values.json#/$defs/..` is found in the same document once both are one.
+fn merge_references(form: &mut Value) {
+    match form {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member
+                    .as_str()
+                    .and_then(|text| text.strip_prefix("values.json"))
+                {
+                    Some(own) if name == "$ref" => *member = json!(own),
+                    _ => merge_references(member),
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(merge_references),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_request_and_expectation_has_the_described_form() {
+    let mut wrong = Vec::new();
+    for chapter in described() {
+        let schema = schema(chapter);
+        let mut validators = BTreeMap::new();
+        for case in Suite::embedded()
+            .cases
+            .iter()
+            .filter(|case| case.op.starts_with(&format!("{chapter}.")))
+        {
+            let validator = validators
+                .entry(case.op.clone())
+                .or_insert_with(|| validator(&schema, &case.op));
+            let record = match &case.expect {
+                Expect::Accept(value) => json!({"args": case.request(), "result": value}),
+                Expect::Reject(..) | Expect::Either => json!({"args": case.request()}),
+            };
+            if let Err(why) = validator.validate(&record) {
+                let mut why = format!("{}: {why} at {}", case.id, why.instance_path());
+                why.truncate(500);
+                wrong.push(why);
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} cases:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+/// A schema that takes anything describes nothing.
+#[test]
+fn a_request_with_another_argument_has_not_the_described_form() {
+    for chapter in described() {
+        let schema = schema(chapter);
+        for case in Suite::embedded()
+            .cases
+            .iter()
+            .filter(|case| case.op.starts_with(&format!("{chapter}.")))
+        {
+            let validator = validator(&schema, &case.op);
+            let mut args = case.request();
+            args.as_object_mut()
+                .unwrap()
+                .insert("no such argument".into(), json!(1));
+            assert!(!validator.is_valid(&json!({"args": args})), "{}", case.op);
+            assert!(!validator.is_valid(&json!({})), "{}", case.op);
+        }
+    }
+}
+
+#[test]
+fn every_chapter_ends_with_its_operations() {
+    for chapter in described() {
+        let path = root(&format!("spec/{chapter}.md"));
+        let prose = fs::read_to_string(&path).unwrap();
+        let expected = operations(chapter);
+        let (before, rest) = prose
+            .split_once(BEGIN)
+            .unwrap_or_else(|| panic!("spec/{chapter}.md lacks the line {BEGIN}"));
+        let (section, after) = rest
+            .split_once(END)
+            .unwrap_or_else(|| panic!("spec/{chapter}.md lacks {END}"));
+        assert_eq!(after, "", "spec/{chapter}.md goes on behind its operations");
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&path, format!("{before}{BEGIN}{expected}{END}")).unwrap();
+        } else {
+            assert!(
+                section == expected,
+                "BLESS=1 cargo test --test operations writes spec/{chapter}.md anew"
+            );
+        }
+    }
+}
+
+/// The section: each operation with its arguments, its result and an example.
+fn operations(chapter: &str) -> String {
+    let schema = schema(chapter);
+    let definitions = schema["$defs"].as_object().unwrap();
+    let entry = CHAPTERS.iter().find(|entry| entry.name == chapter).unwrap();
+    let ops: Vec<&str> = entry.ops().map(|op| op.name).collect();
+    for name in definitions.keys().filter(|name| name.contains('.')) {
+        assert!(ops.contains(&name.as_str()), "there is no operation {name}");
+    }
+    let mut text = format!(
+        "\nThe schema is `schema/{chapter}.json`; bytes are base64. An example is a request's `args` and its answer, of the case that is named.\n"
+    );
+    let mut forms: Vec<&str> = Vec::new();
+    for op in ops {
+        let definition = definitions
+            .get(op)
+            .unwrap_or_else(|| panic!("spec/schema/{chapter}.json does not describe {op}"));
+        write!(text, "\n### `{op}`\n\n{}\n\n", sentence(definition, op)).unwrap();
+        text.push_str("| argument | form | |\n|---|---|---|\n");
+        let args = &definition["properties"]["args"];
+        let required = args["required"].as_array().cloned().unwrap_or_default();
+        for (name, form) in args["properties"].as_object().unwrap() {
+            let need = match required.contains(&json!(name)) {
+                true => "",
+                false => "optional; ",
+            };
+            let about = form["description"].as_str().unwrap_or_default();
+            writeln!(
+                text,
+                "| `{name}` | {} | {need}{about} |",
+                shape(form, &mut forms)
+            )
+            .unwrap();
+        }
+        let result = &definition["properties"]["result"];
+        let about = result["description"].as_str().unwrap_or_default();
+        writeln!(text, "| result | {} | {about} |", shape(result, &mut forms)).unwrap();
+        if let Some((case, value)) = example(op) {
+            write!(
+                text,
+                "\n`{}`\n\n```json\n{}\n{}\n```\n",
+                case.id,
+                serde_json::to_string(&case.request()).unwrap(),
+                serde_json::to_string(value).unwrap()
+            )
+            .unwrap();
+        }
+    }
+    // Forms that the operations name, and those that these name.
+    let mut at = 0;
+    while let Some(name) = forms.get(at).copied() {
+        at += 1;
+        let form = &definitions[name];
+        if at == 1 {
+            text.push_str("\n### Forms\n");
+        }
+        write!(text, "\n**{name}**: {}", sentence(form, name)).unwrap();
+        text.push('\n');
+        let members = form["properties"].as_object();
+        if let Some(members) = members {
+            let required = form["required"].as_array().cloned().unwrap_or_default();
+            text.push_str("\n| member | form | |\n|---|---|---|\n");
+            for (member, form) in members {
+                let need = match required.contains(&json!(member)) {
+                    true => "",
+                    false => "optional; ",
+                };
+                let about = form["description"].as_str().unwrap_or_default();
+                writeln!(
+                    text,
+                    "| `{member}` | {} | {need}{about} |",
+                    shape(form, &mut forms)
+                )
+                .unwrap();
+            }
+        } else {
+            writeln!(text, "\n{}", shape(form, &mut forms)).unwrap();
+        }
+    }
+    text
+}
+
+fn sentence<'a>(form: &'a Value, name: &str) -> &'a str {
+    form["description"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{name} has no description"))
+}
+
+/// A schema in a few words. Forms that it names are added to `forms`.
+fn shape<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
+    if let Some(reference) = form["$ref"].as_str() {
+        if let Some(name) = reference.strip_prefix("#/$defs/") {
+            if !forms.contains(&name) {
+                forms.push(name);
+            }
+            return name.to_owned();
+        }
+        let name = reference.rsplit('/').next().unwrap_or_default();
+        return format!("[{name}](values.md)");
+    }
+    if let Some(one) = form.get("const") {
+        return format!("`{one}`");
+    }
+    if let Some(words) = form["enum"].as_array() {
+        let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        return words.join(", ");
+    }
+    for key in ["anyOf", "oneOf"] {
+        if let Some(list) = form[key].as_array() {
+            let list: Vec<String> = list.iter().map(|form| shape(form, forms)).collect();
+            return list.join(" or ");
+        }
+    }
+    match &form["type"] {
+        Value::Array(types) => {
+            let names: Vec<&str> = types.iter().filter_map(Value::as_str).collect();
+            names.join(" or ")
+        }
+        Value::String(name) if name == "array" => match form["prefixItems"].as_array() {
+            Some(items) => {
+                let items: Vec<String> = items.iter().map(|form| shape(form, forms)).collect();
+                format!("[{}]", items.join(", "))
+            }
+            None if form["items"].is_object() => {
+                format!("list of {}", shape(&form["items"], forms))
+            }
+            None => "list".to_owned(),
+        },
+        Value::String(name) if name == "object" => match form["properties"].as_object() {
+            Some(members) => {
+                let required = form["required"].as_array().cloned().unwrap_or_default();
+                let members: Vec<String> = members
+                    .iter()
+                    .map(|(name, form)| {
+                        let mark = if required.contains(&json!(name)) {
+                            ""
+                        } else {
+                            "?"
+                        };
+                        format!("`{name}`{mark}: {}", shape(form, forms))
+                    })
+                    .collect();
+                format!("{{{}}}", members.join(", "))
+            }
+            None if form["additionalProperties"].is_object() => {
+                format!("object of {}", shape(&form["additionalProperties"], forms))
+            }
+            None => "object".to_owned(),
+        },
+        Value::String(name) => name.clone(),
+        _ => "any".to_owned(),
+    }
+}
+
+/// The shortest accepted case of an operation that shows more than one argument where there are several.
+fn example(op: &str) -> Option<(&'static Case, &'static Value)> {
+    Suite::embedded()
+        .cases
+        .iter()
+        .filter(|case| case.op == op)
+        .filter_map(|case| match &case.expect {
+            Expect::Accept(value) => Some((case, value)),
+            Expect::Reject(..) | Expect::Either => None,
+        })
+        .min_by_key(|(case, value)| {
+            let empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+            (
+                empty,
+                case.request().to_string().len() + value.to_string().len(),
+            )
+        })
+}
