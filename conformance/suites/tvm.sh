@@ -26,7 +26,7 @@ shift
 [ $# -gt 0 ] || set -- releases legacy 0.25 0.26 0.27 orcjit tilelang
 failed=0
 base=$PATH
-# What needs neither a device nor a model: the rest of upstream's tests (relax, s_tir, tirx) is another two hours.
+# What needs neither a device nor a model: the rest of upstream's tests (relax, s_tir, tirx) takes longer.
 places=(ir te driver runtime all-platform-minimal-test arith target support testing codegen tvmscript tirx-analysis tirx-base
     tirx-transform)
 tools=(numpy pytest ml_dtypes psutil cloudpickle tornado scipy)
