@@ -14,9 +14,13 @@
 //! `url` and `expires` may be left out. The file must stay true: an entry that matches no case, a case that passes in
 //! spite of it, and an entry beyond its date are errors of the run.
 //!
+//! With `releases = "0.8..0.13"` an entry is there for an implementation of one of these TVM releases only, so that one file
+//! can speak of many.
+//!
 //! With `varies = true` the implementation answers by memory that is not its own: it may fail in any way, or pass by luck.
 
 use super::verdict::Verdict;
+use crate::release::{Release, Releases};
 use crate::spec;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -37,6 +41,8 @@ pub struct Entry {
     pub verdict: String,
     /// Whether any other verdict, a pass too, may come instead: what decides lies outside the input.
     pub varies: bool,
+    /// The releases of implementations that it is about; `None` for all.
+    pub releases: Option<Releases>,
     /// Why it is so.
     pub reason: String,
     /// Where it is discussed.
@@ -89,6 +95,23 @@ impl Known {
         })
     }
 
+    /// What is known of an implementation of `releases`, or of any where none is named.
+    #[must_use]
+    pub fn about(&self, releases: &[String]) -> Known {
+        let named = || {
+            releases
+                .iter()
+                .filter_map(|name| name.parse::<Release>().ok())
+        };
+        let is_about = |entry: &&Entry| match entry.releases {
+            None => true,
+            Some(range) => releases.is_empty() || named().any(|release| range.contains(release)),
+        };
+        Known {
+            entries: self.entries.iter().filter(is_about).cloned().collect(),
+        }
+    }
+
     /// The entry that excuses `verdict` for the case `id` on the day `today`.
     pub fn excuse(&self, id: &str, verdict: &Verdict, today: &str) -> Option<&Entry> {
         self.entries
@@ -136,7 +159,9 @@ impl Known {
 impl Entry {
     fn read(entry: &toml::Value) -> Result<Entry, String> {
         let entry = entry.as_table().ok_or("not a table")?;
-        let keys = ["case", "verdict", "varies", "reason", "url", "expires"];
+        let keys = [
+            "case", "verdict", "varies", "releases", "reason", "url", "expires",
+        ];
         if let Some(key) = entry.keys().find(|key| !keys.contains(&key.as_str())) {
             return Err(format!("there is no key `{key}`"));
         }
@@ -154,6 +179,10 @@ impl Entry {
             varies: match entry.get("varies") {
                 None => false,
                 Some(varies) => varies.as_bool().ok_or("`varies` is not a bool")?,
+            },
+            releases: match entry.get("releases") {
+                None => None,
+                Some(range) => Some(range.as_str().ok_or("`releases` is not a text")?.parse()?),
             },
             reason: needed("reason")?,
             url: text("url"),
@@ -289,6 +318,27 @@ mod tests {
         let unsupported = Verdict::Unsupported(String::new());
         assert!(known.excuse("blob/a", &unsupported, "2026-01-01").is_none());
         assert!(Known::parse(&varying.replace("= true", "= \"yes\"")).is_err());
+    }
+
+    #[test]
+    fn an_entry_may_be_about_some_releases() {
+        let early = FILE.replace("reason", "releases = \"..0.8\"\nreason");
+        let known = Known::parse(&early).unwrap();
+        let about = |releases: &[&str]| {
+            let releases: Vec<String> = releases.iter().map(|name| (*name).to_owned()).collect();
+            known.about(&releases).entries.len()
+        };
+        assert_eq!(
+            [about(&["0.7"]), about(&["0.8", "0.9"]), about(&[])],
+            [1, 1, 1]
+        );
+        assert_eq!(about(&["0.9"]), 0);
+        for wrong in ["[1]", "\"old\"", "\"0.9..0.7\""] {
+            assert!(
+                Known::parse(&early.replace("\"..0.8\"", wrong)).is_err(),
+                "{wrong}"
+            );
+        }
     }
 
     #[test]

@@ -237,6 +237,10 @@ pub fn run_observed<'a>(
 ) -> Result<Report<'a>, String> {
     let selected = select(suite, &run.selection)?;
     let identity = plain_identity(adapter.hello(&suite.hash).map_err(|error| plain(&error))?);
+    let run = &Run {
+        known: run.known.about(&identity.releases),
+        ..run.clone()
+    };
     let mut results: Vec<Outcome<'a>> = Vec::with_capacity(selected.len());
     let mut settle = |mut outcome: Outcome<'a>| {
         outcome.fails = fails(&outcome.verdict, run);

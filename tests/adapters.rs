@@ -10,8 +10,8 @@ mod skip;
 use skip::skipped;
 use std::path::PathBuf;
 use std::process::Command;
-use tvmspec::conformance::adapter::Limits;
 use tvmspec::conformance::adapter::exec::Exec;
+use tvmspec::conformance::adapter::{Adapter as _, Limits};
 use tvmspec::conformance::case::Suite;
 use tvmspec::conformance::known::Known;
 use tvmspec::conformance::runner::{Report, Run, Selection, run};
@@ -110,6 +110,34 @@ fn our_library_passes_as_a_runtime_of_0_20() {
     assert!(report.totals().count("pass") > 150, "{:?}", report.totals());
 }
 
+/// No release has what our library shows, so that the user's word is all there is.
+#[test]
+fn our_library_is_of_the_release_that_the_user_says() {
+    let Some(library) = own_library() else { return };
+    let cases = ["tensor/print-*", "graph/script/in-place*"];
+    let release = |spec: &str| judged(spec, &cases, Known::default());
+    let all = release(&format!("legacy:{}", library.display()));
+    assert_eq!(all.identity.releases.len(), 13);
+    assert!(
+        all.identity.version.contains("@RELEASE"),
+        "{}",
+        all.identity.version
+    );
+    assert_eq!(verdict(&all, "tensor/print-bool-0.8"), "unsupported");
+    assert_eq!(verdict(&all, "graph/script/in-place-through-nop"), "pass");
+    let one = release(&format!("legacy:{}@0.8", library.display()));
+    assert_eq!(one.identity.releases, ["0.8"]);
+    assert_eq!(one.identity.version, "C interface of 0.8");
+    assert_eq!(verdict(&one, "tensor/print-bool-0.8"), "pass");
+    assert_eq!(
+        verdict(&one, "graph/script/in-place-through-nop"),
+        "skipped"
+    );
+    let late = release(&format!("legacy:{}@0.14", library.display()));
+    assert_eq!(verdict(&late, "tensor/print-bool-0.8"), "skipped");
+    assert_eq!(verdict(&late, "graph/script/in-place-through-nop"), "pass");
+}
+
 /// The verdict of one case.
 fn verdict(report: &Report<'_>, case: &str) -> &'static str {
     let mut outcomes = report.results.iter();
@@ -117,48 +145,81 @@ fn verdict(report: &Report<'_>, case: &str) -> &'static str {
     outcome.map_or("not asked", |outcome| outcome.verdict.name())
 }
 
-/// A runtime of `release`, from the environment variable `TVMSPEC_LEGACY_0_8` or the like: no package has one any more.
+/// The runtime of `release` in the folder that `conformance/suites/legacy-runtimes.sh` fills: no package has one any more.
 fn legacy_runtime(release: &str) -> Option<String> {
-    let variable = format!("TVMSPEC_LEGACY_{}", release.replace('.', "_"));
-    let library = std::env::var(&variable).ok();
+    let folder = std::env::var_os("TVMSPEC_LEGACY").map(PathBuf::from);
+    let library = folder.map(|folder| folder.join(release).join("libtvm_runtime.so"));
+    let library = library.filter(|library| library.is_file());
     if library.is_none() {
         skipped(format_args!(
-            "{variable} names no libtvm_runtime of {release}"
+            "TVMSPEC_LEGACY names no libtvm_runtime of {release}"
         ));
     }
-    library
+    Some(library?.display().to_string())
 }
+
+/// Each release with the cases that it passes at least.
+const LEGACY: [(&str, usize); 14] = [
+    ("0.7", 80),
+    ("0.8", 190),
+    ("0.9", 190),
+    ("0.10", 190),
+    ("0.11", 190),
+    ("0.12", 190),
+    ("0.13", 190),
+    ("0.14", 190),
+    ("0.15", 190),
+    ("0.16", 190),
+    ("0.17", 190),
+    ("0.18", 190),
+    ("0.19", 190),
+    ("0.20", 150),
+];
 
 #[test]
 fn released_runtimes_of_old_fail_only_where_they_are_known_to() {
-    for (release, known, passes) in [
-        (
-            "0.8",
-            include_str!("../conformance/known/apache-tvm-0.8.toml"),
-            190,
-        ),
-        (
-            "0.19",
-            include_str!("../conformance/known/apache-tvm-0.19.toml"),
-            190,
-        ),
-    ] {
+    let known = include_str!("../conformance/known/apache-tvm-0.7-0.20.toml");
+    for (release, passes) in LEGACY {
         let Some(library) = legacy_runtime(release) else {
             continue;
         };
-        let report = judged(
-            &format!("legacy:{library}"),
-            &[],
-            Known::parse(known).unwrap(),
-        );
-        // The releases are told by what the library has.
+        let spec = format!("legacy:{library}@{release}");
+        let report = judged(&spec, &[], Known::parse(known).unwrap());
         assert_eq!(report.identity.releases, [release]);
-        assert_eq!(failures(&report), Vec::<String>::new());
-        assert!(
-            report.totals().count("pass") > passes,
-            "{:?}",
-            report.totals()
-        );
+        assert_eq!(failures(&report), Vec::<String>::new(), "{release}");
+        let passed = report.totals().count("pass");
+        assert!(passed >= passes, "{release}: {:?}", report.totals());
+    }
+}
+
+#[test]
+fn released_runtimes_of_old_show_which_release_they_are() {
+    for (index, (release, _)) in LEGACY.iter().enumerate() {
+        let Some(library) = legacy_runtime(release) else {
+            continue;
+        };
+        let hello = |spec: &str| {
+            let words = [env!("CARGO_BIN_EXE_tvmspec"), "worker", spec];
+            let mut worker = Exec::worker(words.map(Into::into).to_vec(), Limits::default());
+            worker.hello("")
+        };
+        let shown = hello(&format!("legacy:{library}")).unwrap();
+        assert_eq!(shown.releases, [*release]);
+        for (other, _) in LEGACY
+            .iter()
+            .skip(index.saturating_sub(1))
+            .step_by(2)
+            .take(2)
+        {
+            if other == release {
+                continue;
+            }
+            let error = hello(&format!("legacy:{library}@{other}")).unwrap_err();
+            assert!(
+                error.contains(&format!("it is not of {other}: it ")),
+                "{error}"
+            );
+        }
     }
 }
 
@@ -233,6 +294,8 @@ fn what_cannot_be_judged_is_said_plainly() {
     };
     assert!(check("ffi:").contains("needs the path of a library"));
     assert!(check("legacy:/no/such/libtvm_runtime.so").contains("there is no library at"));
+    assert!(check("legacy:libtvm_runtime.so@0.21").contains("there are 0.7 to 0.20"));
+    assert!(check("legacy:libtvm_runtime.so@").contains("is not a release with this interface"));
     assert!(check("ffi:libtvm_ffi_that_is_not_there.so").contains("cannot load"));
     if cfg!(all(target_os = "linux", target_env = "gnu")) {
         assert!(check("ffi:libm.so.6").contains("is not a tvm-ffi library"));

@@ -10,7 +10,7 @@ use std::{env, fs};
 use tvmspec::conformance::adapter::builtin::Builtin;
 use tvmspec::conformance::adapter::{Adapter, Identity, InProcess, Reply, Testee, liar::Liar};
 use tvmspec::conformance::case::{Case, Expect, Input, Suite};
-use tvmspec::conformance::known::Known;
+use tvmspec::conformance::known::{self, Known, glob};
 use tvmspec::conformance::report::{Form, render};
 use tvmspec::conformance::runner::{Run, Selection, run};
 
@@ -133,7 +133,11 @@ fn no_matching_case_and_bad_usage_are_exit_code_2() {
         &["--max-hangs", "1"],
         &["--max-crashes", "1"],
         &["--impl", "liar:crash", "--memory", "0"],
-        &["--list", "--known", "conformance/known/apache-tvm-0.8.toml"],
+        &[
+            "--list",
+            "--known",
+            "conformance/known/apache-tvm-0.7-0.20.toml",
+        ],
         &["--list", "--impl", "liar:crash"],
         &["--list", "--complete"],
         &["--list", "--report", "md"],
@@ -361,6 +365,67 @@ fn known_failures_excuse_and_must_be_true() {
     assert_eq!(code(&old, "liar:crash"), Some(1), "the excuse has expired");
     let broken = known("broken.toml", "[[known]]\ncase = 1\n");
     assert_eq!(code(&broken, "builtin"), Some(2));
+}
+
+/// Of 0.8, and wrong in everything.
+struct Old;
+
+impl Testee for Old {
+    fn identity(&self) -> Identity {
+        Identity {
+            name: "old".to_owned(),
+            releases: vec!["0.8".to_owned()],
+            ..Identity::default()
+        }
+    }
+
+    fn answer(&mut self, _op: &str, _args: &Value) -> Reply {
+        Reply::Crash("as always".to_owned())
+    }
+}
+
+#[test]
+fn a_known_failure_of_another_release_excuses_nothing() {
+    let good = |releases: &str| {
+        let entry = format!(
+            "[[known]]\ncase = \"wire/u8\"\nverdict = \"crash\"\nreason = \"r\"\n{releases}"
+        );
+        let order = Run {
+            selection: Selection {
+                cases: vec!["wire/u8".to_owned()],
+                ..Selection::default()
+            },
+            known: Known::parse(&entry).unwrap(),
+            ..Run::default()
+        };
+        run(Suite::embedded(), &mut InProcess(Old), &order)
+            .unwrap()
+            .is_good()
+    };
+    assert!(good(""));
+    assert!(good("releases = \"..0.8\""));
+    assert!(!good("releases = \"0.9..\""));
+}
+
+/// What is about releases that were not run is checked here alone.
+#[test]
+fn every_known_failure_names_a_case_of_its_releases() {
+    for (file, known) in known::embedded() {
+        assert!(!known.entries.is_empty(), "{file}");
+        for entry in &known.entries {
+            let mut cases = Suite::embedded().cases.iter();
+            let holds = |case: &Case| {
+                entry.releases.is_none_or(|range| {
+                    case.releases.since <= range.until && range.since <= case.releases.until
+                })
+            };
+            assert!(
+                cases.any(|case| glob(&entry.case, &case.id) && holds(case)),
+                "{file}: {} matches no case of its releases",
+                entry.case
+            );
+        }
+    }
 }
 
 /// Crashes on one case, and poisons itself so that it fails the next one too; alone every case but the first is right.

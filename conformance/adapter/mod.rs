@@ -145,8 +145,7 @@ impl Default for Limits {
 }
 
 /// The adapters, for help texts.
-pub const HELP: &str =
-    "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,LIB..] | device:NAME[:ID] | liar:NAME";
+pub const HELP: &str = "builtin | exec:COMMAND | ffi:LIB[,LIB..] | legacy:LIB[,LIB..][@RELEASE] | device:NAME[:ID] | liar:NAME";
 
 /// Opens `spec`, such as `builtin` or `exec:python3 testee.py`.
 ///
@@ -191,7 +190,8 @@ fn worker_exists(spec: &str) -> Result<(), String> {
     match scheme {
         "builtin" => Ok(()),
         "device" => device::parse(rest).map(drop),
-        "ffi" | "legacy" => libraries_exist(scheme, rest),
+        "ffi" => libraries_exist(scheme, rest),
+        "legacy" => libraries_exist(scheme, legacy::with_release(rest)?.0),
         "liar" => rest.parse::<liar::Liar>().map(drop),
         _ => Err(format!("there is no adapter `{scheme}`: {HELP}")),
     }

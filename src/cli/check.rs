@@ -19,7 +19,7 @@ use tvmspec::wire::json::pretty;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..], legacy:LIB[,LIB..], device:NAME, liar:NAME
+    /// The implementation: builtin, exec:COMMAND, ffi:LIB[,LIB..], legacy:LIB[,LIB..][@RELEASE], device:NAME, liar:NAME
     #[arg(long = "impl", value_name = "SPEC", default_value = "builtin")]
     implementation: String,
     /// Only cases of this chapter; may be given several times
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Only what holds in this TVM release, such as 0.8
     #[arg(long)]
     release: Option<Release>,
-    /// Failures that are known, as TOML: case, verdict, varies, reason, url, expires
+    /// Failures that are known, as TOML: case, verdict, varies, releases, reason, url, expires
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// Fail on unsupported and skipped cases too, unless --known names them

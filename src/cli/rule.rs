@@ -84,16 +84,13 @@ fn goldens(rule: &RuleText) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// Who is known to fail a case of the rule: the file of known failures, the case, the verdict and the reason.
-fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, String, String)> {
+/// Who is known to fail a case of the rule: the file of known failures, the case, and the entry.
+fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known::Entry)> {
     let mut found = Vec::new();
     for (file, known) in known::embedded() {
         for entry in &known.entries {
             let hit = cases(rule).filter(|case| glob(&entry.case, &case.id));
-            found.extend(hit.map(|case| {
-                let name = case.id.as_str();
-                (*file, name, entry.verdict.clone(), entry.reason.clone())
-            }));
+            found.extend(hit.map(|case| (*file, case.id.as_str(), entry)));
         }
     }
     found
@@ -141,8 +138,11 @@ fn page(rule: &RuleText) -> String {
         .map(|name| format!("golden/{name}"));
     section(&mut page, "files", files.collect());
     let failures = failures(rule).into_iter();
-    let known =
-        failures.map(|(file, case, verdict, reason)| format!("{file} {case}: {verdict}, {reason}"));
+    let known = failures.map(|(file, case, entry)| {
+        let releases = entry.releases.map(|range| format!(" in {range}"));
+        let (verdict, releases) = (&entry.verdict, releases.unwrap_or_default());
+        format!("{file} {case}: {verdict}{releases}, {}", entry.reason)
+    });
     section(&mut page, "known to fail", known.collect());
     page
 }
@@ -223,8 +223,9 @@ fn as_json(rule: &RuleText) -> Json {
         "code": spec::places(&rule.id),
         "cases": cases(rule).map(|case| case.id.as_str()).collect::<Vec<_>>(),
         "files": goldens(rule),
-        "known_failures": failures.map(|(file, case, verdict, reason)| json!({
-            "list": file, "case": case, "verdict": verdict, "reason": reason,
+        "known_failures": failures.map(|(file, case, entry)| json!({
+            "list": file, "case": case, "verdict": entry.verdict, "reason": entry.reason,
+            "releases": entry.releases.map(|range| range.to_string()),
         })).collect::<Vec<_>>(),
     })
 }

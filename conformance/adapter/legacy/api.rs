@@ -6,6 +6,7 @@ use crate::capi::legacy::TVMPackedCFunc;
 use crate::conformance::function::legacy::{Frontend, Interface};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLTensor};
+use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr;
@@ -37,8 +38,7 @@ pub(super) struct Api {
     free_object: Give,
     free_array: Give,
     make_array: MakeArray,
-    /// Whether errors carry a backtrace of their own, from 0.15 on.
-    pub(super) has_backtraces: bool,
+    library: &'static Library,
 }
 
 impl Api {
@@ -57,8 +57,6 @@ impl Api {
                 })?
             };
         }
-        // SAFETY: only whether it is there is asked.
-        let backtrace = unsafe { library.get::<Handle>("TVMGetLastBacktrace") };
         // SAFETY: as in `symbol`.
         let remove = unsafe { library.get("TVMFuncRemoveGlobal") };
         let frontend = (|| {
@@ -95,8 +93,14 @@ impl Api {
             free_object: symbol!("TVMObjectFree"),
             free_array: symbol!("TVMArrayFree"),
             make_array: symbol!("TVMArrayAlloc"),
-            has_backtraces: backtrace.is_ok(),
+            library,
         })
+    }
+
+    /// Whether the library has this symbol.
+    pub(super) fn exports(&self, symbol: &str) -> bool {
+        // SAFETY: only whether it is there is asked.
+        unsafe { self.library.get::<Handle>(symbol) }.is_ok()
     }
 
     /// The module of a library file.
@@ -217,6 +221,11 @@ impl Api {
         self.check(unsafe {
             (self.functions.register)(name.as_ptr(), function.handle(), c_int::from(over))
         })
+    }
+
+    /// Whether a global function can be taken away again.
+    pub(super) fn can_remove(&self) -> bool {
+        self.functions.remove.is_some()
     }
 
     pub(super) fn remove(&self, name: &str) -> Result<(), Reply> {

@@ -1,5 +1,5 @@
-//! `legacy:LIB[,LIB..]`: a runtime behind the C interface of 0.7 to 0.20. The first library exports it; the others are
-//! loaded after it.
+//! `legacy:LIB[,LIB..][@RELEASE]`: a runtime behind the C interface of 0.7 to 0.20. The first library exports it; the
+//! others are loaded after it.
 //!
 //! | operation            | asked by                                                      | what is compared    |
 //! |----------------------|---------------------------------------------------------------|---------------------|
@@ -21,22 +21,23 @@
 //! Loaders of that time read a C++ stream, and a payload ends where its loader stops: no loader of ours can stand in for
 //! one that the runtime lacks. A library that needs such a loader is *unsupported*, not refused.
 //!
-//! The interface does not tell its release. What the runtime has and lacks narrows it down, see `Stands`; where that
-//! contradicts itself the runtime stands for all of 0.8 to 0.20.
+//! The interface does not show its release. What the runtime has and lacks narrows it down, see `stands`; where no release
+//! has all of that the runtime stands for all of 0.8 to 0.20, unless the user says which one it is.
 
 mod api;
 mod calls;
 mod graphs;
 mod modules;
+mod stands;
 mod tensors;
 
 use super::library;
 use super::{Identity, Rejection, Reply, Testee};
 use crate::conformance::op::{Refusal, data};
 use crate::release::Release;
-use crate::value::legacy::code;
-use api::{Api, text_arg};
+use api::Api;
 use serde_json::Value;
+use stands::Stands;
 use std::path::Path;
 
 /// A foreign runtime.
@@ -47,17 +48,19 @@ pub struct Legacy {
 }
 
 impl Legacy {
-    /// Loads the libraries, given as paths between commas.
+    /// Loads the libraries, given as paths between commas, and behind the last `@` and the release of the runtime.
     ///
     /// # Errors
     ///
-    /// Says which cannot be loaded, or what it lacks.
+    /// Says which cannot be loaded, what it lacks, or what contradicts the release.
     pub fn open(libraries: &str) -> Result<Legacy, String> {
+        let (libraries, release) = with_release(libraries)?;
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
         let api: &'static Api = Box::leak(Box::new(Api::open(&paths)?));
+        let name = library::names(&paths);
         Ok(Legacy {
-            name: library::names(&paths),
-            stands: Stands::of(api),
+            stands: Stands::of(api, release).map_err(|why| format!("{name}: {why}"))?,
+            name,
             api,
         })
     }
@@ -65,18 +68,11 @@ impl Legacy {
 
 impl Testee for Legacy {
     fn identity(&self) -> Identity {
-        let Stands { first, last } = self.stands;
+        let releases = self.stands.releases();
         Identity {
             name: self.name.clone(),
-            version: match first == last {
-                true => format!("C interface of {first}"),
-                false => format!("C interface of {first} to {last}"),
-            },
-            releases: (8..=20)
-                .map(Release::of)
-                .filter(|release| (first..=last).contains(release))
-                .map(|release| release.to_string())
-                .collect(),
+            version: self.stands.to_string(),
+            releases: releases.map(|release| release.to_string()).collect(),
             // Not listed: what is not done is said with its reason.
             ops: Vec::new(),
         }
@@ -104,68 +100,27 @@ impl Testee for Legacy {
     }
 }
 
-/// The releases that a runtime may be of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stands {
-    first: Release,
-    last: Release,
-}
-
-impl Stands {
-    /// What came with a release and stayed is there or not: the last that is there, and the first that is not, bound it.
-    fn of(api: &'static Api) -> Stands {
-        let has = |name: &str| api.global(name).is_ok_and(|found| found.is_some());
-        let enabled = api.call_global("runtime.RuntimeEnabled", &[text_arg(c"cpu")]);
-        Stands::between(&[
-            (9, has("runtime.ModuleGetFormat")),
-            (12, has("runtime.ModuleGetPropertyMask")),
-            (14, has("runtime.module.loadbinary_static_library")),
-            (15, api.has_backtraces),
-            (16, has("runtime.ModuleClearImports")),
-            (18, enabled.is_ok_and(|enabled| enabled.code == code::BOOL)),
-            (19, has("vm.builtin.kv_cache_disagg_mark_send")),
-            (20, has("runtime.module.loadbinary_relax.VMExecutable")),
-        ])
+/// The libraries, and the release behind the last of them. An `@` in the path of a file is part of it.
+///
+/// # Errors
+///
+/// When what stands behind the `@` is no release of this interface.
+pub(super) fn with_release(libraries: &str) -> Result<(&str, Option<Release>), String> {
+    let Some((before, named)) = libraries.rsplit_once('@') else {
+        return Ok((libraries, None));
+    };
+    let last = libraries.rsplit(',').next().unwrap_or_default();
+    if named.contains(['/', ',']) || Path::new(last).is_file() {
+        return Ok((libraries, None));
     }
-
-    fn between(marks: &[(u8, bool)]) -> Stands {
-        let there = marks.iter().take_while(|(_, there)| *there).count();
-        let rest = marks.get(there..).unwrap_or_default();
-        if rest.iter().any(|(_, there)| *there) {
-            return Stands {
-                first: Release::of(8),
-                last: Release::of(20),
-            };
-        }
-        let first = marks
-            .get(there.wrapping_sub(1))
-            .map_or(8, |(minor, _)| *minor);
-        let last = rest.first().map_or(20, |(minor, _)| minor - 1);
-        Stands {
-            first: Release::of(first),
-            last: Release::of(last),
-        }
-    }
-
-    /// For what differs from release to release: only a runtime whose release is known can be asked.
-    fn for_one_release(self, args: &Value) -> Result<(), Reply> {
-        if self.first != self.last {
-            return Err(unsupported(
-                "it does not show which release this runtime is of",
-            ));
-        }
-        self.for_release_of(args)
-    }
-
-    /// A case may ask for what another release does.
-    fn for_release_of(self, args: &Value) -> Result<(), Reply> {
-        let named = args.get("release").and_then(Value::as_str);
-        match named.and_then(|name| name.parse::<Release>().ok()) {
-            Some(release) if !(self.first..=self.last).contains(&release) => Err(unsupported(
-                format!("the case asks for what {release} does"),
-            )),
-            _ => Ok(()),
-        }
+    let release: Option<Release> = named.parse().ok();
+    match release.filter(|release| (Stands::FIRST..=Stands::LAST).contains(release)) {
+        Some(release) => Ok((before, Some(release))),
+        None => Err(format!(
+            "legacy: `{named}` is not a release with this interface: there are {} to {}",
+            Stands::FIRST,
+            Stands::LAST
+        )),
     }
 }
 
@@ -204,17 +159,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_bound_the_release() {
-        let bounds = |there: &[bool]| {
-            let minors = [9, 12, 15];
-            let marks: Vec<(u8, bool)> = minors.into_iter().zip(there.iter().copied()).collect();
-            let Stands { first, last } = Stands::between(&marks);
-            (first.to_string(), last.to_string())
+    fn a_release_stands_behind_the_libraries() {
+        let read = |text| {
+            with_release(text).map(|(libraries, release)| {
+                (
+                    libraries.to_owned(),
+                    release.map(|release| release.to_string()),
+                )
+            })
         };
-        let pair = |first: &str, last: &str| (first.to_owned(), last.to_owned());
-        assert_eq!(bounds(&[false, false, false]), pair("0.8", "0.8"));
-        assert_eq!(bounds(&[true, false, false]), pair("0.9", "0.11"));
-        assert_eq!(bounds(&[true, true, true]), pair("0.15", "0.20"));
-        assert_eq!(bounds(&[false, true, true]), pair("0.8", "0.20"));
+        let libraries = |text: &str| text.to_owned();
+        assert_eq!(read("a.so"), Ok((libraries("a.so"), None)));
+        assert_eq!(
+            read("a.so,b.so@0.12"),
+            Ok((libraries("a.so,b.so"), Some("0.12".to_owned())))
+        );
+        assert_eq!(read("/x@0.12/a.so"), Ok((libraries("/x@0.12/a.so"), None)));
+        assert_eq!(
+            read("a@b/c.so@v0.7.0"),
+            Ok((libraries("a@b/c.so"), Some("0.7".to_owned())))
+        );
+        for wrong in ["a.so@0.6", "a.so@0.21", "a.so@new", "a.so@"] {
+            assert!(
+                read(wrong).unwrap_err().contains("there are 0.7 to 0.20"),
+                "{wrong}"
+            );
+        }
     }
 }

@@ -17,6 +17,9 @@ const CONTEXT: &str = "__tvm_module_ctx";
 /// A kind whose payload has no bytes in any release. While a tree is asked its loader is ours.
 const ROW: &str = "metadata_module";
 
+/// In its place where a loader stays for good once it is registered, as in 0.7: no case is about this kind.
+const ROW_FOR_GOOD: &str = "tvmspec_row";
+
 /// `blob.decode` and `module.load`.
 pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let symbol = args.get("symbol").and_then(Value::as_str);
@@ -56,7 +59,11 @@ pub(super) fn import_tree(api: &'static Api, args: &Value) -> Result<Reply, Repl
     let rows = word.saturating_sub(1).min(tree.len() as u64 / 8);
     let modules = args.get("modules").and_then(Value::as_u64).unwrap_or(rows);
     let mut body = (modules + 1).to_le_bytes().to_vec();
-    let keys = (0..modules).map(|_| ROW).chain(["_import_tree"]);
+    let row = match api.can_remove() {
+        true => ROW,
+        false => ROW_FOR_GOOD,
+    };
+    let keys = (0..modules).map(|_| row).chain(["_import_tree"]);
     for key in keys {
         body.extend_from_slice(&(key.len() as u64).to_le_bytes());
         body.extend_from_slice(key.as_bytes());
@@ -64,13 +71,14 @@ pub(super) fn import_tree(api: &'static Api, args: &Value) -> Result<Reply, Repl
     body.extend_from_slice(&tree);
 
     ROWS.take();
-    let before = api.global(&loader_of(ROW))?;
+    let before = api.global(&loader_of(row))?;
     let loader = api.function(load_row, api)?;
-    api.register(&loader_of(ROW), &loader, true)?;
+    api.register(&loader_of(row), &loader, true)?;
     let root = around(api, &framed(&body));
     match before {
-        Some(before) => api.register(&loader_of(ROW), &before, true)?,
-        None => api.remove(&loader_of(ROW))?,
+        Some(before) => api.register(&loader_of(row), &before, true)?,
+        None if api.can_remove() => api.remove(&loader_of(row))?,
+        None => {}
     }
     let rows = ROWS.take();
     drop(root?);

@@ -1,0 +1,338 @@
+//! Which release a runtime stands for: what it shows, and what the user says.
+//!
+//! The interface has no version. What a release brought is there in it and in all that follow, or until a release
+//! that took it away: each such [`Sign`] leaves the releases that agree with it.
+
+use super::api::{Api, text_arg};
+use super::{Reply, unsupported};
+use crate::release::Release;
+use crate::value::legacy::code;
+use serde_json::Value;
+use std::fmt;
+
+/// The releases that a runtime may be of, from the first to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stands {
+    pub(super) first: Release,
+    pub(super) last: Release,
+    known: Known,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// The user says it, or its signs do.
+    Exactly,
+    /// No sign is between these releases.
+    Narrowed,
+    /// No release has these signs together.
+    Contradicted,
+}
+
+impl Stands {
+    /// The releases that this interface is of.
+    pub(super) const FIRST: Release = Release::of(7);
+    pub(super) const LAST: Release = Release::of(20);
+    /// For what is like no release.
+    const ANY: Stands = Stands {
+        first: Release::of(8),
+        last: Stands::LAST,
+        known: Known::Contradicted,
+    };
+
+    /// What the runtime shows, and the release that the user says.
+    ///
+    /// # Errors
+    ///
+    /// When the runtime is of a release, and it is not the one that the user says: with every sign against it.
+    pub(super) fn of(api: &'static Api, named: Option<Release>) -> Result<Stands, String> {
+        let shown: Vec<(Sign, bool)> = SIGNS
+            .into_iter()
+            .filter_map(|sign| Some((sign, sign.is_shown(api)?)))
+            .collect();
+        Stands::between(&shown, named)
+    }
+
+    fn between(shown: &[(Sign, bool)], named: Option<Release>) -> Result<Stands, String> {
+        let agrees = |release: &Release| {
+            shown
+                .iter()
+                .all(|(sign, there)| sign.of(*release) == *there)
+        };
+        let mut left = Release::all()
+            .filter(|release| (Stands::FIRST..=Stands::LAST).contains(release))
+            .filter(agrees);
+        let shows = left.next().map(|first| Stands {
+            first,
+            last: left.last().unwrap_or(first),
+            known: Known::Narrowed,
+        });
+        match (shows, named) {
+            (None, None) => Ok(Stands::ANY),
+            (Some(shows), None) => Ok(shows.settled()),
+            (Some(shows), Some(named)) if !(shows.first..=shows.last).contains(&named) => {
+                let against = shown
+                    .iter()
+                    .filter(|(sign, there)| sign.of(named) != *there);
+                let against: Vec<String> =
+                    against.map(|(sign, there)| sign.describe(*there)).collect();
+                Err(format!("it is not of {named}: {}", against.join("; ")))
+            }
+            (_, Some(named)) => Ok(Stands {
+                first: named,
+                last: named,
+                known: Known::Exactly,
+            }),
+        }
+    }
+
+    fn settled(self) -> Stands {
+        match self.first == self.last {
+            true => Stands {
+                known: Known::Exactly,
+                ..self
+            },
+            false => self,
+        }
+    }
+
+    /// Every release, oldest first.
+    pub(super) fn releases(self) -> impl Iterator<Item = Release> {
+        Release::all().filter(move |release| (self.first..=self.last).contains(release))
+    }
+
+    /// For what differs from release to release: only a runtime whose release is known can be asked.
+    pub(super) fn for_one_release(self, args: &Value) -> Result<(), Reply> {
+        if self.first != self.last {
+            return Err(unsupported(
+                "it does not show which release this runtime is of: say it with `@RELEASE`",
+            ));
+        }
+        self.for_release_of(args)
+    }
+
+    /// A case may ask for what another release does.
+    pub(super) fn for_release_of(self, args: &Value) -> Result<(), Reply> {
+        let named = args.get("release").and_then(Value::as_str);
+        match named.and_then(|name| name.parse::<Release>().ok()) {
+            Some(release) if !(self.first..=self.last).contains(&release) => Err(unsupported(
+                format!("the case asks for what {release} does"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Stands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stands { first, last, known } = self;
+        match known {
+            Known::Exactly => write!(f, "C interface of {first}"),
+            Known::Narrowed => write!(
+                f,
+                "C interface of {first} to {last}, @RELEASE behind the library says which"
+            ),
+            Known::Contradicted => write!(
+                f,
+                "C interface of {first} to {last}, no release has what it shows: @RELEASE behind the library says which is meant"
+            ),
+        }
+    }
+}
+
+/// Something that releases have from one on.
+#[derive(Clone, Copy, Debug)]
+struct Sign {
+    since: u8,
+    /// The last release that has it.
+    until: u8,
+    what: What,
+    /// What is there in the same releases, and in others: where it is not, this part of the runtime is not built, or hides
+    /// its symbols.
+    part: Option<What>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Symbol(&'static str),
+    Global(&'static str),
+    /// A truth comes back as one, no longer as an integer.
+    Truth,
+}
+
+/// Each was looked for in runtimes of every release, see conformance/reports/legacy-runtimes.md.
+const SIGNS: [Sign; 13] = [
+    Sign::since(8, What::Symbol("TVMFuncRemoveGlobal")),
+    Sign::since(9, What::Global("runtime.ModuleGetFormat")),
+    Sign::since(
+        10,
+        What::Symbol("_ZN3tvm7runtime2vm10Executable21GetLateBoundConstantsEm"),
+    )
+    .until(14)
+    .with(What::Symbol(
+        "_ZN3tvm7runtime2vm10Executable6SetLibERKNS0_6ModuleE",
+    )),
+    Sign::since(11, What::Global("runtime.SanitizeName")).until(19),
+    Sign::since(12, What::Global("runtime.ModuleGetPropertyMask")),
+    Sign::since(13, What::Global("rpc.ReturnException")).with(What::Global("rpc.Connect")),
+    Sign::since(14, What::Global("runtime.ModuleGetFunction")),
+    Sign::since(15, What::Symbol("TVMThrowLastError")),
+    Sign::since(16, What::Global("runtime.ModuleClearImports")),
+    Sign::since(17, What::Global("runtime.disco.SessionGetNumWorkers")),
+    Sign::since(18, What::Truth),
+    Sign::since(19, What::Global("vm.builtin.kv_cache_disagg_mark_send")),
+    Sign::since(
+        20,
+        What::Global("runtime.module.loadbinary_relax.VMExecutable"),
+    ),
+];
+
+impl What {
+    /// `None` where it cannot be asked.
+    fn is_there(self, api: &'static Api) -> Option<bool> {
+        match self {
+            What::Symbol(name) => Some(api.exports(name)),
+            What::Global(name) => api.global(name).ok().map(|found| found.is_some()),
+            What::Truth => {
+                let given = api.call_global("runtime.RuntimeEnabled", &[text_arg(c"cpu")]);
+                given.ok().map(|given| given.code == code::BOOL)
+            }
+        }
+    }
+}
+
+impl Sign {
+    const fn since(since: u8, what: What) -> Sign {
+        Sign {
+            since,
+            until: Stands::LAST.minor(),
+            what,
+            part: None,
+        }
+    }
+
+    const fn until(self, until: u8) -> Sign {
+        Sign { until, ..self }
+    }
+
+    const fn with(self, part: What) -> Sign {
+        Sign {
+            part: Some(part),
+            ..self
+        }
+    }
+
+    /// Whether `release` has it.
+    fn of(self, release: Release) -> bool {
+        (self.since..=self.until).contains(&release.minor())
+    }
+
+    /// Whether the runtime has it; `None` where that means nothing.
+    fn is_shown(self, api: &'static Api) -> Option<bool> {
+        match self.part {
+            Some(part) if !part.is_there(api)? => None,
+            _ => self.what.is_there(api),
+        }
+    }
+
+    /// What it says that it is there, or not.
+    fn describe(self, there: bool) -> String {
+        let (since, until) = (Release::of(self.since), Release::of(self.until));
+        let (has, lacks) = match self.what {
+            What::Symbol(name) => (
+                format!("it exports {name}"),
+                format!("it does not export {name}"),
+            ),
+            What::Global(name) => (format!("it has {name}"), format!("it lacks {name}")),
+            What::Truth => (
+                "it gives a bool as one".to_owned(),
+                "it gives a bool as an integer".to_owned(),
+            ),
+        };
+        let who = match until == Stands::LAST {
+            true => format!("{since} and later have"),
+            false => format!("{since} to {until} have"),
+        };
+        match there {
+            true => format!("{has}, which only {who}"),
+            false => format!("{lacks}, which {who}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a runtime of this release shows.
+    fn shown(minor: u8) -> Vec<(Sign, bool)> {
+        let of = |sign: Sign| (sign, sign.of(Release::of(minor)));
+        SIGNS.into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn every_release_differs_from_the_others() {
+        for minor in 7..=20 {
+            let stands = Stands::between(&shown(minor), None).unwrap();
+            assert_eq!(stands.to_string(), format!("C interface of 0.{minor}"));
+            let names: Vec<String> = stands
+                .releases()
+                .map(|release| release.to_string())
+                .collect();
+            assert_eq!(names, [format!("0.{minor}")]);
+        }
+    }
+
+    #[test]
+    fn a_named_release_must_agree() {
+        let named = |minor| Stands::between(&shown(12), Some(Release::of(minor)));
+        assert_eq!(named(12), Stands::between(&shown(12), None));
+        let late = named(13).unwrap_err();
+        assert_eq!(
+            late,
+            "it is not of 0.13: it lacks rpc.ReturnException, which 0.13 and later have"
+        );
+        let early = named(10).unwrap_err();
+        assert!(
+            early.contains("it has runtime.SanitizeName, which only 0.11 to 0.19 have"),
+            "{early}"
+        );
+        assert!(
+            early.contains("it has runtime.ModuleGetPropertyMask"),
+            "{early}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_built_leaves_more_releases_than_one() {
+        let shown: Vec<(Sign, bool)> = shown(12)
+            .into_iter()
+            .filter(|(sign, _)| sign.part.is_none())
+            .collect();
+        let stands = Stands::between(&shown, None).unwrap();
+        assert!(
+            stands
+                .to_string()
+                .starts_with("C interface of 0.12 to 0.13, @RELEASE")
+        );
+        let named = Stands::between(&shown, Some(Release::of(13))).unwrap();
+        assert_eq!(named.to_string(), "C interface of 0.13");
+        assert!(Stands::between(&shown, Some(Release::of(14))).is_err());
+    }
+
+    /// As our own library: some of what came late and nothing of what came before.
+    #[test]
+    fn what_no_release_shows_is_what_the_user_says() {
+        let mixed: Vec<(Sign, bool)> = SIGNS
+            .into_iter()
+            .map(|sign| (sign, sign.since % 2 == 0))
+            .collect();
+        let stands = Stands::between(&mixed, None).unwrap();
+        assert_eq!(
+            (stands.first, stands.last),
+            (Release::of(8), Release::of(20))
+        );
+        assert!(stands.to_string().contains("no release has what it shows"));
+        let named = Stands::between(&mixed, Some(Release::of(9))).unwrap();
+        assert_eq!(named.to_string(), "C interface of 0.9");
+    }
+}
