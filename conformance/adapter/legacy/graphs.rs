@@ -87,11 +87,17 @@ impl Script<'_> {
             }
             args.extend([1, pair[1].as_i64().unwrap_or(0)].map(int_arg));
         }
-        let name = match self.value["debug"] == json!(true) {
-            true => "tvm.graph_executor_debug.create",
-            false => "tvm.graph_executor.create",
+        // The executor is called a runtime up to 0.7.
+        let [name, of_0_7] = match self.value["debug"] == json!(true) {
+            true => [
+                "tvm.graph_executor_debug.create",
+                "tvm.graph_runtime_debug.create",
+            ],
+            false => ["tvm.graph_executor.create", "tvm.graph_runtime.create"],
         };
-        self.api.call_global(name, &args)
+        let is_there = |name: &str| Ok::<bool, Reply>(self.api.global(name)?.is_some());
+        let old = !is_there(name)? && is_there(of_0_7)?;
+        self.api.call_global(if old { of_0_7 } else { name }, &args)
     }
 
     fn step(&mut self, step: &Value) -> Result<Value, Reply> {
@@ -359,11 +365,20 @@ fn shown(api: &'static Api, given: &Held) -> Result<Value, Reply> {
         code::FLOAT => json!(unsafe { given.value.v_float64 }),
         code::STR => json!(given.text()?),
         code::BYTES => json!({"bytes": given.bytes().map_or(0, <[u8]>::len)}),
-        code::MODULE => json!({"module": modules::kind_of(api, given)?}),
+        code::MODULE => json!({"module": executor_kind(modules::kind_of(api, given)?)}),
         code::NDARRAY | code::DLTENSOR => given.tensor().map_or(Value::Null, tensor_shown),
         code::OBJECT => object_shown(api, given)?,
         other => json!({"code": other}),
     })
+}
+
+/// Cases name the kinds of 0.8 and later.
+fn executor_kind(kind: String) -> String {
+    match kind.as_str() {
+        "GraphRuntime" => "GraphExecutor".to_owned(),
+        "GraphRuntimeFactory" => "GraphExecutorFactory".to_owned(),
+        _ => kind,
+    }
 }
 
 /// Containers, by what functions about them take the object.
