@@ -1,0 +1,79 @@
+//! The boundaries between releases that a rule states: its `since`, its `until`, and what its text says.
+
+use std::collections::BTreeSet;
+use tvmspec::release::Release;
+use tvmspec::spec::RuleText;
+
+/// The minors of all releases `0.N` that are, by this rule, the first in which something is otherwise.
+pub(crate) fn boundaries(rule: &RuleText) -> BTreeSet<u8> {
+    let mut found = BTreeSet::from([rule.releases.since.minor()]);
+    found.insert(rule.releases.until.minor() + 1);
+    found.extend(stated(&rule.title));
+    found.extend(stated(&rule.text));
+    // Nothing is known of releases that the specification does not cover.
+    found.retain(|&minor| (Release::FIRST.minor() + 1..=Release::LAST.minor()).contains(&minor));
+    found
+}
+
+/// What prose says: `from 0.7 on`, `up to 0.6`, `0.9 to 0.13`, `0.21 alone`, `0.7..0.15`.
+fn stated(prose: &str) -> BTreeSet<u8> {
+    let mut found = BTreeSet::new();
+    let words: Vec<&str> = prose.split_whitespace().collect();
+    for (at, word) in words.iter().enumerate() {
+        let word = bare(word);
+        if let Some((since, until)) = word.split_once("..") {
+            // The columns of tables.
+            found.extend(minor(since));
+            found.extend(minor(until).map(|minor| minor + 1));
+            continue;
+        }
+        let Some(minor) = minor(word) else { continue };
+        let before = at.checked_sub(1).map_or("", |at| bare(words[at]));
+        let behind = words.get(at + 1).map_or("", |word| bare(word));
+        let ends = words[at].ends_with(|end: char| ".,;:)".contains(end));
+        match before.to_lowercase().as_str() {
+            "from" | "since" | "before" => found.insert(minor),
+            "to" | "until" | "through" => found.insert(minor + 1),
+            _ => false,
+        };
+        match behind {
+            _ if ends => false,
+            "on" | "to" | "onwards" => found.insert(minor),
+            "alone" | "only" => found.insert(minor) | found.insert(minor + 1),
+            _ => false,
+        };
+    }
+    found
+}
+
+fn bare(word: &str) -> &str {
+    word.trim_matches(|sign: char| !sign.is_ascii_alphanumeric() && sign != '.')
+        .trim_end_matches([',', ';', ':', ')', '.'])
+}
+
+/// The minor of a release of TVM such as `0.7` or `0.25.0`; releases of tvm-ffi, 0.1, are none.
+fn minor(word: &str) -> Option<u8> {
+    let mut parts = word.strip_prefix("0.")?.split('.');
+    let minor = parts.next()?.parse().ok()?;
+    let rest = parts.all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    (rest && minor >= Release::FIRST.minor()).then_some(minor)
+}
+
+#[test]
+fn prose_is_read_as_it_is_meant() {
+    for (prose, minors) in [
+        ("since 0.8 and up to 0.20, as 0.6 does", &[8, 21][..]),
+        ("From 0.7 to 0.9 128 bytes", &[7, 10]),
+        ("(0.14 on) a scope; 0.27 crashes", &[14]),
+        ("0.21 alone gives `uint` a byte; in 0.12.", &[21, 22]),
+        ("| 4 | `bfloat` | 0.7..0.15 | 0.16.. | ..0.3", &[4, 7, 16]),
+        ("apache-tvm-ffi since 0.1.5, before 0.25.0", &[25]),
+        ("Before layout 0.22", &[]),
+    ] {
+        assert_eq!(
+            stated(prose).into_iter().collect::<Vec<_>>(),
+            minors,
+            "{prose}"
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! Bare clones of upstream, read by one `git cat-file` each.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// A bare clone, and what was read of it.
+pub(crate) struct Clone {
+    path: PathBuf,
+    process: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    files: HashMap<String, Option<Vec<u8>>>,
+}
+
+impl Clone {
+    pub(crate) fn open(path: &Path) -> Clone {
+        let mut process = git(path)
+            .args(["cat-file", "--batch"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("git runs");
+        let requests = process.stdin.take().expect("piped");
+        let answers = BufReader::new(process.stdout.take().expect("piped"));
+        Clone {
+            path: path.to_owned(),
+            process,
+            requests,
+            answers,
+            files: HashMap::new(),
+        }
+    }
+
+    /// Whether `path` at `tag` is there (for an empty `text`) or has `text`. A path that ends with `/` stands for every file
+    /// below. `None` where the path is not there.
+    pub(crate) fn has(&mut self, tag: &str, path: &str, text: &str) -> Option<bool> {
+        if text.is_empty() {
+            return Some(self.read(tag, path.trim_end_matches('/')).is_some());
+        }
+        if !path.ends_with('/') {
+            return Some(contains(self.read(tag, path)?, text));
+        }
+        let listing = git(&self.path)
+            .args(["ls-tree", "-r", "--name-only", &commit(tag), path])
+            .output()
+            .expect("git runs");
+        let names = String::from_utf8_lossy(&listing.stdout).into_owned();
+        let mut has = None;
+        for name in names.lines() {
+            let inside = self
+                .read(tag, name)
+                .is_some_and(|bytes| contains(bytes, text));
+            has = Some(has.unwrap_or(false) | inside);
+        }
+        has
+    }
+
+    /// The bytes of a file, or of a folder's listing.
+    fn read(&mut self, tag: &str, path: &str) -> Option<&[u8]> {
+        let name = format!("{}:{path}", commit(tag));
+        if !self.files.contains_key(&name) {
+            let bytes = self.request(&name);
+            self.files.insert(name.clone(), bytes);
+        }
+        self.files[&name].as_deref()
+    }
+
+    fn request(&mut self, name: &str) -> Option<Vec<u8>> {
+        writeln!(self.requests, "{name}").expect("git listens");
+        let mut head = String::new();
+        self.answers.read_line(&mut head).expect("git answers");
+        let size = head
+            .trim_end()
+            .rsplit(' ')
+            .next()
+            .and_then(|size| size.parse().ok());
+        let size: usize = size.filter(|_| !head.ends_with("missing\n"))?;
+        // The content, and a line feed behind it.
+        let mut bytes = vec![0; size + 1];
+        self.answers.read_exact(&mut bytes).expect("git answers");
+        bytes.pop();
+        Some(bytes)
+    }
+}
+
+impl Drop for Clone {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn git(path: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.arg("--git-dir").arg(path);
+    git
+}
+
+/// A tag has branches of its name beside it; what is no tag is a commit.
+fn commit(tag: &str) -> String {
+    match tag.strip_prefix('v') {
+        Some(_) => format!("refs/tags/{tag}"),
+        None => tag.to_owned(),
+    }
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    let text = text.as_bytes();
+    let first = text.first().copied();
+    bytes
+        .iter()
+        .enumerate()
+        .any(|(at, &byte)| Some(byte) == first && bytes[at..].starts_with(text))
+}
