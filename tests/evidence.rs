@@ -33,6 +33,8 @@ mod boundary;
 #[path = "evidence/proof.rs"]
 mod proof;
 mod skip;
+#[path = "evidence/tables.rs"]
+mod tables;
 #[path = "evidence/upstream.rs"]
 mod upstream;
 

@@ -247,7 +247,12 @@ def mrvl_hw(r):
     return value | {field: r.i32() for field in ("inputs", "outputs", "batches")}
 
 
-FORMED = {"opencl": opencl, "metal": metal, "vulkan": vulkan, "ethos-n": ethos_n}
+def mrvl_sim(r, form):
+    value = {"symbol": r.text(), "nodes_json": r.text()}
+    return value | ({"binary": r.text()} if form == "0.17" else {})
+
+
+FORMED = {"mrvl_sim": mrvl_sim, "opencl": opencl, "metal": metal, "vulkan": vulkan, "ethos-n": ethos_n}
 PLAIN = {
     "webgpu": lambda r: {"functions": r.functions(), "kernels": r.kernels()},
     "opengl": lambda r: {"format": r.text(), "functions": r.functions(), "shaders_json": r.text()},
@@ -263,16 +268,16 @@ PLAIN = {
         "runtime_module": b64(r.raw()), "export_path": r.text(), "symbol": r.text(), "const_names": r.texts(),
     },
     "torch": lambda r: {"symbol": r.text(), "archive": b64(r.raw())},
-    "mrvl_sim": lambda r: {"symbol": r.text(), "nodes_json": r.text()}, "mrvl_hw": mrvl_hw,
+    "mrvl_hw": mrvl_hw,
 }
-for kind in ("cuda", "sdaccel", "aocl", "hip", "hsaco", "hexagon"):
+for kind in ("cuda", "sdaccel", "aocl", "hip", "hsaco", "hexagon", "hex", "nki"):
     PLAIN[kind] = device_code
 for kind in ("dnnl_json", "arm_compute_lib", "tensorrt", "bnns_json", "clml", "cublas_json", "cudnn_json",
-             "msc_tensorrt", "nnapi", "hipblas_json", "example_npu_json"):
+             "msc_tensorrt", "nnapi", "hipblas_json", "example_npu_json", "verilator"):
     PLAIN[kind] = json_runtime
 
 # The form that the release behind a real sample writes; a hand-made file names its own.
-NEWEST = {"opencl": "0.2", "metal": "0.24", "vulkan": "0.24", "ethos-n": "0.10"}
+NEWEST = {"mrvl_sim": "0.17", "opencl": "0.2", "metal": "0.24", "vulkan": "0.24", "ethos-n": "0.10"}
 
 
 def payload(r, kind, form):

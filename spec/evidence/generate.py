@@ -199,7 +199,7 @@ def read_class(row, body, owner):
     for hit in re.finditer(owner + r"(?:type_key|kind)\(\) const[^{;]*\{", body):
         returned = block(body, hit.start())
         row["key"] |= set(re.findall(r'return "([^"]*)"', returned))
-        # The kind of an OpenCL module is that of its workspace; those of boards are stored by their source modules.
+        # The kind of an OpenCL module is that of its workspace.
         row["key"] |= {"opencl"} if "workspace_->type_key" in returned else set()
     row["key"] |= set(re.findall(r'TVM_MODULE_VTABLE_BEGIN\("([^"]*)"\)', body)) if not owner else set()
     for hit in re.finditer(owner + r"GetPropertyMask\(\) const[^{;]*\{", body):
@@ -250,6 +250,15 @@ def kinds(table, minor, tree):
             if minor >= 12:
                 for mask in inherited(found, name, "mask") or {0}:
                     table.add(minor, key, "mask", mask)
+    # Modules for boards are those of OpenCL, under the names of their workspaces.
+    boards = set()
+    for _, text in tree.having("OpenCLWorkspace::Init", ("src/runtime/opencl/",)):
+        boards |= set(re.findall(r'OpenCLWorkspace::Init\("(\w+)"', text))
+    for board in boards - {"opencl"}:
+        for text in inherited(found, "OpenCLModuleNode", "writes"):
+            table.add(minor, board, "writes", text)
+        for mask in inherited(found, "OpenCLModuleNode", "mask") if minor >= 12 else ():
+            table.add(minor, board, "mask", mask)
     for path, text in tree.having("DeviceSourceModuleCreate"):
         for call in re.findall(r"DeviceSourceModuleCreate\(((?:[^()]|\([^()]*\))*)\)\s*;", text):
             for key in re.findall(r'"([^"]+)"', call)[-1:]:

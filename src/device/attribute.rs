@@ -86,8 +86,8 @@ impl Attribute {
             Attribute::MaxSharedMemoryPerBlock
             | Attribute::DeviceName
             | Attribute::MaxClockRate
-            | Attribute::MultiProcessorCount
-            | Attribute::MaxThreadDimensions => (3, None),
+            | Attribute::MultiProcessorCount => (3, None),
+            Attribute::MaxThreadDimensions => (4, None),
             Attribute::MaxRegistersPerBlock | Attribute::ApiVersion => (7, None),
             Attribute::DriverVersion => (8, None),
             Attribute::L2CacheSizeBytes => (14, None),

@@ -37,7 +37,7 @@ const NAMES: &[Name] = &[
     Name(14, "oneapi", 11, 27),
     Name(15, "webgpu", 7, 27),
     Name(16, "hexagon", 11, 27),
-    Name(18, "trn", 27, 27),
+    Name(18, "trn", 25, 27),
     Name(32, "aocl", 11, 19),
     Name(33, "sdaccel", 11, 19),
     Name(34, "opengl", 11, 19),

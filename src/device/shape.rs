@@ -35,15 +35,17 @@ impl TensorRef<'_> {
 /// Bytes of a tensor in `release`; `None` for a negative extent or more than a `usize` holds (DEV-15).
 ///
 /// Up to 0.20 every element is rounded up to bytes, from 0.21 on the whole: three `int4` take 3 bytes, then 2.
-/// 0.21 alone still gives each one-bit `uint` a byte.
+/// 0.21 to 0.25 still give each one-bit `uint` a byte.
 pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize> {
     let mut elements: u128 = 1;
     for &extent in shape {
         elements = elements.checked_mul(u128::try_from(extent).ok()?)?;
     }
     let bits = u128::from(dtype.bits) * u128::from(dtype.lanes);
-    let byte_per_bool =
-        release.minor() == 21 && dtype.code == 1 && dtype.bits == 1 && dtype.lanes == 1;
+    let byte_per_bool = (21..=25).contains(&release.minor())
+        && dtype.code == 1
+        && dtype.bits == 1
+        && dtype.lanes == 1;
     let per_element = release.minor() <= 20 || byte_per_bool || DEV_15.is_off();
     let bytes = if per_element {
         elements.checked_mul(bits.div_ceil(8))?
@@ -55,7 +57,7 @@ pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize>
 
 /// Whether elements lie in one piece and row-major order, as `release` sees it (DEV-17).
 ///
-/// Up to 0.20 every stride counts; from 0.21 on a tensor without elements is contiguous and axes of extent 1 are skipped.
+/// Up to 0.10 every stride counts; from 0.11 on axes of extent 1 are skipped, from 0.25 on a tensor without elements is contiguous.
 pub fn is_contiguous(shape: &[i64], strides: Option<&[i64]>, release: Release) -> bool {
     let Some(strides) = strides else {
         return true;
@@ -63,10 +65,11 @@ pub fn is_contiguous(shape: &[i64], strides: Option<&[i64]>, release: Release) -
     if strides.len() != shape.len() {
         return false;
     }
-    let exempt = release.minor() >= 21 && !DEV_17.is_off();
-    if exempt && shape.contains(&0) {
+    let at = release.minor();
+    if at >= 25 && shape.contains(&0) && !DEV_17.is_off() {
         return true;
     }
+    let exempt = at >= 11 && !DEV_17.is_off();
     let mut expected: i64 = 1;
     for (&extent, &stride) in shape.iter().zip(strides).rev() {
         if exempt && extent == 1 {

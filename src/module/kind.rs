@@ -105,13 +105,16 @@ pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
     }
     let device = SERIALIZABLE | if runs { RUNNABLE } else { 0 };
     match kind {
+        "hip" if release < Release::of(14) => 0,
+        "stackvm" => 0,
+        "hsaco" | "hex" | "nki" => SERIALIZABLE,
         "library" => SERIALIZABLE | RUNNABLE,
         "llvm" => RUNNABLE | EXPORTABLE,
         "c" | "static_library" if release < Release::of(14) => EXPORTABLE,
         "c" | "static_library" => SERIALIZABLE | EXPORTABLE,
         "hexagon" if release < Release::of(24) => SERIALIZABLE | RUNNABLE | EXPORTABLE,
-        "cuda" | "opencl" | "metal" | "hip" | "hsaco" | "vulkan" | "hexagon" | "coreml"
-        | "torch" | "dnnl_json" | "arm_compute_lib" | "tensorrt" | "bnns_json" | "clml"
+        "cuda" | "opencl" | "metal" | "hip" | "vulkan" | "hexagon" | "coreml" | "torch"
+        | "dnnl_json" | "arm_compute_lib" | "tensorrt" | "bnns_json" | "clml" | "verilator"
         | "cublas_json" | "cudnn_json" | "msc_tensorrt" | "nnapi" | "hipblas_json" | "mrvl_sim"
         | "mrvl_hw" | "VitisAIRuntime" => device,
         "webgpu"
@@ -124,7 +127,7 @@ pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
         | "VMExecutable"
         | "relax.Executable"
         | "relax.VMExecutable" => SERIALIZABLE,
-        "GraphExecutor" | "AotExecutor" | "rpc" | "stackvm" => RUNNABLE,
+        "GraphExecutor" | "AotExecutor" | "rpc" => RUNNABLE,
         _ => 0,
     }
 }

@@ -28,6 +28,7 @@ const OPENCL_CODE: &[Slot] = &code(
 const METAL_CODE: &[Slot] = &code(METAL_FORMATS, Shape::SilentFunctions);
 const METAL_FORMATS: &[&str] = &["metal", "metallib"];
 const HIP_CODE: &[Slot] = &code(&["hsaco", "hip"], Shape::Functions);
+const NKI_CODE: &[Slot] = &code(&["Trainium", "Trainiumlib"], Shape::Functions);
 const HEXAGON_CODE: &[Slot] = &code(&["so", "ll", "o", "s", "hexagon"], Shape::Functions);
 
 pub(super) const CUDA: &[Form] = &[Form::new("0.2", Releases::ALL, CUDA_CODE)];
@@ -73,6 +74,10 @@ pub(super) const METAL: &[Form] = &[
 
 pub(super) const HIP: &[Form] = &[Form::new("0.2", Releases::ALL, HIP_CODE)];
 
+pub(super) const HSACO: &[Form] = &[Form::new("0.3", Releases::between(3, 23), HIP_CODE)];
+
+pub(super) const NKI: &[Form] = &[Form::new("0.25", Releases::from(25), NKI_CODE)];
+
 const VULKAN_FORMATS: &[&str] = &["vulkan"];
 
 pub(super) const VULKAN: &[Form] = &[
@@ -116,6 +121,8 @@ pub(super) const OPENGL: &[Form] = &[Form::new(
 )];
 
 pub(super) const HEXAGON: &[Form] = &[Form::new("0.7", Releases::from(7), HEXAGON_CODE)];
+
+pub(super) const HEX: &[Form] = &[Form::new("0.7", Releases::between(7, 23), HEXAGON_CODE)];
 
 /// The code of one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ const GRAPH: &[Slot] = &[
 ];
 
 /// 0.7 wrote it; 0.8 to 0.19 still read it, as the executor factory.
-pub(super) const GRAPH_RUNTIME: &[Form] = &[Form::new("0.7", Releases::between(7, 19), GRAPH)];
+pub(super) const GRAPH_RUNTIME: &[Form] = &[Form::new("0.7", Releases::between(7, 7), GRAPH)];
 pub(super) const GRAPH_EXECUTOR: &[Form] = &[Form::new("0.8", Releases::between(8, 19), GRAPH)];
 
 pub(super) const AOT: &[Form] = &[Form::new(

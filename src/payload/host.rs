@@ -38,7 +38,7 @@ const CONSTANTS: &[Slot] = &[
     Slot::new("symbols", Shape::Symbols, PAY_34),
 ];
 
-pub(super) const METADATA: &[Form] = &[Form::new("0.7", Releases::between(7, 19), CONSTANTS)];
+pub(super) const METADATA: &[Form] = &[Form::new("0.7", Releases::between(7, 8), CONSTANTS)];
 
 pub(super) const CONST_LOADER: &[Form] =
     &[Form::new("0.9", Releases::from(9), CONSTANTS).checked(check_listed)];

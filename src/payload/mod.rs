@@ -5,7 +5,7 @@
 //! | device code | cuda, opencl, sdaccel, aocl, metal, hip, hsaco, vulkan, webgpu, opengl, hexagon | `device.rs` | PAY-10 .. PAY-22 |
 //! | host code and constants | c, static_library, metadata, const_loader, metadata_module | `host.rs` | PAY-30 .. PAY-38 |
 //! | executors | GraphRuntimeFactory, GraphExecutorFactory, AotExecutorFactory | `executor.rs` | PAY-40 .. PAY-43 |
-//! | vendors | JSON runtimes, coreml, ethos-n, VitisAIRuntime, torch, mrvl | `vendor.rs` | PAY-45 .. PAY-53 |
+//! | vendors | JSON runtimes, coreml, ethos-n, VitisAIRuntime, torch, mrvl | `vendor.rs` | PAY-45 .. PAY-53, PAY-98 |
 //! | StackVM | stackvm (a file) | `stackvm.rs` | PAY-55 .. PAY-57 |
 //! | Relay VM | VMExecutable | `relay_vm.rs`, `relay_code.rs` | PAY-60 .. PAY-77 |
 //! | Relax VM | relax.Executable, relax.VMExecutable | `relax_vm.rs`, `relax_code.rs` | PAY-81 .. PAY-96 |
@@ -126,6 +126,7 @@ crate::rule::rules! {
     PAY_95 "PAY-95"
     PAY_96 "PAY-96"
     PAY_97 "PAY-97"
+    PAY_98 "PAY-98"
 }
 
 /// Text that is borrowed from a file or owned by the value.

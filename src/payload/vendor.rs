@@ -1,11 +1,15 @@
 //! Vendor runtimes: subgraphs and models that another library runs.
 
 use super::field::{Shape, Slot, text};
-use super::kinds::Form;
-use super::{Bytes, PAY_45, PAY_46, PAY_47, PAY_48, PAY_49, PAY_50, PAY_51, PAY_52, PAY_53, Text};
+use super::kinds::{Form, kind_info};
+use super::{
+    Bytes, Checked, Field, PAY_45, PAY_46, PAY_47, PAY_48, PAY_49, PAY_50, PAY_51, PAY_52, PAY_53,
+    PAY_98, Text,
+};
 use crate::release::Releases;
-use crate::rule::{Kind, Rule, Violation};
+use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::wire::{Cursor, Writer};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use std::borrow::Cow;
 
 /// PAY-45. The symbol is the function that runs the subgraph; the names are the constants that it is given once.
@@ -19,6 +23,7 @@ pub(super) const JSON_7: &[Form] = &[Form::new("0.7", Releases::from(7), JSON_RU
 pub(super) const JSON_7_23: &[Form] = &[Form::new("0.7", Releases::between(7, 23), JSON_RUNTIME)];
 pub(super) const JSON_8: &[Form] = &[Form::new("0.8", Releases::from(8), JSON_RUNTIME)];
 pub(super) const JSON_8_23: &[Form] = &[Form::new("0.8", Releases::between(8, 23), JSON_RUNTIME)];
+pub(super) const JSON_8_19: &[Form] = &[Form::new("0.8", Releases::between(8, 19), JSON_RUNTIME)];
 pub(super) const JSON_9: &[Form] = &[Form::new("0.9", Releases::from(9), JSON_RUNTIME)];
 pub(super) const JSON_16: &[Form] = &[Form::new("0.16", Releases::from(16), JSON_RUNTIME)];
 pub(super) const JSON_16_23: &[Form] =
@@ -82,14 +87,37 @@ pub(super) const TORCH: &[Form] = &[Form::new(
     ],
 )];
 
-pub(super) const MRVL_SIM: &[Form] = &[Form::new(
-    "0.16",
-    Releases::between(16, 23),
-    &[
-        Slot::new("symbol", Shape::Text, PAY_52),
-        Slot::new("nodes_json", Shape::Text, PAY_52),
-    ],
-)];
+pub(super) const MRVL_SIM: &[Form] = &[
+    Form::new(
+        "0.17",
+        Releases::between(17, 23),
+        &[
+            Slot::new("symbol", Shape::Text, PAY_52),
+            Slot::new("nodes_json", Shape::Text, PAY_52),
+            Slot::new("binary", Shape::Text, PAY_52),
+        ],
+    )
+    .checked(check_simulator),
+    Form::new(
+        "0.16",
+        Releases::between(16, 16),
+        &[
+            Slot::new("symbol", Shape::Text, PAY_52),
+            Slot::new("nodes_json", Shape::Text, PAY_52),
+        ],
+    ),
+];
+
+/// PAY-98: what stands where 0.17 has the binary is, in 0.16, the kind of the next module.
+fn check_simulator(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Violation> {
+    let Some((Field::Text(binary), start)) = checked.field("binary") else {
+        return Ok(());
+    };
+    let base64 = BASE64_STANDARD.decode(binary.as_bytes()).is_ok();
+    PAY_98.require(base64 && kind_info(binary).is_none(), start, || {
+        format!("`{binary:.40}` is not the base64 of a binary")
+    })
+}
 
 pub(super) const MRVL_HW: &[Form] = &[Form::new(
     "0.19",

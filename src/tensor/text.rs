@@ -43,9 +43,11 @@ const NAMES: &[Name] = &[
     name("handle", Dtype::HANDLE, 64, 2, 27),
     name("bfloat", Dtype::BFLOAT, 32, 7, 15),
     name("bfloat", Dtype::BFLOAT, 16, 16, 27),
-    name("bool", Dtype::BOOL, 8, 23, 27),
-    name("e4m3_float", 6, 8, 13, 19),
-    name("e5m2_float", 7, 8, 13, 19),
+    name("bool", Dtype::BOOL, 8, 22, 27),
+    name("e4m3_float", 6, 32, 13, 15),
+    name("e4m3_float", 6, 8, 16, 19),
+    name("e5m2_float", 7, 32, 13, 15),
+    name("e5m2_float", 7, 8, 16, 19),
     small("float8_e4m3fn", 6, 8, 20, 20),
     small("float8_e5m2", 7, 8, 20, 20),
     small("float4_e2m1fn", 8, 4, 20, 20),
@@ -96,7 +98,7 @@ impl Dtype {
         if self.code == Dtype::HANDLE {
             return Ok(text);
         }
-        let whole_bool = name.text == "bool" && self.bits == 8;
+        let whole_bool = name.text == "bool" && self.bits == 8 && release >= BOOL_READ_SINCE;
         if (!name.fixed || TEN_06.is_off()) && (!whole_bool || TEN_04.is_off()) {
             text.push_str(&self.bits.to_string());
         }
@@ -124,6 +126,9 @@ impl Dtype {
         let text = long.as_deref().unwrap_or(text);
         let best = names(release)
             .filter(|name| text.starts_with(name.text))
+            .filter(|name| {
+                name.code != Dtype::BOOL || name.text != "bool" || release >= BOOL_READ_SINCE
+            })
             .max_by_key(|name| name.text.len())
             .or(NAMES.first().filter(|_| TEN_02.is_off()));
         let Some(name) = best else {
@@ -182,7 +187,9 @@ impl fmt::Display for Dtype {
 const VOID_SINCE: Release = Release::of(5);
 const VOID_NAME_SINCE: Release = Release::of(12);
 const SCALABLE_SINCE: Release = Release::of(16);
-const SHORT_SINCE: Release = Release::of(27);
+/// 0.22 writes code 6 under this name, and reads only the old bool.
+const BOOL_READ_SINCE: Release = Release::of(23);
+const SHORT_SINCE: Release = Release::of(26);
 /// The releases in which an unsigned integer of one bit is the bool.
 const OLD_BOOL: std::ops::RangeInclusive<u8> = 5..=22;
 

@@ -28,16 +28,17 @@ fn stated(prose: &str) -> BTreeSet<u8> {
             continue;
         }
         let Some(minor) = minor(word) else { continue };
-        let before = at.checked_sub(1).map_or("", |at| bare(words[at]));
+        let ends = |word: &str| word.ends_with(|end: char| ".,;:)".contains(end));
+        let before = at.checked_sub(1).map_or("", |at| words[at]);
+        let before = if ends(before) { "" } else { bare(before) };
         let behind = words.get(at + 1).map_or("", |word| bare(word));
-        let ends = words[at].ends_with(|end: char| ".,;:)".contains(end));
         match before.to_lowercase().as_str() {
             "from" | "since" | "before" => found.insert(minor),
             "to" | "until" | "through" => found.insert(minor + 1),
             _ => false,
         };
         match behind {
-            _ if ends => false,
+            _ if ends(words[at]) => false,
             "on" | "to" | "onwards" => found.insert(minor),
             "alone" | "only" => found.insert(minor) | found.insert(minor + 1),
             _ => false,
@@ -69,6 +70,7 @@ fn prose_is_read_as_it_is_meant() {
         ("| 4 | `bfloat` | 0.7..0.15 | 0.16.. | ..0.3", &[4, 7, 16]),
         ("apache-tvm-ffi since 0.1.5, before 0.25.0", &[25]),
         ("Before layout 0.22", &[]),
+        ("| to, (0.14 on) n |", &[14]),
     ] {
         assert_eq!(
             stated(prose).into_iter().collect::<Vec<_>>(),

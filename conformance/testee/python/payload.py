@@ -165,15 +165,26 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
         "coreml": fields("t:symbol", "b:model"),
         "VitisAIRuntime": fields("b:runtime_module", "t:export_path", "t:symbol", "l:const_names"),
         "torch": fields("t:symbol", "b:archive"),
-        "mrvl_sim": fields("t:symbol", "t:nodes_json"),
         "mrvl_hw": fields("t:symbol", "t:nodes_json", "b:binary", "i:inputs", "i:outputs", "i:batches"),
     }
-    for kind in ("cuda", "hip", "hsaco", "hexagon", "sdaccel", "aocl"):
+    for kind in ("cuda", "hip", "hsaco", "hexagon", "hex", "nki", "sdaccel", "aocl"):
         one_form[kind] = device
     for kind in ("GraphRuntimeFactory", "GraphExecutorFactory"):
         one_form[kind] = lambda reader, _layout: {"graph_json": reader.text(), **params(reader), "module_name": reader.text()}
-    for kind in "dnnl_json arm_compute_lib tensorrt bnns_json clml cublas_json cudnn_json msc_tensorrt nnapi hipblas_json example_npu_json".split():
+    for kind in "dnnl_json arm_compute_lib tensorrt bnns_json clml cublas_json cudnn_json msc_tensorrt nnapi hipblas_json example_npu_json verilator".split():
         one_form[kind] = json_runtime
+
+    def simulator(reader, layout):
+        """PAY-98: a kind that stands where the binary would be is that of the next module."""
+        value = fields("t:symbol", "t:nodes_json", "t:binary")(reader, layout)
+        try:
+            base64.b64decode(value["binary"], validate=True)
+        except ValueError as error:
+            raise Reject("the binary is base64", "malformed") from error
+        if value["binary"] in one_form or value["binary"] in several or value["binary"] in elsewhere:
+            raise Reject("the binary is the name of a kind", "malformed")
+        return value
+
     # Newest first, each with the layouts that store it.
     later, middle = ("0.22",), ("0.7", "0.21", "0.22")
     everywhere = ("0.2", *middle)
@@ -181,6 +192,7 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
         "opencl": [("0.13", middle, older(spirv)), ("0.2", everywhere, device)],
         "metal": [("0.24", later, metal_24), ("0.13", middle, older(metal_13)), ("0.2", everywhere, older(device))],
         "vulkan": [("0.24", later, vulkan(framed)), ("0.3", everywhere, older(vulkan(shader)))],
+        "mrvl_sim": [("0.17", middle, simulator), ("0.16", ("0.7",), fields("t:symbol", "t:nodes_json"))],
         "ethos-n": [("0.10", ("0.7",), networks(True)), ("0.7", ("0.7",), networks(False))],
     }
     first_after_0_6 = {kind for kind in one_form if kind not in ("cuda", "hip", "hsaco", "sdaccel", "aocl", "opengl", "examplejson")}

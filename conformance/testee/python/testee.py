@@ -561,6 +561,19 @@ def skip_texts(count):
     return lambda reader, _layout: [reader.bytes() for _ in range(count)]
 
 
+def skip_simulator(reader, _layout):
+    """PAY-98: 0.17 has a binary where 0.16 has the kind of the next module."""
+    skip_texts(2)(reader, _layout)
+    at = reader.at
+    try:
+        text = reader.text()
+        base64.b64decode(text, validate=True)
+        if text in GRAMMAR:
+            reader.at = at
+    except (Reject, ValueError):
+        reader.at = at
+
+
 GRAMMAR = {
     "metadata": skip_constants,
     "const_loader": skip_constants,
@@ -577,7 +590,7 @@ GRAMMAR = {
     "static_library": lambda reader, _layout: (reader.bytes(), reader.texts()),
     "coreml": skip_texts(2),
     "torch": skip_texts(2),
-    "mrvl_sim": skip_texts(2),
+    "mrvl_sim": skip_simulator,
     **{kind: skip_device for kind in "cuda opencl metal hip hsaco sdaccel aocl opengl hexagon".split()},
     **{
         kind: skip_json_runtime

@@ -41,6 +41,8 @@ pub(super) fn of(kind: &str) -> &'static str {
         "ethos-n" => "a runtime built with USE_ETHOSN",
         "VitisAIRuntime" => "a runtime built with USE_VITIS_AI",
         "torch" => "a runtime built with USE_LIBTORCH",
+        "hex" | "nki" => "nothing: no release loads what this compiler stores",
+        "verilator" => "nothing: its runtime registers no loader",
         "mrvl_sim" | "mrvl_hw" => "a runtime built with USE_MRVL",
         _ => {
             "the library that brings the kind: it has to register a global function of that name before this one is opened"

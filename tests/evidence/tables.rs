@@ -1,0 +1,379 @@
+//! What `spec/evidence/tables` read from upstream's source, against what this crate says of the same release.
+
+use crate::root;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use tvmspec::conformance::op::{Op, Refusal};
+use tvmspec::conformance::{device, tensor};
+use tvmspec::payload::kinds;
+use tvmspec::release::{Release, Releases};
+
+/// The releases of a range such as `0.2..0.6 0.8..`.
+fn releases(range: &Value) -> BTreeSet<Release> {
+    let text = range.as_str().expect("a range");
+    let ranges: Vec<Releases> = text
+        .split(' ')
+        .map(|range| range.parse().expect("a range"))
+        .collect();
+    let held = |release: &Release| ranges.iter().any(|range| range.contains(*release));
+    Release::all().filter(held).collect()
+}
+
+fn table(name: &str) -> Map<String, Value> {
+    let path = root().join(format!("spec/evidence/tables/{name}.json"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+    serde_json::from_str(&text).expect("a table")
+}
+
+/// What an operation of the suite answers; null where it refuses.
+fn ask(ops: &[Op], name: &str, value: Value, release: Release) -> Value {
+    let op = ops.iter().find(|op| op.name == name).expect("an operation");
+    match (op.run)(&json!({"value": value, "release": release.to_string()})) {
+        Ok(answer) => answer.value,
+        Err(Refusal::Rejected(_)) => Value::Null,
+        Err(Refusal::Unsupported(why)) => panic!("{name}: {why}"),
+    }
+}
+
+/// Compares, release by release, two sets of facts that should be one.
+fn compare<T: Ord + std::fmt::Debug>(
+    what: &str,
+    upstream: &BTreeSet<(Release, T)>,
+    ours: &BTreeSet<(Release, T)>,
+) {
+    let mut problems = Vec::new();
+    for (release, fact) in upstream.difference(ours) {
+        problems.push(format!(
+            "{what} {release}: upstream has {fact:?}, this crate not"
+        ));
+    }
+    for (release, fact) in ours.difference(upstream) {
+        problems.push(format!(
+            "{what} {release}: this crate has {fact:?}, upstream not"
+        ));
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(upstream.len() > 26, "{what}: {} facts", upstream.len());
+}
+
+#[test]
+fn device_names() {
+    let mut upstream = BTreeSet::new();
+    let mut ours = BTreeSet::new();
+    for (number, names) in table("devices") {
+        for (name, range) in names.as_object().expect("names") {
+            let of = |release| (release, (number.parse().expect("a number"), name.clone()));
+            upstream.extend(releases(range).into_iter().map(of));
+        }
+    }
+    for release in Release::all() {
+        for number in 0..128 {
+            let name = ask(device::ops::OPS, "device.name", json!(number), release);
+            let name = name
+                .as_str()
+                .map(|name| (release, (number, name.to_owned())));
+            ours.extend(name);
+        }
+    }
+    compare("device", &upstream, &ours);
+}
+
+#[test]
+fn device_attributes() {
+    let mut upstream = BTreeSet::new();
+    let mut ours = BTreeSet::new();
+    for (name, numbers) in table("attributes") {
+        for (number, range) in numbers.as_object().expect("numbers") {
+            let number: i64 = number.parse().expect("a number");
+            let of = |release| (release, (name.clone(), number));
+            upstream.extend(releases(range).into_iter().map(of));
+        }
+        for release in Release::all() {
+            let number = ask(device::ops::OPS, "device.attribute", json!(name), release);
+            ours.extend(
+                number
+                    .as_i64()
+                    .map(|number| (release, (name.clone(), number))),
+            );
+        }
+    }
+    compare("attribute", &upstream, &ours);
+}
+
+/// Names of element types. Every code is asked for, with the bits that its types have.
+#[test]
+fn element_types() {
+    let mut upstream = BTreeSet::new();
+    let mut ours = BTreeSet::new();
+    let names = table("dtype_names");
+    for (name, codes) in &names {
+        for (code, range) in codes.as_object().expect("codes") {
+            let code: u8 = code.parse().expect("a code");
+            let of = |release| (release, (code, name.clone()));
+            upstream.extend(releases(range).into_iter().map(of));
+        }
+    }
+    for release in Release::all() {
+        for code in 0..=20 {
+            // As wide as the name says, which then stands without a number.
+            for bits in [4, 6, 8, 32] {
+                let value = json!([code, bits, 1]);
+                let text = ask(tensor::ops::OPS, "tensor.dtype_text", value, release);
+                let Some(text) = text.as_str() else { continue };
+                let name = match text.strip_suffix(&bits.to_string()) {
+                    Some(name) if !names.contains_key(text) => name,
+                    _ => text,
+                };
+                ours.insert((release, (code, name.to_owned())));
+            }
+        }
+    }
+    compare("element type", &upstream, &ours);
+}
+
+/// Kinds of upstream that no library binary holds: modules of a running process, of a compiler, or a base of others.
+const NEVER_STORED: [&str; 21] = [
+    "AotExecutor",
+    "EdgeTPURuntime",
+    "GraphExecutor",
+    "PipelineExecutor",
+    "RelayBuildModule",
+    "RelayGraphExecutorCodegenModule",
+    "RelayGraphRuntimeCodegenModule",
+    "TFLiteRuntime",
+    "VMCompiler",
+    "VirtualMachine",
+    "frontend_test",
+    "h",
+    "json",
+    "library",
+    "llvm",
+    "model_library_format_printer",
+    "onnx",
+    "param_module",
+    "relax.VirtualMachine",
+    "rpc",
+    "source",
+];
+
+/// Kinds of which the source that stores them does not say it where the script looks.
+const STORED_ELSEWHERE: [(&str, &str); 2] = [
+    (
+        "webgpu",
+        "its source module of 0.12 has no runtime beside it",
+    ),
+    ("stackvm", "a file of its own, by another function"),
+];
+
+#[test]
+fn kinds_and_their_loaders() {
+    let table = table("kinds");
+    let mut problems = Vec::new();
+    for kind in table.keys() {
+        let known = kinds().iter().any(|info| info.kind == kind);
+        if known == NEVER_STORED.contains(&kind.as_str()) {
+            problems.push(format!(
+                "{kind}: upstream has it; we {}",
+                if known { "too" } else { "not" }
+            ));
+        }
+    }
+    for info in kinds() {
+        let facts = table.get(info.kind).unwrap_or(&Value::Null);
+        let range = |name: &str| facts.get(name).map(releases).unwrap_or_default();
+        let loaded: BTreeSet<Release> = match info.kind {
+            "webgpu" => range("loaded in the browser"),
+            _ => range("loaded"),
+        };
+        for release in Release::all() {
+            let ours = info.loader(release).is_some();
+            if ours != loaded.contains(&release) {
+                problems.push(format!("{} {release}: loaded here: {ours}", info.kind));
+            }
+        }
+        problems.extend(stored(info, facts));
+        problems.extend(masks(info, facts));
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Whether the kind is stored in the releases of its forms.
+fn stored(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
+    if STORED_ELSEWHERE.iter().any(|(kind, _)| *kind == info.kind) {
+        return Vec::new();
+    }
+    let mut upstream: BTreeSet<Release> =
+        facts.get("source module").map(releases).unwrap_or_default();
+    for range in facts
+        .get("writes")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        upstream.extend(releases(range.1));
+    }
+    let ours = |release| {
+        info.forms
+            .iter()
+            .any(|form| form.releases.contains(release))
+    };
+    let wrong = Release::all().filter(|release| ours(*release) != upstream.contains(release));
+    wrong
+        .map(|release| format!("{} {release}: stored here: {}", info.kind, ours(release)))
+        .collect()
+}
+
+/// A class that cannot run what it stores may stand beside one that can; ours is that of the runtime.
+fn masks(info: &tvmspec::payload::KindInfo, facts: &Value) -> Vec<String> {
+    let mut upstream: BTreeMap<Release, BTreeSet<u8>> = BTreeMap::new();
+    for (mask, range) in facts
+        .get("mask")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        for release in releases(range) {
+            let mask = mask.parse().expect("a number");
+            upstream.entry(release).or_default().insert(mask);
+        }
+    }
+    if let Some(range) = facts.get("source module") {
+        // The property is that of every source module: stored, and no more.
+        for release in releases(range)
+            .into_iter()
+            .filter(|release| release.minor() >= 12)
+        {
+            upstream.entry(release).or_default().insert(1);
+        }
+    }
+    let mut problems = Vec::new();
+    for release in Release::all() {
+        let own = info.masks.iter().find(|(range, _)| range.contains(release));
+        let theirs = upstream.get(&release);
+        let agree = match (own, theirs) {
+            (Some((_, own)), Some(theirs)) => theirs.contains(own),
+            (None, None) => true,
+            _ => false,
+        };
+        if !agree {
+            let own = own.map(|(_, own)| own);
+            problems.push(format!(
+                "{} {release}: mask {own:?} here, {theirs:?} upstream",
+                info.kind
+            ));
+        }
+    }
+    problems
+}
+
+/// Where the fields that are written change, so does the form. What is written in loops says nothing by its number.
+#[test]
+fn forms_have_as_many_fields_as_are_written() {
+    const LOOPS: [&str; 10] = [
+        "AotExecutorFactory",
+        "GraphExecutorFactory",
+        "GraphRuntimeFactory",
+        "VMExecutable",
+        "const_loader",
+        "coreml",
+        "ethos-n",
+        "metadata",
+        "relax.Executable",
+        "relax.VMExecutable",
+    ];
+    let mut compared = 0;
+    for (kind, facts) in table("kinds") {
+        let info = kinds().iter().find(|info| info.kind == kind);
+        let (Some(info), Some(writes)) = (info, facts.get("writes").and_then(Value::as_object))
+        else {
+            continue;
+        };
+        for (fields, range) in writes.iter().filter(|_| !LOOPS.contains(&&*kind)) {
+            for release in releases(range) {
+                let forms = info
+                    .forms
+                    .iter()
+                    .filter(|form| form.releases.contains(release));
+                let counts: Vec<usize> = forms.map(|form| form.slots.len()).collect();
+                let wanted = fields.split_whitespace().count();
+                assert!(
+                    counts.contains(&wanted),
+                    "{kind} {release}: upstream writes `{fields}`, our forms have {counts:?} fields"
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 200, "{compared}");
+}
+
+/// Functions for language models, of which no rule speaks: caches of attention, sampling, parameters from files, Python.
+const MODELS: [&str; 14] = [
+    "apply_",
+    "attention_kv_cache_",
+    "call_py_func",
+    "clear_py_func",
+    "get_py_func",
+    "kv_",
+    "multinomial_",
+    "ndarray_cache",
+    "paged_attention",
+    "param_",
+    "register_py_func",
+    "rnn_state",
+    "sample_",
+    "tensor_cache",
+];
+
+/// Functions of devices and of debugging, not of this crate.
+const ABSENT: [&str; 5] = [
+    "cuda_graph.get_cached_alloc",
+    "cuda_graph.run_or_capture",
+    "hexagon.dma_copy",
+    "hexagon.dma_wait",
+    "invoke_debug_func",
+];
+
+#[cfg(feature = "vm")]
+#[test]
+fn functions_of_the_vm() {
+    // In no tag, and in the wheels of 0.27.
+    const LATER: &str = "vm.builtin.check_string_info";
+    let table = table("vm_builtins");
+    let ours = tvmspec::vm::builtins();
+    for name in &ours {
+        assert!(
+            table.contains_key(*name) || *name == LATER,
+            "{name} is in no release"
+        );
+    }
+    for name in table.keys() {
+        let short = name.strip_prefix("vm.builtin.").expect("a builtin");
+        let absent = ABSENT.contains(&short) || MODELS.iter().any(|of| short.starts_with(of));
+        assert_ne!(ours.contains(&name.as_str()), absent, "{name}");
+    }
+}
+
+/// Names that modules of the graph executor answered to and this crate does not.
+const FORGOTTEN: [&str; 4] = ["cuda_graph_create", "debug_run", "get_output_by_layer"];
+
+/// Each name that a module of the graph executor answers to stands in our source.
+#[test]
+fn functions_of_the_graph_executor() {
+    let mut source = String::new();
+    for file in ["module.rs", "debug.rs", "factory.rs"] {
+        let path = root().join("src/graph").join(file);
+        source += &fs::read_to_string(path).expect("a file");
+    }
+    for (executor, names) in table("executors") {
+        for name in names.as_object().expect("names").keys() {
+            let has = source.contains(&format!("\"{name}\""));
+            assert_ne!(
+                has,
+                FORGOTTEN.contains(&name.as_str()),
+                "{executor}: {name}"
+            );
+        }
+    }
+}
