@@ -15,13 +15,24 @@ pub(crate) fn boundaries(rule: &RuleText) -> BTreeSet<u8> {
     found
 }
 
+/// Whether the rule speaks of the release behind a boundary, or of the last before it, in whatever words.
+pub(crate) fn mentions(rule: &RuleText, boundary: u8) -> bool {
+    let words = rule
+        .title
+        .split_whitespace()
+        .chain(rule.text.split_whitespace());
+    let named: BTreeSet<u8> = words.filter_map(|word| minor(bare(word))).collect();
+    named.contains(&boundary) || named.contains(&(boundary - 1))
+}
+
 /// What prose says: `from 0.7 on`, `up to 0.6`, `0.9 to 0.13`, `0.21 alone`, `0.7..0.15`.
 fn stated(prose: &str) -> BTreeSet<u8> {
     let mut found = BTreeSet::new();
     let words: Vec<&str> = prose.split_whitespace().collect();
     for (at, word) in words.iter().enumerate() {
+        let range = word.trim_matches(|sign: char| !sign.is_ascii_digit() && sign != '.');
         let word = bare(word);
-        if let Some((since, until)) = word.split_once("..") {
+        if let Some((since, until)) = range.split_once("..") {
             // The columns of tables.
             found.extend(minor(since));
             found.extend(minor(until).map(|minor| minor + 1));
@@ -67,7 +78,10 @@ fn prose_is_read_as_it_is_meant() {
         ("From 0.7 to 0.9 128 bytes", &[7, 10]),
         ("(0.14 on) a scope; 0.27 crashes", &[14]),
         ("0.21 alone gives `uint` a byte; in 0.12.", &[21, 22]),
-        ("| 4 | `bfloat` | 0.7..0.15 | 0.16.. | ..0.3", &[4, 7, 16]),
+        (
+            "| 4 | `bfloat` | 0.7..0.15 | 0.18.. | ..0.3",
+            &[4, 7, 16, 18],
+        ),
         ("apache-tvm-ffi since 0.1.5, before 0.25.0", &[25]),
         ("Before layout 0.22", &[]),
         ("| to, (0.14 on) n |", &[14]),

@@ -13,7 +13,6 @@ pub(crate) struct Evidence {
     pub(crate) until: Option<Proof>,
     /// By the minor of the release.
     pub(crate) says: BTreeMap<u8, Proof>,
-    pub(crate) observed: Vec<String>,
 }
 
 /// What proves one boundary.
@@ -58,9 +57,9 @@ impl Evidence {
                         evidence.says.insert(number, proof);
                     }
                 }
-                "observed" => evidence.observed = texts(value).map_err(within)?,
-                // Prose: what the evidence line of the rule would be.
-                "source" => drop(text(value).map_err(within)?),
+                // What `tvmspec rule` shows of them; `spec::evidence` has it.
+                "documented" | "source" | "observed" => drop(texts(value).map_err(within)?),
+                "inferred" => drop(text(value).map_err(within)?),
                 _ => return Err(format!("there is no `{key}`")),
             }
         }
