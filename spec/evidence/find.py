@@ -69,11 +69,13 @@ class Upstream:
         if bool(old) == bool(new):
             return None
         have, lacks = (new, before) if new else (old, after)
-        repository, tag, name = min(have, key=lambda place: (len(place[2]), place[2]))
-        return [repository, tag, name, text], self.absent(lacks, repository, name, text, path)
+        for repository, tag, name in sorted(have, key=lambda place: (len(place[2]), place[2])):
+            if absent := self.absent(lacks, repository, name, text):
+                return [repository, tag, name, text], absent
+        return None
 
-    def absent(self, release, repository, name, text, path):
-        """The narrowest place that is there and lacks the text: the file, or a folder above it."""
+    def absent(self, release, repository, name, text):
+        """The narrowest place that is there and lacks the text: the file, or a folder above it. `None` where all have it."""
         paths = [entry for entry in release.listing() if entry[0] == repository] or release.listing()
         repository, tag = paths[0][:2]
         parts = name.split("/")
@@ -84,7 +86,11 @@ class Upstream:
                 return [repository, tag, place, text]
             if below and not release.where(text, "^" + re.escape(place + "/")):
                 return [repository, tag, place + "/", text]
-        return [repository, tag, "src/", text]
+        # A folder that is new altogether.
+        for place in ("src", "include"):
+            if not release.where(text, f"^{place}/"):
+                return [repository, tag, place + "/", text]
+        return None
 
 
 def rules():
