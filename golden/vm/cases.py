@@ -266,6 +266,16 @@ files = {
         function("elsewhere", ["n"], 2,
                  ("call", 1, b + "alloc_storage", r(VM), r(0), 3, C(0), C(1)), ("ret", 1)),
     ], ["dtype:uint8", "global", "dtype:float32"]),
+    "scoped": assemble([
+        function("flat", ["n", "shape"], 4,
+                 ("call", 2, b + "alloc_storage", r(VM), r(0), 0, C(0), C(1)),
+                 ("call", 3, b + "alloc_tensor", r(2), 0, r(1), C(2), C(1)),
+                 ("call", 3, b + "shape_of", r(3)), ("ret", 3)),
+        function("image", ["n", "shape"], 4,
+                 ("call", 2, b + "alloc_storage", r(VM), r(0), 0, C(0), C(1)),
+                 ("call", 3, b + "alloc_tensor", r(2), 0, r(1), C(2), C(3)),
+                 ("call", 3, b + "shape_of", r(3)), ("ret", 3)),
+    ], ["dtype:uint8", "global", "dtype:float32", "global.texture"]),
     "closure": assemble([
         function("pair", ["a", "b"], 3, ("call", 2, b + "make_tuple", r(0), r(1)), ("ret", 2)),
         function("main", ["a", "b"], 4,
@@ -403,6 +413,13 @@ run("a-page-at-least", ["VM-32"], "the memory planner relies on whole pages only
     steps=[["shape", {"shape": [1]}, {"shape": [1024]}]])
 run("tensor-past-its-storage", ["VM-33"], "the kernel would write into its neighbour", "storage",
     steps=[["shape", {"shape": [1]}, {"shape": [1025]}]], reject="limit", parent="a-page-at-least")
+run("no-bytes", ["VM-32"], "a dynamic extent may be 0", "storage", steps=[["shape", {"shape": [0]}, {"shape": [0]}]])
+run("no-bytes-no-page", ["VM-33"], "no bytes are no page: a tensor does not fit", "storage",
+    steps=[["shape", {"shape": [0]}, {"shape": [1]}]], reject="limit", parent="no-bytes")
+run("tensor-in-scope", ["VM-33"], "a compiler names the default scope, too", "scoped",
+    steps=[["flat", {"shape": [64]}, {"shape": [4, 4]}]], releases="0.23..")
+run("tensor-in-texture", ["VM-33"], "a scope says nothing about memory of the host", "scoped",
+    steps=[["image", {"shape": [64]}, {"shape": [2, 2, 4]}]], releases="0.23..")
 run("no-page-when-naive", ["VM-33"], "without a pool a storage is as large as it was asked for", "storage", devices=[1, 0, 1],
     steps=[["shape", {"shape": [1]}, {"shape": [1024]}]], reject="limit", parent="naive-allocator")
 
@@ -434,6 +451,8 @@ builtin("check-prim-value-float", "VM-43", "0.5 is no integer", [[B("check_prim_
 builtin("check-prim-value-object", "VM-43", "a shape is no scalar", [[B("check_prim_value_info"), {"shape": [1]}, i64, "ctx"]], reject="type", parent="check-prim-value")
 builtin("check-function", "VM-44", "functions are arguments, too", [[B("check_func_info"), {"function": B("make_tuple")}, "ctx"]])
 builtin("check-function-shape", "VM-44", "a shape cannot be called", [[B("check_func_info"), {"shape": [1]}, "ctx"]], reject="type", parent="check-function")
+builtin("check-string", "VM-57", "texts are arguments, too", [[B("check_string_info"), "x", "ctx"]], releases="0.27..")
+builtin("check-string-number", "VM-57", "a number is no text", [[B("check_string_info"), 5, "ctx"]], reject="type", parent="check-string", releases="0.27..")
 
 # shapes
 cells = ["tensor", i64, {"shape": [3]}, data(np.array([7, 8, 9], "int64"))]
@@ -456,8 +475,9 @@ builtin("heap-that-is-not-there", "VM-48", "a null pointer is written through", 
 builtin("tuples", "VM-49", "results are tuples", [[B("make_tuple"), 1, "x", [2]], [B("tuple_getitem"), zero, 2], [B("tuple_getitem"), zero, 0], [B("make_tuple")]])
 builtin("tuple-past-its-end", "VM-49", "an element that is not there", [[B("make_tuple"), 1], [B("tuple_getitem"), zero, 1]], reject="missing", parent="tuples")
 builtin("tuple-before-its-start", "VM-49", "indices do not count from the end", [[B("make_tuple"), 1], [B("tuple_getitem"), zero, -1]], reject="missing", parent="tuples")
-builtin("tuple-reset", "VM-49", "memory of a consumed element is free before the tuple goes", [[B("make_tuple"), 1, 2], [B("tuple_reset_item"), zero, 0]], expect=[[None, 2], None],
-        unseen="0.27 cannot be asked from Python: the argument is a bare object there")
+builtin("tuple-reset", "VM-58", "memory of a consumed element is free before the tuple goes", [[B("make_tuple"), 1, 2], [B("tuple_reset_item"), zero, 0]], expect=[[None, 2], None],
+        unseen="0.27 cannot be asked from Python: the argument is a bare object there", releases="0.21..")
+builtin("tuple-reset-past-its-end", "VM-49", "an element that is not there", [[B("make_tuple"), 1], [B("tuple_reset_item"), zero, 1]], reject="missing", parent="tuples")
 builtin("reshape", "VM-50", "the same bytes under other extents", [row, [B("reshape"), zero, {"shape": [3, 2]}], [B("reshape"), zero, {"shape": [6]}]])
 builtin("reshape-to-more", "VM-50", "a larger view reads past the tensor", [row, [B("reshape"), zero, {"shape": [7]}]], reject="type", parent="reshape")
 builtin("shape-of", "VM-51", "extents as a value", [row, [B("shape_of"), zero]])
@@ -472,6 +492,7 @@ builtin("condition-float", "VM-53", "0.5 is neither true nor false", [["tensor",
 builtin("call-tir-dyn", "VM-54", "a kernel gets its symbols as numbers", [[B("call_tir_dyn"), {"function": B("make_tuple")}, "a", {"shape": [4, 5]}]])
 builtin("call-tir-dyn-without-shape", "VM-54", "the kernel would read arguments that are not there", [[B("call_tir_dyn"), {"function": B("make_tuple")}, 5]], reject="type", parent="call-tir-dyn")
 builtin("to-device", "VM-55", "a copy on the device that was named", [row, [B("to_device"), zero, 1, 0]])
+builtin("to-device-in-scope", "VM-55", "a compiler names the default scope, too", [row, [B("to_device"), zero, 1, 0, "global"]], releases="0.23..")
 builtin("copy", "VM-56", "the branches of a condition meet in one register", [[B("copy"), "x"], [B("null_value")]])
 
 # module functions

@@ -145,7 +145,7 @@ impl Executor {
         let pools = plan
             .pools
             .iter()
-            .map(|pool| Memory::take(pool.bytes, &pool.scope, place_of(pool.device)));
+            .map(|pool| Memory::take(pool, place_of(pool.device)));
         let pools: Vec<Arc<Memory>> = pools.collect::<Result<_, Error>>()?;
         let entries: Vec<Tensor> = graph
             .entries
@@ -757,19 +757,11 @@ impl Executor {
     }
 }
 
-/// The number of each input by its name: of several nodes of one name the last counts, and of several numbers of one node the
-/// first.
+/// The number of each input by its name. Of several inputs with one name the last one counts, as from 0.6 on (GRF-11); calls
+/// have no numbers.
 fn numbers(graph: &Graph) -> HashMap<String, usize> {
-    let nodes = graph.nodes.iter().enumerate();
-    let last: HashMap<&str, usize> = nodes.map(|(at, node)| (node.name.as_str(), at)).collect();
-    let mut numbers = HashMap::new();
-    for (number, node) in graph.arg_nodes.iter().enumerate() {
-        let Some(name) = graph.nodes.get(*node).map(|node| node.name.as_str()) else {
-            continue;
-        };
-        if last.get(name) == Some(node) {
-            numbers.entry(name.to_owned()).or_insert(number);
-        }
-    }
-    numbers
+    let inputs = graph.inputs().enumerate();
+    inputs
+        .map(|(number, (_, name))| (name.to_owned(), number))
+        .collect()
 }

@@ -542,12 +542,20 @@ fn read_dtype(item: &Json<'_>) -> Result<Dtype, Violation> {
     let read = Dtype::parse(&text, super::LAST).ok();
     let exact = read.filter(|dtype| Dtype::parse(&dtype_text(*dtype), super::LAST) == Ok(*dtype));
     let exact = exact.or(GRF_17.is_off().then_some(Dtype::scalar(Dtype::FLOAT, 32)));
-    exact.ok_or_else(|| {
+    let dtype = exact.ok_or_else(|| {
         let message = format!("`{text}` is not a dtype");
         GRF_17
             .broken(Kind::Malformed, item.offset(), message)
             .in_field("attrs.dltype")
-    })
+    })?;
+    let bits = u32::from(dtype.bits).saturating_mul(u32::from(dtype.lanes));
+    let sized = bits.is_multiple_of(8) || matches!(bits, 1 | 4);
+    GRF_51
+        .require_as(Kind::Unsupported, sized, item.offset(), || {
+            format!("an element of `{text}` has {bits} bits: whole bytes, 1 bit or 4 are possible")
+        })
+        .map_err(|broken| broken.in_field("attrs.dltype"))?;
+    Ok(dtype)
 }
 
 /// Graphs spell a bool by its bits.
@@ -582,7 +590,7 @@ fn read_storage(item: &Json<'_>, entries: usize) -> Result<usize, Violation> {
         })
         .map_err(|broken| broken.in_field("attrs.storage_id"))?;
     let id = usize::try_from(value).unwrap_or(0);
-    GRF_22
+    GRF_52
         .require_as(Kind::Limit, id < entries, item.offset(), || {
             format!("storage id {value} in a graph of {entries} entries")
         })

@@ -1,5 +1,6 @@
 //! The memory of an executor: pools, and tensors in them.
 
+use super::Pool;
 use super::executor::{GRF_33, GRF_36, Place};
 use super::plan::bytes_of;
 use crate::device::manager::Manager;
@@ -18,7 +19,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn take(bytes: u64, scope: &str, place: Place) -> Result<Arc<Memory>, Error> {
+    pub(super) fn take(pool: &Pool, place: Place) -> Result<Arc<Memory>, Error> {
+        let bytes = pool.bytes;
         let refused =
             || Error::from(super::GRF_23.refused(Kind::Limit, format!("a pool of {bytes} bytes")));
         // As float32 in whole words, as every release does; a kernel may write its last word whole.
@@ -28,9 +30,20 @@ impl Memory {
         let words = i64::try_from(whole / 4).map_err(|_| refused())?;
         let bytes = usize::try_from(bytes).map_err(|_| refused())?;
         let hint = Dtype::scalar(Dtype::FLOAT, 32);
-        let space = match scope {
-            "" | "global" => place.api.alloc(place.device, whole, ALIGNMENT, hint),
-            scope => place
+        let scope = pool.scope.as_str();
+        let space = match (&pool.texture, scope) {
+            (Some(texture), scope) => {
+                let extents = texture.extents().map(i64::try_from);
+                let [Ok(height), Ok(width), Ok(channel)] = extents else {
+                    return Err(refused());
+                };
+                let extents = [height, width, channel];
+                place
+                    .api
+                    .alloc_scoped(place.device, &extents, texture.dtype, Some(scope))
+            }
+            (None, "" | "global") => place.api.alloc(place.device, whole, ALIGNMENT, hint),
+            (None, scope) => place
                 .api
                 .alloc_scoped(place.device, &[words], hint, Some(scope)),
         };

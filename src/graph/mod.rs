@@ -6,7 +6,7 @@
 //! | `arg_nodes` | list of node indices | GRF-11 |
 //! | `node_row_ptr` | list of entry indices, nodes + 1 | GRF-12 |
 //! | `heads` | list of entries | GRF-08, GRF-09 |
-//! | `attrs` | `dltype`, `storage_id`, `shape` and more, each `[type, list]` | GRF-13 .. GRF-18 |
+//! | `attrs` | `dltype`, `storage_id`, `shape` and more, each `[type, list]` | GRF-13 .. GRF-18, GRF-51 |
 //!
 //! An *entry* is one output of one node; entries are numbered through `node_row_ptr`, and every list in `attrs` has one
 //! element for each.
@@ -67,7 +67,7 @@ pub mod module;
 
 #[cfg(feature = "runtime")]
 pub use model::Model;
-pub use plan::{Plan, Pool};
+pub use plan::{Plan, Pool, Texture};
 
 use crate::tensor::Dtype;
 use std::collections::BTreeMap;
@@ -96,6 +96,9 @@ crate::rule::rules! {
     GRF_22 "GRF-22"
     GRF_23 "GRF-23"
     GRF_24 "GRF-24"
+    GRF_51 "GRF-51"
+    GRF_52 "GRF-52"
+    GRF_53 "GRF-53"
 }
 
 /// The last release with a graph executor: its names of dtypes are those of every graph.

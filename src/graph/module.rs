@@ -239,9 +239,7 @@ fn which_input(executor: &Executor, key: AnyView<'_>) -> Result<Option<usize>> {
         return Ok(executor.input_index(&name));
     }
     // A number that is none is refused where it is used (GRF-32).
-    Ok(Some(
-        usize::try_from(i64::try_from(key)?).unwrap_or(usize::MAX),
-    ))
+    position(key).map(Some)
 }
 
 /// Output by number, or by the name of its node (0.12): the last of the outputs of that node.
@@ -249,10 +247,10 @@ fn which_output(executor: &Executor, key: AnyView<'_>) -> Result<usize> {
     named_output(executor, key, |name, node, _| name == node)
 }
 
-/// Output by number, or by `<node>:<number of the output>` (0.10).
+/// Output by number, by `<node>:<number of the output>` (0.10), or by the name of its node (0.8 and 0.9).
 fn which_output_in_place(executor: &Executor, key: AnyView<'_>) -> Result<usize> {
     named_output(executor, key, |name, node, at| {
-        name == format!("{node}:{at}")
+        name == node || name == format!("{node}:{at}")
     })
 }
 
@@ -262,7 +260,7 @@ fn named_output(
     is: impl Fn(&str, &str, usize) -> bool,
 ) -> Result<usize> {
     let Ok(name) = String::try_from(key) else {
-        return Ok(usize::try_from(i64::try_from(key)?).unwrap_or(usize::MAX));
+        return position(key);
     };
     let graph = executor.graph();
     let mut heads = graph.heads.iter().enumerate().rev();
@@ -463,7 +461,7 @@ fn debug_method(name: &str) -> Option<Method> {
             let [index, ..] = args else {
                 return Err(wrong_count("execute_node", 1, args));
             };
-            let index = usize::try_from(i64::try_from(*index)?).unwrap_or(usize::MAX);
+            let index = position(*index)?;
             let State { executor, stepper } = state;
             stepper.execute(executor, index).map(|()| Any::none())
         },
@@ -471,15 +469,38 @@ fn debug_method(name: &str) -> Option<Method> {
             let [index, output, ..] = args else {
                 return Err(wrong_count("get_node_output", 2, args));
             };
-            let number = |view: AnyView<'_>| {
-                Result::Ok(usize::try_from(i64::try_from(view)?).unwrap_or(usize::MAX))
-            };
-            let entry = state
-                .stepper
-                .entry(&state.executor, number(*index)?, number(*output)?)?;
+            let (index, output) = (position(*index)?, position(*output)?);
+            let entry = state.stepper.entry(&state.executor, index, output)?;
             Ok(state.executor.entry(entry).to_host_object()?.into())
         },
         "debug_get_output" => debug_output,
+        "get_output_by_layer" => |state, args| {
+            let [index, output, ..] = args else {
+                return Err(wrong_count("get_output_by_layer", 2, args));
+            };
+            let (node, index) = (position(*index)?, position(*output)?);
+            let entry = state.executor.graph().entry_id(super::EntryRef {
+                node,
+                index,
+                version: 0,
+            });
+            let entry = entry.ok_or_else(|| {
+                let message = format!("there is no output {index} of node {node}");
+                Error::from(GRF_44.refused(Broken::Missing, message))
+            })?;
+            Ok(state.executor.entry(entry).to_object().into())
+        },
+        "debug_run" => |state, args| {
+            let [index, ..] = args else {
+                return Err(wrong_count("debug_run", 1, args));
+            };
+            let node = count(*index)?;
+            known_node(&state.executor, node)?;
+            let start = std::time::Instant::now();
+            state.executor.run_node(node)?;
+            state.executor.sync()?;
+            Ok(start.elapsed().as_secs_f64().into())
+        },
         "run_individual" => individual,
         "run_individual_node" => individual_node,
         "profile_rpc" => |state, _| {
@@ -521,7 +542,7 @@ fn debug_output(state: &mut State, args: &[AnyView<'_>]) -> Result {
                     GRF_44.refused(Broken::Missing, format!("cannot find {name} among nodes")),
                 )
             })?,
-        Err(_) => usize::try_from(i64::try_from(*key)?).unwrap_or(usize::MAX),
+        Err(_) => position(*key)?,
     };
     let mut stepper = debug::Stepper::default();
     stepper.execute(&mut state.executor, index)?;
@@ -529,12 +550,13 @@ fn debug_output(state: &mut State, args: &[AnyView<'_>]) -> Result {
     give(state.executor.entry(entry), rest)
 }
 
-/// `(number, repeat, min_repeat_ms)` gives text, seconds of each node and a comma (0.6 to 0.8); with the three arguments
-/// that came later, bytes: the number of nodes, then doubles, node after node, all repetitions.
+/// `(number, repeat, min_repeat_ms)` returns text, seconds of each node and a comma, as 0.8 does; with the arguments that came
+/// later (GRF-42), bytes: the number of nodes, then doubles, node after node, all repetitions.
 fn individual(state: &mut State, args: &[AnyView<'_>]) -> Result {
     let [number, repeat, least, rest @ ..] = args else {
         return Err(wrong_count("run_individual", 3, args));
     };
+    check_pauses(rest)?;
     let times = debug::run_individual(
         &mut state.executor,
         count(*number)?,
@@ -558,15 +580,12 @@ fn individual(state: &mut State, args: &[AnyView<'_>]) -> Result {
 
 /// `(node, number, repeat, min_repeat_ms, ...)`: bytes of `repeat` doubles.
 fn individual_node(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [node, number, repeat, least, ..] = args else {
+    let [node, number, repeat, least, rest @ ..] = args else {
         return Err(wrong_count("run_individual_node", 4, args));
     };
     let node = count(*node)?;
-    if node >= state.executor.graph().nodes.len() {
-        return Err(GRF_44
-            .refused(Broken::Missing, format!("there is no node {node}"))
-            .into());
-    }
+    known_node(&state.executor, node)?;
+    check_pauses(rest)?;
     let mut bytes = Vec::new();
     let (number, repeat) = (count(*number)?, count(*repeat)?);
     debug::check_counts(number, repeat)?;
@@ -575,6 +594,36 @@ fn individual_node(state: &mut State, args: &[AnyView<'_>]) -> Result {
         bytes.extend(seconds.to_le_bytes());
     }
     Ok(Bytes::new(bytes).into())
+}
+
+fn known_node(executor: &Executor, node: usize) -> Result<()> {
+    if node < executor.graph().nodes.len() {
+        return Ok(());
+    }
+    Err(GRF_44
+        .refused(Broken::Missing, format!("there is no node {node}"))
+        .into())
+}
+
+/// What stands behind `min_repeat_ms`: pauses between repetitions, which are not made here, and how many repetitions one
+/// follows, which is above 0 (GRF-42).
+fn check_pauses(rest: &[AnyView<'_>]) -> Result<()> {
+    let Some((repeats, others)) = rest.split_last() else {
+        return Ok(());
+    };
+    for other in others {
+        count(*other)?;
+    }
+    if count(*repeats)? == 0 && !GRF_42.is_off() {
+        let message = "a pause follows at least one repetition";
+        return Err(GRF_42.refused(Broken::Type, message).into());
+    }
+    Ok(())
+}
+
+/// An index; a negative one is that of nothing.
+fn position(view: AnyView<'_>) -> Result<usize> {
+    Ok(usize::try_from(i64::try_from(view)?).unwrap_or(usize::MAX))
 }
 
 /// A number that is not negative (GRF-42).

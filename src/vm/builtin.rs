@@ -4,11 +4,11 @@
 //! library has another function of the name.
 
 use super::closure::Closure;
-use super::machine::{Machine, copied};
+use super::machine::{Machine, copied, copied_to_scope};
 use super::memory::{self, AllocatorKind, Place, Storage};
 use super::{
     Fault, VM_28, VM_31, VM_40, VM_41, VM_42, VM_43, VM_44, VM_45, VM_46, VM_47, VM_48, VM_49,
-    VM_50, VM_51, VM_52, VM_53, VM_54, VM_55, VM_56,
+    VM_50, VM_51, VM_52, VM_53, VM_54, VM_55, VM_56, VM_57, VM_58,
 };
 use crate::device::Device;
 use crate::function::{Error, Function, registry};
@@ -35,7 +35,7 @@ pub(super) enum Builtin {
     OfMachine(OfMachine),
 }
 
-/// The builtin that changes what others may hold (VM-49).
+/// The builtin that changes what others may hold (VM-58).
 pub(super) const RESET: &str = "vm.builtin.tuple_reset_item";
 
 /// Every builtin that we have.
@@ -257,7 +257,7 @@ fn alloc_storage(machine: &Machine, args: &[AnyView<'_>]) -> Outcome {
 }
 
 fn alloc_tensor(args: &[AnyView<'_>]) -> Outcome {
-    let [storage, offset, shape, dtype, ..] = args else {
+    let [storage, offset, shape, dtype, rest @ ..] = args else {
         return refuse(
             super::VM_33,
             "alloc_tensor takes a storage, an offset, a shape, a type".into(),
@@ -283,8 +283,15 @@ fn alloc_tensor(args: &[AnyView<'_>]) -> Outcome {
         );
     };
     let (offset, dtype) = (cast::<i64>(*offset)?, cast::<DLDataType>(*dtype)?);
+    let scope = rest.first().map(|scope| cast::<String>(*scope));
+    let scope = scope.transpose()?.unwrap_or_default();
     // SAFETY: just checked to be a storage; `into_raw` hands its reference over.
     let storage: Ref<Storage> = unsafe { Ref::from_raw(object.clone().into_raw()) };
+    // On the host a scope changes nothing; no device here has views in another.
+    let plain = storage.is_on_host() || matches!(scope.as_str(), "" | "global");
+    super::VM_33.demand(Kind::Unsupported, plain, || {
+        format!("no tensor of scope `{scope}` is cut from storage of a device")
+    })?;
     Storage::tensor(&storage, offset, shape, dtype)
 }
 
@@ -578,7 +585,7 @@ fn check_func_info(args: &[AnyView<'_>]) -> Outcome {
 
 fn check_string_info(args: &[AnyView<'_>]) -> Outcome {
     let kept = cast::<String>(arg(args, 0)).is_ok();
-    check(VM_43, kept, args, 1, || {
+    check(VM_57, kept, args, 1, || {
         format!(
             "expect a String but get {}",
             key_of(arg(args, 0).type_index())
@@ -726,9 +733,11 @@ fn to_device(args: &[AnyView<'_>]) -> Outcome {
     if VM_55.is_off() {
         return Ok(Any::none());
     }
+    let scope = args.get(3).map(|scope| cast::<String>(*scope));
+    let scope = scope.transpose()?.unwrap_or_default();
     let place = Place::new(device, AllocatorKind::Naive)?;
     // SAFETY: the memory of `value`, which lives for the call.
-    unsafe { copied(value.dl(), &place) }
+    unsafe { copied_to_scope(value.dl(), &place, &scope) }
 }
 
 /// The integers of a compact tensor on the host, or of a copy of it there.
@@ -897,6 +906,9 @@ fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
             )
             .into());
     };
+    if VM_58.is_off() {
+        return Ok(Any::none());
+    }
     // SAFETY: the cell is an owned value of the tuple. Who calls this promises that nobody looks at the element
     // (`registry::lookup_raw`); the compiler does so where it has a machine call it.
     let old = unsafe { found.replace(Any::none()) };

@@ -10,7 +10,7 @@ use crate::function::{Error, Function, registry};
 use crate::module::Module;
 use crate::object::{Shape, Tensor, sequence_of};
 use crate::payload::relax_vm::{Constant, FunctionKind};
-use crate::release::Release;
+use crate::release::{Layout, Release};
 use crate::rule::Kind;
 use crate::tensor::{Elements, Packing};
 use crate::value::header::Ref;
@@ -249,11 +249,16 @@ fn resolve(loaded: &Arc<Loaded>, imports: &[Module], origin: Origin) -> Result<V
     let mut missing: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();
     let mut functions = Vec::new();
+    let resets = match loaded.layout() {
+        // 0.16 to 0.20 leave a shared tuple as it is (VM-58).
+        Layout::V0_2 | Layout::V0_7 => Origin::Unknown,
+        _ => origin,
+    };
     for (index, function) in loaded.executable().code().functions.iter().enumerate() {
         let name = &*function.name;
         let value = match function.kind {
             FunctionKind::Vm => Closure::of_function(loaded, index, name).into(),
-            FunctionKind::Packed => match find(name, imports, origin)? {
+            FunctionKind::Packed => match find(name, imports, resets)? {
                 Some(found) => found.into(),
                 None => {
                     if seen.insert(name) {
@@ -296,7 +301,7 @@ fn pooled(devices: &[Device]) -> Vec<(Device, AllocatorKind)> {
 }
 
 /// VM-11: the imports in order, then the registry.
-fn find(name: &str, imports: &[Module], origin: Origin) -> Result<Option<Function>, Fault> {
+fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Function>, Fault> {
     if VM_11.is_off() {
         return Ok(None);
     }
@@ -305,9 +310,9 @@ fn find(name: &str, imports: &[Module], origin: Origin) -> Result<Option<Functio
             return Ok(Some(found));
         }
     }
-    match (name, origin) {
+    match (name, resets) {
         // SAFETY: the contract of `module::load` covers what the code of its file does: it resets an element of a register or an
-        // argument that is not looked at again (VM-49).
+        // argument that is not looked at again (VM-58).
         (builtin::RESET, Origin::Trusted) => Ok(unsafe { registry::lookup_raw(name.as_bytes()) }),
         (builtin::RESET, Origin::Unknown) => Ok(Some(Function::from_packed(|args| {
             Ok(builtin::reset_item_held_alone(args)?)
@@ -655,9 +660,23 @@ fn on_device(value: AnyView<'_>, place: &Place) -> Result<Any, Fault> {
 ///
 /// `from` describes memory that stays for the call; its extents and strides are readable.
 pub(super) unsafe fn copied(from: &DLTensor, place: &Place) -> Result<Any, Fault> {
+    // SAFETY: as for this function.
+    unsafe { copied_to_scope(from, place, "") }
+}
+
+/// [`copied`] to memory of `scope`.
+///
+/// # Safety
+///
+/// As for [`copied`].
+pub(super) unsafe fn copied_to_scope(
+    from: &DLTensor,
+    place: &Place,
+    scope: &str,
+) -> Result<Any, Fault> {
     // SAFETY: the extents of `from` are readable.
     let shape = unsafe { from.shape() };
-    let tensor = memory::lasting(place, shape, from.dtype, "")?;
+    let tensor = memory::lasting(place, shape, from.dtype, scope)?;
     let to = crate::value::cast::<Tensor>(tensor.view())?;
     // SAFETY: `from` stays for the call, the fresh tensor owns its memory; `copy` compares sizes and strides.
     unsafe { memory::copy(from, to.dl()) }?;

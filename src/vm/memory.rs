@@ -92,10 +92,7 @@ impl Allocator {
             return Ok((self.ask_device(nbytes, hint)?, nbytes));
         };
         let unit = if VM_32.is_off() { 1 } else { PAGE };
-        let nbytes = nbytes
-            .max(1)
-            .checked_next_multiple_of(unit)
-            .unwrap_or(usize::MAX);
+        let nbytes = nbytes.checked_next_multiple_of(unit).unwrap_or(usize::MAX);
         if let Some(space) = lists.get_mut(&nbytes).and_then(Vec::pop) {
             return Ok((space, nbytes));
         }
@@ -205,6 +202,11 @@ impl Storage {
             device: place.device,
             allocator: Arc::clone(&place.allocator),
         }))
+    }
+
+    /// Whether its memory is the host's.
+    pub(super) fn is_on_host(&self) -> bool {
+        self.device.is_host()
     }
 
     /// A tensor that begins `offset` bytes into the storage and keeps it (VM-33).

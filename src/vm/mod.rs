@@ -121,6 +121,8 @@ crate::rule::rules! {
     VM_54 "VM-54"
     VM_55 "VM-55"
     VM_56 "VM-56"
+    VM_57 "VM-57"
+    VM_58 "VM-58"
     VM_60 "VM-60"
     VM_61 "VM-61"
     VM_62 "VM-62"
