@@ -2,10 +2,10 @@
 
 use crate::conformance::op::{Answer, Op, Refusal, base64, data};
 use crate::payload::{self, Payload};
-use crate::release::Layout;
-use crate::rule::Findings;
+use crate::release::{Layout, Release};
+use crate::rule::{Findings, Kind};
 use crate::wire::{Cursor, Span, Trace, Writer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Every operation of this chapter.
 pub const OPS: &[Op] = &[
@@ -18,6 +18,11 @@ pub const OPS: &[Op] = &[
         name: "payload.encode",
         help: "`value`: the fields; `layout`: 0.2, 0.7, 0.21 or 0.22; gives the bytes",
         run: encode,
+    },
+    Op {
+        name: "payload.kind",
+        help: "`value`: a kind; `release`: {\"form\": the newest that this release stores, \"loader\": the global function that reads it, \"mask\": its properties}, null for what is not there",
+        run: kind,
     },
 ];
 
@@ -48,6 +53,25 @@ fn encode(args: &Value) -> Result<Answer, Refusal> {
         &mut findings,
     )?;
     Ok(Answer::new(base64(&bytes), findings))
+}
+
+fn kind(args: &Value) -> Result<Answer, Refusal> {
+    let text = |name: &str| {
+        let text = args.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| Refusal::Unsupported(format!("the request has no `{name}`")))
+    };
+    let (kind, release) = (text("value")?, text("release")?);
+    let release: Release = release.parse().map_err(Refusal::Unsupported)?;
+    let info = payload::kind_info(kind).ok_or_else(|| {
+        let message = format!("no release stores or loads a module of kind `{kind}`");
+        payload::PAY_99.refused(Kind::UnknownKind, message)
+    })?;
+    let answer = json!({
+        "form": info.form_in(release).map(|form| form.name),
+        "loader": info.loader(release),
+        "mask": info.mask(release),
+    });
+    Ok(Answer::new(answer, Findings::default()))
 }
 
 fn layout(args: &Value) -> Result<Layout, Refusal> {

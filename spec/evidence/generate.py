@@ -359,6 +359,19 @@ DLPACK_TYPES = {
 }
 
 
+def code_names(table, minor, tree):
+    """What messages call the type codes of arguments up to 0.20. The three numbers are those of element types."""
+    numbers = {"kDLInt": 0, "kDLUInt": 1, "kDLFloat": 2}
+    for _, text in tree.having("TypeCode", ("include/tvm/runtime/c_runtime_api.h",)):
+        numbers.update({**enum(text, "TVMArgTypeCode"), **enum(text, "TVMTypeCode")})
+    function = "ArgTypeCode2Str" if minor >= 7 else "TypeCode2Str"
+    for _, text in tree.having(function, ("include/tvm/runtime/packed_func.h",)):
+        for hit in re.finditer(rf"\b{function}\(int \w+\)[^;{{]*\{{", text):
+            for case, name in re.findall(r'case\s+(\w+)\s*:\s*return "(\w+)"', block(text, hit.start())):
+                if case in numbers:
+                    table.add(minor, numbers[case], name)
+
+
 def dtypes(names, minor, tree, ffi):
     """Names of element types in texts, and their codes."""
     own, cases = {}, []
@@ -418,7 +431,7 @@ def dump(table):
 def generate(folder):
     tvm, ffi = Clone(folder / "tvm.git"), Clone(folder / "tvm-ffi.git")
     rows = releases(tvm, ffi)
-    names = ("kinds", "devices", "attributes", "type_codes", "type_indices", "dtype_names", "vm_builtins", "executors")
+    names = ("kinds", "devices", "attributes", "type_codes", "type_code_names", "type_indices", "dtype_names", "vm_builtins", "executors")
     tables = {name: Table() for name in names}
     for row in rows:
         minor = int(row["release"][2:])
@@ -430,6 +443,7 @@ def generate(folder):
         devices(tables["devices"], minor, tree)
         attributes(tables["attributes"], minor, tree)
         type_codes(tables["type_codes"], tables["type_indices"], minor, tree, base)
+        code_names(tables["type_code_names"], minor, tree)
         dtypes(tables["dtype_names"], minor, tree, base)
         builtins(tables["vm_builtins"], minor, tree)
         executors(tables["executors"], minor, tree)

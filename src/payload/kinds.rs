@@ -1,6 +1,6 @@
 //! The table of kinds: what each stores, in which releases, and who loads it.
 
-use super::{Checked, Slot, device, executor, host, relax_vm, relay_vm, stackvm, vendor};
+use super::{Checked, PAY_99, Slot, device, executor, host, relax_vm, relay_vm, stackvm, vendor};
 use crate::release::{Layout, Release, Releases};
 use crate::rule::{Findings, Violation};
 
@@ -111,13 +111,26 @@ impl KindInfo {
         }
     }
 
-    /// The global function that reads it in `release`; `None` where that release registers none.
+    /// The newest form that `release` writes; `None` where it stores no module of this kind (PAY-99).
+    pub fn form_in(&self, release: Release) -> Option<&'static Form> {
+        let mut forms = self.forms.iter();
+        forms.find(|form| form.releases.contains(release) || PAY_99.is_off())
+    }
+
+    /// The property mask in `release`; `None` before 0.12, and where the kind is not there (MOD-15).
+    pub fn mask(&self, release: Release) -> Option<u8> {
+        let mut masks = self.masks.iter();
+        let of_release = masks.find(|(range, _)| range.contains(release))?;
+        Some(of_release.1)
+    }
+
+    /// The global function that reads it in `release`; `None` where that release registers none (PAY-99).
     ///
     /// The prefix is `module.loadbinary_` up to 0.6, `runtime.module.loadbinary_` up to 0.21 and
     /// `ffi.Module.load_from_bytes.` from 0.22.
     pub fn loader(&self, release: Release) -> Option<String> {
         let loaded = self.loaded.iter().any(|range| range.contains(release));
-        loaded.then(|| format!("{}{}", loader_prefix(release), self.kind))
+        (loaded || PAY_99.is_off()).then(|| format!("{}{}", loader_prefix(release), self.kind))
     }
 }
 

@@ -127,6 +127,7 @@ crate::rule::rules! {
     PAY_96 "PAY-96"
     PAY_97 "PAY-97"
     PAY_98 "PAY-98"
+    PAY_99 "PAY-99"
 }
 
 /// Text that is borrowed from a file or owned by the value.

@@ -62,7 +62,7 @@ pub mod code {
     pub const STR: i32 = 11;
     /// Byte array.
     pub const BYTES: i32 = 12;
-    /// Owned tensor, as the address of its description.
+    /// Owned tensor, as the address of its description (from 0.4).
     pub const NDARRAY: i32 = 13;
     /// Address of an object slot that the callee may empty (from 0.7).
     pub const RVALUE: i32 = 14;
@@ -91,7 +91,7 @@ pub fn code_name(code: i32, release: Release) -> String {
         code::FUNCTION => "FunctionHandle",
         code::STR => "str",
         code::BYTES => "bytes",
-        code::NDARRAY => "NDArrayContainer",
+        code::NDARRAY if release >= Release::of(4) => "NDArrayContainer",
         code::RVALUE if !early => "ObjectRValueRefArg",
         code::BOOL if release >= Release::of(18) => "bool",
         _ => return format!("unknown type_code={code}"),

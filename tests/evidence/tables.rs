@@ -8,6 +8,7 @@ use tvmspec::conformance::op::{Op, Refusal};
 use tvmspec::conformance::{device, tensor};
 use tvmspec::payload::kinds;
 use tvmspec::release::{Release, Releases};
+use tvmspec::value::{index, legacy};
 
 /// The releases of a range such as `0.2..0.6 0.8..`.
 fn releases(range: &Value) -> BTreeSet<Release> {
@@ -130,6 +131,106 @@ fn element_types() {
         }
     }
     compare("element type", &upstream, &ours);
+}
+
+/// What messages call the codes of arguments, up to 0.20.
+#[test]
+fn type_codes() {
+    let last = Release::of(20);
+    let mut upstream = BTreeSet::new();
+    let mut ours = BTreeSet::new();
+    for (code, names) in table("type_code_names") {
+        let code: i32 = code.parse().expect("a code");
+        for (name, range) in names.as_object().expect("names") {
+            let of = |release| (release, (code, name.clone()));
+            upstream.extend(releases(range).into_iter().map(of));
+        }
+    }
+    for release in Release::all().filter(|release| *release <= last) {
+        for code in 0..128 {
+            let name = legacy::code_name(code, release);
+            if !name.contains("unknown") {
+                ours.insert((release, (code, name)));
+            }
+        }
+    }
+    compare("type code", &upstream, &ours);
+}
+
+/// Upstream's names of type indices whose keys are others.
+const INDEX_KEYS: [(&str, &str); 10] = [
+    ("ByteArrayPtr", "TVMFFIByteArray*"),
+    ("DLTensorPtr", "DLTensor*"),
+    ("NDArray", "Tensor"),
+    ("OpaquePtr", "void*"),
+    ("RawStr", "const char*"),
+    ("Str", "String"),
+    ("Bool", "bool"),
+    ("Int", "int"),
+    ("Float", "float"),
+    ("Object", "Object"),
+];
+
+/// Type indices are those of the newest layout of cells, 0.22 on.
+#[test]
+fn type_indices() {
+    let mut compared = 0;
+    for (name, numbers) in table("type_indices") {
+        if name.starts_with("StaticObject") {
+            continue;
+        }
+        let key = INDEX_KEYS.iter().find(|(other, _)| *other == name);
+        let key = key.map_or(name.as_str(), |(_, key)| key);
+        for (number, range) in numbers.as_object().expect("numbers") {
+            if releases(range).last() == Some(&Release::of(21)) {
+                continue;
+            }
+            let number: usize = number.parse().expect("a number");
+            let own = match number.checked_sub(index::OBJECT_BEGIN as usize) {
+                Some(at) => index::OBJECT_KEYS.get(at),
+                None => index::PLAIN_KEYS.get(number),
+            };
+            let own = own.map(|own| own.trim_start_matches("ffi."));
+            assert_eq!(own, Some(key), "{name} is {number}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "{compared}");
+}
+
+/// The table in `spec/README.md`.
+#[test]
+fn the_table_of_releases_is_true() {
+    const BEGIN: &str = "<!-- releases: written by BLESS=1 cargo test --test evidence -->\n";
+    const END: &str = "<!-- end of releases -->";
+    let path = root().join("spec/evidence/tables/releases.json");
+    let rows: Vec<Value> =
+        serde_json::from_str(&fs::read_to_string(path).expect("a file")).expect("rows");
+    assert_eq!(rows.len(), Release::all().count());
+    let mut table =
+        "| release | first state | last state | tvm-ffi |\n|---|---|---|---|\n".to_owned();
+    for (row, release) in rows.iter().zip(Release::all()) {
+        assert_eq!(row["release"], release.to_string());
+        let of = |pointer: &str| row.pointer(pointer).and_then(Value::as_str);
+        let (first, last) = (of("/first").expect("a tag"), of("/last").expect("a tag"));
+        let ffi = match (of("/tvm_ffi/at"), of("/tvm_ffi/behind")) {
+            (Some(at), Some(behind)) if at != behind => format!("{at}, behind {behind}"),
+            (at, _) => at.unwrap_or_default().to_owned(),
+        };
+        table += &format!("| {release} | {first} | {last} | {ffi} |\n");
+    }
+    let path = root().join("spec/README.md");
+    let readme = fs::read_to_string(&path).expect("a file");
+    let (before, rest) = readme.split_once(BEGIN).expect("where the table begins");
+    let (stands, behind) = rest.split_once(END).expect("where it ends");
+    if std::env::var_os("BLESS").is_some_and(|value| value == "1") {
+        fs::write(&path, format!("{before}{BEGIN}{table}{END}{behind}")).expect("writable");
+    } else {
+        assert_eq!(
+            stands, table,
+            "BLESS=1 cargo test --test evidence writes it"
+        );
+    }
 }
 
 /// Kinds of upstream that no library binary holds: modules of a running process, of a compiler, or a base of others.
