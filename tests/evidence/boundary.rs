@@ -58,6 +58,17 @@ fn stated(prose: &str) -> BTreeSet<u8> {
     found
 }
 
+/// The boundary that a key of evidence names: `10` for 0.10, or words such as `from 0.10`.
+pub(crate) fn named(key: &str) -> Option<u8> {
+    let mut found = stated(key).into_iter();
+    match (key.parse(), found.next(), found.next()) {
+        (Ok(minor), None, None) => Some(minor),
+        (Err(_), Some(minor), None) => Some(minor),
+        (Err(_), None, None) => minor(key),
+        _ => None,
+    }
+}
+
 fn bare(word: &str) -> &str {
     word.trim_matches(|sign: char| !sign.is_ascii_alphanumeric() && sign != '.')
         .trim_end_matches([',', ';', ':', ')', '.'])
@@ -91,5 +102,19 @@ fn prose_is_read_as_it_is_meant() {
             minors,
             "{prose}"
         );
+    }
+}
+
+#[test]
+fn keys_name_one_boundary() {
+    for (key, minor) in [
+        ("10", Some(10)),
+        ("0.10", Some(10)),
+        ("from 0.10", Some(10)),
+        ("up to 0.9", Some(10)),
+        ("0.7 to 0.9", None),
+        ("always", None),
+    ] {
+        assert_eq!(named(key), minor, "{key}");
     }
 }

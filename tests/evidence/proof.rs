@@ -1,5 +1,6 @@
 //! The evidence of a chapter, as `spec/evidence/<chapter>.toml` has it.
 
+use crate::boundary;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -48,13 +49,15 @@ impl Evidence {
                 "since" => evidence.since = Some(Proof::read(value).map_err(within)?),
                 "until" => evidence.until = Some(Proof::read(value).map_err(within)?),
                 "says" => {
-                    for (minor, proof) in table(value).map_err(within)? {
-                        let number = minor
-                            .parse()
-                            .map_err(|_| format!("says.{minor}: not a minor of a release"))?;
+                    for (words, proof) in table(value).map_err(within)? {
+                        let minor = boundary::named(&words).ok_or_else(|| {
+                            format!("says.{words}: neither a minor of a release nor words with one")
+                        })?;
                         let proof =
-                            Proof::read(proof).map_err(|error| format!("says.{minor}: {error}"))?;
-                        evidence.says.insert(number, proof);
+                            Proof::read(proof).map_err(|error| format!("says.{words}: {error}"))?;
+                        if evidence.says.insert(minor, proof).is_some() {
+                            return Err(format!("says.{words}: 0.{minor} has evidence already"));
+                        }
                     }
                 }
                 // What `tvmspec rule` shows of them; `spec::evidence` has it.

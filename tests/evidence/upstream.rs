@@ -34,27 +34,43 @@ impl Clone {
     }
 
     /// Whether `path` at `tag` is there (for an empty `text`) or has `text`. A path that ends with `/` stands for every file
-    /// below. `None` where the path is not there.
-    pub(crate) fn has(&mut self, tag: &str, path: &str, text: &str) -> Option<bool> {
-        if text.is_empty() {
-            return Some(self.read(tag, path.trim_end_matches('/')).is_some());
+    /// below.
+    pub(crate) fn has(&mut self, tag: &str, path: &str, text: &str) -> bool {
+        let folder = path.trim_end_matches('/');
+        match self.read(tag, folder) {
+            Some(_) if text.is_empty() => true,
+            Some(_) if folder != path => self.has_below(tag, path, text),
+            Some(bytes) => contains(bytes, text),
+            None => false,
         }
-        if !path.ends_with('/') {
-            return Some(contains(self.read(tag, path)?, text));
+    }
+
+    /// Whether `path` at `tag` lacks `text`. That a file is not there proves nothing, since it may have moved: the folder that it
+    /// would be in is searched.
+    pub(crate) fn lacks(&mut self, tag: &str, path: &str, text: &str) -> bool {
+        let mut folder = path.trim_end_matches('/');
+        if text.is_empty() || self.read(tag, folder).is_some() {
+            return !self.has(tag, path, text);
         }
+        while let Some((above, _)) = folder.rsplit_once('/') {
+            folder = above;
+            if self.read(tag, folder).is_some() {
+                return !self.has_below(tag, &format!("{folder}/"), text);
+            }
+        }
+        true
+    }
+
+    fn has_below(&mut self, tag: &str, path: &str, text: &str) -> bool {
         let listing = git(&self.path)
             .args(["ls-tree", "-r", "--name-only", &commit(tag), path])
             .output()
             .expect("git runs");
         let names = String::from_utf8_lossy(&listing.stdout).into_owned();
-        let mut has = None;
-        for name in names.lines() {
-            let inside = self
-                .read(tag, name)
-                .is_some_and(|bytes| contains(bytes, text));
-            has = Some(has.unwrap_or(false) | inside);
-        }
-        has
+        names.lines().any(|name| {
+            let bytes = self.read(tag, name);
+            bytes.is_some_and(|bytes| contains(bytes, text))
+        })
     }
 
     /// The bytes of a file, or of a folder's listing.
