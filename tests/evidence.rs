@@ -67,49 +67,42 @@ fn chapters() -> BTreeMap<&'static str, Chapter> {
     chapters
 }
 
-/// Which tags and commits stand for the last state of a release, and which for the first.
-struct Tags {
-    first: BTreeSet<(u8, String)>,
-    last: BTreeSet<(u8, String)>,
-}
+/// Which tags and commits stand for a release, as `repository tag`. What a patch release changes is not looked at: its first
+/// state does as well as its last.
+struct Tags(BTreeSet<(u8, String)>);
 
 impl Tags {
     fn read() -> Tags {
         let path = root().join("spec/evidence/tables/releases.json");
         let text = fs::read_to_string(path).expect("the table of releases is there");
         let rows: Vec<Value> = serde_json::from_str(&text).expect("rows");
-        let mut tags = Tags {
-            first: BTreeSet::new(),
-            last: BTreeSet::new(),
-        };
+        let mut tags = BTreeSet::new();
         for row in &rows {
             let of = |pointer: &str| row.pointer(pointer).and_then(Value::as_str);
             let release: Release = of("/release").expect("named").parse().expect("a release");
             let minor = release.minor();
-            let name = |repository: &str, tag: &str| (minor, format!("{repository} {tag}"));
-            tags.first
-                .insert(name("apache/tvm", of("/first").expect("a tag")));
-            tags.last
-                .insert(name("apache/tvm", of("/last").expect("a tag")));
+            for state in ["/first", "/last"] {
+                let tag = of(state).expect("a tag");
+                tags.insert((minor, format!("apache/tvm {tag}")));
+            }
             // A release of TVM is built on this state of tvm-ffi, or one a few commits behind a tag.
             let behind = of("/tvm_ffi/behind")
                 .filter(|_| release < Release::LAST)
                 .map(|tag| tag.split('-').next().unwrap_or(tag));
             for at in of("/tvm_ffi/at").into_iter().chain(behind) {
-                tags.first.insert(name("apache/tvm-ffi", at));
-                tags.last.insert(name("apache/tvm-ffi", at));
+                tags.insert((minor, format!("apache/tvm-ffi {at}")));
             }
         }
-        tags
+        Tags(tags)
     }
 
     /// Which side of the boundary a probe is on: `Some(true)` for the release behind it.
     fn side(&self, probe: &Probe, boundary: u8) -> Option<bool> {
         let name = format!("{} {}", probe.repository, probe.tag);
-        if self.first.contains(&(boundary, name.clone())) {
+        if self.0.contains(&(boundary, name.clone())) {
             return Some(true);
         }
-        self.last.contains(&(boundary - 1, name)).then_some(false)
+        self.0.contains(&(boundary - 1, name)).then_some(false)
     }
 }
 
@@ -287,9 +280,7 @@ fn judge<'e>(tags: &Tags, proof: &'e Proof, boundary: u8) -> Result<Kind<'e>, St
                 repository, tag, ..
             } = probe;
             let before = boundary - 1;
-            format!(
-                "{repository} {tag} is neither the last of 0.{before} nor the first of 0.{boundary}"
-            )
+            format!("{repository} {tag} is neither of 0.{before} nor of 0.{boundary}")
         })?;
         sides.insert(side);
     }
