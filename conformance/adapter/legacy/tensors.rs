@@ -196,7 +196,14 @@ pub(super) fn dtype_parse(api: &'static Api, stands: Stands, args: &Value) -> Re
         vec![tuple.arg()]
     };
     args.extend([text_arg(&text), device, null_arg()]);
-    let tensor = api.call_global("runtime.TVMArrayAllocWithScope", &args)?;
+    let tensor = api.call_global("runtime.TVMArrayAllocWithScope", &args);
+    let tensor = tensor.map_err(|reply| match reply {
+        // The text was read; what is refused is a tensor of this type.
+        Reply::Reject(refusal) if refusal.message.contains("dtype.lanes >= 1") => {
+            unsupported("a type is seen by a tensor of it, and there is none without lanes")
+        }
+        other => other,
+    })?;
     let DLTensor { dtype, .. } = tensor
         .tensor()
         .ok_or_else(|| unsupported("what was made is not a tensor"))?;
