@@ -20,7 +20,7 @@ pub const OPS: &[Op] = &[
     },
     Op {
         name: "import_tree.order",
-        help: "`value`: {modules: [{dso, imports, kind?}]}, `algorithm`: 0.7, 0.8 or topological; gives {order, indptr, indices}",
+        help: "`value`: {modules: [{dso or kind, imports}]}, `release`: what a kind is merged by, `algorithm`: 0.7, 0.8 or topological; gives {order, indptr, indices}",
         run: ordered,
     },
 ];
@@ -59,7 +59,12 @@ fn encode(args: &Value) -> Result<Answer, Refusal> {
 
 fn ordered(args: &Value) -> Result<Answer, Refusal> {
     let value = args.get("value").unwrap_or(&Value::Null);
-    let graph = json::to_graph(value).map_err(Refusal::Unsupported)?;
+    let release = args.get("release").and_then(Value::as_str);
+    let release = release
+        .map(str::parse)
+        .transpose()
+        .map_err(Refusal::Unsupported)?;
+    let graph = json::to_graph(value, release).map_err(Refusal::Unsupported)?;
     let algorithm = match args.get("algorithm").and_then(Value::as_str) {
         Some(name) => name.parse().map_err(Refusal::Unsupported)?,
         None => Algorithm::default(),

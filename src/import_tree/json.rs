@@ -1,6 +1,8 @@
 //! The JSON forms of this chapter; `spec/import_tree.md` fixes them, `spec/schema/import_tree.json` is their schema.
 
+use super::order::is_exportable;
 use super::{ImportTree, ModuleGraph, ModuleNode, Order};
+use crate::release::Release;
 use crate::rule::{Findings, Violation};
 use crate::wire::json::object;
 use serde_json::{Value, json};
@@ -24,24 +26,23 @@ pub fn to_tree(
     Ok(ImportTree::new(&indptr, &indices, findings))
 }
 
-/// The graph of `{"modules": [{"dso": true, "imports": [1, 2]}, ...]}`; `kind` may stand beside `dso`.
-pub(crate) fn to_graph(value: &Value) -> Result<ModuleGraph, String> {
+/// The graph of `{"modules": [{"dso": true, "imports": [1, 2]}, ...]}`; `kind` may stand beside `dso`, and in its place where
+/// `release` says what that release makes of the kind.
+pub(crate) fn to_graph(value: &Value, release: Option<Release>) -> Result<ModuleGraph, String> {
     let modules = value
         .get("modules")
         .and_then(Value::as_array)
         .ok_or("a module graph has an array `modules`")?;
     let node = |node: &Value| {
         let imports = words(node, "imports")?.into_iter();
+        let kind = node.get("kind").and_then(Value::as_str);
+        let dso = node.get("dso").and_then(Value::as_bool);
+        let by_kind = || Some(is_exportable(kind?, release?));
         Ok(ModuleNode {
-            kind: node
-                .get("kind")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned(),
-            dso: node
-                .get("dso")
-                .and_then(Value::as_bool)
-                .ok_or("a module has a bool `dso`")?,
+            kind: kind.unwrap_or_default().to_owned(),
+            dso: dso
+                .or_else(by_kind)
+                .ok_or("a module has a bool `dso`, or a `kind` and the request a `release`")?,
             imports: imports
                 .map(|child| usize::try_from(child).unwrap_or(usize::MAX))
                 .collect(),

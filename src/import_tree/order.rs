@@ -75,6 +75,19 @@ impl FromStr for Algorithm {
     }
 }
 
+/// Whether `release` links the code of a module of this kind into the library, so that it is stored as `_lib` (TREE-20).
+///
+/// 0.7 and 0.8 compare kinds; later releases ask the module, which a kind of a user's own can answer as well.
+#[cfg_attr(not(feature = "suite"), allow(dead_code))]
+pub(crate) fn is_exportable(kind: &str, release: Release) -> bool {
+    match kind {
+        "llvm" | "c" => true,
+        "static_library" => release >= Release::of(9),
+        "hexagon" => (Release::of(12)..=Release::of(23)).contains(&release),
+        _ => false,
+    }
+}
+
 /// The stored form of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {

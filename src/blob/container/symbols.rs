@@ -165,7 +165,8 @@ pub(super) fn releases(
         Role::Metadata(_) | Role::Doc(_) | Role::Cubin(_) => Some(Releases::from(22)),
         Role::Entry => Some(Releases::between(2, 21)),
         Role::LinkedParam => Some(Releases::between(8, 20)),
-        Role::Slot(api) | Role::Needs(api) => of_api(api),
+        Role::Slot(api) => among(&SLOTS, api).or_else(|| defined_by(api)),
+        Role::Needs(api) => defined_by(api),
     };
     let plain = |symbol: &Symbol<'_>| {
         matches!(symbol.role, Role::Function(_)) && !symbol.name.starts_with(FFI)
@@ -198,8 +199,8 @@ const CONTEXTS: [(&str, Layout); 3] = [
     ("__tvm_module_ctx", Layout::V0_7),
 ];
 
-/// The runtime functions that a loader hands to a library through slots, and since when.
-const SLOTS: [(&str, Releases); 10] = [
+/// The runtime functions whose slots a loader fills, and in which releases (BLOB-65).
+const SLOTS: [(&str, Releases); 11] = [
     ("TVMFuncCall", Releases::between(2, 20)),
     ("TVMAPISetLastError", Releases::between(2, 20)),
     ("TVMBackendGetFuncFromEnv", Releases::between(2, 25)),
@@ -209,19 +210,37 @@ const SLOTS: [(&str, Releases); 10] = [
     ("TVMBackendParallelBarrier", Releases::ALL),
     ("TVMFFIFunctionCall", Releases::from(21)),
     ("TVMFFIErrorSetRaisedFromCStr", Releases::from(21)),
-    ("TVMFFIEnvModLookupFromImports", Releases::from(22)),
+    ("TVMFFIEnvModLookupFromImports", Releases::from(26)),
+    ("TVMFFIHandleInitOnce", Releases::from(26)),
 ];
 
-fn of_api(api: &str) -> Option<Releases> {
-    let known = SLOTS.iter().find(|(name, _)| *name == api);
-    match known {
-        Some((_, releases)) => Some(*releases),
-        None if api.starts_with("TVMFFIEnv") || api == "TVMFFIHandleInitOnce" => {
-            Some(Releases::from(22))
-        }
-        None if api.starts_with("TVMFFI") => Some(Releases::from(21)),
-        None => None,
-    }
+/// Functions that runtimes of other releases than their slots' define. Compiled code of a C host and of a system library
+/// calls them directly.
+const CALLED: [(&str, Releases); 8] = [
+    ("TVMBackendRegisterEnvCAPI", Releases::between(8, 20)),
+    (
+        "TVMBackendRegisterSystemLibSymbol",
+        Releases::between(2, 21),
+    ),
+    ("TVMBackendRunOnce", Releases::between(2, 25)),
+    ("TVMFFIEnvCheckSignals", Releases::from(21)),
+    ("TVMFFIEnvModLookupFromImports", Releases::from(22)),
+    ("TVMFFIEnvRegisterCAPI", Releases::from(21)),
+    ("TVMFFIErrorSetRaisedFromCStrParts", Releases::from(22)),
+    ("TVMFFIHandleInitOnce", Releases::from(23)),
+];
+
+fn among(table: &[(&str, Releases)], api: &str) -> Option<Releases> {
+    let found = table.iter().find(|(name, _)| *name == api);
+    found.map(|(_, releases)| *releases)
+}
+
+/// The releases whose runtimes define a function.
+fn defined_by(api: &str) -> Option<Releases> {
+    among(&CALLED, api)
+        .or_else(|| among(&SLOTS, api))
+        .or_else(|| api.starts_with("TVMFFIEnv").then_some(Releases::from(22)))
+        .or_else(|| api.starts_with("TVMFFI").then_some(Releases::from(21)))
 }
 
 fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
@@ -254,7 +273,7 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     }
     if !raw.text {
         let api = name.strip_prefix("__")?;
-        let slot = SLOTS.iter().any(|(known, _)| *known == api) || api.starts_with("TVM");
+        let slot = among(&SLOTS, api).is_some() || api.starts_with("TVM");
         return (slot && !BLOB_65.is_off()).then(|| ("", Role::Slot(api.into())));
     }
     if let Some(of) = of(FFI) {
