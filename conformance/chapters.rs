@@ -9,20 +9,29 @@ use crate::{
 use serde_json::Value;
 
 /// What the suite knows of a chapter.
+///
+/// ```
+/// use tvmspec::conformance::{Chapter, Op, chapter};
+///
+/// let wire: &Chapter = chapter("wire").expect("a chapter with cases");
+/// let ops: Vec<&Op> = wire.ops().collect();
+/// assert!(ops.iter().any(|op| op.name == "wire.decode"));
+/// assert!(wire.rules().any(|rule| rule.id() == "WIRE-01"));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Chapter {
     /// The name, the same in every room.
     pub name: &'static str,
     /// The rules that its code enforces, in groups as its files hold them.
-    pub rule_groups: &'static [&'static [Rule]],
+    pub(crate) rule_groups: &'static [&'static [Rule]],
     /// Its operations, in groups as its files hold them.
-    pub op_groups: &'static [&'static [Op]],
+    pub(crate) op_groups: &'static [&'static [Op]],
     /// Who names every byte of an input, for the annotated bytes of a failure.
-    pub trace: Option<TraceOf>,
+    pub(crate) trace: Option<TraceOf>,
 }
 
 /// Reads the input of an operation (bytes, and the arguments of the case) and names its fields, as far as it gets.
-pub type TraceOf = fn(op: &str, data: &[u8], args: &Value) -> Vec<Span>;
+pub(crate) type TraceOf = fn(op: &str, data: &[u8], args: &Value) -> Vec<Span>;
 
 /// Every chapter with operations, in dependency order.
 pub const CHAPTERS: &[Chapter] = &[

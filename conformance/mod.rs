@@ -30,7 +30,7 @@ pub mod case;
 mod chapters;
 pub mod device;
 pub mod known;
-pub mod op;
+mod op;
 pub mod report;
 pub mod runner;
 mod said;
@@ -40,71 +40,72 @@ pub mod verdict;
 mod watched;
 
 /// The chapter `blob`.
-pub mod blob {
-    pub mod containers;
-    pub mod ops;
+pub(crate) mod blob {
+    pub(crate) mod containers;
+    pub(crate) mod ops;
 }
 
 /// The chapter `graph`.
-pub mod graph {
+pub(crate) mod graph {
     pub(in crate::conformance) mod kernels;
-    pub mod ops;
-    pub mod script;
+    pub(crate) mod ops;
+    pub(crate) mod script;
 }
 
 /// The chapter `import_tree`.
-pub mod import_tree {
-    pub mod ops;
+pub(crate) mod import_tree {
+    pub(crate) mod ops;
 }
 
 /// The chapter `payload`.
-pub mod payload {
-    pub mod ops;
+pub(crate) mod payload {
+    pub(crate) mod ops;
 }
 
 /// The chapter `tensor`.
-pub mod tensor {
-    pub mod ops;
+pub(crate) mod tensor {
+    pub(crate) mod ops;
 }
 
 /// The chapter `module`.
-pub mod module {
-    pub mod behaviour;
+pub(crate) mod module {
+    pub(crate) mod behaviour;
     mod memory;
-    pub mod ops;
+    pub(crate) mod ops;
     mod probe;
 }
 
 /// The chapter `value`.
-pub mod value {
+pub(crate) mod value {
     pub(crate) mod custom;
-    pub mod ops;
+    pub(crate) mod ops;
 }
 
 /// The chapter `function`.
-pub mod function {
-    pub mod legacy;
-    pub mod ops;
+pub(crate) mod function {
+    pub(crate) mod legacy;
+    pub(crate) mod ops;
 }
 
 /// The chapter `object`.
-pub mod object {
+pub(crate) mod object {
     pub(crate) mod hooks;
-    pub mod ops;
+    pub(crate) mod ops;
     mod visits;
 }
 
 /// The chapter `vm`.
-pub mod vm {
-    pub mod ops;
+pub(crate) mod vm {
+    pub(crate) mod ops;
 }
 
 /// The chapter `wire`.
-pub mod wire {
-    pub mod ops;
+pub(crate) mod wire {
+    pub(crate) mod ops;
 }
 
 #[cfg(test)]
 mod rule_off;
 
-pub use chapters::{CHAPTERS, Chapter, TraceOf, chapter};
+pub use chapters::{CHAPTERS, Chapter, chapter};
+pub use op::Op;

@@ -12,12 +12,12 @@ pub struct Op {
     /// One sentence: arguments and result.
     pub help: &'static str,
     /// Does it. `args` is the JSON object of the request; binary is base64 under `data`.
-    pub run: fn(args: &Value) -> Result<Answer, Refusal>,
+    pub(crate) run: fn(args: &Value) -> Result<Answer, Refusal>,
 }
 
 /// A result: the value in the chapter's JSON form, and the oddities that were tolerated on the way.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The chapter's JSON form; for `encode`, base64 of the bytes.
     pub value: Value,
     /// Tolerated oddities.
@@ -26,7 +26,7 @@ pub struct Answer {
 
 impl Answer {
     /// An answer with what was found on the way.
-    pub fn new(value: Value, findings: Findings) -> Answer {
+    pub(crate) fn new(value: Value, findings: Findings) -> Answer {
         Answer {
             value,
             findings: findings.into_iter().collect(),
@@ -36,7 +36,7 @@ impl Answer {
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// The input breaks a rule.
     Rejected(Violation),
     /// The implementation does not do this; says why.
@@ -50,7 +50,7 @@ impl From<Violation> for Refusal {
 }
 
 /// The bytes under `data` of a request, from base64.
-pub fn data(args: &Value) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn data(args: &Value) -> Result<Vec<u8>, Refusal> {
     use base64::prelude::{BASE64_STANDARD, Engine as _};
     let text = args.get("data").and_then(Value::as_str);
     text.and_then(|text| BASE64_STANDARD.decode(text).ok())
@@ -58,7 +58,7 @@ pub fn data(args: &Value) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Base64 of `bytes` as a JSON string.
-pub fn base64(bytes: &[u8]) -> Value {
+pub(crate) fn base64(bytes: &[u8]) -> Value {
     use base64::prelude::{BASE64_STANDARD, Engine as _};
     Value::String(BASE64_STANDARD.encode(bytes))
 }

@@ -7,6 +7,33 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The word for one case.
+///
+/// ```
+/// use tvmspec::conformance::adapter::{Identity, InProcess, Reply, Testee};
+/// use tvmspec::conformance::case::Suite;
+/// use tvmspec::conformance::runner::{Run, Selection, run};
+/// use tvmspec::conformance::verdict::{Mismatch, Verdict};
+///
+/// struct Null;
+/// impl Testee for Null {
+///     fn identity(&self) -> Identity {
+///         Identity::default()
+///     }
+///     fn answer(&mut self, _op: &str, _args: &serde_json::Value) -> Reply {
+///         Reply::Ok { value: serde_json::Value::Null, findings: None }
+///     }
+/// }
+///
+/// let wire = Selection { chapters: vec!["wire".into()], ..Selection::default() };
+/// let report = run(Suite::embedded(), &mut InProcess(Null), &Run { selection: wire, ..Run::default() }).unwrap();
+/// assert!(report.was_judged() && !report.is_good());
+/// for outcome in report.results.iter().filter(|outcome| outcome.is_failure()) {
+///     assert!(outcome.verdict.is_failure());
+///     if let Verdict::Fail(Mismatch { expected, actual, .. }) = &outcome.verdict {
+///         println!("{}: expected {expected}, got {actual}", outcome.case.id);
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The answer is the expected one.

@@ -24,6 +24,16 @@ enum {
   kTVMFFIList = 75, kTVMFFIDict = 76, kTVMFFIVisitInterrupt = 77, kTVMFFIBigInt = 78, kTVMFFIDynObjectBegin = 128
 };
 
+/* Bits of the flags of a field or a method. */
+enum {
+  kTVMFFIFieldFlagBitMaskWritable = 1, kTVMFFIFieldFlagBitMaskHasDefault = 2, kTVMFFIFieldFlagBitMaskIsStaticMethod = 4,
+  kTVMFFIFieldFlagBitMaskSEqHashIgnore = 8, kTVMFFIFieldFlagBitMaskSEqHashDefPattern = 16,
+  kTVMFFIFieldFlagBitMaskDefaultFromFactory = 32, kTVMFFIFieldFlagBitMaskReprOff = 64,
+  kTVMFFIFieldFlagBitMaskCompareOff = 128, kTVMFFIFieldFlagBitMaskHashOff = 256, kTVMFFIFieldFlagBitMaskInitOff = 512,
+  kTVMFFIFieldFlagBitMaskKwOnly = 1024, kTVMFFIFieldFlagBitSetterIsFunctionObj = 2048,
+  kTVMFFIFieldFlagBitMaskSEqHashDefSimple = 4096
+};
+
 typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } TVMFFIDLDataType;
 typedef struct { int32_t device_type; int32_t device_id; } TVMFFIDLDevice;
 typedef struct {

@@ -12,6 +12,16 @@ use std::sync::OnceLock;
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
 /// A numbered rule as the specification states it.
+///
+/// ```
+/// use tvmspec::rule::Level;
+/// use tvmspec::spec::{self, RuleText};
+///
+/// let musts = spec::rules().iter().filter(|rule| rule.level == Level::Must);
+/// assert!(musts.count() > 100);
+/// let first: &RuleText = spec::rule("BLOB-01").expect("a rule");
+/// assert_eq!((first.chapter.as_str(), tvmspec::blob::BLOB_01.text()), ("blob", Some(first)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleText {
     /// The id: `BLOB-07`.
@@ -140,7 +150,7 @@ impl RuleText {
     }
 
     /// The title and the first paragraph of the text, as one line.
-    pub fn gist(&self) -> String {
+    pub(crate) fn gist(&self) -> String {
         let first = self.text.split("\n\n").next().unwrap_or_default();
         let words = first.split_whitespace().collect::<Vec<_>>().join(" ");
         match words.as_str() {

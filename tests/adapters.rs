@@ -11,7 +11,7 @@ use skip::skipped;
 use std::path::PathBuf;
 use std::process::Command;
 use tvmspec::conformance::adapter::exec::Exec;
-use tvmspec::conformance::adapter::{Adapter as _, Limits};
+use tvmspec::conformance::adapter::{Adapter, Limits};
 use tvmspec::conformance::case::Suite;
 use tvmspec::conformance::known::Known;
 use tvmspec::conformance::runner::{Report, Run, Selection, run};
@@ -34,6 +34,20 @@ fn judged(spec: &str, cases: &[&str], known: Known) -> Report<'static> {
         ..Limits::default()
     };
     run(Suite::embedded(), &mut Exec::worker(words, limits), &order).unwrap()
+}
+
+#[test]
+fn a_request_is_alone_until_the_second_after_a_start() {
+    let words = [env!("CARGO_BIN_EXE_tvmspec"), "worker", "builtin"];
+    let mut testee = Exec::worker(words.map(Into::into).to_vec(), Limits::default());
+    testee.hello(&Suite::embedded().hash).unwrap();
+    let ask = |testee: &mut Exec| {
+        testee.call("wire.decode", &serde_json::Value::Null);
+        testee.was_alone()
+    };
+    assert_eq!([ask(&mut testee), ask(&mut testee)], [true, false]);
+    testee.restart();
+    assert_eq!([ask(&mut testee), ask(&mut testee)], [true, false]);
 }
 
 /// Our own C interface as a library, if cargo can build it.

@@ -17,12 +17,12 @@ use tvmspec::capi::ffi::object::*;
 use tvmspec::capi::ffi::tensor::*;
 use tvmspec::capi::ffi::types::*;
 use tvmspec::capi::ffi::value::*;
-use tvmspec::function::Error;
+use tvmspec::function::{Error, Function, FunctionObj};
 use tvmspec::object::Tensor;
 use tvmspec::value::dlpack::DLTensor;
 use tvmspec::value::header::{Header, ObjectRef};
-use tvmspec::value::types::{FieldInfo, flag};
-use tvmspec::value::{Any, ByteArray, DLDataType, DLDevice, RawAny, index};
+use tvmspec::value::types::{Column, FieldInfo, MethodInfo, TypeMetadata, flag};
+use tvmspec::value::{Any, AnyView, ByteArray, DLDataType, DLDevice, RawAny, index};
 
 /// How often a context was given back: of callbacks, of opaque objects.
 static ENDED: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
@@ -90,6 +90,7 @@ fn a_callback_is_registered_found_called_and_given_back() {
     unsafe {
         assert_eq!(TVMFFIFunctionGetGlobal(&name, &mut found), 0);
         let mut result = RawAny::NONE;
+        let found = found.cast::<FunctionObj>();
         let code = TVMFFIFunctionCall(found.cast(), arguments[0].as_raw(), 1, &mut result);
         assert_eq!((code, own(result).as_raw().int()), (0, 42));
         let mut result = RawAny::NONE;
@@ -298,6 +299,25 @@ struct Field {
     static_type_index: i32,
 }
 
+/// `TVMFFIMethodInfo` as C fills it in.
+#[repr(C)]
+struct Method {
+    name: ByteArray,
+    doc: ByteArray,
+    metadata: ByteArray,
+    flags: i64,
+    method: RawAny,
+}
+
+/// `TVMFFITypeMetadata` as C fills it in.
+#[repr(C)]
+struct Metadata {
+    doc: ByteArray,
+    creator: Option<unsafe extern "C-unwind" fn(*mut *mut Header) -> i32>,
+    total_size: i32,
+    structural_kind: i32,
+}
+
 unsafe extern "C-unwind" fn number_of(field: *mut c_void, out: *mut RawAny) -> i32 {
     unsafe { out.write(Any::from(*field.cast::<i64>()).into_raw()) };
     0
@@ -330,16 +350,46 @@ fn a_type_of_c_has_fields_and_attributes() {
         static_type_index: index::INT,
     };
     let field = (&raw const field).cast::<FieldInfo>();
+    let double = Any::from(Function::from_typed(|number: i64| 2 * number));
+    let method = Method {
+        name: ByteArray::of(b"double"),
+        doc: ByteArray::EMPTY,
+        metadata: ByteArray::EMPTY,
+        flags: flag::STATIC_METHOD,
+        method: *double.as_raw(),
+    };
+    let method = (&raw const method).cast::<MethodInfo>();
+    let metadata = Metadata {
+        doc: ByteArray::of(b"A number."),
+        creator: None,
+        total_size: size_of::<Numbered>() as i32,
+        structural_kind: 1,
+    };
+    let metadata = (&raw const metadata).cast::<TypeMetadata>();
     let attribute = ByteArray::of(b"__test_capi__");
     let text = Any::from("an attribute that is a text on the heap");
     unsafe {
         assert_eq!(TVMFFITypeRegisterField(own, field), 0);
+        assert_eq!(TVMFFITypeRegisterMethod(own, method), 0);
+        assert_eq!(TVMFFITypeRegisterMetadata(own, metadata), 0);
+        assert_eq!(TVMFFITypeRegisterMetadata(own, metadata), -1);
         assert_eq!(TVMFFITypeRegisterAttr(own, &attribute, text.as_raw()), 0);
         assert_eq!(TVMFFITypeRegisterAttr(own, &attribute, text.as_raw()), -1);
     }
-    drop((raised(), text));
+    drop((raised(), text, double));
     let info = unsafe { &*TVMFFIGetTypeInfo(own) };
     let field = info.fields().first().unwrap();
+    // What was shown goes away; the table has its own.
+    let method = info.methods().first().unwrap();
+    assert_eq!(method.name(), "double");
+    let method = unsafe { &*ptr::from_ref(method).cast::<Method>() };
+    let double = unsafe { AnyView::from_raw(method.method) };
+    let double: Function = tvmspec::value::cast(double).unwrap();
+    let doubled = double.call(&[21i64.into()]).unwrap();
+    assert_eq!(i64::try_from(&doubled).unwrap(), 42);
+    let metadata = ptr::from_ref(info.metadata().unwrap()).cast::<Metadata>();
+    let metadata = unsafe { &*metadata };
+    assert_eq!((metadata.total_size, metadata.structural_kind), (32, 1));
     let object = Box::into_raw(Box::new(Numbered {
         header: Header::new(own, delete),
         number: 9,
@@ -352,7 +402,7 @@ fn a_type_of_c_has_fields_and_attributes() {
     );
     assert_eq!(field.flags(), flag::HAS_DEFAULT);
     assert_eq!(field.static_type_index(), index::INT);
-    let column = unsafe { &*TVMFFIGetTypeAttrColumn(&attribute) };
+    let column: &Column = unsafe { &*TVMFFIGetTypeAttrColumn(&attribute) };
     let kept = column.value(own).unwrap();
     assert!(String::try_from(kept).unwrap().ends_with("on the heap"));
 }

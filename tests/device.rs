@@ -5,10 +5,11 @@ mod cargo;
 mod skip;
 
 use skip::skipped;
-use tvmspec::conformance::behaviour::Failure;
-use tvmspec::conformance::device::{contract, contract_on, own, script};
+use tvmspec::conformance::behaviour::{Behaviour, Failure};
+use tvmspec::conformance::device::{behaviour, contract, contract_on, own, probe::Probe, script};
 use tvmspec::device::simulated::{Bug, Simulated};
 use tvmspec::device::{Device, cpu};
+use tvmspec::rule::Rule;
 
 #[test]
 fn the_cpu_keeps_the_contract() {
@@ -53,6 +54,26 @@ fn every_planted_bug_is_found_by_the_behaviours() {
 }
 
 #[test]
+fn a_behaviour_alone_finds_what_the_contract_finds() {
+    for bug in Bug::ALL {
+        let whole = contract(&Simulated::with_bug(1, bug));
+        let broken: Vec<&str> = whole.broken().map(|result| result.id).collect();
+        let alone = behaviour::CASES.iter().filter(|case| {
+            let device = Simulated::with_bug(1, bug);
+            let probe = Probe::new(&device, Device::ext_dev(0));
+            matches!((case.run)(&probe), Err(Failure::Broken(_)))
+        });
+        let alone: Vec<&str> = alone.map(|case| case.id).collect();
+        assert!(!alone.is_empty(), "{bug:?}");
+        // A device that has gone through other behaviours may break more, and not less.
+        assert!(
+            alone.iter().all(|id| broken.contains(id)),
+            "{bug:?}: {alone:?}, {broken:?}"
+        );
+    }
+}
+
+#[test]
 fn every_planted_bug_is_found_by_the_walk_and_shrunk() {
     for bug in Bug::ALL {
         let far = script::Walk {
@@ -62,10 +83,12 @@ fn every_planted_bug_is_found_by_the_walk_and_shrunk() {
         let make = || Simulated::with_bug(1, bug);
         let found = script::walk_fresh(make, Device::ext_dev(0), &far).expect_err("a planted bug");
         println!("{bug:?}: {found}");
+        let script::Minimal { script, before, .. } = &found;
         assert!(
-            found.script.len() <= 7,
+            script.len() <= 7,
             "{bug:?} was not shrunk far enough: {found}"
         );
+        assert!(script.len() <= *before, "{bug:?}: {found}");
     }
 }
 
@@ -607,9 +630,10 @@ fn many_threads_find_one_api() {
 #[test]
 fn every_behaviour_has_a_case_with_its_rules() {
     use tvmspec::conformance::case::Suite;
-    use tvmspec::conformance::device::behaviour;
-    let behaviours = behaviour::CASES.iter().map(|case| (case.id, case.rules));
-    for (id, rules) in behaviours.chain(own::CASES.iter().map(|case| (case.id, case.rules))) {
+    fn named<R>(cases: &[Behaviour<R>]) -> impl Iterator<Item = (&str, &[Rule])> {
+        cases.iter().map(|case| (case.id, case.rules))
+    }
+    for (id, rules) in named(behaviour::CASES).chain(named(own::CASES)) {
         let case = Suite::embedded()
             .case(id)
             .unwrap_or_else(|| panic!("no case {id}"));

@@ -6,9 +6,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use tvmspec::function::registry;
+use tvmspec::function::registry::{self, Details};
 use tvmspec::object;
-use tvmspec::value::types;
+use tvmspec::value::types::{self, MethodInfo, TypeInfo};
 
 fn root() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR")
@@ -45,14 +45,11 @@ fn global_functions() {
     assert_eq!(missing, BTreeSet::new());
     let mut differs = Vec::new();
     for (name, metadata) in wheel {
-        let Some(own) = registry::details(name) else {
+        let Some(Details { metadata: own, .. }) = registry::details(name) else {
             continue;
         };
-        if own.metadata != metadata.as_str().unwrap_or_default() {
-            differs.push(format!(
-                "{name}\n  wheel {metadata}\n  own   {:?}",
-                own.metadata
-            ));
+        if own != metadata.as_str().unwrap_or_default() {
+            differs.push(format!("{name}\n  wheel {metadata}\n  own   {own:?}"));
         }
     }
     println!(
@@ -68,7 +65,7 @@ fn types_with_their_fields_and_methods() {
     for wheel in inventory()["types"].as_array().unwrap() {
         let key = wheel["key"].as_str().unwrap();
         let own = types::index_of(key).and_then(types::info);
-        let own = own.unwrap_or_else(|| panic!("type {key} is missing"));
+        let own: &TypeInfo = own.unwrap_or_else(|| panic!("type {key} is missing"));
         assert_eq!(
             i64::from(own.type_index()),
             wheel["index"].as_i64().unwrap(),
@@ -105,7 +102,7 @@ fn types_with_their_fields_and_methods() {
         let methods: Vec<String> = own
             .methods()
             .iter()
-            .map(|method| method.name().to_owned())
+            .map(|method: &MethodInfo| method.name().to_owned())
             .collect();
         assert_eq!(methods, names(&wheel["methods"]), "{key}");
     }

@@ -8,14 +8,16 @@ mod schema;
 use proptest::prelude::*;
 use tvmspec::function::{Function, registry};
 use tvmspec::object::hash::{any_hash, hash_bytes};
+use tvmspec::object::legacy_graph::form::{self, Wrong};
 use tvmspec::object::legacy_graph::{LegacyGraph, Node};
 use tvmspec::object::{
-    Array, Dict, List, Map, Shape, Tensor, big_int, lookup_in, pairs_of, sequence_of,
+    Array, Dict, List, Map, PairIter, Pairs, Shape, Tensor, big_int, lookup_in, pairs_of,
+    sequence_of,
 };
 use tvmspec::release::Release;
 use tvmspec::rule::{Findings, Kind};
 use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
-use tvmspec::value::dlpack::DLTensor;
+use tvmspec::value::dlpack::{DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor};
 use tvmspec::value::{Any, AnyView, DLDataType, DLDevice, Str, cast};
 use tvmspec::wire::Writer;
 
@@ -285,12 +287,23 @@ fn tensors_go_out_and_in_through_dlpack() {
     let tensor = Tensor::empty(&[2, 3], DLDataType::scalar(2, 32)).unwrap();
     assert_eq!(tensor.to_bytes().unwrap().len(), 24);
     tensor.fill(&[7; 24]).unwrap();
-    let out = tensor.to_dlpack_versioned();
+    let out: *mut DLManagedTensorVersioned = tensor.to_dlpack_versioned();
+    let old: *mut DLManagedTensor = tensor.to_dlpack();
     drop(tensor);
-    // SAFETY: `out` was just given to us.
+    // SAFETY: a producer of DLPack 1.x returns a struct that is readable until its deleter is called.
+    let version = unsafe { (*out).version };
+    assert_eq!(version, DLPackVersion { major: 1, minor: 3 });
+    // SAFETY: `out` is new, and nothing else owns it.
     let back = unsafe { Tensor::from_dlpack_versioned(out, 0, true) }.unwrap();
-    assert_eq!(back.shape(), [2, 3]);
-    assert_eq!(back.to_bytes().unwrap(), [7; 24]);
+    // SAFETY: `old` is new, and nothing else owns it.
+    let from_old = unsafe { Tensor::from_dlpack(old, 0, true) }.unwrap();
+    for back in [&back, &from_old] {
+        assert_eq!(back.shape(), [2, 3]);
+        assert_eq!(back.to_bytes().unwrap(), [7; 24]);
+    }
+    // Both are the memory of the first.
+    back.fill(&[8; 24]).unwrap();
+    assert_eq!(from_old.to_bytes().unwrap(), [8; 24]);
     assert_eq!(Shape::new(&[1, 2]).as_slice(), [1, 2]);
 }
 
@@ -358,10 +371,16 @@ fn the_form_of_saved_objects_keeps_to_its_schema() {
     let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
     for (name, text) in saved() {
         let graph = LegacyGraph::read(&text, &mut Findings::default()).unwrap();
-        let form = tvmspec::object::legacy_graph::form::to_json(&graph).unwrap();
+        let form = form::to_json(&graph).unwrap();
         schema::conforms(&schema, &schema, &form, &name);
-        let back = tvmspec::object::legacy_graph::form::from_json(&form).unwrap();
+        let back = form::from_json(&form).unwrap();
         assert_eq!(back, graph, "{name}");
+        let mut other = form.clone();
+        other["nodes"] = 3.into();
+        let Err(Wrong::Form(said)) = form::from_json(&other) else {
+            panic!("{name}: a number of nodes");
+        };
+        assert_eq!(said, "a graph has an array `nodes`");
     }
 }
 
@@ -622,7 +641,7 @@ fn what_is_looked_at_stays_while_a_list_or_a_dict_changes() {
     for number in 0..10 {
         dict.set(number, heap_text(number)).unwrap();
     }
-    let pairs = pairs_of(AnyView::from(&dict)).unwrap();
+    let pairs: Pairs<'_> = pairs_of(AnyView::from(&dict)).unwrap();
     let found = lookup_in(AnyView::from(&dict), int(3).view())
         .unwrap()
         .unwrap();
@@ -636,6 +655,9 @@ fn what_is_looked_at_stays_while_a_list_or_a_dict_changes() {
     for (number, item) in items.iter().enumerate() {
         assert_eq!(text(item), text(&heap_text(number)));
     }
+    let mut left: PairIter<'_> = pairs.iter();
+    assert_eq!(left.by_ref().count(), 10);
+    assert!(left.next().is_none());
     for (number, (_, value)) in pairs.iter().enumerate() {
         assert_eq!(text(value), text(&heap_text(number)));
     }

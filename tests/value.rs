@@ -5,8 +5,14 @@ mod skip;
 
 use proptest::prelude::*;
 use skip::skipped;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tvmspec::value::legacy::code;
+use tvmspec::value::types::flag;
 use tvmspec::value::{
-    Any, AnyView, Bytes, DLDataType, Str, dtype_from_text, dtype_to_text, str_bytes, types,
+    Any, AnyView, Argument, Bytes, DLDataType, ObjectRef, Str, dtype_from_text, dtype_to_text,
+    index, str_bytes, types,
 };
 
 proptest! {
@@ -49,6 +55,21 @@ fn a_refusal_names_both_types() {
 }
 
 #[test]
+fn an_owned_value_moves_where_it_can() {
+    let text = Any::from("a text on the heap, of which there is one");
+    let object = ObjectRef::try_from(&text).unwrap();
+    assert_eq!(object.header().strong_count(), 2);
+    let moved = Any::try_from_any(text).unwrap();
+    assert_eq!(object.header().strong_count(), 2);
+    assert_eq!(
+        String::try_from_any(moved).unwrap(),
+        "a text on the heap, of which there is one"
+    );
+    assert_eq!(object.header().strong_count(), 1);
+    assert!(i64::try_from_any(Any::from(object)).is_none());
+}
+
+#[test]
 fn hashes_of_type_keys_are_those_of_libstdcxx() {
     // From the inventory of tvm-ffi 0.1.15.post2.
     for (key, hash) in [
@@ -62,6 +83,154 @@ fn hashes_of_type_keys_are_those_of_libstdcxx() {
     }
 }
 
+/// Type indices by the names that C has for them.
+const INDICES: [(&str, i32); 31] = [
+    ("kTVMFFINone", index::NONE),
+    ("kTVMFFIInt", index::INT),
+    ("kTVMFFIBool", index::BOOL),
+    ("kTVMFFIFloat", index::FLOAT),
+    ("kTVMFFIOpaquePtr", index::OPAQUE),
+    ("kTVMFFIDataType", index::DATA_TYPE),
+    ("kTVMFFIDevice", index::DEVICE),
+    ("kTVMFFIDLTensorPtr", index::DLTENSOR_PTR),
+    ("kTVMFFIRawStr", index::RAW_STR),
+    ("kTVMFFIByteArrayPtr", index::BYTE_ARRAY),
+    ("kTVMFFIObjectRValueRef", index::RVALUE_REF),
+    ("kTVMFFISmallStr", index::SMALL_STR),
+    ("kTVMFFISmallBytes", index::SMALL_BYTES),
+    ("kTVMFFIUnchanged", index::UNCHANGED),
+    ("kTVMFFIObject", index::OBJECT),
+    ("kTVMFFIStr", index::STR),
+    ("kTVMFFIBytes", index::BYTES),
+    ("kTVMFFIError", index::ERROR),
+    ("kTVMFFIFunction", index::FUNCTION),
+    ("kTVMFFIShape", index::SHAPE),
+    ("kTVMFFITensor", index::TENSOR),
+    ("kTVMFFIArray", index::ARRAY),
+    ("kTVMFFIMap", index::MAP),
+    ("kTVMFFIModule", index::MODULE),
+    ("kTVMFFIOpaquePyObject", index::OPAQUE_PY),
+    ("kTVMFFIList", index::LIST),
+    ("kTVMFFIDict", index::DICT),
+    ("kTVMFFIVisitInterrupt", index::VISIT_INTERRUPT),
+    ("kTVMFFIBigInt", index::BIG_INT),
+    ("kTVMFFIDynObjectBegin", index::DYNAMIC_BEGIN),
+    ("kTVMFFIAny", index::ANY),
+];
+
+/// Flags of fields and methods by the names that C has for them.
+const FLAGS: [(&str, i64); 13] = [
+    ("kTVMFFIFieldFlagBitMaskWritable", flag::WRITABLE),
+    ("kTVMFFIFieldFlagBitMaskHasDefault", flag::HAS_DEFAULT),
+    ("kTVMFFIFieldFlagBitMaskIsStaticMethod", flag::STATIC_METHOD),
+    ("kTVMFFIFieldFlagBitMaskSEqHashIgnore", flag::EQ_HASH_IGNORE),
+    (
+        "kTVMFFIFieldFlagBitMaskSEqHashDefPattern",
+        flag::DEF_PATTERN,
+    ),
+    (
+        "kTVMFFIFieldFlagBitMaskDefaultFromFactory",
+        flag::DEFAULT_IS_FACTORY,
+    ),
+    ("kTVMFFIFieldFlagBitMaskReprOff", flag::REPR_OFF),
+    ("kTVMFFIFieldFlagBitMaskCompareOff", flag::COMPARE_OFF),
+    ("kTVMFFIFieldFlagBitMaskHashOff", flag::HASH_OFF),
+    ("kTVMFFIFieldFlagBitMaskInitOff", flag::INIT_OFF),
+    ("kTVMFFIFieldFlagBitMaskKwOnly", flag::KEYWORD_ONLY),
+    ("kTVMFFIFieldFlagBitMaskSEqHashDefSimple", flag::DEF_SIMPLE),
+    (
+        "kTVMFFIFieldFlagBitSetterIsFunctionObj",
+        flag::SETTER_IS_FUNCTION,
+    ),
+];
+
+/// Type codes up to 0.20 by the names that C has for them.
+const CODES: [(&str, i32); 15] = [
+    ("kTVMArgInt", code::INT),
+    ("kTVMArgFloat", code::FLOAT),
+    ("kTVMOpaqueHandle", code::HANDLE),
+    ("kTVMNullptr", code::NULL),
+    ("kTVMDataType", code::DATA_TYPE),
+    ("kDLDevice", code::DEVICE),
+    ("kTVMDLTensorHandle", code::DLTENSOR),
+    ("kTVMObjectHandle", code::OBJECT),
+    ("kTVMModuleHandle", code::MODULE),
+    ("kTVMPackedFuncHandle", code::FUNCTION),
+    ("kTVMStr", code::STR),
+    ("kTVMBytes", code::BYTES),
+    ("kTVMNDArrayHandle", code::NDARRAY),
+    ("kTVMObjectRValueRefArg", code::RVALUE),
+    ("kTVMArgBool", code::BOOL),
+];
+
+/// The enumerators of a header that are named for what it is of, with their numbers.
+fn enumerators(header: &str) -> BTreeMap<&str, i64> {
+    let named = header
+        .split(['{', ',', '\n'])
+        .filter_map(|part| part.split_once('='));
+    let numbers = named.filter_map(|(name, number)| {
+        let number = number.split(['}', '/']).next()?.trim();
+        let number = match number.split_once(" << ") {
+            Some((one, by)) => one.parse::<i64>().ok()? << by.parse::<u32>().ok()?,
+            None => number.parse().ok()?,
+        };
+        let name = name.trim();
+        name.starts_with('k').then_some((name, number))
+    });
+    numbers.collect()
+}
+
+/// Indices, flags and codes are those of the headers, of which none is forgotten; and of the wheel's where one is installed.
+#[test]
+#[cfg_attr(miri, ignore = "asks Python where the wheel is")]
+fn numbers_are_those_of_the_headers() {
+    let wide = |(name, number): (&'static str, i32)| (name, i64::from(number));
+    let current: BTreeMap<&str, i64> = INDICES.map(wide).into_iter().chain(FLAGS).collect();
+    assert_eq!(
+        enumerators(include_str!("../include/tvm_ffi_c_api.h")),
+        current
+    );
+    let legacy = BTreeMap::from(CODES.map(wide));
+    assert_eq!(
+        enumerators(include_str!("../include/tvm_c_runtime_api.h")),
+        legacy
+    );
+
+    let Some(include) = wheel() else {
+        return;
+    };
+    let header = std::fs::read_to_string(include.join("tvm/ffi/c_api.h")).unwrap();
+    let wheel = enumerators(&header);
+    let common = current
+        .iter()
+        .filter(|(name, _)| wheel.contains_key(**name));
+    let mut count = 0;
+    for (name, number) in common {
+        assert_eq!(wheel[name], *number, "{name}");
+        count += 1;
+    }
+    assert!(count > 35, "{count} numbers in common");
+}
+
+/// The headers of the tvm-ffi wheel, where one is installed.
+fn wheel() -> Option<PathBuf> {
+    let Some(python) = std::env::var_os("TVMSPEC_PYTHON") else {
+        println!(
+            "skipped for the wheel, because TVMSPEC_PYTHON names no Python with apache-tvm-ffi"
+        );
+        return None;
+    };
+    let script =
+        "import tvm_ffi, pathlib; print(pathlib.Path(tvm_ffi.__file__).parent / 'include')";
+    let said = Command::new(python).args(["-c", script]).output().unwrap();
+    let include = PathBuf::from(String::from_utf8(said.stdout).unwrap().trim());
+    if !include.is_dir() {
+        println!("skipped for the wheel, because its headers are not installed");
+        return None;
+    }
+    Some(include)
+}
+
 fn layouts() -> Vec<serde_json::Value> {
     let text = include_str!("../golden/value/struct-layouts.json");
     let table: serde_json::Value = serde_json::from_str(text).unwrap();
@@ -72,8 +241,6 @@ fn layouts() -> Vec<serde_json::Value> {
 #[test]
 #[cfg_attr(miri, ignore = "compiles and runs C")]
 fn the_probe_prints_the_table() {
-    use std::path::{Path, PathBuf};
-    use std::process::Command;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
     let newest = layouts().pop().unwrap();
@@ -98,20 +265,9 @@ fn the_probe_prints_the_table() {
     };
     assert_eq!(ours, newest["structs"]);
 
-    let Some(python) = std::env::var_os("TVMSPEC_PYTHON") else {
-        println!(
-            "skipped for the wheel, because TVMSPEC_PYTHON names no Python with apache-tvm-ffi"
-        );
+    let Some(include) = wheel() else {
         return;
     };
-    let script =
-        "import tvm_ffi, pathlib; print(pathlib.Path(tvm_ffi.__file__).parent / 'include')";
-    let said = Command::new(python).args(["-c", script]).output().unwrap();
-    let include = PathBuf::from(String::from_utf8(said.stdout).unwrap().trim());
-    if !include.is_dir() {
-        println!("skipped for the wheel, because its headers are not installed");
-        return;
-    }
     assert_eq!(
         probed(&["-w", "-DWHEEL"], &include).unwrap(),
         newest["structs"]

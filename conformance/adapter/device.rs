@@ -11,7 +11,7 @@ use crate::release::Release;
 use serde_json::Value;
 
 /// A device that is held to the contract.
-pub struct DeviceUnderTest {
+pub(crate) struct DeviceUnderTest {
     name: String,
     version: String,
     api: &'static dyn DeviceApi,
@@ -24,7 +24,7 @@ impl DeviceUnderTest {
     /// # Errors
     ///
     /// Why it cannot be driven: the name, the driver, the device.
-    pub fn open(name: &str) -> Result<DeviceUnderTest, String> {
+    pub(crate) fn open(name: &str) -> Result<DeviceUnderTest, String> {
         let (family, device) = parse(name)?;
         if family == "simulated" {
             let api: &'static Simulated = Box::leak(Box::new(Simulated::new(1)));
@@ -72,7 +72,7 @@ impl DeviceUnderTest {
 /// # Errors
 ///
 /// When no release has a device of that name.
-pub fn parse(name: &str) -> Result<(String, Device), String> {
+pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
     let (family, id) = name.split_once(':').unwrap_or((name, "0"));
     let id: i32 = id
         .parse()

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The longest line that is read from a testee. The longest right answer of the suite has less than a tenth of it.
-pub const LONGEST_LINE: usize = 16 << 20;
+pub(crate) const LONGEST_LINE: usize = 16 << 20;
 /// How much of stderr is kept.
 const STDERR_TAIL: usize = 2000;
 /// How long a testee has at the end, to write what it should not.

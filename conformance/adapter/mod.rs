@@ -5,16 +5,16 @@
 //! libraries, which may crash, are testees of a worker: our own binary, started again as `tvmspec worker SPEC`.
 
 pub mod builtin;
-pub mod device;
+pub(crate) mod device;
 pub mod exec;
 pub mod family;
-pub mod ffi;
-pub mod legacy;
+pub(crate) mod ffi;
+pub(crate) mod legacy;
 pub mod liar;
 mod library;
 pub mod protocol;
 mod shell;
-pub mod view;
+pub(crate) mod view;
 
 use serde_json::Value;
 use std::any::Any;
@@ -233,7 +233,7 @@ impl<T: Testee> Adapter for InProcess<T> {
 }
 
 /// What a panic said.
-pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("without a message")

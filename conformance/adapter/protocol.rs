@@ -144,7 +144,7 @@ fn reply_to_line(id: Value, reply: Reply) -> String {
 }
 
 /// Reads the answer to request `id`.
-pub fn parse_reply(id: u64, line: &[u8]) -> Reply {
+pub(crate) fn parse_reply(id: u64, line: &[u8]) -> Reply {
     match parsed(id, line) {
         Ok(reply) => reply,
         Err(wrong) => Reply::ProtocolError(format!(
@@ -159,7 +159,7 @@ pub fn parse_reply(id: u64, line: &[u8]) -> Reply {
 /// # Errors
 ///
 /// Says what is wrong with the line.
-pub fn parse_hello(line: &[u8]) -> Result<Identity, String> {
+pub(crate) fn parse_hello(line: &[u8]) -> Result<Identity, String> {
     match parse_reply(0, line) {
         Reply::Ok { value, .. } => identity_of_json(&value),
         Reply::ProtocolError(wrong) => Err(wrong),

@@ -20,17 +20,11 @@
 
 use serde_json::{Map, Value, json};
 
-/// The names of all views.
-pub const NAMES: [&str; 11] = [
-    "modules", "rows", "kinds", "found", "entry", "function", "released", "home", "kind",
-    "tensors", "tensor",
-];
-
 /// How many slots the map has in which the view `home` places a hash.
-pub const HOME_SLOTS: u64 = 4096;
+pub(crate) const HOME_SLOTS: u64 = 4096;
 
 /// The view `name` of an expected value; `None` where there is no such view, or the value is not of its form.
-pub fn view(name: &str, expected: &Value) -> Option<Value> {
+pub(crate) fn view(name: &str, expected: &Value) -> Option<Value> {
     match name {
         "modules" => modules(expected),
         "rows" => rows(expected).map(|rows| json!(rows)),
@@ -51,7 +45,7 @@ pub fn view(name: &str, expected: &Value) -> Option<Value> {
 
 /// A module as it shows: those with a payload went through a loader, so their order shows; a library has none.
 #[derive(Clone, Debug, Default)]
-pub struct Shown {
+pub(crate) struct Shown {
     /// Kind and payload in base64; `None` for the library itself.
     pub stored: Option<(String, String)>,
     /// Places of its imports.
@@ -60,7 +54,7 @@ pub struct Shown {
 
 /// The view `modules`: loaded modules are named by their order, libraries by the order in which they are reached from
 /// the root and then from each loaded module, so that it does not matter where in the list a library stands.
-pub fn modules_of(shown: &[Shown]) -> Value {
+pub(crate) fn modules_of(shown: &[Shown]) -> Value {
     let loaded: Vec<usize> = (0..shown.len())
         .filter(|at| shown[*at].stored.is_some())
         .collect();
@@ -100,7 +94,7 @@ pub fn modules_of(shown: &[Shown]) -> Value {
 }
 
 /// The view `kinds`: each module that the first reaches, by kind, before what it imports.
-pub fn kinds_of(modules: &[(String, Vec<usize>)]) -> Value {
+pub(crate) fn kinds_of(modules: &[(String, Vec<usize>)]) -> Value {
     let mut order: Vec<usize> = Vec::new();
     let mut stack = vec![0];
     while let Some(at) = stack.pop() {

@@ -8,7 +8,7 @@ use crate::rule::Findings;
 use serde_json::{Value, json};
 
 /// Finding blobs and symbols.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.find",
         help: "data: a file of any form. Every blob in it: form, member, symbol, prefix, layout, offset, size.",

@@ -8,7 +8,7 @@ use crate::wire::{Span, Trace};
 use serde_json::Value;
 
 /// What a case of this chapter can ask.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.decode",
         help: "data, layout or symbol (optional): the JSON form of the blob",
@@ -62,7 +62,7 @@ fn convert(args: &Value) -> Result<Answer, Refusal> {
 }
 
 /// The fields of a blob, those inside payloads included, as far as it can be read.
-pub fn trace(op: &str, data: &[u8], args: &Value) -> Vec<Span> {
+pub(crate) fn trace(op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     if op == "blob.decode"
         && let Ok(layout) = layout(args, data)

@@ -9,12 +9,12 @@
 //! ```
 
 pub mod behaviour;
-pub mod ops;
+pub(crate) mod ops;
 pub mod own;
 mod pack;
 mod pool;
 pub mod probe;
-pub mod recorder;
+pub(crate) mod recorder;
 pub mod script;
 
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome};

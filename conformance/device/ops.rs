@@ -12,7 +12,7 @@ use crate::release::Release;
 use serde_json::{Value, json};
 
 /// What the built-in implementation does.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "device.behaviour",
         help: "`value`: the id of a behaviour, such as `device/sync-waits`; `on`: `cpu` or `simulated`, both without it. {\"holds\":true}, or false and why",
@@ -129,7 +129,7 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
 }
 
 /// The answer of `device.behaviour` for how it went.
-pub fn answer(outcome: Outcome) -> Result<Answer, Refusal> {
+pub(crate) fn answer(outcome: Outcome) -> Result<Answer, Refusal> {
     let value = match outcome {
         Ok(()) => json!({"holds": true}),
         Err(Failure::Broken(how)) => json!({"holds": false, "because": how}),

@@ -20,7 +20,7 @@ impl<'a> Probe<'a> {
     }
 
     /// Memory that is given back when dropped.
-    pub fn space(&self, nbytes: usize) -> Result<Held<'a>, Error> {
+    pub(crate) fn space(&self, nbytes: usize) -> Result<Held<'a>, Error> {
         let space = self.api.alloc(self.device, nbytes, 64, Dtype::UINT8)?;
         Ok(Held {
             probe: *self,
@@ -31,7 +31,7 @@ impl<'a> Probe<'a> {
     }
 
     /// Workspace that is given back when dropped.
-    pub fn workspace(&self, nbytes: usize) -> Result<Held<'a>, Error> {
+    pub(crate) fn workspace(&self, nbytes: usize) -> Result<Held<'a>, Error> {
         let space = self
             .api
             .alloc_workspace(self.device, nbytes, Dtype::UINT8)?;
@@ -49,7 +49,7 @@ impl<'a> Probe<'a> {
     }
 
     /// Runs `body` with a stream of its own, which is given back.
-    pub fn with_stream(
+    pub(crate) fn with_stream(
         &self,
         body: impl FnOnce(Stream) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
@@ -63,7 +63,7 @@ impl<'a> Probe<'a> {
 }
 
 /// Memory of the device under test.
-pub struct Held<'a> {
+pub(crate) struct Held<'a> {
     probe: Probe<'a>,
     /// Its handle.
     pub space: Space,
@@ -74,7 +74,7 @@ pub struct Held<'a> {
 
 impl Held<'_> {
     /// Queues bytes from the host to `offset`.
-    pub fn write(&self, offset: usize, bytes: &[u8], stream: Stream) -> Result<(), Error> {
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8], stream: Stream) -> Result<(), Error> {
         let staging = Staging::of(bytes);
         let copy = Copy {
             from: staging.space(),
@@ -91,7 +91,7 @@ impl Held<'_> {
     }
 
     /// Queues bytes from `offset` to the host; look after a sync.
-    pub fn read_later(
+    pub(crate) fn read_later(
         &self,
         offset: usize,
         nbytes: usize,
@@ -114,14 +114,19 @@ impl Held<'_> {
     }
 
     /// The bytes from `offset`, after a sync of `stream`.
-    pub fn read(&self, offset: usize, nbytes: usize, stream: Stream) -> Result<Vec<u8>, Error> {
+    pub(crate) fn read(
+        &self,
+        offset: usize,
+        nbytes: usize,
+        stream: Stream,
+    ) -> Result<Vec<u8>, Error> {
         let staging = self.read_later(offset, nbytes, stream)?;
         self.probe.sync(stream)?;
         Ok(staging.bytes())
     }
 
     /// Queues a copy from here into `to`.
-    pub fn copy_to(
+    pub(crate) fn copy_to(
         &self,
         from_offset: usize,
         to: &Held<'_>,
@@ -144,7 +149,7 @@ impl Held<'_> {
     }
 
     /// Gives the memory back now and says how that went.
-    pub fn free(self) -> Result<(), Error> {
+    pub(crate) fn free(self) -> Result<(), Error> {
         let held = std::mem::ManuallyDrop::new(self);
         held.give_back()
     }
@@ -169,7 +174,7 @@ impl Drop for Held<'_> {
 
 /// Host memory for copies. It is never given back: a device with a defect may touch it at any later time.
 #[derive(Clone, Copy)]
-pub struct Staging {
+pub(crate) struct Staging {
     data: Space,
     nbytes: usize,
 }
@@ -179,7 +184,7 @@ static STAGING: Mutex<Vec<Space>> = Mutex::new(Vec::new());
 
 impl Staging {
     /// A copy of `bytes`.
-    pub fn of(bytes: &[u8]) -> Staging {
+    pub(crate) fn of(bytes: &[u8]) -> Staging {
         let memory = Box::leak(Box::<[u8]>::from(bytes));
         let staging = Staging {
             data: Space(memory.as_mut_ptr().cast()),
@@ -193,12 +198,12 @@ impl Staging {
     }
 
     /// The handle that a copy takes.
-    pub fn space(self) -> Space {
+    pub(crate) fn space(self) -> Space {
         self.data
     }
 
     /// What it holds now.
-    pub fn bytes(self) -> Vec<u8> {
+    pub(crate) fn bytes(self) -> Vec<u8> {
         let data = self.data.0.cast::<u8>();
         // SAFETY: the memory lives for ever; a device may write to it behind our back, so every byte is read by itself.
         (0..self.nbytes)

@@ -6,19 +6,19 @@ use std::sync::Mutex;
 
 /// A device whose memory is the host's and that writes down what it is asked.
 #[derive(Default)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     log: Mutex<Vec<String>>,
     copies: bool,
 }
 
 impl Recorder {
     /// A device that cannot copy: it keeps the default.
-    pub fn new() -> Recorder {
+    pub(crate) fn new() -> Recorder {
         Recorder::default()
     }
 
     /// A device that can copy.
-    pub fn that_copies() -> Recorder {
+    pub(crate) fn that_copies() -> Recorder {
         Recorder {
             copies: true,
             ..Recorder::default()
@@ -26,12 +26,12 @@ impl Recorder {
     }
 
     /// What was asked since the last time, and nothing more.
-    pub fn take_log(&self) -> Vec<String> {
+    pub(crate) fn take_log(&self) -> Vec<String> {
         std::mem::take(&mut *self.lock())
     }
 
     /// What was asked so far, kept.
-    pub fn peek(&self) -> Vec<String> {
+    pub(crate) fn peek(&self) -> Vec<String> {
         self.lock().clone()
     }
 

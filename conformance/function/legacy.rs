@@ -16,7 +16,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// What a case about this interface can ask.
-pub const OPS: &[Op] = &[Op {
+pub(crate) const OPS: &[Op] = &[Op {
     name: "function.legacy",
     help: "value [step, ...] over the C interface of 0.20 and before, with the steps of spec/function.md: what each gave",
     run: on_ours,
@@ -26,7 +26,7 @@ type Handle = *mut c_void;
 
 /// The functions of the interface that a script needs.
 #[derive(Clone, Copy)]
-pub struct Interface {
+pub(crate) struct Interface {
     /// `TVMFuncCall`
     pub call: unsafe extern "C-unwind" fn(
         Handle,
@@ -67,7 +67,7 @@ pub struct Interface {
 
 /// The functions for the errors of a Python frontend.
 #[derive(Clone, Copy)]
-pub struct Frontend {
+pub(crate) struct Frontend {
     /// `TVMBackendRegisterEnvCAPI`
     pub register: unsafe extern "C" fn(*const c_char, Handle) -> c_int,
     /// `TVMAPISetLastPythonError`
@@ -110,7 +110,7 @@ fn on_ours(args: &Value) -> Result<Answer, Refusal> {
 }
 
 /// Runs the steps. `Err` says which step the interface or this driver has no answer for.
-pub fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
+pub(crate) fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
     static RUN: AtomicU32 = AtomicU32::new(0);
     let mut script = Script {
         interface,

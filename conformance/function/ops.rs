@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What a case of this chapter can ask.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "function.call",
         help: "value {function, args}: calls one of the functions of spec/function.md: the result, or the error",

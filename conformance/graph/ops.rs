@@ -6,7 +6,7 @@ use crate::rule::Findings;
 use serde_json::Value;
 
 /// What a case of this chapter can ask.
-pub const OPS: &[Op] = &[Op {
+pub(crate) const OPS: &[Op] = &[Op {
     name: "graph.decode",
     help: "data: the graph JSON in normal form, with the number of entries and the storage plan",
     run: decode,

@@ -41,7 +41,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a case can ask of an executor.
-pub const OPS: &[Op] = &[Op {
+pub(crate) const OPS: &[Op] = &[Op {
     name: "graph.script",
     help: "value {graph, tensors, devices, debug, steps}: the result of every step",
     run: script,

@@ -7,7 +7,7 @@ use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::Value;
 
 /// Every operation of this chapter.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "import_tree.decode",
         help: "`data`: both vectors; `modules`: how many modules stand beside them, if known; gives {indptr, indices}",
@@ -26,7 +26,7 @@ pub const OPS: &[Op] = &[
 ];
 
 /// The fields of both vectors, as far as they can be read.
-pub fn trace(_op: &str, data: &[u8], _args: &Value) -> Vec<Span> {
+pub(crate) fn trace(_op: &str, data: &[u8], _args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     let mut findings = Findings::default();
     let mut cursor = Cursor::traced(data, &trace);

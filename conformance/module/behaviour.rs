@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What a case of this chapter can ask of the functions that compiled code calls.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.launch",
         help: "value {workers, tasks, fail}: which tasks ran, in a group of how many, and the error",

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a case of this chapter can ask of a library in memory.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.load",
         help: "data: a blob, symbol: its name: modules in the order of a walk, the context, the findings",

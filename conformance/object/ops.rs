@@ -16,7 +16,7 @@ use crate::value::{Any, AnyView, DLDataType};
 use serde_json::{Value, json};
 
 /// What a case of this chapter can ask.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "object.decode",
         help: "data: the JSON graph of 0.2 to 0.21 as its nodes, whatever their types",

@@ -8,7 +8,7 @@ use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::{Value, json};
 
 /// Every operation of this chapter.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "payload.decode",
         help: "`data`: the payload of one module; `kind`: its kind; `layout`: 0.2, 0.7, 0.21 or 0.22; gives its fields",
@@ -81,7 +81,7 @@ fn layout(args: &Value) -> Result<Layout, Refusal> {
 }
 
 /// Names the fields of a payload as far as it can be read.
-pub fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
+pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     let kind = args.get("kind").and_then(Value::as_str);
     if let (Some(kind), Ok(layout)) = (kind, layout(args)) {

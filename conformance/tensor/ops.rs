@@ -8,7 +8,7 @@ use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::{Value, json as object};
 
 /// Every operation of this chapter.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "tensor.decode",
         help: "`data`: bytes, `form`: params (if absent), tensor, dtype or device, `release`: who wrote them, if known; gives the form",
@@ -39,7 +39,7 @@ fn decode(args: &Value) -> Result<Answer, Refusal> {
 }
 
 /// The fields of the input of `tensor.decode`, as far as it can be read.
-pub fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
+pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     let mut cursor = Cursor::traced(data, &trace);
     // A violation ends the reading; the fields before it are what is wanted.

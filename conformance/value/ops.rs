@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What a case of this chapter can ask.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "value.cell",
         help: "value: the cell of a value: type key and index, auxiliary word, payload; of an object its header",

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// What a case of this chapter can ask.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "vm.decode",
         help: "data: an executable as libraries of `layout` store it; its functions with their code, its constants, counts",

@@ -7,7 +7,7 @@ use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::Value;
 
 /// Reading and writing a value of a named type.
-pub const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op {
         name: "wire.decode",
         help: "data, type (u8 u16 u32 u64 i32 i64 f64 bool string bytes vector<T> map<K,V> tuple<A,..>), strict (bool): the value.",
@@ -42,7 +42,7 @@ fn encode(args: &Value) -> Result<Answer, Refusal> {
 }
 
 /// The fields of the input of `wire.decode`, as far as it can be read.
-pub fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
+pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     if let Ok(named) = type_of(args) {
         // A violation ends the reading; the fields before it are what is wanted.

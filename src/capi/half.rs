@@ -5,13 +5,13 @@
 
 /// Rounds to float16, ties to even; the bits.
 #[unsafe(no_mangle)]
-pub extern "C" fn __gnu_f2h_ieee(value: f32) -> u16 {
+pub(crate) extern "C" fn __gnu_f2h_ieee(value: f32) -> u16 {
     half::f16::from_f32_const(value).to_bits()
 }
 
 /// The value of float16 bits, exactly.
 #[unsafe(no_mangle)]
-pub extern "C" fn __gnu_h2f_ieee(bits: u16) -> f32 {
+pub(crate) extern "C" fn __gnu_h2f_ieee(bits: u16) -> f32 {
     half::f16::from_bits(bits).to_f32_const()
 }
 

@@ -148,7 +148,7 @@ impl Error {
 
     /// An error with all its parts.
     #[cold]
-    pub fn with_parts(
+    pub(crate) fn with_parts(
         kind: &[u8],
         message: &[u8],
         backtrace: &[u8],

@@ -18,7 +18,8 @@ pub(crate) use error::ErrorCell;
 pub(crate) use error::take_broken;
 pub(crate) use error::{set_raised, take_raised};
 pub(crate) use typed::lent;
-pub use typed::{Lent, Outcome, Param, Parameter, Signature, Typed, TypedFn, signature_json};
+pub(crate) use typed::{Lent, signature_json};
+pub use typed::{Outcome, Param, Parameter, Signature, Typed, TypedFn};
 
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::{Any, AnyView, Argument, Object, RawAny, Schema, VAL_10, index};
@@ -153,7 +154,7 @@ impl Function {
     ///
     /// # Safety
     /// From any thread, `call` follows the convention for `context` until `finish` is called, which happens once at most.
-    pub unsafe fn from_c(
+    pub(crate) unsafe fn from_c(
         context: *mut c_void,
         call: SafeCall,
         finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,

@@ -149,6 +149,15 @@ pub(crate) fn lookup_bytes(name: &[u8]) -> Option<Function> {
 
 /// The function registered under `name`, whatever it does with its arguments.
 ///
+/// ```
+/// use tvmspec::function::registry;
+///
+/// assert!(registry::lookup("ffi.ModuleLoadFromFile").is_none());
+/// // SAFETY: what it is called with below is no library, so no code of one runs.
+/// let load = unsafe { registry::lookup_raw(b"ffi.ModuleLoadFromFile") }.expect("a builtin");
+/// assert!(load.call(&["Cargo.toml".into()]).is_err());
+/// ```
+///
 /// # Safety
 ///
 /// Where the function loads a library, that library keeps the contract of [`crate::module::load`]; where it takes the

@@ -36,7 +36,7 @@ impl<T: Into<Any> + Named, E: Into<Error>> Outcome for std::result::Result<T, E>
 }
 
 /// Result types with a name.
-pub trait Named {
+pub(crate) trait Named {
     /// The name in metadata.
     fn named() -> Schema;
 }
@@ -70,16 +70,16 @@ pub trait Parameter: 'static {
 #[derive(Debug)]
 pub struct Param {
     /// Its type.
-    pub schema: fn() -> Schema,
+    pub(crate) schema: fn() -> Schema,
     /// How it is lent, if it is.
-    pub lent: Option<Lent>,
+    pub(crate) lent: Option<Lent>,
     /// Whether it reads a view, which may take what an r-value reference leads to.
-    pub reads: fn(AnyView<'_>) -> bool,
+    pub(crate) reads: fn(AnyView<'_>) -> bool,
 }
 
 /// How a value is lent for a call.
 #[derive(Debug)]
-pub struct Lent {
+pub(crate) struct Lent {
     /// Whether this one can be lent as it is.
     pub as_it_is: fn(AnyView<'_>) -> bool,
     /// Converts any other beforehand.
@@ -215,6 +215,21 @@ macro_rules! lent {
 pub(crate) use lent;
 
 /// A Rust callable with parameters `P` (a tuple of [`Parameter`]s).
+///
+/// ```
+/// use tvmspec::function::{Function, Typed, TypedFn};
+///
+/// /// A function, and its types as messages write them.
+/// fn described<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) -> (Function, String) {
+///     let types: Typed = F::SIGNATURE.typed();
+///     (Function::named(Some(name), body), types.text(Some(name)))
+/// }
+///
+/// let (add, text) = described("add", |a: i64, b: i64| a + b);
+/// assert_eq!(text, "add(0: int, 1: int) -> int");
+/// assert_eq!(i64::try_from(&add.call(&[40i64.into(), 2i64.into()])?)?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait TypedFn<P>: Send + Sync + 'static {
     /// Converts the arguments, calls, converts the result. `name` is for messages.
     fn invoke(&self, name: Option<&'static str>, args: &[AnyView<'_>]) -> Result;
@@ -340,7 +355,7 @@ impl Typed {
 }
 
 /// The metadata of a function of known types: JSON text whose `type_schema` is JSON text again.
-pub fn signature_json(typed: &Typed) -> String {
+pub(crate) fn signature_json(typed: &Typed) -> String {
     let params: Vec<String> = typed.params.iter().map(Schema::json).collect();
     let inner = format!(
         "{{\"type\":\"ffi.Function\",\"named_args\":{{\"return\":[{}],\"params\":[{}]}}}}",

@@ -74,7 +74,7 @@ pub fn any_hash(value: AnyView<'_>) -> Result<u64> {
 /// Equality of values (OBJ-02): the same words, the same string, or what the type's own hook says. An int is never
 /// equal to a float or a bool.
 #[inline]
-pub fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+pub(crate) fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let (a, b) = (left.as_raw(), right.as_raw());
     if a.type_index == b.type_index && a.bits() == b.bits() && a.aux == b.aux {
         return Ok(true);

@@ -11,9 +11,9 @@ use crate::value::{Any, AnyView, Str, index, str_bytes, types};
 pub const MAX_DEPTH: usize = 10_000;
 
 /// The most spaces that a level is indented by.
-pub const MAX_INDENT: usize = 1024;
+pub(crate) const MAX_INDENT: usize = 1024;
 /// The longest text that is written, in bytes. Depth times indent makes small values long.
-pub const MAX_TEXT: usize = 1 << 30;
+pub(crate) const MAX_TEXT: usize = 1 << 30;
 
 /// The value of JSON text: None, bool, int, float, string, array, map. A repeated key keeps its last value.
 pub fn parse(text: &[u8]) -> Result {
@@ -346,7 +346,7 @@ impl Reader<'_> {
 ///
 /// A ValueError for any other value, for one that contains itself, for an `indent` above [`MAX_INDENT`] and for a text beyond
 /// [`MAX_TEXT`] (OBJ-17).
-pub fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
+pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
     // What is negative is compact too, as in every release.
     let indent = match usize::try_from(indent.max(0)) {
         Ok(indent) if indent <= MAX_INDENT => indent,
@@ -381,7 +381,7 @@ pub fn float_text(value: f64) -> String {
 }
 
 /// A string as JSON, `/` and DEL escaped, what is beyond ASCII as it is.
-pub fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for &byte in bytes {
         match byte {

@@ -1378,7 +1378,7 @@ impl Map {
     /// # Errors
     ///
     /// OBJ-39 where more than 256 keys share a chain; what the hash or the equality of a key fails with.
-    pub fn from_untrusted(pairs: Vec<(Any, Any)>) -> Result<Map> {
+    pub(crate) fn from_untrusted(pairs: Vec<(Any, Any)>) -> Result<Map> {
         Map::within(UNTRUSTED_CHAIN, pairs)
     }
 
@@ -1403,7 +1403,11 @@ impl Map {
     /// # Errors
     ///
     /// As [`Map::from_untrusted`].
-    pub fn set_untrusted(&mut self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
+    pub(crate) fn set_untrusted(
+        &mut self,
+        key: impl Into<Any>,
+        value: impl Into<Any>,
+    ) -> Result<()> {
         self.put(UNTRUSTED_CHAIN, key.into(), value.into())
     }
 
@@ -1435,7 +1439,7 @@ impl Dict {
     /// # Errors
     ///
     /// As [`Map::from_untrusted`].
-    pub fn set_untrusted(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
+    pub(crate) fn set_untrusted(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         self.put(UNTRUSTED_CHAIN, key.into(), value.into())
     }
 

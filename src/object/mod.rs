@@ -32,10 +32,11 @@ mod turnstile;
 #[cfg(feature = "frontend")]
 pub(crate) mod visit;
 
-pub use crate::value::header::{BareObject, Header, Object, ObjectRef, Ref};
+pub(crate) use crate::value::header::BareObject;
+pub use crate::value::header::{Header, Object, ObjectRef, Ref};
 pub use crate::value::types;
 pub(crate) use builtin::{def, def_packed};
-pub use builtin::{init, kwargs, missing};
+pub use builtin::{init, missing};
 #[cfg(feature = "suite")]
 pub(crate) use map::MapShape;
 pub(crate) use map::pair_count;
@@ -52,9 +53,10 @@ pub(crate) use seq::sequence_layout;
 pub(crate) use seq::swap_element;
 pub use seq::{Array, List, sequence_of};
 pub use shape::{Shape, extents_of};
+pub(crate) use tensor::Allocator;
+pub use tensor::Tensor;
 #[cfg(feature = "suite")]
 pub(crate) use tensor::compact_strides;
-pub use tensor::{Allocator, Tensor};
 
 crate::rule::rules! {
     OBJ_01 "OBJ-01" OBJ_02 "OBJ-02" OBJ_38 "OBJ-38" OBJ_03 "OBJ-03" OBJ_04 "OBJ-04" OBJ_05 "OBJ-05" OBJ_06 "OBJ-06" OBJ_07 "OBJ-07"

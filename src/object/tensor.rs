@@ -367,7 +367,7 @@ impl Tensor {
     ///
     /// # Safety
     /// `prototype` describes memory that `source` keeps alive.
-    pub unsafe fn view_of(source: ObjectRef, prototype: &DLTensor) -> Tensor {
+    pub(crate) unsafe fn view_of(source: ObjectRef, prototype: &DLTensor) -> Tensor {
         // SAFETY: a description of memory, by this contract, has as many extents and strides as it says.
         let dims = unsafe { dims_of(prototype) };
         Tensor::make(*prototype, Some(dims), Owner::Object(source))
@@ -467,7 +467,7 @@ impl Argument for Tensor {
 }
 
 /// The signature of an environment's allocator: prototype, result, context for errors, and how to report one.
-pub type Allocator = unsafe extern "C-unwind" fn(
+pub(crate) type Allocator = unsafe extern "C-unwind" fn(
     *mut DLTensor,
     *mut *mut DLManagedTensorVersioned,
     *mut c_void,

@@ -359,7 +359,7 @@ impl<'a> AnyView<'a> {
 
     /// A C string, borrowed (`const char*`).
     #[inline]
-    pub const fn c_str(value: &'a std::ffi::CStr) -> AnyView<'a> {
+    pub(crate) const fn c_str(value: &'a std::ffi::CStr) -> AnyView<'a> {
         let ptr = value.as_ptr().cast_mut().cast();
         AnyView(RawAny::of(index::RAW_STR, Payload { ptr }), PhantomData)
     }

@@ -94,7 +94,7 @@ pub trait Argument: Sized {
 }
 
 /// The violation for a value that does not convert to `T`.
-pub fn mismatch<T: Argument>(view: AnyView<'_>) -> Violation {
+pub(crate) fn mismatch<T: Argument>(view: AnyView<'_>) -> Violation {
     no_conversion(T::RULE, view.type_index(), T::schema)
 }
 

@@ -97,7 +97,7 @@ pub struct DLManagedTensor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct DLPackVersion {
-    /// Readers refuse other majors.
+    /// Another major is another layout; readers, those of upstream and this one, do not look at it.
     pub major: u32,
     /// Readers accept any minor.
     pub minor: u32,

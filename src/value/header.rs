@@ -15,17 +15,17 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What ends an object: `flags` holds [`DELETE_STRONG`], [`DELETE_WEAK`] or both.
-pub type Deleter = unsafe extern "C-unwind" fn(object: *mut Header, flags: i32);
+pub(crate) type Deleter = unsafe extern "C-unwind" fn(object: *mut Header, flags: i32);
 
 /// Deleter flag: the last strong reference went, so run the destructor.
-pub const DELETE_STRONG: i32 = 1;
+pub(crate) const DELETE_STRONG: i32 = 1;
 /// Deleter flag: the last weak reference went, so free the memory.
-pub const DELETE_WEAK: i32 = 2;
+pub(crate) const DELETE_WEAK: i32 = 2;
 const DELETE_BOTH: i32 = DELETE_STRONG | DELETE_WEAK;
 
 const WEAK_ONE: u64 = 1 << 32;
 /// A fresh object: one strong reference, and the weak one that all strong ones share.
-pub const FRESH: u64 = WEAK_ONE | 1;
+pub(crate) const FRESH: u64 = WEAK_ONE | 1;
 
 /// The first 24 bytes of every object (`TVMFFIObject`).
 #[repr(C)]
@@ -61,7 +61,7 @@ impl Header {
     }
 
     /// How many weak references there are, the one shared by all strong ones included.
-    pub fn weak_count(&self) -> u32 {
+    pub(crate) fn weak_count(&self) -> u32 {
         (self.combined.load(Ordering::Relaxed) >> 32) as u32
     }
 }
@@ -71,7 +71,7 @@ impl Header {
 /// # Safety
 /// A non-null `object` is alive.
 #[inline]
-pub unsafe fn inc_ref(object: *mut Header) {
+pub(crate) unsafe fn inc_ref(object: *mut Header) {
     if let Some(object) = NonNull::new(object) {
         // SAFETY: alive, by this contract. Relaxed is enough: whoever has a reference already synchronised to get it.
         unsafe { object.as_ref() }
@@ -85,7 +85,7 @@ pub unsafe fn inc_ref(object: *mut Header) {
 /// # Safety
 /// A non-null `object` is alive and the caller owns one reference, which is gone afterwards.
 #[inline]
-pub unsafe fn dec_ref(object: *mut Header) {
+pub(crate) unsafe fn dec_ref(object: *mut Header) {
     if object.is_null() {
         return;
     }
@@ -364,7 +364,7 @@ impl ObjectRef {
 
     /// A typed reference, or `self` back.
     #[inline]
-    pub fn downcast<T: Object>(self) -> Result<Ref<T>, ObjectRef> {
+    pub(crate) fn downcast<T: Object>(self) -> Result<Ref<T>, ObjectRef> {
         if self.is::<T>() {
             Ok(Ref(self, PhantomData))
         } else {
@@ -575,7 +575,7 @@ pub(crate) use static_object;
 
 /// The root of all objects: only the header.
 #[repr(C)]
-pub struct BareObject(Header);
+pub(crate) struct BareObject(Header);
 
 // SAFETY: every object starts with a header.
 unsafe impl Object for BareObject {
@@ -591,7 +591,7 @@ unsafe impl Object for BareObject {
 impl BareObject {
     /// A bare object, useful as a sentinel that is only equal to itself.
     #[allow(clippy::new_ret_no_self)]
-    pub fn new() -> ObjectRef {
+    pub(crate) fn new() -> ObjectRef {
         unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
         Ref::new(BareObject(Header::new(index::OBJECT, nothing))).into_object()
     }

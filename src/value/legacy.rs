@@ -4,7 +4,7 @@
 //! the chapter `module` and the C interface say what it points to.
 
 use super::dlpack::{DLDataType, DLDevice, DLTensor};
-use super::{Any, AnyView, RawAny, VAL_19, VAL_20, c_str, index};
+use super::{AnyView, RawAny, VAL_19, VAL_20, c_str, index};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use std::ffi::{CStr, c_char, c_void};
@@ -71,7 +71,7 @@ pub mod code {
 }
 
 /// The printed name of a type code, as messages of `release` use it.
-pub fn code_name(code: i32, release: Release) -> String {
+pub(crate) fn code_name(code: i32, release: Release) -> String {
     let early = release < Release::of(7);
     let name = match code {
         code::INT => "int",
@@ -105,7 +105,7 @@ pub fn code_name(code: i32, release: Release) -> String {
 ///
 /// # Safety
 /// `value` is what `code` says, and what it points to lives for `'a`.
-pub unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'a>, Violation> {
+pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'a>, Violation> {
     // SAFETY: the value is what `code` says, so the member that it names was written: an integer here.
     let int = || unsafe { value.v_int64 };
     // SAFETY: as for `int`, where `code` names a pointer.
@@ -153,7 +153,10 @@ pub unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'a>, Vio
 ///
 /// Strings must end in NUL: heap strings and small strings of this crate do. Objects are refused (VAL-19), and small bytes,
 /// for which there is no byte array to point to. The result borrows from `view`.
-pub fn argument_of(view: &AnyView<'_>, release: Release) -> Result<(TVMValue, i32), Violation> {
+pub(crate) fn argument_of(
+    view: &AnyView<'_>,
+    release: Release,
+) -> Result<(TVMValue, i32), Violation> {
     let raw = view.as_raw();
     Ok(match raw.type_index {
         index::NONE => (TVMValue::ZERO, code::NULL),
@@ -218,14 +221,4 @@ pub fn argument_of(view: &AnyView<'_>, release: Release) -> Result<(TVMValue, i3
             ));
         }
     })
-}
-
-/// A result of the old convention as an owned value; the rules of [`view_of`] hold.
-///
-/// # Safety
-/// As [`view_of`].
-pub unsafe fn result_of(value: TVMValue, code: i32) -> Result<Any, Violation> {
-    // SAFETY: the contract of `view_of` is this one.
-    let view = unsafe { view_of(value, code) };
-    view.map(AnyView::to_any)
 }

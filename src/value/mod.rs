@@ -19,7 +19,7 @@ mod string;
 pub mod types;
 
 pub use any::{Any, AnyView, Payload, RawAny};
-pub use convert::{Argument, Schema, cast, mismatch};
+pub use convert::{Argument, Schema, cast};
 pub use device::{device_from_text, device_to_text};
 pub use dlpack::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 pub(crate) use dtype::{CustomNames, custom_name, know_custom_names};
@@ -31,7 +31,7 @@ pub(crate) use string::BytesObj;
 pub(crate) use string::c_str;
 #[allow(unused_imports)]
 pub(crate) use string::heap_str;
-pub use string::{ByteArray, Bytes, SMALL_MAX, Str, bytes_bytes, str_bytes};
+pub use string::{ByteArray, Bytes, Str, bytes_bytes, str_bytes};
 
 crate::rule::rules! {
     VAL_01 "VAL-01" VAL_02 "VAL-02" VAL_03 "VAL-03" VAL_04 "VAL-04" VAL_05 "VAL-05" VAL_06 "VAL-06" VAL_07 "VAL-07"

@@ -12,7 +12,7 @@ use super::{Any, AnyView, Header, Payload, RawAny, index};
 use std::ffi::c_char;
 
 /// Longest string that fits into the cell.
-pub const SMALL_MAX: usize = 7;
+pub(crate) const SMALL_MAX: usize = 7;
 
 /// Borrowed bytes as the C ABI passes them (`TVMFFIByteArray`).
 #[derive(Clone, Copy, Debug)]

@@ -65,7 +65,7 @@ use std::ffi::CString;
 use std::path::Path;
 
 /// A foreign runtime.
-pub struct Ffi {
+pub(crate) struct Ffi {
     api: &'static Api,
     name: String,
 }
@@ -76,7 +76,7 @@ impl Ffi {
     /// # Errors
     ///
     /// Says which cannot be loaded, or what it lacks.
-    pub fn open(libraries: &str) -> Result<Ffi, String> {
+    pub(crate) fn open(libraries: &str) -> Result<Ffi, String> {
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
         let api = Box::leak(Box::new(Api::open(&paths)?));
         Ok(Ffi {

@@ -41,7 +41,7 @@ use stands::Stands;
 use std::path::Path;
 
 /// A foreign runtime.
-pub struct Legacy {
+pub(crate) struct Legacy {
     name: String,
     stands: Stands,
     api: &'static Api,
@@ -53,7 +53,7 @@ impl Legacy {
     /// # Errors
     ///
     /// Says which cannot be loaded, what it lacks, or what contradicts the release.
-    pub fn open(libraries: &str) -> Result<Legacy, String> {
+    pub(crate) fn open(libraries: &str) -> Result<Legacy, String> {
         let (libraries, release) = with_release(libraries)?;
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
         let api: &'static Api = Box::leak(Box::new(Api::open(&paths)?));

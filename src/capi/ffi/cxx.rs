@@ -43,7 +43,7 @@ unsafe extern "C-unwind" {
 /// A word of a table: an address or a number.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct Word(*const c_void);
+pub(crate) struct Word(*const c_void);
 
 // SAFETY: tables never change.
 unsafe impl Sync for Word {}
@@ -69,10 +69,10 @@ const fn body<T>(table: *const T) -> Word {
 
 /// Name of the class, as C++ mangles it.
 #[unsafe(export_name = "_ZTSN3tvm3ffi5ErrorE")]
-pub static ERROR_NAME: [u8; 17] = *b"N3tvm3ffi5ErrorE\0";
+pub(crate) static ERROR_NAME: [u8; 17] = *b"N3tvm3ffi5ErrorE\0";
 /// Name of the class, as C++ mangles it.
 #[unsafe(export_name = "_ZTSN3tvm3ffi9ModuleObjE")]
-pub static MODULE_NAME: [u8; 21] = *b"N3tvm3ffi9ModuleObjE\0";
+pub(crate) static MODULE_NAME: [u8; 21] = *b"N3tvm3ffi9ModuleObjE\0";
 static OBJECT_REF_TEXT: [u8; 21] = *b"N3tvm3ffi9ObjectRefE\0";
 static OBJECT_TEXT: [u8; 18] = *b"N3tvm3ffi6ObjectE\0";
 
@@ -97,7 +97,7 @@ static OBJECT_INFO: [Word; 2] = [
 
 /// Type information of `tvm::ffi::Error`: an `ObjectRef` at 8 and a `std::exception` at 0.
 #[unsafe(export_name = "_ZTIN3tvm3ffi5ErrorE")]
-pub static ERROR_INFO: [Word; 7] = [
+pub(crate) static ERROR_INFO: [Word; 7] = [
     body(&raw const VMI_TABLE),
     Word::of(&raw const ERROR_NAME),
     flags_and_bases(0, 2),
@@ -109,7 +109,7 @@ pub static ERROR_INFO: [Word; 7] = [
 
 /// Virtual table of `tvm::ffi::Error`.
 #[unsafe(export_name = "_ZTVN3tvm3ffi5ErrorE")]
-pub static ERROR_TABLE: [Word; 5] = [
+pub(crate) static ERROR_TABLE: [Word; 5] = [
     Word::number(0),
     Word::of(&raw const ERROR_INFO),
     Word::code(throwing::destroy as *const ()),
@@ -119,7 +119,7 @@ pub static ERROR_TABLE: [Word; 5] = [
 
 /// Type information of `tvm::ffi::ModuleObj`: an `Object` at 8.
 #[unsafe(export_name = "_ZTIN3tvm3ffi9ModuleObjE")]
-pub static MODULE_INFO: [Word; 5] = [
+pub(crate) static MODULE_INFO: [Word; 5] = [
     body(&raw const VMI_TABLE),
     Word::of(&raw const MODULE_NAME),
     flags_and_bases(0, 1),
@@ -130,7 +130,7 @@ pub static MODULE_INFO: [Word; 5] = [
 /// Virtual table of the abstract class `tvm::ffi::ModuleObj`. Classes derived from it bring their own copies of all but
 /// the last two functions.
 #[unsafe(export_name = "_ZTVN3tvm3ffi9ModuleObjE")]
-pub static MODULE_TABLE: [Word; 14] = [
+pub(crate) static MODULE_TABLE: [Word; 14] = [
     Word::number(0),
     Word::of(&raw const MODULE_INFO),
     Word::code(__cxa_pure_virtual as *const ()),
@@ -240,7 +240,7 @@ unsafe fn text(cell: *const RawAny) -> String {
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi4json5ParseERKNS0_6StringEPS2_")]
-pub unsafe extern "C-unwind" fn json_parse(
+pub(crate) unsafe extern "C-unwind" fn json_parse(
     out: *mut RawAny,
     source: *const RawAny,
     message: *mut RawAny,
@@ -268,7 +268,7 @@ pub unsafe extern "C-unwind" fn json_parse(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi4json9StringifyERKNS0_3AnyERKNS0_8OptionalIivEE")]
-pub unsafe extern "C-unwind" fn json_stringify(
+pub(crate) unsafe extern "C-unwind" fn json_stringify(
     out: *mut RawAny,
     value: *const RawAny,
     indent: *const RawAny,
@@ -285,7 +285,7 @@ pub unsafe extern "C-unwind" fn json_stringify(
 
 /// `std::optional<int>`, which `Optional<int>` is up to tvm-ffi 0.1.12; from 0.1.13 on that is a cell.
 #[repr(C)]
-pub struct OptionalInt {
+pub(crate) struct OptionalInt {
     value: c_int,
     engaged: bool,
 }
@@ -296,7 +296,7 @@ pub struct OptionalInt {
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi4json9StringifyERKNS0_3AnyENS0_8OptionalIivEE")]
-pub unsafe extern "C-unwind" fn json_stringify_by_value(
+pub(crate) unsafe extern "C-unwind" fn json_stringify_by_value(
     out: *mut RawAny,
     value: *const RawAny,
     indent: *const OptionalInt,
@@ -316,7 +316,7 @@ pub unsafe extern "C-unwind" fn json_stringify_by_value(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi11ToJSONGraphERKNS0_3AnyES3_")]
-pub unsafe extern "C-unwind" fn to_json_graph(
+pub(crate) unsafe extern "C-unwind" fn to_json_graph(
     out: *mut RawAny,
     value: *const RawAny,
     metadata: *const RawAny,
@@ -335,7 +335,7 @@ pub unsafe extern "C-unwind" fn to_json_graph(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi13FromJSONGraphERKNS0_3AnyE")]
-pub unsafe extern "C-unwind" fn from_json_graph(
+pub(crate) unsafe extern "C-unwind" fn from_json_graph(
     out: *mut RawAny,
     graph: *const RawAny,
 ) -> *mut RawAny {
@@ -351,7 +351,7 @@ pub unsafe extern "C-unwind" fn from_json_graph(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi14StructuralHash4HashERKNS0_3AnyEbb")]
-pub unsafe extern "C-unwind" fn structural_hash(
+pub(crate) unsafe extern "C-unwind" fn structural_hash(
     value: *const RawAny,
     map_free_vars: bool,
     skip: bool,
@@ -366,7 +366,7 @@ pub unsafe extern "C-unwind" fn structural_hash(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi15StructuralEqual5EqualERKNS0_3AnyES4_bb")]
-pub unsafe extern "C-unwind" fn structural_equal(
+pub(crate) unsafe extern "C-unwind" fn structural_equal(
     left: *const RawAny,
     right: *const RawAny,
     map_free_vars: bool,
@@ -384,7 +384,7 @@ pub unsafe extern "C-unwind" fn structural_equal(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi15StructuralEqual16GetFirstMismatchERKNS0_3AnyES4_bb")]
-pub unsafe extern "C-unwind" fn first_mismatch(
+pub(crate) unsafe extern "C-unwind" fn first_mismatch(
     out: *mut *mut Header,
     left: *const RawAny,
     right: *const RawAny,
@@ -409,7 +409,7 @@ pub unsafe extern "C-unwind" fn first_mismatch(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi17VisitErrorContext15FindAccessPathsERKNS0_9ObjectRefERKS1_b")]
-pub unsafe extern "C-unwind" fn find_access_paths(
+pub(crate) unsafe extern "C-unwind" fn find_access_paths(
     out: *mut *mut Header,
     root: *const *mut Header,
     context: *const *mut Header,
@@ -437,7 +437,10 @@ pub unsafe extern "C-unwind" fn find_access_paths(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi8DeepCopyERKNS0_3AnyE")]
-pub unsafe extern "C-unwind" fn deep_copy(out: *mut RawAny, value: *const RawAny) -> *mut RawAny {
+pub(crate) unsafe extern "C-unwind" fn deep_copy(
+    out: *mut RawAny,
+    value: *const RawAny,
+) -> *mut RawAny {
     // SAFETY: `value` is a reference to a cell, as C++ calls it.
     let value = unsafe { view(value) };
     let copy = or_throw(copy::deep_copy(value));
@@ -450,7 +453,10 @@ pub unsafe extern "C-unwind" fn deep_copy(out: *mut RawAny, value: *const RawAny
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi9ReprPrintERKNS0_3AnyE")]
-pub unsafe extern "C-unwind" fn repr_print(out: *mut RawAny, value: *const RawAny) -> *mut RawAny {
+pub(crate) unsafe extern "C-unwind" fn repr_print(
+    out: *mut RawAny,
+    value: *const RawAny,
+) -> *mut RawAny {
     // SAFETY: `value` is a reference to a cell, as C++ calls it.
     let value = unsafe { view(value) };
     let text = or_throw(repr::repr(value));
@@ -463,7 +469,7 @@ pub unsafe extern "C-unwind" fn repr_print(out: *mut RawAny, value: *const RawAn
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi13RecursiveHashERKNS0_3AnyE")]
-pub unsafe extern "C-unwind" fn recursive_hash(value: *const RawAny) -> i64 {
+pub(crate) unsafe extern "C-unwind" fn recursive_hash(value: *const RawAny) -> i64 {
     // SAFETY: `value` is a reference to a cell, as C++ calls it.
     let value = unsafe { view(value) };
     or_throw(recursive::hash(value)) as i64
@@ -474,7 +480,10 @@ pub unsafe extern "C-unwind" fn recursive_hash(value: *const RawAny) -> i64 {
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi11RecursiveEqERKNS0_3AnyES3_")]
-pub unsafe extern "C-unwind" fn recursive_eq(left: *const RawAny, right: *const RawAny) -> bool {
+pub(crate) unsafe extern "C-unwind" fn recursive_eq(
+    left: *const RawAny,
+    right: *const RawAny,
+) -> bool {
     // SAFETY: `left` is a reference to a cell, as C++ calls it.
     let left = unsafe { view(left) };
     // SAFETY: `right` is a reference to a cell, as C++ calls it.
@@ -528,7 +537,7 @@ pub unsafe extern "C-unwind" fn load_from_file(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi6Module19VisitContextSymbolsERKNS0_13TypedFunctionIFvNS0_6StringEPvEEE")]
-pub unsafe extern "C-unwind" fn visit_context_symbols(callback: *const *mut Header) {
+pub(crate) unsafe extern "C-unwind" fn visit_context_symbols(callback: *const *mut Header) {
     // SAFETY: `callback` is a reference to a handle, as C++ calls it.
     let callback = unsafe { callback.read() };
     // SAFETY: a `TypedFunction` is the handle of an object, as C++ calls it; its type is checked all the same.
@@ -561,7 +570,7 @@ unsafe fn module_at(this: *mut c_void) -> Module {
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj11GetFunctionERKNS0_6StringEb")]
-pub unsafe extern "C-unwind" fn module_get_function(
+pub(crate) unsafe extern "C-unwind" fn module_get_function(
     out: *mut *mut Header,
     this: *mut c_void,
     name: *const RawAny,
@@ -584,7 +593,7 @@ pub unsafe extern "C-unwind" fn module_get_function(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj19GetFunctionMetadataERKNS0_6StringEb")]
-pub unsafe extern "C-unwind" fn module_get_metadata(
+pub(crate) unsafe extern "C-unwind" fn module_get_metadata(
     out: *mut RawAny,
     this: *mut c_void,
     name: *const RawAny,
@@ -604,7 +613,7 @@ pub unsafe extern "C-unwind" fn module_get_metadata(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj14GetFunctionDocERKNS0_6StringEb")]
-pub unsafe extern "C-unwind" fn module_get_doc(
+pub(crate) unsafe extern "C-unwind" fn module_get_doc(
     out: *mut RawAny,
     this: *mut c_void,
     name: *const RawAny,
@@ -624,7 +633,7 @@ pub unsafe extern "C-unwind" fn module_get_doc(
 /// # Safety
 /// As C++ calls it.
 #[unsafe(export_name = "_ZN3tvm3ffi9ModuleObj18ImplementsFunctionERKNS0_6StringEb")]
-pub unsafe extern "C-unwind" fn module_implements(
+pub(crate) unsafe extern "C-unwind" fn module_implements(
     this: *mut c_void,
     name: *const RawAny,
     deep: bool,

@@ -14,7 +14,7 @@ use crate::release::{Layout, Release};
 ///
 /// [`Stop::Refuses`] where it is known to end in an error or a crash, [`Stop::Unknown`] where that depends on what lies
 /// behind the bytes, on memory, or on code that was not read.
-pub fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
+pub(crate) fn walk(release: Release, bytes: &[u8]) -> Result<(), Stop> {
     let Some((header, body)) = bytes.split_first_chunk() else {
         return Err(Stop::Unknown(
             "the header is not whole, and it reads on behind it".into(),

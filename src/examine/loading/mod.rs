@@ -18,7 +18,7 @@ mod stream;
 mod verdict;
 
 pub use exports::{exported, exports};
-pub use library::walk;
+use library::walk;
 pub use verdict::{Library, bare, context_symbol, prefixed, reads, relay_code, stored};
 
 use crate::rule::Violation;
@@ -26,7 +26,7 @@ use std::fmt;
 
 /// Where the walk of a loader ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// In an error, or the end of the process.
     Refuses(String),
     /// In what depends on memory, on what lies behind the bytes, or on code that was not read.

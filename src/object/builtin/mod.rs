@@ -102,7 +102,7 @@ pub fn missing() -> &'static ObjectRef {
 }
 
 /// The object between positional and named arguments of a constructor.
-pub fn kwargs() -> &'static ObjectRef {
+pub(crate) fn kwargs() -> &'static ObjectRef {
     static KWARGS: OnceLock<ObjectRef> = OnceLock::new();
     KWARGS.get_or_init(BareObject::new)
 }

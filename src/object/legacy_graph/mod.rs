@@ -67,7 +67,7 @@ use std::collections::BTreeMap;
 pub const RELEASES: Releases = Releases::between(2, 21);
 
 /// The attribute of the graph that names the release that wrote it.
-pub const VERSION: &str = "tvm_version";
+pub(crate) const VERSION: &str = "tvm_version";
 
 /// A graph of nodes, whatever their types. Read by [`LegacyGraph::read`], written by [`LegacyGraph::write`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
