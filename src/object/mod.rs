@@ -32,6 +32,7 @@ mod turnstile;
 #[cfg(feature = "frontend")]
 pub(crate) mod visit;
 
+#[cfg(feature = "suite")]
 pub(crate) use crate::value::header::BareObject;
 pub use crate::value::header::{Header, Object, ObjectRef, Ref};
 pub use crate::value::types;
