@@ -26,7 +26,7 @@ use std::fmt;
 
 /// Where the walk of a loader ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum Stop {
     /// In an error, or the end of the process.
     Refuses(String),
     /// In what depends on memory, on what lies behind the bytes, or on code that was not read.
