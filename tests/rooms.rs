@@ -272,3 +272,18 @@ fn name_below(base: &Path, file: &Path) -> String {
         .to_string_lossy()
         .replace('\\', "/")
 }
+
+#[test]
+fn who_is_obliged_is_explained_where_the_form_of_a_rule_is() {
+    let form = fs::read_to_string(root().join("spec/README.md")).unwrap();
+    let obliged: BTreeSet<spec::Party> = spec::rules()
+        .iter()
+        .flat_map(|rule| rule.who.iter().copied())
+        .collect();
+    for party in obliged {
+        assert!(
+            form.contains(&format!("{party} (")),
+            "spec/README.md does not say who the {party} is"
+        );
+    }
+}
