@@ -4,8 +4,8 @@ use crate::root;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use tvmspec::conformance::op::{Op, Refusal};
-use tvmspec::conformance::{device, tensor};
+use tvmspec::conformance::adapter::builtin::Builtin;
+use tvmspec::conformance::adapter::{Reply, Testee as _};
 use tvmspec::payload::kinds;
 use tvmspec::release::{Release, Releases};
 use tvmspec::value::{index, legacy};
@@ -28,12 +28,14 @@ fn table(name: &str) -> Map<String, Value> {
 }
 
 /// What an operation of the suite answers; null where it refuses.
-fn ask(ops: &[Op], name: &str, value: Value, release: Release) -> Value {
-    let op = ops.iter().find(|op| op.name == name).expect("an operation");
-    match (op.run)(&json!({"value": value, "release": release.to_string()})) {
-        Ok(answer) => answer.value,
-        Err(Refusal::Rejected(_)) => Value::Null,
-        Err(Refusal::Unsupported(why)) => panic!("{name}: {why}"),
+fn ask(name: &str, value: Value, release: Release) -> Value {
+    match Builtin.answer(
+        name,
+        &json!({"value": value, "release": release.to_string()}),
+    ) {
+        Reply::Ok { value, .. } => value,
+        Reply::Reject(_) => Value::Null,
+        other => panic!("{name}: {other:?}"),
     }
 }
 
@@ -70,7 +72,7 @@ fn device_names() {
     }
     for release in Release::all() {
         for number in 0..128 {
-            let name = ask(device::ops::OPS, "device.name", json!(number), release);
+            let name = ask("device.name", json!(number), release);
             let name = name
                 .as_str()
                 .map(|name| (release, (number, name.to_owned())));
@@ -91,7 +93,7 @@ fn device_attributes() {
             upstream.extend(releases(range).into_iter().map(of));
         }
         for release in Release::all() {
-            let number = ask(device::ops::OPS, "device.attribute", json!(name), release);
+            let number = ask("device.attribute", json!(name), release);
             ours.extend(
                 number
                     .as_i64()
@@ -120,7 +122,7 @@ fn element_types() {
             // As wide as the name says, which then stands without a number.
             for bits in [4, 6, 8, 32] {
                 let value = json!([code, bits, 1]);
-                let text = ask(tensor::ops::OPS, "tensor.dtype_text", value, release);
+                let text = ask("tensor.dtype_text", value, release);
                 let Some(text) = text.as_str() else { continue };
                 let name = match text.strip_suffix(&bits.to_string()) {
                     Some(name) if !names.contains_key(text) => name,
