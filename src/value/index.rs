@@ -31,7 +31,7 @@ pub const SMALL_BYTES: i32 = 12;
 /// "Nothing changed", the answer of a structural mutation hook.
 pub const UNCHANGED: i32 = 13;
 /// First index of a counted object.
-pub(crate) const OBJECT_BEGIN: i32 = 64;
+pub const OBJECT_BEGIN: i32 = 64;
 /// Root of all objects.
 pub const OBJECT: i32 = 64;
 /// String on the heap.
@@ -68,7 +68,7 @@ pub(crate) const STATIC_END: i32 = 79;
 pub const DYNAMIC_BEGIN: i32 = 128;
 
 /// Keys of the indices without an object, in order from 0.
-pub(crate) const PLAIN_KEYS: [&str; 14] = [
+pub const PLAIN_KEYS: [&str; 14] = [
     "None",
     "int",
     "bool",
@@ -86,7 +86,7 @@ pub(crate) const PLAIN_KEYS: [&str; 14] = [
 ];
 
 /// Keys of the fixed object indices, in order from 64.
-pub(crate) const OBJECT_KEYS: [&str; 15] = [
+pub const OBJECT_KEYS: [&str; 15] = [
     "ffi.Object",
     "ffi.String",
     "ffi.Bytes",

@@ -72,7 +72,7 @@ pub mod code {
 
 /// The printed name of a type code, as messages of `release` use it.
 #[cfg(feature = "suite")]
-pub(crate) fn code_name(code: i32, release: Release) -> String {
+pub fn code_name(code: i32, release: Release) -> String {
     let early = release < Release::of(7);
     let name = match code {
         code::INT => "int",
