@@ -438,10 +438,7 @@ mod tests {
     }
 
     /// Whose text is still to be written. To be emptied, never added to.
-    const OPEN: &[&str] = &[
-        "FUN-02", "FUN-23", "OBJ-07", "OBJ-09", "PAY-36", "PAY-42", "PAY-49", "PAY-65", "PAY-74",
-        "PAY-76", "PAY-87", "PAY-93", "TEN-26", "TEN-43", "VAL-11",
-    ];
+    const OPEN: &[&str] = &["FUN-02", "FUN-23", "OBJ-07", "OBJ-09", "VAL-11"];
 
     #[test]
     fn every_rule_that_binds_has_a_text() {

@@ -79,15 +79,16 @@ impl Dtype {
         let Dtype { bits, lanes, .. } = self;
         let wrong = if bits == 0 || lanes == 0 {
             let message = format!("{bits} bits in {lanes} lanes hold nothing");
-            Some((TEN_28, message))
+            Some((TEN_28, Kind::Type, message))
         } else if lanes > 1 << 15 {
             let message = "lanes that are a multiple of the machine's have no size".to_owned();
-            Some((TEN_07, message))
+            Some((TEN_07, Kind::Unsupported, message))
         } else {
-            self.meaningless().map(|message| (TEN_33, message))
+            self.meaningless()
+                .map(|message| (TEN_33, Kind::UnknownKind, message))
         };
         match wrong {
-            Some((rule, message)) => Err(rule.refused(Kind::UnknownKind, message)),
+            Some((rule, kind, message)) => Err(rule.refused(kind, message)),
             None => Ok(()),
         }
     }

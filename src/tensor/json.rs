@@ -1,4 +1,4 @@
-//! The JSON forms of this chapter; `spec/tensor.md` fixes them, `spec/schema/params.json` is their schema.
+//! The JSON forms of this chapter; `spec/tensor.md` and `spec/schema/values.json` fix them.
 
 use super::{Device, Dtype, Params, Sizing, TensorRecord};
 use crate::release::Release;
