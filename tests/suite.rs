@@ -208,7 +208,7 @@ fn rules_are_shown_for_people_and_for_programs() {
     let page = rule(&["TREE-03"]);
     for word in [
         "TREE-03",
-        "MUST for reader, since 0.7; rejected as malformed",
+        "MUST for reader, writer, since 0.7; rejected as malformed",
         "spec/import_tree.md",
         "evidence",
         "code",
