@@ -1,6 +1,7 @@
 //! What the loader of the system finds before TVM reads anything: the machine, the libraries that are needed, the functions
 //! of TVM that are called. Nothing is executed.
 
+use crate::cli::input::Input;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -174,6 +175,9 @@ const USUAL: [&str; 7] = [
 /// How many of the functions that are missing are listed.
 const MOST_NAMED: usize = 64;
 
+/// How many bytes of each.
+const MOST_LETTERS: usize = 128;
+
 /// Conversions of float16 that runtimes of TVM define for the code of LLVM.
 const HALVES: [&str; 5] = [
     "__extendhfsf2",
@@ -190,7 +194,10 @@ const MOST_READ: usize = 64;
 /// by release. Nothing is said where one of the libraries cannot be read: what it defines is not known.
 fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<String> {
     let mut wanted = elf::wanted(bytes);
-    wanted.retain(|name| exported(name).is_empty() && !HALVES.contains(&&**name));
+    wanted.retain(|name| match str::from_utf8(name) {
+        Ok(name) => exported(name).is_empty() && !HALVES.contains(&name),
+        Err(_) => true,
+    });
     let mut queue: Vec<String> = linkage
         .libraries
         .iter()
@@ -198,31 +205,37 @@ fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<Str
         .collect();
     let needed = queue.len();
     queue.extend(USUAL.map(str::to_owned));
+    // Libraries that need each other are read once.
+    let mut known: HashSet<String> = queue.iter().cloned().collect();
     let mut next = 0;
     while !wanted.is_empty() && next < queue.len() {
         let path = folders
             .iter()
             .map(|folder| folder.join(&queue[next]))
             .find(|path| path.is_file());
-        let content = path.and_then(|path| fs::read(path).ok());
-        let Some(content) = content.filter(|_| next < MOST_READ) else {
+        let path = path.filter(|_| next < MOST_READ);
+        let Some(content) = path.and_then(|path| Input::open(&path).ok()) else {
             if next < needed || next >= needed + USUAL.len() {
                 return Vec::new();
             }
             next += 1;
             continue;
         };
-        let defined: HashSet<_> = elf::defined(&content).into_iter().collect();
+        let defined: HashSet<_> = elf::defined(content.bytes()).into_iter().collect();
         wanted.retain(|name| !defined.contains(name));
-        for name in self::linkage(Form::ElfShared, &content).libraries {
-            if !queue.iter().any(|known| known == name) {
+        for name in self::linkage(Form::ElfShared, content.bytes()).libraries {
+            if known.insert(name.to_owned()) {
                 queue.push(name.to_owned());
             }
         }
         next += 1;
     }
     let names = wanted.iter().take(MOST_NAMED);
-    names.map(|name| name.chars().take(128).collect()).collect()
+    let text = |name: &&[u8]| {
+        let name = name.get(..MOST_LETTERS).unwrap_or(name);
+        String::from_utf8_lossy(name).into_owned()
+    };
+    names.map(text).collect()
 }
 
 /// Whether a library of this name can be found. Those of TVM itself are there once TVM is imported.
@@ -242,13 +255,18 @@ fn is_here(name: &str, folders: &[PathBuf]) -> bool {
     folders.iter().any(|folder| folder.join(name).exists()) || in_cache()
 }
 
+/// How many folders of a file's own are looked in, and how long their names may be. A hostile file has more; nothing real does.
+const MOST_FOLDERS: usize = 128;
+const LONGEST_FOLDER: usize = 1024;
+
 /// Where the loader of Linux looks, in order: the file's own paths, the environment, the system's folders.
 fn folders(linkage: &Linkage<'_>, path: &Path) -> Vec<PathBuf> {
     let origin = fs::canonicalize(path).ok();
     let origin = origin.as_deref().and_then(Path::parent);
     let origin = origin.map_or(String::new(), |folder| folder.display().to_string());
     let own = linkage.search.iter().flat_map(|paths| paths.split(':'));
-    let own = own.map(|path| {
+    let own = own.filter(|path| path.len() <= LONGEST_FOLDER);
+    let own = own.take(MOST_FOLDERS).map(|path| {
         path.replace("$ORIGIN", &origin)
             .replace("${ORIGIN}", &origin)
     });

@@ -6,16 +6,17 @@
 //! (those of initializers too), data without relocations, unwind tables, and which versions of functions other libraries
 //! define.
 //!
-//! The work is bounded by the size of the file: each table once, and names up to a fixed number of bytes.
+//! The work is bounded by the size of the file: each byte of it is in one segment, each table is read once, and names up to a
+//! fixed number of bytes.
 
 mod dynamic;
+mod names;
 mod relocations;
 mod sections;
 mod symbols;
 
 use super::Stop;
 use dynamic::Dynamic;
-use std::borrow::Cow;
 
 /// How much of a file its reading looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,25 +61,24 @@ pub fn tables(bytes: &[u8]) -> Result<Looked, Stop> {
 /// The names of the functions and objects that a 64-bit ELF library leaves to others and cannot do without.
 ///
 /// Empty for a file whose [`tables`] contradict each other.
-pub fn wanted(bytes: &[u8]) -> Vec<Cow<'_, str>> {
+pub fn wanted(bytes: &[u8]) -> Vec<&[u8]> {
     named(bytes, |symbol| {
         !symbol.defined && !symbol.weak && symbol.index > 0
     })
 }
 
 /// The names that a 64-bit ELF library defines for others.
-pub fn defined(bytes: &[u8]) -> Vec<Cow<'_, str>> {
+pub fn defined(bytes: &[u8]) -> Vec<&[u8]> {
     named(bytes, |symbol| symbol.defined && symbol.global)
 }
 
-fn named(bytes: &[u8], keep: impl Fn(&symbols::Listed<'_>) -> bool) -> Vec<Cow<'_, str>> {
+fn named(bytes: &[u8], keep: impl Fn(&symbols::Listed<'_>) -> bool) -> Vec<&[u8]> {
     let names = || {
         let image = Image::read(bytes).ok()?;
         let dynamic = Dynamic::read(&image).ok()?;
         let symbols = symbols::list(&image, &dynamic).ok()?;
         let kept = symbols.iter().filter(|symbol| keep(symbol));
-        let text = kept.map(|symbol| String::from_utf8_lossy(symbol.name));
-        Some(text.collect())
+        Some(kept.map(|symbol| symbol.name).collect())
     };
     names().unwrap_or_else(Vec::new)
 }
@@ -105,6 +105,17 @@ struct Segment {
     /// Bytes in memory.
     size: u64,
     align: u64,
+}
+
+impl Segment {
+    /// Whether bytes of the file are in both: then what is read of a file could be many times its size.
+    const fn shares(&self, other: &Segment) -> bool {
+        let ends = (
+            self.offset.saturating_add(self.filled),
+            other.offset.saturating_add(other.filled),
+        );
+        self.filled > 0 && other.filled > 0 && self.offset < ends.1 && other.offset < ends.0
+    }
 }
 
 const PAGE: u64 = 4096;
@@ -257,6 +268,8 @@ impl<'a> Image<'a> {
                 "has flags that no linker gives"
             } else if end.is_some_and(|end| floor(address) < end) {
                 "overlaps the one before"
+            } else if self.of(LOAD).filter(|other| other.shares(segment)).count() > 1 {
+                "has bytes of the file that another has too"
             } else {
                 end = Some(ceiling(address.saturating_add(size)));
                 continue;

@@ -1,10 +1,8 @@
 //! The dynamic symbols, their names and versions, and the hash tables through which they are found.
 
-use super::dynamic::{
-    Dynamic, GNU_HASH, HASH, STRINGS, STRINGS_SIZE, SYMBOLS, VERSIONS, VERSIONS_DEFINED,
-    VERSIONS_DEFINED_COUNT, VERSIONS_NEEDED, VERSIONS_NEEDED_COUNT,
-};
-use super::{EXECUTES, Image, Stop, TLS, sections, unknown};
+use super::dynamic::{Dynamic, GNU_HASH, HASH, SYMBOLS};
+use super::names::{Names, SCANNED};
+use super::{EXECUTES, Image, Stop, TLS, names, sections, unknown};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A dynamic symbol.
@@ -30,10 +28,6 @@ pub(super) struct Symbols {
     pub(super) functions: BTreeSet<u64>,
 }
 
-/// How many bytes of names, and how many links of hash chains, are looked at. A hostile file has names that are the tails of one
-/// another, and chains that all its symbols share.
-const SCANNED: u64 = 1 << 26;
-
 /// How many symbols there are, as the hash table bounds them.
 fn count(image: &Image<'_>, dynamic: &Dynamic) -> Option<u64> {
     if let Some(table) = dynamic.value(HASH) {
@@ -58,38 +52,31 @@ fn count(image: &Image<'_>, dynamic: &Dynamic) -> Option<u64> {
 pub(super) fn list<'a>(image: &Image<'a>, dynamic: &Dynamic) -> Result<Vec<Listed<'a>>, Stop> {
     let wrong =
         || unknown("its symbols, their names or their hash table are not where its segments are");
-    let (start, length) = dynamic.table(STRINGS, STRINGS_SIZE).ok_or_else(wrong)?;
-    let names = image.at(start, length).ok_or_else(wrong)?;
+    let mut names = Names::dynamic(image, dynamic).ok_or_else(wrong)?;
     let table = dynamic.value(SYMBOLS).ok_or_else(wrong)?;
     let count = count(image, dynamic).ok_or_else(wrong)?;
     let offset = image
         .offset(table, count.saturating_mul(24))
         .ok_or_else(wrong)?;
-    let mut scanned = 0_u64;
     let mut symbols = Vec::new();
     for index in 0..count {
         let at = offset.saturating_add(index.saturating_mul(24));
-        let symbol = symbol(image, names, index, at).ok_or_else(|| {
-            unknown(&format!(
+        symbols.push(symbol(image, &mut names, index, at).ok_or_else(|| {
+            names.fault(&format!(
                 "symbol {index} has no name inside the table of names"
             ))
-        })?;
-        scanned = scanned.saturating_add(symbol.name.len() as u64);
-        if scanned > SCANNED {
-            return Err(unknown("its names are more than are looked at"));
-        }
-        symbols.push(symbol);
+        })?);
     }
     Ok(symbols)
 }
 
-fn symbol<'a>(image: &Image<'a>, names: &'a [u8], index: u64, at: u64) -> Option<Listed<'a>> {
+fn symbol<'a>(image: &Image<'a>, names: &mut Names<'a>, index: u64, at: u64) -> Option<Listed<'a>> {
     let word = |inside: u64| image.u64(at.checked_add(inside)?);
     let [info, other] = image.array(at.checked_add(4)?)?;
     let section = image.u16(at.checked_add(6)?)?;
     Some(Listed {
         index,
-        name: text(names, u64::from(image.u32(at)?))?,
+        name: names.at(u64::from(image.u32(at)?))?,
         info,
         other,
         value: word(8)?,
@@ -99,14 +86,6 @@ fn symbol<'a>(image: &Image<'a>, names: &'a [u8], index: u64, at: u64) -> Option
         global: matches!(info >> 4, 1 | 2 | 10),
         absolute: section >= 0xff00,
     })
-}
-
-/// The name at an offset, without the byte that ends it; `None` where none does.
-fn text(names: &[u8], at: u64) -> Option<&[u8]> {
-    let rest = names.get(usize::try_from(at).ok()?..)?;
-    // A name of TVM has up to 200 bytes; the longest that a C++ compiler was seen to write, some 10,000.
-    let end = rest.iter().take(1 << 16).position(|byte| *byte == 0)?;
-    rest.get(..end)
 }
 
 /// Holds every symbol to what a dynamic loader does with it.
@@ -128,7 +107,7 @@ pub(super) fn read(image: &Image<'_>, dynamic: &Dynamic) -> Result<Symbols, Stop
             found(image, dynamic, symbol, &symbols, &mut steps)?;
         }
     }
-    names(image, dynamic, &symbols)?;
+    names::check(image, dynamic, &symbols)?;
     Ok(Symbols {
         count: symbols.len() as u64,
         functions: statics.functions,
@@ -206,18 +185,14 @@ fn statics<'a>(image: &Image<'a>) -> Result<Statics<'a>, Stop> {
     let Some((_, names)) = bytes(&table).zip(bytes(&names)) else {
         return Err(unknown("its static symbols end behind the file"));
     };
-    let mut scanned = 0_u64;
+    let mut names = Names::new(names);
     for index in 1..table.size / 24 {
         let at = table.offset.saturating_add(index.saturating_mul(24));
-        let Some(symbol) = symbol(image, names, index, at) else {
-            return Err(unknown(&format!(
+        let Some(symbol) = symbol(image, &mut names, index, at) else {
+            return Err(names.fault(&format!(
                 "static symbol {index} has no name inside the table of names"
             )));
         };
-        scanned = scanned.saturating_add(symbol.name.len() as u64);
-        if scanned > SCANNED {
-            return Err(unknown("its names are more than are looked at"));
-        }
         if symbol.defined && symbol.info & 15 == 2 {
             statics.functions.insert(symbol.value);
         }
@@ -331,7 +306,7 @@ impl GnuHash {
 }
 
 /// The hash of the older tables and of versions.
-fn hash(name: &[u8]) -> u32 {
+pub(super) fn hash(name: &[u8]) -> u32 {
     name.iter().fold(0_u32, |hash, byte| {
         let hash = hash.wrapping_shl(4).wrapping_add(u32::from(*byte));
         let high = hash & 0xf000_0000;
@@ -397,105 +372,4 @@ fn found(
         }
     }
     Ok(())
-}
-
-/// The other names: of libraries, and of the versions that they have to have.
-fn names(image: &Image<'_>, dynamic: &Dynamic, symbols: &[Listed<'_>]) -> Result<(), Stop> {
-    let wrong = || {
-        unknown("its versions, or the names of the libraries that it needs, contradict each other")
-    };
-    let (start, length) = dynamic.table(STRINGS, STRINGS_SIZE).ok_or_else(wrong)?;
-    let names = image.at(start, length).ok_or_else(wrong)?;
-    let mut libraries = BTreeSet::new();
-    for at in &dynamic.needed {
-        let name = text(names, *at).filter(|name| !name.is_empty());
-        libraries.insert(name.ok_or_else(wrong)?);
-    }
-    let Some(table) = dynamic.value(VERSIONS) else {
-        let lonely = dynamic.value(VERSIONS_NEEDED).is_none();
-        return lonely.then_some(()).ok_or_else(wrong);
-    };
-    let mut known = BTreeSet::from([0, 1]);
-    needed_versions(image, dynamic, names, &libraries, &mut known).ok_or_else(wrong)?;
-    defined_versions(image, dynamic, names, &mut known).ok_or_else(wrong)?;
-    let count = symbols.len() as u64;
-    let offset = image
-        .offset(table, count.saturating_mul(2))
-        .ok_or_else(wrong)?;
-    for index in 0..count {
-        let version = image.u16(offset.saturating_add(index.saturating_mul(2)));
-        let version = version.ok_or_else(wrong)? & 0x7fff;
-        if !known.contains(&version) {
-            return Err(wrong());
-        }
-    }
-    Ok(())
-}
-
-fn needed_versions(
-    image: &Image<'_>,
-    dynamic: &Dynamic,
-    names: &[u8],
-    libraries: &BTreeSet<&[u8]>,
-    known: &mut BTreeSet<u16>,
-) -> Option<()> {
-    let Some((mut entry, count)) = dynamic.table(VERSIONS_NEEDED, VERSIONS_NEEDED_COUNT) else {
-        return Some(());
-    };
-    for index in 0..count {
-        let at = image.offset(entry, 16)?;
-        let one = image.u16(at)? == 1;
-        let file = text(names, u64::from(image.u32(at.checked_add(4)?)?))?;
-        if !one || !libraries.contains(file) {
-            return None;
-        }
-        let inner = image.u16(at.checked_add(2)?)?;
-        let mut aux = entry.checked_add(u64::from(image.u32(at.checked_add(8)?)?))?;
-        for place in 0..inner {
-            let at = image.offset(aux, 16)?;
-            let name = text(names, u64::from(image.u32(at.checked_add(8)?)?))?;
-            if image.u32(at)? != hash(name) || image.u16(at.checked_add(4)?)? & !2 != 0 {
-                return None;
-            }
-            known.insert(image.u16(at.checked_add(6)?)? & 0x7fff);
-            let next = u64::from(image.u32(at.checked_add(12)?)?);
-            if (next == 0) != (place.checked_add(1)? == inner) {
-                return None;
-            }
-            aux = aux.checked_add(next)?;
-        }
-        let next = u64::from(image.u32(at.checked_add(12)?)?);
-        if (next == 0) != (index.checked_add(1)? == count) {
-            return None;
-        }
-        entry = entry.checked_add(next)?;
-    }
-    Some(())
-}
-
-fn defined_versions(
-    image: &Image<'_>,
-    dynamic: &Dynamic,
-    names: &[u8],
-    known: &mut BTreeSet<u16>,
-) -> Option<()> {
-    let Some((mut entry, count)) = dynamic.table(VERSIONS_DEFINED, VERSIONS_DEFINED_COUNT) else {
-        return Some(());
-    };
-    for index in 0..count {
-        let at = image.offset(entry, 20)?;
-        let aux = entry.checked_add(u64::from(image.u32(at.checked_add(12)?)?))?;
-        let named = image.offset(aux, 8)?;
-        let name = text(names, u64::from(image.u32(named)?))?;
-        if image.u16(at)? != 1 || image.u32(at.checked_add(8)?)? != hash(name) {
-            return None;
-        }
-        known.insert(image.u16(at.checked_add(4)?)? & 0x7fff);
-        let next = u64::from(image.u32(at.checked_add(16)?)?);
-        if (next == 0) != (index.checked_add(1)? == count) {
-            return None;
-        }
-        entry = entry.checked_add(next)?;
-    }
-    Some(())
 }
