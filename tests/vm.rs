@@ -320,3 +320,36 @@ fn cut_or_changed_executables_never_panic() {
         }
     }
 }
+
+/// TEN-35: compiled code of 0.16 to 0.25 finds a byte for each `uint1` of a constant, and not only the bytes of packed ones.
+#[test]
+fn a_constant_of_bools_has_a_byte_for_each() {
+    let layout = tvmspec::release::Layout::V0_22;
+    let mut bytes = std::fs::read(golden("basic.vmexec")).unwrap();
+    // float32 [1, 3] of 1, 2, 3 becomes uint1 [1, 12]: the same 12 bytes.
+    let data = [1.0_f32, 2.0, 3.0].map(f32::to_le_bytes).concat();
+    let at = bytes.windows(12).position(|part| part == data).unwrap();
+    let head = &mut bytes[at - 28..at];
+    assert_eq!(head[..4], [2, 32, 1, 0]);
+    head[..4].copy_from_slice(&[1, 1, 1, 0]);
+    head[12..20].copy_from_slice(&12_i64.to_le_bytes());
+    let loaded = std::sync::Arc::new(Loaded::from_bytes(bytes, layout).unwrap());
+    let machine = VirtualMachine::new(loaded, vec![], &[Device::CPU]).unwrap();
+    let constants = machine.call("constants", &[]).unwrap();
+    let constants = sequence_of(constants.view()).unwrap();
+    let tensor: Tensor = cast(constants[0].view()).unwrap();
+    assert_eq!((tensor.shape(), tensor.nbytes()), (&[1, 12][..], 2));
+    // SAFETY: the machine gives a constant whole bytes for each element, and nothing writes to them.
+    let whole = unsafe { std::slice::from_raw_parts(tensor.dl().data.cast::<u8>(), 12) };
+    assert_eq!(whole, data);
+    let record = tvmspec::tensor::TensorRecord::new(
+        tvmspec::tensor::Dtype::scalar(1, 1),
+        &[12],
+        data.as_slice(),
+        tvmspec::tensor::Sizing::V0_7,
+    );
+    let tensor = Tensor::from_record(&record.unwrap()).unwrap();
+    // SAFETY: as above, of a tensor of this crate.
+    let whole = unsafe { std::slice::from_raw_parts(tensor.dl().data.cast::<u8>(), 12) };
+    assert_eq!(whole, data);
+}

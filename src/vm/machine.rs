@@ -12,7 +12,7 @@ use crate::object::{Shape, Tensor, sequence_of};
 use crate::payload::relax_vm::{Constant, FunctionKind};
 use crate::release::{Layout, Release};
 use crate::rule::Kind;
-use crate::tensor::{Elements, Packing};
+use crate::tensor::{Dtype, Elements, Packing};
 use crate::value::header::Ref;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, Str, index};
 use std::collections::{HashMap, HashSet};
@@ -351,7 +351,8 @@ fn constants(loaded: &Loaded, places: &[Place]) -> Result<Vec<Any>, Fault> {
                 Constant::Tensor(record) => {
                     let scope = scopes.get(&index).copied().unwrap_or_default();
                     // Before memory is taken: lanes that are not stored cost a file nothing.
-                    let elements = record.elements(Packing::Packed)?;
+                    // As many bytes as any release has for them: those that pack find theirs first (TEN-31).
+                    let elements = record.elements(Packing::Each)?;
                     let dtype = DLDataType::from(elements.dtype());
                     let tensor = memory::lasting(first, elements.shape(), dtype, scope)?;
                     if !VM_13.is_off() {
@@ -372,18 +373,10 @@ fn constants(loaded: &Loaded, places: &[Place]) -> Result<Vec<Any>, Fault> {
 /// Copies `elements` into the whole of `tensor`, which `lasting` made for their type and shape.
 fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Fault> {
     let tensor = crate::value::cast::<Tensor>(tensor.view())?;
-    let to = tensor.dl();
+    let (mut to, bytes) = (*tensor.dl(), elements.bytes());
     let mut extents = elements.shape().to_vec();
-    let bytes = elements.bytes();
-    let from = DLTensor {
-        data: bytes.as_ptr().cast_mut().cast(),
-        device: crate::value::DLDevice::CPU,
-        shape: extents.as_mut_ptr(),
-        strides: std::ptr::null_mut(),
-        byte_offset: 0,
-        ..*to
-    };
-    if byte_size(&extents, elements.dtype(), Release::LAST) != Some(bytes.len()) {
+    let packed = byte_size(&extents, elements.dtype(), Release::LAST);
+    if packed.is_none_or(|packed| packed > bytes.len()) {
         return Err(VM_13
             .refused(
                 Kind::Malformed,
@@ -391,9 +384,23 @@ fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Fault> {
             )
             .into());
     }
+    if packed != Some(bytes.len()) {
+        // Elements below eight bits, with room for whole bytes of each: a copy by their type would leave out most of them.
+        to.dtype = DLDataType::from(Dtype::scalar(Dtype::UINT, 8));
+        extents = vec![bytes.len() as i64];
+    }
+    to.ndim = extents.len() as i32;
+    to.shape = extents.as_mut_ptr();
+    to.strides = std::ptr::null_mut();
+    let from = DLTensor {
+        data: bytes.as_ptr().cast_mut().cast(),
+        device: crate::value::DLDevice::CPU,
+        byte_offset: 0,
+        ..to
+    };
     // SAFETY: `from` describes `bytes`, which are as many as `memory::copy` reads for this shape and type, as was just
-    // compared; `to` is a tensor of `lasting` for the same shape and type, alive in `tensor`.
-    unsafe { memory::copy(&from, to) }
+    // compared or set; `to` is a tensor of `lasting` for the same elements, with room for whole bytes of each, alive in `tensor`.
+    unsafe { memory::copy(&from, &to) }
 }
 
 impl Drop for Machine {

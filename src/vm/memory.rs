@@ -4,6 +4,7 @@ use super::{Fault, VM_30, VM_31, VM_32, VM_33};
 use crate::device::{ALIGNMENT, Device, DeviceApi, Dtype, Manager, Space, TensorRef, byte_size};
 use crate::release::Release;
 use crate::rule::Kind;
+use crate::tensor::Packing;
 use crate::value::header::{Header, Ref};
 use crate::value::{Any, DLDataType, DLDevice, DLTensor, Object, index};
 use std::collections::HashMap;
@@ -179,7 +180,7 @@ impl Storage {
         dtype: Dtype,
         scope: &str,
     ) -> Result<Ref<Storage>, Fault> {
-        let nbytes = byte_size(shape, dtype, Release::LAST).ok_or_else(|| {
+        let nbytes = room(shape, dtype).ok_or_else(|| {
             VM_31.refused(
                 Kind::Limit,
                 format!("storage of shape {shape:?} has no size"),
@@ -320,6 +321,13 @@ impl InStorage {
     }
 }
 
+/// Bytes that any release may write to a tensor: compiled code of TVM up to 0.20 has whole bytes for each element, and that of 0.21
+/// to 0.25 for each `uint1` (DEV-15).
+fn room(shape: &[i64], dtype: Dtype) -> Option<usize> {
+    let bytes = Packing::Each.bytes(dtype, shape)?;
+    usize::try_from(bytes).ok()
+}
+
 /// A fresh tensor of its own on `place`, not from the pool: what lives as long as the machine.
 pub(super) fn lasting(
     place: &Place,
@@ -327,7 +335,7 @@ pub(super) fn lasting(
     dtype: DLDataType,
     scope: &str,
 ) -> Result<Any, Fault> {
-    let whole = byte_size(shape, Dtype::from(dtype), Release::LAST).unwrap_or(usize::MAX);
+    let whole = room(shape, Dtype::from(dtype)).unwrap_or(usize::MAX);
     let flat = matches!(scope, "" | "global");
     let space = if flat {
         place
