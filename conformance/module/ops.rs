@@ -5,6 +5,7 @@ use super::probe;
 use crate::conformance::op::{self, Answer, Op, Refusal};
 use crate::function::{Error, Function, registry};
 use crate::module::{self, Kind, LoadError, Module, Names, load_symbols, property_mask};
+use crate::object::form::to_json;
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Strictness};
 use crate::value::Any;
@@ -58,7 +59,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "module.constants",
-        help: "data: a const_loader payload, name, times: the initialisers that were called and with what",
+        help: "data: a const_loader payload, name, times: the initialisers that were called and with what; the names of all constants for a name that begins with get_const_var_",
         run: constants,
     },
 ];
@@ -428,6 +429,18 @@ impl Kind for Taker {
     }
 }
 
+/// The keys of a map in the form of spec/values.md; null for another value.
+pub(in crate::conformance) fn keys_of(map: &Value) -> Value {
+    let Some(pairs) = map.get("map").and_then(Value::as_array) else {
+        return Value::Null;
+    };
+    let keys = pairs.iter().filter_map(|pair| pair.get(0));
+    Value::Array(keys.cloned().collect())
+}
+
+/// How the function begins whose result is the map of all constants, in every release that has one (MOD-19).
+pub(in crate::conformance) const ALL_CONSTANTS: &str = "get_const_var_";
+
 fn constants(args: &Value) -> Result<Answer, Refusal> {
     let payload = op::data(args)?;
     // A blob of the const_loader alone, whose import is put below it here.
@@ -447,8 +460,17 @@ fn constants(args: &Value) -> Result<Answer, Refusal> {
     module.import(Module::new(Taker)).map_err(failed)?;
     TAKEN.with_borrow_mut(Vec::clear);
     let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
+    let mut found = None;
     for _ in 0..args.get("times").and_then(Value::as_u64).unwrap_or(1) {
-        module.function(name, true).map_err(failed)?;
+        found = module.function(name, true).map_err(failed)?;
     }
-    Ok(plain(json!({"initialised": TAKEN.take()})))
+    let mut said = json!({"initialised": TAKEN.take()});
+    if name.starts_with(ALL_CONSTANTS) {
+        let all = found.map(|function| function.call(&[])).transpose();
+        said["all"] = match all.map_err(failed)? {
+            Some(map) => keys_of(&to_json(map.view())),
+            None => Value::Null,
+        };
+    }
+    Ok(plain(said))
 }

@@ -8,6 +8,7 @@ use super::{Kind, MOD_19, Module};
 use crate::function::{Error, Function};
 use crate::object::{Array, Map, Tensor};
 use crate::payload::{self, Field};
+use crate::release::Layout;
 use crate::rule::Findings;
 use crate::value::Any;
 use crate::wire::Cursor;
@@ -15,6 +16,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 struct Constants {
     kind: String,
+    /// The function that returns all tensors by name: its name follows that of the class of tensors (MOD-19).
+    all: &'static str,
     payload: Vec<u8>,
     /// As the file has them.
     tensors: Named,
@@ -87,6 +90,10 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
     let needs = Sorted::of(&needs);
     Ok(Module::new(Constants {
         kind: entry.kind.to_owned(),
+        all: match entry.layout {
+            Layout::V0_22 => "get_const_var_tensor",
+            Layout::V0_2 | Layout::V0_7 | Layout::V0_21 => "get_const_var_ndarray",
+        },
         payload: entry.payload.to_vec(),
         tensors,
         map: OnceLock::new(),
@@ -150,7 +157,7 @@ impl Kind for Constants {
     }
 
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error> {
-        if name == "get_const_var_ndarray" {
+        if name == self.all && !MOD_19.is_off() {
             let map = Any::from(self.all()?);
             return Ok(Some(Function::from_packed(move |_| Ok(map.clone()))));
         }
@@ -173,7 +180,6 @@ mod tests {
     use super::*;
     use crate::module::system::SystemSymbols;
     use crate::object::hash::hash_bytes;
-    use crate::release::Layout;
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 

@@ -116,7 +116,7 @@ pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
         "cuda" | "opencl" | "metal" | "hip" | "vulkan" | "hexagon" | "coreml" | "torch"
         | "dnnl_json" | "arm_compute_lib" | "tensorrt" | "bnns_json" | "clml" | "verilator"
         | "cublas_json" | "cudnn_json" | "msc_tensorrt" | "nnapi" | "hipblas_json" | "mrvl_sim"
-        | "mrvl_hw" | "VitisAIRuntime" => device,
+        | "mrvl_hw" | "VitisAIRuntime" | "ethos-n" => device,
         "webgpu"
         | "const_loader"
         | "metadata"
@@ -127,7 +127,7 @@ pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
         | "VMExecutable"
         | "relax.Executable"
         | "relax.VMExecutable" => SERIALIZABLE,
-        "GraphExecutor" | "AotExecutor" | "rpc" => RUNNABLE,
+        "GraphExecutor" | "AotExecutor" | "rpc" | "onnx" | "TFLiteRuntime" => RUNNABLE,
         _ => 0,
     }
 }

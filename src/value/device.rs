@@ -5,7 +5,7 @@ use super::dlpack::DLDevice;
 use crate::rule::{Kind, Violation};
 
 /// Names that text may use, and the device type of each. The first of a type is the one that is printed.
-const NAMES: [(&str, i32); 28] = [
+const NAMES: [(&str, i32); 30] = [
     ("cpu", 1),
     ("cuda", 2),
     ("cuda_host", 3),
@@ -34,6 +34,8 @@ const NAMES: [(&str, i32); 28] = [
     ("ext", 12),
     ("gpu", 2),
     ("mtl", 8),
+    ("mps", 8),
+    ("wgpu", 15),
 ];
 
 /// The device that `text` names; the number is 0 unless it says so.
@@ -53,11 +55,15 @@ pub fn device_from_text(text: &str) -> Result<DLDevice, Violation> {
 
 fn parse(text: &str) -> Option<DLDevice> {
     let (name, number) = match text.split_once(':') {
-        Some((name, number)) => (name, number.parse::<i32>().ok()?),
+        // `parse` takes a sign, which the reference does not.
+        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (name, number.parse::<i32>().ok()?)
+        }
+        Some(_) => return None,
         None => (text, 0),
     };
     let &(_, device_type) = NAMES.iter().find(|(known, _)| *known == name)?;
-    (number >= 0).then_some(DLDevice {
+    Some(DLDevice {
         device_type,
         device_id: number,
     })

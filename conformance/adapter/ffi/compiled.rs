@@ -10,6 +10,7 @@ use super::modules::{fresh_prefix, stored};
 use super::shell::{self, Content};
 use super::{Reply, backend, bytes, c_text, seen, tensors, told, unsupported};
 use crate::capi::exports;
+use crate::conformance::module::ops::{ALL_CONSTANTS, keys_of};
 use crate::payload::{self, Field};
 use crate::release::Layout;
 use crate::rule::Findings;
@@ -321,7 +322,8 @@ pub(super) fn constants(api: &'static Api, args: &Value) -> Result<Reply, Reply>
     let root = stored(api, "const_loader", &payload)?;
     let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
     let mut functions = symbols_of(&payload);
-    if !functions.iter().any(|symbol| symbol == name) {
+    let all = name.starts_with(ALL_CONSTANTS);
+    if !all && !functions.iter().any(|symbol| symbol == name) {
         functions.push(name.to_owned());
     }
     if functions.len() > INITIALISERS.len() {
@@ -338,8 +340,9 @@ pub(super) fn constants(api: &'static Api, args: &Value) -> Result<Reply, Reply>
     api.call_global("ffi.ModuleImportModule", &[root.raw, taker.raw])?;
     HANDED_BY.set(Some(api));
     HANDED.take();
+    let mut found = None;
     for _ in 0..args.get("times").and_then(Value::as_u64).unwrap_or(1) {
-        lookup(api, &root, name, true)?;
+        found = Some(lookup(api, &root, name, true)?);
     }
     let mut initialised = Vec::new();
     for (number, list) in HANDED.take() {
@@ -356,7 +359,14 @@ pub(super) fn constants(api: &'static Api, args: &Value) -> Result<Reply, Reply>
             .collect::<Result<Vec<Value>, Reply>>()?;
         initialised.push(json!([functions[number], shapes]));
     }
-    told(json!({"initialised": initialised}))
+    let mut said = json!({"initialised": initialised});
+    if all {
+        said["all"] = match found.filter(|found| found.raw.type_index == index::FUNCTION) {
+            Some(function) => keys_of(&show(api, &api.call(&function, &[])?)?),
+            None => Value::Null,
+        };
+    }
+    told(said)
 }
 
 /// The functions that a payload has constants for, as far as it can be read.

@@ -133,6 +133,7 @@ impl Node {
             "runtime.BoxInt" | "runtime.BoxFloat" | "runtime.BoxBool" => {
                 Some(Releases::between(18, 20))
             }
+            "runtime.Module" => Some(Releases::between(14, 21)),
             key if key.starts_with("runtime.") => Some(Releases::between(7, 20)),
             _ => None,
         };
