@@ -8,6 +8,7 @@ mod schema;
 use proptest::prelude::*;
 use tvmspec::function::{Function, registry};
 use tvmspec::object::hash::{any_hash, hash_bytes};
+#[cfg(feature = "suite")]
 use tvmspec::object::legacy_graph::form::{self, Wrong};
 use tvmspec::object::legacy_graph::{LegacyGraph, Node};
 use tvmspec::object::{
