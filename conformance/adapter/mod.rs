@@ -46,7 +46,7 @@ pub enum Reply {
     },
     /// Acceptance by a runtime whose interface does not show the whole value. Only our own adapters say this.
     Seen {
-        /// Which part shows: one of [`view::NAMES`].
+        /// Which part shows: the name of a view, such as `kinds`.
         view: String,
         /// That part.
         value: Value,

@@ -1,7 +1,7 @@
 //! What the loader of each release makes of a library, read as that loader reads it.
 //!
 //! A release does not look at everything that the rules ask for: it takes some broken files without a word, and refuses
-//! others. [`walk`] follows its steps over a library binary: the order in which it reads, what its stream does where bytes are
+//! others. `walk` follows its steps over a library binary: the order in which it reads, what its stream does where bytes are
 //! missing, the checks that it makes and no others. The loaders of 0.2 to 0.27 differ in the container
 //! (`library.rs`), in the stream (`stream.rs`) and in what each kind's own loader looks at (`payload.rs`).
 //!

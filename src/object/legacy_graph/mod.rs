@@ -78,7 +78,7 @@ pub struct LegacyGraph {
     pub nodes: Vec<Node>,
     /// Tensor records that attributes refer to by index; `None` in graphs of 0.2 and 0.3, which have no such member.
     pub tensors: Option<Vec<Vec<u8>>>,
-    /// Attributes of the graph: [`VERSION`], as far as releases go.
+    /// Attributes of the graph: `tvm_version`, in every release.
     pub attrs: BTreeMap<String, Vec<u8>>,
 }
 
