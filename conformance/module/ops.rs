@@ -59,7 +59,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "module.constants",
-        help: "data: a const_loader payload, name, times: the initialisers that were called and with what; the names of all constants for a name that begins with get_const_var_",
+        help: "data: a const_loader payload, name, times: the initialisers that were called and with what; the names of all constants, sorted, for a name that begins with get_const_var_",
         run: constants,
     },
 ];
@@ -429,13 +429,17 @@ impl Kind for Taker {
     }
 }
 
-/// The keys of a map in the form of spec/values.md; null for another value.
+/// The keys of a map in the form of spec/values.md, sorted, since no rule orders them; null for another value.
 pub(in crate::conformance) fn keys_of(map: &Value) -> Value {
     let Some(pairs) = map.get("map").and_then(Value::as_array) else {
         return Value::Null;
     };
-    let keys = pairs.iter().filter_map(|pair| pair.get(0));
-    Value::Array(keys.cloned().collect())
+    let mut keys: Vec<Value> = pairs
+        .iter()
+        .filter_map(|pair| pair.get(0).cloned())
+        .collect();
+    keys.sort_by_key(Value::to_string);
+    Value::Array(keys)
 }
 
 /// How the function begins whose result is the map of all constants, in every release that has one (MOD-19).

@@ -115,7 +115,10 @@ mod tests {
             }
             let text = std::fs::read_to_string(&path).unwrap();
             let behind = text.split("#[unsafe(no_mangle)]\n").skip(1);
-            let heads = behind.filter_map(|text| text.split_once('(')?.0.rsplit(' ').next());
+            let heads = behind.filter_map(|text| {
+                let text = text.strip_prefix("pub(crate) ").unwrap_or(text);
+                text.split_once('(')?.0.rsplit(' ').next()
+            });
             names.extend(heads.map(str::to_owned));
         }
     }

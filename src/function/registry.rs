@@ -150,12 +150,15 @@ pub(crate) fn lookup_bytes(name: &[u8]) -> Option<Function> {
 /// The function registered under `name`, whatever it does with its arguments.
 ///
 /// ```
-/// use tvmspec::function::registry;
+/// use tvmspec::function::{Function, registry};
 ///
-/// assert!(registry::lookup("ffi.ModuleLoadFromFile").is_none());
-/// // SAFETY: what it is called with below is no library, so no code of one runs.
-/// let load = unsafe { registry::lookup_raw(b"ffi.ModuleLoadFromFile") }.expect("a builtin");
-/// assert!(load.call(&["Cargo.toml".into()]).is_err());
+/// registry::register("example.twice", Function::from_typed(|n: i64| 2 * n), false)?;
+/// // SAFETY: this function takes a number.
+/// let twice = unsafe { registry::lookup_raw(b"example.twice") }.expect("it is registered");
+/// assert_eq!(i64::try_from(&twice.call(&[21i64.into()])?)?, 42);
+/// // SAFETY: nothing is called.
+/// assert!(unsafe { registry::lookup_raw(b"example.thrice") }.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Safety

@@ -274,7 +274,7 @@ def tree_order(args):
         if any(child >= len(modules) for child in module["imports"]):
             raise Reject("an import is not in the graph")
     imports = [module["imports"] for module in modules]
-    dso = [module["dso"] for module in modules]
+    dso = [module["dso"] if "dso" in module else exportable(module["kind"], args["release"]) for module in modules]
     if algorithm == "0.7":
         groups = [[module] for module in walk([0], {0}, imports)]
         return rows_of(groups, imports, keep=True)
@@ -287,6 +287,14 @@ def tree_order(args):
         if row and row[0] <= parent:
             raise Reject("a child is numbered before its parent", "cycle")
     return result
+
+
+def exportable(kind, release):
+    """TREE-20: which kinds are linked into the library."""
+    minor = int(release.split(".")[1])
+    since = {"llvm": (7, 27), "c": (7, 27), "static_library": (9, 27), "hexagon": (12, 23)}
+    first, last = since.get(kind, (1, 0))
+    return first <= minor <= last
 
 
 def walk(stack, seen, imports, stop=None):
