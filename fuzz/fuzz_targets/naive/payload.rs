@@ -73,10 +73,12 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         let known: &[&str] = match self.kind {
-            "cuda" => &["ptx", "cubin", "fatbin", "cuda"],
+            "cuda" => &["ptx", "cubin", "fatbin", "cuda", "cu"],
             "opencl" | "sdaccel" | "aocl" => &["cl", "clbin", "xclbin", "awsxclbin", "aocx"],
             "metal" => &["metal", "metallib"],
-            "hip" | "hsaco" => &["hsaco"],
+            "hip" | "hsaco" => &["hsaco", "hip"],
+            "hexagon" | "hex" => &["so", "ll", "o", "s", "hexagon"],
+            "nki" => &["Trainium", "Trainiumlib"],
             "vulkan" => &["vulkan"],
             "opengl" => &["gl"],
             _ => return Some(format),
@@ -196,7 +198,7 @@ impl<'a> Reader<'a, '_> {
             ("vulkan", form) => self.format().and(self.functions(form != "0.24")).and(self.shaders(form == "0.24")),
             ("webgpu", _) => self.functions(false).and(self.kernels()),
             ("opengl", _) => self.format().and(self.functions(false)).and(self.text()).map(drop),
-            ("cuda" | "opencl" | "sdaccel" | "aocl" | "hip" | "hsaco" | "hexagon", _) => {
+            ("cuda" | "opencl" | "sdaccel" | "aocl" | "hip" | "hsaco" | "hexagon" | "hex" | "nki", _) => {
                 let (format, functions) = (self.format()?, self.functions(false)?);
                 let code = self.from.bytes()?;
                 if self.kind == "opencl" && format == "cl" {
@@ -232,6 +234,10 @@ impl<'a> Reader<'a, '_> {
             ("VitisAIRuntime", _) => {
                 self.from.bytes()?;
                 self.text().and(self.text()).and(self.texts()).map(drop)
+            }
+            ("mrvl_sim", "0.17") => {
+                let binary = self.text().and(self.text()).and(self.text())?;
+                is_base64(binary).then_some(())
             }
             ("mrvl_sim", _) => self.text().and(self.text()).map(drop),
             ("mrvl_hw", _) => self.text().and(self.text()).and(self.from.bytes()).and(self.from.take(12)).map(drop),
@@ -275,4 +281,12 @@ fn is_object(bytes: &[u8]) -> bool {
         [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xfe\xed\xfa", b"\xca\xfe\xba\xbe", b"\0asm", b"BC\xc0\xde", b"!<arch>\n"];
     let coff = [[0x64, 0x86], [0x4c, 0x01], [0x64, 0xaa], [0xc4, 0x01]];
     starts.iter().any(|start| bytes.starts_with(start)) || coff.iter().any(|start| bytes.starts_with(start)) || bytes.starts_with(b"!<thin>\n")
+}
+
+/// PAY-98: digits in fours, of which the last one or two may be padding, and no kind's name.
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    let padding = text.len() - digits.len();
+    let plain = digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/');
+    plain && padding < 3 && text.len() % 4 == 0 && kind_info(text).is_none()
 }
