@@ -301,7 +301,8 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
         },
     )?;
     let tail = source.rsplit(|byte| *byte == b'\n').next();
-    let open = tail.is_some_and(|line| line.starts_with(DELIMITER));
+    // Readers look for the delimiter anywhere, not only where a line starts.
+    let open = tail.is_some_and(|line| line.windows(DELIMITER.len()).any(|part| part == DELIMITER));
     findings.expect(PAY_22, Kind::Malformed, !open, start, || {
         "the last delimiter line is not ended: released readers loop for ever on it".to_owned()
     })
