@@ -137,7 +137,8 @@ pub(super) fn here(file: &File<'_>, bytes: &[u8], linked: &Linked<'_>, path: &Pa
     let (mut libraries, mut absent) = (Vec::new(), Vec::new());
     if file.form == Form::ElfShared && cfg!(target_os = "linux") {
         let folders = folders(&linked.0, path);
-        let found = |name: &str| is_here(name, &folders);
+        let cache = fs::read("/etc/ld.so.cache").unwrap_or_else(|_| Vec::new());
+        let found = |name: &str| is_here(name, &folders, &cache);
         // Where not even the C library is found, this system has a way of its own.
         if found("libc.so.6") || found("libc.so") {
             for name in &linked.0.libraries {
@@ -238,8 +239,9 @@ fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<Str
     names.map(text).collect()
 }
 
-/// Whether a library of this name can be found. Those of TVM itself are there once TVM is imported.
-fn is_here(name: &str, folders: &[PathBuf]) -> bool {
+/// Whether a library of this name can be found, in a folder or in the loader's `cache`. Those of TVM itself are there once
+/// TVM is imported.
+fn is_here(name: &str, folders: &[PathBuf], cache: &[u8]) -> bool {
     if name.starts_with("libtvm_") || name.starts_with("libtvm.") || name.starts_with("linux-vdso")
     {
         return true;
@@ -248,7 +250,6 @@ fn is_here(name: &str, folders: &[PathBuf]) -> bool {
         return Path::new(name).exists();
     }
     let in_cache = || {
-        let cache = fs::read("/etc/ld.so.cache").unwrap_or_else(|_| Vec::new());
         let wanted = [b"\0", name.as_bytes(), b"\0"].concat();
         cache.windows(wanted.len()).any(|bytes| bytes == wanted)
     };

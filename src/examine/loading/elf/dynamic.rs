@@ -23,12 +23,18 @@ pub(super) const STRINGS_SIZE: u64 = 10;
 const SYMBOL_ENTRY: u64 = 11;
 pub(super) const INIT: u64 = 12;
 pub(super) const FINI: u64 = 13;
+const SONAME: u64 = 14;
+const RPATH: u64 = 15;
+const SYMBOLIC: u64 = 16;
 const PLT_KIND: u64 = 20;
+const DEBUG: u64 = 21;
 pub(super) const PLT: u64 = 23;
+const BIND_NOW: u64 = 24;
 pub(super) const INIT_ARRAY: u64 = 25;
 pub(super) const FINI_ARRAY: u64 = 26;
 pub(super) const INIT_ARRAY_SIZE: u64 = 27;
 pub(super) const FINI_ARRAY_SIZE: u64 = 28;
+const RUNPATH: u64 = 29;
 const FLAGS: u64 = 30;
 pub(super) const RELR_SIZE: u64 = 35;
 pub(super) const RELR: u64 = 36;
@@ -42,12 +48,12 @@ pub(super) const VERSIONS_DEFINED_COUNT: u64 = 0x6fff_fffd;
 pub(super) const VERSIONS_NEEDED: u64 = 0x6fff_fffe;
 pub(super) const VERSIONS_NEEDED_COUNT: u64 = 0x6fff_ffff;
 
-/// Whatever else a linker writes and a dynamic loader takes: SONAME, RPATH, SYMBOLIC, DEBUG, BIND_NOW, RUNPATH, and what
-/// machines have of their own (variant calling conventions, guarded entries).
+/// What else a linker writes and a dynamic loader takes, entries that machines have of their own (variant calling
+/// conventions, guarded entries) included.
 fn is_harmless(tag: u64, machine: u16) -> bool {
     const X86_64: u16 = 62;
     match tag {
-        14 | 15 | 16 | 21 | 24 | 29 => true,
+        SONAME | RPATH | SYMBOLIC | DEBUG | BIND_NOW | RUNPATH => true,
         0x7000_0000..=0x7000_0005 => machine != X86_64,
         _ => false,
     }
@@ -113,7 +119,7 @@ impl Dynamic {
     /// Whether every function is looked up when the library is opened.
     pub(super) fn binds_now(&self) -> bool {
         let has = |tag, bit| self.value(tag).is_some_and(|flags| flags & bit != 0);
-        self.value(24).is_some() || has(FLAGS, 8) || has(FLAGS_1, 1)
+        self.value(BIND_NOW).is_some() || has(FLAGS, 8) || has(FLAGS_1, 1)
     }
 
     /// What must stand there together, and the sizes that there is one of.

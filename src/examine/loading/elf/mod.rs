@@ -150,27 +150,31 @@ impl<'a> Image<'a> {
         };
         image.header()?;
         image.loads()?;
-        let mut dynamic = image.of(DYNAMIC);
-        let first = dynamic.next();
-        let section = first.ok_or_else(|| refuses("it has no dynamic section"))?;
-        if dynamic.next().is_some() {
+        image.dynamic = image.dynamic_section()?;
+        image.others()?;
+        Ok(image)
+    }
+
+    /// The address and size of the one dynamic section.
+    fn dynamic_section(&self) -> Result<(u64, u64), Stop> {
+        let mut sections = self.of(DYNAMIC);
+        let section = sections.next();
+        let section = section.ok_or_else(|| refuses("it has no dynamic section"))?;
+        if sections.next().is_some() {
             return Err(unknown("it has two dynamic sections"));
         }
         let place = (section.address, section.size);
-        let offset = image.offset(section.address, section.size);
+        let offset = self.offset(section.address, section.size);
         if offset != Some(section.offset) || section.filled != section.size {
             return Err(unknown("its dynamic section is not where its segments are"));
         }
-        let writes = image.segment(place.0, place.1).map(|at| at.flags & WRITES);
+        let writes = self.segment(place.0, place.1).map(|at| at.flags & WRITES);
         if writes != Some(section.flags & WRITES) {
             return Err(unknown(
                 "the flags of its dynamic section are not those of its segment",
             ));
         }
-        drop(dynamic);
-        image.dynamic = place;
-        image.others()?;
-        Ok(image)
+        Ok(place)
     }
 
     /// The ELF header.

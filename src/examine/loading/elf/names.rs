@@ -120,17 +120,11 @@ fn needed_versions(
                 return None;
             }
             known.insert(image.u16(at.checked_add(6)?)? & 0x7fff);
-            let next = u64::from(image.u32(at.checked_add(12)?)?);
-            if (next == 0) != (place.checked_add(1)? == inner) {
-                return None;
-            }
-            aux = aux.checked_add(next)?;
+            let next = image.u32(at.checked_add(12)?)?;
+            aux = follow(aux, next, u64::from(inner.checked_sub(place)?))?;
         }
-        let next = u64::from(image.u32(at.checked_add(12)?)?);
-        if (next == 0) != (index.checked_add(1)? == count) {
-            return None;
-        }
-        entry = entry.checked_add(next)?;
+        let next = image.u32(at.checked_add(12)?)?;
+        entry = follow(entry, next, count.checked_sub(index)?)?;
     }
     Some(())
 }
@@ -153,11 +147,15 @@ fn defined_versions(
             return None;
         }
         known.insert(image.u16(at.checked_add(4)?)? & 0x7fff);
-        let next = u64::from(image.u32(at.checked_add(16)?)?);
-        if (next == 0) != (index.checked_add(1)? == count) {
-            return None;
-        }
-        entry = entry.checked_add(next)?;
+        let next = image.u32(at.checked_add(16)?)?;
+        entry = follow(entry, next, count.checked_sub(index)?)?;
     }
     Some(())
+}
+
+/// The address of the next link of a chain; `left` counts the links from this one on, and only the last one has no next.
+fn follow(at: u64, next: u32, left: u64) -> Option<u64> {
+    let is_last = left == 1;
+    ((next == 0) == is_last).then_some(())?;
+    at.checked_add(u64::from(next))
 }

@@ -20,6 +20,32 @@ pub(super) struct Listed<'a> {
     absolute: bool,
 }
 
+impl Listed<'_> {
+    /// Its name as messages have it: the start of a long one.
+    fn text(&self) -> String {
+        let name: String = String::from_utf8_lossy(self.name)
+            .chars()
+            .take(64)
+            .collect();
+        name.escape_debug().to_string()
+    }
+}
+
+const NOT_THERE: &str =
+    "its symbols, their names or their hash table are not where its segments are";
+
+/// The links of chains that were followed, and the bytes of the names that were compared there.
+#[derive(Default)]
+struct Steps(u64);
+
+impl Steps {
+    /// One link more, at which `name` is compared; `None` behind [`SCANNED`].
+    fn take(&mut self, name: &[u8]) -> Option<()> {
+        self.0 = self.0.checked_add(name.len() as u64)?.checked_add(1)?;
+        (self.0 <= SCANNED).then_some(())
+    }
+}
+
 /// What relocations and initializers may name.
 pub(super) struct Symbols {
     /// How many there are; their indices are smaller.
@@ -50,8 +76,7 @@ fn count(image: &Image<'_>, dynamic: &Dynamic) -> Option<u64> {
 
 /// All dynamic symbols, the first, empty one included.
 pub(super) fn list<'a>(image: &Image<'a>, dynamic: &Dynamic) -> Result<Vec<Listed<'a>>, Stop> {
-    let wrong =
-        || unknown("its symbols, their names or their hash table are not where its segments are");
+    let wrong = || unknown(NOT_THERE);
     let mut names = Names::dynamic(image, dynamic).ok_or_else(wrong)?;
     let table = dynamic.value(SYMBOLS).ok_or_else(wrong)?;
     let count = count(image, dynamic).ok_or_else(wrong)?;
@@ -92,19 +117,15 @@ fn symbol<'a>(image: &Image<'a>, names: &mut Names<'a>, index: u64, at: u64) -> 
 pub(super) fn read(image: &Image<'_>, dynamic: &Dynamic) -> Result<Symbols, Stop> {
     let symbols = list(image, dynamic)?;
     let statics = statics(image)?;
-    let mut steps = 0_u64;
+    let tables = Tables::read(image, dynamic).ok_or_else(|| unknown(NOT_THERE))?;
+    let mut steps = Steps::default();
     for symbol in symbols.iter().skip(1) {
         let fault = fault(image, symbol).or_else(|| disagreement(symbol, &statics));
         if let Some(fault) = fault {
-            let name = String::from_utf8_lossy(symbol.name);
-            let name: String = name.chars().take(64).collect();
-            return Err(unknown(&format!(
-                "symbol `{}` {fault}",
-                name.escape_debug()
-            )));
+            return Err(unknown(&format!("symbol `{}` {fault}", symbol.text())));
         }
         if symbol.defined && symbol.global {
-            found(image, dynamic, symbol, &symbols, &mut steps)?;
+            tables.find(image, symbol, &symbols, &mut steps)?;
         }
     }
     names::check(image, dynamic, &symbols)?;
@@ -156,12 +177,12 @@ fn fault(image: &Image<'_>, symbol: &Listed<'_>) -> Option<&'static str> {
 }
 
 /// Value, size and kind of a symbol.
-type Said = (u64, u64, u8);
+type Definition = (u64, u64, u8);
 
 /// What the static table says; empty for a file without one.
 struct Statics<'a> {
     /// Of global names.
-    values: BTreeMap<&'a [u8], Said>,
+    values: BTreeMap<&'a [u8], Definition>,
     functions: BTreeSet<u64>,
     /// Whether defined names carry their versions.
     versioned: bool,
@@ -198,8 +219,8 @@ fn statics<'a>(image: &Image<'a>) -> Result<Statics<'a>, Stop> {
         }
         if symbol.global {
             statics.versioned |= symbol.defined && symbol.name.contains(&b'@');
-            let said = (symbol.value, symbol.size, symbol.info);
-            statics.values.insert(symbol.name, said);
+            let definition = (symbol.value, symbol.size, symbol.info);
+            statics.values.insert(symbol.name, definition);
         }
     }
     Ok(statics)
@@ -212,7 +233,7 @@ fn disagreement(symbol: &Listed<'_>, statics: &Statics<'_>) -> Option<&'static s
         return None;
     }
     match statics.values.get(symbol.name) {
-        Some(said) if *said == (symbol.value, symbol.size, symbol.info) => None,
+        Some(definition) if *definition == (symbol.value, symbol.size, symbol.info) => None,
         Some(_) => Some("is elsewhere, or something else, in the static symbols"),
         None if statics.versioned => None,
         None => Some("is none of the static symbols"),
@@ -272,7 +293,7 @@ impl GnuHash {
         image: &Image<'_>,
         symbol: &Listed<'_>,
         all: &[Listed<'_>],
-        steps: &mut u64,
+        steps: &mut Steps,
     ) -> Option<bool> {
         let hash = symbol.name.iter().fold(5381_u32, |hash, byte| {
             hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
@@ -288,10 +309,7 @@ impl GnuHash {
             return Some(false);
         }
         loop {
-            *steps = steps
-                .checked_add(symbol.name.len() as u64)?
-                .checked_add(1)
-                .filter(|steps| *steps <= SCANNED)?;
+            steps.take(symbol.name)?;
             let chained = self.chained(image, index)?;
             let here = all.get(usize::try_from(index).ok()?)?;
             if (chained ^ hash) >> 1 == 0 && (index == symbol.index || here.name == symbol.name) {
@@ -314,62 +332,98 @@ pub(super) fn hash(name: &[u8]) -> u32 {
     })
 }
 
-/// The same through the older table.
-fn old(
-    image: &Image<'_>,
-    address: u64,
-    symbol: &Listed<'_>,
-    all: &[Listed<'_>],
-    steps: &mut u64,
-) -> Option<bool> {
-    let at = image.offset(address, 8)?;
-    let (buckets, chains) = (
-        u64::from(image.u32(at)?),
-        u64::from(image.u32(at.checked_add(4)?)?),
-    );
-    let words = buckets.checked_add(chains)?.checked_add(2)?;
-    image.offset(address, words.checked_mul(4)?)?;
-    let word = |index: u64| image.u32(at.checked_add(index.checked_add(2)?.checked_mul(4)?)?);
-    let mut index = u64::from(word(u64::from(hash(symbol.name)).checked_rem(buckets)?)?);
-    let mut left = chains;
-    while index != 0 && left > 0 {
-        *steps = steps
-            .checked_add(symbol.name.len() as u64)?
-            .checked_add(1)
-            .filter(|steps| *steps <= SCANNED)?;
-        let here = all.get(usize::try_from(index).ok()?)?;
-        if index == symbol.index || here.name == symbol.name {
-            return Some(true);
-        }
-        index = u64::from(word(buckets.checked_add(index)?)?);
-        left = left.saturating_sub(1);
-    }
-    Some(false)
+/// The older hash table.
+struct OldHash {
+    buckets: u64,
+    chains: u64,
+    /// Offset in the file, of the header's two words.
+    table: u64,
 }
 
-/// Every table that is there has to find every symbol that others may look up.
-fn found(
-    image: &Image<'_>,
-    dynamic: &Dynamic,
-    symbol: &Listed<'_>,
-    all: &[Listed<'_>],
-    steps: &mut u64,
-) -> Result<(), Stop> {
-    let gnu = dynamic.value(GNU_HASH).map(|address| {
-        GnuHash::read(image, address).and_then(|table| table.finds(image, symbol, all, steps))
-    });
-    let old = dynamic
-        .value(HASH)
-        .map(|address| old(image, address, symbol, all, steps));
-    for table in [gnu, old].into_iter().flatten() {
-        if table != Some(true) {
-            let name = String::from_utf8_lossy(symbol.name);
-            let name: String = name.chars().take(64).collect();
-            return Err(unknown(&format!(
-                "the hash table does not find symbol `{}`",
-                name.escape_debug()
-            )));
-        }
+impl OldHash {
+    fn read(image: &Image<'_>, address: u64) -> Option<OldHash> {
+        let table = image.offset(address, 8)?;
+        let buckets = u64::from(image.u32(table)?);
+        let chains = u64::from(image.u32(table.checked_add(4)?)?);
+        let words = buckets.checked_add(chains)?.checked_add(2)?;
+        image.offset(address, words.checked_mul(4)?)?;
+        Some(OldHash {
+            buckets,
+            chains,
+            table,
+        })
     }
-    Ok(())
+
+    /// The word behind the header.
+    fn word(&self, image: &Image<'_>, index: u64) -> Option<u64> {
+        let inside = index.checked_add(2)?.checked_mul(4)?;
+        image.u32(self.table.checked_add(inside)?).map(u64::from)
+    }
+
+    /// Whether a look-up ends at `symbol`, or at one of the same name before it.
+    fn finds(
+        &self,
+        image: &Image<'_>,
+        symbol: &Listed<'_>,
+        all: &[Listed<'_>],
+        steps: &mut Steps,
+    ) -> Option<bool> {
+        let bucket = u64::from(hash(symbol.name)).checked_rem(self.buckets)?;
+        let mut index = self.word(image, bucket)?;
+        let mut left = self.chains;
+        while index != 0 && left > 0 {
+            steps.take(symbol.name)?;
+            let here = all.get(usize::try_from(index).ok()?)?;
+            if index == symbol.index || here.name == symbol.name {
+                return Some(true);
+            }
+            index = self.word(image, self.buckets.checked_add(index)?)?;
+            left = left.saturating_sub(1);
+        }
+        Some(false)
+    }
+}
+
+/// The hash tables that a library has.
+struct Tables {
+    gnu: Option<GnuHash>,
+    old: Option<OldHash>,
+}
+
+impl Tables {
+    /// `None` where one that the dynamic section names is not there.
+    fn read(image: &Image<'_>, dynamic: &Dynamic) -> Option<Tables> {
+        let mut tables = Tables {
+            gnu: None,
+            old: None,
+        };
+        if let Some(address) = dynamic.value(GNU_HASH) {
+            tables.gnu = Some(GnuHash::read(image, address)?);
+        }
+        if let Some(address) = dynamic.value(HASH) {
+            tables.old = Some(OldHash::read(image, address)?);
+        }
+        Some(tables)
+    }
+
+    /// Holds every table to it that it finds a symbol that others may look up.
+    fn find(
+        &self,
+        image: &Image<'_>,
+        symbol: &Listed<'_>,
+        all: &[Listed<'_>],
+        steps: &mut Steps,
+    ) -> Result<(), Stop> {
+        let gnu = self.gnu.as_ref();
+        let gnu = gnu.is_none_or(|table| table.finds(image, symbol, all, steps) == Some(true));
+        let old = self.old.as_ref();
+        let old = old.is_none_or(|table| table.finds(image, symbol, all, steps) == Some(true));
+        if gnu && old {
+            return Ok(());
+        }
+        Err(unknown(&format!(
+            "the hash table does not find symbol `{}`",
+            symbol.text()
+        )))
+    }
 }
