@@ -14,7 +14,7 @@ use tvmspec::conformance::CHAPTERS;
 use tvmspec::conformance::case::{Case, Expect, Suite};
 
 /// Chapters whose schema is still to be written. To be emptied, never added to.
-const OPEN: &[&str] = &["value", "function", "object", "module", "graph", "vm"];
+const OPEN: &[&str] = &["value", "function", "object", "module", "graph"];
 
 const BEGIN: &str = "<!-- operations: written by BLESS=1 cargo test --test operations -->\n";
 const END: &str = "<!-- end of operations -->\n";
@@ -297,7 +297,10 @@ fn shape<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
         }
         Value::String(name) if name == "array" => match form["prefixItems"].as_array() {
             Some(items) => {
-                let items: Vec<String> = items.iter().map(|form| shape(form, forms)).collect();
+                let mut items: Vec<String> = items.iter().map(|form| shape(form, forms)).collect();
+                if form["items"].is_object() {
+                    items.push(format!("{}, ..", shape(&form["items"], forms)));
+                }
                 format!("[{}]", items.join(", "))
             }
             None if form["items"].is_object() => {
