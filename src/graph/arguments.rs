@@ -60,6 +60,11 @@ impl Arguments {
         }
     }
 
+    /// The entries that the arguments stand for.
+    pub(super) fn entries(&self) -> &[usize] {
+        &self.entries
+    }
+
     pub(super) fn views(&self) -> &[AnyView<'static>] {
         &self.views
     }

@@ -3,6 +3,7 @@
 //! An [`Executor`] holds one pool of memory for every storage id, one description of a tensor for every argument of
 //! every call, and calls the functions in the order of the nodes. Nothing is allocated while it runs.
 
+use super::aliases::Aliases;
 use super::arguments::Arguments;
 pub use super::memory::Tensor;
 use super::memory::{Memory, device_error, whole, with_record};
@@ -15,7 +16,7 @@ use crate::rule::{Kind, Violation};
 use crate::tensor::Params;
 use crate::value::{Any, DLTensor};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 crate::rule::rules! {
     GRF_30 "GRF-30"
@@ -87,6 +88,8 @@ pub struct Executor {
     steps: Vec<Step>,
     /// The number of each input by its name.
     inputs: HashMap<String, usize>,
+    /// Made when an input first gets memory of its own.
+    aliases: OnceLock<Aliases>,
     /// What was handed in by reference: the entry it stands for, kept alive here.
     external: HashMap<usize, Tensor>,
     /// Inputs that the library brings with it.
@@ -101,7 +104,7 @@ pub struct Executor {
 const LISTED: usize = 12;
 
 /// What one node does.
-enum Step {
+pub(super) enum Step {
     /// An input, or `__nop`.
     Nothing,
     /// `__copy`: between devices, by the executor itself.
@@ -166,6 +169,7 @@ impl Executor {
             entries,
             steps: Vec::new(),
             inputs,
+            aliases: OnceLock::new(),
             external: HashMap::new(),
             linked: HashSet::new(),
             params: HashSet::new(),
@@ -701,57 +705,19 @@ impl Executor {
     ///
     /// The memory of `to` stays as long as `keep`, and holds a tensor of the entry's type and shape.
     unsafe fn point_at(&mut self, entry: usize, to: &DLTensor, keep: &Any) {
-        let same = self.renamed(entry);
-        for id in &same {
+        let aliases = self
+            .aliases
+            .get_or_init(|| Aliases::new(&self.graph, &self.entries, &self.steps));
+        let same = aliases.of(entry);
+        for id in &*same {
             // SAFETY: the entries of `same` are of one size with `entry`.
             let tensor = unsafe { Tensor::borrowed(to, &self.entries[*id], keep.clone()) };
             self.external.insert(*id, tensor);
         }
-        for step in &mut self.steps {
-            if let Step::Call { arguments, .. } = step {
+        for step in aliases.users(&same) {
+            if let Some(Step::Call { arguments, .. }) = self.steps.get_mut(step) {
                 // SAFETY: `external` now keeps the memory of `to`, which is of the size of each of these entries.
-                unsafe { arguments.point_at(|id| same.contains(&id), to) };
-            }
-        }
-    }
-
-    /// `entry`, and every entry that is the same bytes under another shape: in the same pool, and joined to it by `__nop`.
-    ///
-    /// Other entries of the pool hold other values at other times, and may be larger: they stay where they are.
-    fn renamed(&self, entry: usize) -> Vec<usize> {
-        let mut same = vec![entry];
-        let fits = |one: usize, other: usize| {
-            let storage = |id: usize| self.graph.entries.get(id).map(|entry| entry.storage_id);
-            storage(one) == storage(other)
-                && self.entries[one].nbytes() == self.entries[other].nbytes()
-        };
-        loop {
-            let before = same.len();
-            for (index, node) in self.graph.nodes.iter().enumerate() {
-                if node
-                    .call
-                    .as_ref()
-                    .is_none_or(|call| call.func_name != "__nop")
-                {
-                    continue;
-                }
-                let inputs = node
-                    .inputs
-                    .iter()
-                    .filter_map(|input| self.graph.entry_id(*input));
-                let outputs = self.graph.node_row_ptr[index]..self.graph.node_row_ptr[index + 1];
-                let joined: Vec<usize> = inputs
-                    .chain(outputs)
-                    .filter(|id| fits(*id, entry))
-                    .collect();
-                if joined.iter().any(|id| same.contains(id)) {
-                    same.extend(joined);
-                    same.sort_unstable();
-                    same.dedup();
-                }
-            }
-            if same.len() == before {
-                return same;
+                unsafe { arguments.point_at(|id| same.binary_search(&id).is_ok(), to) };
             }
         }
     }

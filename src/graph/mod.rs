@@ -49,6 +49,8 @@ mod plan;
 mod text;
 
 #[cfg(feature = "runtime")]
+mod aliases;
+#[cfg(feature = "runtime")]
 mod arguments;
 #[cfg(feature = "runtime")]
 pub mod debug;
