@@ -3,7 +3,7 @@
 
 mod schema;
 
-use schema::conforms;
+use schema::{conforms, schema};
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::{env, fs};
@@ -185,8 +185,8 @@ fn rules_are_shown_for_people_and_for_programs() {
         String::from_utf8(output.stdout).unwrap()
     };
     let all: Value = serde_json::from_str(&rule(&["--json", "*"])).unwrap();
-    let schema: Value = serde_json::from_str(include_str!("../spec/schema/rule.json")).unwrap();
-    conforms(&schema, &schema, &all, "$");
+    let schema = schema(include_str!("../spec/schema/rule.json"));
+    conforms(&schema, &all, "$");
     let all = all.as_array().unwrap();
     assert_eq!(all.len(), tvmspec::spec::rules().len());
     // The code, a case and a known failure of one rule, as a reader looks for them.
@@ -224,9 +224,8 @@ fn cases_are_listed_for_people_and_for_programs() {
     let selection = ["--list", "--chapter", "wire", "--case", "wire/u*"];
     let lines = String::from_utf8(check(&selection).stdout).unwrap();
     let list = json(&selection);
-    let schema = include_str!("../spec/schema/list.json");
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    conforms(&schema, &schema, &list, "$");
+    let schema = schema(include_str!("../spec/schema/list.json"));
+    conforms(&schema, &list, "$");
     let ids: Vec<&str> = list["cases"]
         .as_array()
         .unwrap()
@@ -533,14 +532,13 @@ fn a_panic_is_a_crash_and_not_a_rejection() {
 
 #[test]
 fn the_json_report_keeps_to_its_schema() {
-    let schema = include_str!("../spec/schema/report.json");
-    let schema: Value = serde_json::from_str(schema).unwrap();
+    let schema = schema(include_str!("../spec/schema/report.json"));
     for implementation in ["builtin", "liar:constant", "liar:crash", "liar:reject-all"] {
         let report = json(&["--impl", implementation, "--chapter", "wire"]);
-        conforms(&schema, &schema, &report, "$");
+        conforms(&schema, &report, "$");
     }
     let wrong = serde_json::json!({"report": 2});
-    assert!(std::panic::catch_unwind(|| conforms(&schema, &schema, &wrong, "$")).is_err());
+    assert!(!schema.is_valid(&wrong));
 }
 
 #[test]
