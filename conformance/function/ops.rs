@@ -8,6 +8,7 @@ use crate::object::form::{from_json, to_json};
 use crate::rule::Findings;
 use crate::value::{Any, AnyView, RawAny};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "function.call",
-        help: "value {function, args}: calls one of the functions of spec/function.md: the result, or the error",
+        help: "value {function, args}: calls one of the functions that spec/function.md lists: the result, or the error",
         run: call,
     },
     Op {
@@ -185,10 +186,10 @@ fn raised(args: &Value) -> Result<Answer, Refusal> {
             _ => taken.push(take_raised().map(|error| error.kind().to_owned())),
         }
     }
+    // One more, which the other thread must not see and which is all that is left on this one.
+    set_raised(Error::new("Left", ""));
     let other = std::thread::spawn(|| take_raised().is_some()).join();
     let other = other.unwrap_or(true);
-    // Even where taking does not empty the slot, nothing of this case is left to the next.
-    set_raised(Error::new("", ""));
     drop(take_raised());
     answer(json!({"taken": taken, "other_thread": other}))
 }
@@ -198,7 +199,7 @@ fn registry_steps(args: &Value) -> Result<Answer, Refusal> {
     let run = RUN.fetch_add(1, Ordering::Relaxed);
     let prefix = format!("case{run}.");
     let mut said = Vec::new();
-    let mut old = None;
+    let mut replaced = BTreeMap::new();
     drop(take_broken());
     let run_it = |function: &Function| {
         let result = function.call(&[]).map(|value| to_json(value.view()));
@@ -211,7 +212,9 @@ fn registry_steps(args: &Value) -> Result<Answer, Refusal> {
             "register" => {
                 let result = step.get(2).and_then(Value::as_i64).unwrap_or(0);
                 let over = step.get(3).and_then(Value::as_bool).unwrap_or(false);
-                old = old.or_else(|| registry::lookup(&name));
+                if let Some(old) = registry::lookup(&name) {
+                    replaced.insert(name.clone(), old);
+                }
                 let function = Function::from_typed(move || result);
                 if let Err(error) = registry::register(&name, function, over) {
                     clean(&prefix);
@@ -231,7 +234,7 @@ fn registry_steps(args: &Value) -> Result<Answer, Refusal> {
                     );
                 }
             },
-            "call_old" => old.as_ref().map_or(Value::Null, run_it),
+            "call_old" => replaced.get(&name).map_or(Value::Null, run_it),
             "remove" => json!(registry::remove(&name)),
             "names" => {
                 let names = registry::names();

@@ -27,7 +27,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "value.convert",
-        help: "value, to (int bool float pointer str bytes dtype device object shape array optional-int): the result",
+        help: "value, to (int, int32, bool, ...; spec/value.md lists them): the result of the conversion",
         run: convert,
     },
     Op {
@@ -315,11 +315,9 @@ fn device(args: &Value) -> Result<Answer, Refusal> {
 }
 
 fn release(args: &Value) -> Result<Release, Refusal> {
-    let text = args.get("release").and_then(Value::as_str).unwrap_or("0.8");
-    text.strip_prefix("0.")
-        .and_then(|minor| minor.parse().ok())
-        .and_then(Release::new)
-        .ok_or_else(|| Refusal::Unsupported(format!("no release {text}")))
+    let text = args.get("release").and_then(Value::as_str);
+    let text = text.ok_or_else(|| Refusal::Unsupported("the request has no release".into()))?;
+    text.parse().map_err(Refusal::Unsupported)
 }
 
 fn from_legacy(args: &Value) -> Result<Answer, Refusal> {

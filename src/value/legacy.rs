@@ -141,11 +141,16 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
             unsafe { AnyView::from_raw(cell) }
         }
         _ if VAL_19.is_off() => AnyView::from(int()),
-        other => {
+        code::OBJECT | code::MODULE | code::FUNCTION | code::NDARRAY | code::RVALUE => {
             return Err(VAL_19.refused(
-                Kind::UnknownKind,
-                format!("type code {other} has no value outside its own object world"),
+                Kind::Unsupported,
+                format!("type code {code} has no value outside its own object world"),
             ));
+        }
+        other => {
+            return Err(
+                VAL_19.refused(Kind::UnknownKind, format!("no value has type code {other}"))
+            );
         }
     })
 }

@@ -13,6 +13,7 @@ use super::{Reply, told, unsupported};
 use crate::function::ErrorCell;
 use crate::value::{ByteArray, Payload, RawAny, index};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 
 /// A function of `spec/function.md`.
@@ -310,7 +311,7 @@ pub(super) fn registry(api: &'static Api, args: &Value) -> Result<Reply, Reply> 
 
 fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Reply> {
     let mut said = Vec::new();
-    let mut old = None;
+    let mut replaced = BTreeMap::new();
     let ask = |function: &Held| match api.call(function, &[]) {
         Ok(result) => show(api, &result),
         Err(raised) => Ok(json!(raised.kind)),
@@ -325,7 +326,9 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
         let name = format!("{prefix}{}", text(1));
         said.push(match text(0) {
             "register" => {
-                old = old.or_else(|| api.global(&name));
+                if let Some(old) = api.global(&name) {
+                    replaced.insert(name.clone(), old);
+                }
                 let number = step.get(2).and_then(Value::as_i64).unwrap_or(0);
                 let function = numbered(api, number)?;
                 let over = step.get(3).and_then(Value::as_bool).unwrap_or(false);
@@ -341,7 +344,7 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                 api.global(&name)
                     .map_or(Ok(Value::Null), |found| ask(&found))?
             }
-            "call_old" => old.as_ref().map_or(Ok(Value::Null), ask)?,
+            "call_old" => replaced.get(&name).map_or(Ok(Value::Null), ask)?,
             "remove" => json!(remove(api, &name)?),
             "names" => json!(names(api, prefix)?),
             other => return Err(unsupported(format!("there is no step {other}"))),
