@@ -157,16 +157,24 @@ fn check_object(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
     })
 }
 
-/// ELF, archive, Mach-O (both widths, fat), COFF for x86-64, arm64 and i386, WebAssembly, LLVM bitcode.
-const MAGICS: [&[u8]; 10] = [
+/// ELF, archive, Mach-O (both widths and byte orders, fat of both widths), COFF for x86-64, arm64, arm64ec, arm and i386 and the one
+/// of many sections, WebAssembly, LLVM bitcode.
+const MAGICS: [&[u8]; 17] = [
     b"\x7fELF",
     b"!<arch>\n",
     b"\xcf\xfa\xed\xfe",
     b"\xce\xfa\xed\xfe",
+    b"\xfe\xed\xfa\xcf",
+    b"\xfe\xed\xfa\xce",
     b"\xca\xfe\xba\xbe",
+    b"\xca\xfe\xba\xbf",
     b"\x64\x86",
     b"\x64\xaa",
+    b"\x41\xa6",
+    b"\xc4\x01",
     b"\x4c\x01",
+    b"\0\0\xff\xff\x02\0",
     b"\0asm",
     b"BC\xc0\xde",
+    b"\xde\xc0\x17\x0b",
 ];

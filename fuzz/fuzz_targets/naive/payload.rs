@@ -275,12 +275,19 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// PAY-33, said of files that are any of these; what else the library takes for one is its own.
+/// PAY-33.
 fn is_object(bytes: &[u8]) -> bool {
-    let starts: [&[u8]; 8] =
-        [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xfe\xed\xfa", b"\xca\xfe\xba\xbe", b"\0asm", b"BC\xc0\xde", b"!<arch>\n"];
-    let coff = [[0x64, 0x86], [0x4c, 0x01], [0x64, 0xaa], [0xc4, 0x01]];
-    starts.iter().any(|start| bytes.starts_with(start)) || coff.iter().any(|start| bytes.starts_with(start)) || bytes.starts_with(b"!<thin>\n")
+    let mut from = In(bytes);
+    let machine = from.u16();
+    let coff = [0x8664, 0xaa64, 0xa641, 0x01c4, 0x014c].map(Some).contains(&machine);
+    let many = machine == Some(0) && from.u16() == Some(0xffff) && from.u16() == Some(2);
+    let first = bytes.first_chunk().map(|four| u32::from_be_bytes(*four));
+    let apple = first.is_some_and(|first| {
+        let thin = |word: u32| word & !1 == 0xfeed_face;
+        first & !1 == 0xcafe_babe || thin(first) || thin(first.swap_bytes())
+    });
+    let other = [0x7f45_4c46, 0x0061_736d, 0x4243_c0de, 0xdec0_170b].map(Some).contains(&first);
+    coff || many || apple || other || bytes.starts_with(b"!<arch>\n")
 }
 
 /// PAY-98: digits in fours, of which the last one or two may be padding, and no kind's name.
