@@ -133,6 +133,9 @@ def damaged():
     edit("elf-blob-shorter-than-symbol.o", content, "<Q", size - 8 - 4)
     edit("elf-value-outside.o", entry + 8, "<Q", size)
     edit("elf-bad-entry-size.o", 58, "<H", 63)
+    symtab = dict(sections(real))[".symtab"]
+    edit("elf-symbol-entry-size.o", symtab + 56, "<Q", 16)
+    edit("elf-symbols-outside.o", symtab + 24, "<Q", len(real) + 4096)
 
 
 def member(name, data):

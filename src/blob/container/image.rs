@@ -249,12 +249,13 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Whether the program and section header tables of an ELF file lie inside it: the usual mark of a download that
-/// broke off.
+/// Whether the tables of an ELF file lie inside it, which tells a download that broke off, and have entries of the size that
+/// their format gives them.
 fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     let wide = bytes.get(4) == Some(&2);
     let little = bytes.get(5) != Some(&2);
-    let number = |at: usize, size: usize| -> Option<u64> {
+    let number = |at: u64, size: usize| -> Option<u64> {
+        let at = usize::try_from(at).ok()?;
         let field = bytes.get(at..at.checked_add(size)?)?;
         let add = |value: u64, byte: &u8| (value << 8) | u64::from(*byte);
         Some(match little {
@@ -262,31 +263,70 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
             false => field.iter().fold(0, add),
         })
     };
-    // Offset, entry size and count of the two tables.
+    // Offset and size of the entries of the two tables; the sizes that the format gives their entries and a symbol; where a
+    // section header has type, offset, size and entry size.
+    let word = if wide { 8 } else { 4 };
+    let (segments, sections, symbol) = if wide { (56, 64, 24) } else { (32, 40, 16) };
     let tables = if wide {
-        [
-            (number(32, 8), number(54, 2), number(56, 2)),
-            (number(40, 8), number(58, 2), number(60, 2)),
-        ]
+        [(32, 54, 56, segments), (40, 58, 60, sections)]
     } else {
-        [
-            (number(28, 4), number(42, 2), number(44, 2)),
-            (number(32, 4), number(46, 2), number(48, 2)),
-        ]
+        [(28, 42, 44, segments), (32, 46, 48, sections)]
     };
     let length = bytes.len() as u64;
-    for table in tables {
-        let (Some(offset), Some(size), Some(count)) = table else {
+    let mut first = 0;
+    let mut headers = 0;
+    for (offset, size, count, entry) in tables {
+        let table = number(offset, word).zip(number(size, 2));
+        let Some(((offset, size), count)) = table.zip(number(count, 2)) else {
             return Err(BLOB_55.broken(
                 Kind::Truncated,
                 length,
                 "the file ends inside its ELF header",
             ));
         };
-        let end = offset.saturating_add(size.saturating_mul(count));
-        BLOB_55.require_as(Kind::Truncated, end <= length, offset, || {
-            format!("the ELF header puts a table at {offset:#x} to {end:#x}, the file has {length:#x} bytes")
+        inside(offset, size.saturating_mul(count), length, offset)?;
+        BLOB_55.require(count == 0 || size == entry, offset, || {
+            format!("the ELF header gives a table entries of {size} bytes, not {entry}")
+        })?;
+        (first, headers) = (offset, count);
+    }
+    let field = |header: u64, wide_at: u64, narrow_at: u64| {
+        let at = if wide { wide_at } else { narrow_at };
+        number(header.saturating_add(at), word)
+    };
+    if headers == 0 && first != 0 {
+        // More sections than 16 bits count: the first has the number of all in its size.
+        headers = field(first, 32, 20).unwrap_or(0);
+    }
+    const SHT_SYMTAB: u64 = 2;
+    const SHT_DYNSYM: u64 = 11;
+    for index in 0..headers {
+        let header = first.saturating_add(index.saturating_mul(sections));
+        let Some(kind) = number(header.saturating_add(4), 4) else {
+            // What is not there is for the parser to reject.
+            break;
+        };
+        if !matches!(kind, SHT_SYMTAB | SHT_DYNSYM) {
+            continue;
+        }
+        let place = field(header, 24, 16).zip(field(header, 32, 20));
+        let Some(((offset, size), entry)) = place.zip(field(header, 56, 36)) else {
+            break;
+        };
+        inside(offset, size, length, header)?;
+        BLOB_55.require(entry == symbol, header, || {
+            format!("a symbol table has entries of {entry} bytes, not {symbol}")
         })?;
     }
     Ok(())
+}
+
+/// `size` bytes from `offset` on lie inside a file of `length` bytes; what says so stands at `at`.
+fn inside(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation> {
+    let end = offset.saturating_add(size);
+    BLOB_55.require_as(Kind::Truncated, end <= length, at, || {
+        format!(
+            "a table of the ELF file is at {offset:#x} to {end:#x}, the file has {length:#x} bytes"
+        )
+    })
 }
