@@ -29,11 +29,15 @@ def prefixes(target):
         return [b""]
     if target == "vm_run":
         return [bytes([3])]
-    if target in ("graph", "graph_run"):
+    if target in ("graph", "graph_run", "blob_container"):
         return [bytes([0])]
     if target == "wire":
         return [bytes([choice]) for choice in range(13)]
     return [bytes([choice]) for choice in range(4)]
+
+
+def chapter_of(target):
+    return target.removesuffix("_run").removesuffix("_container")
 
 
 def seeds(target):
@@ -46,7 +50,7 @@ def seeds(target):
                 raw = bytes.fromhex(given["hex"]) if "hex" in given else (ROOT / "golden" / given["file"]).read_bytes()
                 yield bytes([kinds.index(args["kind"]), LAYOUTS.index(args["layout"])]) + raw
         return
-    chapter = target.removesuffix("_run")
+    chapter = chapter_of(target)
     yield from cases(target)
     if target == "import_tree":
         yield from (variant(3, 4) + bytes([more]) for more in range(4))
@@ -64,6 +68,10 @@ def seeds(target):
     if target == "graph_run":
         for number in range(256):
             yield b"\x01" + b"".join(hashlib.sha256(bytes([number, part])).digest() for part in range(8))
+    if target == "blob_container":
+        # Choices for the files that it makes. Lengths are taken from the end.
+        for number in range(1024):
+            yield b"\x01" + b"".join(hashlib.sha256(number.to_bytes(2, "little") + bytes([part])).digest() for part in range(8))
     for file in sorted((ROOT / "golden" / chapter).rglob("*")):
         if "models" in file.parts or file.name.endswith(".expect.json"):
             continue
@@ -95,10 +103,11 @@ def wire_type(text):
 
 def cases(target):
     """The inputs of the suite's cases that read: each rejected one breaks a rule alone."""
-    file = ROOT / "conformance" / target.removesuffix("_run") / "cases.json"
+    file = ROOT / "conformance" / chapter_of(target) / "cases.json"
     for case in json.loads(file.read_text()) if file.exists() else ():
         given, args = case["input"], case.get("args", {})
-        if not case["op"].endswith((".decode", ".run", ".detect", ".script")) or not {"hex", "file"} & set(given):
+        ends = (".find", ".symbols") if target == "blob_container" else (".decode", ".run", ".detect", ".script")
+        if not case["op"].endswith(ends) or not {"hex", "file"} & set(given):
             continue
         raw = bytes.fromhex(given["hex"].replace(" ", "")) if "hex" in given else (ROOT / "golden" / given["file"]).read_bytes()
         if target == "wire":

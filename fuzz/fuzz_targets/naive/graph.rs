@@ -1,4 +1,4 @@
-//! GRF-01 to GRF-24, on a JSON value that keeps every member.
+//! GRF-01 to GRF-24 and GRF-51 to GRF-53, on a JSON value that keeps every member.
 
 use super::Odd;
 
@@ -316,7 +316,7 @@ fn node(item: &Json, odd: &mut Odd) -> Option<Node> {
     Some(Node { inputs, outputs })
 }
 
-/// GRF-13 to GRF-24; the bytes of each pool, and whether every type is one of the plainest.
+/// GRF-13 to GRF-24, GRF-51 to GRF-53; the bytes of each pool, and whether every type is one of the plainest.
 fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<(Option<Vec<u64>>, bool)> {
     let members = attrs.members()?;
     once(members.iter().map(|(key, _)| key.as_str()), odd);
@@ -341,13 +341,15 @@ fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<(Option<Vec<u
     let value = |name| last(members, name)?.list()?.get(1);
     let names = value("dltype")?.texts()?;
     let sure = names.iter().all(|name| ["float32", "int32", "int64", "int8", "uint8", "float16", "float64"].contains(name));
-    let types: Vec<u64> = names.into_iter().map(element_bytes).collect::<Option<_>>()?;
+    let types: Vec<u64> = names.iter().copied().map(element_bytes).collect::<Option<_>>()?;
     let shapes: Vec<Vec<usize>> = value("shape")?.list()?.iter().map(Json::indices).collect::<Option<_>>()?;
     let ids = value("storage_id")?.indices()?;
     let devices = value("device_index").and_then(Json::list);
-    if let Some(scopes) = value("storage_scope") {
-        scopes.texts()?;
-    }
+    let scopes = match value("storage_scope") {
+        Some(scopes) => scopes.texts()?,
+        None => vec![""; count],
+    };
+    let mut images = vec![None; ids.iter().max().map_or(0, |most| most + 1).min(count + 1)];
     let mut pools = vec![0_u64; ids.iter().max().map_or(0, |most| most + 1).min(count + 1)];
     let mut place = vec![None; pools.len()];
     let mut planned = true;
@@ -355,9 +357,25 @@ fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<(Option<Vec<u
         if ids[at] >= count {
             return None;
         }
-        let bytes = shapes[at].iter().try_fold(types[at], |all, extent| all.checked_mul(*extent as u64));
-        planned &= bytes.is_some();
-        pools[ids[at]] = pools[ids[at]].max(bytes.unwrap_or_default());
+        let own = scopes[at].contains("texture").then(|| (image(scopes[at], &shapes[at]), names[at]));
+        match images[ids[at]].get_or_insert(own) {
+            // GRF-53: the largest height and width, of the same texels.
+            Some((Some(all), name)) => match own {
+                Some((Some(own), own_name)) if (all[2], *name) == (own[2], own_name) => {
+                    *all = [all[0].max(own[0]), all[1].max(own[1]), all[2]];
+                    let bytes = all.iter().try_fold(types[at], |bytes, extent| bytes.checked_mul(*extent));
+                    planned &= bytes.is_some();
+                    pools[ids[at]] = bytes.unwrap_or_default();
+                }
+                _ => planned = false,
+            },
+            Some((None, _)) => planned = false,
+            None => {
+                let bytes = shapes[at].iter().try_fold(types[at], |all, extent| all.checked_mul(*extent as u64));
+                planned &= bytes.is_some() && own.is_none();
+                pools[ids[at]] = pools[ids[at]].max(bytes.unwrap_or_default());
+            }
+        }
         if let Some(Json::Number(device)) = devices.and_then(|devices| devices.get(at)) {
             i32::try_from(*device).ok()?;
             if *place[ids[at]].get_or_insert(*device) != *device {
@@ -368,6 +386,20 @@ fn attributes(attrs: &Json, count: usize, odd: &mut Odd) -> Option<(Option<Vec<u
         }
     }
     Some((planned.then_some(pools), sure))
+}
+
+/// GRF-53: height, width and elements of a texel.
+fn image(scope: &str, shape: &[usize]) -> Option<[u64; 3]> {
+    let (texel, before) = shape.split_last()?;
+    let rows = match (scope, shape.len()) {
+        ("global.texture", rank) => rank.checked_sub(2)?,
+        ("global.texture-weight", _) | ("global.texture-nhwc", 3) => 1,
+        ("global.texture-nhwc", _) => 2,
+        _ => return None,
+    };
+    let (rows, columns) = before.split_at_checked(rows)?;
+    let product = |extents: &[usize]| extents.iter().try_fold(1_u64, |all, extent| all.checked_mul(*extent as u64));
+    Some([product(rows)?, product(columns)?, *texel as u64])
 }
 
 /// GRF-17, of the names that goldens and mutants of them have: bytes of an element.
@@ -386,5 +418,7 @@ fn element_bytes(name: &str) -> Option<u64> {
     // No bits are as many as when none are said.
     let bits = if bits == 0 { 32 } else { bits };
     let lanes: u64 = lanes.parse().ok()?;
-    Some((bits * lanes).div_ceil(8))
+    // GRF-51.
+    let all = bits * lanes;
+    (all % 8 == 0 || all == 1 || all == 4).then_some(all.div_ceil(8))
 }
