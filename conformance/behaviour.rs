@@ -11,6 +11,8 @@ pub struct Behaviour<R> {
     pub rules: &'static [Rule],
     /// What goes wrong for a user where it is broken.
     pub why: &'static str,
+    /// What `run` does and compares, in words, for somebody who writes it anew: a paragraph each.
+    pub program: &'static [&'static str],
     /// Drives the subject: a `fn` from whatever the chapter probes with to [`Outcome`].
     pub run: R,
 }

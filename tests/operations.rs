@@ -12,9 +12,10 @@ use std::fs;
 use std::path::PathBuf;
 use tvmspec::conformance::CHAPTERS;
 use tvmspec::conformance::case::{Case, Expect, Suite};
+use tvmspec::conformance::device::{Program, programs};
 
 /// Chapters whose schema is still to be written. To be emptied, never added to.
-const OPEN: &[&str] = &["object", "module", "graph"];
+const OPEN: &[&str] = &["object"];
 
 const BEGIN: &str = "<!-- operations: written by BLESS=1 cargo test --test operations -->\n";
 const END: &str = "<!-- end of operations -->\n";
@@ -134,25 +135,59 @@ fn a_request_with_another_argument_has_not_the_described_form() {
 #[test]
 fn every_chapter_ends_with_its_operations() {
     for chapter in described() {
-        let path = root(&format!("spec/{chapter}.md"));
-        let prose = fs::read_to_string(&path).unwrap();
-        let expected = operations(chapter);
-        let (before, rest) = prose
-            .split_once(BEGIN)
-            .unwrap_or_else(|| panic!("spec/{chapter}.md lacks the line {BEGIN}"));
-        let (section, after) = rest
-            .split_once(END)
-            .unwrap_or_else(|| panic!("spec/{chapter}.md lacks {END}"));
-        assert_eq!(after, "", "spec/{chapter}.md goes on behind its operations");
-        if std::env::var_os("BLESS").is_some() {
-            fs::write(&path, format!("{before}{BEGIN}{expected}{END}")).unwrap();
-        } else {
-            assert!(
-                section == expected,
-                "BLESS=1 cargo test --test operations writes spec/{chapter}.md anew"
-            );
+        section(&format!("spec/{chapter}.md"), &operations(chapter));
+    }
+}
+
+/// Holds the end of a file to what it should be, or writes it anew.
+fn section(file: &str, expected: &str) {
+    let path = root(file);
+    let prose = fs::read_to_string(&path).unwrap_or_else(|why| panic!("{file}: {why}"));
+    let (before, rest) = prose
+        .split_once(BEGIN)
+        .unwrap_or_else(|| panic!("{file} lacks the line {BEGIN}"));
+    let (section, after) = rest
+        .split_once(END)
+        .unwrap_or_else(|| panic!("{file} lacks {END}"));
+    assert_eq!(after, "", "{file} goes on behind {END}");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, format!("{before}{BEGIN}{expected}{END}")).unwrap();
+    } else {
+        assert!(
+            section == expected,
+            "BLESS=1 cargo test --test operations writes {file} anew"
+        );
+    }
+}
+
+/// What `device.behaviour` names is no data: each program is spelled out, in the words that stand beside its code.
+#[test]
+fn every_program_of_a_device_is_spelled_out() {
+    let programs: BTreeMap<&str, Program> =
+        programs().map(|program| (program.id, program)).collect();
+    let mut text = String::new();
+    let cases = Suite::embedded().cases.iter();
+    let mut count = 0;
+    for case in cases.filter(|case| case.op == "device.behaviour") {
+        count += 1;
+        let Program {
+            id,
+            rules,
+            why,
+            steps,
+        } = programs.get(&*case.id).unwrap_or_else(|| {
+            panic!("{} names no program", case.id);
+        });
+        assert_eq!(case.request(), json!({ "value": id }), "{id}");
+        assert_eq!(&case.rules, rules, "{id}");
+        assert!(!steps.is_empty(), "{id}");
+        write!(text, "\n### `{id}`\n\n{}: {why}.\n\n", rules.join(", ")).unwrap();
+        for (step, number) in steps.iter().zip(1..) {
+            writeln!(text, "{number}. {step}").unwrap();
         }
     }
+    assert_eq!(count, programs.len(), "a program without a case");
+    section("spec/device-programs.md", &text);
 }
 
 /// The section: each operation with its arguments, its result and an example.
@@ -314,7 +349,7 @@ fn shape<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
                 let items = items.iter().zip(1..);
                 let items = items.map(|(form, count)| {
                     let mark = if count > least { "?" } else { "" };
-                    format!("{}{mark}", shape(form, forms))
+                    format!("{}{mark}", element(form, forms))
                 });
                 let mut items: Vec<String> = items.collect();
                 if form["items"].is_object() {
@@ -353,6 +388,15 @@ fn shape<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
     }
 }
 
+/// An element of a list of fixed length: its shape, and what it is where that is said.
+fn element<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
+    let shape = shape(form, forms).replace("`, `", "` or `");
+    match form["description"].as_str() {
+        Some(about) => format!("{shape} ({about})"),
+        None => shape,
+    }
+}
+
 /// The shortest accepted case of an operation that shows more than one argument where there are several.
 fn example(op: &str) -> Option<(&'static Case, &'static Value)> {
     Suite::embedded()
@@ -364,7 +408,9 @@ fn example(op: &str) -> Option<(&'static Case, &'static Value)> {
             Expect::Reject(..) | Expect::Either => None,
         })
         .min_by_key(|(case, value)| {
-            let empty = value.is_null()
+            let failed = **value == json!([{"error": true}]);
+            let empty = failed
+                || value.is_null()
                 || value.as_array().is_some_and(Vec::is_empty)
                 || case.request()["value"] == "";
             (

@@ -116,7 +116,7 @@ impl Testee for DeviceUnderTest {
         if op != "device.behaviour" {
             return Reply::Unsupported("a device answers device.behaviour only".into());
         }
-        if id == "device/random-walk" {
+        if id == script::ID {
             let walk = script::walk(self.api, self.device, &script::Walk::default());
             let outcome = walk.map_err(|found| Failure::Broken(found.to_string()));
             return ops::answer(outcome).into();

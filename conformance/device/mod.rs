@@ -41,12 +41,53 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Report {
         .collect();
     let walk = script::walk(api, device, &script::Walk::default());
     results.push(Entry {
-        id: "device/random-walk",
-        why: "what no single case shows: an order of calls in which the device and a plain model of it part ways",
-        rules: walk.as_ref().err().map(|found| found.rules()).unwrap_or_default(),
+        id: script::ID,
+        why: script::WHY,
+        rules: walk
+            .as_ref()
+            .err()
+            .map(|found| found.rules())
+            .unwrap_or_default(),
         outcome: walk.map_err(|found| Failure::Broken(found.to_string())),
     });
     Report { device, results }
+}
+
+/// Every program that `device.behaviour` may name, with its id, its rules, what goes wrong without them, and what it does.
+/// `spec/device-programs.md` is made of these.
+pub fn programs() -> impl Iterator<Item = Program> {
+    let on_device = behaviour::CASES.iter().map(Program::of);
+    let own = own::CASES.iter().map(Program::of);
+    let walk = Program {
+        id: script::ID,
+        rules: script::RULES.iter().map(|rule| rule.id()).collect(),
+        why: script::WHY,
+        steps: script::PROGRAM,
+    };
+    on_device.chain([walk]).chain(own)
+}
+
+/// A program in words.
+pub struct Program {
+    /// Name of the behaviour.
+    pub id: &'static str,
+    /// Ids of its rules.
+    pub rules: Vec<&'static str>,
+    /// What goes wrong for a user where it is broken.
+    pub why: &'static str,
+    /// What it does and compares, a paragraph each.
+    pub steps: &'static [&'static str],
+}
+
+impl Program {
+    fn of<R>(behaviour: &Behaviour<R>) -> Program {
+        Program {
+            id: behaviour.id,
+            rules: behaviour.rules.iter().map(|rule| rule.id()).collect(),
+            why: behaviour.why,
+            steps: behaviour.program,
+        }
+    }
 }
 
 /// Runs a behaviour; a panic of the device is the behaviour's failure and nobody else's.

@@ -86,7 +86,7 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
         return answer((case.run)());
     }
     let run = |api: &dyn DeviceApi, device| -> Option<Outcome> {
-        if id == "device/random-walk" {
+        if id == script::ID {
             let far = script::Walk {
                 scripts: 20,
                 ..script::Walk::default()

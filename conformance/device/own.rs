@@ -23,162 +23,263 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         id: "device/scoped-memory-is-flat-memory",
         rules: &[DEV_13, DEV_14, DEV_15],
         why: "a device that only knows bytes must get the right number of them, aligned for its elements",
+        program: &[
+            "With a recorder: takes memory in scope `global` for each of the tensors below and frees it. The calls are one alloc as stated, with the tensor's dtype as the hint, on device 0, and one free: [3] of int4: 2 bytes, alignment 64; [3, 5] of float32: 60, 64; [7] of float32x3: 84, 64; [2] of float64x16: 256, 128; [0, 9] of uint8: 0, 64.",
+            "Taking memory for [4, -1] of uint8 without a scope is refused.",
+        ],
         run: scoped_memory,
     },
     Behaviour {
         id: "device/tensor-copy-becomes-a-copy-of-bytes",
         rules: &[DEV_18],
         why: "a device that only copies bytes must learn both offsets, both devices and the element type",
+        program: &[
+            "With a recorder: copies a tensor of [2, 3], float32, at byte offset 8 on device (12, 1) to one at byte offset 16 on device (12, 2).",
+            "The one call is a copy of 24 bytes from offset 8 on (12, 1) to offset 16 on (12, 2) with hint float32.",
+        ],
         run: tensor_copy,
     },
     Behaviour {
         id: "device/default-copy-refuses",
         rules: &[DEV_18],
         why: "a device without a copy must say so; silence leaves the destination unwritten",
+        program: &[
+            "With a recorder without a copy of its own: a copy of 0 bytes from null on the CPU to null on (12, 0) is refused, and the error has the text `Device does not support CopyDataFromTo.`",
+        ],
         run: default_copy,
     },
     Behaviour {
         id: "device/no-streams-is-the-default-stream",
         rules: &[DEV_21],
         why: "programs create streams without asking; up to 0.7 that failed on half of all devices",
+        program: &[
+            "With a recorder: makes a stream, which is the default one, lets it wait for itself, and frees it. No call reaches the recorder.",
+        ],
         run: no_streams,
     },
     Behaviour {
         id: "device/workspace-without-a-pool",
         rules: &[DEV_24],
         why: "workspace that is less aligned than compiled code assumes faults in vector code",
+        program: &[
+            "With a recorder: takes workspace of 5000 bytes with hint float32 and frees it. The calls are an alloc of 5000 bytes, alignment 64, hint float32, and a free.",
+        ],
         run: plain_workspace,
     },
     Behaviour {
         id: "device/pool-takes-whole-pages",
         rules: &[DEV_25],
         why: "blocks of odd sizes never fit again, and the pool grows without end",
+        program: &[
+            "With a pool: workspace of 0, 1, 4096, 4097 and 12288 bytes, none freed, makes one alloc each, of 4096, 4096, 4096, 8192 and 12288 bytes, alignment 64, hint uint8.",
+            "Workspace of the largest size that the host can name is refused.",
+        ],
         run: whole_pages,
     },
     Behaviour {
         id: "device/pool-reuses-without-a-call",
         rules: &[DEV_26],
         why: "one device allocation per operator costs more than small kernels do",
+        program: &[
+            "With a pool that has been asked for 4096, 10000 and 4096 bytes and got them back.",
+            "Three times: takes the same three sizes and frees them in that order. No call reaches the recorder.",
+        ],
         run: reuses,
     },
     Behaviour {
         id: "device/pool-replaces-a-single-small-block",
         rules: &[DEV_27],
         why: "keeping what is too small doubles the peak of programs that grow",
+        program: &[
+            "With a pool that has been asked for 4096 bytes and got them back: workspace of 4097 bytes makes the calls free, then alloc of 8192.",
+        ],
         run: replaces_single,
     },
     Behaviour {
         id: "device/pool-takes-the-smallest-that-fits",
         rules: &[DEV_28],
         why: "a small request that takes the large block makes the next large one allocate",
+        program: &[
+            "With a pool that has been asked for 4096, 8192 and 16384 bytes and got them back: workspace of 5000, then 16384, then 100 bytes, none freed, makes no call.",
+        ],
         run: smallest_fit,
     },
     Behaviour {
         id: "device/pool-replaces-the-largest",
         rules: &[DEV_29],
         why: "replacing the smallest keeps two blocks where one would do",
+        program: &[
+            "With a pool that has been asked for 4096 and 8192 bytes and got them back: workspace of 16384 bytes makes the calls free, then alloc of 16384. Workspace of 4096 bytes then makes no call.",
+        ],
         run: replaces_largest,
     },
     Behaviour {
         id: "device/pool-refuses-what-it-never-gave",
         rules: &[DEV_31],
         why: "upstream takes null for its own sentinel and corrupts the pool",
+        program: &[
+            "With a pool: freeing null as workspace is refused.",
+            "Takes workspace of 64 bytes. Freeing null is refused, and so is freeing an address that is not the pool's.",
+            "Frees the workspace. Freeing it again is refused.",
+        ],
         run: refuses_foreign,
     },
     Behaviour {
         id: "device/pool-gives-back-when-its-thread-ends",
         rules: &[DEV_33],
         why: "short-lived worker threads would leak all device memory",
+        program: &[
+            "With a pool: takes workspace of 64 bytes. Another thread does the same, which is another block, frees it, and ends.",
+            "Within a second of that the calls are: alloc of 4096, alloc of 4096, free.",
+            "Frees the first workspace and takes 64 bytes on the device with the next number: the one call is an alloc of 4096 there.",
+        ],
         run: thread_end,
     },
     Behaviour {
         id: "device/lookup-is-by-name-and-once",
         rules: &[DEV_01, DEV_02],
         why: "a device is added by registering a name; asking twice would make two of it",
+        program: &[
+            "With a manager over `device_api.cpu`, `device_api.cuda` and `device_api.ext_dev`: asks for the devices of types 2, 2, 12, 1 and 12.",
+            "The names looked up are `device_api.cuda`, `device_api.ext_dev`, `device_api.cpu`.",
+        ],
         run: lookup_once,
     },
     Behaviour {
         id: "device/remote-devices-share-one-api",
         rules: &[DEV_03],
         why: "the session is in the number; an API per session would lose the sessions of the others",
+        program: &[
+            "With a manager over `device_api.rpc`: asks for the devices of types 128, 130, 257 and 4100. The one name looked up is `device_api.rpc`.",
+        ],
         run: remote_share,
     },
     Behaviour {
         id: "device/missing-device-says-its-name",
         rules: &[DEV_04],
         why: "the user has to learn which backend to build or install",
+        program: &[
+            "With a manager over nothing: asking for the device of type 2 is refused, and the error has the text `Device API cuda is not enabled.`",
+            "Asking whether there is one finds none, without an error.",
+        ],
         run: missing_says,
     },
     Behaviour {
         id: "device/a-miss-is-not-remembered",
         rules: &[DEV_05],
         why: "a plug-in that registers its device after the first question would never be found",
+        program: &[
+            "With a manager over nothing: there is no device of type 12.",
+            "Registers `device_api.ext_dev`. There is one now.",
+        ],
         run: miss_forgotten,
     },
     Behaviour {
         id: "device/unknown-number-is-refused",
         rules: &[DEV_06],
         why: "upstream indexes past its table: type 127 is a segmentation fault",
+        program: &[
+            "With a manager over `device_api.unknown`: asking for the devices of types -1, 0, 5, 6, 17, 31, 32, 36, 99 and 127 is refused by DEV-06. No name is looked up.",
+        ],
         run: unknown_number,
     },
     Behaviour {
         id: "device/exist-is-answered-for-the-missing",
         rules: &[DEV_07],
         why: "programs ask whether there is a GPU before they use one",
+        program: &[
+            "With a manager over `device_api.cuda`: `exist` of device (4, 0) is 0, of (2, 0) it is 1.",
+            "Asking (4, 0) for its warp size is refused.",
+        ],
         run: exist_of_missing,
     },
     Behaviour {
         id: "device/copy-asks-the-device-that-is-not-the-cpu",
         rules: &[DEV_19],
         why: "the CPU cannot read device memory",
+        program: &[
+            "With a manager over `device_api.cpu` and `device_api.cuda`: copies a tensor of [8], uint8, from (2, 0) to (1, 0), from (1, 0) to (2, 0), and from (1, 0) to itself.",
+            "The recorders of cuda, cuda and cpu get one copy each.",
+        ],
         run: copy_dispatch,
     },
     Behaviour {
         id: "device/copy-between-types-is-refused",
         rules: &[DEV_20],
         why: "neither device can read the other's handles",
+        program: &[
+            "With a manager over `device_api.cpu`, `device_api.cuda` and `device_api.opencl`: a copy of a tensor from (2, 0) to (4, 0) is refused, and the error has the text `Can not copy across different device types directly`.",
+            "Copies from (2, 0) to (2, 1) and to (3, 0) are made.",
+        ],
         run: copy_between_types,
     },
     Behaviour {
         id: "device/workspace-hint-has-one-lane",
         rules: &[DEV_34],
         why: "the C function has no room for lanes; a hint of none breaks allocators that multiply by them",
+        program: &[
+            "With a manager over `device_api.ext_dev`: `TVMBackendAllocWorkspace` of 100 bytes on (12, 3) with code 2 and 32 bits, then frees it.",
+            "The calls are an alloc of 100 bytes, alignment 64, hint float32 of one lane, and a free, both on device 3.",
+        ],
         run: workspace_hint,
     },
     Behaviour {
         id: "device/set-device-reaches-the-device",
         rules: &[DEV_42],
         why: "compiled code sets the device first and then launches by name",
+        program: &[
+            "With a manager over `device_api.vulkan`: makes (7, 2) the current device. The one call is set device 2.",
+        ],
         run: set_device_reaches,
     },
     Behaviour {
         id: "device/default-timer-waits-twice",
         rules: &[DEV_44],
         why: "without the wait the clock measures queueing, and everything looks free",
+        program: &[
+            "With a recorder: starts and stops the default timer of device 0. The calls are two syncs of device 0.",
+        ],
         run: timer_waits,
     },
     Behaviour {
         id: "device/evaluator-warms-up-and-counts",
         rules: &[DEV_45],
         why: "the first call loads code and allocates; it belongs to no measurement",
+        program: &[
+            "Measures a function with `number` 5 and `repeat` 3 by a clock for which every repetition takes 5 seconds.",
+            "The function was called 16 times; the results are 1.0, 1.0 and 1.0 seconds, as bytes three doubles of the host.",
+        ],
         run: evaluator_counts,
     },
     Behaviour {
         id: "device/code-is-loaded-late-and-once-per-device",
         rules: &[DEV_54],
         why: "loading a library must work without its device; compiling per launch costs a thousand launches",
+        program: &[
+            "With a module of two kernels for a type of device of the testee's own, whose driver notes loads and launches: `add` takes a handle and an int32 and has the launch tags `blockIdx.x` and `threadIdx.x`, `mul` takes a handle and has `threadIdx.x`.",
+            "Looks both up: nothing is loaded.",
+            "With device 0 as the current one, calls `add` with a null handle, 7, 3 and 64, and `mul` with a null handle and 0.",
+            "What was noted is: a load on device 0; a launch of `add` there with 12 bytes of arguments, 3 x 1 x 1 blocks of 64 x 1 x 1 threads; a launch of `mul` there with 8 bytes, 1 x 1 x 1 blocks of 1 x 1 x 1 threads.",
+        ],
         run: loaded_late,
     },
     Behaviour {
         id: "device/kernel-runs-on-the-current-device",
         rules: &[DEV_55],
         why: "the device is no argument of a kernel; memory of another device is an illegal address",
+        program: &[
+            "With the module of `device/code-is-loaded-late-and-once-per-device`: looks `mul` up once and calls it with device 2, 0 and 2 of its type as the current one.",
+            "What was noted is: load on 2, launch on 2, load on 0, launch on 0, launch on 2.",
+        ],
         run: current_device,
     },
     Behaviour {
         id: "device/unknown-kernel-is-nothing",
         rules: &[DEV_56],
         why: "lookup goes on in other modules when this one has no such function",
+        program: &[
+            "With the module of `device/code-is-loaded-late-and-once-per-device`: there is no function `div`, and looking it up is no error.",
+        ],
         run: unknown_kernel,
     },
 ];

@@ -7,8 +7,25 @@ use super::probe::{Held, Probe, Staging, pattern};
 use crate::device::{
     DEV_36, DEV_37, DEV_38, DEV_39, DEV_40, DEV_41, DEV_46, Device, DeviceApi, Error, Stream,
 };
+use crate::rule::Rule;
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// Its name among the behaviours.
+pub(crate) const ID: &str = "device/random-walk";
+
+/// What goes wrong for a user where a walk differs.
+pub(crate) const WHY: &str = "what no single case shows: an order of calls in which the device and a plain model of it part ways";
+
+/// The rules that the model keeps.
+pub(crate) const RULES: &[Rule] = &[DEV_36, DEV_37, DEV_38, DEV_39, DEV_40, DEV_41, DEV_46];
+
+/// The walk in words.
+pub(crate) const PROGRAM: &[&str] = &[
+    "Runs at least 20 scripts of 40 random steps, with 5 spaces and 3 streams, the first the default one: take a space or workspace of 1, 4, 64, 100, 256 or 4097 bytes; free one; write a pattern to a part of one, read a part, or copy between two, on a stream; sync a stream; let a stream wait for another.",
+    "Beside it keeps a model: bytes for each space, in which every step is done at once. A step that touches a space on which another stream has work that is not ordered before it is left out, and so is freeing workspace with work on it.",
+    "After each sync what was read on that stream is compared with what the model had when the read was queued, and at the end every space with the model; bytes that were never written are not compared. A copy within one space whose ranges overlap may be refused, and then changes nothing.",
+];
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq)]

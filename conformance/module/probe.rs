@@ -135,7 +135,7 @@ pub(super) fn call(args: &Value) -> Result<Answer, Refusal> {
     Ok(plain(json!(SEEN.take())))
 }
 
-/// A JSON value as an argument; `{"tensor": [2, 3]}` is a float32 tensor, `{"array": 0}` an array object.
+/// A JSON value as an argument; `{"tensor": [2, 3]}` is a float32 tensor, `{"array": []}` an array object.
 fn argument(value: &Value) -> Any {
     match value {
         Value::Null => Any::none(),
