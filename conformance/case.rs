@@ -292,7 +292,22 @@ pub(super) fn read(
     if matches!(case.expect, Expect::Reject(..)) != case.parent.is_some() {
         return Err("a reject case, and only that, names its `parent`".to_owned());
     }
+    inside_its_rules(&case)?;
     Ok(case)
+}
+
+/// A case holds where all of its rules do, or in fewer releases: no implementation is asked for what no rule demands of it.
+fn inside_its_rules(case: &Case) -> Result<(), String> {
+    for rule in case.rules.iter().filter_map(|id| spec::rule(id)) {
+        let (claimed, held) = (case.releases, rule.releases);
+        if !held.contains(claimed.since) || !held.contains(claimed.until) {
+            return Err(format!(
+                "`releases` is `{claimed}`, but {} holds in `{held}`: narrow the one, or leave out the other",
+                rule.id
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn id_of(chapter: &str, id: String) -> Result<String, String> {
@@ -541,6 +556,27 @@ mod tests {
         refused("truncated", "too-short", "there is no kind");
         refused("\"01\"", "\"0\"", "half a byte");
         refused("\"..\"", "\"0.9..0.3\"", "runs backwards");
+    }
+
+    #[test]
+    fn releases_lie_inside_those_of_the_rules() {
+        // TREE-03 holds from 0.7 on, TEN-29 up to 0.3.
+        let of = |rule: &str, releases: &str| {
+            let case = GOOD.replace("WIRE-02", rule);
+            load(&[case.replace("\"..\"", &format!("\"{releases}\""))])
+        };
+        assert!(of("TREE-03", "0.7..").is_ok());
+        assert!(of("TREE-03", "0.9..0.20").is_ok());
+        for (rule, releases, held) in [
+            ("TREE-03", "..", "0.7.."),
+            ("TREE-03", "0.6..", "0.7.."),
+            ("TEN-29", "0.2..0.4", "..0.3"),
+            ("TEN-29", "0.4", "..0.3"),
+        ] {
+            let problems = of(rule, releases).unwrap_err();
+            let held = format!("{rule} holds in `{held}`");
+            assert!(problems[0].contains(&held), "{problems:?}");
+        }
     }
 
     #[test]

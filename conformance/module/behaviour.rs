@@ -26,7 +26,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "module.once",
-        help: "value {times, fail}: how often the initialiser ran",
+        help: "value {times, failures}: how often the initialiser ran, and what each run returned",
         run: run_once,
     },
     Op {
