@@ -132,6 +132,41 @@ fn a_request_with_another_argument_has_not_the_described_form() {
     }
 }
 
+/// An object has the members that are named and no others, a list the elements that are described.
+#[test]
+fn every_form_is_closed() {
+    fn open(form: &Value, place: &str, found: &mut Vec<String>) {
+        match form {
+            Value::Object(members) => {
+                let object = form["type"] == "object" || form["properties"]["args"].is_object();
+                let list = form["type"] == "array";
+                if object
+                    && form
+                        .get("additionalProperties")
+                        .is_none_or(|more| *more == json!(true))
+                    || list && form.get("items").or(form.get("maxItems")).is_none()
+                {
+                    found.push(place.to_owned());
+                }
+                for (name, member) in members {
+                    open(member, &format!("{place}/{name}"), found);
+                }
+            }
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    open(item, &format!("{place}/{at}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    for name in described().chain(["values"]) {
+        open(&schema(name), name, &mut found);
+    }
+    assert!(found.is_empty(), "open forms: {}", found.join(", "));
+}
+
 #[test]
 fn every_chapter_ends_with_its_operations() {
     for chapter in described() {
@@ -231,22 +266,40 @@ fn operations(chapter: &str) -> String {
         if at == 1 {
             text.push_str("\n### Forms\n");
         }
-        write!(text, "\n**{name}**: {}", sentence(form, name)).unwrap();
-        text.push('\n');
-        if form["properties"].is_object() {
-            text.push_str("\n| member | form | |\n|---|---|---|\n");
-            text.push_str(&rows(form, &mut forms));
-        } else if let Some(choices) = choices(form) {
-            text.push_str("\n| form | |\n|---|---|\n");
-            for choice in choices {
-                let about = sentence(choice, name);
-                writeln!(text, "| {} | {about} |", shape(choice, &mut forms)).unwrap();
-            }
-        } else {
-            writeln!(text, "\n{}", shape(form, &mut forms)).unwrap();
-        }
+        write!(text, "\n**{name}**: ").unwrap();
+        text.push_str(&explained(form, name, &mut forms));
     }
     text
+}
+
+/// What a form with a name is: a sentence, and its members, its choices or its shape.
+fn explained<'a>(form: &'a Value, name: &str, forms: &mut Vec<&'a str>) -> String {
+    let mut text = format!("{}\n", sentence(form, name));
+    if form["properties"].is_object() {
+        text.push_str("\n| member | form | |\n|---|---|---|\n");
+        text.push_str(&rows(form, forms));
+    } else if let Some(choices) = choices(form) {
+        text.push_str("\n| form | |\n|---|---|\n");
+        for choice in choices {
+            let about = sentence(choice, name);
+            writeln!(text, "| {} | {about} |", shape(choice, forms)).unwrap();
+        }
+    } else {
+        writeln!(text, "\n{}", shape(form, forms)).unwrap();
+    }
+    text
+}
+
+/// Each form that several chapters use has a heading of its own, to which they refer.
+#[test]
+fn shared_forms_are_explained() {
+    let shared = schema("values");
+    let mut text = String::new();
+    for (name, form) in shared["$defs"].as_object().unwrap() {
+        write!(text, "\n### {name}\n\n").unwrap();
+        text.push_str(&explained(form, name, &mut Vec::new()));
+    }
+    section("spec/values.md", &text);
 }
 
 /// The members of an object as rows of a table: name, form, and what it is.
@@ -323,7 +376,7 @@ fn shape<'a>(form: &'a Value, forms: &mut Vec<&'a str>) -> String {
             return name.to_owned();
         }
         let name = reference.rsplit('/').next().unwrap_or_default();
-        return format!("[{name}](values.md)");
+        return format!("[{name}](values.md#{name})");
     }
     if let Some(one) = form.get("const") {
         return format!("`{one}`");
