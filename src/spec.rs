@@ -104,7 +104,14 @@ pub struct Evidence {
     pub observed: Vec<String>,
     /// Why it is taken to hold, where it was neither read nor run: a point that is open.
     pub inferred: Option<String>,
+    /// The releases whose runtimes the suite judged, and that do as the rule says.
+    pub passed: Vec<Release>,
+    /// Those that do otherwise in some case.
+    pub failed: Vec<Release>,
 }
+
+/// Verdicts on runtimes of releases, which `spec/evidence/judged.py` writes.
+const JUDGED: &str = include_str!("../spec/evidence/tables/judged.json");
 
 impl RuleText {
     /// What the rule obliges to.
@@ -257,10 +264,15 @@ fn book() -> &'static Book {
             .enumerate()
             .map(|(index, rule)| (rule.id.clone(), index))
             .collect();
-        let evidence = EVIDENCE
+        let mut evidence: BTreeMap<String, Evidence> = EVIDENCE
             .iter()
             .flat_map(|(_, text)| parse_evidence(text).unwrap_or_default())
             .collect();
+        for (id, judged) in parse_judged(JUDGED).unwrap_or_default() {
+            if let Some(evidence) = evidence.get_mut(&id) {
+                [evidence.passed, evidence.failed] = judged;
+            }
+        }
         Book {
             rules,
             by_id,
@@ -306,6 +318,8 @@ fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, String> {
             documented: list("documented")?,
             source: list("source")?,
             observed: list("observed")?,
+            passed: Vec::new(),
+            failed: Vec::new(),
             inferred: match of.get("inferred") {
                 None => None,
                 Some(why) => Some(
@@ -318,6 +332,24 @@ fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, String> {
         all.insert(id.clone(), evidence);
     }
     Ok(all)
+}
+
+/// The releases that pass each rule, and those that fail it.
+///
+/// # Errors
+///
+/// Says what is no list of releases.
+fn parse_judged(text: &str) -> Result<BTreeMap<String, [Vec<Release>; 2]>, String> {
+    let table: BTreeMap<String, BTreeMap<String, Vec<String>>> =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let judged = table.into_iter().map(|(id, of)| {
+        let list = |name: &str| -> Result<Vec<Release>, String> {
+            let releases = of.get(name).into_iter().flatten();
+            releases.map(|release| release.parse()).collect()
+        };
+        Ok((id, [list("passed")?, list("failed")?]))
+    });
+    judged.collect()
 }
 
 /// Attributes stand four spaces apart; a list has commas.
@@ -435,6 +467,18 @@ mod tests {
             .filter(|id| !with.iter().any(|known| known == id))
             .collect();
         assert!(bare.is_empty(), "no evidence for {bare:?}");
+    }
+
+    #[test]
+    fn what_was_judged_is_rules_in_releases_that_have_them() {
+        let judged = parse_judged(JUDGED).unwrap();
+        assert!(judged.len() > 200, "{} rules", judged.len());
+        for (id, lists) in judged {
+            let releases = rule(&id).unwrap_or_else(|| panic!("{id}")).releases;
+            for release in lists.iter().flatten() {
+                assert!(releases.contains(*release), "{id} in {release}");
+            }
+        }
     }
 
     #[test]

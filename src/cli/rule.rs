@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use tvmspec::conformance::case::{Case, Expect, Input, Suite};
 use tvmspec::conformance::known::{self, glob};
-use tvmspec::release::Releases;
+use tvmspec::release::{Release, Releases};
 use tvmspec::rule::Kind;
 use tvmspec::spec::{self, Evidence, RuleText};
 
@@ -184,6 +184,12 @@ fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
         .filter(|(_, list)| !list.is_empty())
         .map(|(name, list)| format!("{name:<10} {}", list.join(", ")))
         .collect();
+    let judged = [("passed", &evidence.passed), ("failed", &evidence.failed)];
+    for (name, releases) in judged {
+        if !releases.is_empty() {
+            lines.push(format!("{name:<10} {}", texts(releases).join(", ")));
+        }
+    }
     if let Some(why) = &evidence.inferred {
         lines.push(format!("{:<10} {why}", "inferred"));
     }
@@ -197,6 +203,10 @@ fn about(case: &Case) -> String {
         Expect::Either => "either".to_owned(),
     };
     format!("{:<44} {:<20} {expected}", case.id, case.op)
+}
+
+fn texts(releases: &[Release]) -> Vec<String> {
+    releases.iter().map(ToString::to_string).collect()
 }
 
 fn as_json(rule: &RuleText) -> Json {
@@ -218,6 +228,8 @@ fn as_json(rule: &RuleText) -> Json {
             "documented": evidence.documented,
             "source": evidence.source,
             "observed": evidence.observed,
+            "passed": texts(&evidence.passed),
+            "failed": texts(&evidence.failed),
             "inferred": evidence.inferred,
         },
         "code": spec::places(&rule.id),
