@@ -236,6 +236,22 @@ fn a_view_of_a_tensor_has_no_more_elements_than_it() {
         .call(&[Any::from(nine).view(), Any::from(shape).view()])
         .unwrap();
     assert_eq!(cast::<Tensor>(same.view()).unwrap().shape(), [3, 3]);
+    // The extents before the last make more than 127 bits count, and there is no element.
+    let nothing = Tensor::empty(
+        &[0],
+        DLDataType {
+            code: 2,
+            bits: 32,
+            lanes: 1,
+        },
+    )
+    .unwrap();
+    let extents = [1 << 62, 1 << 62, 8, 0];
+    let shape = tvmspec::object::Shape::new(&extents);
+    let same = reshape
+        .call(&[Any::from(nothing).view(), Any::from(shape).view()])
+        .unwrap();
+    assert_eq!(cast::<Tensor>(same.view()).unwrap().shape(), extents);
 }
 
 #[test]

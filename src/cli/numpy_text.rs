@@ -18,8 +18,15 @@ pub(crate) fn array_text(dtype: DLDataType, shape: &[i64], bytes: &[u8]) -> Stri
         .iter()
         .map(|extent| usize::try_from(*extent).unwrap_or(0))
         .collect();
-    let count: usize = shape.iter().product();
-    let Some(elements) = Elements::read(dtype, bytes, count) else {
+    // The extents before one of 0 may have a product beyond any integer.
+    let count = match shape.contains(&0) {
+        true => Some(0),
+        false => shape
+            .iter()
+            .try_fold(1_usize, |count, extent| count.checked_mul(*extent)),
+    };
+    let read = count.and_then(|count| Some((count, Elements::read(dtype, bytes, count)?)));
+    let Some((count, elements)) = read else {
         return format!(
             "{} of shape {shape:?}, {} bytes",
             dtype_to_text(dtype).unwrap_or_default(),

@@ -684,13 +684,15 @@ fn reshape(args: &[AnyView<'_>]) -> Outcome {
         .zip(bytes(extents(dl)))
         .is_some_and(|(new, old)| new <= old);
     // More elements of fewer bits than a byte may fill no more bytes, but a graph gives each a byte (DEV-15).
+    // The extents before one of 0 may have a product beyond any integer.
     let count = |shape: &[i64]| {
-        shape
-            .iter()
-            .map(|extent| i128::from(*extent))
-            .product::<i128>()
+        let mut extents = shape.iter();
+        extents.try_fold(1_u128, |count, extent| {
+            count.checked_mul(u128::try_from(*extent).ok()?)
+        })
     };
-    let fits = fits && count(shape) <= count(extents(dl));
+    let counts = count(shape).zip(count(extents(dl)));
+    let fits = fits && counts.is_some_and(|(new, old)| new <= old);
     if !is_compact(dl) || !fits || VM_50.is_off() {
         return refuse(
             VM_50,
