@@ -464,6 +464,65 @@ def stackvm():
     return q(count) + one + s("f0") + q(0)
 
 
+# ---- real files with one number changed, which are run
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "golden")
+
+
+def edited(name, *marks, form, old, new):
+    """The golden with the number `old` behind the marks, each behind the one before, changed to `new`."""
+    with open(os.path.join(GOLDEN, name), "rb") as file:
+        data = bytearray(file.read())
+    at = 0
+    for mark in marks:
+        at = data.index(mark, at) + len(mark)
+    at = data.index(struct.pack(form, old), at)
+    struct.pack_into(form, data, at, new)
+    return bytes(data)
+
+
+# What the model takes: a batch of two.
+VM_INPUT = "x-of-vm.npy"
+
+
+def registers(count):
+    return edited("vm/mlp.so", s("main"), form="<Q", old=30, new=count)
+
+
+# Dtype float32, and the lanes behind it.
+FLOAT32 = b"\x02\x20"
+
+
+@of("vm-registers-27.so", "verify inspect explain dump run-vm")
+def many_registers():
+    "a Relax VM library with a function of 2^27 registers"
+    return registers(2**27)
+
+
+@of("vm-registers-31.so", "verify inspect explain dump run-vm")
+def more_registers():
+    "a Relax VM library with a function of 2^31 registers"
+    return registers(2**31)
+
+
+@of("vm-registers-32.so", "verify inspect explain dump run-vm")
+def most_registers():
+    "a Relax VM library with a function of 2^32 + 1 registers"
+    return registers(2**32 + 1)
+
+
+@of("vm-lanes.so", "verify inspect explain dump run-vm")
+def lanes_of_a_constant():
+    "a Relax VM library with a constant of 1,024 lanes, of which one is stored"
+    return edited("vm/mlp.so", q(TENSOR), FLOAT32, form="<H", old=1, new=1024)
+
+
+@of("lanes.params", "verify inspect explain dump run-params")
+def lanes_of_a_parameter():
+    "a parameter of 1,024 lanes, of which one is stored"
+    return edited("graph/models/v0.8/mlp.params", q(TENSOR), FLOAT32, form="<H", old=1, new=1024)
+
+
 # ---- JSON
 
 def graph(nodes, extra="", rows=None):
@@ -617,6 +676,8 @@ def main():
     for name, (make, commands) in CLASSES.items():
         with open(os.path.join(folder, name), "wb") as file:
             file.write(make())
+    with open(os.path.join(folder, VM_INPUT), "wb") as file:
+        file.write(npy("(2, 8)", data=bytes(64)))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ def line(program, folder, name, command):
     return {
         "run": [program, "run", model, "--inputs", path],
         "run-npy": [program, "run", model, "--input", "x=" + path],
+        "run-vm": [program, "run", path, "--input", "x=" + os.path.join(folder, make.VM_INPUT)],
         "run-graph": [program, "run", "--graph", path, "--lib", library],
         "run-params": [program, "run", "--graph", graph, "--lib", library, "--params", path],
         "call": [program, "call", library, function, "@" + path],
