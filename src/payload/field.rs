@@ -28,6 +28,8 @@ pub enum Shape {
     Text,
     /// A version string (PAY-17).
     Version,
+    /// A string of base64 (PAY-98).
+    Base64,
     /// A format word (PAY-11), with the words that are known (PAY-12).
     Format(&'static [&'static str]),
     /// A string of any bytes: source text or binary; JSON has it under `source` or `data`.
@@ -73,7 +75,7 @@ pub enum Shape {
 /// What stood in a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<'a> {
-    /// [`Shape::Text`], [`Shape::Version`], [`Shape::Format`].
+    /// [`Shape::Text`], [`Shape::Version`], [`Shape::Base64`], [`Shape::Format`].
     Text(Text<'a>),
     /// [`Shape::Code`], [`Shape::Binary`].
     Bytes(Bytes<'a>),
@@ -116,7 +118,7 @@ impl Slot {
     ) -> Result<Field<'a>, Violation> {
         let (name, rule) = (self.name, self.rule);
         Ok(match self.shape {
-            Shape::Text => Field::Text(text(cursor, name, rule)?),
+            Shape::Text | Shape::Base64 => Field::Text(text(cursor, name, rule)?),
             Shape::Version => Field::Text(device::read_version(cursor, name, rule)?),
             Shape::Format(known) => {
                 Field::Text(device::read_format(cursor, name, rule, known, findings)?)
@@ -154,7 +156,10 @@ impl Slot {
         out: &mut Writer,
     ) -> Result<(), Violation> {
         match (self.shape, field) {
-            (Shape::Text | Shape::Version | Shape::Format(_), Field::Text(text)) => out.str(text),
+            (
+                Shape::Text | Shape::Version | Shape::Base64 | Shape::Format(_),
+                Field::Text(text),
+            ) => out.str(text),
             (Shape::Code | Shape::Binary, Field::Bytes(bytes)) => out.bytes(bytes),
             (Shape::Int, Field::Int(value)) => out.i32(*value),
             (Shape::Names, Field::Names(names)) => write_names(names, out),

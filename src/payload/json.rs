@@ -99,7 +99,9 @@ fn put_field(slot: &Slot, field: &Field<'_>, object: &mut Map<String, Value>) {
 fn take_field(slot: &Slot, object: &In<'_>) -> Result<Field<'static>, Violation> {
     let name = slot.name;
     Ok(match slot.shape {
-        Shape::Text | Shape::Version | Shape::Format(_) => Field::Text(object.text(name)?),
+        Shape::Text | Shape::Version | Shape::Base64 | Shape::Format(_) => {
+            Field::Text(object.text(name)?)
+        }
         Shape::Code => Field::Bytes(object.code()?),
         Shape::Binary => Field::Bytes(object.at(name)?.base64()?),
         Shape::Int => Field::Int(object.at(name)?.i32()?),

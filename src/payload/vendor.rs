@@ -96,7 +96,7 @@ pub(super) const MRVL_SIM: &[Form] = &[
         &[
             Slot::new("symbol", Shape::Text, PAY_52),
             Slot::new("nodes_json", Shape::Text, PAY_52),
-            Slot::new("binary", Shape::Text, PAY_52),
+            Slot::new("binary", Shape::Base64, PAY_52),
         ],
     )
     .checked(check_simulator),

@@ -120,7 +120,7 @@ fn field<'a>(
                 json_graph::walk(release, graph)?;
             }
         }
-        Shape::Text | Shape::Version | Shape::Binary => drop(stream.string(name)?),
+        Shape::Text | Shape::Version | Shape::Base64 | Shape::Binary => drop(stream.string(name)?),
         Shape::Code => seen.code = stream.string(name)?,
         Shape::Int => drop(stream.i32(name)?),
         Shape::Names => drop(stream.strings(name)?),
