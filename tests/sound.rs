@@ -283,6 +283,43 @@ fn the_equality_of_a_key_changes_no_dict_that_looks_it_up() {
     assert_eq!(dict.len(), 1);
 }
 
+/// A key without hooks goes into a dict under its lock alone, but not while another thread compares keys in it.
+#[test]
+fn keys_with_hooks_and_keys_without_share_a_dict() {
+    let dict = Dict::new();
+    let equal = Function::from_packed(|_| {
+        std::thread::yield_now();
+        Ok(Any::from(false))
+    });
+    let keys = keys("test.sound.Mixed", 8, equal);
+    let rounds = 2_000;
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (dict, keys) = (&dict, &keys);
+            scope.spawn(move || {
+                for at in 0..rounds {
+                    if thread < 2 {
+                        let key = &keys[thread * 4 + at % 4];
+                        dict.set(key.clone(), "a text that lies on the heap")
+                            .unwrap();
+                        assert!(dict.get(key.view()).unwrap().is_some());
+                        if at % 3 == 0 || at + 4 >= rounds {
+                            assert!(dict.remove(key.view()).unwrap());
+                        }
+                    } else {
+                        dict.set((at * 2 + thread) as i64, at as i64).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(dict.len(), 2 * rounds, "no pair was lost");
+    for at in 0..rounds * 2 {
+        let found = dict.get((at as i64 + 2).into()).unwrap().unwrap();
+        assert_eq!(i64::try_from(&found).unwrap(), at as i64 / 2);
+    }
+}
+
 #[test]
 fn an_error_of_a_hook_gets_out_of_the_dict() {
     let dict = Dict::new();

@@ -18,7 +18,7 @@ pub(crate) use error::ErrorCell;
 pub(crate) use error::take_broken;
 pub(crate) use error::{set_raised, take_raised};
 pub(crate) use typed::lent;
-pub(crate) use typed::{Lent, signature_json};
+pub(crate) use typed::{AsItIs, Lent, signature_json};
 pub use typed::{Outcome, Param, Parameter, Signature, Typed, TypedFn};
 
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
@@ -325,6 +325,16 @@ unsafe impl Object for Plain {
     }
 }
 
+impl Plain {
+    /// The call where an argument is converted first, or refused.
+    #[cold]
+    #[inline(never)]
+    fn settle(&self, args: &[AnyView<'_>]) -> Result {
+        let Code { signature, body } = self.code;
+        signature.settle_slowly(self.name, args, &|args| body(self.name, args))
+    }
+}
+
 fn invoke_plain<P, F: TypedFn<P>>(name: Option<&'static str>, args: &[AnyView<'_>]) -> Result {
     // SAFETY: `Code::of` comes here only with an `F` of no bytes, and has kept one from being dropped.
     let body = unsafe { std::ptr::NonNull::<F>::dangling().as_ref() };
@@ -343,8 +353,10 @@ unsafe extern "C-unwind" fn call_plain(
     let count = usize::try_from(count).unwrap_or(0);
     // SAFETY: the caller gives `count` cells that live for the call (FUN-01).
     let args = unsafe { AnyView::slice(args, count) };
-    let Code { signature, body } = plain.code;
-    let settled = || signature.settle(plain.name, args, |args| body(plain.name, args));
+    let settled = || match plain.code.signature.is_ready(args) {
+        true => (plain.code.body)(plain.name, args),
+        false => plain.settle(args),
+    };
     // SAFETY: the caller gives null or a cell for the result (FUN-01).
     unsafe { guard(result, settled) }
 }

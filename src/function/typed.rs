@@ -80,17 +80,40 @@ pub struct Param {
 /// How a value is lent for a call.
 #[derive(Debug)]
 pub(crate) struct Lent {
-    /// Whether this one can be lent as it is.
-    pub as_it_is: fn(AnyView<'_>) -> bool,
+    /// Which can be lent as they are.
+    pub as_it_is: AsItIs,
     /// Converts any other beforehand.
     pub convert: fn(AnyView<'_>) -> Option<Any>,
+}
+
+/// Which values are lent as they are. In words where it can be: a call of a function each time is more than the question.
+#[derive(Debug)]
+pub(crate) enum AsItIs {
+    /// Those of this type.
+    Type(i32),
+    /// All that can be owned as they are.
+    Owned,
+    /// Those that this finds fit.
+    Fit(fn(AnyView<'_>) -> bool),
+}
+
+impl AsItIs {
+    /// Whether `view` is one of them. No r-value reference is.
+    fn holds(&self, view: AnyView<'_>) -> bool {
+        let own = view.type_index();
+        match self {
+            AsItIs::Type(wanted) => own == *wanted,
+            AsItIs::Owned => !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF),
+            AsItIs::Fit(fits) => own != index::RVALUE_REF && fits(view),
+        }
+    }
 }
 
 impl Param {
     /// What has to convert `view` beforehand.
     fn converts(&self, view: AnyView<'_>) -> Option<&Lent> {
         let lent = self.lent.as_ref();
-        lent.filter(|lent| !(lent.as_it_is)(view))
+        lent.filter(|lent| !lent.as_it_is.holds(view))
     }
 
     /// Whether `view` converts. Takes nothing.
@@ -148,10 +171,7 @@ impl Parameter for AnyView<'static> {
     const PARAM: &'static Param = &Param {
         schema: <Any as Argument>::schema,
         lent: Some(Lent {
-            as_it_is: |view| {
-                let own = view.type_index();
-                !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF)
-            },
+            as_it_is: AsItIs::Owned,
             convert: |view| Some(view.to_any()),
         }),
         reads: |_| true,
@@ -169,7 +189,7 @@ impl Parameter for &'static str {
     const PARAM: &'static Param = &Param {
         schema: <String as Argument>::schema,
         lent: Some(Lent {
-            as_it_is: |view| <&str as Parameter>::read(&view).is_some(),
+            as_it_is: AsItIs::Fit(|view| <&str as Parameter>::read(&view).is_some()),
             // What is no UTF-8 is mended.
             convert: |view| String::try_from_view(view).map(Any::from),
         }),
@@ -191,7 +211,7 @@ macro_rules! lent {
             const PARAM: &'static $crate::function::Param = &$crate::function::Param {
                 schema: <$type as $crate::value::Argument>::schema,
                 lent: Some($crate::function::Lent {
-                    as_it_is: |view| view.type_index() == $index,
+                    as_it_is: $crate::function::AsItIs::Type($index),
                     convert: |view| {
                         let own = <$type as $crate::value::Argument>::try_from_view(view)?;
                         Some($crate::value::Any::from(own))
@@ -248,9 +268,36 @@ pub trait TypedFn<P>: Send + Sync + 'static {
 pub struct Signature {
     params: &'static [&'static Param],
     result: fn() -> Schema,
+    /// The type that the first parameter is lent as, such as the list of a method of lists; [`index::ANY`] for none.
+    first: i32,
+    /// Whether another parameter is lent as one type, or asks a function.
+    asks: bool,
 }
 
 impl Signature {
+    const fn new(params: &'static [&'static Param], result: fn() -> Schema) -> Signature {
+        let mut first = index::ANY;
+        let mut asks = false;
+        let mut at = 0;
+        while at < params.len() {
+            match &params[at].lent {
+                None => {}
+                Some(lent) => match lent.as_it_is {
+                    AsItIs::Owned => {}
+                    AsItIs::Type(wanted) if at == 0 => first = wanted,
+                    AsItIs::Type(_) | AsItIs::Fit(_) => asks = true,
+                },
+            }
+            at += 1;
+        }
+        Signature {
+            params,
+            result,
+            first,
+            asks,
+        }
+    }
+
     /// The types, with their names.
     pub fn typed(&self) -> Typed {
         Typed {
@@ -284,15 +331,47 @@ impl Signature {
         args: &[AnyView<'_>],
         body: impl Fn(&[AnyView<'_>]) -> Result,
     ) -> Result {
-        let mut pairs = self.params.iter().zip(args);
-        let is_ready = |(param, arg): (&&Param, &AnyView<'_>)| {
-            arg.type_index() != index::RVALUE_REF && param.converts(*arg).is_none()
-        };
-        if pairs.all(is_ready) {
+        if self.is_ready(args) {
             return body(args);
         }
+        self.settle_slowly(name, args, &body)
+    }
+
+    /// Whether there are as many of `args` as parameters, and all are lent, or read, as they are.
+    #[inline]
+    pub(super) fn is_ready(&self, args: &[AnyView<'_>]) -> bool {
+        if args.len() != self.params.len() {
+            return false;
+        }
+        // What lives for the call alone, in one comparison.
+        let fleeting = index::RAW_STR..=index::RVALUE_REF;
+        let mut kinds = args.iter().map(AnyView::type_index);
+        let first = args.first().map_or(index::ANY, AnyView::type_index);
+        let other = self.first != index::ANY && self.first != first;
+        let asks = self.asks || other || kinds.any(|kind| fleeting.contains(&kind));
+        !asks || self.is_each_ready(args)
+    }
+
+    /// [`Signature::is_ready`], parameter by parameter.
+    #[inline(never)]
+    fn is_each_ready(&self, args: &[AnyView<'_>]) -> bool {
+        let mut pairs = self.params.iter().zip(args);
+        pairs.all(|(param, arg)| {
+            arg.type_index() != index::RVALUE_REF && param.converts(*arg).is_none()
+        })
+    }
+
+    /// [`Signature::settle`] where something is converted, or refused. Once for all functions.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn settle_slowly(
+        &self,
+        name: Option<&'static str>,
+        args: &[AnyView<'_>],
+        body: &dyn Fn(&[AnyView<'_>]) -> Result,
+    ) -> Result {
         if let Some(at) = self.mismatch(args) {
-            return refused(self, name, args, at);
+            return refused(name, args, self, at);
         }
         let owned = self.converted(args);
         let views = owned.iter().zip(args);
@@ -304,8 +383,6 @@ impl Signature {
 
     /// The first argument that is not what it should be, where one that may not be touched before is among them; 0 when
     /// their number is wrong.
-    #[cold]
-    #[inline(never)]
     fn mismatch(&self, args: &[AnyView<'_>]) -> Option<usize> {
         if args.len() != self.params.len() {
             return Some(0);
@@ -317,8 +394,6 @@ impl Signature {
         pairs.position(|(param, arg)| !param.accepts(*arg))
     }
 
-    #[cold]
-    #[inline(never)]
     fn converted(&self, args: &[AnyView<'_>]) -> Vec<Option<Any>> {
         let mut params = self.params.iter();
         args.iter()
@@ -369,10 +444,10 @@ pub(crate) fn signature_json(typed: &Typed) -> String {
 }
 
 /// What is wrong with `args`: how many there are, or that `at` does not convert. Said in one place for all functions:
-/// there are many of them, and errors are rare.
+/// there are many of them, and errors are rare. The parameters begin as those of its callers do, which move none for it.
 #[cold]
 #[inline(never)]
-fn refused(signature: &Signature, name: Option<&str>, args: &[AnyView<'_>], at: usize) -> Result {
+fn refused(name: Option<&str>, args: &[AnyView<'_>], signature: &Signature, at: usize) -> Result {
     let signature = signature.typed();
     let called = signature.text(name);
     let (rule, text) = match (signature.params.get(at), args.get(at)) {
@@ -410,20 +485,18 @@ macro_rules! typed {
             Out: Outcome,
             $($param: Parameter,)*
         {
-            const SIGNATURE: Signature = Signature {
-                params: &[$(<$param as Parameter>::PARAM),*],
-                result: Out::schema,
-            };
+            const SIGNATURE: Signature =
+                Signature::new(&[$(<$param as Parameter>::PARAM),*], Out::schema);
 
             #[inline]
             fn invoke(&self, name: Option<&'static str>, args: &[AnyView<'_>]) -> Result {
                 let signature = const { &<Body as TypedFn<($($param,)*)>>::SIGNATURE };
                 let [$($param,)*] = args else {
-                    return refused(signature, name, args, 0);
+                    return refused(name, args, signature, 0);
                 };
                 $(
                     let Some($param) = <$param as Parameter>::read($param) else {
-                        return refused(signature, name, args, $at);
+                        return refused(name, args, signature, $at);
                     };
                 )*
                 self($($param),*).outcome()

@@ -32,12 +32,15 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     }
     let rest = words.remainder();
     if !rest.is_empty() {
-        let mut eight = [0; 8];
-        eight[..rest.len()].copy_from_slice(rest);
-        hash = hash
-            .wrapping_mul(BASE)
-            .wrapping_add(u64::from_le_bytes(eight))
-            % MODULUS;
+        let word = match bytes.last_chunk::<8>() {
+            // The bytes before the rest go.
+            Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+            None => rest
+                .iter()
+                .rev()
+                .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        hash = hash.wrapping_mul(BASE).wrapping_add(word) % MODULUS;
     }
     hash
 }
@@ -49,6 +52,12 @@ pub fn any_hash(value: AnyView<'_>) -> Result<u64> {
     if raw.type_index < index::RAW_STR {
         return Ok(combine(raw.type_index as u64, raw.bits()));
     }
+    hash_of_more(value)
+}
+
+/// [`any_hash`] of what is more than its word.
+fn hash_of_more(value: AnyView<'_>) -> Result<u64> {
+    let raw = value.as_raw();
     match raw.type_index {
         index::SMALL_STR | index::STR | index::RAW_STR => {
             let bytes = str_bytes(&value).unwrap_or_default();
@@ -82,6 +91,12 @@ pub(crate) fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     if a.type_index < index::RAW_STR && b.type_index < index::RAW_STR {
         return Ok(OBJ_02.is_off() && a.bits() == b.bits());
     }
+    equal_in_more(left, right)
+}
+
+/// [`any_equal`] of what is more than its word.
+fn equal_in_more(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+    let (a, b) = (left.as_raw(), right.as_raw());
     if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {
         return Ok(a == b);
     }

@@ -109,10 +109,7 @@ impl Pair {
 
     /// Leaves nothing behind.
     fn moved_out(&mut self) -> Pair {
-        Pair {
-            key: std::mem::take(&mut self.key),
-            value: std::mem::take(&mut self.value),
-        }
+        std::mem::replace(self, Pair::of(Any::none(), Any::none()))
     }
 }
 
@@ -431,11 +428,18 @@ impl Table {
     /// `slot` modulo the number of slots, which is a power of two in every table that this library made.
     #[inline]
     fn wrapped(self, slot: u64) -> u64 {
+        self.wrapping()(slot)
+    }
+
+    /// [`Table::wrapped`], for several slots.
+    #[inline]
+    fn wrapping(self) -> impl Fn(u64) -> u64 {
         let slots = self.slots();
-        if slots & slots.wrapping_sub(1) == 0 {
-            slot & slots.wrapping_sub(1)
-        } else {
-            slot % slots
+        let mask = slots.wrapping_sub(1);
+        let is_power = slots & mask == 0;
+        move |slot| match is_power {
+            true => slot & mask,
+            false => slot % slots,
         }
     }
 
@@ -509,37 +513,92 @@ impl Table {
 
     /// Inserts or replaces, and makes no chain longer than `longest`. `None` when done in place; otherwise the map that takes
     /// this one's place, to which all pairs have moved or been copied.
-    fn insert_within(self, longest: u64, fresh: &mut Pair) -> Result<Option<Successor>> {
+    fn insert(self, longest: u64, fresh: &mut Pair, holders: Holders) -> Result<Option<Successor>> {
         if !self.is_small() {
-            return self.insert_dense(longest, fresh);
+            return self.insert_dense(longest, fresh, holders);
         }
         let full = self.size() == self.slots();
         let in_place = OBJ_06.is_off() && self.find(fresh.key.view())?.is_some();
         if full && self.slots() >= SMALL_MAX && !in_place {
             // Even an update turns a full small map dense (OBJ-06).
             let dense = self.dense_copy()?;
-            return dense.succeeded(|dense| dense.insert_dense(longest, fresh));
+            return dense.succeeded(|dense| dense.insert_dense(longest, fresh, Holders::One));
         }
-        if let Some(at) = self.find(fresh.key.view())? {
-            self.settled(|| {
-                // SAFETY: `find` gave the position, so a pair of this small map is there, which the caller has alone (`Table`).
-                let value = unsafe { &mut (*self.pair(at)).value };
-                std::mem::swap(value, &mut fresh.value);
-            });
-            return Ok(None);
-        }
-        if !full {
-            self.settled(|| {
-                let end = self.pair(self.size());
-                // SAFETY: the map is small and not full, so behind its last pair there is room for one (OBJ-06).
-                unsafe { end.write(fresh.moved_out()) };
-                // SAFETY: a live map, which the caller has alone (`Table`); the pair that is counted has just been written.
-                unsafe { (*self.0).body.size += 1 };
-            });
+        let known = self.find(fresh.key.view())?;
+        if known.is_some() || !full {
+            let _turn = holders.turn(self);
+            // SAFETY: `find` looked for this key in this small map, which did not change since and has room for a pair more.
+            unsafe { self.put_small(known, fresh) };
             return Ok(None);
         }
         let grown = self.small_copy((self.slots() * 2).clamp(2, SMALL_MAX));
-        grown.succeeded(|grown| grown.insert_within(longest, fresh))
+        grown.succeeded(|grown| grown.insert(longest, fresh, Holders::One))
+    }
+
+    /// Puts the value of `fresh` in the place of the one at `known`, or `fresh` behind the last pair.
+    ///
+    /// # Safety
+    /// The map is small, the caller has it alone, `known` is where the key of `fresh` is in it, and where it is nowhere the map
+    /// is not full.
+    #[inline]
+    unsafe fn put_small(self, known: Option<u64>, fresh: &mut Pair) {
+        if let Some(at) = known {
+            // SAFETY: a pair of this small map is there, by this contract, and the caller has the map alone.
+            let value = unsafe { &mut (*self.pair(at)).value };
+            return std::mem::swap(value, &mut fresh.value);
+        }
+        let end = self.pair(self.size());
+        // SAFETY: the map is small and not full, by this contract, so behind its last pair there is room for one (OBJ-06).
+        unsafe { end.write(fresh.moved_out()) };
+        // SAFETY: a live map, which the caller has alone; the pair that is counted has just been written.
+        unsafe { (*self.0).body.size += 1 };
+    }
+
+    /// [`Table::insert`] into a dict that others reach, under its lock alone: where no thread stays at it, and nothing that
+    /// this would do calls a hook or makes another table. Otherwise false, and nothing happened.
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::place`].
+    fn insert_at_once(self, longest: u64, fresh: &mut Pair) -> Result<bool> {
+        let key = fresh.key.view();
+        if !is_plain(key) {
+            return Ok(false);
+        }
+        let turn = turn(self.0);
+        if !turn.is_free() {
+            return Ok(false);
+        }
+        if self.is_small() {
+            let full = self.size() == self.slots();
+            // A full small map turns dense, even for an update (OBJ-06).
+            let known = match full && self.slots() >= SMALL_MAX {
+                true => return Ok(false),
+                false => self.find(key)?,
+            };
+            if known.is_none() && full {
+                return Ok(false);
+            }
+            // SAFETY: `find` looked for this key in this small map, under the lock, and there is room for a pair more.
+            unsafe { self.put_small(known, fresh) };
+            return Ok(true);
+        }
+        let hash = any_hash(key)?;
+        // SAFETY: the map is dense: `is_small` is false.
+        let home = unsafe { self.home(hash) };
+        // SAFETY: a home is a slot of this dense map (OBJ-07).
+        let mark = unsafe { self.mark_of(home) };
+        if mark & BODY != 0 && mark != EMPTY {
+            // SAFETY: a slot in the body of a chain is filled (OBJ-07), and this thread is alone with the map.
+            let other = unsafe { self.key_of(home) };
+            if !is_plain(other) {
+                return Ok(false);
+            }
+        }
+        // SAFETY: the home of a slot of this dense map.
+        let place = unsafe { self.place(longest, home, key)? };
+        // SAFETY: the place was found in this map under the lock that is still held.
+        Ok(unsafe { self.put_dense(place, fresh) })
     }
 
     /// This table, a copy, after `insert`; it ends where that fails.
@@ -583,7 +642,7 @@ impl Table {
             let pair = unsafe { self.pair_at(position) };
             // SAFETY: there is a pair at such a position.
             let pair = unsafe { &*pair };
-            match copy.insert_dense(ANY_CHAIN, &mut pair.copy()) {
+            match copy.insert_dense(ANY_CHAIN, &mut pair.copy(), Holders::One) {
                 Ok(moved) => copy = replace_by(copy, moved),
                 Err(error) => {
                     copy.dispose();
@@ -597,7 +656,12 @@ impl Table {
 
     /// Inserts `fresh`. What the map does not take stays there, and what it gives in exchange comes there, so that all of it
     /// is dropped where the map is whole and no lock is held: what ends with a value may come back to the map.
-    fn insert_dense(self, longest: u64, fresh: &mut Pair) -> Result<Option<Successor>> {
+    fn insert_dense(
+        self,
+        longest: u64,
+        fresh: &mut Pair,
+        holders: Holders,
+    ) -> Result<Option<Successor>> {
         let hash = any_hash(fresh.key.view())?;
         // SAFETY: called on dense maps.
         let home = unsafe { self.home(hash) };
@@ -605,37 +669,51 @@ impl Table {
         let place = match unsafe { self.mark_of(home) } {
             // Most often: nothing is compared and nothing moves.
             EMPTY => Place::Home(home),
-            _ => self.place(longest, hash, fresh.key.view())?,
+            // SAFETY: the home of the key.
+            _ => unsafe { self.place(longest, home, fresh.key.view())? },
         };
-        let turn = self.turn();
+        let turn = holders.turn(self);
+        // SAFETY: nothing changed the map since the place was found (`Stay`, or the caller has it alone).
+        if unsafe { self.put_dense(place, fresh) } {
+            return Ok(None);
+        }
+        // The larger map has a lock of its own.
+        drop(turn);
+        self.rehash(longest, fresh).map(Some)
+    }
+
+    /// Puts `fresh` where it goes; false, with nothing done, where there is no room.
+    ///
+    /// # Safety
+    /// The place is of the key of `fresh` in this dense map, which did not change since and which the caller has alone.
+    #[inline]
+    unsafe fn put_dense(self, place: Place, fresh: &mut Pair) -> bool {
+        if let Place::Known(slot) = place {
+            if !OBJ_08.is_off() {
+                // SAFETY: `place` found the key at this slot of this map, which did not change since.
+                unsafe { self.unlink(slot) };
+                // SAFETY: the same slot, which has just left the order.
+                unsafe { self.link_last(slot) };
+            }
+            // SAFETY: the slot of a known key is filled, and the caller has the map alone (this contract).
+            let value = unsafe { &mut (*self.item(slot)).pair.value };
+            std::mem::swap(value, &mut fresh.value);
+            return true;
+        }
         let room = match place {
             Place::Home(home) => Some((home, 0)),
-            Place::Known(slot) => {
-                if !OBJ_08.is_off() {
-                    // SAFETY: `place` found the key at this slot of this map, which did not change since.
-                    unsafe { self.unlink(slot) };
-                    // SAFETY: the same slot, which has just left the order.
-                    unsafe { self.link_last(slot) };
-                }
-                // SAFETY: the slot of a known key is filled, and the caller has the map alone (`Table`).
-                let value = unsafe { &mut (*self.item(slot)).pair.value };
-                std::mem::swap(value, &mut fresh.value);
-                return Ok(None);
-            }
             // SAFETY: nothing changed the map since the place was found, and the key is not known.
             place => unsafe { self.make_room(place) },
         };
         let Some((slot, mark)) = room else {
-            // The larger map has a lock of its own.
-            drop(turn);
-            return self.rehash(longest, fresh).map(Some);
+            return false;
         };
         let pair = self.item(slot).cast::<Pair>();
         // SAFETY: `make_room` gave an empty slot, which has memory for an item, and that begins with a pair.
         unsafe { pair.write(fresh.moved_out()) };
         // SAFETY: the slot of `make_room`, whose pair has just been written.
         unsafe { self.enter(slot, mark) };
-        Ok(None)
+        true
     }
 
     /// Counts the pair that was written to `slot` in.
@@ -653,6 +731,7 @@ impl Table {
     }
 
     /// Moves all pairs to a table of twice the slots, in order, and adds one.
+    #[inline(never)]
     fn rehash(self, longest: u64, fresh: &mut Pair) -> Result<Successor> {
         // SAFETY: only a dense map is rehashed (`insert_dense`).
         let shift = unsafe { self.fib_shift() };
@@ -661,7 +740,7 @@ impl Table {
             Some(larger) => (larger, true),
             None => (self.copied(slots, shift)?, false),
         };
-        match larger.insert_dense(longest, fresh) {
+        match larger.insert_dense(longest, fresh, Holders::One) {
             Ok(still_larger) => Ok(Successor {
                 table: replace_by(larger, still_larger),
                 moved,
@@ -686,9 +765,20 @@ impl Table {
             // SAFETY: `first` or `next` of an item gave the slot of an item; this map does not change here.
             let item = unsafe { &*self.item(slot) };
             let key = item.pair.key.view();
-            let place = any_hash(key).and_then(|hash| larger.place(ANY_CHAIN, hash, key));
+            let place = any_hash(key).and_then(|hash| {
+                // SAFETY: the other map is dense.
+                let home = unsafe { larger.home(hash) };
+                match is_plain(key) {
+                    // SAFETY: the home of the key, which is none of the keys before: equality of such keys calls no hook that
+                    // could say otherwise now.
+                    true => unsafe { larger.place_of_new(home) },
+                    // SAFETY: the home of the key.
+                    false => unsafe { larger.place(ANY_CHAIN, home, key) },
+                }
+            });
             let room = match place {
                 Ok(Place::Known(_)) => Ok(None),
+                Ok(Place::Home(home)) => Ok(Some((home, 0))),
                 // SAFETY: nothing changed the other map, which is fresh, since the place was found, and the key is not known.
                 Ok(place) => Ok(unsafe { larger.make_room(place) }),
                 Err(error) => Err(error),
@@ -722,7 +812,7 @@ impl Table {
             let pair = unsafe { self.pair_at(slot) };
             // SAFETY: there is a pair at such a position.
             let pair = unsafe { &*pair };
-            match copy.insert_dense(ANY_CHAIN, &mut pair.copy()) {
+            match copy.insert_dense(ANY_CHAIN, &mut pair.copy(), Holders::One) {
                 Ok(larger) => copy = replace_by(copy, larger),
                 Err(error) => {
                     copy.dispose();
@@ -747,27 +837,25 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// OBJ-39 where the chain holds `longest` keys without `key`.
-    fn place(self, longest: u64, hash: u64, key: AnyView<'_>) -> Result<Place> {
-        // SAFETY: only called on dense maps (`insert_dense`, `moved`).
-        let home = unsafe { self.home(hash) };
+    /// OBJ-39 where the chain holds `longest` keys without `key`; what a hook fails with.
+    ///
+    /// # Safety
+    /// `home` is the home of `key` in this dense map, which nothing changes meanwhile.
+    #[inline]
+    unsafe fn place(self, longest: u64, home: u64, key: AnyView<'_>) -> Result<Place> {
         // SAFETY: a home is a slot of this dense map (OBJ-07).
         let mark = unsafe { self.mark_of(home) };
         if mark == EMPTY {
             return Ok(Place::Home(home));
         }
         if mark & BODY != 0 {
-            if self.is_full() {
-                return Ok(Place::Full);
-            }
             // SAFETY: the slot is in the body of a chain, as its mark says.
-            let before = unsafe { self.before(home) }?;
-            return Ok(Place::Intruder { home, before });
+            return unsafe { self.place_of_intruder(home) };
         }
         let mut slot = home;
         let mut passed = 1;
         loop {
-            // SAFETY: the slots of a chain are filled (OBJ-07); nothing changes a map that a key is looked up in (`Stay`).
+            // SAFETY: the slots of a chain are filled (OBJ-07); nothing changes the map meanwhile, by this contract.
             if any_equal(key, unsafe { self.key_of(slot) })? {
                 return Ok(Place::Known(slot));
             }
@@ -785,6 +873,46 @@ impl Table {
             return Ok(Place::Full);
         }
         Ok(Place::Behind(slot))
+    }
+
+    /// [`Table::place`] of a key that is not in the map, in a chain of any length: compares nothing.
+    ///
+    /// # Safety
+    /// As for [`Table::place`].
+    #[inline]
+    unsafe fn place_of_new(self, home: u64) -> Result<Place> {
+        // SAFETY: a home is a slot of this dense map (OBJ-07).
+        let mut mark = unsafe { self.mark_of(home) };
+        if mark == EMPTY {
+            return Ok(Place::Home(home));
+        }
+        if mark & BODY != 0 {
+            // SAFETY: the slot is in the body of a chain, as its mark says.
+            return unsafe { self.place_of_intruder(home) };
+        }
+        let mut slot = home;
+        while let Some(next) = self.after(slot, mark) {
+            slot = next;
+            // SAFETY: `after` gives a slot of this dense map.
+            mark = unsafe { self.mark_of(slot) };
+        }
+        if self.is_full() {
+            return Ok(Place::Full);
+        }
+        Ok(Place::Behind(slot))
+    }
+
+    /// [`Table::place`] of a key whose home another chain runs through.
+    ///
+    /// # Safety
+    /// `home` is in the body of a chain of this dense map, which nothing changes meanwhile.
+    unsafe fn place_of_intruder(self, home: u64) -> Result<Place> {
+        if self.is_full() {
+            return Ok(Place::Full);
+        }
+        // SAFETY: in the body of a chain, by this contract.
+        let before = unsafe { self.before(home) }?;
+        Ok(Place::Intruder { home, before })
     }
 
     /// The empty slot that a place is about, linked into its chain, with the mark to write there; `None` where no chain
@@ -808,8 +936,11 @@ impl Table {
         }
     }
 
+    /// Whether one pair more is more than 99 in 100 slots.
+    #[inline]
     fn is_full(self) -> bool {
-        (self.size() + 1) as f64 > self.slots() as f64 * 0.99
+        // A number that overflows here is that of no memory.
+        self.size().wrapping_add(1).wrapping_mul(100) > self.slots().wrapping_mul(99)
     }
 
     /// # Safety
@@ -826,8 +957,9 @@ impl Table {
     /// # Safety
     /// The map is dense.
     unsafe fn free_after(self, slot: u64) -> Option<(u8, u64)> {
+        let wrapped = self.wrapping();
         (1..JUMPS.len()).find_map(|jump| {
-            let candidate = self.wrapped(slot.wrapping_add(JUMPS[jump]));
+            let candidate = wrapped(slot.wrapping_add(JUMPS[jump]));
             // SAFETY: a dense map, by this contract, and one of its slots by the remainder.
             (unsafe { self.mark_of(candidate) } == EMPTY).then_some((jump as u8, candidate))
         })
@@ -915,10 +1047,11 @@ impl Table {
     unsafe fn link_last(self, slot: u64) {
         // SAFETY: a live map, by the invariant of `Table`; a dense one, by this contract, has the field (OBJ-07).
         let tail = unsafe { (*self.0).order.tail };
+        let item = self.item(slot);
         // SAFETY: a filled slot, by this contract.
-        unsafe { (*self.item(slot)).prev = tail };
+        unsafe { (*item).prev = tail };
         // SAFETY: a filled slot, by this contract.
-        unsafe { (*self.item(slot)).next = NOWHERE };
+        unsafe { (*item).next = NOWHERE };
         // SAFETY: the last item in the order is an item of this map, or NOWHERE (OBJ-07).
         unsafe { self.set_next(tail, slot) };
         // SAFETY: a live map, by the invariant of `Table`; a dense one, by this contract, has the field (OBJ-07).
@@ -1073,9 +1206,11 @@ impl Table {
             at = self.next(position);
             // SAFETY: `first` or `next` gave the position.
             let pair = unsafe { self.pair_at(position) };
-            // SAFETY: there is a pair at such a position. It is dropped once, and no one looks at the map after that (this
+            // SAFETY: there is a pair at such a position. It is read once, and no one looks at the map after that (this
             // contract).
-            unsafe { std::ptr::drop_in_place(pair) };
+            let Pair { key, value } = unsafe { pair.read() };
+            drop(key);
+            drop(value);
         }
         // SAFETY: a live map, which the caller has alone (this contract), and whose pairs are dropped.
         let body = std::mem::replace(unsafe { &mut (*self.0).body }, MapBody::NOTHING);
@@ -1161,6 +1296,23 @@ impl Table {
     }
 }
 
+/// Who reaches a map that changes.
+#[derive(Clone, Copy)]
+enum Holders {
+    /// The caller alone.
+    One,
+    /// Other threads too, at a dict; the caller stays at it.
+    Several,
+}
+
+impl Holders {
+    /// What the change happens under.
+    #[inline]
+    fn turn(self, table: Table) -> Option<Turn> {
+        matches!(self, Holders::Several).then(|| turn(table.0))
+    }
+}
+
 /// Where a key is, or where it goes.
 enum Place {
     /// The key is here.
@@ -1212,13 +1364,19 @@ fn filled(
 ) -> Result<Table> {
     let mut table = table;
     for (key, value) in pairs {
-        match table.insert_within(longest, &mut Pair::of(key, value)) {
+        let mut fresh = Pair::of(key, value);
+        match table.insert(longest, &mut fresh, Holders::One) {
+            Ok(None) => {}
             Ok(moved) => table = replace_by(table, moved),
             Err(error) => {
                 table.dispose();
                 return Err(error);
             }
         }
+        // One by one, which happens here; the pair as a whole would be dropped by a call.
+        let Pair { key, value } = fresh;
+        drop(key);
+        drop(value);
     }
     Ok(table)
 }
@@ -1416,7 +1574,7 @@ impl Map {
             *self = Map::of(self.table().copy()?);
         }
         let mut fresh = Pair::of(key, value);
-        if let Some(next) = self.table().insert_within(longest, &mut fresh)? {
+        if let Some(next) = self.table().insert(longest, &mut fresh, Holders::One)? {
             *self = Map::of(replace_in(self.table(), next));
         }
         Ok(())
@@ -1447,8 +1605,19 @@ impl Dict {
         let table = self.table();
         // Dropped last, when this thread left the dict.
         let mut fresh = Pair::of(key, value);
+        if table.insert_at_once(longest, &mut fresh)? {
+            return Ok(());
+        }
+        self.put_slowly(longest, &mut fresh)
+    }
+
+    /// [`Dict::put`] where hooks run, or another table takes the place of this.
+    #[inline(never)]
+    fn put_slowly(&self, longest: u64, fresh: &mut Pair) -> Result<()> {
+        let table = self.table();
         let stay = Stay::at(table.0, Purpose::Change)?;
-        let left = table.insert_within(longest, &mut fresh)?.map(|next| {
+        let inserted = table.insert(longest, fresh, Holders::Several)?;
+        let left = inserted.map(|next| {
             table.settled(|| {
                 let next = replace_in(table, next);
                 // SAFETY: the insertion made that table, so it is fresh; this thread is alone with the dict (`settled`).

@@ -8,7 +8,7 @@
 //! | 48..56  | frees the elements' memory; null when it is the object's | OBJ-03 |
 //! | 56..    | elements of an array, 16 bytes each                     | OBJ-03 |
 
-use super::turnstile::alone;
+use super::turnstile::{alone, turn};
 use super::{OBJ_03, OBJ_04};
 use crate::function::{Error, Result, lent};
 use crate::value::header::{Header, ObjectRef, Ref, end_nested, static_object};
@@ -296,23 +296,50 @@ impl List {
     }
 
     /// Element `at`, or an IndexError.
+    #[inline(always)]
     pub fn at(&self, at: i64) -> Result {
+        let turn = turn(self.seq());
+        if let Some(cell) = self.cell_of(at) {
+            // SAFETY: an element of the list, with which this thread is alone.
+            let found = unsafe { &*cell }.clone();
+            drop(turn);
+            return Ok(found);
+        }
+        drop(turn);
+        self.outside(at)
+    }
+
+    /// [`List::at`] where there was nothing.
+    #[cold]
+    #[inline(never)]
+    fn outside(&self, at: i64) -> Result {
         self.alone(|| element(self.items(), at))
     }
 
+    /// Where element `at` lies, if there is one. Called alone.
+    #[inline]
+    fn cell_of(&self, at: i64) -> Option<*mut Any> {
+        // SAFETY: the list lives while `self` does, and no other thread is at it: callers are alone.
+        let SeqBody { data, size, .. } = unsafe { &(*self.seq()).body };
+        // A negative index is above every number of elements.
+        let is_inside = (at as u64) < (*size).max(0) as u64 && !data.is_null();
+        is_inside.then(|| data.wrapping_add(at as usize))
+    }
+
     /// Replaces element `at`.
+    #[inline]
     pub fn set(&self, at: i64, value: Any) -> Result<()> {
-        // What `value` holds afterwards, the old element or itself, is dropped when this thread is not at the list.
-        let mut value = value;
-        self.alone(|| {
-            let count = self.items().len();
-            let Some(at) = usize::try_from(at).ok().filter(|&at| at < count) else {
-                return Err(out_of_bounds(format_args!("Index {at}"), count));
-            };
-            // SAFETY: `at` is below the number of elements, so one lies there; this thread is alone with the list.
-            std::mem::swap(unsafe { &mut *self.cell(at) }, &mut value);
-            Ok(())
-        })
+        // The old element, or `value`, is dropped when this thread is not at the list.
+        let turn = turn(self.seq());
+        if let Some(cell) = self.cell_of(at) {
+            // SAFETY: an element of the list, with which this thread is alone.
+            let old = unsafe { cell.replace(value) };
+            drop(turn);
+            drop(old);
+            return Ok(());
+        }
+        drop(turn);
+        Err(out_of_bounds(format_args!("Index {at}"), self.count()))
     }
 
     /// Room for elements; what another library wrote there may be anything. Called alone.
@@ -382,7 +409,25 @@ impl List {
     }
 
     /// Appends.
+    #[inline]
     pub fn push(&self, value: Any) {
+        let turn = turn(self.seq());
+        // SAFETY: the list lives while `self` does, and this thread is alone with it.
+        let body = unsafe { &mut (*self.seq()).body };
+        if body.size >= 0 && body.size < body.capacity && !body.data.is_null() {
+            // SAFETY: there is room for more than `size` elements at the address (OBJ-03).
+            unsafe { body.data.wrapping_add(body.size as usize).write(value) };
+            body.size += 1;
+            return;
+        }
+        drop(turn);
+        self.push_beyond(value);
+    }
+
+    /// [`List::push`] into a list that has no room for one more.
+    #[cold]
+    #[inline(never)]
+    fn push_beyond(&self, value: Any) {
         // Outside of what runs alone, so that a panic for want of room drops it outside as well.
         let mut value = value;
         self.alone(|| {
