@@ -346,8 +346,10 @@ impl Signature {
         // What lives for the call alone, in one comparison.
         let fleeting = index::RAW_STR..=index::RVALUE_REF;
         let mut kinds = args.iter().map(AnyView::type_index);
-        let first = args.first().map_or(index::ANY, AnyView::type_index);
-        let other = self.first != index::ANY && self.first != first;
+        let Some(first) = args.first() else {
+            return true;
+        };
+        let other = self.first != index::ANY && self.first != first.type_index();
         let asks = self.asks || other || kinds.any(|kind| fleeting.contains(&kind));
         !asks || self.is_each_ready(args)
     }

@@ -708,26 +708,32 @@ impl Table {
         let Some((slot, mark)) = room else {
             return false;
         };
-        let pair = self.item(slot).cast::<Pair>();
-        // SAFETY: `make_room` gave an empty slot, which has memory for an item, and that begins with a pair.
-        unsafe { pair.write(fresh.moved_out()) };
-        // SAFETY: the slot of `make_room`, whose pair has just been written.
-        unsafe { self.enter(slot, mark) };
+        // SAFETY: `make_room` gave the empty slot and its mark.
+        unsafe { self.enter(slot, mark, fresh.moved_out()) };
         true
     }
 
-    /// Counts the pair that was written to `slot` in.
+    /// Writes a pair to `slot`, and counts it in.
     ///
     /// # Safety
-    /// The slot is an empty one of this dense map with a pair in it, `mark` is what `make_room` gave with it, and the
-    /// caller has the map alone.
-    unsafe fn enter(self, slot: u64, mark: u8) {
-        // SAFETY: a slot of a map that the caller has alone, by this contract.
-        unsafe { self.set_mark(slot, mark) };
+    /// The slot is an empty one of this dense map, `mark` is what `make_room` gave with it, and the caller has the map alone.
+    #[inline]
+    unsafe fn enter(self, slot: u64, mark: u8, pair: Pair) {
+        // Both addresses before the first write: to the compiler it may change what they are made of.
+        let (item, marked) = (self.item(slot), self.mark(slot));
+        // SAFETY: a live map, by the invariant of `Table`; a dense one, by this contract, has the field (OBJ-07).
+        let prev = unsafe { (*self.0).order.tail };
+        let next = NOWHERE;
+        // SAFETY: an empty slot, by this contract, has memory for an item.
+        unsafe { item.write(Item { pair, prev, next }) };
+        // SAFETY: every slot has a mark (OBJ-07), and the caller has the map alone.
+        unsafe { marked.write(mark) };
         // SAFETY: a live map, by the invariant of `Table`; the pair of the slot is counted for the first time.
         unsafe { (*self.0).body.size += 1 };
-        // SAFETY: a filled slot that is not in the order yet.
-        unsafe { self.link_last(slot) };
+        // SAFETY: the last item in the order is an item of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_next(prev, slot) };
+        // SAFETY: a live map, by the invariant of `Table`; a dense one, by this contract, has the field (OBJ-07).
+        unsafe { (*self.0).order.tail = slot };
     }
 
     /// Moves all pairs to a table of twice the slots, in order, and adds one.
@@ -785,11 +791,10 @@ impl Table {
             };
             match room {
                 Ok(Some((free, mark))) => {
-                    // SAFETY: `make_room` gave an empty slot of the other map. The pair is in both until one forgets it (this
-                    // function's contract).
-                    unsafe { std::ptr::copy_nonoverlapping(item, larger.item(free), 1) };
-                    // SAFETY: the slot of `make_room`, whose item has just been written; the other map is fresh.
-                    unsafe { larger.enter(free, mark) };
+                    // SAFETY: the pair of an item. It is in both maps until one forgets it (this function's contract).
+                    let pair = unsafe { std::ptr::read(&raw const item.pair) };
+                    // SAFETY: `make_room` gave an empty slot of the other map, which is fresh, and its mark.
+                    unsafe { larger.enter(free, mark, pair) };
                 }
                 other => {
                     larger.forget();

@@ -321,8 +321,8 @@ impl List {
     fn cell_of(&self, at: i64) -> Option<*mut Any> {
         // SAFETY: the list lives while `self` does, and no other thread is at it: callers are alone.
         let SeqBody { data, size, .. } = unsafe { &(*self.seq()).body };
-        // A negative index is above every number of elements.
-        let is_inside = (at as u64) < (*size).max(0) as u64 && !data.is_null();
+        // A negative index is above every number of elements. Where there are some, they lie at the address (OBJ-03).
+        let is_inside = (at as u64) < (*size).max(0) as u64;
         is_inside.then(|| data.wrapping_add(at as usize))
     }
 
