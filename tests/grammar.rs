@@ -194,6 +194,37 @@ fn each_layout_has_an_example_with_every_byte_named() {
     assert!(bare.is_empty(), "without an example: {bare:#?}");
 }
 
+/// A production that reads no golden could say anything. Kinds with the same fields stand for each other.
+#[test]
+fn every_production_reads_a_golden() {
+    let grammar = grammar();
+    let mut used = BTreeSet::new();
+    for subject in subjects()
+        .iter()
+        .filter(|subject| subject.read().broken.is_none())
+    {
+        let reading = read(&grammar, subject)
+            .unwrap_or_else(|fault| panic!("{}: {}", subject.name, fault.why));
+        used.extend(
+            reading
+                .used
+                .iter()
+                .map(|one| (one.is_kind, one.body().to_owned())),
+        );
+    }
+    let unused: Vec<&str> = grammar
+        .productions
+        .iter()
+        .filter(|one| !used.contains(&(one.is_kind, one.body().to_owned())))
+        .map(|one| one.text.as_str())
+        .collect();
+    println!(
+        "{} productions read something",
+        grammar.productions.len() - unused.len()
+    );
+    assert!(unused.is_empty(), "these read no golden: {unused:#?}");
+}
+
 /// Nothing is left out but what is broken as a container, or is one without a library binary.
 #[test]
 fn every_binary_golden_is_read() {
