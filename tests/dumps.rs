@@ -19,6 +19,10 @@ fn every_small_golden_has_its_dump() {
     let bless = std::env::var_os("BLESS").is_some();
     let (mut dumped, mut wrong) = (0, Vec::new());
     for (file, options) in goldens() {
+        // What eras wrote is held to its bytes by tests/eras.rs; a dump of each would say the same six times.
+        if file.starts_with("golden/eras/") {
+            continue;
+        }
         let output = dump(&file, &options);
         // What is neither a container nor a format of its own, or is broken as a container, has no fields.
         let text = String::from_utf8(output.stdout).expect("a dump is text");

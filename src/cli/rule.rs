@@ -3,13 +3,16 @@
 use super::table::wrap;
 use super::{Error, Exit, output};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use tvmspec::conformance::case::{Case, Expect, Input, Suite};
 use tvmspec::conformance::known::{self, glob};
 use tvmspec::release::{Release, Releases};
 use tvmspec::rule::Kind;
 use tvmspec::spec::{self, Evidence, RuleText};
+
+/// The eras in whose files each rule was read, as `tests/eras.rs` writes it.
+const ERAS: &str = include_str!("../../golden/eras/rules.json");
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -84,6 +87,13 @@ fn goldens(rule: &RuleText) -> BTreeSet<&'static str> {
         .collect()
 }
 
+/// The releases of golden/eras in whose files the rule says what bytes are.
+fn eras(rule: &RuleText) -> Vec<String> {
+    let all: BTreeMap<String, Vec<String>> =
+        serde_json::from_str(ERAS).expect("a test writes this file");
+    all.get(&rule.id).cloned().unwrap_or_default()
+}
+
 /// Who is known to fail a case of the rule: the file of known failures, the case, and the entry.
 fn failures(rule: &RuleText) -> Vec<(&'static str, &'static str, &'static known::Entry)> {
     let mut found = Vec::new();
@@ -137,6 +147,11 @@ fn page(rule: &RuleText) -> String {
         .into_iter()
         .map(|name| format!("golden/{name}"));
     section(&mut page, "files", files.collect());
+    let eras = eras(rule);
+    if !eras.is_empty() {
+        let line = format!("golden/eras, written by {}", eras.join(", "));
+        section(&mut page, "read in files of eras", vec![line]);
+    }
     let failures = failures(rule).into_iter();
     let known = failures.map(|(file, case, entry)| {
         let releases = entry.releases.map(|range| format!(" in {range}"));
@@ -235,6 +250,7 @@ fn as_json(rule: &RuleText) -> Json {
         "code": spec::places(&rule.id),
         "cases": cases(rule).map(|case| case.id.as_str()).collect::<Vec<_>>(),
         "files": goldens(rule),
+        "eras": eras(rule),
         "known_failures": failures.map(|(file, case, entry)| json!({
             "list": file, "case": case, "verdict": entry.verdict, "reason": entry.reason,
             "releases": entry.releases.map(|range| range.to_string()),

@@ -9,8 +9,8 @@ use crate::function::{Error, Function};
 use crate::object::{Array, Map, Tensor};
 use crate::payload::{self, Field};
 use crate::release::Layout;
-use crate::rule::Findings;
-use crate::value::Any;
+use crate::rule::{Findings, Kind as Answer};
+use crate::value::{Any, VAL_19};
 use crate::wire::Cursor;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -19,6 +19,8 @@ struct Constants {
     /// The function that returns all tensors by name: its name follows that of the class of tensors (MOD-19).
     all: &'static str,
     payload: Vec<u8>,
+    /// Whether the blob is of a layout whose compiled code lives in the old object world (VAL-19).
+    is_legacy: bool,
     /// As the file has them.
     tensors: Named,
     /// The same for who asks for them all, from then on.
@@ -95,6 +97,7 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
             Layout::V0_2 | Layout::V0_7 | Layout::V0_21 => "get_const_var_ndarray",
         },
         payload: entry.payload.to_vec(),
+        is_legacy: entry.layout <= Layout::V0_7,
         tensors,
         map: OnceLock::new(),
         ready: Mutex::new(vec![false; needs.0.len()]),
@@ -137,6 +140,11 @@ impl Constants {
             let Some(init) = import.function(&name, false)? else {
                 continue;
             };
+            // Compiled code reads the array where it lies, and would take our header for the one of its world.
+            if self.is_legacy && import.kind() == "library" {
+                let message = format!("`{name}` of compiled code up to 0.20 takes an array object");
+                return Err(VAL_19.refused(Answer::Unsupported, message).into());
+            }
             let result = init.call_with([needed])?;
             // 0 or nothing: it is done.
             return match i64::try_from(&result) {

@@ -167,7 +167,7 @@ pub fn prefixed(part: &Part<'_>) -> bool {
 }
 
 /// What `release` makes of a file that holds what a module of `kind` stores, and nothing else: its bytes, the payload if it can be
-/// decoded, and what a reading of it broke.
+/// decoded, and what a reading of it broke. A file does not name its kind: it is loaded as what the release calls it.
 pub fn stored(
     release: Release,
     kind: &str,
@@ -175,6 +175,10 @@ pub fn stored(
     payload: Option<&Payload<'_>>,
     broken: Option<&Violation>,
 ) -> Load {
+    let kind = match kind {
+        "relax.VMExecutable" if release < Release::of(20) => "relax.Executable",
+        kind => kind,
+    };
     let info = payload::kind_info(kind);
     if info.is_none_or(|info| !info.releases().contains(release)) {
         return Load::fails("it has no such executable");
