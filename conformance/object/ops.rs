@@ -7,7 +7,7 @@ use crate::object::form::{from_json, to_json};
 use crate::object::hash::{any_equal, any_hash};
 use crate::object::legacy_graph::{LegacyGraph, RELEASES as LEGACY, form as legacy_form};
 use crate::object::{
-    Array, Dict, List, Map, MapShape, Tensor, construct, graph, json as text, recursive, repr,
+    Array, Dict, List, MapShape, Tensor, construct, graph, json as text, recursive, repr,
     structural,
 };
 use crate::release::Release;
@@ -148,7 +148,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.dlpack",
-        help: "value {shape, strides, align, contiguous, padded}: whether a float32 tensor of DLPack is taken over",
+        help: "value {shape, strides, align, offset, contiguous, padded}: whether a float32 tensor of DLPack is taken over",
         run: dlpack,
     },
     Op {
@@ -301,7 +301,6 @@ fn element(args: &Value) -> Result<Answer, Refusal> {
 
 fn dict(args: &Value) -> Result<Answer, Refusal> {
     let dict = Dict::new();
-    let mut map = Map::new();
     for step in value_of(args)?.as_array().into_iter().flatten() {
         let part = |at: usize| any(step.get(at).unwrap_or(&Value::Null));
         if step.get(0).and_then(Value::as_str) == Some("remove") {
@@ -309,10 +308,7 @@ fn dict(args: &Value) -> Result<Answer, Refusal> {
             finish(dict.remove(key.view()).map(Value::from))?;
             continue;
         }
-        let set = dict
-            .set(part(1)?, part(2)?)
-            .and_then(|()| map.set(part(1).unwrap_or_default(), part(2).unwrap_or_default()));
-        finish(set.map(|()| Value::Null))?;
+        finish(dict.set(part(1)?, part(2)?).map(|()| Value::Null))?;
     }
     finish(Ok(to_json((&dict).into())))
 }

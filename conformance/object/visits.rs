@@ -69,7 +69,7 @@ pub(super) fn rewrite(args: &Value) -> Result<Answer, Refusal> {
     drop(take_broken());
     let function = Function::from_typed(move |number: i64| number.wrapping_add(add));
     let rewritten = callback(index::INT, function)
-        .and_then(|links| rewrite::map(value, links, order(args)))
+        .and_then(|links| rewrite::map(value, links, Order::Post))
         .map(|result| {
             let after = result.as_object().map(|object| object.as_ptr() as usize);
             json!({

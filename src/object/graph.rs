@@ -3,7 +3,7 @@
 
 use super::builtin::{enum_index, enum_name, enum_number};
 use super::record::{can_create, create, fields_of};
-use super::{Array, Dict, List, Map, OBJ_18, OBJ_19, OBJ_20, Shape, column, json};
+use super::{Array, Dict, List, Map, OBJ_18, OBJ_19, OBJ_20, OBJ_41, Shape, column, json};
 use super::{depth, extents_of, lookup_in, pairs_of, sequence_of};
 use crate::function::{Error, Function, Result};
 use crate::rule::Kind;
@@ -28,6 +28,16 @@ fn map(pairs: impl IntoIterator<Item = (&'static str, Any)>) -> Result<Any> {
 
 fn refuse(message: impl Into<String>) -> Error {
     Error::said("ValueError", OBJ_18.refused(Kind::Malformed, message))
+}
+
+/// What a graph lacks.
+fn missing(kind: &str, message: impl Into<String>) -> Error {
+    Error::said(kind, OBJ_18.refused(Kind::Missing, message))
+}
+
+fn too_deep() -> Error {
+    let message = format!("objects nest deeper than {MAX_DEPTH}");
+    OBJ_41.refused(Kind::Limit, message).into()
 }
 
 /// The graph of `value`, with `metadata` unless that is None.
@@ -72,8 +82,8 @@ impl Encoder {
                     OBJ_19.refused(Kind::Cycle, message),
                 ));
             }
-            if self.open.len() >= MAX_DEPTH {
-                return Err(refuse("the object nests too deeply"));
+            if self.open.len() >= MAX_DEPTH && !OBJ_41.is_off() {
+                return Err(too_deep());
             }
             depth::check_stack()?;
             self.open.push(at);
@@ -192,18 +202,8 @@ pub fn decode(graph: AnyView<'_>) -> Result {
     if graph.type_index() != index::MAP {
         return Err(refuse("Invalid JSON Object Graph, expected an object"));
     }
-    let root = entry(graph, "root_index")?.filter(|value| value.type_index() == index::INT);
-    let Some(root) = root else {
-        return Err(refuse(
-            "Invalid JSON Object Graph, expected `root_index` integer field",
-        ));
-    };
-    let nodes = entry(graph, "nodes")?.filter(|value| value.type_index() == index::ARRAY);
-    let Some(nodes) = nodes else {
-        return Err(refuse(
-            "Invalid JSON Object Graph, expected `nodes` array field",
-        ));
-    };
+    let root = part(graph, "root_index", index::INT, "integer")?;
+    let nodes = part(graph, "nodes", index::ARRAY, "array")?;
     let nodes = sequence_of(nodes.view()).unwrap_or_default().into_owned();
     let mut decoder = Decoder {
         done: vec![None; nodes.len()],
@@ -216,12 +216,22 @@ pub fn decode(graph: AnyView<'_>) -> Result {
     decoder.node(cast(root.view())?)
 }
 
+/// A member that every graph has.
+fn part(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result {
+    let message = format!("Invalid JSON Object Graph, expected `{name}` {words} field");
+    match entry(graph, name)? {
+        Some(part) if part.type_index() == type_index => Ok(part),
+        Some(_) => Err(refuse(message)),
+        None => Err(missing("ValueError", message)),
+    }
+}
+
 fn entry(map: AnyView<'_>, name: &str) -> Result<Option<Any>> {
     lookup_in(map, Any::from(name).view())
 }
 
 fn data_of(node: AnyView<'_>, name: &str) -> Result<Any> {
-    entry(node, name)?.ok_or_else(|| Error::new("KeyError", "key is not in Map"))
+    entry(node, name)?.ok_or_else(|| missing("KeyError", format!("a node has no `{name}`")))
 }
 
 struct Decoder {
@@ -258,13 +268,12 @@ impl Decoder {
         if self.open[slot] && OBJ_19.is_off() {
             return Ok(Any::none());
         }
-        if self.open[slot] || self.depth >= MAX_DEPTH {
-            let message = if self.open[slot] {
-                format!("Invalid JSON Object Graph: node {at} contains itself")
-            } else {
-                "Invalid JSON Object Graph: the object nests too deeply".to_owned()
-            };
+        if self.open[slot] {
+            let message = format!("Invalid JSON Object Graph: node {at} contains itself");
             return Err(OBJ_19.refused(Kind::Cycle, message).into());
+        }
+        if self.depth >= MAX_DEPTH && !OBJ_41.is_off() {
+            return Err(too_deep());
         }
         depth::check_stack()?;
         self.open[slot] = true;
@@ -274,10 +283,8 @@ impl Decoder {
         let value = self.decode(node.view())?;
         // Objects are dropped by recursion.
         let height = self.below + 1;
-        if height > MAX_DEPTH {
-            return Err(refuse(
-                "Invalid JSON Object Graph: the object nests too deeply",
-            ));
+        if height > MAX_DEPTH && !OBJ_41.is_off() {
+            return Err(too_deep());
         }
         self.height[slot] = height;
         self.below = beside.max(height);
@@ -289,12 +296,13 @@ impl Decoder {
 
     fn decode(&mut self, node: AnyView<'_>) -> Result {
         if node.type_index() != index::MAP {
-            return Err(Error::new(
+            let message = format!(
+                "Cannot convert from type `{}` to `Map<str, Any>`",
+                types::key_of(node.type_index())
+            );
+            return Err(Error::said(
                 "TypeError",
-                format!(
-                    "Cannot convert from type `{}` to `Map<str, Any>`",
-                    types::key_of(node.type_index())
-                ),
+                OBJ_18.refused(Kind::Malformed, message),
             ));
         }
         let key = cast::<String>(data_of(node, "type")?.view())?;

@@ -1,6 +1,6 @@
 //! Holding a JSON graph to what no type decides (OBJ-18 to OBJ-20).
 
-use super::{OBJ_16, OBJ_18, OBJ_19, OBJ_20, json, lookup_in, sequence_of};
+use super::{OBJ_18, OBJ_19, OBJ_20, json, lookup_in, sequence_of};
 use crate::rule::{Kind, Violation};
 use crate::value::{Any, AnyView, index, str_bytes};
 
@@ -24,12 +24,15 @@ impl From<Violation> for Fault {
 
 /// Follows containers from the root. Which field of an object is an index only its type knows: those are not followed.
 pub fn check(text: &[u8]) -> Result<(), Fault> {
-    let graph =
-        json::parse(text).map_err(|error| OBJ_16.refused(Kind::Malformed, error.message()))?;
-    let root = member(&graph, "root_index").filter(|root| root.type_index() == index::INT);
-    let root = root.ok_or_else(|| missing("the graph has no integer `root_index`"))?;
-    let nodes = member(&graph, "nodes").filter(|nodes| nodes.type_index() == index::ARRAY);
-    let nodes = nodes.ok_or_else(|| missing("the graph has no array `nodes`"))?;
+    let graph = json::read(text)?;
+    let root = member(&graph, "root_index");
+    let root = root.ok_or_else(|| missing("the graph has no `root_index`"))?;
+    let nodes = member(&graph, "nodes");
+    let nodes = nodes.ok_or_else(|| missing("the graph has no `nodes`"))?;
+    if nodes.type_index() != index::ARRAY {
+        let message = "`nodes` of the graph is no array";
+        return Err(OBJ_18.refused(Kind::Malformed, message).into());
+    }
     let nodes = sequence_of(nodes.view()).unwrap_or_default();
 
     let mut state = vec![State::New; nodes.len()];

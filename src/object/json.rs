@@ -2,12 +2,12 @@
 //! `Infinity`, `-Infinity`, and numbers such as `01`, `1.`, `.5` and `+1`.
 
 use super::text::general;
-use super::{Array, Map, OBJ_16, OBJ_17, OBJ_39, depth, pairs_of, sequence_of};
+use super::{Array, Map, OBJ_16, OBJ_17, OBJ_39, OBJ_40, depth, pairs_of, sequence_of};
 use crate::function::{Error, Result};
-use crate::rule::Kind;
+use crate::rule::{Kind, Violation};
 use crate::value::{Any, AnyView, Str, index, str_bytes, types};
 
-/// How deep arrays and objects may nest. The reference has no limit and overflows its stack.
+/// How deep arrays and objects may nest (OBJ-40). The reference has no limit and overflows its stack.
 pub const MAX_DEPTH: usize = 10_000;
 
 /// The most spaces that a level is indented by.
@@ -17,19 +17,27 @@ pub(crate) const MAX_TEXT: usize = 1 << 30;
 
 /// The value of JSON text: None, bool, int, float, string, array, map. A repeated key keeps its last value.
 pub fn parse(text: &[u8]) -> Result {
+    read(text).map_err(|broken| match broken.kind() {
+        Kind::Malformed => Error::said("ValueError", broken),
+        _ => broken.into(),
+    })
+}
+
+/// [`parse`], with the rule that is broken.
+pub(super) fn read(text: &[u8]) -> std::result::Result<Any, Violation> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.document();
     if value.is_err() && OBJ_16.is_off() {
         return Ok(Any::none());
     }
-    let value = value.map_err(|wrong| {
+    value.map_err(|wrong| {
         let message = reader.describe(&wrong);
         match wrong.what {
-            COLLIDING => OBJ_39.refused(Kind::Limit, message).into(),
-            _ => Error::said("ValueError", OBJ_16.refused(Kind::Malformed, message)),
+            COLLIDING => OBJ_39.refused(Kind::Limit, message),
+            TOO_DEEP => OBJ_40.refused(Kind::Limit, message),
+            _ => OBJ_16.refused(Kind::Malformed, message),
         }
-    })?;
-    Ok(value)
+    })
 }
 
 /// What is wrong, and where.
@@ -51,6 +59,7 @@ enum Open {
 
 const VALUE: &str = "Expecting value";
 const COLLIDING: &str = "Too many names of an object share a chain of the map";
+const TOO_DEEP: &str = "Nested too deeply";
 const NAME: &str = "Expecting property name enclosed in double quotes";
 
 impl Reader<'_> {
@@ -176,8 +185,8 @@ impl Reader<'_> {
     }
 
     fn push(&self, open: &mut Vec<Open>, fresh: Open) -> std::result::Result<(), Wrong> {
-        if open.len() >= MAX_DEPTH {
-            return self.wrong("Nested too deeply");
+        if open.len() >= MAX_DEPTH && !OBJ_40.is_off() {
+            return self.wrong(TOO_DEEP);
         }
         open.push(fresh);
         Ok(())
@@ -451,10 +460,8 @@ impl Writer {
             ));
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err(Error::new(
-                "ValueError",
-                "the value nests too deeply for JSON",
-            ));
+            let message = format!("the value nests deeper than {MAX_DEPTH}");
+            return Err(OBJ_40.refused(Kind::Limit, message).into());
         }
         depth::check_stack()?;
         self.open.push(at);

@@ -1020,15 +1020,9 @@ impl Table {
                 None => break,
             }
         }
-        Err(Error::new(
-            "InternalError",
-            OBJ_07
-                .refused(
-                    crate::rule::Kind::Malformed,
-                    "a key of a map hashes to another chain now than when it was inserted",
-                )
-                .message(),
-        ))
+        let moved = "a key of a map hashes to another chain now than when it was inserted";
+        let broken = OBJ_07.refused(crate::rule::Kind::Malformed, moved);
+        Err(Error::said("InternalError", broken))
     }
 
     /// Takes an item out of the order.

@@ -2,8 +2,11 @@
 
 use super::hash::{combine, hash_bytes};
 use super::record::{fields_of, fields_of_both};
-use super::{big_int, column, depth, extents_of, lookup_in, pair_count, pairs_of, sequence_of};
+use super::{
+    OBJ_14, big_int, column, depth, extents_of, lookup_in, pair_count, pairs_of, sequence_of,
+};
 use crate::function::{Error, Function, Result};
+use crate::rule::Kind;
 use crate::value::header::ObjectRef;
 use crate::value::types::{self, flag};
 use crate::value::{Any, AnyView, bytes_bytes, cast, index, str_bytes};
@@ -179,10 +182,10 @@ impl Comparer {
 
     /// Different, or a TypeError when an order was asked for.
     fn unordered(&self, message: impl FnOnce() -> String) -> Result<i64> {
-        if self.only_equal {
+        if self.only_equal || OBJ_14.is_off() {
             Ok(1)
         } else {
-            Err(Error::new("TypeError", message()))
+            Err(OBJ_14.refused(Kind::Type, message()).into())
         }
     }
 

@@ -1,7 +1,7 @@
 //! A legacy graph as a value: real objects of every type that this process knows (OBJ-33).
 
 use super::super::record::{can_create, create, fields_of};
-use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, OBJ_36, Shape, Tensor, depth};
+use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, OBJ_36, OBJ_41, Shape, Tensor, depth};
 use super::{Container, LegacyGraph, Node};
 use crate::function::{Error, Result};
 use crate::rule::{Findings, Kind, Violation};
@@ -66,9 +66,9 @@ impl Decoder<'_> {
         }
         let too_deep = || {
             let message = format!("objects nest deeper than {MAX_DEPTH}");
-            OBJ_33.refused(Kind::Limit, message)
+            OBJ_41.refused(Kind::Limit, message)
         };
-        if self.depth >= MAX_DEPTH {
+        if self.depth >= MAX_DEPTH && !OBJ_41.is_off() {
             return Err(too_deep().into());
         }
         depth::check_stack()?;
@@ -78,7 +78,7 @@ impl Decoder<'_> {
         let value = self.decode(node)?;
         // Objects are dropped by recursion.
         let height = self.below + 1;
-        if height > MAX_DEPTH {
+        if height > MAX_DEPTH && !OBJ_41.is_off() {
             return Err(too_deep().into());
         }
         self.height[at] = height;

@@ -2,7 +2,9 @@
 
 use super::super::record::{OwnField, can_create, fields_of};
 use super::super::text::general;
-use super::super::{Dict, OBJ_27, OBJ_33, Tensor, depth, extents_of, pairs_of, sequence_of};
+use super::super::{
+    Dict, OBJ_27, OBJ_33, OBJ_41, Tensor, depth, extents_of, pairs_of, sequence_of,
+};
 use super::{LegacyGraph, Node, VERSION};
 use crate::function::{Error, Result};
 use crate::release::Release;
@@ -86,9 +88,9 @@ impl Encoder {
             }
             return Ok((known, true));
         }
-        if self.open.len() >= MAX_DEPTH {
+        if self.open.len() >= MAX_DEPTH && !OBJ_41.is_off() {
             let message = format!("objects nest deeper than {MAX_DEPTH}");
-            return Err(OBJ_33.refused(Kind::Limit, message).into());
+            return Err(OBJ_41.refused(Kind::Limit, message).into());
         }
         depth::check_stack()?;
         let at = self.nodes.len();

@@ -1,4 +1,4 @@
-//! The JSON form of a legacy graph; `spec/object.md` fixes it, `spec/schema/legacy_graph.json` is its schema.
+//! The JSON form of a legacy graph; `spec/object.md` fixes it, `spec/schema/object.json` has its schema.
 
 use super::{LegacyGraph, Node};
 use crate::rule::Violation;
