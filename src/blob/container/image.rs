@@ -63,8 +63,11 @@ pub(super) fn read<'a>(
     bytes: &'a [u8],
     allowance: &mut Allowance,
 ) -> Result<Image<'a>, Violation> {
-    if bytes.starts_with(b"\x7fELF") {
-        elf_tables(bytes)?;
+    match form {
+        Form::ElfShared | Form::ElfExecutable | Form::ElfObject => elf_tables(bytes)?,
+        Form::MachOShared | Form::MachOExecutable | Form::MachOObject => mach_o_tables(bytes)?,
+        Form::CoffObject => coff_tables(bytes)?,
+        _ => {}
     }
     let file = object::File::parse(bytes)
         .map_err(|error| damaged("cannot be read as an object file", error))?;
@@ -254,15 +257,7 @@ impl<'a> Image<'a> {
 fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     let wide = bytes.get(4) == Some(&2);
     let little = bytes.get(5) != Some(&2);
-    let number = |at: u64, size: usize| -> Option<u64> {
-        let at = usize::try_from(at).ok()?;
-        let field = bytes.get(at..at.checked_add(size)?)?;
-        let add = |value: u64, byte: &u8| (value << 8) | u64::from(*byte);
-        Some(match little {
-            true => field.iter().rev().fold(0, add),
-            false => field.iter().fold(0, add),
-        })
-    };
+    let number = |at: u64, size: usize| number(bytes, at, size, little);
     // Offset and size of the entries of the two tables; the sizes that the format gives their entries and a symbol; where a
     // section header has type, offset, size and entry size.
     let word = if wide { 8 } else { 4 };
@@ -294,9 +289,10 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
         let at = if wide { wide_at } else { narrow_at };
         number(header.saturating_add(at), word)
     };
-    if headers == 0 && first != 0 {
-        // More sections than 16 bits count: the first has the number of all in its size.
-        headers = field(first, 32, 20).unwrap_or(0);
+    // More sections than 16 bits count: the first has the number of all in its size.
+    let many = (headers == 0 && first != 0).then(|| field(first, 32, 20));
+    if let Some(all) = many.flatten() {
+        headers = all;
     }
     const SHT_SYMTAB: u64 = 2;
     const SHT_DYNSYM: u64 = 11;
@@ -324,9 +320,72 @@ fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
 /// `size` bytes from `offset` on lie inside a file of `length` bytes; what says so stands at `at`.
 fn inside(offset: u64, size: u64, length: u64, at: u64) -> Result<(), Violation> {
     let end = offset.saturating_add(size);
-    BLOB_55.require_as(Kind::Truncated, end <= length, at, || {
-        format!(
-            "a table of the ELF file is at {offset:#x} to {end:#x}, the file has {length:#x} bytes"
-        )
+    BLOB_55.require_as(Kind::Truncated, size == 0 || end <= length, at, || {
+        format!("a table is at {offset:#x} to {end:#x}, the file has {length:#x} bytes")
+    })
+}
+
+/// Whether the load commands and the symbol table of a Mach-O file lie inside it. Its parser takes commands that are cut off for
+/// the end of them.
+fn mach_o_tables(bytes: &[u8]) -> Result<(), Violation> {
+    let wide = matches!(bytes, [0xcf, ..] | [_, _, _, 0xcf, ..]);
+    let little = bytes.first() != Some(&0xfe);
+    let number = |at: u64| number(bytes, at, 4, little);
+    let length = bytes.len() as u64;
+    let header = if wide { 32 } else { 28 };
+    let Some((count, size)) = number(16).zip(number(20)) else {
+        // What is not there is for the parser to reject.
+        return Ok(());
+    };
+    inside(header, size, length, 20)?;
+    const LC_SYMTAB: u64 = 2;
+    let mut at = header;
+    for _ in 0..count {
+        let Some((kind, size)) = number(at).zip(number(at.saturating_add(4))) else {
+            break;
+        };
+        if kind == LC_SYMTAB {
+            let field = |index: u64| number(at.saturating_add(index.saturating_mul(4)));
+            let symbol = if wide { 16 } else { 12 };
+            for (offset, count, entry) in [(2, 3, symbol), (4, 5, 1)] {
+                if let Some((offset, count)) = field(offset).zip(field(count)) {
+                    inside(offset, count.saturating_mul(entry), length, at)?;
+                }
+            }
+        }
+        // A command takes eight bytes at least.
+        at = at.saturating_add(size.max(8));
+    }
+    Ok(())
+}
+
+/// Whether the section headers and the symbol table of a COFF object file lie inside it.
+fn coff_tables(bytes: &[u8]) -> Result<(), Violation> {
+    let number = |at: u64, size: usize| number(bytes, at, size, true);
+    let length = bytes.len() as u64;
+    // A file of more sections than 16 bits count has no machine in front, and a longer header.
+    let many = number(0, 2) == Some(0);
+    let (header, sections, table, count, symbol) = if many {
+        (56, number(44, 4), number(48, 4), number(52, 4), 20)
+    } else {
+        (20, number(2, 2), number(8, 4), number(12, 4), 18)
+    };
+    if let Some(sections) = sections {
+        inside(header, sections.saturating_mul(40), length, 0)?;
+    }
+    if let Some((table, count)) = table.zip(count) {
+        inside(table, count.saturating_mul(symbol), length, 0)?;
+    }
+    Ok(())
+}
+
+/// The number of `size` bytes at `at`.
+fn number(bytes: &[u8], at: u64, size: usize, little: bool) -> Option<u64> {
+    let at = usize::try_from(at).ok()?;
+    let field = bytes.get(at..at.checked_add(size)?)?;
+    let add = |value: u64, byte: &u8| (value << 8) | u64::from(*byte);
+    Some(match little {
+        true => field.iter().rev().fold(0, add),
+        false => field.iter().fold(0, add),
     })
 }
