@@ -211,6 +211,30 @@ fn an_update_moves_a_key_to_the_end_of_a_dense_map_only() {
     assert_eq!(keys(&map), ["b", "c", "d", "e", "f", "g", "h", "a"]);
 }
 
+/// A table that is nearly full has chains that no slot is left for (OBJ-07).
+#[test]
+fn a_dict_that_is_nearly_full_finds_every_key() {
+    const KEYS: i64 = 2_020;
+    let mut state = 27_u64;
+    for _ in 0..50 {
+        let dict = Dict::new();
+        let keys = (0..KEYS).map(|_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 20) as i64 & !15
+        });
+        let keys: Vec<i64> = keys.collect();
+        for (at, key) in keys.iter().enumerate() {
+            dict.set(*key, at as i64).unwrap();
+        }
+        for (at, key) in keys.iter().enumerate() {
+            let found = dict.get((*key).into()).unwrap().unwrap();
+            assert_eq!(cast::<i64>(found.view()).unwrap(), at as i64);
+        }
+    }
+}
+
 #[test]
 fn a_map_copies_when_shared_and_a_dict_does_not() {
     let mut map = Map::new();

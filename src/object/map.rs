@@ -597,6 +597,10 @@ impl Table {
         }
         // SAFETY: the home of a slot of this dense map.
         let place = unsafe { self.place(longest, home, key)? };
+        // A chain whose rest finds no room is left half moved, for a rehash to put in order: this must not return to be tried again.
+        if matches!(place, Place::Intruder { .. }) {
+            return Ok(false);
+        }
         // SAFETY: the place was found in this map under the lock that is still held.
         Ok(unsafe { self.put_dense(place, fresh) })
     }
