@@ -597,10 +597,6 @@ impl Table {
         }
         // SAFETY: the home of a slot of this dense map.
         let place = unsafe { self.place(longest, home, key)? };
-        // A chain whose rest finds no room is left half moved, for a rehash to put in order: this must not return to be tried again.
-        if matches!(place, Place::Intruder { .. }) {
-            return Ok(false);
-        }
         // SAFETY: the place was found in this map under the lock that is still held.
         Ok(unsafe { self.put_dense(place, fresh) })
     }
@@ -981,9 +977,14 @@ impl Table {
     /// `home` is in the body of a chain of this dense map, where it follows `last`, and the caller has the map alone.
     unsafe fn move_intruder(self, home: u64, mut last: u64) -> Option<(u64, u8)> {
         let mut from = home;
+        let mut steps = Vec::new();
         loop {
             // SAFETY: the map is dense, by this contract.
-            let (jump, free) = unsafe { self.free_after(last) }?;
+            let Some((jump, free)) = (unsafe { self.free_after(last) }) else {
+                // SAFETY: the steps of this loop, on a map that the caller has alone.
+                unsafe { self.move_back(&steps) };
+                return None;
+            };
             // SAFETY: `free_after` gives a slot of this map, which the caller has alone.
             unsafe { self.set_mark(free, BODY) };
             // SAFETY: `from` is filled and `free` was empty, so these are two slots; the first is emptied below.
@@ -996,8 +997,15 @@ impl Table {
             let emptied = if from == home { PROTECTED } else { EMPTY };
             // SAFETY: the same slot, of a map that the caller has alone.
             unsafe { self.set_mark(from, emptied) };
-            // SAFETY: a filled slot: what `home` follows, by this contract, or where an item has just moved to.
+            // SAFETY: a slot of this dense map: what `home` follows, by this contract, or where an item has just moved to.
+            let followed = unsafe { self.mark_of(last) };
+            // SAFETY: the same slot, which is filled.
             unsafe { self.set_jump(last, jump) };
+            steps.push(Moved {
+                from: (from, mark),
+                last: (last, followed),
+                free,
+            });
             last = free;
             match self.after(from, mark) {
                 Some(next) => from = next,
@@ -1005,6 +1013,26 @@ impl Table {
             }
         }
         Some((home, 0))
+    }
+
+    /// Undoes what [`Table::move_intruder`] did so far: the chain is as it was.
+    ///
+    /// # Safety
+    /// The steps are those that were made last, in their order, and the caller has the map alone.
+    unsafe fn move_back(self, steps: &[Moved]) {
+        for step in steps.iter().rev() {
+            let (from, mark) = step.from;
+            // SAFETY: the step moved the item from the one slot to the other, and the later steps are undone (this contract).
+            unsafe { std::ptr::copy_nonoverlapping(self.item(step.free), self.item(from), 1) };
+            // SAFETY: a slot of a map that the caller has alone; the item is back in it.
+            unsafe { self.set_mark(from, mark) };
+            // SAFETY: the item has just moved to this slot.
+            unsafe { self.relink(from) };
+            // SAFETY: a slot of the chain, of a map that the caller has alone.
+            unsafe { self.set_mark(step.last.0, step.last.1) };
+            // SAFETY: the slot that the step filled, and whose item has left it.
+            unsafe { self.set_mark(step.free, EMPTY) };
+        }
     }
 
     /// The slot before `slot` in its chain. Calls the hash of its key.
@@ -1297,6 +1325,13 @@ impl Table {
         let shift = unsafe { self.fib_shift() };
         self.copied(self.slots(), shift)
     }
+}
+
+/// One step of [`Table::move_intruder`]: slots, and the marks that they had before it.
+struct Moved {
+    from: (u64, u8),
+    last: (u64, u8),
+    free: u64,
 }
 
 /// Who reaches a map that changes.

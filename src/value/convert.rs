@@ -73,6 +73,31 @@ impl Schema {
 }
 
 /// A Rust type that a value converts to. Typed functions take these as parameters.
+///
+/// ```
+/// use tvmspec::rule::Rule;
+/// use tvmspec::value::{Any, AnyView, Argument, Schema, cast};
+///
+/// /// An even number.
+/// struct Even(i64);
+///
+/// impl Argument for Even {
+///     const RULE: Rule = tvmspec::value::VAL_07;
+///
+///     fn schema() -> Schema {
+///         Schema::of("Even", vec![Schema::plain("int")])
+///     }
+///
+///     fn try_from_view(view: AnyView<'_>) -> Option<Even> {
+///         let number: i64 = cast(view).ok()?;
+///         (number % 2 == 0).then_some(Even(number))
+///     }
+/// }
+///
+/// assert_eq!(cast::<Even>(Any::from(4_i64).view()).map(|even| even.0), Ok(4));
+/// let odd = cast::<Even>(Any::from(5_i64).view()).err().unwrap();
+/// assert!(odd.to_string().contains("Cannot convert from type `int` to `Even<int>`"), "{odd}");
+/// ```
 pub trait Argument: Sized {
     /// Its name in messages and metadata.
     fn schema() -> Schema;
