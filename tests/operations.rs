@@ -13,6 +13,8 @@ use std::path::PathBuf;
 use tvmspec::conformance::CHAPTERS;
 use tvmspec::conformance::case::{Case, Expect, Suite};
 use tvmspec::conformance::device::{Program, programs};
+use tvmspec::payload;
+use tvmspec::release::Release;
 
 const BEGIN: &str = "<!-- operations: written by BLESS=1 cargo test --test operations -->\n";
 const END: &str = "<!-- end of operations -->\n";
@@ -217,6 +219,41 @@ fn every_program_of_a_device_is_spelled_out() {
     }
     assert_eq!(count, programs.len(), "a program without a case");
     section("spec/device-programs.md", &text);
+}
+
+/// What `payload.kind` answers for every kind in every release; equal neighbours share a row.
+#[test]
+fn every_kind_stands_in_the_table_of_kinds() {
+    let mut text =
+        String::from("\n| kind | releases | form | loader | mask |\n|---|---|---|---|---|\n");
+    for info in payload::kinds() {
+        let of = |release: Release| {
+            let form = info.form_in(release).map(|form| form.name);
+            (form, info.loader(release), info.mask(release))
+        };
+        let mut releases = Release::all().peekable();
+        while let Some(first) = releases.next() {
+            let answer = of(first);
+            let mut last = first;
+            while let Some(next) = releases.next_if(|next| of(*next) == answer) {
+                last = next;
+            }
+            let (form, loader, mask) = answer;
+            if form.is_none() && loader.is_none() && mask.is_none() {
+                continue;
+            }
+            let range = match first == last {
+                true => first.to_string(),
+                false => format!("{first} .. {last}"),
+            };
+            let form = form.unwrap_or("-");
+            let loader = loader.map_or("-".to_owned(), |name| format!("`{name}`"));
+            let mask = mask.map_or("-".to_owned(), |mask| mask.to_string());
+            let kind = info.kind;
+            writeln!(text, "| `{kind}` | {range} | {form} | {loader} | {mask} |").unwrap();
+        }
+    }
+    section("spec/kinds.md", &text);
 }
 
 /// The section: each operation with its arguments, its result and an example.

@@ -112,8 +112,7 @@ impl KindInfo {
     }
 
     /// The newest form that `release` writes; `None` where it stores no module of this kind (PAY-99).
-    #[cfg(feature = "suite")]
-    pub(crate) fn form_in(&self, release: Release) -> Option<&'static Form> {
+    pub fn form_in(&self, release: Release) -> Option<&'static Form> {
         let mut forms = self.forms.iter();
         forms.find(|form| form.releases.contains(release) || PAY_99.is_off())
     }
