@@ -5,6 +5,7 @@
 use super::adapter::builtin::Builtin;
 use super::adapter::{Adapter, InProcess};
 use super::case::{Case, read};
+use super::rule_off::with_the_stack_of_a_program;
 use super::verdict::{Verdict, judge};
 use crate::spec;
 use std::collections::BTreeSet;
@@ -38,7 +39,9 @@ fn all_pass(chapter: &str, op: &str) {
             if cfg!(miri) && TOO_LONG.contains(&case.id.as_str()) {
                 continue;
             }
-            let verdict = judge(&case, InProcess(Builtin).call(&case.op, &case.request()));
+            let verdict = with_the_stack_of_a_program(|| {
+                judge(&case, InProcess(Builtin).call(&case.op, &case.request()))
+            });
             assert!(
                 verdict == Verdict::Pass,
                 "{}: {}",

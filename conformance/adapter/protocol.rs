@@ -33,13 +33,12 @@ It stays alive for the whole run, and ends when stdin does. What it writes to st
 
 Each answer carries the id of its request and one of
   "ok": VALUE                the value in the JSON form that spec/<chapter>.md fixes; for encode, base64 of the bytes.
-                             Beside it, if you can tell: "findings":["WIRE-08"], the rules of oddities you tolerated; where
-                             you state them they have to be exactly those of the case
+                             Beside it, if you can tell: "findings":["WIRE-08"], the rules of all oddities you tolerated
   "reject": {"message":".."} the input breaks a rule. Optional, and compared when given: "kind" (truncated, trailing,
                              malformed, unsupported, limit, unknown-kind, missing, duplicate, cycle, type),
                              "offset" (byte of the field at fault, where the case has one) and "rule" (its id)
   "unsupported": "why"       you do not do this operation, layout or kind; neither good nor bad
-What breaks nothing but a LIMIT, a bound of the suite's own implementation, you may accept: that counts as unsupported.
+What breaks nothing but a LIMIT, a bound of our own, you may accept: that counts as unsupported.
 
 Leave "releases" or "ops" out to be asked everything. Object keys may come in any order; an unknown op is "unsupported".
 A line has at most 16 MiB, an answer at most 262144 values.
