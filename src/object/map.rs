@@ -1001,14 +1001,18 @@ impl Table {
             let followed = unsafe { self.mark_of(last) };
             // SAFETY: the same slot, which is filled.
             unsafe { self.set_jump(last, jump) };
-            steps.push(Moved {
+            let step = Moved {
                 from: (from, mark),
                 last: (last, followed),
                 free,
-            });
+            };
             last = free;
+            // Behind the last step nothing can fail, so that it need not be kept: most chains have no other.
             match self.after(from, mark) {
-                Some(next) => from = next,
+                Some(next) => {
+                    steps.push(step);
+                    from = next;
+                }
                 None => break,
             }
         }
