@@ -4,6 +4,8 @@
 //! all of them anew; a difference in one is a difference in what the crate reads.
 #![cfg(feature = "cli")]
 
+mod folder;
+
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -53,7 +55,7 @@ fn every_small_golden_has_its_dump() {
 
 #[test]
 fn no_dump_is_left_without_its_golden() {
-    let stale: Vec<PathBuf> = walk(&root().join("golden"))
+    let stale: Vec<PathBuf> = folder::files(&root().join("golden"))
         .into_iter()
         .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
         .filter(|path| !path.with_extension("").exists())
@@ -100,7 +102,7 @@ fn a_dump_attributes_every_byte_once() {
 /// Every small binary golden, by name, with the options that say how its case reads it.
 fn goldens() -> BTreeMap<String, Vec<String>> {
     let mut options: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for path in walk(&root().join("conformance")) {
+    for path in folder::files(&root().join("conformance")) {
         if !path.ends_with("cases.json") {
             continue;
         }
@@ -132,7 +134,7 @@ fn goldens() -> BTreeMap<String, Vec<String>> {
     let texts = [
         "txt", "json", "py", "md", "npz", "npy", "c", "h", "ll", "rs", "sh",
     ];
-    walk(&root().join("golden"))
+    folder::files(&root().join("golden"))
         .into_iter()
         .filter(|path| {
             let extension = path.extension().and_then(|extension| extension.to_str());
@@ -155,22 +157,6 @@ fn dump(file: &str, options: &[String]) -> std::process::Output {
         .current_dir(root())
         .output()
         .expect("tvmspec runs")
-}
-
-fn walk(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("a readable folder") {
-            let path = entry.expect("a readable folder").path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => found.push(path),
-            }
-        }
-    }
-    found.sort();
-    found
 }
 
 fn root() -> &'static Path {

@@ -5,6 +5,7 @@
 //! where it names none. `tests/kaitai/read.js` compiles and reads.
 #![cfg(feature = "suite")]
 
+mod folder;
 mod goldens;
 mod skip;
 

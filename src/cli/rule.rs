@@ -5,6 +5,7 @@ use super::{Error, Exit, output};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 use tvmspec::conformance::case::{Case, Expect, Input, Suite};
 use tvmspec::conformance::known::{self, glob};
 use tvmspec::release::{Release, Releases};
@@ -88,10 +89,10 @@ fn goldens(rule: &RuleText) -> BTreeSet<&'static str> {
 }
 
 /// The releases of golden/eras in whose files the rule says what bytes are.
-fn eras(rule: &RuleText) -> Vec<String> {
-    let all: BTreeMap<String, Vec<String>> =
-        serde_json::from_str(ERAS).expect("a test writes this file");
-    all.get(&rule.id).cloned().unwrap_or_default()
+fn eras(rule: &RuleText) -> &'static [String] {
+    static ALL: LazyLock<BTreeMap<String, Vec<String>>> =
+        LazyLock::new(|| serde_json::from_str(ERAS).expect("a test writes this file"));
+    ALL.get(&rule.id).map_or(&[], Vec::as_slice)
 }
 
 /// Who is known to fail a case of the rule: the file of known failures, the case, and the entry.

@@ -3,7 +3,9 @@
 //! What walks a value recurses, and callbacks, hooks and further visitors may run in between. So besides the levels it is
 //! the stack of the thread that bounds it: who goes deeper asks what is left of it.
 
+use super::OBJ_41;
 use crate::function::{Error, Result};
+use crate::rule::{Kind, Violation};
 use std::cell::Cell;
 
 /// In levels.
@@ -38,6 +40,16 @@ pub(crate) fn check_stack() -> Result<()> {
 #[cold]
 fn too_deep(message: &str) -> Error {
     Error::new("ValueError", message)
+}
+
+/// How many objects of a saved graph may lie in each other, on the way in and out (OBJ-41).
+const MAX_SAVED: usize = 1_000;
+
+/// Holds `levels` objects of a saved graph, each in the one before, to OBJ-41.
+pub(crate) fn check_saved(levels: usize) -> std::result::Result<(), Violation> {
+    OBJ_41.demand(Kind::Limit, levels <= MAX_SAVED, || {
+        format!("objects nest deeper than {MAX_SAVED}")
+    })
 }
 
 /// The stack of a thread in bytes: its lowest address, and how many there are.

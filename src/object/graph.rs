@@ -3,7 +3,7 @@
 
 use super::builtin::{enum_index, enum_name, enum_number};
 use super::record::{can_create, create, fields_of};
-use super::{Array, Dict, List, Map, OBJ_18, OBJ_19, OBJ_20, OBJ_41, Shape, column, json};
+use super::{Array, Dict, List, Map, OBJ_18, OBJ_19, OBJ_20, Shape, column, json};
 use super::{depth, extents_of, lookup_in, pairs_of, sequence_of};
 use crate::function::{Error, Function, Result};
 use crate::rule::Kind;
@@ -14,9 +14,6 @@ use crate::value::{
     dtype_to_text, index, str_bytes,
 };
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-
-/// How deep objects may nest on the way in and out.
-const MAX_DEPTH: usize = 1_000;
 
 fn map(pairs: impl IntoIterator<Item = (&'static str, Any)>) -> Result<Any> {
     let mut map = Map::new();
@@ -33,11 +30,6 @@ fn refuse(message: impl Into<String>) -> Error {
 /// What a graph lacks.
 fn missing(kind: &str, message: impl Into<String>) -> Error {
     Error::said(kind, OBJ_18.refused(Kind::Missing, message))
-}
-
-fn too_deep() -> Error {
-    let message = format!("objects nest deeper than {MAX_DEPTH}");
-    OBJ_41.refused(Kind::Limit, message).into()
 }
 
 /// The graph of `value`, with `metadata` unless that is None.
@@ -82,9 +74,7 @@ impl Encoder {
                     OBJ_19.refused(Kind::Cycle, message),
                 ));
             }
-            if self.open.len() >= MAX_DEPTH && !OBJ_41.is_off() {
-                return Err(too_deep());
-            }
+            depth::check_saved(self.open.len() + 1)?;
             depth::check_stack()?;
             self.open.push(at);
         }
@@ -272,9 +262,7 @@ impl Decoder {
             let message = format!("Invalid JSON Object Graph: node {at} contains itself");
             return Err(OBJ_19.refused(Kind::Cycle, message).into());
         }
-        if self.depth >= MAX_DEPTH && !OBJ_41.is_off() {
-            return Err(too_deep());
-        }
+        depth::check_saved(self.depth + 1)?;
         depth::check_stack()?;
         self.open[slot] = true;
         self.depth += 1;
@@ -283,9 +271,7 @@ impl Decoder {
         let value = self.decode(node.view())?;
         // Objects are dropped by recursion.
         let height = self.below + 1;
-        if height > MAX_DEPTH && !OBJ_41.is_off() {
-            return Err(too_deep());
-        }
+        depth::check_saved(height)?;
         self.height[slot] = height;
         self.below = beside.max(height);
         self.depth -= 1;

@@ -182,11 +182,8 @@ impl Comparer {
 
     /// Different, or a TypeError when an order was asked for.
     fn unordered(&self, message: impl FnOnce() -> String) -> Result<i64> {
-        if self.only_equal || OBJ_14.is_off() {
-            Ok(1)
-        } else {
-            Err(OBJ_14.refused(Kind::Type, message()).into())
-        }
+        OBJ_14.demand(Kind::Type, self.only_equal, message)?;
+        Ok(1)
     }
 
     fn compare(&self, left: AnyView<'_>, right: AnyView<'_>, depth: usize) -> Result<i64> {

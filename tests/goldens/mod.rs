@@ -201,7 +201,7 @@ fn asked(case: &Value) -> Option<Format> {
 /// Library binaries in containers, parameter files, tensors and executables, wherever they lie below `golden/`.
 fn of_files() -> Vec<Subject> {
     let mut found = Vec::new();
-    for path in files(&root().join("golden")) {
+    for path in super::folder::files(&root().join("golden")) {
         let bytes = fs::read(&path).expect("a readable golden");
         let name = below(&root(), &path);
         let Ok(file) = container::open(&bytes) else {
@@ -253,23 +253,6 @@ fn origins() -> BTreeMap<String, String> {
         ))
     };
     entries.iter().filter_map(origin).collect()
-}
-
-/// The files below `folder`, sorted.
-pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("a readable folder") {
-            let path = entry.expect("a readable folder").path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => found.push(path),
-            }
-        }
-    }
-    found.sort();
-    found
 }
 
 pub(crate) fn root() -> PathBuf {

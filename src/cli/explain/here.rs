@@ -3,6 +3,7 @@
 
 use crate::cli::input::Input;
 use serde_json::{Value, json};
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -137,7 +138,7 @@ pub(super) fn here(file: &File<'_>, bytes: &[u8], linked: &Linked<'_>, path: &Pa
     let (mut libraries, mut absent) = (Vec::new(), Vec::new());
     if file.form == Form::ElfShared && cfg!(target_os = "linux") {
         let folders = folders(&linked.0, path);
-        let cache = fs::read("/etc/ld.so.cache").unwrap_or_else(|_| Vec::new());
+        let cache = LazyCell::new(|| fs::read("/etc/ld.so.cache").unwrap_or_else(|_| Vec::new()));
         let found = |name: &str| is_here(name, &folders, &cache);
         // Where not even the C library is found, this system has a way of its own.
         if found("libc.so.6") || found("libc.so") {

@@ -1,7 +1,7 @@
 //! A legacy graph as a value: real objects of every type that this process knows (OBJ-33).
 
 use super::super::record::{can_create, create, fields_of};
-use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, OBJ_36, OBJ_41, Shape, Tensor, depth};
+use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, OBJ_36, Shape, Tensor, depth};
 use super::{Container, LegacyGraph, Node};
 use crate::function::{Error, Result};
 use crate::rule::{Findings, Kind, Violation};
@@ -10,9 +10,6 @@ use crate::value::types::{self, FieldInfo, TypeInfo};
 use crate::value::{Any, Bytes, DLDevice, Str, dtype_from_text, index};
 use crate::wire::Cursor;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-
-/// How deep objects may nest.
-const MAX_DEPTH: usize = 1_000;
 
 impl LegacyGraph {
     /// The value of the root. Containers, strings, shapes, tensors and boxed numbers become what they are; types that
@@ -64,13 +61,7 @@ impl Decoder<'_> {
             let message = format!("node {at} contains itself");
             return Err(OBJ_27.refused(Kind::Cycle, message).into());
         }
-        let too_deep = || {
-            let message = format!("objects nest deeper than {MAX_DEPTH}");
-            OBJ_41.refused(Kind::Limit, message)
-        };
-        if self.depth >= MAX_DEPTH && !OBJ_41.is_off() {
-            return Err(too_deep().into());
-        }
+        depth::check_saved(self.depth + 1)?;
         depth::check_stack()?;
         self.open[at] = true;
         self.depth += 1;
@@ -78,9 +69,7 @@ impl Decoder<'_> {
         let value = self.decode(node)?;
         // Objects are dropped by recursion.
         let height = self.below + 1;
-        if height > MAX_DEPTH && !OBJ_41.is_off() {
-            return Err(too_deep().into());
-        }
+        depth::check_saved(height)?;
         self.height[at] = height;
         self.below = beside.max(height);
         self.depth -= 1;

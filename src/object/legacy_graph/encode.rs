@@ -2,9 +2,7 @@
 
 use super::super::record::{OwnField, can_create, fields_of};
 use super::super::text::general;
-use super::super::{
-    Dict, OBJ_27, OBJ_33, OBJ_41, Tensor, depth, extents_of, pairs_of, sequence_of,
-};
+use super::super::{Dict, OBJ_27, OBJ_33, Tensor, depth, extents_of, pairs_of, sequence_of};
 use super::{LegacyGraph, Node, VERSION};
 use crate::function::{Error, Result};
 use crate::release::Release;
@@ -16,9 +14,6 @@ use crate::value::{Any, AnyView, bytes_bytes, cast, dtype_to_text, index, str_by
 use crate::wire::Writer;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use std::collections::HashMap;
-
-/// How deep objects may nest.
-const MAX_DEPTH: usize = 1_000;
 
 impl LegacyGraph {
     /// The graph of `value` as `release` writes it: the null node, then every object before its children, each once.
@@ -88,10 +83,7 @@ impl Encoder {
             }
             return Ok((known, true));
         }
-        if self.open.len() >= MAX_DEPTH && !OBJ_41.is_off() {
-            let message = format!("objects nest deeper than {MAX_DEPTH}");
-            return Err(OBJ_41.refused(Kind::Limit, message).into());
-        }
+        depth::check_saved(self.open.len() + 1)?;
         depth::check_stack()?;
         let at = self.nodes.len();
         self.nodes.push(Node::default());
