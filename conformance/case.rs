@@ -1,4 +1,4 @@
-//! Cases as data: `conformance/<chapter>/cases.json`, read and checked.
+//! Cases as data: `conformance/<chapter>/cases/<topic>.json`, read and checked.
 
 use crate::conformance::op;
 use crate::release::Releases;
@@ -141,7 +141,7 @@ impl Suite {
         })
     }
 
-    /// Reads case files, given as `<chapter>/cases.json` and text.
+    /// Reads case files, each as `<chapter>/cases/<topic>.json` and text.
     ///
     /// # Errors
     ///
@@ -328,8 +328,10 @@ fn id_of(chapter: &str, id: String) -> Result<String, String> {
     }
 }
 
+const INPUTS: &str = "`input` is not one of file, hex, value, value_file";
+
 fn input_of(input: Option<&Value>) -> Result<Input, String> {
-    let (key, value) = only_entry(input).ok_or("`input` is not one of file, hex, value")?;
+    let (key, value) = only_entry(input).ok_or(INPUTS)?;
     match (key, value) {
         ("file", Value::String(name)) => match golden(name) {
             Some(_) => Ok(Input::File(name.clone())),
@@ -337,7 +339,8 @@ fn input_of(input: Option<&Value>) -> Result<Input, String> {
         },
         ("hex", Value::String(hex)) => hex_bytes(hex).map(Input::Hex),
         ("value", value) => Ok(Input::Value(value.clone())),
-        _ => Err("`input` is not one of file, hex, value".to_owned()),
+        ("value_file", Value::String(name)) => json_of(name).map(Input::Value),
+        _ => Err(INPUTS.to_owned()),
     }
 }
 
@@ -378,15 +381,17 @@ fn expect_of(expect: Option<&Value>) -> Result<Expect, String> {
         _ if offset.is_some() => Err("only a rejection has an `offset`".to_owned()),
         (Some((key, value)), None) if key == "accept" => Ok(Expect::Accept(value.clone())),
         (Some((key, Value::String(name))), None) if key == "accept_file" => {
-            let bytes = golden(name).ok_or_else(|| format!("there is no file golden/{name}"))?;
-            let value = serde_json::from_slice(bytes);
-            Ok(Expect::Accept(
-                value.map_err(|error| format!("golden/{name}: {error}"))?,
-            ))
+            json_of(name).map(Expect::Accept)
         }
         (Some((key, Value::Bool(true))), None) if key == "either" => Ok(Expect::Either),
         _ => Err(wrong.to_owned()),
     }
+}
+
+/// The value in a file below `golden/`.
+fn json_of(name: &str) -> Result<Value, String> {
+    let bytes = golden(name).ok_or_else(|| format!("there is no file golden/{name}"))?;
+    serde_json::from_slice(bytes).map_err(|error| format!("golden/{name}: {error}"))
 }
 
 fn origin_of(origin: Option<&Value>) -> Result<String, String> {

@@ -13,19 +13,24 @@ use std::collections::BTreeSet;
 /// Cases that an interpreter does not end in minutes, or cannot run: it loads no libraries.
 const TOO_LONG: [&str; 0] = [];
 
-/// The lines of a chapter's cases: one for each.
-fn lines(chapter: &str) -> impl Iterator<Item = &'static str> {
-    let name = format!("{chapter}/cases.json");
-    let (_, text) = spec::CASES.iter().find(|(file, _)| *file == name).unwrap();
-    let lines = text.lines().map(|line| line.trim_end_matches(','));
-    lines.filter(|line| !matches!(*line, "" | "[" | "]"))
+/// The texts of a chapter's cases. In the one layout of all files a case stands between a `{` and a `}` that begin their lines.
+fn texts(chapter: &str) -> impl Iterator<Item = &'static str> {
+    let room = format!("{chapter}/cases/");
+    let files = spec::CASES
+        .iter()
+        .filter(move |(file, _)| file.starts_with(&room));
+    files.flat_map(|(_, text)| {
+        let cases = text.trim_start_matches("[\n").trim_end_matches("\n]\n");
+        cases
+            .split_inclusive("\n}")
+            .map(|case| case.trim_start_matches(",\n"))
+    })
 }
 
-/// A case and the one that is derived of it. Only its line is read, and its rules are not looked up: what an interpreter
+/// A case and the one that is derived of it. Only its own text is read, and its rules are not looked up: what an interpreter
 /// takes for a text grows with the square of the length, and the prose of the rules is longer still.
-fn read_line(chapter: &str, line: &str) -> Vec<Case> {
-    let line = line.to_owned();
-    let entry = serde_json::from_str(&line).unwrap();
+fn read_text(chapter: &str, text: &str) -> Vec<Case> {
+    let entry = serde_json::from_str(text).unwrap();
     let case = read(chapter, &entry, |_| true).unwrap();
     let backwards = case.backwards();
     [case].into_iter().chain(backwards).collect()
@@ -34,8 +39,8 @@ fn read_line(chapter: &str, line: &str) -> Vec<Case> {
 fn all_pass(chapter: &str, op: &str) {
     let asks = format!("\"op\": \"{chapter}.{op}\"");
     let mut count = 0;
-    for line in lines(chapter).filter(|line| line.contains(&asks)) {
-        for case in read_line(chapter, line) {
+    for text in texts(chapter).filter(|text| text.contains(&asks)) {
+        for case in read_text(chapter, text) {
             if cfg!(miri) && TOO_LONG.contains(&case.id.as_str()) {
                 continue;
             }
@@ -85,8 +90,8 @@ operations! {
 )]
 fn no_operation_is_left_out() {
     for (chapter, named) in OPERATIONS {
-        let asked: BTreeSet<String> = lines(chapter)
-            .flat_map(|line| read_line(chapter, line))
+        let asked: BTreeSet<String> = texts(chapter)
+            .flat_map(|text| read_text(chapter, text))
             .filter(|case| case.backwards().is_some() || !case.id.ends_with("#encode"))
             .map(|case| case.op)
             .collect();

@@ -11,6 +11,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "conformance"))
+
+import cases as conformance
 LAYOUTS = ("0.2", "0.7", "0.21", "0.22")
 LARGEST = 1 << 16
 
@@ -44,7 +47,7 @@ def seeds(target):
     if target == "payload":
         table = (ROOT / "src/payload/kinds.rs").read_text()
         kinds = re.findall(r'\b(?:row|json_runtime)\(\s*"([^"]+)"', table)
-        for case in json.loads((ROOT / "conformance/payload/cases.json").read_text()):
+        for case in conformance.load("payload"):
             args, given = case.get("args", {}), case["input"]
             if {"file", "hex"} & set(given) and args.get("kind") in kinds and args.get("layout") in LAYOUTS:
                 raw = bytes.fromhex(given["hex"]) if "hex" in given else (ROOT / "golden" / given["file"]).read_bytes()
@@ -103,8 +106,7 @@ def wire_type(text):
 
 def cases(target):
     """The inputs of the suite's cases that read: each rejected one breaks a rule alone."""
-    file = ROOT / "conformance" / chapter_of(target) / "cases.json"
-    for case in json.loads(file.read_text()) if file.exists() else ():
+    for case in conformance.load(chapter_of(target)):
         given, args = case["input"], case.get("args", {})
         ends = (".find", ".symbols") if target == "blob_container" else (".decode", ".run", ".detect", ".script")
         if not case["op"].endswith(ends) or not {"hex", "file"} & set(given):

@@ -2,9 +2,12 @@
 #![cfg(feature = "suite")]
 #![allow(missing_docs)]
 
+mod folder;
+
 use proptest::prelude::*;
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use tvmspec::payload::{
     self, Field, FunctionInfo, KindInfo, Network, Payload, Shader, StackVm, relax_vm, relay_vm,
 };
@@ -26,10 +29,12 @@ fn golden(path: &str) -> Vec<u8> {
 }
 
 fn accepted() -> Vec<Accepted> {
-    let cases = fs::read("conformance/payload/cases.json").unwrap();
-    let cases: Vec<Value> = serde_json::from_slice(&cases).unwrap();
+    let files = folder::files(Path::new("conformance/payload/cases"));
+    let cases = files
+        .iter()
+        .flat_map(|file| serde_json::from_slice::<Vec<Value>>(&fs::read(file).unwrap()).unwrap());
     // Bytes behind the end are read over and not written back: such a case says so.
-    let decoded = cases.iter().filter(|case| {
+    let decoded = cases.filter(|case| {
         let whole = case["encode"] != false && case["op"] == "payload.decode";
         whole && case["expect"]["accept_file"].is_string()
     });

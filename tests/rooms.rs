@@ -50,7 +50,7 @@ fn a_chapter_is_in_every_room_that_it_belongs_to() {
         let name = chapter.name;
         let mut rooms = vec![
             format!("spec/{name}.md"),
-            format!("conformance/{name}/cases.json"),
+            format!("conformance/{name}/cases"),
             format!("tests/{name}.rs"),
         ];
         if !exists(&format!("src/{name}.rs")) {
@@ -105,7 +105,7 @@ fn every_fuzz_target_is_built_once() {
 fn every_room_for_cases_is_in_the_table_of_chapters() {
     for entry in fs::read_dir(root().join("conformance")).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
-        let is_chapter = entry.path().join("cases.json").exists();
+        let is_chapter = entry.path().join("cases").exists();
         let known = CHAPTERS.iter().any(|chapter| chapter.name == name);
         assert_eq!(
             is_chapter, known,
@@ -286,4 +286,55 @@ fn who_is_obliged_is_explained_where_the_form_of_a_rule_is() {
             "spec/README.md does not say who the {party} is"
         );
     }
+}
+
+/// One case is read, changed and compared as lines: keys stand one a line, in one order, and none is too long to be seen.
+#[test]
+fn every_case_file_has_the_one_layout() {
+    const KEYS: [&str; 13] = [
+        "id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode",
+        "alive", "why", "origin",
+    ];
+    let mut wrong = Vec::new();
+    for chapter in CHAPTERS {
+        let mut files = Vec::new();
+        let room = root().join("conformance").join(chapter.name).join("cases");
+        walk(&room, &mut files);
+        assert!(!files.is_empty(), "{} has no cases", chapter.name);
+        for file in files {
+            let (text, name) = (
+                fs::read_to_string(&file).unwrap(),
+                name_below(&root(), &file),
+            );
+            let mut last = 0;
+            for (line, number) in text.lines().zip(1..) {
+                let long = line.chars().count() >= 300;
+                let key = line
+                    .strip_prefix("  \"")
+                    .and_then(|rest| rest.split('"').next());
+                let place = key.map(|key| KEYS.iter().position(|known| *known == key));
+                let disordered = match (line, place) {
+                    ("{", _) => std::mem::replace(&mut last, 0) != 0,
+                    ("}" | "},", _) => std::mem::replace(&mut last, 0) == 0,
+                    (_, Some(place)) => {
+                        let before =
+                            std::mem::replace(&mut last, place.map_or(0, |place| place + 1));
+                        last <= before
+                    }
+                    // Brackets, and what a key holds, which stands further in.
+                    _ => {
+                        !line.starts_with("   ")
+                            && !["[", "]", "  ]", "  },", "  ],", "  }"].contains(&line)
+                    }
+                };
+                if long || disordered {
+                    wrong.push(format!("{name}:{number}"));
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "not in the layout of conformance/cases.py: {wrong:?}"
+    );
 }

@@ -17,6 +17,9 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "conformance"))
+
+import cases as conformance
 U64 = struct.Struct("<Q")
 cases, manifest = [], {}
 
@@ -441,25 +444,7 @@ def widen(payload):
     return payload[:tags_end] + u64(2) + bytes(8) + payload[tags_end:]
 
 
-def write():
-    """Adds what is missing. A case that is there may have been corrected since: it stays, and what would differ is listed."""
-    path = ROOT / "conformance/blob/cases.json"
-    known = json.loads(path.read_text())
-    ids = {case["id"]: case for case in known}
-    for case in cases:
-        if case["id"] not in ids:
-            known.append(case)
-        elif ids[case["id"]] != case:
-            print("stays as it is:", case["id"])
-    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in known)
-    path.write_text(f"[\n{lines}\n]\n")
-    path = ROOT / "golden/manifest.json"
-    listed = {e["file"]: e for e in json.loads(path.read_text())}
-    listed.update({file: {"file": file, "origin": origin} for file, origin in manifest.items()})
-    lines = ",\n".join(json.dumps(listed[file], ensure_ascii=False) for file in sorted(listed))
-    path.write_text(f"[\n{lines}\n]\n")
-
-
 if __name__ == "__main__":
     main(pathlib.Path(sys.argv[1]))
-    write()
+    conformance.add("blob", cases)
+    conformance.declare(manifest)

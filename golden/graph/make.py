@@ -12,6 +12,9 @@ import pathlib
 import re
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "conformance"))
+
+import cases as conformance
 import scripts
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -226,25 +229,7 @@ def models(samples):
         manifest[f"graph/models/{folder}"] = {"release": release, "how": name}
 
 
-def write():
-    """Adds what is missing. A case that is there may have been corrected since: it stays, and what would differ is listed."""
-    path = ROOT / "conformance/graph/cases.json"
-    known = json.loads(path.read_text())
-    ids = {case["id"]: case for case in known}
-    for case in cases:
-        if case["id"] not in ids:
-            known.append(case)
-        elif ids[case["id"]] != case:
-            print("stays as it is:", case["id"])
-    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in known)
-    path.write_text(f"[\n{lines}\n]\n")
-    path = ROOT / "golden/manifest.json"
-    listed = {e["file"]: e for e in json.loads(path.read_text())}
-    listed.update({file: {"file": file, "origin": origin} for file, origin in manifest.items()})
-    lines = ",\n".join(json.dumps(listed[file], ensure_ascii=False) for file in sorted(listed))
-    path.write_text(f"[\n{lines}\n]\n")
-
-
 if __name__ == "__main__":
     main(pathlib.Path(sys.argv[1]))
-    write()
+    conformance.add("graph", cases)
+    conformance.declare(manifest)

@@ -1,4 +1,4 @@
-"""Makes the executables without kernels (*.vmexec) and conformance/vm/cases.json.
+"""Makes the executables without kernels (*.vmexec) and conformance/vm/cases.
 
 Executables are assembled here, word by word; the disassembly that cases expect is written here too, from the format alone.
 What a run must give is what the VM of the apache-tvm 0.27 wheel gives for the same file and the same steps: accepted results
@@ -7,7 +7,7 @@ are taken from it, and it is checked to refuse what a case rejects, except where
 Run: python cases.py        (in this folder)
 """
 
-import base64, json, os, struct
+import base64, json, os, struct, sys
 import numpy as np
 import tvm, tvm_ffi
 
@@ -509,6 +509,7 @@ run("saved", ["VM-64", "VM-65"], "a benchmark binds its arguments once", "basic"
 
 order = {c["id"]: i for i, c in enumerate(cases)}
 assert len(order) == len(cases)
-out = "[\n" + ",\n".join(json.dumps(c, ensure_ascii=False) for c in cases) + "\n]\n"
-open("../../conformance/vm/cases.json", "w").write(out)
+sys.path.insert(0, "../../conformance")
+import cases as conformance
+conformance.save("vm", cases)
 print(len(cases), "cases,", len(files), "executables")

@@ -141,9 +141,11 @@ pub(crate) const CHAPTERS: [&str; 6] = ["wire", "tensor", "payload", "import_tre
 fn of_cases() -> Vec<Subject> {
     let mut found = Vec::new();
     for chapter in CHAPTERS {
-        let text = fs::read_to_string(root().join(format!("conformance/{chapter}/cases.json")))
-            .expect("readable cases");
-        let cases: Vec<Value> = serde_json::from_str(&text).expect("cases are JSON");
+        let room = root().join(format!("conformance/{chapter}/cases"));
+        let cases = super::folder::files(&room).into_iter().flat_map(|file| {
+            let text = fs::read_to_string(file).expect("readable cases");
+            serde_json::from_str::<Vec<Value>>(&text).expect("cases are JSON")
+        });
         for case in cases {
             let input = &case["input"];
             let (name, bytes) = match (input["file"].as_str(), input["hex"].as_str()) {
