@@ -459,7 +459,7 @@ mod tests {
         "input":{"hex":"01"},"args":{"type":"u16"},"expect":{"reject":"truncated"},"why":"w","origin":{"hand":"h"}}"#;
 
     fn load(cases: &[String]) -> Result<Suite, Vec<String>> {
-        Suite::load(&[("wire/cases.json", &format!("[{}]", cases.join(",")))])
+        Suite::load(&[("wire/cases/numbers.json", &format!("[{}]", cases.join(",")))])
     }
 
     /// Loads both cases with one text replaced; the only problem must contain `problem`.

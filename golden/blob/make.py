@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes golden/blob and its share of conformance/blob/cases.json from blobs that real releases wrote.
+"""Makes golden/blob and its share of conformance/blob/cases from blobs that real releases wrote.
 
     python3 golden/blob/make.py SAMPLES
 
