@@ -4,10 +4,7 @@
 //! Handles of modules, functions and objects are the objects of this crate; handles of arrays are the addresses of
 //! their descriptions, as in every release of that time.
 
-use crate::function::{
-    Error, FUN_13, FUN_14, FUN_15, FUN_16, FUN_17, FUN_18, FUN_19, FUN_20, FUN_21, FUN_22, FUN_23,
-    FUN_24, Function, caught, registry,
-};
+use crate::function::{Error, Function, caught, registry};
 use crate::module::legacy::{self as convention, Arguments, give_result, view};
 use crate::module::{self, Module, last_error};
 use crate::object::{env, frontend};
@@ -64,7 +61,7 @@ impl Kept {
                 let v_handle = (&raw mut self.array).cast();
                 Ok((TVMValue { v_handle }, code::BYTES))
             }
-            index::DATA_TYPE if !FUN_16.is_off() => {
+            index::DATA_TYPE => {
                 // As releases of this interface wrote it: bool is one bit, not a class of its own.
                 let crate::value::DLDataType { code, bits, lanes } = returned.as_raw().dtype();
                 let text = match code {
@@ -292,21 +289,9 @@ pub unsafe extern "C-unwind" fn TVMFuncCall(
         let function = unsafe { convention::function(function) }?;
         // SAFETY: `values` and `codes` hold `count` arguments, by this contract.
         let args = unsafe { views(values, codes, count) }?;
-        let returned = function.call(&args).inspect_err(|_| {
-            if FUN_14.is_off() {
-                // SAFETY: `result_code` is a place for the code of the result, by this contract.
-                unsafe { *result_code = code::NULL };
-            }
-        })?;
-        if FUN_15.is_off() {
-            last_error::set("");
-        }
+        let returned = function.call(&args)?;
         // Strings and bytes stay here until the next call on this thread.
         let (value, code) = KEPT.with_borrow_mut(|kept| kept.give(returned))?;
-        let code = match code {
-            code::NULL if FUN_13.is_off() => code::INT,
-            code => code,
-        };
         // SAFETY: `result` is a place for the result, by this contract; compiled code that wants no result passes places all the same.
         unsafe { put(result, value) }?;
         // SAFETY: `result_code` is a place for the code of the result, by this contract.
@@ -337,7 +322,7 @@ pub unsafe extern "C" fn TVMCFuncSetReturn(
     count: c_int,
 ) -> c_int {
     guard(|| {
-        if count != 1 && !FUN_17.is_off() {
+        if count != 1 {
             return Err(Error::new(
                 "ValueError",
                 format!("a callback returns 1 value, not {count}"),
@@ -362,13 +347,10 @@ pub unsafe extern "C" fn TVMCbArgToReturn(value: *mut TVMValue, code: *mut c_int
         // SAFETY: `value` and `code` hold one argument, by this contract.
         let owned = unsafe { views(value, code, 1) }?[0].to_any();
         if is_lent(&owned) {
-            return match FUN_19.is_off() {
-                true => Ok(()),
-                false => Err(Error::new(
-                    "ValueError",
-                    "text and bytes of an argument have no owner: copy them",
-                )),
-            };
+            return Err(Error::new(
+                "ValueError",
+                "text and bytes of an argument have no owner: copy them",
+            ));
         }
         let mut kept = Any::none();
         let (now, now_code) = give_result(owned, &mut kept)?;
@@ -408,7 +390,7 @@ pub unsafe extern "C" fn TVMFuncCreateFromCFunc(
                     resource.resource,
                 )
             };
-            if returned == 0 || FUN_18.is_off() {
+            if returned == 0 {
                 Ok(result)
             } else {
                 Err(convention::failure(returned))
@@ -431,7 +413,7 @@ unsafe impl Sync for Resource {}
 
 impl Drop for Resource {
     fn drop(&mut self) {
-        if let Some(finish) = self.finish.filter(|_| !FUN_20.is_off()) {
+        if let Some(finish) = self.finish {
             // SAFETY: `finish` may be called once, by the contract of `TVMFuncCreateFromCFunc`; the callback is not called any more.
             unsafe { finish(self.resource) }
         }
@@ -454,7 +436,7 @@ pub unsafe extern "C" fn TVMFuncRegisterGlobal(
         let name = unsafe { text(name, "the name") }?;
         // SAFETY: `function` is the handle of a function, by this contract.
         let function = unsafe { convention::function(function) }?;
-        registry::register(name, function, override_existing != 0 || FUN_22.is_off())
+        registry::register(name, function, override_existing != 0)
     })
 }
 
@@ -470,9 +452,6 @@ pub unsafe extern "C" fn TVMFuncGetGlobal(name: *const c_char, out: *mut Handle)
         let name = unsafe { text(name, "the name") }?;
         // SAFETY: who calls the function passes what it takes, by this contract.
         let found = unsafe { registry::lookup_raw(name.as_bytes()) };
-        if found.is_none() && FUN_21.is_off() {
-            return Err(Error::new("ValueError", name));
-        }
         let handle = found.map_or(ptr::null_mut(), |function| {
             function.into_object().into_raw()
         });
@@ -494,7 +473,6 @@ pub unsafe extern "C" fn TVMFuncListGlobalNames(
     guard(|| {
         let names = registry::names()
             .into_iter()
-            .skip(if FUN_24.is_off() { usize::MAX } else { 0 })
             .filter_map(|name| CString::new(name).ok())
             .collect();
         let (count, pointers) = KEPT.with_borrow_mut(|kept| {
@@ -519,10 +497,8 @@ pub unsafe extern "C" fn TVMFuncRemoveGlobal(name: *const c_char) -> c_int {
     guard(|| {
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { text(name, "the name") }?;
-        match registry::remove(name) {
-            false if FUN_23.is_off() => Err(Error::new("ValueError", name)),
-            _ => Ok(()),
-        }
+        registry::remove(name);
+        Ok(())
     })
 }
 

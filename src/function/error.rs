@@ -9,7 +9,6 @@
 //! | 80..88  | error that caused this one, or null               | FUN-04 |
 //! | 88..96  | extra context object, or null                     | FUN-04 |
 
-use super::{FUN_04, FUN_05, FUN_06};
 use crate::rule::{Kind, Violation};
 use crate::value::header::{Header, ObjectRef, Ref, dec_ref, static_object};
 use crate::value::{Any, AnyView, Argument, ByteArray, Schema, index};
@@ -115,7 +114,7 @@ unsafe extern "C-unwind" fn update_backtrace(
     let error = unsafe { &*error };
     // SAFETY: what looks at the backtrace of such an error holds the lock `changes`, as this does.
     let backtrace = unsafe { &mut *error.backtrace.get() };
-    if mode == 0 || FUN_05.is_off() {
+    if mode == 0 {
         backtrace.clear();
     }
     // SAFETY: null or the address of a byte array, by this contract.
@@ -158,7 +157,6 @@ impl Error {
         let texts = NonNull::from(Box::leak([kind, message].concat().into_boxed_slice()));
         let start: *const u8 = texts.as_ptr().cast();
         let backtrace = backtrace.to_vec();
-        let cause = cause.filter(|_| !FUN_04.is_off());
         let take =
             |object: Option<ObjectRef>| object.map_or(std::ptr::null_mut(), ObjectRef::into_raw);
         let own = Ref::new(OwnError {
@@ -369,11 +367,5 @@ pub(crate) fn set_raised(error: Error) {
 
 /// Takes the error that was left on this thread.
 pub(crate) fn take_raised() -> Option<Error> {
-    let error = RAISED.try_with(Cell::take).ok().flatten();
-    if FUN_06.is_off()
-        && let Some(error) = &error
-    {
-        set_raised(error.clone());
-    }
-    error
+    RAISED.try_with(Cell::take).ok().flatten()
 }

@@ -61,7 +61,7 @@ impl FunctionObj {
         FunctionObj {
             header: Header::new(index::FUNCTION, crate::value::heap::delete_plain),
             safe_call,
-            cpp_call: std::ptr::without_provenance_mut(usize::from(FUN_03.is_off())),
+            cpp_call: std::ptr::null_mut(),
         }
     }
 }
@@ -375,14 +375,7 @@ unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
             }
             0
         }
-        Ok(Err(error)) => {
-            if FUN_02.is_off() && !result.is_null() {
-                // SAFETY: not null, so it can be written to, by this contract.
-                unsafe { result.write(RawAny::NONE) }
-            }
-            fail(error)
-        }
-        Err(_) if FUN_07.is_off() => 0,
+        Ok(Err(error)) => fail(error),
         Err(panic) => fail(from_panic(panic)),
     }
 }
@@ -395,15 +388,11 @@ pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 
 #[cold]
 fn fail(error: Error) -> i32 {
-    let code = if error.kind() == "EnvErrorAlreadySet" && !FUN_01.is_off() {
-        -2
-    } else {
-        -1
-    };
-    if code == -1 {
-        set_raised(error);
+    if error.kind() == "EnvErrorAlreadySet" {
+        return -2;
     }
-    code
+    set_raised(error);
+    -1
 }
 
 /// The error that stands for a caught panic.

@@ -8,9 +8,7 @@
 //! other function takes the place of such a *default* without asking for it (`provide`).
 
 use super::custom_types;
-use super::{
-    Code, Error, FUN_10, FUN_11, FUN_12, Function, Result, Signature, TypedFn, signature_json,
-};
+use super::{Code, Error, FUN_10, FUN_11, Function, Result, Signature, TypedFn, signature_json};
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -313,7 +311,7 @@ pub(crate) unsafe fn register_with(
             Ok(entry) => {
                 let taken = !entry.function.load(Ordering::Acquire).is_null();
                 let default = ledger.defaults.iter().position(|known| *known == name);
-                if taken && !override_existing && default.is_none() && !FUN_11.is_off() {
+                if taken && !override_existing && default.is_none() {
                     return Err(already_registered(name));
                 }
                 if let Some(default) = default {
@@ -322,10 +320,8 @@ pub(crate) unsafe fn register_with(
                 let old = entry
                     .function
                     .swap(function.into_object().into_raw(), Ordering::SeqCst);
-                if !FUN_12.is_off() {
-                    ledger.names.retain(|known| *known != entry.name);
-                    ledger.names.push(entry.name);
-                }
+                ledger.names.retain(|known| *known != entry.name);
+                ledger.names.push(entry.name);
                 ledger.details.retain(|(known, _)| *known != entry.name);
                 ledger.details.push((entry.name, details));
                 // SAFETY: the entry owned a reference of what was in it.
@@ -457,8 +453,7 @@ pub fn details(name: &str) -> Option<Details> {
 ///
 /// FUN-10, also for a function that only [`lookup_raw`] gives.
 pub fn require(name: &str) -> Result<Function> {
-    let careless = || lookup(names().first().filter(|_| FUN_10.is_off())?);
-    lookup(name).or_else(careless).ok_or_else(|| {
+    lookup(name).ok_or_else(|| {
         FUN_10
             .refused(
                 Kind::Missing,

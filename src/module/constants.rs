@@ -4,7 +4,7 @@
 //! asked for, they are handed to the import that takes them (MOD-19).
 
 use super::loaders::Entry;
-use super::{Kind, MOD_19, Module};
+use super::{Kind, Module};
 use crate::function::{Error, Function};
 use crate::object::{Array, Map, Tensor};
 use crate::payload::{self, Field};
@@ -108,7 +108,7 @@ pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
 impl Constants {
     /// MOD-19: calls `__init_<symbol>` of the first import that has one, once.
     fn hand_over(&self, module: &Module, symbol: &str) -> Result<(), Error> {
-        let Some(at) = self.needs.place(symbol).filter(|_| !MOD_19.is_off()) else {
+        let Some(at) = self.needs.place(symbol) else {
             return Ok(());
         };
         let ready = || self.ready.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,7 +165,7 @@ impl Kind for Constants {
     }
 
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error> {
-        if name == self.all && !MOD_19.is_off() {
+        if name == self.all {
             let map = Any::from(self.all()?);
             return Ok(Some(Function::from_packed(move |_| Ok(map.clone()))));
         }

@@ -1,6 +1,6 @@
 //! What a loader writes into a library: slots, and the context.
 
-use super::{MOD_05, MOD_06, Module, Name, Symbols, names};
+use super::{Module, Name, Symbols, names};
 use crate::capi::exports;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -56,9 +56,6 @@ pub(crate) fn added() -> Vec<(String, *mut c_void)> {
 
 /// Fills the slots that the library has, and returns their names (MOD-05).
 pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
-    if MOD_05.is_off() {
-        return Vec::new();
-    }
     let mut filled = Vec::new();
     let mut fill = |name: &str, slot: NonNull<c_void>, function: Pointer| {
         if fits(symbols, slot) {
@@ -101,9 +98,7 @@ pub(super) fn set(
     name: Name<'_>,
     module: Option<&Module>,
 ) -> Option<Written> {
-    let slot = symbols
-        .address(name)
-        .filter(|slot| fits(symbols, *slot) && !MOD_06.is_off())?;
+    let slot = symbols.address(name).filter(|slot| fits(symbols, *slot))?;
     let value = module.map_or(std::ptr::null_mut(), Module::context);
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: `fits` checked that a pointer can be written there.

@@ -6,7 +6,7 @@
 
 #[cfg(unix)]
 use super::forward::{self, Shown};
-use super::{MOD_01, MOD_18, Name, names};
+use super::{MOD_01, MOD_18, MOD_26, Name, names};
 use crate::rule::{Kind, Violation};
 use std::ffi::{CString, c_void};
 use std::io::Read as _;
@@ -292,7 +292,8 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
     if words().any(|word| word == "symbol")
         && let Some(missing) = words().find(|word| names::is_of_runtime(word))
     {
-        return names::not_met(&path, &[missing.to_owned()]);
+        let text = names::not_met(&path, &[missing.to_owned()]);
+        return MOD_26.refused(Kind::Missing, text);
     }
     let colon = if source.is_empty() { "" } else { ": " };
     MOD_01.refused(

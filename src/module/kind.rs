@@ -1,6 +1,6 @@
 //! What a kind of module does, and what each known kind promises.
 
-use super::{MOD_15, Module};
+use super::Module;
 use crate::function::{Error, Function};
 use crate::release::Release;
 
@@ -100,9 +100,6 @@ fn cannot(kind: &str, what: &str) -> Error {
 /// `runs` says whether its runtime is there: device modules without one can be stored and no more.
 pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
     use property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
-    if MOD_15.is_off() {
-        return 0;
-    }
     let device = SERIALIZABLE | if runs { RUNNABLE } else { 0 };
     match kind {
         "hip" if release < Release::of(14) => 0,

@@ -2,7 +2,7 @@
 
 use super::context::Written;
 use super::names::{self, Convention, Entry, Names};
-use super::{Kind, MOD_02, MOD_12, MOD_25, Module, Name, Symbols, legacy};
+use super::{Kind, MOD_25, Module, Name, Symbols, legacy};
 use crate::function::{Error, Function, SafeCall, raised};
 use crate::rule;
 use crate::value::{
@@ -67,11 +67,7 @@ impl Library {
 
     /// The address of the function `name`, the entry point included.
     fn address(&self, name: &str) -> Option<NonNull<c_void>> {
-        let prefix = if MOD_02.is_off() {
-            ""
-        } else {
-            self.names.prefix
-        };
+        let prefix = self.names.prefix;
         if let Entry::NameOf(entry) = self.names.entry
             && name == entry
             && let Some(meant) = names::entry_name(&*self.symbols, entry)
@@ -103,7 +99,7 @@ impl Kind for Library {
         let Some(address) = self.address(name) else {
             return Ok(None);
         };
-        let alive = (!MOD_12.is_off()).then(|| module.clone());
+        let alive = module.clone();
         Ok(Some(match self.names.convention {
             Convention::Legacy => {
                 // SAFETY: a function of the convention of its release (MOD-03), the second clause of `module::load`.
@@ -118,7 +114,7 @@ impl Kind for Library {
             convention => {
                 // SAFETY: a function of the convention of its release (MOD-03), the second clause of `module::load`.
                 let body: SafeCall = unsafe { std::mem::transmute(address) };
-                let flat = convention == Convention::Ffi021 && !MOD_25.is_off();
+                let flat = convention == Convention::Ffi021;
                 Function::from_packed(move |args| {
                     let _alive = &alive;
                     let flat = match flat {

@@ -215,9 +215,9 @@ pub unsafe fn load_symbols(
     // Compiled code may ask for workspace without a lookup by name.
     registry::install_defaults();
     let unmet = symbols.unmet();
-    if !unmet.is_empty() && !MOD_26.is_off() {
-        return Err(names::not_met(&symbols.describe(), &unmet).into());
-    }
+    MOD_26.demand(Kind::Missing, unmet.is_empty(), || {
+        names::not_met(&symbols.describe(), &unmet)
+    })?;
     let blob = names::blob(&*symbols)?;
     let dialect = blob.map_or_else(|| names::dialect(&*symbols), |(dialect, _)| dialect);
     let names = Names::of(dialect);
@@ -314,7 +314,7 @@ fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Mo
     let mut uses = uses(tree, modules.len());
     for parent in 0..modules.len() {
         let mut children = tree.children(parent).peekable();
-        if children.peek().is_none() || MOD_07.is_off() {
+        if children.peek().is_none() {
             continue;
         }
         let mut imports = Vec::with_capacity(tree.row(parent).len());
@@ -368,9 +368,7 @@ pub fn system_library(prefix: &str) -> Result<Module, Error> {
     use std::sync::{Mutex, PoisonError};
     static KNOWN: Mutex<Few<String, Module>> = Mutex::new(Few::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(module) = known.find(prefix)
-        && !super::MOD_17.is_off()
-    {
+    if let Some(module) = known.find(prefix) {
         return Ok(module.clone());
     }
     let symbols = Arc::new(SystemSymbols::new(prefix));

@@ -1,6 +1,6 @@
 //! Which function reads the payload of which kind.
 
-use super::{MOD_11, Module, Names, Opaque, Symbols};
+use super::{Module, Names, Opaque, Symbols};
 use crate::function::{Error, Function, registry};
 use crate::payload;
 use crate::release::Layout;
@@ -58,9 +58,6 @@ pub fn has_loader(kind: &str, layout: Layout) -> bool {
 
 /// The global function that reads entries of `kind` in libraries of `layout` (MOD-11).
 pub fn global_name(kind: &str, layout: Layout) -> String {
-    if MOD_11.is_off() {
-        return kind.to_owned();
-    }
     [Names::of(layout).loader, kind].concat()
 }
 
@@ -69,7 +66,7 @@ fn global(kind: &str, layout: Layout) -> Option<Function> {
     let prefix = Names::of(layout).loader;
     let mut room = [0; 64];
     match room.get_mut(..prefix.len() + kind.len()) {
-        Some(name) if !MOD_11.is_off() => {
+        Some(name) => {
             let (front, back) = name.split_at_mut(prefix.len());
             front.copy_from_slice(prefix.as_bytes());
             back.copy_from_slice(kind.as_bytes());

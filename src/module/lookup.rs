@@ -1,6 +1,6 @@
 //! Lookup: in a module, through its imports, and from compiled code.
 
-use super::{MOD_08, MOD_09, MOD_13, MOD_14, Module, foreign};
+use super::{MOD_09, MOD_13, Module, foreign};
 use crate::function::{Error, Function, registry};
 use crate::object::Seen;
 use crate::release::Release;
@@ -141,7 +141,7 @@ impl Module {
         let mut open = self.imports();
         open.reverse();
         while let Some(module) = open.pop() {
-            if !seen.add(module.as_object())? && !MOD_09.is_off() {
+            if !seen.add(module.as_object())? {
                 continue;
             }
             if ask(&module)? {
@@ -150,9 +150,7 @@ impl Module {
             let before = open.len();
             open.extend(module.imports());
             // The top of the stack is asked next: the first import of this module.
-            if !MOD_08.is_off() {
-                open[before..].reverse();
-            }
+            open[before..].reverse();
             if open.len() > ENDLESS {
                 let text = "the imports form a cycle: a lookup would not end";
                 return Err(MOD_09.refused(rule::Kind::Cycle, text).into());
@@ -190,20 +188,13 @@ impl Module {
     ) -> Result<Function, Error> {
         if let Some(body) = self.body() {
             let found = body.found.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Ok(at) = place_of(&found, name)
-                && !MOD_14.is_off()
-            {
+            if let Ok(at) = place_of(&found, name) {
                 return Ok(found[at].1.clone());
             }
         }
         // Not under the lock: a kind may load code, or call back.
         let deep = release >= Release::of(7);
-        let own = if MOD_13.is_off() {
-            self.own_function(name)?
-        } else {
-            None
-        };
-        let mut imported = own;
+        let mut imported = None;
         for module in self.imports() {
             if imported.is_some() {
                 break;

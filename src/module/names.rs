@@ -1,9 +1,9 @@
 //! The names that a library and its loader meet under, release by release.
 
-use super::{Data, MOD_01, MOD_03, MOD_04, MOD_05, MOD_26, Symbols};
+use super::{Data, Symbols};
 use crate::capi::exports;
 use crate::release::Layout;
-use crate::rule::{Kind, Violation};
+use crate::rule::Violation;
 
 /// The name of a symbol with its hash as ELF libraries keep it, so that a loader that asks every library for the same names
 /// computes it once.
@@ -163,8 +163,7 @@ pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
     let rest = SLOTS_0_26
         .iter()
         .filter(|name| !SLOTS_LEGACY.contains(name));
-    let all = SLOTS_LEGACY.iter().chain(rest).copied();
-    all.filter(|_| !MOD_05.is_off())
+    SLOTS_LEGACY.iter().chain(rest).copied()
 }
 
 /// What the symbols that [`is_of_runtime`] looks for begin with.
@@ -179,7 +178,7 @@ pub(super) fn is_of_runtime(symbol: &str) -> bool {
 
 /// MOD-26: `library` needs these symbols of a runtime, and nobody in this process has them.
 #[cold]
-pub(super) fn not_met(library: &str, needed: &[String]) -> Violation {
+pub(super) fn not_met(library: &str, needed: &[String]) -> String {
     let own = |name: &String| exports::find(name).is_some();
     let why = if needed.iter().all(own) {
         "This process has them and does not show them to its libraries: link the program with `-rdynamic`, or open this \
@@ -197,8 +196,7 @@ pub(super) fn not_met(library: &str, needed: &[String]) -> Violation {
         names.push(&more);
     }
     let names = names.join(", ");
-    let text = format!("{library} needs {names}, and nothing in this process has that. {why}");
-    MOD_26.refused(Kind::Missing, text)
+    format!("{library} needs {names}, and nothing in this process has that. {why}")
 }
 
 /// So many names make a message long enough.
@@ -210,7 +208,7 @@ const SHOWN: usize = 8;
 pub(super) fn blob(symbols: &dyn Symbols) -> Result<Option<(Layout, Data<'_>)>, Violation> {
     for layout in [Layout::V0_22, Layout::V0_21, Layout::V0_7] {
         let found = symbols.data(Names::of(layout).blob)?;
-        if let Some(data) = found.filter(|_| !MOD_01.is_off()) {
+        if let Some(data) = found {
             return Ok(Some((layout, data)));
         }
     }
@@ -230,9 +228,6 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
         Name::of("__TVMAPISetLastError"),
     ];
     let has = |name: Name<'_>| symbols.address(name).is_some();
-    if MOD_03.is_off() {
-        return Layout::V0_7;
-    }
     if has(MAIN) {
         return Layout::V0_22;
     }
@@ -263,9 +258,6 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
 
 /// The name that the data symbol of the entry point holds (MOD-04): ASCII up to a NUL, within the symbol.
 pub(super) fn entry_name(symbols: &dyn Symbols, entry: &str) -> Option<String> {
-    if MOD_04.is_off() {
-        return None;
-    }
     let bytes = symbols.data(Name::of(entry)).ok()??.bytes;
     let length = bytes.iter().position(|byte| *byte == 0)?;
     let name = bytes.get(..length).filter(|name| !name.is_empty())?;

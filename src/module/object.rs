@@ -277,12 +277,10 @@ impl Module {
     }
 
     fn refuse_if_reaches(&self, importer: &Module) -> Result<(), Error> {
-        if self.reaches(importer)? && !MOD_10.is_off() {
-            let text = "Cyclic dependency detected during import";
-            let broken = MOD_10.refused(rule::Kind::Cycle, text);
-            return Err(Error::said("RuntimeError", broken));
-        }
-        Ok(())
+        let text = || "Cyclic dependency detected during import".to_owned();
+        MOD_10
+            .demand(rule::Kind::Cycle, !self.reaches(importer)?, text)
+            .map_err(|broken| Error::said("RuntimeError", broken))
     }
 
     /// Whether `target` is this module or below it. Each module is looked at once, and depth costs no stack.

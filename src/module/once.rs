@@ -1,6 +1,5 @@
 //! What compiled code does once: static initialisation behind a handle.
 
-use super::MOD_22;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,11 +16,12 @@ pub unsafe fn run(
     run: unsafe extern "C" fn(*mut c_void) -> c_int,
     data: *mut c_void,
 ) -> c_int {
-    if !handle.load(Ordering::Acquire).is_null() && !MOD_22.is_off() {
+    let done = || !handle.load(Ordering::Acquire).is_null();
+    if done() {
         return 0;
     }
     let _held = GATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if !handle.load(Ordering::Acquire).is_null() && !MOD_22.is_off() {
+    if done() {
         return 0;
     }
     // SAFETY: `run` can be called with `data`.

@@ -5,7 +5,6 @@
 //! waits (MOD-20). A worker spins for a while before it sleeps, because a model launches many short jobs in a row.
 
 use super::last_error;
-use super::{MOD_20, MOD_21};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -70,7 +69,7 @@ pub fn workers() -> usize {
 /// `task` must be callable with `data` from several threads at once, and `data` must live until this returns.
 pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(), String> {
     let concurrency = max_concurrency();
-    if concurrency == 1 && !MOD_20.is_off() {
+    if concurrency == 1 {
         return Job::new(task, data, 1).run_alone();
     }
     if IN_TASK.get() {
@@ -101,7 +100,7 @@ pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
     // SAFETY: `group` is what the launch handed to the task, which lives until the task returns.
     let group = unsafe { &*group };
     let count = usize::try_from(group.num_task).unwrap_or(0);
-    if count <= 1 || MOD_21.is_off() {
+    if count <= 1 {
         return;
     }
     // SAFETY: the launch put `num_task` counters behind `sync_handle`, and they live until every task is done.

@@ -1,7 +1,7 @@
 //! The system library: symbols of statically linked code, registered before anybody asks for them.
 
 use super::dso::Data;
-use super::{MOD_16, MOD_17, Name, Symbols};
+use super::{Name, Symbols};
 use crate::object::Dict;
 use crate::rule::{Kind, Violation};
 use crate::value::Any;
@@ -25,14 +25,12 @@ pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let key = Any::from(name);
     let before = address_in(table, &key);
     // Texts always have a hash.
-    let _ = match before {
-        _ if address.is_null() => table.remove(key.view()).map(drop),
-        Some(_) if MOD_17.is_off() => Ok(()),
-        _ => {
-            // SAFETY: whoever registers a symbol says that it may be used as its name says.
-            let address = unsafe { Any::handle(address) };
-            table.set(key, address)
-        }
+    let _ = if address.is_null() {
+        table.remove(key.view()).map(drop)
+    } else {
+        // SAFETY: whoever registers a symbol says that it may be used as its name says.
+        let address = unsafe { Any::handle(address) };
+        table.set(key, address)
     };
     before.is_some_and(|before| before.as_ptr() != address)
 }
@@ -55,7 +53,7 @@ impl SystemSymbols {
 impl Symbols for SystemSymbols {
     fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
         let name = name.text();
-        let found = exact(&format!("{}{name}", self.prefix)).filter(|_| !MOD_16.is_off());
+        let found = exact(&format!("{}{name}", self.prefix));
         found.or_else(|| exact(name))
     }
 
@@ -80,7 +78,7 @@ impl Symbols for SystemSymbols {
 
     fn function(&self, before: &str, name: &str) -> Option<NonNull<c_void>> {
         let prefixed = format!("{before}{}{name}", self.prefix);
-        let found = exact(&prefixed).filter(|_| !MOD_16.is_off());
+        let found = exact(&prefixed);
         found.or_else(|| exact(&format!("{before}{name}")))
     }
 

@@ -3,7 +3,6 @@
 //! Compiled code asks through `TVMBackendAllocWorkspace` for anything that does not fit on its stack. Memory of a device
 //! is the business of its DeviceAPI, so a [`Source`] can be provided; until then host memory is served here.
 
-use super::MOD_23;
 use std::alloc::{self, Layout};
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -91,14 +90,14 @@ impl Source for HostOnly {
         // SAFETY: the line in front is `ALIGNMENT` bytes of this allocation, aligned for a u64.
         unsafe { ptr::write(start.cast::<u64>(), request.bytes) };
         // SAFETY: the allocation is at least one line long.
-        let memory = unsafe { start.add(line()) };
+        let memory = unsafe { start.add(ALIGNMENT) };
         NonNull::new(memory.cast()).ok_or_else(|| "out of memory".to_owned())
     }
 
     unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String> {
         only_host(device.0)?;
         // SAFETY: `alloc` put one line with the size in front of what it returned.
-        let start = unsafe { memory.as_ptr().cast::<u8>().sub(line()) };
+        let start = unsafe { memory.as_ptr().cast::<u8>().sub(ALIGNMENT) };
         // SAFETY: `alloc` wrote the size there.
         let bytes = unsafe { ptr::read(start.cast::<u64>()) };
         let layout = layout(bytes)?;
@@ -106,11 +105,6 @@ impl Source for HostOnly {
         unsafe { alloc::dealloc(start, layout) };
         Ok(())
     }
-}
-
-/// The bytes in front of the memory; with MOD-23 switched off, too few for the alignment.
-fn line() -> usize {
-    if MOD_23.is_off() { 8 } else { ALIGNMENT }
 }
 
 fn layout(bytes: u64) -> Result<Layout, String> {

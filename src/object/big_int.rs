@@ -34,7 +34,7 @@ pub fn from_words(words: &[i64]) -> Any {
     }
     match words {
         [] => Any::from(0i64),
-        [one] if !OBJ_10.is_off() => Any::from(*one),
+        [one] => Any::from(*one),
         words => {
             let head = size_of::<BigIntObj>();
             let object = allocate(head + size_of_val(words));

@@ -248,14 +248,17 @@ pub fn make_object(args: &[AnyView<'_>]) -> Result {
         if let Some(at) = found {
             field.set(pairs[at * 2 + 1])?;
             used[at] = true;
-        } else if !field.set_default()? && !super::OBJ_15.is_off() {
-            let message = format!(
-                "Required field `{}` not set in type `{}`",
-                field.name(),
-                info.key()
-            );
-            let said = super::OBJ_15.refused(Kind::Type, message);
-            return Err(Error::said("TypeError", said));
+        } else {
+            let text = || {
+                format!(
+                    "Required field `{}` not set in type `{}`",
+                    field.name(),
+                    info.key()
+                )
+            };
+            super::OBJ_15
+                .demand(Kind::Type, field.set_default()?, text)
+                .map_err(|broken| Error::said("TypeError", broken))?;
         }
     }
     if let Some(at) = used.iter().position(|used| !used) {

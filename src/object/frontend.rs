@@ -1,7 +1,6 @@
 //! The error object of a Python frontend that waits on a thread between a callback that raises and the call above it (FUN-25).
 
 use super::env;
-use crate::function::FUN_25;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -72,7 +71,7 @@ pub(crate) fn release() {
 /// `object` must be an object of the frontend that is alive.
 unsafe fn count(by: &AtomicPtr<c_void>, object: *mut c_void) {
     let address = by.load(Ordering::Acquire);
-    if address.is_null() || FUN_25.is_off() {
+    if address.is_null() {
         return;
     }
     // SAFETY: `register_count` stores null or functions of this signature.

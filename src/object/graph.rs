@@ -241,9 +241,6 @@ impl Decoder {
             .ok()
             .filter(|&slot| slot < self.nodes.len());
         let Some(slot) = slot else {
-            if OBJ_20.is_off() {
-                return Ok(Any::none());
-            }
             return Err(OBJ_20
                 .refused(
                     Kind::Malformed,
@@ -255,13 +252,9 @@ impl Decoder {
             self.below = self.below.max(self.height[slot]);
             return Ok(done.clone());
         }
-        if self.open[slot] && OBJ_19.is_off() {
-            return Ok(Any::none());
-        }
-        if self.open[slot] {
-            let message = format!("Invalid JSON Object Graph: node {at} contains itself");
-            return Err(OBJ_19.refused(Kind::Cycle, message).into());
-        }
+        OBJ_19.demand(Kind::Cycle, !self.open[slot], || {
+            format!("Invalid JSON Object Graph: node {at} contains itself")
+        })?;
         depth::check_saved(self.depth + 1)?;
         depth::check_stack()?;
         self.open[slot] = true;
@@ -345,11 +338,12 @@ impl Decoder {
 
     fn pairs(&mut self, data: AnyView<'_>) -> Result<Vec<(Any, Any)>> {
         let count = cast::<Array>(data)?.len();
-        if !count.is_multiple_of(2) && !OBJ_18.is_off() {
-            return Err(refuse(format!(
+        let paired = OBJ_18.demand(Kind::Malformed, count.is_multiple_of(2), || {
+            format!(
                 "Invalid JSON Object Graph: Map/Dict data must contain an even number of [key, value] entries, got {count}"
-            )));
-        }
+            )
+        });
+        paired.map_err(|broken| Error::said("ValueError", broken))?;
         let mut items = self.list(data)?.into_iter();
         let mut pairs = Vec::with_capacity(count / 2);
         while let (Some(key), Some(value)) = (items.next(), items.next()) {

@@ -2,7 +2,6 @@
 
 use super::column::{ANY_EQUAL, ANY_HASH};
 use super::native;
-use super::{OBJ_01, OBJ_02};
 use crate::function::Result;
 use crate::value::{AnyView, bytes_bytes, index, str_bytes};
 
@@ -61,12 +60,7 @@ fn hash_of_more(value: AnyView<'_>) -> Result<u64> {
     match raw.type_index {
         index::SMALL_STR | index::STR | index::RAW_STR => {
             let bytes = str_bytes(&value).unwrap_or_default();
-            let tag = if OBJ_01.is_off() {
-                raw.type_index
-            } else {
-                index::STR
-            };
-            Ok(combine(tag as u64, hash_bytes(bytes)))
+            Ok(combine(index::STR as u64, hash_bytes(bytes)))
         }
         index::SMALL_BYTES | index::BYTES | index::BYTE_ARRAY => {
             let bytes = bytes_bytes(&value).unwrap_or_default();
@@ -89,7 +83,7 @@ pub(crate) fn any_equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         return Ok(true);
     }
     if a.type_index < index::RAW_STR && b.type_index < index::RAW_STR {
-        return Ok(OBJ_02.is_off() && a.bits() == b.bits());
+        return Ok(false);
     }
     equal_in_more(left, right)
 }
@@ -104,7 +98,7 @@ fn equal_in_more(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
         return Ok(a == b);
     }
     if a.type_index != b.type_index || a.type_index < index::OBJECT_BEGIN {
-        return Ok(OBJ_02.is_off() && a.bits() == b.bits());
+        return Ok(false);
     }
     match ANY_EQUAL.value(a.type_index) {
         Some(hook) => native::equal(hook, left, right),

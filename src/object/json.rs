@@ -26,11 +26,7 @@ pub fn parse(text: &[u8]) -> Result {
 /// [`parse`], with the rule that is broken.
 pub(super) fn read(text: &[u8]) -> std::result::Result<Any, Violation> {
     let mut reader = Reader { text, at: 0 };
-    let value = reader.document();
-    if value.is_err() && OBJ_16.is_off() {
-        return Ok(Any::none());
-    }
-    value.map_err(|wrong| {
+    reader.document().map_err(|wrong| {
         let message = reader.describe(&wrong);
         match wrong.what {
             COLLIDING => OBJ_39.refused(Kind::Limit, message),
@@ -185,7 +181,7 @@ impl Reader<'_> {
     }
 
     fn push(&self, open: &mut Vec<Open>, fresh: Open) -> std::result::Result<(), Wrong> {
-        if open.len() >= MAX_DEPTH && !OBJ_40.is_off() {
+        if open.len() >= MAX_DEPTH {
             return self.wrong(TOO_DEEP);
         }
         open.push(fresh);
@@ -441,7 +437,6 @@ impl Writer {
                 string_text(str_bytes(&value).unwrap_or_default(), &mut self.text);
             }
             index::ARRAY | index::LIST | index::MAP => self.container(value)?,
-            _ if OBJ_17.is_off() => self.text.extend_from_slice(b"null"),
             own => {
                 let message = format!("Unsupported type: `{}`", types::key_of(own));
                 let said = OBJ_17.refused(Kind::Unsupported, message);

@@ -14,7 +14,7 @@
 
 use super::hash::{any_equal, any_hash};
 use super::turnstile::{Purpose, Stay, Turn, alone, turn};
-use super::{OBJ_05, OBJ_06, OBJ_07, OBJ_08, OBJ_39};
+use super::{OBJ_07, OBJ_39};
 use crate::function::{Error, Result, lent};
 use crate::value::header::{
     DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, end_nested, static_object,
@@ -246,10 +246,7 @@ impl Table {
     fn small(type_index: i32, slots: u64) -> Table {
         let slots = slots.max(2);
         let object = allocate(HEAD + slots as usize * size_of::<Pair>()).cast::<MapObj>();
-        let mut header = Header::new(type_index, delete);
-        if OBJ_05.is_off() {
-            header.padding = 1;
-        }
+        let header = Header::new(type_index, delete);
         // SAFETY: the block begins with a header. It has at least 120 bytes, so also room to become dense in place; a
         // `MapObj` is not written, because the pairs lie where its last part is.
         unsafe { object.cast::<Header>().write(header) };
@@ -411,9 +408,6 @@ impl Table {
     unsafe fn home(self, hash: u64) -> u64 {
         // SAFETY: the contract of `fib_shift` is this one.
         let shift = unsafe { self.fib_shift() };
-        if OBJ_07.is_off() {
-            return 0;
-        }
         // A dense map of one slot does not exist, so the shift is below 64.
         GOLDEN.wrapping_mul(hash) >> shift
     }
@@ -518,8 +512,7 @@ impl Table {
             return self.insert_dense(longest, fresh, holders);
         }
         let full = self.size() == self.slots();
-        let in_place = OBJ_06.is_off() && self.find(fresh.key.view())?.is_some();
-        if full && self.slots() >= SMALL_MAX && !in_place {
+        if full && self.slots() >= SMALL_MAX {
             // Even an update turns a full small map dense (OBJ-06).
             let dense = self.dense_copy()?;
             return dense.succeeded(|dense| dense.insert_dense(longest, fresh, Holders::One));
@@ -689,12 +682,10 @@ impl Table {
     #[inline]
     unsafe fn put_dense(self, place: Place, fresh: &mut Pair) -> bool {
         if let Place::Known(slot) = place {
-            if !OBJ_08.is_off() {
-                // SAFETY: `place` found the key at this slot of this map, which did not change since.
-                unsafe { self.unlink(slot) };
-                // SAFETY: the same slot, which has just left the order.
-                unsafe { self.link_last(slot) };
-            }
+            // SAFETY: `place` found the key at this slot of this map, which did not change since.
+            unsafe { self.unlink(slot) };
+            // SAFETY: the same slot, which has just left the order.
+            unsafe { self.link_last(slot) };
             // SAFETY: the slot of a known key is filled, and the caller has the map alone (this contract).
             let value = unsafe { &mut (*self.item(slot)).pair.value };
             std::mem::swap(value, &mut fresh.value);
@@ -871,7 +862,7 @@ impl Table {
             }
             passed += 1;
         }
-        if passed >= longest && !OBJ_39.is_off() {
+        if passed >= longest {
             return Err(chain_too_long(longest));
         }
         if self.is_full() {

@@ -4,7 +4,6 @@
 //! it is called here: a number of up to 8 bytes in the first of them, a cell in both. That holds for the C conventions of
 //! x86-64 System V and of AArch64; elsewhere a cell travels through memory, and only its form is served.
 
-use super::OBJ_38;
 use super::column::ANY_EQUAL;
 use crate::function::{Error, Function, Result};
 use crate::value::{Any, AnyView, RawAny, index};
@@ -31,7 +30,7 @@ pub(crate) fn hash(hook: AnyView<'_>, value: AnyView<'_>) -> Result<u64> {
     // The first register: a whole hash, or the tag of a cell and its zero padding.
     let word = u64::from(answer.type_index.cast_unsigned()) | u64::from(answer.aux) << 32;
     let is_tag = word == index::INT as u64 || word == index::ERROR as u64;
-    if OBJ_38.is_off() || !is_tag || answers_bare(value) {
+    if !is_tag || answers_bare(value) {
         return Ok(word);
     }
     // SAFETY: a hook of this form answers with a cell that is ours.
@@ -91,7 +90,7 @@ static CELLS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 /// The answer of an equality of tvm-ffi 0.1.9 to 0.1.14; `None` for a cell.
 fn bare_bool(answer: &RawAny) -> Option<bool> {
     let low = answer.type_index & 0xff;
-    (matches!(low, 0 | 1) || OBJ_38.is_off()).then_some(low != 0)
+    matches!(low, 0 | 1).then_some(low != 0)
 }
 
 /// # Safety

@@ -235,13 +235,7 @@ impl Comparer {
             index::INT => sign(a.int().cmp(&b.int())),
             index::FLOAT => match a.float().partial_cmp(&b.float()) {
                 Some(order) => sign(order),
-                None if self.only_equal
-                    && a.float().is_nan()
-                    && b.float().is_nan()
-                    && !super::OBJ_14.is_off() =>
-                {
-                    0
-                }
+                None if self.only_equal && a.float().is_nan() && b.float().is_nan() => 0,
                 None => return self.unordered(|| "Cannot order NaN values".into()),
             },
             index::DATA_TYPE => {

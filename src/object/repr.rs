@@ -120,7 +120,7 @@ impl Printer {
         if let Some(items) = sequence_of(view) {
             let texts = self.all(items.iter(), depth)?;
             let text = match (type_index, &texts[..]) {
-                (index::ARRAY, [one]) if !super::OBJ_13.is_off() => format!("({one},)"),
+                (index::ARRAY, [one]) => format!("({one},)"),
                 (index::ARRAY, all) => format!("({})", all.join(", ")),
                 (_, all) => format!("[{}]", all.join(", ")),
             };

@@ -8,8 +8,8 @@
 //! | 48..56  | frees the elements' memory; null when it is the object's | OBJ-03 |
 //! | 56..    | elements of an array, 16 bytes each                     | OBJ-03 |
 
+use super::OBJ_04;
 use super::turnstile::{alone, turn};
-use super::{OBJ_03, OBJ_04};
 use crate::function::{Error, Result, lent};
 use crate::value::header::{Header, ObjectRef, Ref, end_nested, static_object};
 use crate::value::heap::{allocate, release, try_allocate};
@@ -132,7 +132,7 @@ impl Array {
         let body = SeqBody {
             data: object.wrapping_add(size_of::<SeqObj>()).cast(),
             size: 0,
-            capacity: if OBJ_03.is_off() { 0 } else { count as i64 },
+            capacity: count as i64,
             data_deleter: None,
         };
         let header = Header::new(index::ARRAY, delete);
@@ -205,7 +205,6 @@ fn element(items: &[Any], at: i64) -> Result {
         .ok()
         .and_then(|at| items.get(at))
         .cloned()
-        .or_else(|| OBJ_04.is_off().then(Any::none))
         .ok_or_else(|| out_of_bounds(format_args!("Index {at}"), items.len()))
 }
 

@@ -91,7 +91,7 @@ impl Argument for Shape {
             return Some(Shape(found));
         }
         // A sequence of integers converts.
-        let items = sequence_of(view).filter(|_| !super::OBJ_09.is_off())?;
+        let items = sequence_of(view)?;
         let extents: Option<Vec<i64>> = items
             .iter()
             .map(|item| i64::try_from_view(item.view()))

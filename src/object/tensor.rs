@@ -422,12 +422,9 @@ pub(crate) fn is_cpu(device: DLDevice) -> bool {
 /// As [`dims_of`].
 unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u64) -> Result<()> {
     let refuse = |kept: bool, message: &dyn Fn() -> String| -> Result<()> {
-        if kept || OBJ_12.is_off() {
-            Ok(())
-        } else {
-            let said = OBJ_12.refused(Kind::Unsupported, message());
-            Err(Error::said("RuntimeError", said))
-        }
+        OBJ_12
+            .demand(Kind::Unsupported, kept, message)
+            .map_err(|broken| Error::said("RuntimeError", broken))
     };
     refuse(flags & 4 == 0, &|| {
         "Subbyte type padding is not supported: the tensor pads its sub-byte elements to bytes"

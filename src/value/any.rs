@@ -126,12 +126,7 @@ impl RawAny {
     }
 
     fn from_bool(value: bool) -> RawAny {
-        let tag = if super::VAL_01.is_off() {
-            index::INT
-        } else {
-            index::BOOL
-        };
-        RawAny::of(tag, Payload { int: value.into() })
+        RawAny::of(index::BOOL, Payload { int: value.into() })
     }
 
     const fn from_float(value: f64) -> RawAny {
@@ -147,8 +142,7 @@ impl RawAny {
     }
 
     fn from_dtype(value: DLDataType) -> RawAny {
-        let unused = if super::VAL_02.is_off() { u64::MAX } else { 0 };
-        let mut payload = Payload { bits: unused };
+        let mut payload = Payload { bits: 0 };
         payload.dtype = value;
         RawAny::of(index::DATA_TYPE, payload)
     }
@@ -408,16 +402,9 @@ impl<'a> AnyView<'a> {
                 if slot.is_null() {
                     return Any::none();
                 }
-                let mut left = std::ptr::null_mut();
-                if super::VAL_09.is_off() {
-                    // SAFETY: an r-value reference is the address of a slot (the contract of `from_raw`).
-                    left = unsafe { slot.read() };
-                    // SAFETY: the slot holds an object that it owns or null (the contract of `from_raw`).
-                    unsafe { inc_ref(left) }
-                }
                 // SAFETY: the slot is read and written on this thread alone (the contract of `from_raw`), and the callee may
                 // take what is there by nulling it (VAL-09).
-                let object = unsafe { slot.replace(left) };
+                let object = unsafe { slot.replace(std::ptr::null_mut()) };
                 // SAFETY: the reference of the slot is now ours.
                 unsafe { ObjectRef::from_nullable(object) }.map_or_else(Any::none, Any::from)
             }

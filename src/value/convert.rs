@@ -154,7 +154,6 @@ macro_rules! integers {
             fn try_from_view(view: AnyView<'_>) -> Option<$type> {
                 match view.type_index() {
                     index::INT | index::BOOL => Some(view.as_raw().int() as $type),
-                    index::FLOAT if VAL_07.is_off() => Some(view.as_raw().float() as $type),
                     _ => None,
                 }
             }
@@ -221,7 +220,7 @@ impl Argument for *mut c_void {
     fn try_from_view(view: AnyView<'_>) -> Option<*mut c_void> {
         match view.type_index() {
             index::OPAQUE => Some(view.as_raw().ptr()),
-            index::NONE if !VAL_08.is_off() => Some(std::ptr::null_mut()),
+            index::NONE => Some(std::ptr::null_mut()),
             _ => None,
         }
     }
@@ -291,9 +290,6 @@ impl Argument for Str {
     fn try_from_view(view: AnyView<'_>) -> Option<Str> {
         match view.type_index() {
             index::SMALL_STR | index::STR | index::RAW_STR => Str::from_any(view.to_any()).ok(),
-            index::SMALL_BYTES | index::BYTES if VAL_12.is_off() => {
-                bytes_bytes(&view).map(Str::new)
-            }
             _ => None,
         }
     }
@@ -386,7 +382,7 @@ impl Argument for ObjectRef {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<ObjectRef> {
         // Not what an r-value leads to: that is for who takes any value (as in the reference).
-        view.as_object().filter(|_| !VAL_10.is_off()).cloned()
+        view.as_object().cloned()
     }
 }
 
@@ -399,7 +395,7 @@ impl<T: Object> Argument for Ref<T> {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Ref<T>> {
-        if !T::matches(view.type_index()) && !VAL_10.is_off() {
+        if !T::matches(view.type_index()) {
             return None;
         }
         view.as_object()?.clone().downcast::<T>().ok()
@@ -415,7 +411,7 @@ impl<T: Argument> Argument for Option<T> {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Option<T>> {
-        if view.is_none() && !VAL_11.is_off() {
+        if view.is_none() {
             return Some(None);
         }
         T::try_from_view(view).map(Some)

@@ -40,12 +40,7 @@ const NAMES: [(&str, i32); 30] = [
 
 /// The device that `text` names; the number is 0 unless it says so.
 pub fn device_from_text(text: &str) -> Result<DLDevice, Violation> {
-    let careless = || {
-        VAL_13
-            .is_off()
-            .then(|| DLDevice::from(crate::device::Device::CPU))
-    };
-    parse(text).or_else(careless).ok_or_else(|| {
+    parse(text).ok_or_else(|| {
         VAL_13.refused(
             Kind::Malformed,
             format!("unknown device `{text}`; write a name, or name:number, such as cuda:1"),

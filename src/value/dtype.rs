@@ -70,7 +70,6 @@ const NOBODY: &str = "no function that knows custom types is registered";
 /// VAL-21 where no function for it is registered, or the function fails.
 pub(crate) fn custom_name(code: u8) -> Result<String, Violation> {
     let named = match CUSTOM_NAMES.get() {
-        _ if VAL_21.is_off() => return Ok(code.to_string()),
         Some(names) => (names.name_of)(code),
         None => Err(NOBODY.to_owned()),
     };
@@ -93,7 +92,6 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
         .split_once(']')
         .ok_or_else(|| malformed("nothing closes the name"))?;
     let code = match CUSTOM_NAMES.get() {
-        _ if VAL_21.is_off() => Ok(CUSTOM_BEGIN.into()),
         Some(names) => (names.code_of)(name),
         None => Err(NOBODY.to_owned()),
     };
@@ -120,10 +118,7 @@ pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
     if let Some(rest) = text.strip_prefix("custom") {
         return custom(text, rest);
     }
-    let careless = || VAL_17.is_off().then(|| DLDataType::scalar(0, 32));
-    parse(text)
-        .or_else(careless)
-        .ok_or_else(|| VAL_17.refused(Kind::Malformed, format!("unknown dtype `{text}`")))
+    parse(text).ok_or_else(|| VAL_17.refused(Kind::Malformed, format!("unknown dtype `{text}`")))
 }
 
 fn parse(text: &str) -> Option<DLDataType> {
@@ -216,7 +211,6 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
         (6, _) if bits == 8 => "bool".to_owned(),
         (6, _) => format!("bool{bits}"),
         (_, Some((name, _, _))) => (*name).to_owned(),
-        _ if VAL_18.is_off() => format!("float{bits}"),
         (CUSTOM_BEGIN.., _) => format!("custom[{}]", custom_name(code)?),
         _ => {
             return Err(VAL_18.refused(

@@ -50,7 +50,7 @@ impl Header {
         Header {
             combined: AtomicU64::new(FRESH),
             type_index,
-            padding: u32::from(super::VAL_04.is_off()),
+            padding: 0,
             deleter: Some(deleter),
         }
     }
@@ -118,7 +118,7 @@ unsafe fn deleter_of(object: *mut Header) -> Option<Deleter> {
 unsafe fn last_strong(object: *mut Header, before: u64) {
     // SAFETY: the memory stays until that weak reference is dropped below.
     let deleter = unsafe { deleter_of(object) };
-    if before == FRESH && !super::VAL_05.is_off() {
+    if before == FRESH {
         if let Some(delete) = deleter {
             // SAFETY: nobody else refers to the object, strongly or weakly.
             unsafe { delete(object, DELETE_STRONG | DELETE_WEAK) }

@@ -4,7 +4,7 @@
 //! the chapter `module` and the C interface say what it points to.
 
 use super::dlpack::{DLDataType, DLDevice, DLTensor};
-use super::{AnyView, RawAny, VAL_19, VAL_20, c_str, index};
+use super::{AnyView, RawAny, VAL_19, c_str, index};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use std::ffi::{CStr, c_char, c_void};
@@ -119,9 +119,7 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
         // SAFETY: a pointer that may be used as such, by this contract.
         code::HANDLE => unsafe { AnyView::handle(pointer()) },
         // VAL-20: a null result leaves the value bytes unwritten in 0.8, so they are not looked at.
-        code::NULL if !VAL_20.is_off() => AnyView::none(),
-        // SAFETY: only with the rule off, in tests, which follow no such pointer.
-        code::NULL => unsafe { AnyView::handle(pointer()) },
+        code::NULL => AnyView::none(),
         // SAFETY: as for `int`.
         code::DATA_TYPE => AnyView::from(unsafe { value.v_type }),
         // SAFETY: as for `int`.
@@ -140,7 +138,6 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
             // SAFETY: a byte array that lives for `'a`, by this contract.
             unsafe { AnyView::from_raw(cell) }
         }
-        _ if VAL_19.is_off() => AnyView::from(int()),
         code::OBJECT | code::MODULE | code::FUNCTION | code::NDARRAY | code::RVALUE => {
             return Err(VAL_19.refused(
                 Kind::Unsupported,

@@ -70,7 +70,7 @@ const _: () = assert!(std::mem::offset_of!(BytesObj, cell) == 24);
 
 /// Makes an owned cell: small when it fits, heap otherwise.
 fn make(bytes: &[u8], small: i32, heap: i32) -> Any {
-    if bytes.len() > SMALL_MAX || super::VAL_03.is_off() {
+    if bytes.len() > SMALL_MAX {
         return make_heap(bytes, heap);
     }
     let mut payload = [0u8; 8];
@@ -101,7 +101,7 @@ fn make_heap(bytes: &[u8], type_index: i32) -> Any {
     // SAFETY: the block holds one byte more.
     let end = unsafe { data.add(bytes.len()) };
     // SAFETY: as for its address.
-    unsafe { end.write(if super::VAL_06.is_off() { 1 } else { 0 }) };
+    unsafe { end.write(0) };
     let size = bytes.len();
     let own = BytesObj {
         header: Header::new(type_index, delete_plain),

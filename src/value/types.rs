@@ -10,7 +10,7 @@ pub(crate) use info::Getter;
 pub use info::{FieldInfo, MethodInfo, TypeInfo, TypeMetadata, flag};
 
 use super::string::ByteArray;
-use super::{Any, VAL_14, VAL_15, VAL_16, index};
+use super::{Any, VAL_14, VAL_15, index};
 use crate::rule::{Kind, Violation};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -221,7 +221,6 @@ pub fn is_instance(type_index: i32, ancestor: i32) -> bool {
     own.ancestors()
         .get(target.type_depth as usize)
         .is_some_and(|found| found.type_index == ancestor)
-        && !VAL_16.is_off()
 }
 
 /// What a new type asks for.
@@ -253,15 +252,16 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     };
     let parent = &slots.info;
     let depth = parent.type_depth + 1;
-    if new.depth.is_some_and(|asked| asked != depth) && !VAL_15.is_off() {
-        return Err(refuse(format!(
+    let fits = new.depth.is_none_or(|asked| asked == depth);
+    VAL_15.demand(Kind::Type, fits, || {
+        format!(
             "type `{}` says depth {:?}, but its parent `{}` is at {}",
             new.key,
             new.depth,
             parent.key(),
             parent.type_depth
-        )));
-    }
+        )
+    })?;
     let wanted = new.child_slots.max(0).saturating_add(1);
     let mut next = writer.next;
     let taken = slots.taken.load(Ordering::Relaxed);
@@ -281,7 +281,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
             ));
         }
         new.static_index
-    } else if wanted <= slots.total.saturating_sub(taken) && !VAL_14.is_off() {
+    } else if wanted <= slots.total.saturating_sub(taken) {
         inside = true;
         new.parent.saturating_add(taken)
     } else {

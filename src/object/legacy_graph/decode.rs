@@ -149,9 +149,8 @@ impl Decoder<'_> {
 }
 
 fn attribute<'n>(node: &'n Node, name: &str) -> Result<&'n str> {
-    const ZERO: &[u8] = b"0";
     let text = node.attrs.get(name).map(Vec::as_slice);
-    let text = text.or(OBJ_33.is_off().then_some(ZERO)).ok_or_else(|| {
+    let text = text.ok_or_else(|| {
         let message = format!("a `{}` has no attribute `{name}`", node.type_key);
         Error::from(OBJ_33.refused(Kind::Missing, message))
     })?;
@@ -218,16 +217,7 @@ fn no_number(node: &Node, text: &str) -> Violation {
 
 /// An integer (OBJ-36).
 fn parse<T: std::str::FromStr>(node: &Node, text: &str) -> std::result::Result<T, Violation> {
-    let careless = |_| {
-        if OBJ_36.is_off() {
-            "0".parse()
-        } else {
-            text.parse()
-        }
-    };
-    text.parse()
-        .or_else(careless)
-        .map_err(|_| no_number(node, text))
+    text.parse().map_err(|_| no_number(node, text))
 }
 
 /// A bool (OBJ-36).

@@ -55,7 +55,6 @@ impl LegacyGraph {
             let message = format!("the graph has no `{what}`");
             OBJ_22.broken(Kind::Missing, start, message)
         };
-        let root = root.or(OBJ_22.is_off().then_some((Some(0), start)));
         let (root, root_at) = root.ok_or_else(|| missing("root"))?;
         let ((nodes, starts), nodes_at) = nodes.ok_or_else(|| missing("nodes"))?;
         let rest_at = reader.here();
@@ -101,11 +100,7 @@ impl LegacyGraph {
         at: u64,
         findings: &mut Findings,
     ) -> Result<Vec<u8>, Violation> {
-        let bytes = BASE64_STANDARD.decode(text);
-        if bytes.is_err() && OBJ_26.is_off() {
-            return Ok(Vec::new());
-        }
-        let bytes = bytes.map_err(|error| {
+        let bytes = BASE64_STANDARD.decode(text).map_err(|error| {
             OBJ_26.broken(
                 Kind::Malformed,
                 at,

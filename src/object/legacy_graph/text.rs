@@ -102,11 +102,11 @@ impl<'a> Reader<'a> {
                     }
                     None => return Err(self.ends(what)),
                 }),
-                Some(b'\r' | b'\n') if !OBJ_21.is_off() => {
-                    let message = format!("a line ends inside {what}");
-                    return Err(OBJ_21.broken(Kind::Malformed, at as u64, message));
+                Some(byte) => {
+                    let inside = !matches!(byte, b'\r' | b'\n');
+                    OBJ_21.require(inside, at as u64, || format!("a line ends inside {what}"))?;
+                    text.push(byte);
                 }
-                Some(byte) => text.push(byte),
                 None => return Err(self.ends(what)),
             }
         }

@@ -54,11 +54,9 @@ impl LegacyGraph {
             None => "no release knows every member and container of this graph".to_owned(),
         })?;
         let tensors = self.tensors.is_some() == (release.minor() >= 4);
-        if tensors || OBJ_32.is_off() {
-            return Ok(());
-        }
-        let message = format!("a graph of {release} has the member `b64ndarrays`, even empty");
-        Err(OBJ_32.refused(Kind::Missing, message))
+        OBJ_32.demand(Kind::Missing, tensors, || {
+            format!("a graph of {release} has the member `b64ndarrays`, even empty")
+        })
     }
 }
 
@@ -72,10 +70,9 @@ impl Node {
             out.string(&self.global_key);
         }
         if !self.repr.is_empty() {
-            if !self.attrs.is_empty() && !OBJ_25.is_off() {
-                let message = "a node with a representation has no attributes";
-                return Err(OBJ_25.refused(Kind::Malformed, message));
-            }
+            OBJ_25.demand(Kind::Malformed, self.attrs.is_empty(), || {
+                "a node with a representation has no attributes".to_owned()
+            })?;
             if self.repr.iter().all(|byte| is_plain(*byte)) {
                 out.member("repr_str");
                 out.string(&self.repr);
@@ -119,10 +116,9 @@ fn write_attrs(attrs: &BTreeMap<String, Vec<u8>>, out: &mut Writer) -> Result<()
     for (name, value) in attrs {
         // The released writer puts names between quotes as they are: these would not be read back.
         let plain = !name.contains(['"', '\\', '\r', '\n']);
-        if !plain && !OBJ_31.is_off() {
-            let message = format!("an attribute named {name:?} cannot be written");
-            return Err(OBJ_31.refused(Kind::Unsupported, message));
-        }
+        OBJ_31.demand(Kind::Unsupported, plain, || {
+            format!("an attribute named {name:?} cannot be written")
+        })?;
         out.member(name);
         out.string(value);
     }

@@ -280,9 +280,6 @@ fn interrupt_or_none(answer: Any) -> Result {
     if answer.is_none() || answer.type_index() == index::VISIT_INTERRUPT {
         return Ok(answer);
     }
-    if OBJ_34.is_off() {
-        return Ok(Any::none());
-    }
     let message = unexpected("Optional<ffi.VisitInterrupt>", &answer);
     Err(OBJ_34.refused(Kind::Type, message).into())
 }

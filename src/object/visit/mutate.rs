@@ -9,7 +9,7 @@ use super::{Region, blank, kind, structural_kind, view_of};
 use crate::function::{Error, Function, Result};
 use crate::object::builtin::dynamic_object;
 use crate::object::record::{OwnField, fields_of};
-use crate::object::{OBJ_35, column, native};
+use crate::object::{column, native};
 use crate::value::Payload;
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::types::{self, TypeInfo, flag};
@@ -87,9 +87,7 @@ pub(crate) fn resolve(after: Any, before: AnyView<'_>) -> Any {
 
 /// Whether nobody but the caller holds what is behind a value.
 pub(super) fn is_unshared(value: AnyView<'_>) -> bool {
-    value
-        .as_object()
-        .is_some_and(|object| object.is_unique() || OBJ_35.is_off())
+    value.as_object().is_some_and(ObjectRef::is_unique)
 }
 
 /// A mutator that somebody holds for the time of the rewrite.

@@ -176,7 +176,6 @@ impl Next {
             index::INT | index::BOOL if said.as_raw().int() == 1 => Ok(Next::Skip),
             index::INT | index::BOOL => Ok(Next::Advance),
             index::VISIT_INTERRUPT => Ok(Next::Stop(said)),
-            _ if OBJ_34.is_off() => Ok(Next::Advance),
             _ => {
                 let message = unexpected("WalkResult", &said);
                 Err(OBJ_34.refused(Kind::Type, message).into())
