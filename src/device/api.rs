@@ -2,8 +2,8 @@
 
 use crate::device::error::refuse;
 use crate::device::{
-    ALIGNMENT, Attribute, DEV_13, DEV_14, DEV_15, DEV_16, DEV_17, DEV_18, DEV_21, DEV_24, DEV_38,
-    Device, Dtype, Result, TensorRef, Value, WORKSPACE_ALIGNMENT, stream,
+    ALIGNMENT, Attribute, DEV_13, DEV_15, DEV_16, DEV_17, DEV_18, DEV_38, Device, Dtype, Result,
+    TensorRef, Value, WORKSPACE_ALIGNMENT, stream,
 };
 use crate::rule::Kind;
 use std::ffi::c_void;
@@ -204,11 +204,7 @@ pub trait DeviceApi: Send + Sync {
             "Device does not support allocate data space with specified memory scope",
         )?;
         let element = usize::from(dtype.bits) / 8 * usize::from(dtype.lanes);
-        let alignment = if DEV_14.is_off() {
-            ALIGNMENT
-        } else {
-            element.max(ALIGNMENT)
-        };
+        let alignment = element.max(ALIGNMENT);
         self.alloc(device, flat_size(shape, dtype)?, alignment, dtype)
     }
 
@@ -226,32 +222,18 @@ pub trait DeviceApi: Send + Sync {
     ) -> Result<()> {
         let nbytes = flat_size(from.shape, from.dtype)?;
         let room = flat_size(to.shape, to.dtype)?;
-        let contiguous = || {
-            DEV_17.demand(
-                Kind::Unsupported,
-                from.is_contiguous() && to.is_contiguous(),
-                || "CopyDataFromTo only support contiguous array for now".into(),
-            )
-        };
-        if DEV_16.is_off() {
-            contiguous()?;
-        }
-        if nbytes != room {
-            return refuse(
-                DEV_16,
-                Kind::Type,
-                format!("the size in bytes must match: {nbytes} from, {room} to"),
-            );
-        }
-        contiguous()?;
+        DEV_16.demand(Kind::Type, nbytes == room, || {
+            format!("the size in bytes must match: {nbytes} from, {room} to")
+        })?;
+        DEV_17.demand(
+            Kind::Unsupported,
+            from.is_contiguous() && to.is_contiguous(),
+            || "CopyDataFromTo only support contiguous array for now".into(),
+        )?;
         let byte_offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let copy = Copy {
             from: from.data,
-            from_offset: if DEV_18.is_off() {
-                0
-            } else {
-                byte_offset(from.byte_offset)
-            },
+            from_offset: byte_offset(from.byte_offset),
             to: to.data,
             to_offset: byte_offset(to.byte_offset),
             nbytes,
@@ -265,7 +247,7 @@ pub trait DeviceApi: Send + Sync {
 
     /// A new stream. The default has none and gives the default stream (DEV-21); up to 0.7 it failed.
     fn create_stream(&self, device: Device) -> Result<Stream> {
-        no_streams(device)?;
+        let _ = device;
         Ok(Stream::DEFAULT)
     }
 
@@ -276,15 +258,15 @@ pub trait DeviceApi: Send + Sync {
     /// `stream` came from `create_stream` of this device, was not freed yet, and nobody uses it afterwards: no thread has it
     /// as its current one.
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
-        let _ = stream;
-        no_streams(device)
+        let _ = (device, stream);
+        Ok(())
     }
 
     /// Work queued on `after` from now on waits for what is queued on `before` now (DEV-38). Device ids may differ,
     /// types may not.
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
-        let _ = (before, after);
-        no_streams(device)
+        let _ = (device, before, after);
+        Ok(())
     }
 
     /// Sets this thread's stream for `device` (DEV-22).
@@ -300,12 +282,7 @@ pub trait DeviceApi: Send + Sync {
     /// Temporary memory: small, short-lived, of this thread alone, given back in about reverse order.
     /// The default is plain memory of byte elements at the alignment of workspace (DEV-24).
     fn alloc_workspace(&self, device: Device, nbytes: usize, hint: Dtype) -> Result<Space> {
-        let alignment = if DEV_24.is_off() {
-            1
-        } else {
-            WORKSPACE_ALIGNMENT
-        };
-        self.alloc(device, nbytes, alignment, hint)
+        self.alloc(device, nbytes, WORKSPACE_ALIGNMENT, hint)
     }
 
     /// Gives workspace back, on the thread that took it.
@@ -348,15 +325,4 @@ fn flat_size(shape: &[i64], dtype: Dtype) -> Result<usize> {
         );
     };
     Ok(nbytes)
-}
-
-fn no_streams(device: Device) -> Result<()> {
-    if DEV_21.is_off() {
-        return refuse(
-            DEV_21,
-            Kind::Unsupported,
-            format!("device {} does not support streams", device.kind),
-        );
-    }
-    Ok(())
 }

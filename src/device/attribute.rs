@@ -1,6 +1,6 @@
 //! What a device can be asked, and the numbers that the releases gave the questions.
 
-use crate::device::{DEV_09, Result};
+use crate::device::Result;
 use crate::release::{Release, Releases};
 use std::fmt;
 
@@ -76,9 +76,6 @@ impl Attribute {
 
     /// The number in `release`; `None` where that release does not know the attribute (DEV-09).
     pub fn number_in(self, release: Release) -> Option<i32> {
-        if DEV_09.is_off() {
-            return Some(self.number());
-        }
         let (since, renumbered) = match self {
             Attribute::ComputeVersion => (2, Some((2, 3))),
             Attribute::GcnArch => (6, Some((6, 9))),

@@ -2,8 +2,7 @@
 
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::{
-    Attribute, Copy, DEV_12, DEV_39, DEV_46, Device, DeviceApi, Dtype, Error, Result, Space,
-    Stream, Value,
+    Attribute, Copy, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
 };
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
@@ -30,7 +29,6 @@ impl DeviceApi for Cpu {
         match attribute {
             Attribute::Exist => Ok(Value::Int(1)),
             Attribute::TotalGlobalMemory => Ok(Value::Int(total_memory().unwrap_or(-1))),
-            _ if crate::device::DEV_08.is_off() => Ok(Value::Int(0)),
             _ => Ok(Value::None),
         }
     }
@@ -45,23 +43,14 @@ impl DeviceApi for Cpu {
     }
 
     unsafe fn copy(&self, copy: &Copy, _: Stream) -> Result<()> {
-        let nbytes = if DEV_39.is_off() {
-            copy.nbytes + 1
-        } else {
-            copy.nbytes
-        };
+        let nbytes = copy.nbytes;
         if nbytes == 0 {
             return Ok(());
         }
         let from = copy.from.0.cast::<u8>().wrapping_add(copy.from_offset);
         let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
-        if crate::device::DEV_40.is_off() {
-            // SAFETY: both spaces hold the bytes.
-            unsafe { smear(from, to, nbytes) };
-        } else {
-            // SAFETY: both spaces hold the bytes; they may overlap.
-            unsafe { std::ptr::copy(from, to, nbytes) };
-        }
+        // SAFETY: both spaces hold the bytes; they may overlap.
+        unsafe { std::ptr::copy(from, to, nbytes) };
         Ok(())
     }
 
@@ -86,30 +75,12 @@ impl DeviceApi for Cpu {
     }
 }
 
-/// Byte by byte from the front: what a careless copy does to ranges that overlap. Only the rule-off check calls it.
-///
-/// # Safety
-///
-/// Both ranges are valid for `nbytes`.
-unsafe fn smear(from: *const u8, to: *mut u8, nbytes: usize) {
-    for at in 0..nbytes {
-        // SAFETY: inside the range that is read.
-        let byte = unsafe { from.wrapping_add(at).read_volatile() };
-        // SAFETY: inside the range that is written.
-        unsafe { to.wrapping_add(at).write_volatile(byte) };
-    }
-}
-
 /// Aligned memory of the process.
 struct Heap;
 
 impl SpaceSource for Heap {
     fn alloc(&self, _: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
-        let alignment = if DEV_12.is_off() {
-            size_of::<usize>()
-        } else {
-            alignment.max(size_of::<usize>())
-        };
+        let alignment = alignment.max(size_of::<usize>());
         let failed = || Error::OutOfMemory {
             nbytes,
             by: format!("the heap, alignment {alignment}"),
@@ -123,9 +94,6 @@ impl SpaceSource for Heap {
     }
 
     unsafe fn free(&self, _: Device, space: Space) -> Result<()> {
-        if DEV_46.is_off() {
-            return Ok(());
-        }
         // SAFETY: `space` came from `alloc`, which has it from `aligned::alloc`, and was not freed.
         unsafe { aligned::free(space.0) };
         Ok(())

@@ -3,7 +3,7 @@
 //! A number alone means nothing: 11 was OpenGL and is the pinned memory of ROCm, 14 was Hexagon and is oneAPI.
 
 use crate::device::error::refuse;
-use crate::device::{DEV_01, DEV_06, DEV_57, DEV_58, Device, Dtype, Result};
+use crate::device::{DEV_06, DEV_57, Device, Dtype, Result};
 use crate::release::Release;
 use crate::rule::Kind;
 use std::sync::{PoisonError, RwLock};
@@ -49,10 +49,8 @@ pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
     let at = release.minor();
     let of_kind = |name: &&Name| name.0 == kind && name.2 <= at && at <= name.3;
     match NAMES.iter().find(of_kind) {
-        Some(_) if DEV_01.is_off() => Ok("cpu"),
         Some(name) => Ok(name.1),
         None if added(kind, release).is_some() => Ok(added(kind, release).unwrap_or_default()),
-        None if DEV_06.is_off() => Ok("unknown"),
         None => refuse(
             DEV_06,
             Kind::UnknownKind,
@@ -139,9 +137,6 @@ impl Device {
     /// The RPC session of a remote device (DEV-57).
     #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn session(self) -> Option<i32> {
-        if DEV_57.is_off() {
-            return None;
-        }
         (self.kind >= REMOTE).then_some(self.kind / REMOTE - 1)
     }
 
@@ -176,7 +171,7 @@ impl Device {
     pub(crate) fn text_in(self, release: Release) -> Result<String> {
         let bare = self.without_session();
         let name = name_in(bare.kind, release)?;
-        let parentheses = release.minor() <= 13 && !DEV_58.is_off();
+        let parentheses = release.minor() <= 13;
         let text = if parentheses {
             format!("{name}({})", self.id)
         } else {

@@ -4,7 +4,7 @@
 //! then the bytes of dynamic shared memory if it uses any.
 
 use crate::device::error::refuse;
-use crate::device::{DEV_47, DEV_48, DEV_49, DEV_50, DEV_51, DEV_52, DEV_53, Dtype, Result};
+use crate::device::{DEV_47, DEV_48, DEV_49, DEV_51, DEV_53, Dtype, Result};
 use crate::rule::Kind;
 use std::ffi::c_void;
 
@@ -82,13 +82,10 @@ impl LaunchTags {
         let mut parsed = Vec::with_capacity(tags.len());
         for (at, tag) in tags.iter().enumerate() {
             let tag = parse_tag(tag.as_ref())?;
-            if tag == Tag::Shared && at + 1 != tags.len() && !DEV_48.is_off() {
-                return refuse(
-                    DEV_48,
-                    Kind::Malformed,
-                    "kUseDynamicSharedMemoryTag should be the last tag in launch_param_tags.",
-                );
-            }
+            let in_place = tag != Tag::Shared || at + 1 == tags.len();
+            DEV_48.demand(Kind::Malformed, in_place, || {
+                "kUseDynamicSharedMemoryTag should be the last tag in launch_param_tags.".into()
+            })?;
             parsed.push(tag);
         }
         Ok(LaunchTags { tags: parsed })
@@ -119,13 +116,7 @@ impl LaunchTags {
             } else {
                 1
             };
-            let extent = if DEV_47.is_off() {
-                argument
-            } else {
-                argument.max(1)
-            };
-            // Below zero only where DEV-47 is off.
-            let extent = usize::try_from(extent).unwrap_or(0);
+            let extent = usize::try_from(argument.max(1)).unwrap_or(usize::MAX);
             let axis = match tag {
                 Tag::Grid(axis) => sizes.grid.get_mut(*axis),
                 Tag::Block(axis) => sizes.block.get_mut(*axis),
@@ -188,7 +179,7 @@ fn parse_tag(text: &str) -> Result<Tag> {
             }
         }
     }
-    if text.starts_with("vthread") || text.starts_with("cthread") || DEV_49.is_off() {
+    if text.starts_with("vthread") || text.starts_with("cthread") {
         return Ok(Tag::Ignored);
     }
     refuse(
@@ -218,13 +209,9 @@ pub(crate) enum ArgType {
 impl ArgType {
     /// The types that a kernel can take (DEV-53).
     pub(crate) fn of(dtype: Dtype) -> Result<ArgType> {
-        if dtype.lanes != 1 && !DEV_53.is_off() {
-            return refuse(
-                DEV_53,
-                Kind::Unsupported,
-                "Cannot pass vector type argument to device function for now",
-            );
-        }
+        DEV_53.demand(Kind::Unsupported, dtype.lanes == 1, || {
+            "Cannot pass vector type argument to device function for now".into()
+        })?;
         Ok(match (dtype.code, dtype.bits) {
             (Dtype::INT, 64) => ArgType::Int64,
             (Dtype::INT, 32) => ArgType::Int32,
@@ -232,7 +219,6 @@ impl ArgType {
             (Dtype::FLOAT, 64) => ArgType::Float64,
             (Dtype::FLOAT, 32) => ArgType::Float32,
             (Dtype::HANDLE, _) => ArgType::Handle,
-            _ if DEV_53.is_off() => ArgType::Int64,
             (code, bits) => {
                 let message = format!(
                     "Cannot handle dtype of code {code} with {bits} bits as device function argument"
@@ -254,19 +240,16 @@ impl ArgType {
     /// The bytes of `arg` as this type, in the order of the host; the first [`ArgType::nbytes`] count (DEV-50).
     fn bytes(self, arg: Arg) -> Result<[u8; 8]> {
         let mut slot = [0; 8];
-        let narrow = !DEV_50.is_off();
         match (self, arg) {
             (ArgType::Int64, Arg::Int(value)) => slot = value.to_ne_bytes(),
-            (ArgType::Int32 | ArgType::Uint32, Arg::Int(value)) if narrow => {
+            (ArgType::Int32 | ArgType::Uint32, Arg::Int(value)) => {
                 slot[..4].copy_from_slice(&(value as i32).to_ne_bytes());
             }
-            (ArgType::Int32 | ArgType::Uint32, Arg::Int(value)) => slot = value.to_be_bytes(),
             (ArgType::Float64, Arg::Float(value)) => slot = value.to_ne_bytes(),
             (ArgType::Float64, Arg::Int(value)) => slot = (value as f64).to_ne_bytes(),
-            (ArgType::Float32, Arg::Float(value)) if narrow => {
+            (ArgType::Float32, Arg::Float(value)) => {
                 slot[..4].copy_from_slice(&(value as f32).to_ne_bytes())
             }
-            (ArgType::Float32, Arg::Float(value)) => slot = value.to_ne_bytes(),
             (ArgType::Float32, Arg::Int(value)) => {
                 slot[..4].copy_from_slice(&(value as f32).to_ne_bytes())
             }
@@ -351,21 +334,12 @@ impl Packed {
             .collect();
         let mut scalars = Vec::new();
         for (slot, of) in self.slots.iter().zip(&self.types).skip(buffers) {
-            if *of == ArgType::Handle && !DEV_51.is_off() {
-                return refuse(
-                    DEV_51,
-                    Kind::Type,
-                    "Device function need to be organized: a handle follows a scalar",
-                );
-            }
-            if of.nbytes() > width {
-                return refuse(
-                    DEV_51,
-                    Kind::Unsupported,
-                    "Donot support 64bit argument to device function",
-                );
-            }
-            let width = if DEV_51.is_off() { of.nbytes() } else { width };
+            DEV_51.demand(Kind::Type, *of != ArgType::Handle, || {
+                "Device function need to be organized: a handle follows a scalar".into()
+            })?;
+            DEV_51.demand(Kind::Unsupported, of.nbytes() <= width, || {
+                "Donot support 64bit argument to device function".into()
+            })?;
             scalars.extend_from_slice(slot.get(..width).unwrap_or(slot));
         }
         Ok((handles, scalars))
@@ -376,7 +350,7 @@ impl Packed {
     pub(crate) fn block(&self, aligned: bool) -> Vec<u8> {
         let mut block = Vec::new();
         for (of, bytes) in self.values() {
-            if aligned && !DEV_52.is_off() {
+            if aligned {
                 block.resize(block.len().next_multiple_of(of.nbytes()), 0);
             }
             block.extend_from_slice(bytes);

@@ -8,8 +8,8 @@ use crate::device::install;
 use crate::device::kind::{self, REMOTE, name_in};
 use crate::device::table::{self, DeviceTable};
 use crate::device::{
-    Attribute, DEV_02, DEV_03, DEV_04, DEV_05, DEV_07, DEV_19, DEV_20, DEV_34, DEV_42, DEV_43,
-    Device, DeviceApi, Dtype, Error, Result, Space, Stream, TensorRef, Value, stream,
+    Attribute, DEV_04, DEV_20, Device, DeviceApi, Dtype, Error, Result, Space, Stream, TensorRef,
+    Value, stream,
 };
 use crate::function::{Function, registry};
 use crate::module::workspace::Request;
@@ -28,7 +28,6 @@ pub type Factory = Box<dyn FnOnce() -> Result<&'static dyn DeviceApi>>;
 /// Finds the API of a device and remembers it.
 pub struct Manager {
     table: RwLock<Few<i32, &'static dyn DeviceApi>>,
-    missed: RwLock<Vec<i32>>,
     lookup: Lookup,
 }
 
@@ -46,7 +45,6 @@ impl Manager {
     pub fn with_lookup(lookup: Lookup) -> Manager {
         Manager {
             table: RwLock::new(Few::new()),
-            missed: RwLock::default(),
             lookup,
         }
     }
@@ -69,32 +67,17 @@ impl Manager {
     /// The API of device type `kind` if there is one. That there is none is not remembered (DEV-05).
     pub fn find(&self, kind: i32) -> Result<Option<&'static dyn DeviceApi>> {
         // All remote types are one: the session is in the number, the API is not (DEV-03).
-        let slot = if kind >= REMOTE && !DEV_03.is_off() {
-            REMOTE
-        } else {
-            kind
-        };
-        if let Some(api) = read(&self.table).find(&slot).filter(|_| !DEV_02.is_off()) {
+        let slot = kind.min(REMOTE);
+        if let Some(api) = read(&self.table).find(&slot) {
             return Ok(Some(*api));
-        }
-        if DEV_05.is_off() && read(&self.missed).contains(&slot) {
-            return Ok(None);
         }
         let name = name_of(kind)?;
         let Some(factory) = (self.lookup)(&format!("device_api.{name}")) else {
-            self.missed
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(slot);
-            return if DEV_04.is_off() {
-                refuse(DEV_04, Kind::Missing, "")
-            } else {
-                Ok(None)
-            };
+            return Ok(None);
         };
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have been faster: the factory is asked once (DEV-02).
-        if let Some(api) = table.find(&slot).filter(|_| !DEV_02.is_off()) {
+        if let Some(api) = table.find(&slot) {
             return Ok(Some(*api));
         }
         let api = factory()?;
@@ -104,7 +87,7 @@ impl Manager {
 
     /// Answers `runtime.GetDeviceAttr`: whether a device exists is answered for a backend that does not, with 0 (DEV-07).
     pub fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
-        if attribute == Attribute::Exist && !DEV_07.is_off() {
+        if attribute == Attribute::Exist {
             let Some(api) = self.find(device.kind)? else {
                 return Ok(Value::Int(0));
             };
@@ -126,18 +109,14 @@ impl Manager {
         stream: Stream,
     ) -> Result<()> {
         let (source, target) = (from.device, to.device);
-        if source.kind != target.kind && !source.is_host() && !target.is_host() && !DEV_20.is_off()
-        {
-            return refuse(
-                DEV_20,
-                Kind::Unsupported,
-                format!(
-                    "Can not copy across different device types directly. From device type: {} to device type: {}",
-                    source.kind, target.kind
-                ),
-            );
-        }
-        let source_decides = (source.kind != Device::CPU.kind) ^ DEV_19.is_off();
+        let meet = source.kind == target.kind || source.is_host() || target.is_host();
+        DEV_20.demand(Kind::Unsupported, meet, || {
+            format!(
+                "Can not copy across different device types directly. From device type: {} to device type: {}",
+                source.kind, target.kind
+            )
+        })?;
+        let source_decides = source.kind != Device::CPU.kind;
         let api = self.api(if source_decides {
             source.kind
         } else {
@@ -153,7 +132,7 @@ impl Manager {
         let hint = Dtype {
             code: request.hint.0 as u8,
             bits: request.hint.1 as u8,
-            lanes: if DEV_34.is_off() { 0 } else { 1 },
+            lanes: 1,
         };
         let Ok(nbytes) = usize::try_from(request.bytes) else {
             return Err(Error::OutOfMemory {
@@ -166,9 +145,6 @@ impl Manager {
 
     /// What compiled code calls as `__tvm_set_device` (DEV-42).
     pub fn set_device(&self, device: Device) -> Result<()> {
-        if DEV_42.is_off() {
-            return Ok(());
-        }
         self.api(device.kind)?.set_device(device)
     }
 }
@@ -177,9 +153,6 @@ impl Manager {
 /// devices.
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn needs_set_device(kind: i32, release: Release) -> bool {
-    if DEV_43.is_off() {
-        return true;
-    }
     let micro = match release.minor() {
         7..=10 => Some(13),
         11..=19 => Some(35),

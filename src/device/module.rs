@@ -2,7 +2,7 @@
 
 use crate::device::launch::{Arg, ArgType, LaunchTags, Packed, WorkSizes};
 use crate::device::stream::{self, current_device};
-use crate::device::{DEV_54, DEV_55, DEV_56, Device, Dtype, Result, Stream};
+use crate::device::{Device, Dtype, Result, Stream};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -97,12 +97,7 @@ impl DeviceModule {
 
     /// The kernel of this name; a name that the module does not have is no error (DEV-56).
     pub fn kernel(self: &Arc<Self>, name: &str) -> Option<Kernel> {
-        let named = self.kernels.iter().find(|kernel| kernel.name == name);
-        let found = if DEV_56.is_off() {
-            named.or(self.kernels.first())
-        } else {
-            named
-        };
+        let found = self.kernels.iter().find(|kernel| kernel.name == name);
         Some(Kernel {
             module: self.clone(),
             info: found?.clone(),
@@ -113,7 +108,7 @@ impl DeviceModule {
     /// has its code already for longer than a look into the table.
     fn on(&self, id: i32) -> Result<Arc<dyn Loaded>> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(there) = loaded.get(&id).filter(|_| !DEV_54.is_off()) {
+        if let Some(there) = loaded.get(&id) {
             return Ok(there.clone());
         }
         let there = self.driver.load(id)?;
@@ -173,11 +168,7 @@ impl Kernel {
         let mut packed = Packed::new(&self.info.arg_types, own)?;
         let sizes = self.info.tags.sizes(&launch)?;
         let kind = self.module.driver.device_kind();
-        let id = if DEV_55.is_off() {
-            0
-        } else {
-            current_device(kind)
-        };
+        let id = current_device(kind);
         let stream = stream::current(Device::new(kind, id));
         let code = self.module.on(id)?;
         // SAFETY: as for this function; `stream::set` lets only a stream of this type of device become this thread's.

@@ -7,10 +7,7 @@
 //! A pool belongs to one thread and one device. `WorkspacePools` holds them all for a device API.
 
 use crate::device::error::refuse;
-use crate::device::{
-    DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_30, DEV_31, DEV_32, DEV_33, DEV_35, Device, Dtype,
-    Result, Space, WORKSPACE_ALIGNMENT,
-};
+use crate::device::{DEV_25, DEV_31, Device, Dtype, Result, Space, WORKSPACE_ALIGNMENT};
 use crate::rule::Kind;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -87,18 +84,8 @@ impl Pool {
 
     /// Takes a block back. Blocks may come back in any order (DEV-32); one that was never handed out is refused (DEV-31).
     pub fn free(&mut self, space: Space) -> Result<()> {
-        let at = if DEV_32.is_off() {
-            self.taken
-                .last()
-                .filter(|last| last.space == space)
-                .map(|_| self.taken.len() - 1)
-        } else {
-            self.taken.iter().rposition(|block| block.space == space)
-        };
+        let at = self.taken.iter().rposition(|block| block.space == space);
         let Some(at) = at else {
-            if DEV_31.is_off() {
-                return Ok(());
-            }
             return refuse(
                 DEV_31,
                 Kind::Missing,
@@ -125,23 +112,15 @@ impl Pool {
     }
 
     fn choose(&self, nbytes: usize) -> Choice {
-        if DEV_26.is_off() {
-            return Choice::Fresh;
-        }
         match self.free.as_slice() {
             [] => Choice::Fresh,
             [only] if only.nbytes >= nbytes => Choice::Take(0),
-            [_] if DEV_27.is_off() => Choice::Fresh,
             [_] => Choice::Replace(0),
             [.., largest] if largest.nbytes >= nbytes => {
                 let fits = |block: &Block| block.nbytes >= nbytes;
                 let last = self.free.len() - 1;
-                if DEV_28.is_off() {
-                    return Choice::Take(last);
-                }
                 Choice::Take(self.free.iter().position(fits).unwrap_or(last))
             }
-            _ if DEV_29.is_off() => Choice::Replace(0),
             _ => Choice::Replace(self.free.len() - 1),
         }
     }
@@ -152,7 +131,7 @@ impl Pool {
         match self.free.as_slice() {
             [] => 0,
             [.., last] if nbytes > last.nbytes => self.free.len(),
-            [_] if !DEV_30.is_off() => 0,
+            [_] => 0,
             blocks => blocks
                 .iter()
                 .rposition(|block| block.nbytes <= nbytes)
@@ -169,12 +148,6 @@ enum Choice {
 
 /// `nbytes` in whole pages, one at least (DEV-25, DEV-35).
 fn pages(nbytes: usize) -> Result<usize> {
-    if DEV_25.is_off() {
-        return Ok(nbytes.max(1));
-    }
-    if DEV_35.is_off() && nbytes == 0 {
-        return refuse(DEV_35, Kind::Limit, "no workspace of no bytes");
-    }
     match nbytes.max(1).checked_next_multiple_of(PAGE) {
         Some(rounded) => Ok(rounded),
         None => refuse(
@@ -247,7 +220,6 @@ impl WorkspacePools {
         let key = self.key(device);
         POOLS.with_borrow_mut(|pools| match pools.iter_mut().find(|owned| owned.key == key) {
             Some(owned) => owned.pool.free(space),
-            None if DEV_31.is_off() => Ok(()),
             None => refuse(
                 DEV_31,
                 Kind::Missing,
@@ -257,7 +229,7 @@ impl WorkspacePools {
     }
 
     fn key(&self, device: Device) -> (u64, i32) {
-        (self.id, if DEV_33.is_off() { 0 } else { device.id })
+        (self.id, device.id)
     }
 }
 

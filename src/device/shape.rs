@@ -1,6 +1,6 @@
 //! The little geometry that the contract needs: bytes of a tensor, and whether it lies in one piece.
 
-use crate::device::{DEV_15, DEV_17, Device, Dtype, Space};
+use crate::device::{Device, Dtype, Space};
 use crate::release::Release;
 
 /// A tensor that somebody else owns, on any device.
@@ -46,7 +46,7 @@ pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize>
         && dtype.code == 1
         && dtype.bits == 1
         && dtype.lanes == 1;
-    let per_element = release.minor() <= 20 || byte_per_bool || DEV_15.is_off();
+    let per_element = release.minor() <= 20 || byte_per_bool;
     let bytes = if per_element {
         elements.checked_mul(bits.div_ceil(8))?
     } else {
@@ -66,10 +66,10 @@ pub fn is_contiguous(shape: &[i64], strides: Option<&[i64]>, release: Release) -
         return false;
     }
     let at = release.minor();
-    if at >= 25 && shape.contains(&0) && !DEV_17.is_off() {
+    if at >= 25 && shape.contains(&0) {
         return true;
     }
-    let exempt = at >= 11 && !DEV_17.is_off();
+    let exempt = at >= 11;
     let mut expected: i64 = 1;
     for (&extent, &stride) in shape.iter().zip(strides).rev() {
         if exempt && extent == 1 {

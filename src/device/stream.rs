@@ -3,7 +3,7 @@
 //! Since 0.22 a device does not keep its own: one table for all, in the thread. Compiled code reads it through
 //! `TVMFFIEnvGetStream`.
 
-use crate::device::{DEV_22, DEV_23, Device, Result, Stream};
+use crate::device::{Device, Result, Stream};
 use crate::value::Few;
 use std::cell::RefCell;
 
@@ -23,13 +23,7 @@ pub fn current(device: Device) -> Stream {
 /// DEV-38 for a stream of another type of device.
 pub fn set(device: Device, stream: Stream) -> Result<Stream> {
     stream.on(device)?;
-    if DEV_22.is_off() {
-        return Ok(Stream::DEFAULT);
-    }
     let before = CURRENT.with_borrow_mut(|table| table.put(key(device), stream));
-    if DEV_23.is_off() {
-        return Ok(stream);
-    }
     Ok(before.unwrap_or_default())
 }
 

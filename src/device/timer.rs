@@ -1,6 +1,6 @@
 //! Timers, and the time evaluator that measures a function with them.
 
-use crate::device::{DEV_44, DEV_45, Device, DeviceApi, Result, Stream, kind};
+use crate::device::{Device, DeviceApi, Result, Stream, kind};
 use crate::release::Release;
 use std::time::{Duration, Instant};
 
@@ -45,9 +45,7 @@ impl Timer for DefaultTimer<'_> {
     }
 
     fn stop(&mut self) -> Result<()> {
-        if !DEV_44.is_off() {
-            self.api.sync(self.device, Stream::DEFAULT)?;
-        }
+        self.api.sync(self.device, Stream::DEFAULT)?;
         self.elapsed = self.started.elapsed();
         Ok(())
     }
@@ -71,7 +69,7 @@ pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Time
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub(crate) fn timer_name(device_kind: i32, release: Release) -> Result<String> {
     let name = kind::name_in(device_kind, release)?;
-    let prefix = if release.minor() >= 24 && !DEV_44.is_off() {
+    let prefix = if release.minor() >= 24 {
         "runtime"
     } else {
         "profiling"
@@ -119,9 +117,7 @@ impl Evaluator {
         timer: &mut dyn Timer,
         mut call: impl FnMut() -> Result<()>,
     ) -> Result<Vec<f64>> {
-        if !DEV_45.is_off() {
-            call()?;
-        }
+        call()?;
         api.sync(device, Stream::DEFAULT)?;
         let mut number = self.number.max(1);
         let mut seconds = Vec::with_capacity(self.repeat);

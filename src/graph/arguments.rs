@@ -1,6 +1,5 @@
 //! What a kernel is called with: descriptions of tensors that stay where they are, so that a run builds nothing.
 
-use super::executor::GRF_39;
 use super::memory::Tensor;
 use crate::value::{AnyView, DLTensor};
 use std::ptr::NonNull;
@@ -28,7 +27,7 @@ impl Arguments {
     ) -> Arguments {
         let (mut tensors, mut entries, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
         for (id, tensor) in used {
-            let shape: Arc<[i64]> = if flatten && !GRF_39.is_off() {
+            let shape: Arc<[i64]> = if flatten {
                 // Where it does not fit one extent is 0, or there was no memory for the entry (GRF-23).
                 let all = tensor.shape.iter();
                 [all.fold(1_i64, |all, extent| all.wrapping_mul(*extent))]

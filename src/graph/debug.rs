@@ -22,9 +22,6 @@ impl Stepper {
     /// Runs up to node `index`: on from the last one, or from the start if that is already behind; nothing if it is it.
     pub(crate) fn execute(&mut self, executor: &mut Executor, index: usize) -> Result<(), Error> {
         let nodes = executor.graph().nodes.len();
-        if index >= nodes && GRF_40.is_off() {
-            return Ok(());
-        }
         if index >= nodes {
             return Err(GRF_40
                 .refused(
@@ -52,10 +49,9 @@ impl Stepper {
         index: usize,
         output: usize,
     ) -> Result<usize, Error> {
-        if self.last != Some(index) && !GRF_41.is_off() {
-            let message = format!("node {index} did not run last; run it, then ask");
-            return Err(GRF_41.refused(Kind::Missing, message).into());
-        }
+        GRF_41.demand(Kind::Missing, self.last == Some(index), || {
+            format!("node {index} did not run last; run it, then ask")
+        })?;
         let entry = executor.graph().entry_id(super::EntryRef {
             node: index,
             index: output,
@@ -102,12 +98,10 @@ pub fn run_individual(
 
 /// GRF-42: something is run, and repeated.
 pub(super) fn check_counts(number: usize, repeat: usize) -> Result<(), Error> {
-    if number > 0 && repeat > 0 || GRF_42.is_off() {
-        return Ok(());
-    }
-    Err(GRF_42
-        .refused(Kind::Type, "number and repeat must be greater than 0")
-        .into())
+    GRF_42.demand(Kind::Type, number > 0 && repeat > 0, || {
+        "number and repeat must be greater than 0".into()
+    })?;
+    Ok(())
 }
 
 /// Mean seconds of one run of node `index`.

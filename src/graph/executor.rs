@@ -131,12 +131,7 @@ impl Executor {
         places: Vec<Place>,
     ) -> Result<Executor, Error> {
         let plan = Plan::of(&graph)?;
-        let fallback = if GRF_30.is_off() {
-            places.last()
-        } else {
-            places.first()
-        };
-        let Some(fallback) = fallback.copied() else {
+        let Some(fallback) = places.first().copied() else {
             return Err(GRF_30
                 .refused(Kind::Missing, "an executor needs a device")
                 .into());
@@ -200,13 +195,6 @@ impl Executor {
     ///
     /// What a function raises; a copy that a device refuses.
     pub fn run(&mut self) -> Result<(), Error> {
-        if GRF_38.is_off() {
-            return self
-                .steps
-                .iter()
-                .rev()
-                .try_for_each(|step| self.execute(step));
-        }
         self.steps.iter().try_for_each(|step| self.execute(step))
     }
 
@@ -303,11 +291,10 @@ impl Executor {
             let named = format!("input `{}`{}", self.input_name(index), broken.message());
             return Err(broken.rule().refused(broken.kind(), named).into());
         }
-        if self.linked.contains(&index) && !GRF_43.is_off() {
+        GRF_43.demand(Kind::Unsupported, !self.linked.contains(&index), || {
             let name = self.input_name(index);
-            let message = format!("`{name}` is linked into the library, and is not written to");
-            return Err(GRF_43.refused(Kind::Unsupported, message).into());
-        }
+            format!("`{name}` is linked into the library, and is not written to")
+        })?;
         // SAFETY: its strides, too.
         unsafe { Tensor::check_compact(source, "an input") }?;
         // SAFETY: `source` is there for the call, in one piece, and of the type and shape of `target`, as just checked.
@@ -471,11 +458,10 @@ impl Executor {
             // The pool must be this parameter's alone, or its neighbours would be overwritten with it.
             let storage = self.graph.entries.get(entry).map(|entry| entry.storage_id);
             let users = storage.and_then(|storage| users.get(&storage));
-            if users.is_some_and(|users| *users > 1) && !GRF_35.is_off() {
-                let message =
-                    format!("the memory of `{name}` is shared with other entries of its graph");
-                return Err(GRF_35.refused(Kind::Unsupported, message).into());
-            }
+            let alone = users.is_none_or(|users| *users <= 1);
+            GRF_35.demand(Kind::Unsupported, alone, || {
+                format!("the memory of `{name}` is shared with other entries of its graph")
+            })?;
             let keep = Any::from(shared.to_object());
             // SAFETY: `keep` keeps the other executor's memory, which was just found to be of the entry's type and shape.
             unsafe { self.point_at(entry, &shared.view, &keep) };
@@ -493,9 +479,6 @@ impl Executor {
         let mut set = 0;
         for (name, record) in params.iter() {
             let Some(index) = self.input_index(name) else {
-                if GRF_37.is_off() {
-                    return Err(GRF_37.refused(Kind::Missing, name.to_owned()).into());
-                }
                 continue;
             };
             // SAFETY: the description is of the record's bytes, which stay for the call.
@@ -626,23 +609,17 @@ impl Executor {
                 },
             }
         }
-        if missing.is_empty() || GRF_31.is_off() {
-            return Ok(steps);
-        }
         missing.sort();
         missing.dedup();
-        Err(GRF_31
-            .refused(
-                Kind::Missing,
-                format!("no such function in module: {}", missing.join(", ")),
-            )
-            .into())
+        GRF_31.demand(Kind::Missing, missing.is_empty(), || {
+            format!("no such function in module: {}", missing.join(", "))
+        })?;
+        Ok(steps)
     }
 
     fn execute(&self, step: &Step) -> Result<(), Error> {
         match step {
             Step::Nothing => Ok(()),
-            Step::Copy { .. } if GRF_36.is_off() => Ok(()),
             Step::Copy { from, to } => {
                 let (from, to) = (self.current(*from), self.current(*to));
                 // The one that is not on the host knows how.

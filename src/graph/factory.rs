@@ -1,6 +1,6 @@
 //! The model of a library: what makes executors (module `GraphExecutorFactory`).
 
-use super::executor::{Executor, GRF_44, GRF_49, Kernels, Place};
+use super::executor::{Executor, GRF_44, Kernels, Place};
 use super::memory::{record_to_object, with_record};
 use super::module::{GraphExecutor, places, wrong_count};
 use super::{Graph, linked};
@@ -148,7 +148,6 @@ impl Factory {
         linked::link(&mut executor, module, None)?;
         self.params
             .each(|name, tensor| match executor.input_index(name) {
-                _ if GRF_49.is_off() => Ok(()),
                 Some(index) => tensor.set(&mut executor, index),
                 None => Ok(()),
             })?;

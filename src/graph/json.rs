@@ -228,7 +228,6 @@ impl<'a> Top<'a> {
             *slot = Some(value);
         }
         let mut required = TOP.iter().zip(found).map(|(name, value)| {
-            let value = value.or(GRF_02.is_off().then_some(*document));
             value.ok_or_else(|| {
                 GRF_02.broken(
                     Kind::Missing,
@@ -292,7 +291,6 @@ fn read_node(item: &Json<'_>, findings: &mut Findings) -> Result<Node, Violation
         )
     };
     let op = op.ok_or_else(|| missing("op"))?;
-    let name = name.or(GRF_04.is_off().then(String::new));
     let name = name.ok_or_else(|| missing("name"))?;
     let inputs = inputs.ok_or_else(|| missing("inputs"))?;
     let call = match (op.as_str(), attrs) {
@@ -346,7 +344,6 @@ fn read_call(attrs: &Json<'_>, findings: &mut Findings) -> Result<Call, Violatio
     let find = |name: &str| {
         let found = all.iter().rev().find(|(key, ..)| key == name);
         let found = found.map(|(_, text, offset)| (text.as_str(), *offset));
-        let found = found.or(GRF_07.is_off().then_some(("0", attrs.offset())));
         found.ok_or_else(|| {
             let message = format!("the node's attrs have no `{name}`");
             GRF_07.broken(Kind::Missing, attrs.offset(), message)
@@ -391,7 +388,7 @@ fn read_entry_list(list: Json<'_>, what: &str) -> Result<Vec<EntryRef>, Violatio
                 index: *index,
                 version: 0,
             },
-            [node, index, version, rest @ ..] if rest.is_empty() || GRF_08.is_off() => EntryRef {
+            [node, index, version] => EntryRef {
                 node: *node,
                 index: *index,
                 version: *version,
@@ -510,7 +507,6 @@ fn read_entries(
             format!("the graph's attrs have no `{what}`"),
         )
     };
-    let dtypes = dtypes.or(GRF_14.is_off().then(Vec::new));
     let dtypes = dtypes.ok_or_else(|| missing("dltype"))?;
     let shapes = shapes.ok_or_else(|| missing("shape"))?;
     let storage = storage.ok_or_else(|| missing("storage_id"))?;
@@ -541,7 +537,6 @@ fn read_dtype(item: &Json<'_>) -> Result<Dtype, Violation> {
     // A text that says more than its dtype can say again (`handle2`) is no graph's.
     let read = Dtype::parse(&text, super::LAST).ok();
     let exact = read.filter(|dtype| Dtype::parse(&dtype_text(*dtype), super::LAST) == Ok(*dtype));
-    let exact = exact.or(GRF_17.is_off().then_some(Dtype::scalar(Dtype::FLOAT, 32)));
     let dtype = exact.ok_or_else(|| {
         let message = format!("`{text}` is not a dtype");
         GRF_17

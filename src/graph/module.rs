@@ -1,6 +1,6 @@
 //! The executor under the names that TVM gives it: modules `GraphExecutor` and `GraphExecutorFactory`.
 
-use super::executor::{Executor, GRF_32, GRF_42, GRF_43, GRF_44, GRF_45, Place, Tensor};
+use super::executor::{Executor, GRF_32, GRF_42, GRF_43, GRF_44, Place, Tensor};
 pub use super::factory::Factory;
 use super::factory::{Parameters, load_factory};
 use super::{Graph, debug, linked};
@@ -84,11 +84,9 @@ fn create_factory(args: &[AnyView<'_>]) -> Result {
             )
             .into());
     };
-    if params.len() % 2 != 0 && !GRF_43.is_off() {
-        return Err(GRF_43
-            .refused(Broken::Type, "parameters come in pairs of name and tensor")
-            .into());
-    }
+    GRF_43.demand(Broken::Type, params.len().is_multiple_of(2), || {
+        "parameters come in pairs of name and tensor".into()
+    })?;
     let mut owned = Vec::new();
     for pair in params.chunks_exact(2) {
         let tensor = cast::<crate::object::Tensor>(pair[1])?;
@@ -269,7 +267,7 @@ fn named_output(
         is(&name, node, *at)
     });
     let found = found.map(|(at, _)| at);
-    found.or(GRF_32.is_off().then_some(0)).ok_or_else(|| {
+    found.ok_or_else(|| {
         GRF_32
             .refused(Broken::Missing, format!("Invalid output node:{name}"))
             .into()
@@ -333,7 +331,6 @@ fn output(state: &mut State, args: &[AnyView<'_>]) -> Result {
 /// The tensor itself, or a copy of it in the tensor that was handed in.
 fn give(tensor: &Tensor, rest: &[AnyView<'_>]) -> Result {
     match rest.first() {
-        None if GRF_45.is_off() => Ok(tensor.to_host_object()?.into()),
         None => Ok(tensor.to_object().into()),
         Some(target) => {
             let target = description(target)?;
@@ -391,11 +388,9 @@ fn info(executor: &Executor, inputs: bool) -> Result {
 
 /// `(host device type, host device id, name0, tensor0, ...)`: sets, runs, and returns host copies of the outputs.
 fn run_from_inputs(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    if !args.len().is_multiple_of(2) && !GRF_44.is_off() {
-        let text =
-            "Number of arguments to run_from_inputs must be an even number of key-value pairs";
-        return Err(GRF_44.refused(Broken::Type, text).into());
-    }
+    GRF_44.demand(Broken::Type, args.len().is_multiple_of(2), || {
+        "Number of arguments to run_from_inputs must be an even number of key-value pairs".into()
+    })?;
     for pair in args.get(2..).unwrap_or_default().chunks_exact(2) {
         let name = String::try_from(pair[0])?;
         let index = state.executor.input_index(&name).ok_or_else(|| {
@@ -536,7 +531,6 @@ fn debug_output(state: &mut State, args: &[AnyView<'_>]) -> Result {
             .nodes
             .iter()
             .position(|node| node.name == name)
-            .or(GRF_44.is_off().then_some(0))
             .ok_or_else(|| {
                 Error::from(
                     GRF_44.refused(Broken::Missing, format!("cannot find {name} among nodes")),
@@ -614,10 +608,9 @@ fn check_pauses(rest: &[AnyView<'_>]) -> Result<()> {
     for other in others {
         count(*other)?;
     }
-    if count(*repeats)? == 0 && !GRF_42.is_off() {
-        let message = "a pause follows at least one repetition";
-        return Err(GRF_42.refused(Broken::Type, message).into());
-    }
+    GRF_42.demand(Broken::Type, count(*repeats)? > 0, || {
+        "a pause follows at least one repetition".into()
+    })?;
     Ok(())
 }
 
@@ -631,7 +624,6 @@ fn count(view: AnyView<'_>) -> Result<usize> {
     let number = i64::try_from(view)?;
     match usize::try_from(number) {
         Ok(count) => Ok(count),
-        Err(_) if GRF_42.is_off() => Ok(0),
         Err(_) => Err(GRF_42
             .refused(Broken::Type, format!("{number} is no number of times"))
             .into()),

@@ -49,11 +49,10 @@ impl Plan {
         let most = graph.entries.iter().map(|entry| entry.storage_id).max();
         let count = most.map_or(0, |most| most.saturating_add(1));
         // Only a graph that was not read can break this: GRF-52 is held where there are bytes to blame.
-        if count > graph.entries.len() && !GRF_52.is_off() {
+        GRF_52.demand(Kind::Limit, count <= graph.entries.len(), || {
             let (id, entries) = (count.saturating_sub(1), graph.entries.len());
-            let message = format!("storage id {id} in a graph of {entries} entries");
-            return Err(GRF_52.refused(Kind::Limit, message));
-        }
+            format!("storage id {id} in a graph of {entries} entries")
+        })?;
         let mut pools: Vec<Option<Pool>> = vec![None; count.min(graph.entries.len())];
         for (index, entry) in graph.entries.iter().enumerate() {
             let one = Pool::of(index, entry)?;
@@ -96,7 +95,7 @@ impl Pool {
     /// The pool that `entry` alone needs.
     fn of(index: usize, entry: &Entry) -> Result<Pool, Violation> {
         let scope = entry.scope.clone().unwrap_or_default();
-        let texture = if scope.contains("texture") && !GRF_53.is_off() {
+        let texture = if scope.contains("texture") {
             Some(Texture::of(index, entry, &scope)?)
         } else {
             None
@@ -105,7 +104,6 @@ impl Pool {
             Some(texture) => texture.bytes(),
             None => bytes_of(entry.dtype, &entry.shape),
         };
-        let bytes = bytes.or(GRF_23.is_off().then_some(u64::MAX));
         let bytes = bytes.ok_or_else(|| too_large(index))?;
         Ok(Pool {
             bytes,
@@ -117,13 +115,12 @@ impl Pool {
 
     /// Lets another entry, which needs `one` alone, share pool `id`.
     fn add(&mut self, one: Pool, id: usize) -> Result<(), Violation> {
-        if self.device != one.device && !GRF_24.is_off() {
-            let message = format!(
+        GRF_24.demand(Kind::Malformed, self.device == one.device, || {
+            format!(
                 "storage {id} is on device types {:?} and {:?}",
                 self.device, one.device
-            );
-            return Err(GRF_24.refused(Kind::Malformed, message));
-        }
+            )
+        })?;
         match (&mut self.texture, &one.texture) {
             (None, None) => self.bytes = self.bytes.max(one.bytes),
             (Some(pool), Some(texture))

@@ -62,7 +62,6 @@ impl<'a> Json<'a> {
         what: &str,
     ) -> Result<Vec<(Cow<'a, str>, Json<'a>)>, Violation> {
         let parts = self.parts(b'{');
-        let parts = parts.or(rule.is_off().then(Vec::new));
         let parts = parts.ok_or_else(|| self.wrong(rule, what, "an object"))?;
         let mut members = Vec::new();
         for pair in parts.chunks_exact(2) {

@@ -8,7 +8,7 @@ use super::machine::{Machine, copied, copied_to_scope};
 use super::memory::{self, AllocatorKind, Place, Storage};
 use super::{
     Fault, VM_28, VM_31, VM_40, VM_41, VM_42, VM_43, VM_44, VM_45, VM_46, VM_47, VM_48, VM_49,
-    VM_50, VM_51, VM_52, VM_53, VM_54, VM_55, VM_56, VM_57, VM_58,
+    VM_50, VM_51, VM_52, VM_53, VM_54, VM_55, VM_57,
 };
 use crate::device::Device;
 use crate::function::{Error, Function, registry};
@@ -250,9 +250,6 @@ fn alloc_storage(machine: &Machine, args: &[AnyView<'_>]) -> Outcome {
         [scope, ..] => cast::<String>(*scope)?,
         [] => String::new(),
     };
-    if VM_31.is_off() {
-        return Ok(Storage::take(place, &[], dtype, &scope)?.into());
-    }
     Ok(Storage::take(place, shape, dtype, &scope)?.into())
 }
 
@@ -340,7 +337,6 @@ fn is_compact(dl: &DLTensor) -> bool {
 /// Cell `at` of a heap (VM-48).
 fn cell(heap: &[std::cell::Cell<i64>], at: i64) -> Outcome<&std::cell::Cell<i64>> {
     let found = usize::try_from(at).ok().and_then(|at| heap.get(at));
-    let found = found.or(heap.first().filter(|_| VM_48.is_off()));
     found.ok_or_else(|| {
         let message = format!("the shape heap has no cell {at}, it has {}", heap.len());
         VM_48.refused(Kind::Missing, message).into()
@@ -432,7 +428,6 @@ fn match_prim_value(args: &[AnyView<'_>]) -> Outcome {
 fn make_one(rule: Rule, heap: &[std::cell::Cell<i64>], code: i64, operand: i64) -> Outcome<i64> {
     match code {
         0 => Ok(operand),
-        1 if rule.is_off() => Ok(operand),
         1 => Ok(cell(heap, operand)?.get()),
         _ => refuse(rule, format!("there is no code {code} to make a value by")),
     }
@@ -478,10 +473,10 @@ fn check(
     at: usize,
     message: impl FnOnce() -> String,
 ) -> Outcome<()> {
-    if kept || rule.is_off() {
-        return Ok(());
-    }
-    refuse(rule, format!("{}{}", context(args, at), message()))
+    rule.demand(Kind::Type, kept, || {
+        format!("{}{}", context(args, at), message())
+    })?;
+    Ok(())
 }
 
 fn check_tensor_info(args: &[AnyView<'_>]) -> Outcome {
@@ -644,9 +639,7 @@ fn call_tir_dyn(args: &[AnyView<'_>]) -> Outcome {
     };
     let function = cast::<Function>(*function)?;
     let mut all: Vec<AnyView<'_>> = middle.to_vec();
-    if !VM_54.is_off() {
-        all.extend(extents.iter().map(|extent| AnyView::from(*extent)));
-    }
+    all.extend(extents.iter().map(|extent| AnyView::from(*extent)));
     Ok(function.call(&all)?)
 }
 
@@ -654,7 +647,7 @@ fn call_tir_dyn(args: &[AnyView<'_>]) -> Outcome {
 
 fn shape_of(args: &[AnyView<'_>]) -> Outcome {
     match tensor(arg(args, 0)) {
-        Some(dl) if !VM_51.is_off() => Ok(Shape::new(extents(dl)).into()),
+        Some(dl) => Ok(Shape::new(extents(dl)).into()),
         _ => refuse(
             VM_51,
             format!(
@@ -693,7 +686,7 @@ fn reshape(args: &[AnyView<'_>]) -> Outcome {
     };
     let counts = count(shape).zip(count(extents(dl)));
     let fits = fits && counts.is_some_and(|(new, old)| new <= old);
-    if !is_compact(dl) || !fits || VM_50.is_off() {
+    if !is_compact(dl) || !fits {
         return refuse(
             VM_50,
             format!(
@@ -732,9 +725,6 @@ fn to_device(args: &[AnyView<'_>]) -> Outcome {
         })
     };
     let device = Device::new(number(1)?, number(2)?);
-    if VM_55.is_off() {
-        return Ok(Any::none());
-    }
     let scope = args.get(3).map(|scope| cast::<String>(*scope));
     let scope = scope.transpose()?.unwrap_or_default();
     let place = Place::new(device, AllocatorKind::Naive)?;
@@ -794,7 +784,7 @@ fn tensor_to_shape(args: &[AnyView<'_>]) -> Outcome {
         tensor(arg(args, 0)).filter(|dl| dl.ndim == 1 && dl.dtype.code == 0 && dl.dtype.bits >= 16);
     let read = found.map(integers).transpose()?.flatten();
     match read {
-        Some(extents) if !VM_52.is_off() => Ok(Shape::new(&extents).into()),
+        Some(extents) => Ok(Shape::new(&extents).into()),
         _ => refuse(
             VM_52,
             "a shape is made of a row of int16, int32 or int64".into(),
@@ -821,7 +811,7 @@ fn read_if_cond(args: &[AnyView<'_>]) -> Outcome {
             (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes, dl.ndim),
             (0 | 1 | 6, 1 | 8, 1, 0)
         );
-    if plain && !dl.data.is_null() && !VM_53.is_off() {
+    if plain && !dl.data.is_null() {
         let first = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
         // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank, and the argument's
         // caller keeps it for the call.
@@ -829,7 +819,7 @@ fn read_if_cond(args: &[AnyView<'_>]) -> Outcome {
         return Ok((byte != 0).into());
     }
     match integers(dl)?.as_deref() {
-        Some([first, ..]) if !VM_53.is_off() => Ok((*first != 0).into()),
+        Some([first, ..]) => Ok((*first != 0).into()),
         _ => refuse(
             VM_53,
             format!(
@@ -845,9 +835,6 @@ fn null_value(_: &[AnyView<'_>]) -> Outcome {
 }
 
 fn same(args: &[AnyView<'_>]) -> Outcome {
-    if VM_56.is_off() {
-        return Ok(Any::none());
-    }
     Ok(arg(args, 0).to_any())
 }
 
@@ -864,7 +851,7 @@ fn tuple_getitem(args: &[AnyView<'_>]) -> Outcome {
         .as_deref()
         .and_then(|items| items.get(usize::try_from(at).ok()?));
     match found {
-        Some(value) if !VM_49.is_off() => Ok(value.clone()),
+        Some(value) => Ok(value.clone()),
         _ => {
             let count = items.as_deref().map_or(0, <[Any]>::len);
             Err(VM_49
@@ -908,9 +895,6 @@ fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
             )
             .into());
     };
-    if VM_58.is_off() {
-        return Ok(Any::none());
-    }
     // SAFETY: the cell is an owned value of the tuple. Who calls this promises that nobody looks at the element
     // (`registry::lookup_raw`); the compiler does so where it has a machine call it.
     let old = unsafe { found.replace(Any::none()) };

@@ -5,7 +5,7 @@
 
 use super::builtin::Builtin;
 use super::machine::Machine;
-use super::{Fault, Loaded, VM_20, VM_21, VM_22, VM_23, VM_24, VM_25};
+use super::{Fault, Loaded, VM_21, VM_25};
 use crate::function::Function;
 use crate::payload::relax_vm::{self, FunctionKind, Instruction, VM_REGISTER, VOID_REGISTER};
 use crate::payload::{PAY_88, PAY_97};
@@ -166,9 +166,6 @@ impl Code {
                         relax_vm::Operand::Constant(at) => Operand::Fixed(cell(constants, at)),
                         relax_vm::Operand::Function(at) => Operand::Fixed(cell(functions, at)),
                     }));
-                if VM_20.is_off() {
-                    self.operands[first as usize..].reverse();
-                }
                 Op::Call {
                     destination: register_of(destination),
                     callee: function as u32,
@@ -256,23 +253,15 @@ impl Machine {
     /// Runs function `function` of the executable on `args` (VM-20 to VM-25).
     pub(super) fn run(&self, function: usize, args: &[AnyView<'_>]) -> Result<Any, Fault> {
         let frames = self.code.functions[function];
-        if args.len() != frames.arguments as usize && !super::VM_60.is_off() {
+        if args.len() != frames.arguments as usize {
             return Err(self.wrong_count(function, args.len()));
         }
-        let _depth = match Depth::enter(frames.registers) {
-            Err(_) if VM_25.is_off() => return Ok(Any::none()),
-            entered => entered?,
-        };
+        let _depth = Depth::enter(frames.registers)?;
         self.spend()?;
         let mut frame = self.frames().pop().unwrap_or_default();
-        let empty = if VM_24.is_off() {
-            || 0i64.into()
-        } else {
-            Any::none
-        };
         frame
             .registers
-            .resize_with(frames.registers as usize, empty);
+            .resize_with(frames.registers as usize, Any::none);
         for (register, argument) in frame.registers.iter_mut().zip(args) {
             *register = argument.to_any();
         }
@@ -333,15 +322,9 @@ impl Machine {
                 }
                 Op::Return { register: NOWHERE } => return Ok(Any::none()),
                 Op::Return { register } => {
-                    if VM_23.is_off() {
-                        return Ok(Any::none());
-                    }
                     return Ok(frame.registers[*register as usize].take());
                 }
                 Op::Goto { target } => {
-                    if VM_22.is_off() {
-                        return Ok(Any::none());
-                    }
                     self.spend()?;
                     at = *target as usize;
                 }
@@ -355,7 +338,7 @@ impl Machine {
                         let broken = wrong_condition(condition.type_index);
                         return Err(self.locate(broken, function, at));
                     }
-                    let holds = (condition.int() != 0) ^ VM_21.is_off();
+                    let holds = condition.int() != 0;
                     at = if holds { at + 1 } else { *otherwise as usize };
                 }
             }

@@ -4,7 +4,7 @@ use super::builtin::{self, Builtin};
 use super::closure::Closure;
 use super::interpret::{Callee, Code, Frame, Observer};
 use super::memory::{self, AllocatorKind, Place};
-use super::{Fault, Loaded, VM_11, VM_12, VM_13, VM_14, VM_60, VM_61, VM_62, VM_63, VM_64};
+use super::{Fault, Loaded, VM_11, VM_12, VM_13, VM_14, VM_60, VM_61, VM_62, VM_63};
 use crate::device::{Device, byte_size};
 use crate::function::{Error, Function, registry};
 use crate::module::Module;
@@ -267,7 +267,6 @@ fn resolve(loaded: &Arc<Loaded>, imports: &[Module], origin: Origin) -> Result<V
                     Any::none()
                 }
             },
-            FunctionKind::VmTir if VM_12.is_off() => Any::none(),
             FunctionKind::VmTir => {
                 let message = format!(
                     "function `{name}` was compiled to work on the registers of a machine (exec_mode \"compiled\"): export the model with exec_mode \"bytecode\""
@@ -302,9 +301,6 @@ fn pooled(devices: &[Device]) -> Vec<(Device, AllocatorKind)> {
 
 /// VM-11: the imports in order, then the registry.
 fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Function>, Fault> {
-    if VM_11.is_off() {
-        return Ok(None);
-    }
     for import in imports {
         if let Some(found) = import.function(name, true)? {
             return Ok(Some(found));
@@ -355,9 +351,7 @@ fn constants(loaded: &Loaded, places: &[Place]) -> Result<Vec<Any>, Fault> {
                     let elements = record.elements(Packing::Each)?;
                     let dtype = DLDataType::from(elements.dtype());
                     let tensor = memory::lasting(first, elements.shape(), dtype, scope)?;
-                    if !VM_13.is_off() {
-                        fill(&tensor, &elements)?;
-                    }
+                    fill(&tensor, &elements)?;
                     tensor
                 }
                 Constant::Shape(extents) => Shape::new(extents).into(),
@@ -457,7 +451,7 @@ impl Machine {
     pub(super) fn place(&self, index: i64) -> Result<&Place, Fault> {
         let count = self.places.len();
         let found = match index {
-            -1 if !VM_14.is_off() => self.places.last(),
+            -1 => self.places.last(),
             index => usize::try_from(index)
                 .ok()
                 .and_then(|index| self.places.get(index)),
@@ -508,8 +502,7 @@ impl Machine {
         let index = self
             .loaded
             .function(name)
-            .filter(|index| code.functions[*index].kind != FunctionKind::Packed)
-            .or(VM_61.is_off().then_some(0));
+            .filter(|index| code.functions[*index].kind != FunctionKind::Packed);
         index.ok_or_else(|| {
             let known: Vec<&str> = self
                 .loaded
@@ -525,7 +518,7 @@ impl Machine {
     /// The closure of `name`: what was saved under it, else the function (VM-64).
     pub(super) fn closure(&self, name: &str) -> Result<Ref<Closure>, Fault> {
         let saved = self.state().saved.get(name).cloned();
-        if let Some(saved) = saved.filter(|_| !VM_64.is_off()) {
+        if let Some(saved) = saved {
             return Ok(saved);
         }
         let index = self.index(name)?;
@@ -560,7 +553,7 @@ impl Machine {
     pub(super) fn invoke_stateful(&self, name: &str) -> Result<(), Fault> {
         let index = self.index(name)?;
         let inputs = self.state().inputs.get(name).cloned();
-        let Some(inputs) = inputs.or(VM_62.is_off().then(Vec::new)) else {
+        let Some(inputs) = inputs else {
             let message =
                 format!("No inputs set for stateful call of {name}; use `set_input` first.");
             return Err(VM_62.refused(Kind::Missing, message).into());
@@ -604,7 +597,7 @@ impl Machine {
         let closure = self.closure(name)?;
         let first = self.place(0)?;
         let last: Result<Vec<Any>, Fault> = args.iter().map(|arg| on_device(*arg, first)).collect();
-        let bound = closure.bind(save_as, last?, returns || super::VM_65.is_off());
+        let bound = closure.bind(save_as, last?, returns);
         self.state().saved.insert(save_as.to_owned(), bound);
         Ok(())
     }

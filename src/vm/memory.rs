@@ -1,6 +1,6 @@
 //! Memory of a machine: allocators, storage, and the tensors in it.
 
-use super::{Fault, VM_30, VM_31, VM_32, VM_33};
+use super::{Fault, VM_30, VM_31, VM_33};
 use crate::device::{ALIGNMENT, Device, DeviceApi, Dtype, Manager, Space, TensorRef, byte_size};
 use crate::release::Release;
 use crate::rule::Kind;
@@ -92,8 +92,7 @@ impl Allocator {
         let Some(mut lists) = self.free_lists() else {
             return Ok((self.ask_device(nbytes, hint)?, nbytes));
         };
-        let unit = if VM_32.is_off() { 1 } else { PAGE };
-        let nbytes = nbytes.checked_next_multiple_of(unit).unwrap_or(usize::MAX);
+        let nbytes = nbytes.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX);
         if let Some(space) = lists.get_mut(&nbytes).and_then(Vec::pop) {
             return Ok((space, nbytes));
         }
@@ -224,10 +223,7 @@ impl Storage {
             .zip(needed)
             .and_then(|(start, needed)| start.checked_add(needed));
         let (Some(start), true) = (start, end.is_some_and(|end| end <= this.nbytes)) else {
-            return match VM_33.is_off() {
-                true => Ok(Any::none()),
-                false => Err(outside(offset, shape, dtype, this.nbytes)),
-            };
+            return Err(outside(offset, shape, dtype, this.nbytes));
         };
         // Where addresses mean something the offset goes into the address: compiled kernels want alignment there.
         let add = this.allocator.api.supports_pointer_arithmetic();
@@ -400,8 +396,7 @@ unsafe fn reference(dl: &DLTensor) -> TensorRef<'_> {
 /// The kind with number `number`, or a violation of VM-30.
 pub(super) fn allocator_kind(number: i64) -> Result<AllocatorKind, Fault> {
     let known = AllocatorKind::of_number(number);
-    let careless = || VM_30.is_off().then_some(AllocatorKind::Naive);
-    known.or_else(careless).ok_or_else(|| {
+    known.ok_or_else(|| {
         let message = format!("there is no allocator {number}: 1 is naive, 2 is pooled");
         VM_30.refused(Kind::Type, message).into()
     })

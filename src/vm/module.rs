@@ -254,10 +254,9 @@ fn method(name: &str) -> Option<Method> {
         "get_output" => |vm, args| {
             let (name, path) = named("get_output", args)?;
             let value = vm.0.output(&name, path)?;
-            if value.type_index() == index::ARRAY && !VM_63.is_off() {
-                let message = "`get_output` cannot return a tuple for RPC compatibility. Please specify another index argument.";
-                return Err(VM_63.refused(rule::Kind::Type, message).into());
-            }
+            VM_63.demand(rule::Kind::Type, value.type_index() != index::ARRAY, || {
+                "`get_output` cannot return a tuple for RPC compatibility. Please specify another index argument.".into()
+            })?;
             Ok(value)
         },
         "get_output_arity" => |vm, args| {
@@ -355,7 +354,6 @@ impl super::machine::Machine {
         }
         match object.map(|object| object.downcast::<Closure>()) {
             Some(Ok(closure)) => closure.call(self, args),
-            _ if super::VM_29.is_off() => Ok(Any::none()),
             _ => {
                 let key = crate::value::types::key_of(closure.type_index());
                 let message = format!("a closure or a function is called, not `{key}`");

@@ -2,10 +2,7 @@
 
 use super::{Bug, injected};
 use crate::device::error::refuse;
-use crate::device::{
-    Copy, DEV_12, DEV_31, DEV_37, DEV_40, DEV_41, DEV_42, DEV_46, Device, Dtype, Error, Result,
-    Space, Stream,
-};
+use crate::device::{Copy, DEV_31, DEV_41, DEV_42, Device, Dtype, Error, Result, Space, Stream};
 use crate::rule::Kind;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::c_void;
@@ -183,8 +180,7 @@ impl Machine {
         if count_down(&mut self.fail_alloc) {
             return Err(injected(nbytes));
         }
-        let alignment = if DEV_12.is_off() { 1 } else { alignment.max(1) };
-        Ok(self.memory.alloc(nbytes.max(1), alignment))
+        Ok(self.memory.alloc(nbytes.max(1), alignment.max(1)))
     }
 
     pub(super) fn free(&mut self, device: Device, space: Space) -> Result<()> {
@@ -194,7 +190,7 @@ impl Machine {
             return refuse(DEV_31, Kind::Missing, format!("{space:?} is not allocated"));
         }
         // Queued work may still use the space: it runs first (DEV-46).
-        let forgets = self.bug == Some(Bug::FreeForgetsTheQueue) || DEV_46.is_off();
+        let forgets = self.bug == Some(Bug::FreeForgetsTheQueue);
         if !forgets {
             self.drain_all();
         }
@@ -335,7 +331,7 @@ impl Machine {
 
     /// Runs one piece of work of a queue; false if there is none or it must wait.
     fn step(&mut self, queue: Queue) -> bool {
-        let backwards = self.bug == Some(Bug::StreamRunsBackwards) || DEV_37.is_off();
+        let backwards = self.bug == Some(Bug::StreamRunsBackwards);
         let Some(pending) = self.queues.get_mut(&queue) else {
             return false;
         };
@@ -368,7 +364,7 @@ impl Machine {
     fn run_copy(&mut self, copy: &Copy, snapshot: Snapshot) {
         let from_host = copy.from_device.kind == Device::CPU.kind;
         let to_host = copy.to_device.kind == Device::CPU.kind;
-        let smears = self.bug == Some(Bug::OverlapSmears) || DEV_40.is_off();
+        let smears = self.bug == Some(Bug::OverlapSmears);
         if !from_host && !to_host && smears && overlaps(copy) {
             return self.smear(copy);
         }

@@ -37,8 +37,7 @@ use crate::device::error::refuse;
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::{current_device, set_current_device};
 use crate::device::{
-    Attribute, Copy, DEV_08, DEV_10, DEV_11, DEV_36, DEV_38, DEV_39, DEV_41, DEV_42, DEV_55,
-    Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
+    Attribute, Copy, DEV_42, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
 };
 use crate::rule::Kind;
 use machine::{Machine, Work};
@@ -121,11 +120,7 @@ impl Simulated {
         stream: Stream,
         kernel: impl FnOnce(&mut Memory, i32) + Send + 'static,
     ) -> Result<()> {
-        let id = if DEV_55.is_off() {
-            0
-        } else {
-            current_device(Device::ext_dev(0).kind)
-        };
+        let id = current_device(Device::ext_dev(0).kind);
         let mut machine = self.machine();
         machine.log(Call::Launch(id, stream));
         machine.push(
@@ -164,7 +159,7 @@ impl Simulated {
 
     fn here(&self, device: Device) -> Result<i32> {
         let id = device.id;
-        if (0..self.devices).contains(&id) || DEV_42.is_off() {
+        if (0..self.devices).contains(&id) {
             return Ok(id);
         }
         refuse(
@@ -210,13 +205,10 @@ impl DeviceApi for Simulated {
         match attribute {
             Attribute::MaxThreadsPerBlock => Value::int(256),
             Attribute::WarpSize => Value::int(1),
-            Attribute::ComputeVersion if DEV_11.is_off() => Value::text("one"),
             Attribute::ComputeVersion => Value::text("1.0"),
-            Attribute::MaxThreadDimensions if DEV_10.is_off() => Value::text("256x256x64"),
             Attribute::DeviceName => Value::text("simulated"),
             Attribute::MaxThreadDimensions => Value::text("[256, 256, 64]"),
             Attribute::MultiProcessorCount => Value::int(1),
-            _ if DEV_08.is_off() => Value::int(0),
             _ => Ok(Value::None),
         }
     }
@@ -232,17 +224,13 @@ impl DeviceApi for Simulated {
     }
 
     unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
-        let mut copy = *copy;
-        if DEV_39.is_off() {
-            copy.nbytes = copy.nbytes.saturating_sub(1);
-        }
         // SAFETY: as for this function.
-        unsafe { self.machine().copy(copy, stream) }
+        unsafe { self.machine().copy(*copy, stream) }
     }
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
         let id = self.here(device)?;
-        let early = self.shared.bug == Some(Bug::SyncReturnsEarly) || DEV_36.is_off();
+        let early = self.shared.bug == Some(Bug::SyncReturnsEarly);
         let mut machine = self.machine();
         machine.log(Call::Sync(id, stream));
         if early {
@@ -266,15 +254,12 @@ impl DeviceApi for Simulated {
         let id = self.here(device)?;
         let mut machine = self.machine();
         machine.log(Call::SyncStreams(id, before, after));
-        if DEV_38.is_off() {
-            return Ok(());
-        }
         machine.order(id, before, after)
     }
 
     fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> Result<Space> {
         self.here(device)?;
-        if self.shared.bug == Some(Bug::WorkspaceTwice) || DEV_41.is_off() {
+        if self.shared.bug == Some(Bug::WorkspaceTwice) {
             let mut machine = self.machine();
             if let Some(space) = machine.handed_out.pop() {
                 return Ok(space);
@@ -288,7 +273,7 @@ impl DeviceApi for Simulated {
     }
 
     unsafe fn free_workspace(&self, device: Device, space: Space) -> Result<()> {
-        let twice = self.shared.bug == Some(Bug::WorkspaceTwice) || DEV_41.is_off();
+        let twice = self.shared.bug == Some(Bug::WorkspaceTwice);
         match self.pools.free(device, space) {
             Err(_) if twice => Ok(()),
             freed => {
