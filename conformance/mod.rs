@@ -2,7 +2,14 @@
 //!
 //! A [`case::Case`] is one entry of `conformance/<chapter>/cases/<topic>.json`. The [`runner`] puts it to an implementation
 //! through an [`adapter::Adapter`], [`verdict::judge`] compares, [`known`] excuses what is known, and [`report`] says
-//! it. To judge your own Rust type, implement [`adapter::Testee`] and run it [`adapter::InProcess`]:
+//! it.
+//!
+//! What a chapter that runs does with a case stands in its `driver.rs`, once for every runtime: a driver calls C functions,
+//! those that this library exports or those of a library under judgement. To add an operation, write a function
+//! `fn(&'static Api, &Value) -> Result<Reply, Reply>` there, name it in the chapter's `OPS` as `Run::Driven(..)`, and it is
+//! asked of both. `Run::Here` is for what no C function can be asked: it is ours alone, through the Rust interface.
+//!
+//! To judge your own Rust type, implement [`adapter::Testee`] and run it [`adapter::InProcess`]:
 //!
 //! ```
 //! use tvmspec::conformance::adapter::{Identity, InProcess, Reply, Testee};
@@ -33,6 +40,7 @@ pub mod known;
 mod op;
 pub mod report;
 pub mod runner;
+mod runtime;
 mod said;
 pub mod verdict;
 
@@ -78,24 +86,29 @@ pub(crate) mod module {
 /// The chapter `value`.
 pub(crate) mod value {
     pub(crate) mod custom;
+    pub(in crate::conformance) mod driver;
     pub(crate) mod ops;
 }
 
 /// The chapter `function`.
 pub(crate) mod function {
+    pub(in crate::conformance) mod driver;
     pub(crate) mod legacy;
     pub(crate) mod ops;
 }
 
 /// The chapter `object`.
 pub(crate) mod object {
+    mod driver;
     pub(crate) mod hooks;
+    pub(in crate::conformance) mod layout;
     pub(crate) mod ops;
     mod visits;
 }
 
 /// The chapter `vm`.
 pub(crate) mod vm {
+    mod driver;
     pub(crate) mod ops;
 }
 

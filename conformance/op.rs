@@ -1,7 +1,10 @@
 //! Operations: what a case asks of an implementation, and what comes back.
 
+use super::adapter::Reply;
+use super::runtime::ffi::api::Api;
 use crate::rule::{Finding, Findings, Violation};
 use serde_json::Value;
+use std::fmt;
 
 /// An operation of the built-in implementation. Each chapter lists its own in `conformance/<chapter>/ops.rs` as
 /// `pub const OPS: &[Op]`.
@@ -11,8 +14,29 @@ pub struct Op {
     pub name: &'static str,
     /// One sentence: arguments and result.
     pub help: &'static str,
-    /// Does it. `args` is the JSON object of the request; binary is base64 under `data`.
-    pub(crate) run: fn(args: &Value) -> Result<Answer, Refusal>,
+    /// Who does it, and how.
+    pub(in crate::conformance) run: Run,
+}
+
+/// Who does an operation. `args` is the JSON object of the request; binary is base64 under `data`.
+#[derive(Clone, Copy)]
+pub(in crate::conformance) enum Run {
+    /// We do, through the Rust interface: no C function can be asked.
+    Here(fn(args: &Value) -> Result<Answer, Refusal>),
+    /// Any runtime with the C interface of tvm-ffi, ourselves included.
+    Driven(Drive),
+}
+
+/// Does an operation on a runtime. Both sides of the result are answers: an early one is as good as the last.
+pub(in crate::conformance) type Drive = fn(api: &'static Api, args: &Value) -> Result<Reply, Reply>;
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Run::Here(_) => "Here",
+            Run::Driven(_) => "Driven",
+        })
+    }
 }
 
 /// A result: the value in the chapter's JSON form, and the oddities that were tolerated on the way.

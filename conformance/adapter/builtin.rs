@@ -2,8 +2,10 @@
 
 use super::{Identity, Rejection, Reply, Testee};
 use crate::conformance::CHAPTERS;
-use crate::conformance::op::{Answer, Op, Refusal};
+use crate::conformance::op::{Answer, Op, Refusal, Run};
+use crate::conformance::runtime::ourselves;
 use crate::release::Release;
+use crate::rule::Violation;
 use serde_json::Value;
 
 /// The built-in implementation: the operations of every chapter.
@@ -36,8 +38,42 @@ impl Testee for Builtin {
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         match Builtin::op(op) {
-            Some(op) => (op.run)(args).into(),
+            Some(Op {
+                run: Run::Here(run),
+                ..
+            }) => run(args).into(),
+            Some(Op {
+                run: Run::Driven(drive),
+                ..
+            }) => drive(ourselves(), args)
+                .map(with_findings)
+                .unwrap_or_else(|early| early),
             None => Reply::Unsupported(format!("there is no operation `{op}`")),
+        }
+    }
+}
+
+/// What goes through a C interface has no findings.
+fn with_findings(reply: Reply) -> Reply {
+    match reply {
+        Reply::Ok {
+            value,
+            findings: None,
+        } => Reply::Ok {
+            value,
+            findings: Some(Vec::new()),
+        },
+        other => other,
+    }
+}
+
+impl From<Violation> for Rejection {
+    fn from(broken: Violation) -> Rejection {
+        Rejection {
+            kind: Some(broken.kind().name().to_owned()),
+            message: broken.to_string(),
+            offset: broken.offset(),
+            rule: Some(broken.rule().id().to_owned()),
         }
     }
 }
@@ -55,12 +91,7 @@ impl From<Result<Answer, Refusal>> for Reply {
                         .collect(),
                 ),
             },
-            Err(Refusal::Rejected(broken)) => Reply::Reject(Rejection {
-                kind: Some(broken.kind().name().to_owned()),
-                message: broken.to_string(),
-                offset: broken.offset(),
-                rule: Some(broken.rule().id().to_owned()),
-            }),
+            Err(Refusal::Rejected(broken)) => Reply::Reject(broken.into()),
             Err(Refusal::Unsupported(why)) => Reply::Unsupported(why),
         }
     }

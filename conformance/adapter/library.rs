@@ -43,7 +43,7 @@ pub(super) fn why_not(op: &str) -> Option<&'static str> {
 }
 
 /// The tensors that the arguments of `tensor.encode` ask a runtime to write, or why it cannot.
-pub(super) fn tensors(args: &Value) -> Result<&[Value], &'static str> {
+pub(in crate::conformance) fn tensors(args: &Value) -> Result<&[Value], &'static str> {
     let more = args.get("value").and_then(Value::as_object);
     if more.is_some_and(|value| value.keys().any(|key| key != "tensors")) {
         return Err("the runtime chooses the words around the tensors itself");
@@ -59,7 +59,7 @@ pub(super) fn tensors(args: &Value) -> Result<&[Value], &'static str> {
 }
 
 /// The name of such a tensor.
-pub(super) fn name(tensor: &Value) -> Option<&str> {
+pub(in crate::conformance) fn name(tensor: &Value) -> Option<&str> {
     tensor.get("name").and_then(Value::as_str)
 }
 

@@ -11,7 +11,7 @@ pub mod family;
 pub(crate) mod ffi;
 pub(crate) mod legacy;
 pub mod liar;
-mod library;
+pub(super) mod library;
 pub mod protocol;
 mod shell;
 pub(crate) mod view;

@@ -2,7 +2,7 @@
 
 use crate::blob::container::{self, Blob, Part, Role};
 use crate::blob::pack::{self, Naming};
-use crate::conformance::op::{Answer, Op, Refusal, base64, data};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
 use crate::release::Release;
 use crate::rule::Findings;
 use serde_json::{Value, json};
@@ -12,17 +12,17 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.find",
         help: "data: a file of any form. Every blob in it: form, member, symbol, prefix, layout, offset, size.",
-        run: find,
+        run: Run::Here(find),
     },
     Op {
         name: "blob.symbols",
         help: "data: a file of any form. Of every part that has any: the symbols that matter to TVM, by role, sorted.",
-        run: symbols,
+        run: Run::Here(symbols),
     },
     Op {
         name: "blob.pack_c",
         help: "data: a blob; release: 0.8; system_lib: false; prefix: \"\". The C text as that release writes it.",
-        run: pack_c,
+        run: Run::Here(pack_c),
     },
 ];
 

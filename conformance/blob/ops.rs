@@ -1,7 +1,7 @@
 //! Operations of the chapter blob.
 
 use crate::blob::{Blob, detect::detect};
-use crate::conformance::op::{self, Answer, Op, Refusal};
+use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::release::Layout;
 use crate::rule::Findings;
 use crate::wire::{Span, Trace};
@@ -12,22 +12,22 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.decode",
         help: "data, layout or symbol (optional): the JSON form of the blob",
-        run: decode,
+        run: Run::Here(decode),
     },
     Op {
         name: "blob.encode",
         help: "value: the bytes in the layout that the JSON form names",
-        run: encode,
+        run: Run::Here(encode),
     },
     Op {
         name: "blob.detect",
         help: "data, symbol (optional): the name of the layout",
-        run: detect_layout,
+        run: Run::Here(detect_layout),
     },
     Op {
         name: "blob.convert",
         help: "data, layout (optional), to: the JSON form in the other layout",
-        run: convert,
+        run: Run::Here(convert),
     },
 ];
 

@@ -3,7 +3,7 @@
 use super::probe::Probe;
 use super::{behaviour, own, script};
 use crate::conformance::behaviour::{Failure, Outcome};
-use crate::conformance::op::{Answer, Op, Refusal};
+use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::device::simulated::Simulated;
 use crate::device::{
     Attribute, Device, DeviceApi, Dtype, byte_size, cpu, is_contiguous, kind, manager, timer,
@@ -16,62 +16,62 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "device.behaviour",
         help: "`value`: the id of a behaviour, such as `device/sync-waits`; `on`: `cpu` or `simulated`, both without it. {\"holds\":true}, or false and why",
-        run: run_behaviour,
+        run: Run::Here(run_behaviour),
     },
     Op {
         name: "device.pool",
         help: "`value`: a script of [\"alloc\",name,bytes] and [\"free\",name]; the calls that reach the device, and which block each alloc got",
-        run: super::pool::run,
+        run: Run::Here(super::pool::run),
     },
     Op {
         name: "device.name",
         help: "`value`: a device type; `release`: the text of that release's name of it",
-        run: name,
+        run: Run::Here(name),
     },
     Op {
         name: "device.text",
         help: "`value`: [type, id]; `release`: the device as that release prints it",
-        run: text,
+        run: Run::Here(text),
     },
     Op {
         name: "device.session",
         help: "`value`: [type, session]; the type as the caller of that RPC session knows it",
-        run: session,
+        run: Run::Here(session),
     },
     Op {
         name: "device.attribute",
         help: "`value`: the name of an attribute; `release`: its number there, or null",
-        run: attribute,
+        run: Run::Here(attribute),
     },
     Op {
         name: "device.size",
         help: "`value`: {shape, dtype: [code, bits, lanes]}; `release`: bytes of the tensor",
-        run: size,
+        run: Run::Here(size),
     },
     Op {
         name: "device.contiguous",
         help: "`value`: {shape, strides}; `release`: whether the tensor lies in one piece",
-        run: contiguous,
+        run: Run::Here(contiguous),
     },
     Op {
         name: "device.launch",
         help: "`value`: {tags, args}; the launch that these arguments ask for: {grid, block, cluster, shared, cooperative, programmatic, arguments}",
-        run: super::pack::launch,
+        run: Run::Here(super::pack::launch),
     },
     Op {
         name: "device.pack",
         help: "`value`: {form, types, args}, form one of void, slots4, slots8, tight, aligned; the packed arguments in hex",
-        run: super::pack::pack,
+        run: Run::Here(super::pack::pack),
     },
     Op {
         name: "device.timer-name",
         help: "`value`: a device type; `release`: the registry name of its timer",
-        run: timer_name,
+        run: Run::Here(timer_name),
     },
     Op {
         name: "device.needs-set-device",
         help: "`value`: a device type; `release`: whether compiled host code sets the device before a launch",
-        run: needs_set_device,
+        run: Run::Here(needs_set_device),
     },
 ];
 

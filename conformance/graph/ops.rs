@@ -1,6 +1,6 @@
 //! Operations of the chapter graph.
 
-use crate::conformance::op::{self, Answer, Op, Refusal};
+use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::graph::{Graph, Plan};
 use crate::rule::Findings;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) const OPS: &[Op] = &[Op {
     name: "graph.decode",
     help: "data: the graph JSON in normal form, with the number of entries and the storage plan",
-    run: decode,
+    run: Run::Here(decode),
 }];
 
 fn decode(args: &Value) -> Result<Answer, Refusal> {

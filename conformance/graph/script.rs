@@ -24,7 +24,7 @@
 //! The answer has a result for every step; `{"error": true}` for one that failed.
 
 use super::kernels::{Kernels, place, shown, tensor_json};
-use crate::conformance::op::{self, Answer, Op, Refusal};
+use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::function::{Error, registry};
 use crate::graph::Graph;
 use crate::graph::executor::Executor;
@@ -44,7 +44,7 @@ use std::sync::Arc;
 pub(crate) const OPS: &[Op] = &[Op {
     name: "graph.script",
     help: "value {graph, tensors, devices, debug, steps}: the result of every step",
-    run: script,
+    run: Run::Here(script),
 }];
 
 struct Script {

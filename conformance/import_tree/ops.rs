@@ -1,6 +1,6 @@
 //! The operations of the chapter `import_tree`.
 
-use crate::conformance::op::{Answer, Op, Refusal, base64, data};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
 use crate::import_tree::{Algorithm, ImportTree, json, order};
 use crate::rule::Findings;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -11,17 +11,17 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "import_tree.decode",
         help: "`data`: both vectors; `modules`: how many modules stand beside them, if known; gives {indptr, indices}",
-        run: decode,
+        run: Run::Here(decode),
     },
     Op {
         name: "import_tree.encode",
         help: "`value`: {indptr, indices}; gives the bytes",
-        run: encode,
+        run: Run::Here(encode),
     },
     Op {
         name: "import_tree.order",
         help: "`value`: {modules: [{dso or kind, imports}]}, `release`: what a kind is merged by, `algorithm`: 0.7, 0.8 or topological; gives {order, indptr, indices}",
-        run: ordered,
+        run: Run::Here(ordered),
     },
 ];
 

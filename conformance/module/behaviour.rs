@@ -2,7 +2,7 @@
 
 use super::ops::plain;
 use super::probe;
-use crate::conformance::op::{Answer, Op, Refusal};
+use crate::conformance::op::{self, Answer, Op, Refusal};
 use crate::module::parallel::{self, GroupEnv};
 use crate::module::workspace::{self, Request};
 use crate::module::{Name, Symbols, last_error, once, system};
@@ -17,27 +17,27 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.launch",
         help: "value {workers, tasks, fail}: which tasks ran, in a group of how many, and the error",
-        run: launch,
+        run: op::Run::Here(launch),
     },
     Op {
         name: "module.barrier",
         help: "nothing: how many of two tasks had come when the barrier let one pass",
-        run: barrier,
+        run: op::Run::Here(barrier),
     },
     Op {
         name: "module.once",
         help: "value {times, failures}: how often the initialiser ran, and what each run returned",
-        run: run_once,
+        run: op::Run::Here(run_once),
     },
     Op {
         name: "module.workspace",
         help: "value [bytes, ...]: whether each is aligned",
-        run: aligned,
+        run: op::Run::Here(aligned),
     },
     Op {
         name: "module.system",
         help: "value {register, prefix, before, name}: which registered symbol is found",
-        run: system_symbol,
+        run: op::Run::Here(system_symbol),
     },
 ];
 

@@ -2,7 +2,7 @@
 
 use super::memory::Memory;
 use super::probe;
-use crate::conformance::op::{self, Answer, Op, Refusal};
+use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::function::{Error, Function, registry};
 use crate::module::{self, Kind, LoadError, Module, Names, load_symbols, property_mask};
 use crate::object::form::to_json;
@@ -20,47 +20,47 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.load",
         help: "data: a blob, symbol: its name: modules in the order of a walk, the context, the findings",
-        run: load,
+        run: Run::Here(load),
     },
     Op {
         name: "module.symbols",
         help: "value {exports, needs, slots, text, name}: layout, convention, the function found, slots filled",
-        run: symbols,
+        run: Run::Here(symbols),
     },
     Op {
         name: "module.call",
         help: "value {layout, args}: the type of each argument as the compiled function sees it",
-        run: probe::call,
+        run: Run::Here(probe::call),
     },
     Op {
         name: "module.find",
         help: "value {modules, name, query_imports}: which module answers, and which were asked",
-        run: find,
+        run: Run::Here(find),
     },
     Op {
         name: "module.import",
         help: "value [[importer, imported], ...]: the imports of each module",
-        run: import,
+        run: Run::Here(import),
     },
     Op {
         name: "module.environment",
         help: "value {release, steps}: what each lookup from compiled code found",
-        run: environment,
+        run: Run::Here(environment),
     },
     Op {
         name: "module.properties",
         help: "value {kind, release, runs}: the property mask",
-        run: properties,
+        run: Run::Here(properties),
     },
     Op {
         name: "module.life",
         help: "value {layout}: whether the library is there while a function of it is, and after",
-        run: life,
+        run: Run::Here(life),
     },
     Op {
         name: "module.constants",
         help: "data: a const_loader payload, name, times: the initialisers that were called and with what; the names of all constants, sorted, for a name that begins with get_const_var_",
-        run: constants,
+        run: Run::Here(constants),
     },
 ];
 

@@ -1,12 +1,8 @@
 //! Keys with hooks of their own: objects that hold a number and are the same key when their last digits are.
 
-use super::ops::{finish, value_of};
-use crate::conformance::op::{Answer, Refusal};
-use crate::function::{Error, Function};
-use crate::object::Dict;
-use crate::value::header::{DELETE_WEAK, Header, ObjectRef};
-use crate::value::{Any, AnyView, Payload, RawAny, index, types};
-use serde_json::{Value, json};
+use crate::value::header::{DELETE_WEAK, Header};
+use crate::value::{Payload, RawAny, index};
+use serde_json::Value;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -82,47 +78,4 @@ pub(crate) fn asked(value: &Value) -> (&str, Vec<i64>) {
     let numbers = value.get("numbers").and_then(Value::as_array);
     let numbers = numbers.into_iter().flatten().filter_map(Value::as_i64);
     (form.unwrap_or_default(), numbers.collect())
-}
-
-/// `object.hooked`.
-pub(super) fn hooked(args: &Value) -> Result<Answer, Refusal> {
-    let (form, numbers) = asked(value_of(args)?);
-    let type_index = types::register(&fresh_key(), index::OBJECT)?;
-    let hooks = match bare(form) {
-        // SAFETY: C functions of this file, of the convention of the attributes that they become below.
-        Some(hooks) => hooks.map(|hook| unsafe { Any::handle(hook) }),
-        None => functions().map(Any::from),
-    };
-    for (name, hook) in ["__any_hash__", "__any_equal__"].into_iter().zip(hooks) {
-        // SAFETY: a function object, or a C function of that attribute's convention.
-        unsafe { types::set_any_attr(type_index, name, hook) }?;
-    }
-    let dict = Dict::new();
-    for (at, number) in (0i64..).zip(&numbers) {
-        // SAFETY: it was just made, and its reference is ours.
-        let key = unsafe { ObjectRef::from_nullable(numbered(type_index, *number)) };
-        finish(dict.set(Any::from(key), at).map(Value::from))?;
-    }
-    let mut found = Vec::new();
-    for digit in 0..10 {
-        // SAFETY: `numbered` has just made it, and its reference is ours.
-        let key = unsafe { ObjectRef::from_nullable(numbered(type_index, digit)) };
-        let key = Any::from(key);
-        match dict.get(key.view()) {
-            Ok(None) => {}
-            Ok(Some(value)) => found.push(json!([digit, value.as_raw().int()])),
-            Err(error) => return finish(Err(error)),
-        }
-    }
-    finish(Ok(json!({"pairs": dict.len(), "found": found})))
-}
-
-fn functions() -> [Function; 2] {
-    let digit = |key: &AnyView<'_>| number_of(key.as_raw()) % 10;
-    [
-        Function::named(None, move |key: AnyView<'_>| Ok::<i64, Error>(digit(&key))),
-        Function::named(None, move |left: AnyView<'_>, right: AnyView<'_>| {
-            Ok::<bool, Error>(digit(&left) == digit(&right))
-        }),
-    ]
 }

@@ -1,82 +1,136 @@
-//! Operations over structural visits: what a walk meets, and what a rewrite changes.
+//! Structural walks and rewrites, with callbacks of ours under the runtime's own visitors.
 
-use super::ops::{any, finish, value_of};
-use crate::conformance::op::{Answer, Refusal};
-use crate::function::{Error, Function, take_broken};
-use crate::object::form::{from_json, to_json};
-use crate::object::visit::Interrupt;
-use crate::object::visit::rewrite;
-use crate::object::visit::walk::{self, Callbacks, Links, Order};
-use crate::object::{Array, repr};
-use crate::value::header::Ref;
-use crate::value::{Any, AnyView, cast, index};
+use crate::conformance::runtime::ffi::api::{Api, SafeCall};
+use crate::conformance::runtime::ffi::forms::{make, show};
+use crate::conformance::runtime::ffi::held::{Held, int_arg};
+use crate::conformance::runtime::ffi::{Reply, told, unsupported};
+use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
 
-/// One callback for values of a type.
-fn callback(type_index: i32, function: Function) -> Result<Links, Error> {
-    let entry = Array::new(vec![Any::from(type_index), function.into()]);
-    let list = Array::new(vec![Any::from(entry)]);
-    Ok(Links {
-        plain: cast::<Callbacks>((&list).into())?,
-        with_region: Callbacks::default(),
-    })
+/// What a callback of a walk answers, by the text form of what it is called with, and what it was called with.
+struct Script {
+    api: &'static Api,
+    answers: HashMap<String, Held>,
+    met: Mutex<Vec<String>>,
 }
 
-fn order(args: &Value) -> Order {
-    match args.get("order").and_then(Value::as_str) {
-        Some("pre") => Order::Pre,
-        _ => Order::Post,
+pub(in crate::conformance) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let root = make(api, args.get("value").unwrap_or(&Value::Null))?;
+    let mut answers = HashMap::new();
+    let given = args.pointer("/answers").and_then(Value::as_object);
+    for (text, answer) in given.into_iter().flatten() {
+        let answer = match answer.get("interrupt") {
+            Some(with) => api.call_global("ffi.VisitInterrupt", &[make(api, with)?.raw])?,
+            None => make(api, answer)?,
+        };
+        answers.insert(text.clone(), answer);
     }
+    // Functions of ours live as long as the process, and what they refer to does.
+    let script: &'static Script = Box::leak(Box::new(Script {
+        api,
+        answers,
+        met: Mutex::default(),
+    }));
+    let links = callback(api, index::ANY, std::ptr::from_ref(script).cast(), answer)?;
+    let none = api.call_global("ffi.Array", &[])?;
+    let args = [root.raw, links.raw, none.raw, int_arg(order(args))];
+    let stopped = api.call_global("ffi.StructuralWalk", &args)?;
+    let interrupt = match stopped.raw.type_index {
+        index::NONE => Value::Null,
+        _ => match api.field(&stopped, "value") {
+            Some(value) => show(api, &value)?,
+            None => return Err(unsupported("an interrupt shows no value")),
+        },
+    };
+    let met = script.met.lock().unwrap_or_else(PoisonError::into_inner);
+    told(json!({"met": *met, "interrupt": interrupt}))
 }
 
-/// Walks `value`; `answers` says what the callback answers for the value with a text form.
-pub(super) fn walk(args: &Value) -> Result<Answer, Refusal> {
-    crate::object::init();
-    let value = any(value_of(args)?)?;
-    drop(take_broken());
-    finish(walked(value.view(), order(args), args.get("answers")))
+unsafe extern "C" fn answer(
+    this: *mut c_void,
+    args: *const RawAny,
+    _: i32,
+    out: *mut RawAny,
+) -> i32 {
+    // SAFETY: `walk` made the function for a script.
+    let script = unsafe { &*this.cast::<Script>() };
+    // SAFETY: a walk gives one value.
+    let value = unsafe { *args };
+    let text = script.api.call_global("ffi.ReprPrint", &[value]);
+    let text = text.ok().and_then(|text| text.text()).unwrap_or_default();
+    if let Some(answer) = script.answers.get(&text) {
+        let shared = std::mem::ManuallyDrop::new(script.api.share(answer.raw));
+        // SAFETY: a place for the result, which takes the reference.
+        unsafe { out.write(shared.raw) };
+    }
+    let mut met = script.met.lock().unwrap_or_else(PoisonError::into_inner);
+    met.push(text);
+    0
 }
 
-fn walked(value: AnyView<'_>, order: Order, answers: Option<&Value>) -> Result<Value, Error> {
-    let met = Arc::new(Mutex::new(Vec::new()));
-    let (seen, answers) = (met.clone(), answers.cloned().unwrap_or_default());
-    let function = Function::from_packed(move |args| {
-        let text = repr::repr(args.first().copied().unwrap_or(AnyView::none()))?;
-        let answer = answers.get(&text).cloned().unwrap_or_default();
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.push(text);
-        let form = |form: &Value| from_json(form).map_err(|text| Error::new("ValueError", text));
-        match answer.get("interrupt") {
-            Some(with) => Ok(Ref::new(Interrupt::new(form(with)?)).into()),
-            None => form(&answer),
-        }
-    });
-    let stopped = walk::walk(value, callback(index::ANY, function)?, order)?;
-    let met = met.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let interrupt = stopped.map(|stopped| to_json(stopped.value.view()));
-    Ok(json!({"met": met, "interrupt": interrupt}))
-}
-
-/// Adds a number to every integer in `value`, which somebody else holds too when `shared` says so.
-pub(super) fn rewrite(args: &Value) -> Result<Answer, Refusal> {
-    crate::object::init();
-    let value = any(value_of(args)?)?;
+pub(in crate::conformance) fn rewrite(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let root = make(api, args.get("value").unwrap_or(&Value::Null))?;
     let add = args.get("add").and_then(Value::as_i64).unwrap_or(0);
-    let shared = args.get("shared").and_then(Value::as_bool) == Some(true);
-    let other = shared.then(|| value.clone());
-    let before = value.as_object().map(|object| object.as_ptr() as usize);
-    drop(take_broken());
-    let function = Function::from_typed(move |number: i64| number.wrapping_add(add));
-    let rewritten = callback(index::INT, function)
-        .and_then(|links| rewrite::map(value, links, Order::Post))
-        .map(|result| {
-            let after = result.as_object().map(|object| object.as_ptr() as usize);
-            json!({
-                "result": to_json(result.view()),
-                "other": other.map(|other| to_json(other.view())),
-                "same": before == after,
-            })
-        });
-    finish(rewritten)
+    let add: &'static i64 = Box::leak(Box::new(add));
+    let links = callback(api, index::INT, std::ptr::from_ref(add).cast(), increase)?;
+    let none = api.call_global("ffi.Array", &[])?;
+    let before = root.pointer();
+    let order = int_arg(order(args));
+    let (result, other) = if args.get("shared").and_then(Value::as_bool) == Some(true) {
+        let args = [root.raw, links.raw, none.raw, order];
+        let result = api.call_global("ffi.StructuralMap", &args)?;
+        (result, show(api, &root)?)
+    } else {
+        // A reference that the callee may take, and takes.
+        let root = std::mem::ManuallyDrop::new(root);
+        let mut slot = root.pointer();
+        let ptr = (&raw mut slot).cast();
+        let moved = RawAny::of(index::RVALUE_REF, Payload { ptr });
+        let args = [moved, links.raw, none.raw, order];
+        let result = api.call_global("ffi.StructuralMap", &args);
+        if !slot.is_null() {
+            drop(std::mem::ManuallyDrop::into_inner(root));
+        }
+        (result?, Value::Null)
+    };
+    told(json!({
+        "result": show(api, &result)?,
+        "other": other,
+        "same": result.pointer() == before,
+    }))
+}
+
+unsafe extern "C" fn increase(
+    this: *mut c_void,
+    args: *const RawAny,
+    _: i32,
+    out: *mut RawAny,
+) -> i32 {
+    // SAFETY: `rewrite` made the function for a number.
+    let step = unsafe { *this.cast::<i64>() };
+    // SAFETY: a rewrite gives one value of the type asked for.
+    let value = unsafe { &*args }.int();
+    // SAFETY: a call has a place for its result.
+    unsafe { out.write(int_arg(value.wrapping_add(step))) };
+    0
+}
+
+/// The list with one callback, for values of a type.
+fn callback(
+    api: &'static Api,
+    type_index: i32,
+    this: *const c_void,
+    body: SafeCall,
+) -> Result<Held, Reply> {
+    let function = api.function(this.cast_mut(), body)?;
+    let entry = [int_arg(i64::from(type_index)), function.raw];
+    let entry = api.call_global("ffi.Array", &entry)?;
+    Ok(api.call_global("ffi.Array", &[entry.raw])?)
+}
+
+fn order(args: &Value) -> i64 {
+    i64::from(args.get("order").and_then(Value::as_str) != Some("pre"))
 }

@@ -1,6 +1,6 @@
 //! The operations of the chapter `payload`.
 
-use crate::conformance::op::{Answer, Op, Refusal, base64, data};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Kind};
@@ -12,17 +12,17 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "payload.decode",
         help: "`data`: the payload of one module; `kind`: its kind; `layout`: 0.2, 0.7, 0.21 or 0.22; gives its fields",
-        run: decode,
+        run: Run::Here(decode),
     },
     Op {
         name: "payload.encode",
         help: "`value`: the fields; `layout`: 0.2, 0.7, 0.21 or 0.22; gives the bytes",
-        run: encode,
+        run: Run::Here(encode),
     },
     Op {
         name: "payload.kind",
         help: "`value`: a kind; `release`: {\"form\": the newest that this release stores, \"loader\": the global function that reads it, \"mask\": its properties}, null for what is not there",
-        run: kind,
+        run: Run::Here(kind),
     },
 ];
 

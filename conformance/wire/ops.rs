@@ -1,6 +1,6 @@
 //! Operations on wire values. `type` says what the bytes are; see [`crate::wire::json`] for the JSON form.
 
-use crate::conformance::op::{Answer, Op, Refusal, base64, data};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
 use crate::rule::{Findings, Strictness, Violation};
 use crate::wire::json::Type;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -11,12 +11,12 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "wire.decode",
         help: "data, type (u8 u16 u32 u64 i32 i64 f64 bool string bytes vector<T> map<K,V> tuple<A,..>), strict (bool): the value.",
-        run: decode,
+        run: Run::Here(decode),
     },
     Op {
         name: "wire.encode",
         help: "value, type: the bytes.",
-        run: encode,
+        run: Run::Here(encode),
     },
 ];
 

@@ -38,8 +38,6 @@ pub use crate::value::header::{Header, Object, ObjectRef, Ref};
 pub use crate::value::types;
 pub(crate) use builtin::{def, def_packed};
 pub use builtin::{init, missing};
-#[cfg(feature = "suite")]
-pub(crate) use map::MapShape;
 pub(crate) use map::pair_count;
 #[cfg(feature = "frontend")]
 pub(crate) use map::swap_value;
@@ -48,8 +46,6 @@ pub use record::field;
 pub(crate) use seen::Seen;
 pub(crate) use seq::element_cell;
 pub(crate) use seq::item_count;
-#[cfg(feature = "suite")]
-pub(crate) use seq::sequence_layout;
 #[cfg(feature = "frontend")]
 pub(crate) use seq::swap_element;
 pub use seq::{Array, List, sequence_of};

@@ -673,18 +673,3 @@ pub(crate) fn swap_element(object: &ObjectRef, at: usize, value: Any) -> Option<
     })?;
     is_inside.then_some(value)
 }
-
-/// Number of elements, room, and whether the elements lie in the object itself.
-#[cfg(feature = "suite")]
-pub(crate) fn sequence_layout(object: &ObjectRef) -> Option<(i64, i64, bool)> {
-    if !matches!(object.type_index(), index::ARRAY | index::LIST) {
-        return None;
-    }
-    let seq = object.as_ptr().cast::<SeqObj>();
-    alone(seq, || {
-        // SAFETY: both begin with a `SeqObj` (OBJ-03) and live while `object` does; nothing changes a list meanwhile (`alone`).
-        let found = unsafe { &(*seq).body };
-        let inline = seq.cast::<u8>().wrapping_add(size_of::<SeqObj>()) == found.data.cast();
-        Some((found.size, found.capacity, inline))
-    })
-}

@@ -114,20 +114,6 @@ pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|(name, _)| *name).collect()
 }
 
-/// Calls the builtin `name` on `machine`, which goes in front of the arguments where one is needed.
-#[cfg(feature = "suite")]
-pub(super) fn call(machine: &Machine, name: &str, args: &[AnyView<'_>]) -> Option<Outcome> {
-    let (_, builtin) = ALL.iter().find(|(known, _)| *known == name)?;
-    Some(match builtin {
-        Builtin::Plain(body) => body(args),
-        Builtin::OfMachine(body) => {
-            let mut all = vec![machine.handle()];
-            all.extend_from_slice(args);
-            body(machine, &all)
-        }
-    })
-}
-
 static INSTALLED: OnceLock<Vec<(Function, Builtin)>> = OnceLock::new();
 
 /// Puts the builtins into the registry, where nobody has one of the name; once.

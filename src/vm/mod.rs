@@ -79,8 +79,6 @@ pub use loaded::Loaded;
 pub use machine::VirtualMachine;
 #[cfg(feature = "vm")]
 pub(crate) use module::provide;
-#[cfg(feature = "suite")]
-pub(crate) use module::{perform, triplets};
 
 crate::rule::rules! {
     VM_01 "VM-01"

@@ -139,26 +139,8 @@ impl MachineModule {
     }
 }
 
-/// Does what the module function `name` does, for whoever wants to see which rule refuses it.
-#[cfg(feature = "suite")]
-pub(crate) fn perform(
-    vm: &VirtualMachine,
-    name: &str,
-    args: &[AnyView<'_>],
-) -> std::result::Result<Any, Fault> {
-    if let Some(outcome) = builtin::call(&vm.0, name, args) {
-        return outcome;
-    }
-    match method(name) {
-        Some(method) => method(vm, args),
-        None => vm.call_views(name, args),
-    }
-}
-
-/// The devices of [`perform`]'s machine, from the arguments of `vm_initialization`.
-pub(crate) fn triplets(
-    args: &[AnyView<'_>],
-) -> std::result::Result<Vec<(Device, AllocatorKind)>, Fault> {
+/// The devices of a machine, from the arguments of `vm_initialization`.
+fn triplets(args: &[AnyView<'_>]) -> std::result::Result<Vec<(Device, AllocatorKind)>, Fault> {
     if args.is_empty() || !args.len().is_multiple_of(3) {
         let message = format!(
             "vm_initialization takes a device type, a device id and an allocator for each device, it got {} numbers",

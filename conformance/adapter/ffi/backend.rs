@@ -1,9 +1,10 @@
 //! What compiled code calls in the libraries beside the runtime: `module.launch`, `module.barrier`, `module.workspace`,
 //! `module.once`.
 
-use super::api::{Api, Handle};
-use super::held::int_arg;
-use super::{Reply, told, unsupported};
+use crate::conformance::runtime::ffi::api::{Api, Handle};
+use crate::conformance::runtime::ffi::held::int_arg;
+use crate::conformance::runtime::ffi::{Reply, told, unsupported};
+use crate::conformance::runtime::function_of;
 use serde_json::{Value, json};
 use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
@@ -29,13 +30,8 @@ type Free = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
 ///
 /// It must be of type `F`.
 unsafe fn backend<F: Copy + 'static>(api: &'static Api, name: &str) -> Result<F, Reply> {
-    let found = api
-        .libraries
-        .iter()
-        // SAFETY: the function is of type `F`, by this contract.
-        .find_map(|library| unsafe { library.get::<F>(name) }.ok());
-    found
-        .map(|found| *found)
+    // SAFETY: the function is of type `F`, by this contract.
+    unsafe { function_of(api.runtime, name) }
         .ok_or_else(|| unsupported(format!("none of the libraries exports {name}")))
 }
 

@@ -1,16 +1,18 @@
 //! What compiled code sees of a runtime: libraries are written around addresses of this process, loaded by the runtime and
 //! called through it. `module.symbols`, `module.call`, `module.life`, `module.environment`, `module.constants`.
 
-use super::api::{Api, Handle, SafeCall};
-use super::calls::{numbered, remove};
-use super::forms::{make, show};
-use super::held::{Held, bool_arg, int_arg, text_arg};
-use super::lookup::{NUMBERS, library};
-use super::modules::{fresh_prefix, stored};
+use super::backend;
+use super::modules::stored;
 use super::shell::{self, Content};
-use super::{Reply, backend, bytes, c_text, seen, tensors, told, unsupported};
 use crate::capi::exports;
+use crate::conformance::function::driver::{numbered, remove};
 use crate::conformance::module::ops::{ALL_CONSTANTS, keys_of};
+use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
+use crate::conformance::runtime::ffi::forms::{make, show};
+use crate::conformance::runtime::ffi::held::{Held, bool_arg, int_arg, text_arg};
+use crate::conformance::runtime::ffi::{
+    NUMBERS, Reply, bytes, c_text, fresh_prefix, seen, system_library, tensors, told, unsupported,
+};
 use crate::payload::{self, Field};
 use crate::release::Layout;
 use crate::rule::Findings;
@@ -247,7 +249,7 @@ fn environment_steps(
             let symbol = c_text(&format!("{PREFIX}{behind}{name}"));
             api.system_symbol(&symbol, NUMBERS[number as usize])?;
         }
-        Ok(library(api, &behind)?)
+        Ok(system_library(api, &behind)?)
     };
     let import =
         |into: &Held, what: &Held| api.call_global("ffi.ModuleImportModule", &[into.raw, what.raw]);
@@ -336,7 +338,7 @@ pub(super) fn constants(api: &'static Api, args: &Value) -> Result<Reply, Reply>
         api.system_symbol(&c_text(&format!("{PREFIX}{behind}__init_{function}")), body)?;
         api.system_symbol(&c_text(&format!("{PREFIX}{behind}{function}")), NUMBERS[1])?;
     }
-    let taker = library(api, &behind)?;
+    let taker = system_library(api, &behind)?;
     api.call_global("ffi.ModuleImportModule", &[root.raw, taker.raw])?;
     HANDED_BY.set(Some(api));
     HANDED.take();

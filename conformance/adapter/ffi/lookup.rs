@@ -1,13 +1,14 @@
 //! Imports, lookup and properties of modules, on system libraries that nobody else uses.
 
-use super::api::{Api, SafeCall};
-use super::held::{Held, Raised, bool_arg, text_arg};
-use super::modules::{fresh_prefix, imports, stored};
-use super::{Reply, c_text, seen, told, unsupported};
+use super::modules::{imports, stored};
 use crate::conformance::case::golden;
-use crate::value::{Payload, RawAny, index};
+use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, text_arg};
+use crate::conformance::runtime::ffi::{
+    NUMBERS, Reply, c_text, fresh_prefix, seen, system_library, told, unsupported,
+};
+use crate::value::index;
 use serde_json::{Value, json};
-use std::ffi::c_void;
 
 /// `value`: pairs of importer and imported.
 pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
@@ -22,7 +23,7 @@ pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         .map(|(from, to)| from.max(to) + 1)
         .max()
         .unwrap_or(0);
-    let modules = (0..count).map(|_| library(api, &fresh_prefix()));
+    let modules = (0..count).map(|_| system_library(api, &fresh_prefix()));
     let modules: Vec<Held> = modules.collect::<Result<_, Raised>>()?;
     for (from, to) in pairs {
         let both = [modules[from].raw, modules[to].raw];
@@ -60,7 +61,7 @@ pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         for name in names.into_iter().flatten().filter_map(Value::as_str) {
             api.system_symbol(&c_text(&format!("__tvm_ffi_{prefix}{name}")), number)?;
         }
-        modules.push(library(api, &prefix)?);
+        modules.push(system_library(api, &prefix)?);
     }
     for (module, described) in modules.iter().zip(list) {
         let list = described.get("imports").and_then(Value::as_array);
@@ -111,7 +112,7 @@ pub(super) fn properties(api: &'static Api, args: &Value) -> Result<Reply, Reply
     };
     let kind = text("kind").unwrap_or_default();
     let module = match kind {
-        "library" => library(api, &fresh_prefix())?,
+        "library" => system_library(api, &fresh_prefix())?,
         "const_loader" => stored(api, kind, golden("payload/const-loader-minimal.bin")?)?,
         "static_library" => stored(api, kind, golden("payload/static-library-minimal.bin")?)?,
         "relax.VMExecutable" => stored(api, kind, golden(EXECUTABLE)?)?,
@@ -168,7 +169,7 @@ pub(super) fn system(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             body.ok_or_else(|| unsupported("more functions than there are to tell apart"))?;
         api.system_symbol(&c_text(&format!("__tvm_ffi_{behind}{fresh}{rest}")), body)?;
     }
-    let module = library(api, prefix)?;
+    let module = system_library(api, prefix)?;
     let name = c_text(&format!("{fresh}{name}"));
     let found = api.call_global(
         "ffi.ModuleGetFunction",
@@ -181,34 +182,6 @@ pub(super) fn system(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     seen("entry", json!(found))
 }
 
-/// An empty module of the runtime, with the functions of the system library behind `prefix`.
-pub(super) fn library(api: &'static Api, prefix: &str) -> Result<Held, Raised> {
-    api.call_global("ffi.SystemLib", &[text_arg(&c_text(prefix))])
-}
-
 fn place(value: &Value) -> Option<usize> {
     usize::try_from(value.as_u64()?).ok()
-}
-
-/// Functions that give their own number.
-pub(super) const NUMBERS: [SafeCall; 8] = [
-    number::<0>,
-    number::<1>,
-    number::<2>,
-    number::<3>,
-    number::<4>,
-    number::<5>,
-    number::<6>,
-    number::<7>,
-];
-
-unsafe extern "C" fn number<const N: i64>(
-    _: *mut c_void,
-    _: *const RawAny,
-    _: i32,
-    out: *mut RawAny,
-) -> i32 {
-    // SAFETY: a place for the result.
-    unsafe { out.write(RawAny::of(index::INT, Payload { int: N })) };
-    0
 }

@@ -39,35 +39,26 @@
 //! printable is left to the runtime. Refusals carry the runtime's message and neither kind, rule nor offset: the interface
 //! does not tell them.
 
-mod api;
 mod backend;
-mod calls;
 mod compiled;
-mod forms;
-mod held;
-mod layout;
 mod lookup;
-mod machines;
 mod modules;
-mod objects;
-mod tensors;
-mod values;
-mod visits;
 
-use super::{Identity, Rejection, Reply, Testee};
+use super::builtin::Builtin;
+use super::{Identity, Reply, Testee};
 use super::{library, shell};
-use crate::conformance::op::{Refusal, data};
+use crate::conformance::object::layout::home;
+use crate::conformance::op::Run;
+use crate::conformance::runtime::Libraries;
+use crate::conformance::runtime::ffi::{api::Api, tensors, unsupported};
+use crate::conformance::value::driver::life;
 use crate::release::Release;
-use api::Api;
-use held::Raised;
 use serde_json::Value;
-use std::ffi::CString;
 use std::path::Path;
 
 /// A foreign runtime.
 pub(crate) struct Ffi {
     api: &'static Api,
-    name: String,
 }
 
 impl Ffi {
@@ -78,11 +69,11 @@ impl Ffi {
     /// Says which cannot be loaded, or what it lacks.
     pub(crate) fn open(libraries: &str) -> Result<Ffi, String> {
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
-        let api = Box::leak(Box::new(Api::open(&paths)?));
-        Ok(Ffi {
-            api,
-            name: library::names(&paths),
-        })
+        let libraries = library::open_all("ffi", &paths)?;
+        let name = library::names(&paths);
+        let runtime = Box::leak(Box::new(Libraries { name, libraries }));
+        let api = Box::leak(Box::new(Api::of(runtime)?));
+        Ok(Ffi { api })
     }
 }
 
@@ -90,7 +81,7 @@ impl Testee for Ffi {
     fn identity(&self) -> Identity {
         let [major, minor, patch] = self.api.version;
         Identity {
-            name: self.name.clone(),
+            name: self.api.runtime.name().to_owned(),
             version: format!("tvm-ffi {major}.{minor}.{patch}"),
             releases: releases(self.api.version)
                 .iter()
@@ -102,62 +93,35 @@ impl Testee for Ffi {
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        let api = self.api;
         let reply = match op {
-            "blob.decode" => modules::blob(self.api, args),
-            "import_tree.decode" => modules::import_tree(self.api, args),
-            "payload.decode" => modules::payload(self.api, args),
-            "tensor.decode" => tensors::decode(self.api, args),
-            "tensor.encode" => tensors::encode(self.api, args),
-            "tensor.dtype_parse" => tensors::dtype_parse(self.api, args),
-            "tensor.dtype_text" => tensors::dtype_text(self.api, args),
-            "value.dtype" => values::dtype(self.api, args),
-            "value.cell" => values::cell(self.api, args),
-            "value.convert" => values::convert(self.api, args),
-            "value.device" => values::device(self.api, args),
-            "value.own" => values::own(self.api, args),
-            "value.life" => values::life(self.api, args),
-            "value.types" => values::types(self.api, args),
-            "function.call" => calls::call(self.api, args),
-            "function.raw_call" => calls::raw_call(self.api, args),
-            "function.error" => calls::error(self.api, args),
-            "function.raised" => calls::raised(self.api, args),
-            "function.registry" => calls::registry(self.api, args),
-            "object.walk" => visits::walk(self.api, args),
-            "object.rewrite" => visits::rewrite(self.api, args),
-            "object.hash" => layout::home(self.api, args),
-            "object.layout" => layout::layout(self.api, args),
-            "object.dlpack" => tensors::dlpack(self.api, args),
-            "object.repr"
-            | "object.hooked"
-            | "object.recursive_hash"
-            | "object.structural_hash"
-            | "object.recursive_equal"
-            | "object.structural_equal"
-            | "object.recursive_compare"
-            | "object.element"
-            | "object.equal"
-            | "object.dict"
-            | "object.make"
-            | "object.json_parse"
-            | "object.json_print"
-            | "object.to_graph"
-            | "object.from_graph" => objects::answer(self.api, op, args),
-            "module.symbols" => compiled::symbols(self.api, args),
-            "module.call" => compiled::call(self.api, args),
-            "module.life" => compiled::life(self.api, args),
-            "module.environment" => compiled::environment(self.api, args),
-            "module.constants" => compiled::constants(self.api, args),
-            "module.system" => lookup::system(self.api, args),
-            "module.launch" => backend::launch(self.api, args),
-            "module.barrier" => backend::barrier(self.api),
-            "module.workspace" => backend::workspace(self.api, args),
-            "module.once" => backend::once(self.api, args),
-            "module.load" => modules::walk(self.api, args),
-            "module.import" => lookup::import(self.api, args),
-            "module.find" => lookup::find(self.api, args),
-            "module.properties" => lookup::properties(self.api, args),
-            "vm.run" => machines::run(self.api, args),
-            _ => Err(unsupported(why_not(op))),
+            "blob.decode" => modules::blob(api, args),
+            "import_tree.decode" => modules::import_tree(api, args),
+            "payload.decode" => modules::payload(api, args),
+            "tensor.decode" => tensors::decode(api, args),
+            "tensor.encode" => tensors::encode(api, args),
+            "tensor.dtype_parse" => tensors::dtype_parse(api, args),
+            "tensor.dtype_text" => tensors::dtype_text(api, args),
+            "value.life" => life(api, args),
+            "object.hash" => home(api, args),
+            "module.symbols" => compiled::symbols(api, args),
+            "module.call" => compiled::call(api, args),
+            "module.life" => compiled::life(api, args),
+            "module.environment" => compiled::environment(api, args),
+            "module.constants" => compiled::constants(api, args),
+            "module.system" => lookup::system(api, args),
+            "module.launch" => backend::launch(api, args),
+            "module.barrier" => backend::barrier(api),
+            "module.workspace" => backend::workspace(api, args),
+            "module.once" => backend::once(api, args),
+            "module.load" => modules::walk(api, args),
+            "module.import" => lookup::import(api, args),
+            "module.find" => lookup::find(api, args),
+            "module.properties" => lookup::properties(api, args),
+            _ => match Builtin::op(op).map(|op| op.run) {
+                Some(Run::Driven(drive)) => drive(api, args),
+                _ => Err(unsupported(why_not(op))),
+            },
         };
         reply.unwrap_or_else(|reply| reply)
     }
@@ -184,50 +148,5 @@ fn why_not(op: &str) -> String {
     match op.split('.').next() {
         Some("graph") => "graph executors ended with 0.19".to_owned(),
         _ => format!("`{op}` has no way through the C interface of tvm-ffi"),
-    }
-}
-
-fn unsupported(why: impl Into<String>) -> Reply {
-    Reply::Unsupported(why.into())
-}
-
-/// An answer that is the whole value.
-fn told(value: Value) -> Result<Reply, Reply> {
-    Ok(Reply::Ok {
-        value,
-        findings: None,
-    })
-}
-
-/// An answer that is the part of the value which `view` names.
-fn seen(view: &str, value: Value) -> Result<Reply, Reply> {
-    Ok(Reply::Seen {
-        view: view.to_owned(),
-        value,
-    })
-}
-
-/// For a C function; what is behind a zero byte is lost.
-fn c_text(text: &str) -> CString {
-    CString::new(text).unwrap_or_default()
-}
-
-/// The bytes of a request.
-fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
-    data(args).map_err(|refusal| match refusal {
-        Refusal::Unsupported(why) => Reply::Unsupported(why),
-        Refusal::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
-    })
-}
-
-impl From<Raised> for Reply {
-    fn from(raised: Raised) -> Reply {
-        if raised.kind == "Missing" {
-            return Reply::Unsupported(raised.message);
-        }
-        Reply::Reject(Rejection {
-            message: raised.to_string(),
-            ..Rejection::default()
-        })
     }
 }

@@ -1,10 +1,13 @@
 //! Library binaries, import trees and payloads, by loading them.
 
-use super::api::Api;
-use super::held::{Held, Raised, bytes_arg, int_arg, read_bytes, text_arg};
-use super::{Reply, bytes, c_text, shell, unsupported};
+use super::shell;
 use crate::blob::pack::Naming;
 use crate::conformance::adapter::view::{self, Shown};
+use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::held::{
+    Held, Raised, bytes_arg, int_arg, read_bytes, text_arg,
+};
+use crate::conformance::runtime::ffi::{Reply, bytes, c_text, fresh_prefix, unsupported};
 use crate::release::Release;
 use crate::value::ByteArray;
 use crate::value::RawAny;
@@ -13,7 +16,6 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::{CString, c_void};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const LIBRARY: &str = "_lib";
 /// Kinds that are longer get no loader of ours.
@@ -311,10 +313,4 @@ pub(super) fn imports(api: &'static Api, module: &Held) -> Result<Vec<Held>, Rep
     let items =
         (0..size).map(|item| api.call_global("ffi.ArrayGetItem", &[list.raw, int_arg(item)]));
     Ok(items.collect::<Result<_, Raised>>()?)
-}
-
-/// A prefix that no other system library has.
-pub(super) fn fresh_prefix() -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    format!("tvmspec_case_{}_", NUMBER.fetch_add(1, Ordering::Relaxed))
 }

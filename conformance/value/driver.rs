@@ -1,14 +1,15 @@
-//! The operations of chapter value.
+//! The operations of chapter value, asked of a runtime.
 //!
-//! How a runtime converts shows in its typed functions. For every type there is one that a tvm-ffi library has anyway, and
+//! How a runtime converts shows in its typed functions. One that brings none for the suite has others: for every type there is one that a tvm-ffi library has anyway, and
 //! whose result shows what the argument was taken for; where there is none, the functions that `libtvm_ffi_testing.so`
 //! adds, which give back what they take.
 
-use super::api::{Api, Handle, SafeCall};
-use super::forms::{make, show, show_as, type_key};
-use super::held::{Held, int_arg, text_arg};
-use super::modules::fresh_prefix;
-use super::{Reply, c_text, lookup, seen, told, unsupported};
+use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
+use crate::conformance::runtime::ffi::forms::{make, show, show_as, type_key};
+use crate::conformance::runtime::ffi::held::{Held, int_arg, text_arg};
+use crate::conformance::runtime::ffi::{
+    NUMBERS, Reply, c_text, fresh_prefix, seen, system_library, told, unsupported,
+};
 use crate::conformance::value::custom;
 use crate::value::dlpack::DLTensor;
 use crate::value::header::Header;
@@ -18,7 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `value.cell`: of a value that the runtime made itself, not one that it was handed.
-pub(super) fn cell(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn cell(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let form = args.get("value").unwrap_or(&Value::Null);
     let held = match made_from(form) {
         Some(node) => {
@@ -75,16 +76,23 @@ fn made_from(form: &Value) -> Option<Value> {
 }
 
 /// `value.convert`.
-pub(super) fn convert(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn convert(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let wanted = args.get("to").and_then(Value::as_str).unwrap_or_default();
     let value = make(api, args.get("value").unwrap_or(&Value::Null))?;
     told(converted(api, &value, wanted)?)
 }
 
 /// What the runtime takes `value` for where it wants a `wanted`.
-pub(super) fn converted(api: &'static Api, value: &Held, wanted: &str) -> Result<Value, Reply> {
+pub(in crate::conformance) fn converted(
+    api: &'static Api,
+    value: &Held,
+    wanted: &str,
+) -> Result<Value, Reply> {
     let call = |name: &str, args: &[RawAny]| api.call_global(name, args);
     let given = value.raw;
+    if let Some(converter) = api.brought(&format!("convert.{wanted}")) {
+        return show(api, &api.call(&converter, &[given])?);
+    }
     Ok(match wanted {
         "int" => element(api, given)?,
         "int32" => {
@@ -114,8 +122,8 @@ pub(super) fn converted(api: &'static Api, value: &Held, wanted: &str) -> Result
         "bool" => {
             // Whether imports are asked, in a module that has the function only there.
             let (root, below) = (fresh_prefix(), fresh_prefix());
-            api.system_symbol(&c_text(&format!("__tvm_ffi_{below}f")), lookup::NUMBERS[0])?;
-            let (root, below) = (lookup::library(api, &root)?, lookup::library(api, &below)?);
+            api.system_symbol(&c_text(&format!("__tvm_ffi_{below}f")), NUMBERS[0])?;
+            let (root, below) = (system_library(api, &root)?, system_library(api, &below)?);
             call("ffi.ModuleImportModule", &[root.raw, below.raw])?;
             let found = call("ffi.ModuleGetFunction", &[root.raw, text_arg(c"f"), given])?;
             json!(found.raw.type_index != index::NONE)
@@ -268,7 +276,7 @@ fn given_back(api: &'static Api, wanted: &str, given: RawAny) -> Result<Value, R
 }
 
 /// `value.dtype`: text and numbers of a data type, with the custom types that the case says.
-pub(super) fn dtype(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn dtype(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     if let Some(types) = args.get("custom") {
         custom::keep(types);
         for (name, body) in [
@@ -280,8 +288,8 @@ pub(super) fn dtype(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         }
     }
     match args.get("value") {
-        Some(Value::String(_)) => super::tensors::dtype_parse(api, args),
-        _ => super::tensors::dtype_text(api, args),
+        Some(Value::String(_)) => crate::conformance::runtime::ffi::tensors::dtype_parse(api, args),
+        _ => crate::conformance::runtime::ffi::tensors::dtype_text(api, args),
     }
 }
 
@@ -330,14 +338,18 @@ unsafe extern "C" fn custom_name(
 }
 
 /// `value.device`: text where a device is wanted.
-pub(super) fn device(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn device(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let text = args.get("value").and_then(Value::as_str);
     let text = api.text(text.ok_or_else(|| unsupported("`value` is not a text"))?)?;
-    told(converted(api, &text, "device")?["device"].clone())
+    let device = match api.brought("read.device") {
+        Some(reader) => show(api, &api.call(&reader, &[text.raw])?)?,
+        None => converted(api, &text, "device")?,
+    };
+    told(device["device"].clone())
 }
 
 /// `value.own`.
-pub(super) fn own(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn own(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let text = |name: &str| value.get(name).and_then(Value::as_str);
     if let Some(text) = text("c_str") {
@@ -346,7 +358,7 @@ pub(super) fn own(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     }
     if let Some(text) = text("byte_array") {
         let array = ByteArray::of(text.as_bytes());
-        let owned = api.own(&super::held::bytes_arg(&array))?;
+        let owned = api.own(&crate::conformance::runtime::ffi::held::bytes_arg(&array))?;
         return told(json!({"value": show(api, &owned)?, "index": owned.raw.type_index}));
     }
     let form = value
@@ -390,7 +402,7 @@ unsafe extern "C-unwind" fn note_flags(_: *mut Header, flags: i32) {
 
 /// `value.life`: what the runtime does as the last strong reference of an object of ours goes. Weak ones are counted by
 /// whoever holds them, in the header, so only the flags of that one call show.
-pub(super) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let weak = args.pointer("/value/weak").and_then(Value::as_u64);
     let object = Header::new(index::OBJECT, note_flags);
     object
@@ -418,7 +430,7 @@ pub(super) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 }
 
 /// `value.types`.
-pub(super) fn types(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn types(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     static RUN: AtomicU64 = AtomicU64::new(0);
     let run = RUN.fetch_add(1, Ordering::Relaxed);
     let known = |key: &str| {

@@ -1,7 +1,8 @@
-//! Values of the runtime that the adapter holds, and cells that it passes.
+//! Values of the runtime that a driver holds, and cells that it passes.
 
 use super::api::{Api, Handle};
 use crate::function::ErrorCell;
+use crate::rule::Violation;
 use crate::value::dlpack::DLTensor;
 use crate::value::{ByteArray, Header, Payload, RawAny, index};
 use std::fmt;
@@ -9,39 +10,42 @@ use std::mem::size_of;
 use std::ptr;
 
 /// A view of text or bytes as an argument; `bytes` must stay where it is until the call is over.
-pub(super) fn bytes_arg(bytes: &ByteArray) -> RawAny {
+pub(in crate::conformance) fn bytes_arg(bytes: &ByteArray) -> RawAny {
     let ptr = ptr::from_ref(bytes).cast_mut().cast();
     RawAny::of(index::BYTE_ARRAY, Payload { ptr })
 }
 
 /// A text as an argument, ended by a zero byte.
-pub(super) fn text_arg(text: &std::ffi::CStr) -> RawAny {
+pub(in crate::conformance) fn text_arg(text: &std::ffi::CStr) -> RawAny {
     let ptr = text.as_ptr().cast_mut().cast();
     RawAny::of(index::RAW_STR, Payload { ptr })
 }
 
-pub(super) fn bool_arg(truth: bool) -> RawAny {
+pub(in crate::conformance) fn bool_arg(truth: bool) -> RawAny {
     let int = i64::from(truth);
     RawAny::of(index::BOOL, Payload { int })
 }
 
-pub(super) fn int_arg(int: i64) -> RawAny {
+pub(in crate::conformance) fn int_arg(int: i64) -> RawAny {
     RawAny::of(index::INT, Payload { int })
 }
 
 /// What a call raised.
 #[derive(Clone, Debug)]
-pub(super) struct Raised {
-    pub(super) kind: String,
-    pub(super) message: String,
+pub(in crate::conformance) struct Raised {
+    pub(in crate::conformance) kind: String,
+    pub(in crate::conformance) message: String,
+    /// The rule that is broken, where the runtime shows it.
+    pub(in crate::conformance) broken: Option<Violation>,
 }
 
 impl Raised {
     /// Nothing was raised: the interface lacks what is asked for.
-    pub(super) fn missing(what: &str) -> Raised {
+    pub(in crate::conformance) fn missing(what: &str) -> Raised {
         Raised {
             kind: "Missing".to_owned(),
             message: format!("this runtime has no {what}"),
+            broken: None,
         }
     }
 }
@@ -53,35 +57,35 @@ impl fmt::Display for Raised {
 }
 
 /// A value that we own.
-pub(super) struct Held {
-    pub(super) api: &'static Api,
-    pub(super) raw: RawAny,
+pub(in crate::conformance) struct Held {
+    pub(in crate::conformance) api: &'static Api,
+    pub(in crate::conformance) raw: RawAny,
 }
 
 impl Held {
     /// The address of the object, which is who it is.
-    pub(super) fn pointer(&self) -> Handle {
+    pub(in crate::conformance) fn pointer(&self) -> Handle {
         // SAFETY: every member of the union is eight plain bytes.
         unsafe { self.raw.payload.ptr }
     }
 
     /// Where the value in an object lies, behind its header: of what type it is, only the type of the object says.
-    pub(super) fn cell<T>(&self) -> *const T {
+    pub(in crate::conformance) fn cell<T>(&self) -> *const T {
         let header = size_of::<Header>();
         self.pointer().wrapping_byte_add(header).cast::<T>()
     }
 
     /// Text or bytes.
-    pub(super) fn bytes(&self) -> Option<Vec<u8>> {
+    pub(in crate::conformance) fn bytes(&self) -> Option<Vec<u8>> {
         read_bytes(&self.raw)
     }
 
-    pub(super) fn text(&self) -> Option<String> {
+    pub(in crate::conformance) fn text(&self) -> Option<String> {
         String::from_utf8(self.bytes()?).ok()
     }
 
     /// Kind, message and backtrace of an error.
-    pub(super) fn error_texts(&self) -> Option<[String; 3]> {
+    pub(in crate::conformance) fn error_texts(&self) -> Option<[String; 3]> {
         if self.raw.type_index != index::ERROR {
             return None;
         }
@@ -96,7 +100,7 @@ impl Held {
     }
 
     /// The extents of a shape.
-    pub(super) fn extents(&self) -> Vec<i64> {
+    pub(in crate::conformance) fn extents(&self) -> Vec<i64> {
         if self.raw.type_index != index::SHAPE {
             return Vec::new();
         }
@@ -110,7 +114,7 @@ impl Held {
     }
 
     /// The description of a tensor.
-    pub(super) fn dltensor(&self) -> Option<&DLTensor> {
+    pub(in crate::conformance) fn dltensor(&self) -> Option<&DLTensor> {
         // SAFETY: a tensor object has its description behind the header.
         (self.raw.type_index == index::TENSOR).then(|| unsafe { &*self.cell::<DLTensor>() })
     }
@@ -126,7 +130,7 @@ impl Drop for Held {
 }
 
 /// Text or bytes of any tag, copied.
-pub(super) fn read_bytes(raw: &RawAny) -> Option<Vec<u8>> {
+pub(in crate::conformance) fn read_bytes(raw: &RawAny) -> Option<Vec<u8>> {
     let array = match raw.type_index {
         index::SMALL_STR | index::SMALL_BYTES => {
             // SAFETY: the tag says that it holds bytes.

@@ -1,13 +1,13 @@
-//! `vm.run` on the Relax VM of the runtime, which a library of TVM brings: the steps are those of the chapter.
+//! `vm.run` on the Relax VM of a runtime.
 
-use super::api::Api;
-use super::held::{Held, Raised, bool_arg, int_arg};
-use super::{Reply, bytes, forms, tensors, told, unsupported};
+use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg};
+use crate::conformance::runtime::ffi::{Reply, bytes, forms, tensors, told, unsupported};
 use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
 use std::io::Write as _;
 
-pub(super) fn run(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn run(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let mut file = tempfile::NamedTempFile::new().map_err(skipped)?;
     file.write_all(&bytes(args)?).map_err(skipped)?;
     let path = api.text(&file.path().to_string_lossy())?;
@@ -70,7 +70,12 @@ fn function(api: &'static Api, module: &Held, name: &str) -> Result<Held, Reply>
         return Ok(found);
     }
     let (kind, message) = ("ValueError".to_owned(), format!("no function {name}"));
-    Err(Raised { kind, message }.into())
+    Err(Raised {
+        kind,
+        message,
+        broken: None,
+    }
+    .into())
 }
 
 fn each(api: &'static Api, values: &[Value], results: &[Held]) -> Result<Vec<Held>, Reply> {

@@ -1,10 +1,10 @@
 //! How the objects of a runtime lie in memory, as C++ headers read them without asking: `object.layout`, `object.hash`.
 
-use super::api::Api;
-use super::forms::make;
-use super::held::{Held, int_arg};
-use super::{Reply, seen, told, unsupported};
 use crate::conformance::adapter::view::HOME_SLOTS;
+use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::forms::make;
+use crate::conformance::runtime::ffi::held::{Held, int_arg};
+use crate::conformance::runtime::ffi::{Reply, seen, told, unsupported};
 use crate::value::{Header, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::c_void;
@@ -46,7 +46,7 @@ const BLOCK: usize = 16;
 const ITEM: usize = 48;
 
 /// `object.layout`.
-pub(super) fn layout(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn layout(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let held = make(api, args.get("value").unwrap_or(&Value::Null))?;
     match held.raw.type_index {
         index::ARRAY | index::LIST => {
@@ -83,7 +83,7 @@ pub(super) fn layout(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 
 /// `object.hash`: no function tells the hash of a key. A key that came first into a map stands where its hash says, and a
 /// map keeps the place of its first element.
-pub(super) fn home(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn home(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let key = make(api, args.get("value").unwrap_or(&Value::Null))?;
     let mut pairs = vec![key.raw, RawAny::NONE];
     // More than half of the slots, so that there are as many of them as the view counts on.

@@ -10,7 +10,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 /// The value of a form.
-pub(super) fn make(api: &'static Api, form: &Value) -> Result<Held, Reply> {
+pub(in crate::conformance) fn make(api: &'static Api, form: &Value) -> Result<Held, Reply> {
     let wrong = || unsupported(format!("this interface makes no value of the form {form}"));
     let plain = |type_index: i32, payload: Payload| api.share(RawAny::of(type_index, payload));
     let float = |float: f64| plain(index::FLOAT, Payload { float });
@@ -87,7 +87,7 @@ pub(super) fn make(api: &'static Api, form: &Value) -> Result<Held, Reply> {
 }
 
 /// The form of a value.
-pub(super) fn show(api: &'static Api, held: &Held) -> Result<Value, Reply> {
+pub(in crate::conformance) fn show(api: &'static Api, held: &Held) -> Result<Value, Reply> {
     let raw = &held.raw;
     if let Some(text) = matches!(raw.type_index, index::SMALL_STR | index::STR)
         .then(|| held.bytes())
@@ -127,7 +127,7 @@ pub(super) fn show(api: &'static Api, held: &Held) -> Result<Value, Reply> {
 }
 
 /// The key of the type of a living value.
-pub(super) fn type_key(api: &'static Api, type_index: i32) -> String {
+pub(in crate::conformance) fn type_key(api: &'static Api, type_index: i32) -> String {
     let info = api.type_info(type_index);
     // SAFETY: keys live as long as their types.
     let key = info.map(|info| unsafe { info.type_key.as_slice() });
@@ -135,7 +135,11 @@ pub(super) fn type_key(api: &'static Api, type_index: i32) -> String {
 }
 
 /// What is in a sequence or a map, read as one of type `type_index`, whatever it is.
-pub(super) fn show_as(api: &'static Api, held: &Held, type_index: i32) -> Result<Value, Reply> {
+pub(in crate::conformance) fn show_as(
+    api: &'static Api,
+    held: &Held,
+    type_index: i32,
+) -> Result<Value, Reply> {
     Ok(match type_index {
         index::ARRAY => json!({"array": items(api, held, "ffi.Array")?}),
         index::LIST => json!({"list": items(api, held, "ffi.List")?}),

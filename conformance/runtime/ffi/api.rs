@@ -1,29 +1,28 @@
-//! The tvm-ffi C interface (0.22 on) of a library that was loaded for it, as far as the adapter needs it.
+//! The tvm-ffi C interface (0.22 on) of a runtime, as far as cases need it.
 //!
 //! Only what the C headers declare is used, so any library that exports them can be judged.
 
 use super::held::{Held, Raised};
-use crate::conformance::adapter::library;
+use crate::conformance::runtime::{Runtime, function_of};
 use crate::value::dlpack::{DLDataType, DLManagedTensor, DLManagedTensorVersioned};
 use crate::value::types::{FieldInfo, TypeInfo};
 use crate::value::{ByteArray, Payload, RawAny, index};
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::path::Path;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-pub(super) type Handle = *mut c_void;
+pub(in crate::conformance) type Handle = *mut c_void;
 /// Makes an owned value of an array of bytes.
 type FromBytes = unsafe extern "C" fn(*const ByteArray, *mut RawAny) -> i32;
 /// A function of the interface, as a callback is one.
-pub(super) type SafeCall =
+pub(in crate::conformance) type SafeCall =
     unsafe extern "C" fn(this: Handle, args: *const RawAny, count: i32, out: *mut RawAny) -> i32;
 
-/// The functions, for as long as the process lives: the libraries are never unloaded.
-pub(super) struct Api {
-    pub(super) version: [u32; 3],
-    /// That of the interface first.
-    pub(super) libraries: Vec<&'static libloading::Library>,
+/// The functions, for as long as the process lives: a runtime is never unloaded.
+pub(in crate::conformance) struct Api {
+    pub(in crate::conformance) version: [u32; 3],
+    /// Whose functions these are.
+    pub(in crate::conformance) runtime: &'static dyn Runtime,
     find: unsafe extern "C" fn(*const ByteArray, *mut Handle) -> i32,
     set: unsafe extern "C" fn(*const ByteArray, Handle, i32) -> i32,
     create: unsafe extern "C" fn(
@@ -69,15 +68,13 @@ pub(super) struct Api {
 }
 
 impl Api {
-    /// Loads the libraries in order, each open to those after it, and finds the interface in the first.
-    pub(super) fn open(paths: &[&Path]) -> Result<Api, String> {
-        let libraries = library::open_all("ffi", paths)?;
-        let library = libraries[0];
-        let name = paths[0].display();
+    /// The interface of a runtime.
+    pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<Api, String> {
+        let name = runtime.name();
         macro_rules! symbol {
             ($symbol:literal) => {
                 // SAFETY: the type is the one that the C header declares for this name.
-                *unsafe { library.get($symbol) }.map_err(|_| {
+                unsafe { function_of(runtime, $symbol) }.ok_or_else(|| {
                     format!(
                         "{name} is not a tvm-ffi library: it does not export {}",
                         $symbol
@@ -89,7 +86,7 @@ impl Api {
         macro_rules! newer {
             ($symbol:literal) => {
                 // SAFETY: the type of the place it goes to is that of the C header.
-                unsafe { library.get($symbol) }.ok().map(|found| *found)
+                unsafe { function_of(runtime, $symbol) }
             };
         }
         let version: unsafe extern "C" fn(*mut [u32; 3]) = symbol!("TVMFFIGetVersion");
@@ -98,7 +95,7 @@ impl Api {
         unsafe { version(&raw mut numbers) };
         Ok(Api {
             version: numbers,
-            libraries,
+            runtime,
             find: symbol!("TVMFFIFunctionGetGlobal"),
             set: symbol!("TVMFFIFunctionSetGlobal"),
             create: symbol!("TVMFFIFunctionCreate"),
@@ -127,8 +124,14 @@ impl Api {
         })
     }
 
+    /// The function that the runtime brings for the suite alone, if it does.
+    pub(in crate::conformance) fn brought(&'static self, name: &str) -> Option<Held> {
+        let function = self.runtime.brought(name)?;
+        Some(self.object(index::FUNCTION, function.cast()))
+    }
+
     /// The global function `name`, if the runtime has it.
-    pub(super) fn global(&'static self, name: &str) -> Option<Held> {
+    pub(in crate::conformance) fn global(&'static self, name: &str) -> Option<Held> {
         let mut handle = ptr::null_mut();
         // SAFETY: a name and a place.
         let code = unsafe { (self.find)(&ByteArray::of(name.as_bytes()), &raw mut handle) };
@@ -136,7 +139,7 @@ impl Api {
     }
 
     /// Puts `function` under `name`, in place of what is there if that is asked for.
-    pub(super) fn set_global(
+    pub(in crate::conformance) fn set_global(
         &'static self,
         name: &str,
         function: &Held,
@@ -149,7 +152,11 @@ impl Api {
     }
 
     /// A function that runs `body` on `this`; both live as long as the process.
-    pub(super) fn function(&'static self, this: Handle, body: SafeCall) -> Result<Held, Raised> {
+    pub(in crate::conformance) fn function(
+        &'static self,
+        this: Handle,
+        body: SafeCall,
+    ) -> Result<Held, Raised> {
         let mut handle = ptr::null_mut();
         // SAFETY: `body` is fit for `this`, and there is nothing to delete.
         let code = unsafe { (self.create)(this, body, None, &raw mut handle) };
@@ -157,7 +164,11 @@ impl Api {
         Ok(self.object(index::FUNCTION, handle))
     }
 
-    pub(super) fn call(&'static self, function: &Held, args: &[RawAny]) -> Result<Held, Raised> {
+    pub(in crate::conformance) fn call(
+        &'static self,
+        function: &Held,
+        args: &[RawAny],
+    ) -> Result<Held, Raised> {
         let mut out = RawAny::NONE;
         let count = i32::try_from(args.len()).unwrap_or(i32::MAX);
         // SAFETY: a function, that many arguments, and a place for the result.
@@ -170,24 +181,28 @@ impl Api {
     }
 
     /// Calls the global function `name`.
-    pub(super) fn call_global(&'static self, name: &str, args: &[RawAny]) -> Result<Held, Raised> {
+    pub(in crate::conformance) fn call_global(
+        &'static self,
+        name: &str,
+        args: &[RawAny],
+    ) -> Result<Held, Raised> {
         let missing = || Raised::missing(&format!("function `{name}`"));
         let function = self.global(name).ok_or_else(missing)?;
         self.call(&function, args)
     }
 
     /// A string of the runtime's own.
-    pub(super) fn text(&'static self, text: &str) -> Result<Held, Raised> {
+    pub(in crate::conformance) fn text(&'static self, text: &str) -> Result<Held, Raised> {
         self.made_of(self.text, text.as_bytes())
     }
 
     /// Bytes of the runtime's own.
-    pub(super) fn bytes(&'static self, bytes: &[u8]) -> Result<Held, Raised> {
+    pub(in crate::conformance) fn bytes(&'static self, bytes: &[u8]) -> Result<Held, Raised> {
         self.made_of(self.bytes, bytes)
     }
 
     /// An integer of any size, from its 64-bit words, the lowest first.
-    pub(super) fn big_int(&'static self, words: &[i64]) -> Result<Held, Raised> {
+    pub(in crate::conformance) fn big_int(&'static self, words: &[i64]) -> Result<Held, Raised> {
         let from = self
             .big_int
             .ok_or_else(|| Raised::missing("big integers"))?;
@@ -196,7 +211,10 @@ impl Api {
     }
 
     /// The 64-bit words of a big integer.
-    pub(super) fn big_int_words(&'static self, value: &RawAny) -> Result<Vec<i64>, Raised> {
+    pub(in crate::conformance) fn big_int_words(
+        &'static self,
+        value: &RawAny,
+    ) -> Result<Vec<i64>, Raised> {
         let words = self
             .big_int_words
             .ok_or_else(|| Raised::missing("big integers"))?;
@@ -222,7 +240,7 @@ impl Api {
     }
 
     /// An owned value of what `view` borrows.
-    pub(super) fn own(&'static self, view: &RawAny) -> Result<Held, Raised> {
+    pub(in crate::conformance) fn own(&'static self, view: &RawAny) -> Result<Held, Raised> {
         let mut out = RawAny::NONE;
         // SAFETY: what the view borrows lives for the call.
         let code = unsafe { (self.own)(view, &raw mut out) };
@@ -234,7 +252,7 @@ impl Api {
     }
 
     /// An error with its parts.
-    pub(super) fn error(
+    pub(in crate::conformance) fn error(
         &'static self,
         [kind, message, backtrace]: [&str; 3],
         cause: Option<&Held>,
@@ -262,20 +280,20 @@ impl Api {
     }
 
     /// Leaves an error on this thread.
-    pub(super) fn raise(&self, kind: &CStr, message: &CStr) {
+    pub(in crate::conformance) fn raise(&self, kind: &CStr, message: &CStr) {
         // SAFETY: two texts that are copied.
         unsafe { (self.raise)(kind.as_ptr(), message.as_ptr()) };
     }
 
     /// Takes the error that lies on this thread.
-    pub(super) fn take_raised(&'static self) -> Option<Held> {
+    pub(in crate::conformance) fn take_raised(&'static self) -> Option<Held> {
         let mut handle = ptr::null_mut();
         // SAFETY: a place.
         unsafe { (self.raised)(&raw mut handle) };
         (!handle.is_null()).then(|| self.object(index::ERROR, handle))
     }
 
-    pub(super) fn dtype(&'static self, text: &str) -> Result<DLDataType, Raised> {
+    pub(in crate::conformance) fn dtype(&'static self, text: &str) -> Result<DLDataType, Raised> {
         let mut dtype = DLDataType {
             code: 0,
             bits: 0,
@@ -287,7 +305,10 @@ impl Api {
         Ok(dtype)
     }
 
-    pub(super) fn dtype_text(&'static self, dtype: DLDataType) -> Result<String, Raised> {
+    pub(in crate::conformance) fn dtype_text(
+        &'static self,
+        dtype: DLDataType,
+    ) -> Result<String, Raised> {
         let mut out = RawAny::NONE;
         // SAFETY: a type and a place.
         let code = unsafe { (self.dtype_text)(&raw const dtype, &raw mut out) };
@@ -300,7 +321,7 @@ impl Api {
     }
 
     /// The index of a type that was given one.
-    pub(super) fn type_index(&'static self, key: &str) -> Option<i32> {
+    pub(in crate::conformance) fn type_index(&'static self, key: &str) -> Option<i32> {
         let mut index = 0;
         // SAFETY: a key and a place.
         let code = unsafe { (self.type_index)(&ByteArray::of(key.as_bytes()), &raw mut index) };
@@ -308,7 +329,7 @@ impl Api {
     }
 
     /// A new type. One that does not fit is refused with a negative index, or ends the process.
-    pub(super) fn new_type(
+    pub(in crate::conformance) fn new_type(
         &'static self,
         key: &str,
         [fixed, depth, slots, overflow, parent]: [i32; 5],
@@ -321,7 +342,7 @@ impl Api {
     }
 
     /// Registers an attribute of a type.
-    pub(super) fn set_attr(
+    pub(in crate::conformance) fn set_attr(
         &'static self,
         type_index: i32,
         name: &str,
@@ -334,7 +355,7 @@ impl Api {
     }
 
     /// What is known of the type of a living object or of a registered type.
-    pub(super) fn type_info(&self, type_index: i32) -> Option<&'static TypeInfo> {
+    pub(in crate::conformance) fn type_info(&self, type_index: i32) -> Option<&'static TypeInfo> {
         // SAFETY: takes any index.
         let info = unsafe { (self.type_info)(type_index) };
         // SAFETY: null where there is no such type, and types live as long as the process.
@@ -342,7 +363,7 @@ impl Api {
     }
 
     /// The field `name` of an object's type, by reflection.
-    pub(super) fn field(&'static self, object: &Held, name: &str) -> Option<Held> {
+    pub(in crate::conformance) fn field(&'static self, object: &Held, name: &str) -> Option<Held> {
         let info = self.type_info(object.raw.type_index)?;
         let count = usize::try_from(info.num_fields.load(Ordering::Acquire)).ok()?;
         let fields: *const FieldInfo = info.fields.load(Ordering::Acquire);
@@ -368,7 +389,10 @@ impl Api {
     }
 
     /// A tensor on the CPU that owns `tensor`, which comes as DLPack wants it.
-    pub(super) fn tensor(&'static self, tensor: *mut DLManagedTensor) -> Result<Held, Raised> {
+    pub(in crate::conformance) fn tensor(
+        &'static self,
+        tensor: *mut DLManagedTensor,
+    ) -> Result<Held, Raised> {
         let mut handle = ptr::null_mut();
         // SAFETY: `tensor` is managed: its deleter is called once.
         let code = unsafe { (self.from_dlpack)(tensor, 0, 0, &raw mut handle) };
@@ -377,7 +401,7 @@ impl Api {
     }
 
     /// The same, as DLPack 1.x has it. What is refused stays the caller's.
-    pub(super) fn tensor_1(
+    pub(in crate::conformance) fn tensor_1(
         &'static self,
         tensor: *mut DLManagedTensorVersioned,
         alignment: i32,
@@ -397,7 +421,7 @@ impl Api {
     /// # Safety
     ///
     /// `context` is what the runtime wrote into a library that is still loaded.
-    pub(super) unsafe fn looked_up(
+    pub(in crate::conformance) unsafe fn looked_up(
         &'static self,
         context: Handle,
         name: &CStr,
@@ -411,7 +435,7 @@ impl Api {
     }
 
     /// Initialises what `place` stands for, once.
-    pub(super) fn once(
+    pub(in crate::conformance) fn once(
         &self,
         place: &mut Handle,
         body: unsafe extern "C" fn(*mut Handle) -> c_int,
@@ -421,14 +445,18 @@ impl Api {
     }
 
     /// Makes `body` a symbol of the system library.
-    pub(super) fn system_symbol(&'static self, name: &CStr, body: SafeCall) -> Result<(), Raised> {
+    pub(in crate::conformance) fn system_symbol(
+        &'static self,
+        name: &CStr,
+        body: SafeCall,
+    ) -> Result<(), Raised> {
         // SAFETY: a name, and a function that stays.
         let code = unsafe { (self.symbol)(name.as_ptr(), body as Handle) };
         self.check(code)
     }
 
     /// One more reference to `raw`.
-    pub(super) fn share(&'static self, raw: RawAny) -> Held {
+    pub(in crate::conformance) fn share(&'static self, raw: RawAny) -> Held {
         if raw.type_index >= index::OBJECT_BEGIN {
             // SAFETY: the tag says that it is an object.
             let object = unsafe { raw.payload.ptr };
@@ -448,7 +476,7 @@ impl Api {
     /// # Safety
     ///
     /// `object` is alive, and a reference of the caller's.
-    pub(super) unsafe fn drop_one(&self, object: Handle) {
+    pub(in crate::conformance) unsafe fn drop_one(&self, object: Handle) {
         // SAFETY: alive, and the reference is the caller's to drop, by this contract.
         unsafe { (self.release)(object) };
     }
@@ -461,9 +489,15 @@ impl Api {
             return Err(Raised {
                 kind: "Error".to_owned(),
                 message: format!("failed with {code} and raised nothing"),
+                broken: None,
             });
         };
         let [kind, message, _] = error.error_texts().unwrap_or_default();
-        Err(Raised { kind, message })
+        let broken = self.runtime.broken(&message);
+        Err(Raised {
+            kind,
+            message,
+            broken,
+        })
     }
 }

@@ -1,61 +1,65 @@
-//! The operations of chapter object.
+//! The operations of chapter object, asked of a runtime.
 
-use super::api::{Api, Handle};
-use super::forms::{make, show};
-use super::held::{Held, bool_arg, int_arg};
-use super::{Reply, bytes, unsupported};
 use crate::conformance::object::hooks;
+use crate::conformance::runtime::ffi::api::{Api, Handle};
+use crate::conformance::runtime::ffi::forms::{make, show};
+use crate::conformance::runtime::ffi::held::{Held, bool_arg, int_arg};
+use crate::conformance::runtime::ffi::{Reply, bytes, told, unsupported, value_of};
 use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
 
-/// The operations of chapter object that this interface has a function for.
-pub(super) fn answer(api: &'static Api, op: &str, args: &Value) -> Result<Reply, Reply> {
-    let value = args.get("value").unwrap_or(&Value::Null);
-    let given = match op {
-        "object.repr" => text(&api.call_global("ffi.ReprPrint", &[make(api, value)?.raw])?)?,
-        "object.recursive_hash" => {
-            hash(&api.call_global("ffi.RecursiveHash", &[make(api, value)?.raw])?)
-        }
-        "object.structural_hash" => {
-            let value = make(api, value)?;
-            let args = [value.raw, bool_arg(false), bool_arg(false)];
-            hash(&api.call_global("ffi.StructuralHash", &args)?)
-        }
-        "object.recursive_equal" => two(api, value, "ffi.RecursiveEq", &[])?,
-        "object.structural_equal" => two(
-            api,
-            value,
-            "ffi.StructuralEqual",
-            &[bool_arg(false), bool_arg(false)],
-        )?,
-        "object.recursive_compare" => compare(api, value)?,
-        "object.equal" => same_key(api, value)?,
-        "object.dict" => dict(api, value)?,
-        "object.hooked" => hooked(api, value)?,
-        "object.make" => made(api, value)?,
-        "object.element" => element(api, value)?,
-        "object.json_parse" => {
-            let source = value
-                .as_str()
-                .ok_or_else(|| unsupported("`value` is not a text"))?;
-            show(
-                api,
-                &api.call_global("ffi.json.Parse", &[api.text(source)?.raw])?,
-            )?
-        }
-        "object.json_print" => {
-            let indent = args.get("indent").unwrap_or(&Value::Null);
-            let parts = [make(api, value)?, make(api, indent)?];
-            let parts: Vec<RawAny> = parts.iter().map(|part| part.raw).collect();
-            text(&api.call_global("ffi.json.Stringify", &parts)?)?
-        }
-        "object.to_graph" => to_graph(api, value, args)?,
-        _ => from_graph(api, value, args)?,
-    };
-    Ok(Reply::Ok {
-        value: given,
-        findings: None,
-    })
+/// The one argument of most operations.
+fn given(api: &'static Api, args: &Value) -> Result<Held, Reply> {
+    make(api, value_of(args))
+}
+
+/// `object.repr`
+pub(super) fn repr(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    told(text(
+        &api.call_global("ffi.ReprPrint", &[given(api, args)?.raw])?,
+    )?)
+}
+
+/// `object.recursive_hash`
+pub(super) fn recursive_hash(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    told(hash(&api.call_global(
+        "ffi.RecursiveHash",
+        &[given(api, args)?.raw],
+    )?))
+}
+
+/// `object.structural_hash`
+pub(super) fn structural_hash(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let value = given(api, args)?;
+    let args = [value.raw, bool_arg(false), bool_arg(false)];
+    told(hash(&api.call_global("ffi.StructuralHash", &args)?))
+}
+
+/// `object.recursive_equal`
+pub(super) fn recursive_equal(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    told(two(api, value_of(args), "ffi.RecursiveEq", &[])?)
+}
+
+/// `object.structural_equal`
+pub(super) fn structural_equal(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let more = [bool_arg(false), bool_arg(false)];
+    told(two(api, value_of(args), "ffi.StructuralEqual", &more)?)
+}
+
+/// `object.json_parse`
+pub(super) fn json_parse(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let source = value_of(args).as_str();
+    let source = source.ok_or_else(|| unsupported("`value` is not a text"))?;
+    let parsed = api.call_global("ffi.json.Parse", &[api.text(source)?.raw])?;
+    told(show(api, &parsed)?)
+}
+
+/// `object.json_print`
+pub(super) fn json_print(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let indent = args.get("indent").unwrap_or(&Value::Null);
+    let parts = [given(api, args)?, make(api, indent)?];
+    let parts = parts.each_ref().map(|part| part.raw);
+    told(text(&api.call_global("ffi.json.Stringify", &parts)?)?)
 }
 
 /// What a runtime says of a pair of values.
@@ -69,27 +73,31 @@ fn two(api: &'static Api, pair: &Value, name: &str, more: &[RawAny]) -> Result<V
     Ok(json!(api.call_global(name, &args)?.raw.int() != 0))
 }
 
-fn compare(api: &'static Api, pair: &Value) -> Result<Value, Reply> {
-    let is = |name: &str| two(api, pair, name, &[]);
-    Ok(match (is("ffi.RecursiveLt")?, is("ffi.RecursiveGt")?) {
+/// `object.recursive_compare`
+pub(super) fn recursive_compare(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let is = |name: &str| two(api, value_of(args), name, &[]);
+    told(match (is("ffi.RecursiveLt")?, is("ffi.RecursiveGt")?) {
         (Value::Bool(true), _) => json!(-1),
         (_, Value::Bool(true)) => json!(1),
         _ => json!(0),
     })
 }
 
-fn element(api: &'static Api, pair: &Value) -> Result<Value, Reply> {
+/// `object.element`
+pub(super) fn element(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let pair = value_of(args);
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
     let (list, at) = (side(0)?, side(1)?);
     let name = match list.raw.type_index {
         index::LIST => "ffi.ListGetItem",
         _ => "ffi.ArrayGetItem",
     };
-    show(api, &api.call_global(name, &[list.raw, at.raw])?)
+    told(show(api, &api.call_global(name, &[list.raw, at.raw])?)?)
 }
 
-fn to_graph(api: &'static Api, value: &Value, args: &Value) -> Result<Value, Reply> {
-    let value = make(api, value)?;
+/// `object.to_graph`
+pub(super) fn to_graph(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let value = given(api, args)?;
     let metadata = make(api, args.get("metadata").unwrap_or(&Value::Null))?;
     let cycle = args.get("cycle").and_then(Value::as_bool) == Some(true);
     if cycle {
@@ -99,20 +107,20 @@ fn to_graph(api: &'static Api, value: &Value, args: &Value) -> Result<Value, Rep
     if cycle {
         api.call_global("ffi.ListClear", &[value.raw])?;
     }
-    text(&graph?)
+    told(text(&graph?)?)
 }
 
-fn from_graph(api: &'static Api, value: &Value, args: &Value) -> Result<Value, Reply> {
+/// `object.from_graph`
+pub(super) fn from_graph(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let value = value_of(args);
     let source = match (args.get("data"), value.as_str()) {
         (Some(_), _) => String::from_utf8(bytes(args)?)
             .map_err(|_| unsupported("the function takes text, and these bytes are none"))?,
         (None, Some(text)) => text.to_owned(),
         (None, None) => value.to_string(),
     };
-    show(
-        api,
-        &api.call_global("ffi.FromJSONGraphString", &[api.text(&source)?.raw])?,
-    )
+    let read = api.call_global("ffi.FromJSONGraphString", &[api.text(&source)?.raw])?;
+    told(show(api, &read)?)
 }
 
 fn hash(held: &Held) -> Value {
@@ -126,18 +134,20 @@ fn text(held: &Held) -> Result<Value, Reply> {
     Ok(json!(text))
 }
 
-/// Whether a map that has the one finds the other.
-fn same_key(api: &'static Api, pair: &Value) -> Result<Value, Reply> {
+/// `object.equal`: whether a map that has the one finds the other.
+pub(super) fn equal(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let pair = value_of(args);
     let side = |at: usize| make(api, pair.get(at).unwrap_or(&Value::Null));
     let (left, right) = (side(0)?, side(1)?);
     let map = api.call_global("ffi.Map", &[left.raw, RawAny::NONE])?;
     let count = api.call_global("ffi.MapCount", &[map.raw, right.raw])?;
-    Ok(json!(count.raw.int() != 0))
+    told(json!(count.raw.int() != 0))
 }
 
-fn dict(api: &'static Api, steps: &Value) -> Result<Value, Reply> {
+/// `object.dict`
+pub(super) fn dict(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let dict = api.call_global("ffi.Dict", &[])?;
-    for step in steps.as_array().into_iter().flatten() {
+    for step in value_of(args).as_array().into_iter().flatten() {
         let part = |at: usize| make(api, step.get(at).unwrap_or(&Value::Null));
         let key = part(1)?;
         if step.get(0).and_then(Value::as_str) == Some("remove") {
@@ -146,12 +156,12 @@ fn dict(api: &'static Api, steps: &Value) -> Result<Value, Reply> {
             api.call_global("ffi.DictSetItem", &[dict.raw, key.raw, part(2)?.raw])?;
         }
     }
-    show(api, &dict)
+    told(show(api, &dict)?)
 }
 
-/// A dict of keys whose type has hooks.
-fn hooked(api: &'static Api, value: &Value) -> Result<Value, Reply> {
-    let (form, numbers) = hooks::asked(value);
+/// `object.hooked`: a dict of keys whose type has hooks.
+pub(super) fn hooked(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let (form, numbers) = hooks::asked(value_of(args));
     let object = api
         .type_info(index::OBJECT)
         .map_or(0, |info| info.type_depth);
@@ -196,7 +206,7 @@ fn hooked(api: &'static Api, value: &Value) -> Result<Value, Reply> {
         }
     }
     let pairs = api.call_global("ffi.DictSize", &[dict.raw])?.raw.int();
-    Ok(json!({"pairs": pairs, "found": found}))
+    told(json!({"pairs": pairs, "found": found}))
 }
 
 unsafe extern "C" fn hash_of(_: Handle, args: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
@@ -215,9 +225,9 @@ unsafe extern "C" fn are_equal(_: Handle, args: *const RawAny, _: i32, out: *mut
     0
 }
 
-/// An object of the type that the first part names, with fields of the names and values behind it.
-fn made(api: &'static Api, parts: &Value) -> Result<Value, Reply> {
-    let parts = parts.as_array().map_or(&[][..], Vec::as_slice);
+/// `object.make`: an object of the type that the first part names, with fields of the names and values behind it.
+pub(super) fn object(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let parts = value_of(args).as_array().map_or(&[][..], Vec::as_slice);
     let (key, fields) = parts
         .split_first()
         .ok_or_else(|| unsupported("no type is named"))?;
@@ -231,5 +241,5 @@ fn made(api: &'static Api, parts: &Value) -> Result<Value, Reply> {
     let mut args = vec![int_arg(type_index.into())];
     args.extend(fields.iter().map(|field| field.raw));
     let object = api.call_global("ffi.MakeObjectFromPackedArgs", &args)?;
-    text(&api.call_global("ffi.ReprPrint", &[object.raw])?)
+    told(text(&api.call_global("ffi.ReprPrint", &[object.raw])?)?)
 }

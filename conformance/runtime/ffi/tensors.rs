@@ -1,9 +1,9 @@
 //! Data types and parameter files.
 
-use super::super::library;
 use super::api::Api;
 use super::held::{Held, bytes_arg, int_arg};
 use super::{Reply, bytes, seen, told, unsupported};
+use crate::conformance::adapter::library;
 use crate::release::Release;
 use crate::tensor::json::from_dtype;
 use crate::tensor::{Dtype, Params};
@@ -14,7 +14,7 @@ use crate::value::dlpack::{
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 
-pub(super) fn dtype_parse(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn dtype_parse(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     of_this_release(args)?;
     let text = args.get("value").and_then(Value::as_str);
     let dtype = api.dtype(text.ok_or_else(|| unsupported("`value` is not a text"))?)?;
@@ -24,7 +24,7 @@ pub(super) fn dtype_parse(api: &'static Api, args: &Value) -> Result<Reply, Repl
     })
 }
 
-pub(super) fn dtype_text(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn dtype_text(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     of_this_release(args)?;
     let three: Option<Vec<u64>> = args
         .get("value")
@@ -45,7 +45,7 @@ pub(super) fn dtype_text(api: &'static Api, args: &Value) -> Result<Reply, Reply
 }
 
 /// Reads a parameter file and looks at its tensors. A tensor record is read as the only one of such a file.
-pub(super) fn decode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn decode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let alone = is_alone(args)?;
     let mut file = bytes(args)?;
     if alone {
@@ -81,7 +81,7 @@ fn before_record() -> Vec<u8> {
 }
 
 /// The words for a type are asked by `tensor.dtype_text`; here it is told by its numbers.
-pub(super) fn shown(tensor: &Held) -> Result<Value, Reply> {
+pub(in crate::conformance) fn shown(tensor: &Held) -> Result<Value, Reply> {
     let described = tensor
         .dltensor()
         .ok_or_else(|| unsupported("what was loaded is not a tensor"))?;
@@ -117,7 +117,7 @@ pub(super) fn shown(tensor: &Held) -> Result<Value, Reply> {
 }
 
 /// Writes the parameter file of named tensors.
-pub(super) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn encode(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     if is_alone(args)? {
         return encode_alone(api, args);
     }
@@ -171,12 +171,12 @@ fn on_cpu(tensor: &Value) -> Result<(), Reply> {
 }
 
 /// A tensor of a form `{dtype, shape, data}`.
-pub(super) fn made(api: &'static Api, form: &Value) -> Result<Held, Reply> {
+pub(in crate::conformance) fn made(api: &'static Api, form: &Value) -> Result<Held, Reply> {
     Ok(api.tensor(managed(api, form)?)?)
 }
 
 /// A float32 tensor of zeros.
-pub(super) fn zeros(api: &'static Api, shape: &Value) -> Result<Held, Reply> {
+pub(in crate::conformance) fn zeros(api: &'static Api, shape: &Value) -> Result<Held, Reply> {
     let extents = shape.as_array().into_iter().flatten();
     let count: i64 = extents.filter_map(Value::as_i64).product();
     let data = vec![0; usize::try_from(count).map_err(wrong)? * 4];
@@ -282,7 +282,7 @@ unsafe extern "C-unwind" fn give_back(tensor: *mut DLManagedTensorVersioned) {
 }
 
 /// `object.dlpack`: whether a float32 tensor is taken over.
-pub(super) fn dlpack(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn dlpack(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let list = |name: &str| -> Vec<i64> {
         let items = value

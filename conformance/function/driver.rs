@@ -1,15 +1,14 @@
-//! The operations of chapter function: calls, errors, the registry.
+//! The operations of chapter function, asked of a runtime: calls, errors, the registry.
 //!
-//! The functions of the cases are C callbacks that the runtime wraps. A callback is packed: it does not convert. What the
+//! A runtime may bring the functions of the cases. Otherwise they are C callbacks that it wraps. A callback is packed: it does not convert. What the
 //! typed ones of them do before their body is asked of functions that the runtime has: conversion as `value.convert` asks
 //! for it, the number of arguments of a typed function with as many parameters.
 
-use super::api::{Api, Handle, SafeCall};
-use super::forms::{make, show};
-use super::held::{Held, Raised, int_arg};
-use super::modules::fresh_prefix;
-use super::values::converted;
-use super::{Reply, told, unsupported};
+use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
+use crate::conformance::runtime::ffi::forms::{make, show};
+use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg};
+use crate::conformance::runtime::ffi::{Reply, fresh_prefix, told, unsupported, value_of};
+use crate::conformance::value::driver::converted;
 use crate::function::ErrorCell;
 use crate::value::{ByteArray, Payload, RawAny, index};
 use serde_json::{Value, json};
@@ -43,7 +42,9 @@ const KNOWN: [Known; 8] = [
         name: "concat",
         parameters: Some(&["str", "str"]),
         body: |api, args| {
-            let text = |at: usize| super::held::read_bytes(&args[at]).unwrap_or_default();
+            let text = |at: usize| {
+                crate::conformance::runtime::ffi::held::read_bytes(&args[at]).unwrap_or_default()
+            };
             let both = [text(0), text(1)].concat();
             give(api.text(&String::from_utf8_lossy(&both)))
         },
@@ -141,23 +142,35 @@ fn known(name: &str) -> Result<&'static Known, Reply> {
         .ok_or_else(|| unsupported(format!("there is no function {name}")))
 }
 
+/// The function `name`, the runtime's own where it brings one.
+fn function(api: &'static Api, name: &str) -> Result<Held, Reply> {
+    match brought(api, name) {
+        Some(function) => Ok(function),
+        None => Ok(callback(api, known(name)?.body)?),
+    }
+}
+
+fn brought(api: &'static Api, name: &str) -> Option<Held> {
+    api.brought(&format!("function.{name}"))
+}
+
 /// The function of a case and its arguments, converted as a typed function converts them.
 fn prepared(api: &'static Api, args: &Value) -> Result<(Held, Vec<Held>), Reply> {
-    let value = args.get("value").unwrap_or(&Value::Null);
-    let function = known(
-        value
-            .get("function")
-            .and_then(Value::as_str)
-            .unwrap_or_default(),
-    )?;
+    let value = value_of(args);
+    let name = value.get("function").and_then(Value::as_str);
+    let name = name.unwrap_or_default();
     let forms = value.get("args").and_then(Value::as_array);
     let mut list = Vec::new();
     for form in forms.into_iter().flatten() {
         list.push(match form.get("function").and_then(Value::as_str) {
-            Some(inner) => callback(api, known(inner)?.body)?,
+            Some(inner) => function(api, inner)?,
             None => make(api, form)?,
         });
     }
+    if let Some(own) = brought(api, name) {
+        return Ok((own, list));
+    }
+    let function = known(name)?;
     if let Some(parameters) = function.parameters {
         if list.len() != parameters.len() {
             counted(api, parameters.len(), &list)?;
@@ -193,16 +206,17 @@ fn cells(list: &[Held]) -> Vec<RawAny> {
 }
 
 /// `function.call`.
-pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let (function, list) = prepared(api, args)?;
     match api.call(&function, &cells(&list)) {
         Ok(result) => told(json!({"result": show(api, &result)?})),
+        Err(raised) if raised.broken.is_some() => Err(raised.into()),
         Err(raised) => told(json!({"error": raised.kind})),
     }
 }
 
 /// `function.raw_call`: through the pointer in the object, as a C++ caller does it.
-pub(super) fn raw_call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn raw_call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let (function, list) = prepared(api, args)?;
     drop(api.take_raised());
     let cells = cells(&list);
@@ -229,8 +243,8 @@ pub(super) fn raw_call(api: &'static Api, args: &Value) -> Result<Reply, Reply> 
 }
 
 /// `function.error`.
-pub(super) fn error(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let value = args.get("value").unwrap_or(&Value::Null);
+pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let value = value_of(args);
     let text = |name: &str| value.get(name).and_then(Value::as_str);
     let cause = text("cause").map(|kind| api.error([kind, "", ""], None));
     let cause = cause.transpose()?;
@@ -273,7 +287,7 @@ pub(super) fn error(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 }
 
 /// `function.raised`.
-pub(super) fn raised(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn raised(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     drop(api.take_raised());
     let kind = |error: Option<Held>| {
         error
@@ -288,7 +302,7 @@ pub(super) fn raised(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         .flatten()
     {
         match step.as_str().unwrap_or_default().split_once(' ') {
-            Some(("set", kind)) => api.raise(&super::c_text(kind), c""),
+            Some(("set", kind)) => api.raise(&crate::conformance::runtime::ffi::c_text(kind), c""),
             _ => taken.push(kind(api.take_raised())),
         }
     }
@@ -300,7 +314,7 @@ pub(super) fn raised(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 }
 
 /// `function.registry`: names of this case alone, which are removed at the end.
-pub(super) fn registry(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn registry(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let prefix = fresh_prefix();
     let said = registered(api, &prefix, args);
     for name in names(api, &prefix)? {
@@ -340,6 +354,9 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                 .map_or(Ok(Value::Null), |found| ask(&found))?,
             // To look up says nothing of a name that is not there; what needs the function does.
             "require" => {
+                if let Some(require) = api.brought("registry.require") {
+                    api.call(&require, &[api.text(&name)?.raw])?;
+                }
                 api.call_global("ffi.GetGlobalFuncMetadata", &[api.text(&name)?.raw])?;
                 api.global(&name)
                     .map_or(Ok(Value::Null), |found| ask(&found))?
@@ -354,7 +371,7 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
 }
 
 /// A function that gives `number`.
-pub(super) fn numbered(api: &'static Api, number: i64) -> Result<Held, Raised> {
+pub(in crate::conformance) fn numbered(api: &'static Api, number: i64) -> Result<Held, Raised> {
     unsafe extern "C" fn body(this: Handle, _: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
         // SAFETY: a place for the result.
         unsafe { out.write(int_arg(this as i64)) };
@@ -363,7 +380,7 @@ pub(super) fn numbered(api: &'static Api, number: i64) -> Result<Held, Raised> {
     api.function(std::ptr::without_provenance_mut(number as usize), body)
 }
 
-pub(super) fn remove(api: &'static Api, name: &str) -> Result<bool, Raised> {
+pub(in crate::conformance) fn remove(api: &'static Api, name: &str) -> Result<bool, Raised> {
     let name = api.text(name)?;
     let removed = api.call_global("ffi.FunctionRemoveGlobal", &[name.raw])?;
     Ok(removed.raw.int() != 0)

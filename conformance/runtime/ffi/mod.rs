@@ -1,0 +1,106 @@
+//! The C interface of tvm-ffi, and what drivers over it share.
+
+pub(in crate::conformance) mod api;
+pub(in crate::conformance) mod forms;
+pub(in crate::conformance) mod held;
+pub(in crate::conformance) mod tensors;
+
+use crate::conformance::adapter::Rejection;
+pub(in crate::conformance) use crate::conformance::adapter::Reply;
+use crate::conformance::op::{Refusal, data};
+use crate::value::{Payload, RawAny, index};
+use api::{Api, SafeCall};
+use held::{Held, Raised, text_arg};
+use serde_json::Value;
+use std::ffi::{CString, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(in crate::conformance) fn unsupported(why: impl Into<String>) -> Reply {
+    Reply::Unsupported(why.into())
+}
+
+/// An answer that is the whole value.
+pub(in crate::conformance) fn told(value: Value) -> Result<Reply, Reply> {
+    Ok(Reply::Ok {
+        value,
+        findings: None,
+    })
+}
+
+/// An answer that is the part of the value which `view` names.
+pub(in crate::conformance) fn seen(view: &str, value: Value) -> Result<Reply, Reply> {
+    Ok(Reply::Seen {
+        view: view.to_owned(),
+        value,
+    })
+}
+
+/// The value of a request.
+pub(in crate::conformance) fn value_of(args: &Value) -> &Value {
+    args.get("value").unwrap_or(&Value::Null)
+}
+
+/// For a C function; what is behind a zero byte is lost.
+pub(in crate::conformance) fn c_text(text: &str) -> CString {
+    CString::new(text).unwrap_or_default()
+}
+
+/// The bytes of a request.
+pub(in crate::conformance) fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
+    data(args).map_err(|refusal| match refusal {
+        Refusal::Unsupported(why) => Reply::Unsupported(why),
+        Refusal::Rejected(broken) => Reply::ProtocolError(broken.to_string()),
+    })
+}
+
+/// A prefix that no other system library has.
+pub(in crate::conformance) fn fresh_prefix() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("tvmspec_case_{}_", NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// An empty module of the runtime, with the functions of the system library behind `prefix`.
+pub(in crate::conformance) fn system_library(
+    api: &'static Api,
+    prefix: &str,
+) -> Result<Held, Raised> {
+    api.call_global("ffi.SystemLib", &[text_arg(&c_text(prefix))])
+}
+
+/// Functions that return their own number.
+pub(in crate::conformance) const NUMBERS: [SafeCall; 8] = [
+    number::<0>,
+    number::<1>,
+    number::<2>,
+    number::<3>,
+    number::<4>,
+    number::<5>,
+    number::<6>,
+    number::<7>,
+];
+
+unsafe extern "C" fn number<const N: i64>(
+    _: *mut c_void,
+    _: *const RawAny,
+    _: i32,
+    out: *mut RawAny,
+) -> i32 {
+    // SAFETY: a place for the result.
+    unsafe { out.write(RawAny::of(index::INT, Payload { int: N })) };
+    0
+}
+
+impl From<Raised> for Reply {
+    fn from(raised: Raised) -> Reply {
+        if raised.kind == "Missing" {
+            return Reply::Unsupported(raised.message);
+        }
+        Reply::Reject(match raised.broken {
+            Some(broken) => Rejection::from(broken),
+            None => Rejection {
+                message: raised.to_string(),
+                ..Rejection::default()
+            },
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! What the chapters `value`, `function`, `object`, `module` and `vm` put their cases to: a runtime, by its C functions.
+//!
+//! A [`Runtime`] is reached by the names of its C functions. We are one ourselves, by the functions that we export; any
+//! library is one that was loaded for judgement. [`ffi::api::Api`] is the interface of tvm-ffi as such names, and a *driver* in
+//! `conformance/<chapter>/` does an operation on it: whoever answers is judged by the same code.
+//!
+//! To add an operation, write a function of the type [`crate::conformance::op::Drive`] in the driver of its chapter and name it in the chapter's
+//! `OPS` as `run: Run::Driven(..)`. What a C function cannot be asked gets `Run::Here`: such an operation is ours alone,
+//! through the Rust interface, and other runtimes answer *unsupported*. Where only a part is out of reach, a runtime may
+//! bring a function for it: see [`Runtime::brought`].
+
+pub(super) mod ffi;
+
+use super::{function, value};
+use crate::capi::exports;
+use crate::function::{Function, registry, take_broken};
+use crate::rule::Violation;
+use crate::value::Header;
+use ffi::api::Api;
+use std::ffi::c_void;
+use std::sync::LazyLock;
+
+/// A runtime in this process.
+pub(super) trait Runtime: Send + Sync {
+    /// What it is called, for reports.
+    fn name(&self) -> &str;
+
+    /// The address of its C function `name`; `None` where it has none.
+    fn symbol(&self, name: &str) -> Option<*mut c_void>;
+
+    /// A function object that it has for the suite alone, with one reference that is the caller's: `function.NAME` is a
+    /// function of `spec/function.md` with types of its own, `convert.TYPE` returns what it takes its argument for,
+    /// `read.device` the device that a text names, `registry.require` the function of a name, which must be there. Where
+    /// there is none a driver finds another way, or none.
+    fn brought(&self, _name: &str) -> Option<*mut Header> {
+        None
+    }
+
+    /// The rule behind the error with this message, which was the last on this thread. No C function shows it.
+    fn broken(&self, _message: &str) -> Option<Violation> {
+        None
+    }
+}
+
+/// The C function `name` of a runtime.
+///
+/// # Safety
+///
+/// It is of type `F`, which is the type of a function.
+pub(super) unsafe fn function_of<F: Copy>(runtime: &dyn Runtime, name: &str) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    let address = runtime.symbol(name)?;
+    // SAFETY: the address of a function of type `F`, by this contract.
+    Some(unsafe { std::mem::transmute_copy(&address) })
+}
+
+/// This library, through the C functions that it exports.
+struct Ourselves;
+
+impl Runtime for Ourselves {
+    fn name(&self) -> &str {
+        env!("CARGO_PKG_NAME")
+    }
+
+    fn symbol(&self, name: &str) -> Option<*mut c_void> {
+        exports::find(name).map(exports::Export::address)
+    }
+
+    fn brought(&self, name: &str) -> Option<*mut Header> {
+        let function: Function = match name.split_once('.')? {
+            ("function", name) => function::ops::function(name)?,
+            ("convert", to) => value::ops::converter(to)?,
+            ("read", "device") => value::ops::device_reader(),
+            ("registry", "require") => {
+                Function::from_typed(|name: String| registry::require(&name))
+            }
+            _ => return None,
+        };
+        Some(function.into_object().into_raw())
+    }
+
+    fn broken(&self, message: &str) -> Option<Violation> {
+        // A virtual machine adds lines about where it was.
+        let own = |broken: &Violation| {
+            let rest = message.strip_prefix(broken.message());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
+        };
+        take_broken().filter(own)
+    }
+}
+
+/// Ourselves, as the drivers see us.
+pub(super) fn ourselves() -> &'static Api {
+    static OURS: LazyLock<Api> = LazyLock::new(|| {
+        Api::of(&Ourselves).expect("the table of exports has the whole interface")
+    });
+    &OURS
+}
+
+/// Libraries that were loaded for the life of this process, which add to each other. The interface is that of the first.
+pub(super) struct Libraries {
+    pub(super) name: String,
+    pub(super) libraries: Vec<&'static libloading::Library>,
+}
+
+impl Runtime for Libraries {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn symbol(&self, name: &str) -> Option<*mut c_void> {
+        let mut libraries = self.libraries.iter();
+        libraries.find_map(|library| {
+            // SAFETY: only the address is taken.
+            let found = unsafe { library.get::<*mut c_void>(name) }.ok()?;
+            Some(*found)
+        })
+    }
+}
