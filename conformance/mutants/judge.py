@@ -1,0 +1,113 @@
+"""Which mutants are noticed: by the cases of the suite, and by the tests of the crate."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+# No mutant: all is as it is. Every mutant: those that are executed are listed.
+NONE, LISTING = 0, 2**32 - 1
+MEMORY = 6 << 30
+RULE = re.compile(r"[A-Z]{2,6}-\d\d")
+
+
+def bounded():
+    """A mutant may allocate without end."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def each(work, items):
+    """`work` of all items, as many at a time as there are cores, in their order."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        return list(pool.map(work, items))
+
+
+class Suite:
+    """The command line of a planted copy, and what its suite says."""
+
+    def __init__(self, program, timeout):
+        self.program, self.timeout = program, timeout
+
+    def run(self, number, *arguments, executed=None):
+        environment = {**os.environ, "TVMSPEC_MUTANT": str(number)}
+        if executed:
+            environment["TVMSPEC_MUTANTS_EXECUTED"] = executed
+        return subprocess.run(
+            [self.program, "check", "--complete", *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=self.timeout, preexec_fn=bounded,
+        )
+
+    def rules_of_cases(self):
+        """Every case with the rules that it names."""
+        listed = subprocess.run([self.program, "check", "--list"], capture_output=True, text=True, check=True).stdout
+        return {line.split()[0]: set(RULE.findall(line.partition(" ")[2])) for line in listed.splitlines() if "/" in line.split()[0]}
+
+    def noticing(self, number, cases=None):
+        """The cases that fail, or "a crash" or "a hang" of all; nothing where the mutant is not noticed."""
+        selection = [word for case in cases or () for word in ("--case", case)]
+        try:
+            result = self.run(number, "--report", "json", *selection)
+        except subprocess.TimeoutExpired:
+            return ["a hang"]
+        if result.returncode == 0:
+            return []
+        try:
+            results = json.loads(result.stdout)["results"]
+        except (ValueError, KeyError):
+            return ["a crash"]
+        failed = [one["case"] for one in results if one["verdict"] not in ("pass", "known")]
+        return failed or ["the exit status"]
+
+    def executed(self, *arguments):
+        """The numbers of the mutants that a run executes."""
+        with tempfile.NamedTemporaryFile("r") as listed:
+            self.run(LISTING, *arguments, executed=listed.name)
+            return {int(line) for line in listed.read().split()}
+
+    def nearest(self, numbers):
+        """For each of `numbers` the case that executes the fewest mutants besides: the nearest to it."""
+        cases = list(self.rules_of_cases())
+        found = {}
+        for case, executed in zip(cases, each(lambda case: self.executed("--case", case), cases)):
+            for number in executed & numbers:
+                if number not in found or len(executed) < found[number][0]:
+                    found[number] = (len(executed), case)
+        return {number: case for number, (_, case) in found.items()}
+
+
+class Tests:
+    """The tests of one chapter: tests/<chapter>*.rs, and those beside its code."""
+
+    def __init__(self, chapter, programs, work, timeout):
+        self.work, self.timeout = work, timeout
+        self.commands = [
+            [program] if kind == "test" else [program, f"{chapter}::"]
+            for (kind, name, is_test), program in sorted(programs.items())
+            if is_test and (kind == "lib" or kind == "test" and re.fullmatch(f"{chapter}(_.*)?", name))
+        ]
+        # A test that fails without any mutant says nothing of one.
+        self.commands = [command for command in self.commands if not self.fails(command, NONE)]
+
+    def fails(self, command, number):
+        try:
+            result = subprocess.run(
+                command, cwd=self.work, env={**os.environ, "TVMSPEC_MUTANT": str(number), "CARGO_MANIFEST_DIR": str(self.work)},
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=self.timeout, preexec_fn=bounded,
+            )
+        except subprocess.TimeoutExpired:
+            return True
+        return result.returncode != 0
+
+    def notice(self, number):
+        return any(self.fails(command, number) for command in self.commands)
+
+
+def names_of_tests(project, chapters):
+    """What cargo builds for `Tests`."""
+    names = sorted(path.stem for path in (project / "tests").glob("*.rs"))
+    named = [name for name in names if any(re.fullmatch(f"{chapter}(_.*)?", name) for chapter in chapters)]
+    return ["--lib", *(word for name in named for word in ("--test", name))]
