@@ -120,7 +120,7 @@ def relay_instruction(opcode, *fields, wrong_hash=0):
 
 
 def relay(version="0.8.0", magic=0xD225DE2F4214151D, name="main", registers="3", count=None, instructions=None,
-          host=0, constant_devices=(1,), param_devices=(1,), tag=0, strings=None):
+          host=0, constant_devices=(1,), param_devices=(1,), tag=0, strings=None, globals=("main",)):
     """One function of one parameter: load a constant, return it."""
     era = int(version.split(".")[1]) if version[:2] == "0." else 8
     load = (11, 0, 0, 2) if era >= 14 else (11, 0, 2)
@@ -129,7 +129,7 @@ def relay(version="0.8.0", magic=0xD225DE2F4214151D, name="main", registers="3",
     body = num("Q", magic) + text(version)
     if era >= 9:
         body += num("Qii", 1, 1, 0) + (text("global") if era >= 14 else b"") + num("i", host)
-    body += many(["main"]) + num("Q", 1) + (num("I", tag) if era >= 9 else b"")
+    body += many(globals) + num("Q", 1) + (num("I", tag) if era >= 9 else b"")
     body += text("late_w") if tag == 1 else tensor()
     body += i64s(*constant_devices) if era >= 7 else b""
     body += many(["fused_add"])
@@ -226,6 +226,8 @@ GOOD = {
     "graph-runtime-0.7": ("GraphRuntimeFactory", "0.7", None, graph()),
     "graph-executor-minimal": ("GraphExecutorFactory", "0.7", None, graph()),
     "aot-0.9": ("AotExecutorFactory", "0.7", None, num("Q", 1) + many(["p"]) + tensor() + text("default")),
+    "aot-two-params": ("AotExecutorFactory", "0.7", None, num("Q", 2) + many(["p", "q"]) + tensor() + tensor(data=b"\1" * 8) + text("default")),
+    "relay-vm-two-globals": ("VMExecutable", "0.7", None, relay(globals=("main", "helper"))),
     "relay-vm-0.6": ("VMExecutable", "0.7", None, relay("0.6.1")),
     "relay-vm-0.7": ("VMExecutable", "0.7", None, relay("0.7.0")),
     "relay-vm-minimal": ("VMExecutable", "0.7", None, relay()),
@@ -238,6 +240,7 @@ GOOD = {
     "relax-vm-minimal": ("relax.VMExecutable", "0.22", None, relax("0.22", 0x1E)),
     "dnnl-json": ("dnnl_json", "0.7", None, JSON_RUNTIME),
     "example-npu-json": ("example_npu_json", "0.22", None, JSON_RUNTIME),
+    "dnnl-json-two-constants": ("dnnl_json", "0.7", None, text("tvmgen_0") + text('{"nodes": []}') + many(["c0", "c1"])),
     "examplejson-0.6": ("examplejson", "0.2", None, text('{"nodes": []}')),
     "coreml": ("coreml", "0.7", None, text("tvmgen_0") + raw(b"model\0")),
     "ethos-n-0.7": ("ethos-n", "0.7", "0.7", network(False)),
@@ -295,6 +298,7 @@ BROKEN = {
     "relay-vm-param-devices": ("VMExecutable", "0.7", relay(param_devices=())),
     "relay-vm-two-strings": ("VMExecutable", "0.7", relay(strings=["main", "3"])),
     "relay-vm-negative-registers": ("VMExecutable", "0.7", relay(registers="-1")),
+    "relay-vm-registers-with-zero": ("VMExecutable", "0.7", relay(registers="03")),
     "relay-vm-hash": ("VMExecutable", "0.7", relay(instructions=[relay_instruction(11, 0, 2, wrong_hash=1), relay_instruction(1, 2)])),
     "relay-vm-opcode-21": ("VMExecutable", "0.7", relay(instructions=[relay_instruction(21, 2)])),
     "relay-vm-kill-register-in-0.8": ("VMExecutable", "0.7", relay(instructions=[relay_instruction(20, 2)])),

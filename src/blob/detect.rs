@@ -1,6 +1,6 @@
 //! Which layout is it? Told by the symbol where there is one, else by the bytes. Total: any bytes get an answer.
 
-use super::{BLOB_18, Blob, IMPORT_TREE, LIBRARY};
+use super::{Blob, IMPORT_TREE, LIBRARY};
 use crate::release::Layout;
 use crate::rule::Findings;
 
@@ -26,8 +26,6 @@ pub const fn symbol(layout: Layout) -> &'static str {
 /// of 0.21 and 0.22 settle the matter. `__tvm_dev_mblob` leaves 0.2 and 0.7. Without a symbol the bytes decide: the layout
 /// in which they break no rule.
 pub fn detect(bytes: &[u8], symbol: Option<&str>) -> Layout {
-    // With its rule switched off the symbol says nothing.
-    let symbol = symbol.filter(|_| !BLOB_18.is_off());
     let named = symbol.and_then(|symbol| SYMBOLS.iter().find(|(name, _)| symbol.ends_with(name)));
     match named {
         Some((_, Layout::V0_7)) => old(bytes),

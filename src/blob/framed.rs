@@ -1,6 +1,6 @@
 //! Layout 0.22: the tree first, then every payload with its length.
 
-use super::{BLOB_04, BLOB_10, BLOB_11, BLOB_15, BLOB_17, Blob, LIBRARY, Module, check_kind};
+use super::{BLOB_04, BLOB_10, BLOB_15, BLOB_17, Blob, LIBRARY, Module, check_kind};
 use crate::import_tree::ImportTree;
 use crate::payload;
 use crate::rule::{Findings, Kind, Violation};
@@ -39,7 +39,7 @@ fn read_module<'a>(
 ) -> Result<(), Violation> {
     let start = body.offset();
     let kind = body.str("kind", BLOB_04)?;
-    if kind == LIBRARY || BLOB_11.is_off() {
+    if kind == LIBRARY {
         return blob.push(
             Module {
                 kind: kind.into(),

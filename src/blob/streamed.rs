@@ -1,7 +1,7 @@
 //! Layouts 0.2, 0.7 and 0.21: a count, then keys and payloads without lengths.
 
 use super::{
-    BLOB_03, BLOB_04, BLOB_05, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
+    BLOB_03, BLOB_04, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
     IMPORT_TREE, LIBRARY, Module, check_kind,
 };
 use crate::import_tree::ImportTree;
@@ -83,7 +83,7 @@ fn read_entry<'a>(
         )?;
         return Ok(false);
     }
-    if !is_known(kind, blob.layout) && !BLOB_06.is_off() {
+    if !is_known(kind, blob.layout) {
         return Err(body.blame(
             "key",
             BLOB_06.broken(
@@ -97,9 +97,7 @@ fn read_entry<'a>(
         ));
     }
     let (rest, offset) = (body.rest(), body.offset());
-    if !BLOB_05.is_off() {
-        payload::read(kind, blob.layout, body, findings)?;
-    }
+    payload::read(kind, blob.layout, body, findings)?;
     let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);
     let bytes = rest.get(..length).unwrap_or_default();
     blob.push(
@@ -154,7 +152,7 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
         out.str(&module.kind);
         match &module.payload {
             Some(payload) if module.kind != LIBRARY => {
-                if !is_known(&module.kind, blob.layout) && !BLOB_17.is_off() {
+                if !is_known(&module.kind, blob.layout) {
                     return refused(format!(
                         "layout {} has no payload lengths: nobody could find the end of kind `{}`",
                         blob.layout, module.kind

@@ -73,11 +73,8 @@ impl<'a> ImportTree<'a> {
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<ImportTree<'a>, Violation> {
-        let mut indptr = cursor.words("indptr", TREE_01)?;
-        let mut indices = cursor.words("indices", TREE_01)?;
-        if TREE_01.is_off() {
-            std::mem::swap(&mut indptr, &mut indices);
-        }
+        let indptr = cursor.words("indptr", TREE_01)?;
+        let indices = cursor.words("indices", TREE_01)?;
         let tree = ImportTree { indptr, indices };
         tree.check(findings).map_err(|broken| {
             let field = tree.field_at(broken.offset().unwrap_or(0));

@@ -4,9 +4,7 @@
 //! [`Algorithm::Topological`] is this crate's own: it stores every graph that can be stored at all, in an order that every
 //! loader accepts, and agrees with 0.8 wherever 0.8 does not refuse.
 
-use super::{
-    TREE_02, TREE_20, TREE_21, TREE_22, TREE_23, TREE_24, TREE_25, TREE_26, TREE_27, TREE_28,
-};
+use super::{TREE_02, TREE_24, TREE_25, TREE_28};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use std::cmp::Reverse;
@@ -116,17 +114,15 @@ pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violati
 
 impl ModuleGraph {
     fn check(&self) -> Result<(), Violation> {
-        if self.modules.is_empty() && !TREE_02.is_off() {
-            return Err(TREE_02.refused(Kind::Malformed, "there is no module to store"));
-        }
+        TREE_02.demand(Kind::Malformed, !self.modules.is_empty(), || {
+            "there is no module to store".into()
+        })?;
         let modules = self.modules.len();
         for (parent, node) in self.modules.iter().enumerate() {
-            if let Some(child) = node.imports.iter().find(|child| **child >= modules)
-                && !TREE_28.is_off()
-            {
-                let message =
-                    format!("module {parent} imports module {child}, but there are only {modules}");
-                return Err(TREE_28.refused(Kind::Malformed, message));
+            for child in &node.imports {
+                TREE_28.demand(Kind::Malformed, *child < modules, || {
+                    format!("module {parent} imports module {child}, but there are only {modules}")
+                })?;
             }
         }
         Ok(())
@@ -193,11 +189,8 @@ impl Stack {
     }
 
     fn push_imports(&mut self, graph: &ModuleGraph, module: usize) {
-        let imports = graph.imports(module);
-        if TREE_21.is_off() {
-            imports.iter().rev().for_each(|child| self.push(*child));
-        } else {
-            imports.iter().for_each(|child| self.push(*child));
+        for child in graph.imports(module) {
+            self.push(*child);
         }
     }
 }
@@ -212,16 +205,10 @@ fn plain(graph: &ModuleGraph) -> Order {
     }
     let index = index_of(graph, &groups);
     let rows = groups.iter().flatten().map(|module| {
-        let mut row: Vec<usize> = graph
-            .imports(*module)
-            .iter()
+        let imports = graph.imports(*module).iter();
+        imports
             .filter_map(|child| index.get(*child).copied())
-            .collect();
-        if TREE_26.is_off() {
-            row.sort_unstable();
-            row.dedup();
-        }
-        row
+            .collect()
     });
     let rows = rows.collect();
     Order::of(groups, rows)
@@ -230,26 +217,18 @@ fn plain(graph: &ModuleGraph) -> Order {
 /// 0.8 on (TREE-20, TREE-22): device modules above the first host modules, then all host modules as one group, then
 /// the device modules below them.
 fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
-    let merges = |module| graph.is_dso(module) && !TREE_20.is_off();
     let mut walk = Stack::new(graph);
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut boundary = Vec::new();
     while let Some(module) = walk.stack.pop() {
-        if merges(module) {
+        if graph.is_dso(module) {
             boundary.push(module);
-            if !TREE_22.is_off() {
-                continue;
-            }
-        } else {
-            groups.push(vec![module]);
+            continue;
         }
+        groups.push(vec![module]);
         walk.push_imports(graph, module);
     }
     if boundary.is_empty() {
-        return groups;
-    }
-    if TREE_22.is_off() {
-        groups.push(boundary);
         return groups;
     }
     let place = groups.len();
@@ -257,7 +236,7 @@ fn merged_groups(graph: &ModuleGraph) -> Vec<Vec<usize>> {
     let mut library = Vec::new();
     walk.stack = boundary;
     while let Some(module) = walk.stack.pop() {
-        if merges(module) {
+        if graph.is_dso(module) {
             library.push(module);
         } else {
             groups.push(vec![module]);
@@ -290,10 +269,8 @@ fn rows(graph: &ModuleGraph, groups: &[Vec<usize>]) -> Vec<Vec<usize>> {
         let imports = group.iter().flat_map(|module| graph.imports(*module));
         let children = imports.filter_map(|child| index.get(*child).copied());
         let mut row: Vec<usize> = children.filter(|child| *child != parent).collect();
-        if !TREE_23.is_off() {
-            row.sort_unstable();
-            row.dedup();
-        }
+        row.sort_unstable();
+        row.dedup();
         row
     };
     groups.iter().enumerate().map(row).collect()
@@ -315,26 +292,17 @@ fn check_descent(
     let kind_of = |place: usize| graph.name_of(groups.get(place).map_or(&[], Vec::as_slice));
     let (parent, child) = (kind_of(parent), kind_of(child));
     if parents_first(rows).is_none() {
-        return refuse(
-            TREE_24,
+        return TREE_24.demand(Kind::Cycle, false, || {
             format!(
                 "the host modules cannot be merged: parent {parent} and child {child} would import each other"
-            ),
-        );
+            )
+        });
     }
-    refuse(
-        TREE_25,
+    TREE_25.demand(Kind::Cycle, false, || {
         format!(
             "parent {parent} is reached after its child {child}; there is no cycle, but releases refuse this order of imports. Import the child later, or write with the order `topological`"
-        ),
-    )
-}
-
-fn refuse(rule: crate::rule::Rule, message: String) -> Result<(), Violation> {
-    if rule.is_off() {
-        return Ok(());
-    }
-    Err(rule.refused(Kind::Cycle, message))
+        )
+    })
 }
 
 /// The groups of 0.8 in an order where every parent stands before its children (TREE-27).
@@ -342,15 +310,11 @@ fn topological(graph: &ModuleGraph) -> Result<Order, Violation> {
     let groups = merged_groups(graph);
     let children = rows(graph, &groups);
     let Some(order) = parents_first(&children) else {
-        refuse(
-            TREE_24,
-            "the host modules cannot be merged: two groups would import each other".into(),
-        )?;
+        TREE_24.demand(Kind::Cycle, false, || {
+            "the host modules cannot be merged: two groups would import each other".into()
+        })?;
         return Ok(Order::of(groups, children));
     };
-    if TREE_27.is_off() {
-        return Ok(Order::of(groups, children));
-    }
     let mut groups = groups;
     let ordered = order
         .into_iter()

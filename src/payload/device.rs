@@ -222,7 +222,7 @@ pub(super) fn read_shaders<'a>(
 ) -> Result<Vec<Shader<'a>>, Violation> {
     cursor.vector(20, field, |cursor| {
         let name = text(cursor, "name", rule)?;
-        if !framed || PAY_15.is_off() {
+        if !framed {
             return read_shader(name, cursor);
         }
         let start = cursor.offset();

@@ -99,7 +99,7 @@ fn read_info<'a>(
     let launch_param_tags = names(cursor, "launch_param_tags", PAY_02)?;
     check_tags(&launch_param_tags, tags_start, cursor, findings)?;
     let mut arg_extra_tags = Vec::new();
-    if layout >= Layout::V0_21 && !PAY_03.is_off() {
+    if layout >= Layout::V0_21 {
         let start = cursor.offset();
         arg_extra_tags = cursor.vector(4, "arg_extra_tags", |cursor| {
             cursor.i32("arg_extra_tags", PAY_03)

@@ -1,6 +1,6 @@
 //! The table of kinds: what each stores, in which releases, and who loads it.
 
-use super::{Checked, PAY_99, Slot, device, executor, host, relax_vm, relay_vm, stackvm, vendor};
+use super::{Checked, Slot, device, executor, host, relax_vm, relay_vm, stackvm, vendor};
 use crate::release::{Layout, Release, Releases};
 use crate::rule::{Findings, Violation};
 
@@ -114,7 +114,7 @@ impl KindInfo {
     /// The newest form that `release` writes; `None` where it stores no module of this kind (PAY-99).
     pub fn form_in(&self, release: Release) -> Option<&'static Form> {
         let mut forms = self.forms.iter();
-        forms.find(|form| form.releases.contains(release) || PAY_99.is_off())
+        forms.find(|form| form.releases.contains(release))
     }
 
     /// The property mask in `release`; `None` before 0.12, and where the kind is not there (MOD-15).
@@ -130,7 +130,7 @@ impl KindInfo {
     /// `ffi.Module.load_from_bytes.` from 0.22.
     pub fn loader(&self, release: Release) -> Option<String> {
         let loaded = self.loaded.iter().any(|range| range.contains(release));
-        (loaded || PAY_99.is_off()).then(|| format!("{}{}", loader_prefix(release), self.kind))
+        loaded.then(|| format!("{}{}", loader_prefix(release), self.kind))
     }
 }
 

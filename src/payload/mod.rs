@@ -176,7 +176,7 @@ pub fn read<'a>(
 ) -> Result<Payload<'a>, Violation> {
     let info = kind_info(kind).filter(|info| info.forms_in(layout).next().is_some());
     let Some(info) = info else {
-        if layout >= Layout::V0_22 && !PAY_01.is_off() {
+        if layout >= Layout::V0_22 {
             let bytes = cursor.skip_rest("payload", PAY_01);
             return Ok(Payload::Opaque {
                 kind: Cow::Owned(kind.to_owned()),
@@ -200,7 +200,6 @@ pub fn read<'a>(
 /// Whether [`read`] finds no grammar for `kind` and takes its bytes as they are.
 pub(crate) fn is_opaque(kind: &str, layout: Layout) -> bool {
     layout >= Layout::V0_22
-        && !PAY_01.is_off()
         && kind_info(kind).is_none_or(|info| info.forms_in(layout).next().is_none())
 }
 
@@ -212,7 +211,7 @@ fn choose(
 ) -> Result<&'static Form, Violation> {
     let forms: Vec<&'static Form> = info.forms_in(layout).collect();
     let newest = forms.first().copied().unwrap_or(&kinds::NOTHING);
-    if forms.len() < 2 || PAY_09.is_off() {
+    if forms.len() < 2 {
         return Ok(newest);
     }
     let mut reads = None;

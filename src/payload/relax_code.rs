@@ -111,7 +111,6 @@ impl Executable<'_> {
                 condition: word(1)?,
                 false_offset: word(2)?,
             },
-            _ if PAY_89.is_off() => Instruction::Ret { register: 0 },
             opcode => {
                 let message = format!("instruction {index} has opcode {opcode}, there are 1 to 4");
                 return Err(PAY_89.broken(Kind::UnknownKind, start, message));
@@ -142,7 +141,6 @@ impl Executable<'_> {
         let first = at.saturating_add(4);
         let room = self.words.len().saturating_sub(first);
         let count = usize::try_from(count).ok().filter(|count| *count <= room);
-        let count = count.or(PAY_88.is_off().then_some(room));
         let Some(count) = count else {
             let message = format!("the arguments of instruction {index} run past the code");
             let offset = self.words.offset_of(first.saturating_sub(1));

@@ -139,7 +139,7 @@ impl<'a> Executable<'a> {
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<Executable<'a>, Violation> {
-        if layout >= Layout::V0_22 || PAY_81.is_off() {
+        if layout >= Layout::V0_22 {
             return Executable::read_code(layout, cursor, findings);
         }
         let mut window = cursor.window("code")?;

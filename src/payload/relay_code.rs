@@ -219,9 +219,6 @@ impl Instruction {
 
     fn check(&self, frame: &Frame, index: u64, first: u64) -> Result<(), Violation> {
         let Some(row) = self.opcode_in(frame.era) else {
-            if PAY_72.is_off() {
-                return Ok(());
-            }
             let message = format!("release 0.{} has no opcode {}", frame.era, self.opcode);
             return Err(PAY_72.broken(Kind::UnknownKind, first.saturating_sub(8), message));
         };

@@ -103,9 +103,6 @@ impl<'a> Executable<'a> {
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<Executable<'a>, Violation> {
-        if PAY_60.is_off() {
-            return Executable::read_code(cursor, findings);
-        }
         let mut window = cursor.window("code")?;
         let executable = Executable::read_code(&mut window, findings)?;
         window.finish("the VM code", findings)?;

@@ -2,7 +2,6 @@
 
 use super::{Dtype, TEN_35, TensorRecord};
 use crate::rule::{Kind, Violation};
-use std::borrow::Cow;
 
 /// How a tensor in memory counts elements that are no whole bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +42,7 @@ impl Packing {
 pub struct Elements<'r> {
     dtype: Dtype,
     shape: &'r [i64],
-    bytes: Cow<'r, [u8]>,
+    bytes: &'r [u8],
 }
 
 impl Elements<'_> {
@@ -59,7 +58,7 @@ impl Elements<'_> {
 
     /// Exactly [`Packing::bytes`] of the type and the shape.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.bytes
     }
 }
 
@@ -77,20 +76,11 @@ impl TensorRecord<'_> {
         let (dtype, shape) = (self.dtype(), self.shape());
         let needed = packing.bytes(dtype, shape);
         let length = needed.and_then(|bytes| usize::try_from(bytes).ok());
-        let bytes = match length.and_then(|length| self.data().get(..length)) {
-            Some(bytes) => Cow::Borrowed(bytes),
-            // Bytes that are not there are not given out, whatever rule is on.
-            None if TEN_35.is_off() => {
-                let mut bytes = self.data().to_vec();
-                bytes.resize(length.unwrap_or(bytes.len()), 0);
-                Cow::Owned(bytes)
-            }
-            None => {
-                // A runtime's error has no field for the rule.
-                let what = missing(dtype, shape, self.data().len(), needed);
-                let message = format!("a stored tensor is not whole (TEN-35): {what}");
-                return Err(TEN_35.refused(Kind::Truncated, message));
-            }
+        let Some(bytes) = length.and_then(|length| self.data().get(..length)) else {
+            // A runtime's error has no field for the rule.
+            let what = missing(dtype, shape, self.data().len(), needed);
+            let message = format!("a stored tensor is not whole (TEN-35): {what}");
+            return Err(TEN_35.refused(Kind::Truncated, message));
         };
         Ok(Elements {
             dtype,

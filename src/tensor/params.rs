@@ -48,9 +48,6 @@ impl<'a> Params<'a> {
                 Ok(_) => return Ok((Params::read(cursor, sizing, findings)?, sizing)),
                 Err(broken) => newest = newest.or(Some(broken)),
             }
-            if TEN_45.is_off() {
-                break;
-            }
         }
         let unread = || TEN_45.broken(Kind::Malformed, cursor.offset(), "no release wrote this");
         Err(newest.unwrap_or_else(unread))

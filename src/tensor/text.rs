@@ -1,6 +1,6 @@
 //! Element types as text: `float32x4`, `bool`, `float8_e4m3fn`.
 
-use super::{Dtype, TEN_02, TEN_03, TEN_04, TEN_05, TEN_06, TEN_07, TEN_08, TEN_09};
+use super::{Dtype, TEN_02, TEN_09};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::wire::show;
@@ -84,10 +84,10 @@ impl Dtype {
     /// Refused where the release has no name for the code (TEN-02). The text of some dtypes says less than they do: a
     /// handle loses its lanes, a small float that is not as wide as its name its width.
     pub fn text(self, release: Release) -> Result<String, Violation> {
-        if self == Dtype::VOID && release >= VOID_SINCE && !TEN_05.is_off() {
+        if self == Dtype::VOID && release >= VOID_SINCE {
             return Ok(String::new());
         }
-        if self == old_bool() && OLD_BOOL.contains(&release.minor()) && !TEN_04.is_off() {
+        if self == old_bool() && OLD_BOOL.contains(&release.minor()) {
             return Ok("bool".into());
         }
         let named = names(release).find(|name| name.code == self.code);
@@ -99,14 +99,14 @@ impl Dtype {
             return Ok(text);
         }
         let whole_bool = name.text == "bool" && self.bits == 8 && release >= BOOL_READ_SINCE;
-        if (!name.fixed || TEN_06.is_off()) && (!whole_bool || TEN_04.is_off()) {
+        if !name.fixed && !whole_bool {
             text.push_str(&self.bits.to_string());
         }
-        let scales = release >= SCALABLE_SINCE && !TEN_07.is_off();
+        let scales = release >= SCALABLE_SINCE;
         let signed = i16::from_le_bytes(self.lanes.to_le_bytes());
         if scales && signed < -1 {
             text.push_str(&format!("xvscalex{}", signed.unsigned_abs()));
-        } else if (scales && signed > 1) || (!scales && self.lanes != 1) || TEN_03.is_off() {
+        } else if (scales && signed > 1) || (!scales && self.lanes != 1) {
             text.push_str(&format!("x{}", self.lanes));
         }
         Ok(text)
@@ -116,10 +116,10 @@ impl Dtype {
     pub fn parse(text: &str, release: Release) -> Result<Dtype, Violation> {
         let is_void = text.is_empty() && release >= VOID_SINCE
             || text == "void" && release >= VOID_NAME_SINCE;
-        if is_void && !TEN_05.is_off() {
+        if is_void {
             return Ok(Dtype::VOID);
         }
-        if text == "bool" && OLD_BOOL.contains(&release.minor()) && !TEN_04.is_off() {
+        if text == "bool" && OLD_BOOL.contains(&release.minor()) {
             return Ok(old_bool());
         }
         let long = written_out(text, release);
@@ -129,15 +129,14 @@ impl Dtype {
             .filter(|name| {
                 name.code != Dtype::BOOL || name.text != "bool" || release >= BOOL_READ_SINCE
             })
-            .max_by_key(|name| name.text.len())
-            .or(NAMES.first().filter(|_| TEN_02.is_off()));
+            .max_by_key(|name| name.text.len());
         let Some(name) = best else {
             let shown = show(text.as_bytes());
             let message = format!("TVM {release} knows no element type `{shown}`");
             return Err(TEN_02.refused(Kind::UnknownKind, message));
         };
         let rest = text.get(name.text.len()..).unwrap_or_default();
-        let (bits, rest) = if name.fixed && !TEN_06.is_off() {
+        let (bits, rest) = if name.fixed {
             (name.bits, rest)
         } else {
             read_bits(rest, name.bits, text)?
@@ -204,7 +203,7 @@ fn names(release: Release) -> impl Iterator<Item = &'static Name> {
 
 /// A short name written out; `None` if there is none.
 fn written_out(text: &str, release: Release) -> Option<String> {
-    if release < SHORT_SINCE || TEN_08.is_off() {
+    if release < SHORT_SINCE {
         return None;
     }
     SHORT.iter().find_map(|(short, long)| {
@@ -237,7 +236,7 @@ fn read_lanes(rest: &str, name: &Name, release: Release, text: &str) -> Result<u
     if rest.is_empty() {
         return Ok(1);
     }
-    let scales = release >= SCALABLE_SINCE && !name.fixed && !TEN_07.is_off();
+    let scales = release >= SCALABLE_SINCE && !name.fixed;
     let (scaled, digits) = match rest.strip_prefix("xvscalex") {
         Some(digits) if scales => (true, digits),
         _ => (false, rest.strip_prefix('x').unwrap_or("not lanes")),
@@ -251,7 +250,6 @@ fn read_lanes(rest: &str, name: &Name, release: Release, text: &str) -> Result<u
     match lanes {
         Some(lanes) if scaled && lanes <= 1 << 15 => Ok(lanes.wrapping_neg()),
         Some(lanes) if !scaled => Ok(lanes),
-        _ if TEN_09.is_off() => Ok(1),
         _ => Err(odd(
             text,
             "behind the bits may stand `x` and 1 to 65535 lanes, and nothing else",

@@ -1,9 +1,7 @@
 //! The reader that all format code is made of.
 
 use super::trace::{Record, Value};
-use super::{
-    Trace, WIRE_01, WIRE_02, WIRE_03, WIRE_04, WIRE_05, WIRE_06, WIRE_07, WIRE_08, Words, show,
-};
+use super::{Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_05, WIRE_06, WIRE_07, WIRE_08, Words, show};
 use crate::rule::{Findings, Kind, Rule, Violation};
 use std::fmt;
 
@@ -91,8 +89,7 @@ impl<'a> Cursor<'a> {
     /// `length` bytes as they are.
     pub fn take(&mut self, length: u64, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let start = self.offset();
-        // With its own layout rule switched off a field is not there.
-        let bytes = self.advance(if rule.is_off() { 0 } else { length }, field)?;
+        let bytes = self.advance(length, field)?;
         self.record(start, field, rule, Value::Bytes(bytes));
         Ok(bytes)
     }
@@ -155,7 +152,7 @@ impl<'a> Cursor<'a> {
     /// A u64 length and that many bytes (WIRE-04).
     #[inline]
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
-        match self.plain_run(rule, WIRE_04, 1) {
+        match self.plain_run(1) {
             Some(bytes) => Ok(bytes),
             None => self.bytes_told(field, rule),
         }
@@ -171,7 +168,7 @@ impl<'a> Cursor<'a> {
     /// A u64 length and that many bytes of which nothing is known: recorded as a length and a run.
     #[inline]
     pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
-        match self.plain_run(rule, WIRE_04, 1) {
+        match self.plain_run(1) {
             Some(bytes) => Ok(bytes),
             None => self.run_told(field, rule),
         }
@@ -297,7 +294,7 @@ impl<'a> Cursor<'a> {
 
     /// A vector of u64, borrowed: a million elements cost nothing to open.
     pub fn words(&mut self, field: &'static str, rule: Rule) -> Result<Words<'a>, Violation> {
-        if let Some(bytes) = self.plain_run(rule, WIRE_06, 8) {
+        if let Some(bytes) = self.plain_run(8) {
             let start = self.offset().saturating_sub(bytes.len() as u64);
             return Ok(Words::new(bytes, start));
         }
@@ -352,8 +349,8 @@ impl<'a> Cursor<'a> {
     /// A u64 count and that many elements of `size` bytes, when all goes well and nobody wants to hear of it. `None` leaves
     /// the cursor where it was, for the long way to say what is wrong.
     #[inline]
-    fn plain_run(&mut self, rule: Rule, counts: Rule, size: usize) -> Option<&'a [u8]> {
-        if self.trace.is_some() || [rule, WIRE_02, counts].into_iter().any(Rule::is_off) {
+    fn plain_run(&mut self, size: usize) -> Option<&'a [u8]> {
+        if self.trace.is_some() {
             return None;
         }
         let (count, rest) = self.window.get(self.position..)?.split_first_chunk()?;
@@ -371,20 +368,12 @@ impl<'a> Cursor<'a> {
         value: fn(T) -> Value<'static>,
     ) -> Result<T, Violation> {
         let start = self.offset();
-        let bytes = self.advance(if rule.is_off() { 0 } else { N as u64 }, field)?;
-        // Shorter only while WIRE-01 is switched off; then the rest reads as zero, as the reference's short reads do.
-        let mut whole = bytes.first_chunk().copied().unwrap_or_else(|| {
-            let mut short = [0; N];
-            short
-                .iter_mut()
-                .zip(bytes)
-                .for_each(|(to, from)| *to = *from);
-            short
-        });
-        if WIRE_02.is_off() {
-            whole.reverse();
-        }
-        let number = decode(whole);
+        let rest = self.rest();
+        let Some(whole) = rest.first_chunk() else {
+            return Err(self.short(N as u64, field));
+        };
+        self.position = self.position.saturating_add(N);
+        let number = decode(*whole);
         self.record(start, field, rule, value(number));
         Ok(number)
     }
@@ -407,18 +396,18 @@ impl<'a> Cursor<'a> {
         let fits = usize::try_from(length)
             .ok()
             .and_then(|length| rest.get(..length));
-        let bytes = match fits {
-            Some(bytes) => bytes,
-            None if WIRE_01.is_off() => rest,
-            None => {
-                let message = format!("{field} needs {length} bytes, {} remain", rest.len());
-                return Err(WIRE_01
-                    .broken(Kind::Truncated, self.offset(), message)
-                    .in_field(self.path_of(field)));
-            }
+        let Some(bytes) = fits else {
+            return Err(self.short(length, field));
         };
         self.position = self.position.saturating_add(bytes.len());
         Ok(bytes)
+    }
+
+    #[cold]
+    fn short(&self, length: u64, field: &str) -> Violation {
+        let message = format!("{field} needs {length} bytes, {} remain", self.remaining());
+        let broken = WIRE_01.broken(Kind::Truncated, self.offset(), message);
+        self.blame(field, broken)
     }
 
     fn record(&self, start: u64, field: &str, rule: Rule, value: Value<'_>) {

@@ -255,10 +255,12 @@ impl Place {
 impl<'a> Walk<'a> {
     fn visit(&mut self, bytes: &'a [u8], place: Place) -> Result<Form, Violation> {
         let form = Form::of(bytes);
-        if form.is_archive() && place.depth >= MAX_DEPTH && !BLOB_57.is_off() {
-            let message = format!("archives lie more than {MAX_DEPTH} deep in archives");
-            return Err(place.blame(BLOB_57.broken(Kind::Limit, 0, message)));
-        }
+        let shallow = !form.is_archive() || place.depth < MAX_DEPTH;
+        BLOB_57
+            .require_as(Kind::Limit, shallow, 0, || {
+                format!("archives lie more than {MAX_DEPTH} deep in archives")
+            })
+            .map_err(|broken| place.blame(broken))?;
         match form {
             Form::Archive => self.archive(bytes, &place)?,
             Form::MachOFat => self.fat(bytes, &place)?,

@@ -1,7 +1,6 @@
 //! What a symbol means to TVM, by its name.
 
 use super::allowance::Allowance;
-use super::rules::{BLOB_50, BLOB_51, BLOB_62, BLOB_63, BLOB_64, BLOB_65};
 use crate::release::{Layout, Releases};
 use crate::rule::Violation;
 use std::borrow::Cow;
@@ -131,11 +130,7 @@ pub(super) fn classify<'a>(
 
 /// The prefix and the layout of a blob's symbol (BLOB-50, BLOB-51).
 pub(super) fn blob(name: &str) -> Option<(&str, Layout)> {
-    if BLOB_50.is_off() {
-        return None;
-    }
-    let (prefix, layout) = suffixed(name, &BLOBS)?;
-    (prefix.is_empty() || !BLOB_51.is_off()).then_some((prefix, layout))
+    suffixed(name, &BLOBS)
 }
 
 /// The blob's symbol for a layout, without a prefix.
@@ -253,10 +248,10 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
         return Some((prefix, Role::Blob(layout)));
     }
     if let Some((prefix, layout)) = suffixed(name, &CONTEXTS) {
-        return (!BLOB_65.is_off()).then_some((prefix, Role::Context(layout)));
+        return Some((prefix, Role::Context(layout)));
     }
     if name == "__tvm_main__" {
-        return (!BLOB_64.is_off()).then_some(("", Role::Entry));
+        return Some(("", Role::Entry));
     }
     if name.starts_with("__tvm_param__") {
         return Some(("", Role::LinkedParam));
@@ -274,12 +269,12 @@ fn role<'a>(raw: &Raw<'a>, prefixed: bool) -> Option<(&'a str, Role<'a>)> {
     if !raw.text {
         let api = name.strip_prefix("__")?;
         let slot = among(&SLOTS, api).is_some() || api.starts_with("TVM");
-        return (slot && !BLOB_65.is_off()).then(|| ("", Role::Slot(api.into())));
+        return slot.then(|| ("", Role::Slot(api.into())));
     }
     if let Some(of) = of(FFI) {
-        return (!BLOB_62.is_off()).then_some(("", Role::Function(of)));
+        return Some(("", Role::Function(of)));
     }
-    let plain = !prefixed && !BLOB_63.is_off() && !is_helper(name);
+    let plain = !prefixed && !is_helper(name);
     plain.then(|| ("", Role::Function(name.into())))
 }
 

@@ -1,7 +1,6 @@
 //! The C text of a blob, byte for byte as the release writes it.
 
 use super::Naming;
-use crate::blob::container::rules::{BLOB_59, BLOB_60};
 use crate::release::Release;
 
 /// Values in a row; the header counts.
@@ -24,9 +23,7 @@ pub fn c_text(blob: &[u8], naming: &Naming) -> String {
     text.push_str(&format!("const {element} {symbol}[{}] = {{", blob.len()));
     numbers(&mut text, blob, naming.release());
     text.push_str("\n};\n");
-    if let Some(register) = naming.register()
-        && !BLOB_60.is_off()
-    {
+    if let Some(register) = naming.register() {
         text.push_str(&format!("extern int {register}(const char*, void*);\n"));
         text.push_str(&format!(
             "static int {symbol}_reg_ = {register}(\"{symbol}\", (void*){symbol});\n"
@@ -38,7 +35,7 @@ pub fn c_text(blob: &[u8], naming: &Naming) -> String {
 
 fn numbers(text: &mut String, blob: &[u8], release: Release) {
     // Until 0.13 shortest numbers with commas between them, from 0.14 on two digits with a comma behind each.
-    let padded = (release >= Release::of(14)) != BLOB_59.is_off();
+    let padded = release >= Release::of(14);
     let last = blob.len().saturating_sub(1);
     if !padded && blob.is_empty() {
         text.push_str("\n  ");

@@ -46,11 +46,10 @@ impl Naming {
     /// A blob that registers itself with the runtime that it is linked with: the system library. From 0.13 on it may
     /// have a prefix, so that several fit into one program (BLOB-61).
     pub fn system(release: Release, prefix: &str) -> Result<Naming, Violation> {
-        if !prefix.is_empty() && release < Release::of(13) && !BLOB_61.is_off() {
-            let message =
-                format!("{release} knows no prefixes of system libraries; 0.13 and later do");
-            return Err(BLOB_61.refused(Kind::Unsupported, message));
-        }
+        let known = prefix.is_empty() || release >= Release::of(13);
+        BLOB_61.demand(Kind::Unsupported, known, || {
+            format!("{release} knows no prefixes of system libraries; 0.13 and later do")
+        })?;
         let identifier = prefix
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -77,12 +76,11 @@ impl Naming {
         if system_lib {
             return Naming::system(release, prefix);
         }
-        if !prefix.is_empty() && !BLOB_61.is_off() {
-            let message = format!(
+        BLOB_61.demand(Kind::Type, prefix.is_empty(), || {
+            format!(
                 "the prefix `{prefix}` is for system libraries: no loader looks for it elsewhere"
-            );
-            return Err(BLOB_61.refused(Kind::Type, message));
-        }
+            )
+        })?;
         Ok(Naming::library(release))
     }
 
