@@ -1,5 +1,6 @@
 //! Cases as data: `conformance/<chapter>/cases/<topic>.json`, read and checked.
 
+use super::adapter::Oddity;
 use crate::conformance::op;
 use crate::release::Releases;
 use crate::rule::Kind;
@@ -31,8 +32,8 @@ pub struct Case {
     pub args: Map<String, Value>,
     /// What must come back.
     pub expect: Expect,
-    /// Rules of the oddities that are to be tolerated and told.
-    pub findings: Vec<String>,
+    /// The oddities that are to be tolerated and reported, each with rule and kind, and with an offset where the input has bytes.
+    pub findings: Vec<Oddity>,
     /// Whether an accepted decode is run backwards too.
     pub encode: bool,
     /// What goes wrong for a user if this is broken.
@@ -57,10 +58,23 @@ pub enum Input {
 pub enum Expect {
     /// This value.
     Accept(Value),
-    /// A rejection of this kind, at this byte where the case says so.
-    Reject(Kind, Option<u64>),
+    /// This rejection.
+    Reject(Breach),
     /// Any answer: released implementations disagree. A crash is not an answer.
     Either,
+}
+
+/// What a rejection states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// The class of the violation.
+    pub kind: Kind,
+    /// Id of the rule that is broken, one of those of the case.
+    pub rule: String,
+    /// Byte offset of the field at fault from the start of the input; `None` where what is broken was never bytes.
+    pub offset: Option<u64>,
+    /// Path of that field; `None` where it has none.
+    pub field: Option<String>,
 }
 
 impl Case {
@@ -278,7 +292,7 @@ pub(super) fn read(
             Some(args) => args.as_object().ok_or("`args` is not an object")?.clone(),
         },
         expect: expect_of(entry.get("expect"))?,
-        findings: rules_under("findings")?,
+        findings: findings_of(entry.get("findings"), &known)?,
         encode: match entry.get("encode") {
             None => true,
             Some(encode) => encode.as_bool().ok_or("`encode` is not a bool")?,
@@ -286,14 +300,37 @@ pub(super) fn read(
         why: text("why")?,
         origin: origin_of(entry.get("origin"))?,
     };
+    if let Expect::Reject(breach) = &case.expect
+        && !case.rules.contains(&breach.rule)
+    {
+        return Err(format!(
+            "`expect` names {}, which `rules` does not",
+            breach.rule
+        ));
+    }
     if case.rules.is_empty() {
         return Err("`rules` is empty: a case shows at least one rule".to_owned());
     }
     if matches!(case.expect, Expect::Reject(..)) != case.parent.is_some() {
         return Err("a reject case, and only that, names its `parent`".to_owned());
     }
+    placed_in_bytes(&case)?;
     inside_its_rules(&case)?;
     Ok(case)
+}
+
+/// An offset is where somebody looks: findings in bytes have one, and what was never bytes has none. A text is bytes.
+fn placed_in_bytes(case: &Case) -> Result<(), String> {
+    if case.bytes().is_some() && case.findings.iter().any(|one| one.offset.is_none()) {
+        return Err("a finding in bytes has an `offset`".to_owned());
+    }
+    let is_value = matches!(&case.input, Input::Value(value) if !value.is_string());
+    match &case.expect {
+        Expect::Reject(breach) if is_value && breach.offset.is_some() => {
+            Err("`offset` of what was never bytes".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A case holds where all of its rules do, or in fewer releases: no implementation is asked for what no rule demands of it.
@@ -365,26 +402,79 @@ fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
 }
 
 fn expect_of(expect: Option<&Value>) -> Result<Expect, String> {
-    let wrong = "`expect` is not one of accept, accept_file, reject (with offset), either";
-    let expect = expect.and_then(Value::as_object).ok_or(wrong)?;
-    let offset = expect
-        .get("offset")
-        .map(|offset| offset.as_u64().ok_or("`offset` is not a byte"));
-    let offset = offset.transpose()?;
-    let mut keys = expect.iter().filter(|(key, _)| *key != "offset");
-    match (keys.next(), keys.next()) {
-        (Some((key, Value::String(kind))), None) if key == "reject" => {
-            let known = Kind::ALL.iter().find(|known| known.name() == kind);
-            let kind = known.ok_or_else(|| format!("there is no kind `{kind}`"))?;
-            Ok(Expect::Reject(*kind, offset))
-        }
-        _ if offset.is_some() => Err("only a rejection has an `offset`".to_owned()),
-        (Some((key, value)), None) if key == "accept" => Ok(Expect::Accept(value.clone())),
-        (Some((key, Value::String(name))), None) if key == "accept_file" => {
-            json_of(name).map(Expect::Accept)
-        }
-        (Some((key, Value::Bool(true))), None) if key == "either" => Ok(Expect::Either),
+    let wrong = "`expect` is not one of accept, accept_file, reject, either";
+    let (key, value) = only_entry(expect).ok_or(wrong)?;
+    match (key, value) {
+        ("reject", breach) => breach_of(breach).map(Expect::Reject),
+        ("accept", value) => Ok(Expect::Accept(value.clone())),
+        ("accept_file", Value::String(name)) => json_of(name).map(Expect::Accept),
+        ("either", Value::Bool(true)) => Ok(Expect::Either),
         _ => Err(wrong.to_owned()),
+    }
+}
+
+fn breach_of(breach: &Value) -> Result<Breach, String> {
+    let wrong = "`reject` is not {\"kind\", \"rule\", \"offset\"?, \"field\"?}";
+    let members = members_of(breach, &["kind", "rule", "offset", "field"]).ok_or(wrong)?;
+    let text = |key: &str| members.get(key).map(|text| text.as_str().ok_or(wrong));
+    Ok(Breach {
+        kind: kind_of(text("kind").ok_or(wrong)??)?,
+        rule: text("rule").ok_or(wrong)??.to_owned(),
+        offset: offset_of(members)?,
+        field: text("field").transpose()?.map(str::to_owned),
+    })
+}
+
+/// Each `{"rule", "kind", "offset"?}`; `known` says which rules there are.
+fn findings_of(
+    findings: Option<&Value>,
+    known: impl Fn(&str) -> bool,
+) -> Result<Vec<Oddity>, String> {
+    let wrong = "`findings` is not a list of {\"rule\", \"kind\", \"offset\"?}";
+    let Some(findings) = findings else {
+        return Ok(Vec::new());
+    };
+    let oddity = |finding: &Value| {
+        let members = members_of(finding, &["rule", "kind", "offset"]).ok_or(wrong)?;
+        let text = |key: &str| members.get(key).and_then(Value::as_str).ok_or(wrong);
+        let rule = text("rule")?;
+        if !known(rule) {
+            return Err(format!("there is no rule `{rule}`"));
+        }
+        Ok(Oddity {
+            rule: rule.to_owned(),
+            kind: Some(kind_of(text("kind")?)?.name().to_owned()),
+            offset: offset_of(members)?,
+        })
+    };
+    findings
+        .as_array()
+        .ok_or(wrong)?
+        .iter()
+        .map(oddity)
+        .collect()
+}
+
+/// An object with no members but these.
+fn members_of<'a>(value: &'a Value, names: &[&str]) -> Option<&'a Map<String, Value>> {
+    let members = value.as_object()?;
+    let named = members.keys().all(|key| names.contains(&key.as_str()));
+    named.then_some(members)
+}
+
+fn kind_of(name: &str) -> Result<Kind, String> {
+    let known = Kind::ALL.iter().find(|known| known.name() == name);
+    known
+        .copied()
+        .ok_or_else(|| format!("there is no kind `{name}`"))
+}
+
+fn offset_of(members: &Map<String, Value>) -> Result<Option<u64>, String> {
+    let offset = members.get("offset").map(Value::as_u64);
+    match offset {
+        None => Ok(None),
+        Some(Some(offset)) => Ok(Some(offset)),
+        Some(None) => Err("`offset` is not a byte".to_owned()),
     }
 }
 
@@ -456,7 +546,7 @@ mod tests {
     const GOOD: &str = r#"{"id":"wire/a","rules":["WIRE-02"],"releases":"..","op":"wire.decode",
         "input":{"hex":"01 00"},"args":{"type":"u16"},"expect":{"accept":1},"why":"w","origin":{"hand":"h"}}"#;
     const BAD: &str = r#"{"id":"wire/b","rules":["WIRE-01"],"releases":"..","op":"wire.decode","parent":"wire/a",
-        "input":{"hex":"01"},"args":{"type":"u16"},"expect":{"reject":"truncated"},"why":"w","origin":{"hand":"h"}}"#;
+        "input":{"hex":"01"},"args":{"type":"u16"},"expect":{"reject":{"kind":"truncated","rule":"WIRE-01","offset":0}},"why":"w","origin":{"hand":"h"}}"#;
 
     fn load(cases: &[String]) -> Result<Suite, Vec<String>> {
         Suite::load(&[("wire/cases/numbers.json", &format!("[{}]", cases.join(",")))])
@@ -559,6 +649,17 @@ mod tests {
     fn misspelled_keys_and_kinds_are_refused() {
         refused("\"why\"", "\"wye\"", "there is no key `wye`");
         refused("truncated", "too-short", "there is no kind");
+        refused("\"offset\":0", "\"ofset\":0", "`reject` is not");
+        refused(
+            "\"rule\":\"WIRE-01\",\"o",
+            "\"rule\":\"WIRE-03\",\"o",
+            "which `rules` does not",
+        );
+        refused(
+            "{\"hex\":\"01\"}",
+            "{\"value\":1}",
+            "`offset` of what was never bytes",
+        );
         refused("\"01\"", "\"0\"", "half a byte");
         refused("\"..\"", "\"0.9..0.3\"", "runs backwards");
     }

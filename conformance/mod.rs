@@ -38,6 +38,7 @@ mod chapters;
 pub mod device;
 pub mod known;
 mod op;
+pub mod parts;
 pub mod report;
 pub mod runner;
 mod runtime;

@@ -62,8 +62,8 @@ fn with_all_rules_on_no_case_fails() {
     let failing: Vec<String> = with_the_stack_of_a_program(|| {
         let cases = Suite::embedded().cases.iter();
         let judged = cases.map(|case| {
-            let verdict = judge(case, InProcess(Builtin).call(&case.op, &case.request()));
-            (case, verdict)
+            let reply = InProcess(Builtin).call(&case.op, &case.request());
+            (case, judge(case, &reply).in_full(case).verdict)
         });
         let failing = judged.filter(|(_, verdict)| *verdict != Verdict::Pass);
         failing
@@ -114,6 +114,7 @@ pub(super) fn with_the_stack_of_a_program<T: Send>(work: impl FnOnce() -> T + Se
 fn verdict_without(rule: Rule, case: &Case) -> Verdict {
     let args = case.request();
     off::with(rule, || {
-        judge(case, InProcess(Builtin).call(&case.op, &args))
+        let reply = InProcess(Builtin).call(&case.op, &args);
+        judge(case, &reply).in_full(case).verdict
     })
 }

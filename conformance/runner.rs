@@ -4,8 +4,9 @@ use super::adapter::exec::BEHIND;
 use super::adapter::{Adapter, Identity, Reply};
 use super::case::{Case, Suite};
 use super::known::{self, Entry, Known};
+use super::parts::Parts;
 use super::said::{line_of, plain};
-use super::verdict::{Verdict, judge};
+use super::verdict::{Judgement, Verdict, judge};
 use crate::release::{Release, Releases};
 use std::time::{Duration, Instant};
 
@@ -96,6 +97,8 @@ pub struct Outcome<'a> {
     pub case: &'a Case,
     /// What is said of it.
     pub verdict: Verdict,
+    /// What the case states and the answer does not, where that is no failure: it was not compared.
+    pub unstated: Parts,
     /// Whether that is a failure: of a run that must be complete, no answer is one too.
     pub fails: bool,
     /// The entry of the known-failures file that excuses it.
@@ -194,6 +197,19 @@ impl<'a> Report<'a> {
         chapters
     }
 
+    /// How many passes were judged without each part of the answer, because the implementation does not state it.
+    pub fn unstated(&self) -> Vec<(&'static str, usize)> {
+        let passes = || {
+            let results = self.results.iter();
+            results.filter(|outcome| outcome.verdict == Verdict::Pass)
+        };
+        let count = |part| passes().filter(|one| one.unstated.has(part)).count();
+        let counts = Parts::NAMES
+            .iter()
+            .map(|(name, part)| (*name, count(*part)));
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
     /// Whether something was judged, nothing failed that is not known, and the known-failures file is true.
     pub fn is_good(&self) -> bool {
         self.was_judged() && self.problems.is_empty() && self.failures().next().is_none()
@@ -241,10 +257,10 @@ pub fn run_observed<'a>(
         known: run.known.about(&identity.releases),
         ..run.clone()
     };
+    let in_full = adapter.answers_in_full();
+    let mut stated = Parts::default();
     let mut results: Vec<Outcome<'a>> = Vec::with_capacity(selected.len());
-    let mut settle = |mut outcome: Outcome<'a>| {
-        outcome.fails = fails(&outcome.verdict, run);
-        outcome.known = run.excuse(outcome.case, &outcome.verdict).cloned();
+    let mut settle = |outcome: Outcome<'a>| {
         observe(&outcome);
         results.push(outcome);
     };
@@ -255,20 +271,26 @@ pub fn run_observed<'a>(
         match (adapter.stray(), &mut last) {
             (Some(stray), Some(last)) => charge(last, stray, &mut suspicious),
             (Some(stray), None) => {
-                let wrong = judge(case, stray).reason();
+                let wrong = judge(case, &stray).verdict.reason();
                 return Err(format!("after hello: {wrong}"));
             }
             (None, _) => {}
         }
         let start = Instant::now();
-        let (verdict, note) = match &losses.given_up {
-            Some(verdict) => (verdict.clone(), None),
+        let (judgement, note) = match &losses.given_up {
+            Some(verdict) => (Judgement::bare(verdict.clone()), None),
             None => put(case, adapter, &identity, &mut suspicious, last.as_mut()),
         };
-        losses.count(case, &verdict, run);
+        let judgement = match in_full {
+            true => judgement.in_full(case),
+            false => judgement,
+        };
+        stated.add(judgement.stated);
+        losses.count(case, &judgement.verdict, run);
         let outcome = Outcome {
             case,
-            verdict,
+            verdict: judgement.verdict,
+            unstated: judgement.unstated,
             fails: false,
             known: None,
             note,
@@ -284,6 +306,12 @@ pub fn run_observed<'a>(
             charge(&mut last, stray, &mut suspicious);
         }
         settle(last);
+    }
+    // What is stated once could have been stated always: who answers only where it is right is not compared less.
+    for outcome in &mut results {
+        hold(outcome, stated);
+        outcome.fails = fails(&outcome.verdict, run);
+        outcome.known = run.excuse(outcome.case, &outcome.verdict).cloned();
     }
     let problems = run.known.problems(
         suite.cases.iter().map(|case| case.id.as_str()),
@@ -303,6 +331,14 @@ pub fn run_observed<'a>(
     })
 }
 
+/// Holds a pass to the parts that the implementation states elsewhere.
+fn hold(outcome: &mut Outcome<'_>, stated: Parts) {
+    let mut judgement = Judgement::bare(outcome.verdict.clone());
+    judgement.unstated = outcome.unstated;
+    let held = judgement.held_to(outcome.case, stated);
+    (outcome.verdict, outcome.unstated) = (held.verdict, held.unstated);
+}
+
 /// Whether a verdict fails the run, unless it is known.
 fn fails(verdict: &Verdict, run: &Run) -> bool {
     match verdict {
@@ -316,7 +352,7 @@ fn charge(last: &mut Outcome<'_>, stray: Reply, suspicious: &mut bool) {
     *suspicious = true;
     // A case that has failed keeps what it failed by.
     if !last.verdict.is_failure() {
-        last.verdict = judge(last.case, stray);
+        last.verdict = judge(last.case, &stray).verdict;
     }
 }
 
@@ -373,9 +409,9 @@ fn put(
     identity: &Identity,
     suspicious: &mut bool,
     before: Option<&mut Outcome<'_>>,
-) -> (Verdict, Option<String>) {
+) -> (Judgement, Option<String>) {
     if let Some(verdict) = beforehand(case, identity) {
-        return (verdict, None);
+        return (Judgement::bare(verdict), None);
     }
     let args = case.request();
     let reply = adapter.call(&case.op, &args);
@@ -385,23 +421,24 @@ fn put(
         }
         _ => None,
     };
-    let verdict = judge(case, reply);
-    if is_loss(&verdict) {
+    let judgement = judge(case, &reply);
+    let verdict = &judgement.verdict;
+    if is_loss(verdict) {
         adapter.restart();
     }
     if !verdict.is_failure() {
-        return (verdict, seen);
+        return (judgement, seen);
     }
     // A line that is no answer may have been written behind the answer before: alone, the case has nobody before it.
-    if let (Verdict::ProtocolError(wrong), Some(before)) = (&verdict, before)
+    if let (Verdict::ProtocolError(wrong), Some(before)) = (verdict, before)
         && !wrong.starts_with(BEHIND)
         && !adapter.was_alone()
     {
-        let alone = judge(case, adapter.call(&case.op, &args));
-        if is_loss(&alone) {
+        let alone = judge(case, &adapter.call(&case.op, &args));
+        if is_loss(&alone.verdict) {
             adapter.restart();
         }
-        if !matches!(alone, Verdict::ProtocolError(_)) {
+        if !matches!(alone.verdict, Verdict::ProtocolError(_)) {
             let wrong = format!("{BEHIND}: {wrong}");
             charge(before, Reply::ProtocolError(wrong), suspicious);
             let note = "run again alone, for a line that the case before it had written";
@@ -410,18 +447,18 @@ fn put(
     }
     // In a testee that was just started it has been alone already.
     let shared = adapter.since_restart().is_some_and(|requests| requests > 1);
-    if !std::mem::replace(suspicious, is_loss(&verdict)) || !shared {
-        return (verdict, seen);
+    if !std::mem::replace(suspicious, is_loss(verdict)) || !shared {
+        return (judgement, seen);
     }
     adapter.restart();
-    let alone = judge(case, adapter.call(&case.op, &args));
-    let note = (alone != verdict).then(|| {
+    let alone = judge(case, &adapter.call(&case.op, &args));
+    let note = (alone.verdict != *verdict).then(|| {
         format!(
             "{} at first, the first failure after a restart; this is the verdict when run alone",
             verdict.name()
         )
     });
-    if is_loss(&alone) {
+    if is_loss(&alone.verdict) {
         adapter.restart();
     }
     (alone, note)

@@ -1,7 +1,8 @@
 //! What is said of one case, and how an answer is compared with what was expected.
 
-use super::adapter::{Rejection, Reply, view};
-use super::case::{Case, Expect};
+use super::adapter::{Oddity, Rejection, Reply, view};
+use super::case::{Breach, Case, Expect};
+use super::parts::Parts;
 use super::said::plain;
 use crate::rule::Level;
 use crate::spec;
@@ -119,24 +120,76 @@ impl Verdict {
     }
 }
 
+/// What is said of one answer, and how much of it there was to compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// By what the answer states.
+    pub verdict: Verdict,
+    /// What it states.
+    pub stated: Parts,
+    /// What the case states and the answer does not.
+    pub unstated: Parts,
+    /// What the answer states of something that has none: a field where the case has no field.
+    pub surplus: Parts,
+}
+
+impl Judgement {
+    /// A verdict on what has no parts to compare.
+    pub(super) fn bare(verdict: Verdict) -> Judgement {
+        Judgement {
+            verdict,
+            stated: Parts::default(),
+            unstated: Parts::default(),
+            surplus: Parts::default(),
+        }
+    }
+
+    /// The same for an implementation that must state these parts wherever a case does: a pass that does not is none.
+    pub fn held_to(mut self, case: &Case, parts: Parts) -> Judgement {
+        // Who leaves findings out where there are none states that there are none.
+        if parts.has(Parts::FINDINGS) && case.findings.is_empty() {
+            self.unstated.remove(Parts::FINDINGS);
+        }
+        let missing = self.unstated.and(parts);
+        if self.verdict == Verdict::Pass && !missing.is_empty() {
+            let actual = match &case.expect {
+                Expect::Reject(_) => format!("rejection without {missing}"),
+                _ => format!("acceptance without {missing}"),
+            };
+            self.verdict = fail(expected(case), actual, None);
+        }
+        self
+    }
+
+    /// The same for an implementation that states everything, and nothing that is not there.
+    pub fn in_full(self, case: &Case) -> Judgement {
+        let mut judgement = self.held_to(case, Parts::ALL);
+        let surplus = judgement.surplus;
+        if judgement.verdict == Verdict::Pass && !surplus.is_empty() {
+            let actual = format!("rejection with {surplus}");
+            judgement.verdict = fail(expected(case), actual, None);
+        }
+        judgement
+    }
+}
+
 /// Compares the reply with what the case expects.
 ///
-/// A rejection passes when one was expected and everything that the testee tells of it is right: the kind; the offset if
-/// the case states one; the rule, which must be among the rules of the case. A value where a LIMIT is broken and nothing else
-/// is unsupported: that bound is this crate's. A value passes when it is equal (see
-/// [`same`]) and the findings, if told, are those of the case.
-pub fn judge(case: &Case, reply: Reply) -> Verdict {
-    match (reply, &case.expect) {
-        (Reply::Unsupported(why), _) => Verdict::Unsupported(plain(&why)),
-        (Reply::Skipped(why), _) => Verdict::Skipped(plain(&why)),
-        (Reply::Crash(how), _) => Verdict::Crash(plain(&how)),
-        (Reply::Hang(how), _) => Verdict::Hang(plain(&how)),
-        (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(plain(&how)),
-        (Reply::ProtocolError(how), _) => Verdict::ProtocolError(plain(&how)),
+/// A rejection passes when one was expected and everything that the testee states of it is right: kind, rule, offset and field.
+/// A value where a LIMIT is broken and nothing else is unsupported: that bound is this crate's. A value passes when it is equal
+/// (see [`same`]) and the findings, if stated, are those of the case, each with its kind and offset if these are stated.
+pub fn judge(case: &Case, reply: &Reply) -> Judgement {
+    let verdict = match (reply, &case.expect) {
+        (Reply::Unsupported(why), _) => Verdict::Unsupported(plain(why)),
+        (Reply::Skipped(why), _) => Verdict::Skipped(plain(why)),
+        (Reply::Crash(how), _) => Verdict::Crash(plain(how)),
+        (Reply::Hang(how), _) => Verdict::Hang(plain(how)),
+        (Reply::OutOfMemory(how), _) => Verdict::OutOfMemory(plain(how)),
+        (Reply::ProtocolError(how), _) => Verdict::ProtocolError(plain(how)),
         (Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_), Expect::Either) => Verdict::Pass,
         (Reply::Seen { view, value }, Expect::Accept(expected)) => {
-            match view::view(&view, expected) {
-                Some(expected) => match difference(&expected, &value, false) {
+            match view::view(view, expected) {
+                Some(expected) => match difference(&expected, value, false) {
                     Some(mismatch) => Verdict::Fail(mismatch),
                     None => Verdict::Pass,
                 },
@@ -147,44 +200,64 @@ pub fn judge(case: &Case, reply: Reply) -> Verdict {
             }
         }
         (Reply::Ok { value, findings }, Expect::Accept(expected)) => {
-            if let Some(mismatch) = difference(expected, &value, is_encode(case)) {
-                return Verdict::Fail(mismatch);
-            }
-            match findings {
+            match difference(expected, value, is_encode(case)) {
+                Some(mismatch) => Verdict::Fail(mismatch),
                 // A writer may note what it was asked to write, or not.
-                Some(findings) if !is_encode(case) => judge_findings(case, findings),
-                _ => Verdict::Pass,
+                None if is_encode(case) => Verdict::Pass,
+                None => return judge_findings(case, findings.as_deref()),
             }
         }
         (Reply::Reject(rejection), Expect::Accept(_)) => {
-            fail("acceptance".to_owned(), told(&rejection), rejection.offset)
+            fail("acceptance".to_owned(), worded(rejection), rejection.offset)
         }
-        (Reply::Ok { .. } | Reply::Seen { .. }, Expect::Reject(..)) if is_bound(case) => {
+        (Reply::Ok { .. } | Reply::Seen { .. }, Expect::Reject(_)) if is_bound(case) => {
             Verdict::Unsupported(format!("has no bound of {}", case.rules.join(", ")))
         }
-        (Reply::Ok { value, .. } | Reply::Seen { value, .. }, Expect::Reject(kind, offset)) => {
-            fail(
-                wanted(case, kind.name(), *offset),
-                format!("acceptance: {}", short(&value)),
-                *offset,
-            )
+        (Reply::Ok { value, .. } | Reply::Seen { value, .. }, Expect::Reject(breach)) => fail(
+            expected(case),
+            format!("acceptance: {}", short(value)),
+            breach.offset,
+        ),
+        (Reply::Reject(rejection), Expect::Reject(breach)) => {
+            return judge_rejection(case, breach, rejection);
         }
-        (Reply::Reject(rejection), Expect::Reject(kind, offset)) => {
-            let expected = wanted(case, kind.name(), *offset);
-            let at = rejection.offset.or(*offset);
-            let right = rejection
-                .kind
-                .as_deref()
-                .is_none_or(|told| told == kind.name())
-                && (rejection.offset.is_none() || offset.is_none() || rejection.offset == *offset)
-                && rejection
-                    .rule
-                    .as_ref()
-                    .is_none_or(|rule| case.rules.contains(rule));
-            if right {
-                Verdict::Pass
-            } else {
-                fail(expected, told(&rejection), at)
+    };
+    Judgement::bare(verdict)
+}
+
+fn judge_rejection(case: &Case, breach: &Breach, rejection: &Rejection) -> Judgement {
+    let mut judgement = Judgement::bare(Verdict::Pass);
+    let mut right = true;
+    let kind = Some(breach.kind.name());
+    let field = breach.field.as_deref();
+    let rule = Some(breach.rule.as_str());
+    right &= judgement.part(Parts::KIND, kind, rejection.kind.as_deref());
+    right &= judgement.part(Parts::RULE, rule, rejection.rule.as_deref());
+    right &= judgement.part(Parts::OFFSET, breach.offset, rejection.offset);
+    right &= judgement.part(Parts::FIELD, field, rejection.field.as_deref());
+    if !right {
+        let at = rejection.offset.or(breach.offset);
+        judgement.verdict = fail(expected(case), worded(rejection), at);
+    }
+    judgement
+}
+
+impl Judgement {
+    /// Compares one part, and notes who states it. Whether it is right, as far as both do.
+    fn part<T: PartialEq>(&mut self, part: Parts, expected: Option<T>, actual: Option<T>) -> bool {
+        match (expected, actual) {
+            (None, None) => true,
+            (Some(_), None) => {
+                self.unstated.add(part);
+                true
+            }
+            (None, Some(_)) => {
+                self.surplus.add(part);
+                true
+            }
+            (Some(expected), Some(actual)) => {
+                self.stated.add(part);
+                expected == actual
             }
         }
     }
@@ -225,21 +298,72 @@ fn is_encode(case: &Case) -> bool {
 /// How many findings are listed.
 const MOST_FINDINGS: usize = 20;
 
-fn judge_findings(case: &Case, findings: Vec<String>) -> Verdict {
-    let expected: BTreeSet<&str> = case.findings.iter().map(String::as_str).collect();
-    let actual: BTreeSet<&str> = findings.iter().map(String::as_str).collect();
-    if expected == actual {
-        return Verdict::Pass;
+/// Findings are compared by as much of each as the testee states of all of them: rules alone, each once, or every one in full.
+fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgement {
+    let mut judgement = Judgement::bare(Verdict::Pass);
+    let Some(findings) = findings else {
+        judgement.unstated.add(Parts::FINDINGS);
+        return judgement;
+    };
+    judgement.stated.add(Parts::FINDINGS);
+    let all = |has: fn(&Oddity) -> bool| findings.iter().all(has);
+    let kinds = all(|oddity| oddity.kind.is_some());
+    let offsets = all(|oddity| oddity.offset.is_some());
+    if !findings.is_empty() {
+        for (part, stated) in [
+            (Parts::FINDING_KINDS, kinds),
+            (Parts::FINDING_OFFSETS, offsets),
+        ] {
+            match stated {
+                true => judgement.stated.add(part),
+                false => judgement.unstated.add(part),
+            }
+        }
     }
-    let list = |rules: BTreeSet<&str>| match rules.len() {
+    let compared = |list: &[Oddity]| {
+        let mut list: Vec<Oddity> = list
+            .iter()
+            .map(|oddity| Oddity {
+                rule: oddity.rule.clone(),
+                kind: oddity.kind.clone().filter(|_| kinds),
+                offset: oddity.offset.filter(|_| offsets),
+            })
+            .collect();
+        list.sort();
+        if !offsets {
+            list.dedup();
+        }
+        list
+    };
+    let (expected, actual) = (compared(&case.findings), compared(findings));
+    if expected != actual {
+        judgement.verdict = fail(listed(&expected), listed(&actual), None);
+    }
+    judgement
+}
+
+fn listed(findings: &[Oddity]) -> String {
+    let one = |oddity: &Oddity| {
+        let mut text = oddity.rule.clone();
+        if let Some(kind) = &oddity.kind {
+            text.push_str(&format!(" {kind}"));
+        }
+        if let Some(offset) = oddity.offset {
+            text.push_str(&format!(" at byte {offset:#x}"));
+        }
+        text
+    };
+    match findings.len() {
         0 => "no finding".to_owned(),
-        _ => format!("findings {}", Vec::from_iter(rules).join(", ")),
-    };
-    let actual = match actual.len() {
-        0..=MOST_FINDINGS => list(actual),
-        more => format!("findings of {more} rules"),
-    };
-    fail(list(expected), actual, None)
+        1..=MOST_FINDINGS => {
+            let list: Vec<String> = findings.iter().map(one).collect();
+            format!("findings {}", list.join(", "))
+        }
+        more => {
+            let rules: BTreeSet<&str> = findings.iter().map(|one| one.rule.as_str()).collect();
+            format!("{more} findings of {} rules", rules.len())
+        }
+    }
 }
 
 fn fail(expected: String, actual: String, offset: Option<u64>) -> Verdict {
@@ -250,12 +374,21 @@ fn fail(expected: String, actual: String, offset: Option<u64>) -> Verdict {
     })
 }
 
-fn wanted(case: &Case, kind: &str, offset: Option<u64>) -> String {
-    let at = offset.map_or(String::new(), |offset| format!(" at byte {offset:#x}"));
-    format!("rejection ({kind}, {}{at})", case.rules.join(" or "))
+/// What is expected, in words.
+pub(super) fn expected(case: &Case) -> String {
+    match &case.expect {
+        Expect::Accept(_) if case.findings.is_empty() => "acceptance".to_owned(),
+        Expect::Accept(_) => format!("acceptance with {}", listed(&case.findings)),
+        Expect::Either => "any answer".to_owned(),
+        Expect::Reject(breach) => {
+            let tags = format!("{}, {}", breach.kind, breach.rule);
+            let place = placed(breach.offset, breach.field.as_deref());
+            format!("rejection ({tags}){place}")
+        }
+    }
 }
 
-fn told(rejection: &Rejection) -> String {
+fn worded(rejection: &Rejection) -> String {
     let kind = rejection.kind.as_deref().into_iter();
     let rule = rejection.rule.as_deref().into_iter();
     let tags: Vec<&str> = kind.chain(rule).collect();
@@ -264,10 +397,13 @@ fn told(rejection: &Rejection) -> String {
     } else {
         format!(" ({})", tags.join(", "))
     };
-    let at = rejection
-        .offset
-        .map_or(String::new(), |offset| format!(" at byte {offset:#x}"));
-    format!("rejection{tags}{at}: {}", rejection.message)
+    let place = placed(rejection.offset, rejection.field.as_deref());
+    format!("rejection{tags}{place}: {}", rejection.message)
+}
+
+fn placed(offset: Option<u64>, field: Option<&str>) -> String {
+    let at = offset.map_or(String::new(), |offset| format!(" at byte {offset:#x}"));
+    field.map_or(at.clone(), |field| format!("{at} in {field}"))
 }
 
 /// The first place where two values differ; `None` when they are the same.
@@ -374,66 +510,124 @@ mod tests {
     fn case(expect: Expect) -> Case {
         Case {
             expect,
-            rules: vec!["WIRE-01".into()],
+            rules: vec!["WIRE-01".into(), "WIRE-02".into()],
             input: Input::Hex(vec![]),
             findings: vec![],
             ..Suite::embedded().cases[0].clone()
         }
     }
 
-    fn reject(kind: Option<&str>, offset: Option<u64>, rule: Option<&str>) -> Reply {
+    fn breach() -> Breach {
+        Breach {
+            kind: Kind::Truncated,
+            rule: "WIRE-01".into(),
+            offset: Some(8),
+            field: Some("count".into()),
+        }
+    }
+
+    /// Kind, rule, offset and field, and a message.
+    fn reject(text: [Option<&str>; 3], offset: Option<u64>) -> Reply {
+        let [kind, rule, field] = text.map(|text| text.map(str::to_owned));
         Reply::Reject(Rejection {
-            kind: kind.map(str::to_owned),
+            kind,
             message: String::new(),
             offset,
-            rule: rule.map(str::to_owned),
+            rule,
+            field,
         })
     }
 
     #[test]
-    fn a_rejection_is_held_to_what_it_tells() {
-        let case = case(Expect::Reject(Kind::Truncated, Some(8)));
-        let verdict = |kind, offset, rule| judge(&case, reject(kind, offset, rule)).name();
-        assert_eq!(verdict(None, None, None), "pass");
-        assert_eq!(verdict(Some("truncated"), Some(8), Some("WIRE-01")), "pass");
-        assert_eq!(verdict(Some("malformed"), None, None), "fail");
-        assert_eq!(verdict(None, Some(9), None), "fail");
-        assert_eq!(verdict(None, None, Some("WIRE-02")), "fail");
+    fn a_rejection_is_held_to_what_it_states() {
+        let case = case(Expect::Reject(breach()));
+        let verdict = |text, offset| judge(&case, &reject(text, offset)).verdict.name();
+        let full = [Some("truncated"), Some("WIRE-01"), Some("count")];
+        assert_eq!(verdict([None; 3], None), "pass");
+        assert_eq!(verdict(full, Some(8)), "pass");
+        assert_eq!(verdict([Some("malformed"), None, None], None), "fail");
+        assert_eq!(verdict([None, Some("WIRE-02"), None], None), "fail");
+        assert_eq!(verdict([None, None, Some("size")], None), "fail");
+        assert_eq!(verdict([None; 3], Some(9)), "fail");
+    }
+
+    #[test]
+    fn what_must_be_stated_is_missed_where_it_is_not() {
+        let case = case(Expect::Reject(breach()));
+        let full = [Some("truncated"), Some("WIRE-01"), Some("count")];
+        let [kind, rule, field] = full;
+        let named = |reply| judge(&case, &reply).in_full(&case).verdict.name();
+        assert_eq!(named(reject(full, Some(8))), "pass");
+        assert_eq!(named(reject([None, rule, field], Some(8))), "fail");
+        assert_eq!(named(reject([kind, None, field], Some(8))), "fail");
+        assert_eq!(named(reject([kind, rule, None], Some(8))), "fail");
+        assert_eq!(named(reject(full, None)), "fail");
+        let held = |part| {
+            let judgement = judge(&case, &reject([kind, None, None], None));
+            judgement.held_to(&case, part).verdict
+        };
+        assert_eq!(held(Parts::KIND), Verdict::Pass);
+        assert!(held(Parts::OFFSET).reason().contains("without offset"));
+    }
+
+    #[test]
+    fn what_was_never_bytes_has_no_offset() {
+        let mut bare = breach();
+        (bare.offset, bare.field) = (None, None);
+        let case = case(Expect::Reject(bare));
+        let text = [Some("truncated"), Some("WIRE-01"), None];
+        let judged = |offset| judge(&case, &reject(text, offset));
+        assert_eq!(judged(Some(0)).verdict, Verdict::Pass);
+        assert_eq!(judged(Some(0)).in_full(&case).verdict.name(), "fail");
+        assert_eq!(judged(None).in_full(&case).verdict, Verdict::Pass);
     }
 
     #[test]
     fn a_crash_is_never_a_rejection() {
-        let case = case(Expect::Reject(Kind::Truncated, None));
+        let case = case(Expect::Reject(breach()));
         for reply in [
             Reply::Crash(String::new()),
             Reply::Hang(String::new()),
             Reply::OutOfMemory(String::new()),
             Reply::ProtocolError(String::new()),
         ] {
-            assert!(judge(&case, reply).is_failure());
+            assert!(judge(&case, &reply).verdict.is_failure());
         }
         let either = super::tests::case(Expect::Either);
-        assert_eq!(judge(&either, Reply::Crash(String::new())).name(), "crash");
-        assert_eq!(judge(&either, reject(None, None, None)).name(), "pass");
+        let named = |reply| judge(&either, &reply).verdict.name();
+        assert_eq!(named(Reply::Crash(String::new())), "crash");
+        assert_eq!(named(reject([None; 3], None)), "pass");
     }
 
     #[test]
-    fn findings_count_only_when_they_are_told() {
-        let mut case = case(Expect::Accept(json!(1)));
-        case.findings = vec!["WIRE-08".into()];
-        let verdict = |findings: Option<Vec<String>>| {
-            judge(
-                &case,
-                Reply::Ok {
-                    value: json!(1),
-                    findings,
-                },
-            )
-            .name()
+    fn findings_count_as_far_as_they_are_stated() {
+        let oddity = |rule: &str, kind: Option<&str>, offset| Oddity {
+            rule: rule.to_owned(),
+            kind: kind.map(str::to_owned),
+            offset,
         };
-        assert_eq!(verdict(None), "pass");
-        assert_eq!(verdict(Some(vec!["WIRE-08".into()])), "pass");
-        assert_eq!(verdict(Some(vec![])), "fail");
+        let mut case = case(Expect::Accept(json!(1)));
+        case.findings = [8, 16]
+            .map(|offset| oddity("WIRE-08", Some("trailing"), Some(offset)))
+            .into();
+        let judged = |findings: Option<Vec<Oddity>>| {
+            let value = json!(1);
+            let judgement = judge(&case, &Reply::Ok { value, findings });
+            let in_full = judgement.clone().in_full(&case).verdict.name();
+            (judgement.verdict.name(), in_full)
+        };
+        let list = |kind, offsets: [Option<u64>; 2]| {
+            Some(offsets.map(|offset| oddity("WIRE-08", kind, offset)).into())
+        };
+        let (kind, right) = (Some("trailing"), [Some(16), Some(8)]);
+        assert_eq!(judged(None), ("pass", "fail"));
+        assert_eq!(judged(Some(vec![])), ("fail", "fail"));
+        assert_eq!(judged(list(None, [None, None])), ("pass", "fail"));
+        assert_eq!(judged(list(kind, right)), ("pass", "pass"));
+        assert_eq!(judged(list(None, right)), ("pass", "fail"));
+        assert_eq!(judged(list(Some("malformed"), right)), ("fail", "fail"));
+        assert_eq!(judged(list(kind, [Some(8), Some(9)])), ("fail", "fail"));
+        assert_eq!(judged(list(kind, [Some(8), Some(8)])), ("fail", "fail"));
     }
 
     #[test]

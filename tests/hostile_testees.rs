@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use tvmspec::conformance::adapter::{Identity, InProcess, Rejection, Reply, Testee};
+use tvmspec::conformance::adapter::{Identity, InProcess, Oddity, Rejection, Reply, Testee};
 use tvmspec::conformance::case::Suite;
 use tvmspec::conformance::report::{Form, render};
 use tvmspec::conformance::runner::{Run, Selection, run};
@@ -313,14 +313,18 @@ impl Testee for Scribbler {
             },
             6 => Reply::Ok {
                 value: json!(SCRIBBLE),
-                findings: Some(vec![text]),
+                findings: Some(vec![Oddity {
+                    rule: text,
+                    ..Oddity::default()
+                }]),
             },
             7 => Reply::Skipped(text),
             _ => Reply::Reject(Rejection {
                 kind: Some(text.clone()),
                 message: text.clone(),
                 offset: Some(u64::MAX),
-                rule: Some(text),
+                rule: Some(text.clone()),
+                field: Some(text),
             }),
         }
     }

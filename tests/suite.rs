@@ -8,12 +8,14 @@ use serde_json::Value;
 use std::process::{Command, Output};
 use std::{env, fs};
 use tvmspec::conformance::adapter::builtin::Builtin;
-use tvmspec::conformance::adapter::{Adapter, Identity, InProcess, Reply, Testee, liar::Liar};
+use tvmspec::conformance::adapter::{
+    Adapter, Identity, InProcess, Rejection, Reply, Testee, liar::Liar,
+};
 use tvmspec::conformance::case::{Case, Expect, Input, Suite};
 use tvmspec::conformance::known::{self, Known, glob};
 use tvmspec::conformance::report::{Form, render};
 use tvmspec::conformance::runner::{Run, Selection, run};
-use tvmspec::rule::Level;
+use tvmspec::rule::{Kind, Level};
 use tvmspec::spec;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tvmspec");
@@ -109,6 +111,21 @@ fn each_liar_fails_where_it_lies() {
         if matches!(case.expect, Expect::Accept(_)) {
             assert_eq!(verdict, "fail", "reject-all, {}", case.id);
         }
+    }
+    for (case, verdict) in verdicts(&json(&["--impl", "liar:misplace"])) {
+        let placed = match &case.expect {
+            Expect::Reject(breach) => breach.offset.is_some(),
+            _ => !case.findings.is_empty(),
+        };
+        let expected = if placed { "fail" } else { "pass" };
+        assert_eq!(verdict, expected, "misplace, {}", case.id);
+    }
+    for (case, verdict) in verdicts(&json(&["--impl", "liar:vague"])) {
+        let expected = match &case.expect {
+            Expect::Reject(breach) if breach.kind != Kind::Truncated => "fail",
+            _ => "pass",
+        };
+        assert_eq!(verdict, expected, "vague, {}", case.id);
     }
     let wire = |liar: &str| json(&["--impl", liar, "--chapter", "wire", "--timeout", "1"]);
     for (liar, expected) in [
@@ -558,6 +575,86 @@ fn the_help_fits_a_screen_and_its_example_works() {
     assert!(help.contains(request));
     let out = talk(&["testee"], request);
     assert_eq!(out.trim(), r#"{"id":1,"ok":1,"findings":[]}"#);
+}
+
+/// Knows nothing of a rejection but its kind.
+struct Brief;
+
+impl Testee for Brief {
+    fn identity(&self) -> Identity {
+        Identity::default()
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        match Builtin.answer(op, args) {
+            Reply::Reject(rejection) => Reply::Reject(Rejection {
+                kind: rejection.kind,
+                ..Rejection::default()
+            }),
+            Reply::Ok { value, .. } => Reply::Ok {
+                value,
+                findings: None,
+            },
+            reply => reply,
+        }
+    }
+}
+
+#[test]
+fn what_was_not_compared_is_counted_and_shown() {
+    let suite = Suite::embedded();
+    let order = Run {
+        selection: Selection {
+            chapters: ["tensor", "payload", "blob"].map(str::to_owned).into(),
+            ..Selection::default()
+        },
+        ..Run::default()
+    };
+    let report = run(suite, &mut InProcess(Brief), &order).unwrap();
+    let failed = report
+        .failures()
+        .map(|one| (&one.case.id, one.verdict.reason()));
+    assert_eq!(failed.collect::<Vec<_>>(), []);
+    let count = |has: fn(&Case) -> bool| {
+        let cases = report.results.iter().map(|one| one.case);
+        cases.filter(|case| has(case)).count()
+    };
+    let expected = [
+        (
+            "rule",
+            count(|case| matches!(case.expect, Expect::Reject(_))),
+        ),
+        (
+            "offset",
+            count(|case| matches!(&case.expect, Expect::Reject(breach) if breach.offset.is_some())),
+        ),
+        (
+            "field",
+            count(|case| matches!(&case.expect, Expect::Reject(breach) if breach.field.is_some())),
+        ),
+        (
+            "findings",
+            count(|case| matches!(case.expect, Expect::Accept(_)) && !case.op.ends_with(".encode")),
+        ),
+    ];
+    assert_eq!(report.unstated(), expected);
+    let shown = format!(
+        "rejections judged without rule: {}, offset: ",
+        expected[0].1
+    );
+    for (name, form) in Form::ALL {
+        let text = render(form, &report);
+        match form {
+            Form::Json => conforms(
+                &schema(include_str!("../spec/schema/report.json")),
+                &serde_json::from_str(&text).unwrap(),
+                "$",
+            ),
+            _ => assert!(text.contains(&shown), "{name}"),
+        }
+    }
+    let full = run(suite, &mut InProcess(Builtin), &order).unwrap();
+    assert!(full.unstated().is_empty());
 }
 
 /// What the program answers to one line.

@@ -1,6 +1,6 @@
 //! Our own implementation, in this process.
 
-use super::{Identity, Rejection, Reply, Testee};
+use super::{Identity, Oddity, Rejection, Reply, Testee};
 use crate::conformance::CHAPTERS;
 use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::conformance::runtime::ourselves;
@@ -51,6 +51,10 @@ impl Testee for Builtin {
             None => Reply::Unsupported(format!("there is no operation `{op}`")),
         }
     }
+
+    fn answers_in_full(&self) -> bool {
+        true
+    }
 }
 
 /// What goes through a C interface has no findings.
@@ -74,6 +78,7 @@ impl From<Violation> for Rejection {
             message: broken.to_string(),
             offset: broken.offset(),
             rule: Some(broken.rule().id().to_owned()),
+            field: Some(broken.field().to_owned()).filter(|field| !field.is_empty()),
         }
     }
 }
@@ -87,7 +92,11 @@ impl From<Result<Answer, Refusal>> for Reply {
                     answer
                         .findings
                         .iter()
-                        .map(|finding| finding.rule.id().to_owned())
+                        .map(|finding| Oddity {
+                            rule: finding.rule.id().to_owned(),
+                            kind: Some(finding.kind.name().to_owned()),
+                            offset: Some(finding.offset),
+                        })
                         .collect(),
                 ),
             },

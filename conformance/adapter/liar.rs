@@ -1,6 +1,8 @@
 //! Testees that lie. The suite is worth something only if it fails each of them.
 
+use super::builtin::Builtin;
 use super::{Identity, Rejection, Reply, Testee};
+use crate::rule::Kind;
 use serde_json::{Value, json};
 use std::str::FromStr;
 use std::time::Duration;
@@ -22,11 +24,15 @@ pub enum Liar {
     Hang,
     /// Answers with something that is not JSON.
     Garbage,
+    /// Is right, but for the place: every offset is the one behind it.
+    Misplace,
+    /// Is right, but states what is wrong only where the input ends too early.
+    Vague,
 }
 
 impl Liar {
     /// Every liar.
-    pub const ALL: [Liar; 7] = [
+    pub const ALL: [Liar; 9] = [
         Liar::AcceptAll,
         Liar::RejectAll,
         Liar::Constant,
@@ -34,6 +40,8 @@ impl Liar {
         Liar::Crash,
         Liar::Hang,
         Liar::Garbage,
+        Liar::Misplace,
+        Liar::Vague,
     ];
 
     /// The name on the command line.
@@ -46,6 +54,8 @@ impl Liar {
             Liar::Crash => "crash",
             Liar::Hang => "hang",
             Liar::Garbage => "garbage",
+            Liar::Misplace => "misplace",
+            Liar::Vague => "vague",
         }
     }
 }
@@ -71,7 +81,7 @@ impl Testee for Liar {
         }
     }
 
-    fn answer(&mut self, _op: &str, args: &Value) -> Reply {
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
         let ok = |value| Reply::Ok {
             value,
             findings: None,
@@ -93,6 +103,35 @@ impl Testee for Liar {
                 std::thread::sleep(Duration::from_secs(3600));
             },
             Liar::Garbage => Reply::ProtocolError("<html>502 Bad Gateway</html>".to_owned()),
+            Liar::Misplace => misplaced(Builtin.answer(op, args)),
+            Liar::Vague => vague(Builtin.answer(op, args)),
         }
+    }
+}
+
+fn misplaced(mut reply: Reply) -> Reply {
+    let behind = |offset: &mut u64| *offset = offset.saturating_add(1);
+    match &mut reply {
+        Reply::Reject(rejection) => rejection.offset.iter_mut().for_each(behind),
+        Reply::Ok { findings, .. } => {
+            let findings = findings.iter_mut().flatten();
+            findings
+                .filter_map(|one| one.offset.as_mut())
+                .for_each(behind);
+        }
+        _ => {}
+    }
+    reply
+}
+
+fn vague(reply: Reply) -> Reply {
+    match reply {
+        Reply::Reject(rejection) if rejection.kind.as_deref() != Some(Kind::Truncated.name()) => {
+            Reply::Reject(Rejection {
+                message: rejection.message,
+                ..Rejection::default()
+            })
+        }
+        reply => reply,
     }
 }

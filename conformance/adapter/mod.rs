@@ -37,12 +37,12 @@ pub struct Identity {
 /// What came back for one request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// A value, and the rules of tolerated oddities if the testee tells.
+    /// A value, and the tolerated oddities if the testee states them.
     Ok {
         /// In the chapter's JSON form.
         value: Value,
-        /// Rule ids of findings; `None` where the testee does not report any.
-        findings: Option<Vec<String>>,
+        /// What was odd; `None` where the testee does not report any.
+        findings: Option<Vec<Oddity>>,
     },
     /// Acceptance by a runtime whose interface does not show the whole value. Only our own adapters say this.
     Seen {
@@ -67,7 +67,18 @@ pub enum Reply {
     ProtocolError(String),
 }
 
-/// A refusal. Everything but the message is optional: what is told is compared.
+/// A tolerated oddity, as a testee states it. Everything but the rule is optional: what is stated is compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Oddity {
+    /// Id of the rule that is not kept.
+    pub rule: String,
+    /// A kind of [`crate::rule::Kind`], by name.
+    pub kind: Option<String>,
+    /// Byte offset from the start of the input.
+    pub offset: Option<u64>,
+}
+
+/// A refusal. Everything but the message is optional: what is stated is compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rejection {
     /// A kind of [`crate::rule::Kind`], by name.
@@ -78,6 +89,8 @@ pub struct Rejection {
     pub offset: Option<u64>,
     /// Id of the rule that is broken.
     pub rule: Option<String>,
+    /// Path of the field that breaks it, such as `modules[1].kind`.
+    pub field: Option<String>,
 }
 
 /// An implementation that answers operations.
@@ -87,6 +100,12 @@ pub trait Testee {
 
     /// Does `op` with `args`; binary is base64 under `data`, a value under `value`.
     fn answer(&mut self, op: &str, args: &Value) -> Reply;
+
+    /// Whether it is to state all that a case does: kind, rule, offset and field of every rejection, and every finding in full.
+    /// Others may leave out what they do not know.
+    fn answers_in_full(&self) -> bool {
+        false
+    }
 }
 
 /// A way to a testee, which outlives it.
@@ -124,6 +143,16 @@ pub trait Adapter {
 
     /// Ends the testee; the next call starts it anew. In process there is nothing to do.
     fn restart(&mut self) {}
+
+    /// [`Testee::answers_in_full`].
+    fn answers_in_full(&self) -> bool {
+        false
+    }
+
+    /// What the testee has written to its stderr since the last request, in part where it is long.
+    fn stderr(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// What limits a testee in another process.
@@ -229,6 +258,10 @@ impl<T: Testee> Adapter for InProcess<T> {
     fn call(&mut self, op: &str, args: &Value) -> Reply {
         catch_unwind(AssertUnwindSafe(|| self.0.answer(op, args)))
             .unwrap_or_else(|panic| Reply::Crash(format!("panic: {}", panic_text(&*panic))))
+    }
+
+    fn answers_in_full(&self) -> bool {
+        self.0.answers_in_full()
     }
 }
 

@@ -4,12 +4,12 @@
 //! -> {"id":0,"op":"hello","suite":"<hash>"}
 //! <- {"id":0,"ok":{"name":"..","version":"..","releases":["0.8"],"ops":["blob.decode"]}}
 //! -> {"id":1,"op":"blob.decode","args":{"data":"<base64>"}}
-//! <- {"id":1,"ok":<value>,"findings":["WIRE-08"]}
-//! <- {"id":1,"reject":{"kind":"truncated","message":"..","offset":24,"rule":"WIRE-01"}}
+//! <- {"id":1,"ok":<value>,"findings":[{"rule":"WIRE-08","kind":"trailing","offset":24}]}
+//! <- {"id":1,"reject":{"kind":"truncated","message":"..","offset":24,"rule":"WIRE-01","field":"modules[0].kind"}}
 //! <- {"id":1,"unsupported":"why"}
 //! ```
 
-use super::{Identity, Rejection, Reply, Testee};
+use super::{Identity, Oddity, Rejection, Reply, Testee};
 use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, Write};
 
@@ -33,11 +33,13 @@ It stays alive for the whole run, and ends when stdin does. What it writes to st
 
 Each answer carries the id of its request and one of
   "ok": VALUE                the value in the JSON form that spec/<chapter>.md fixes; for encode, base64 of the bytes.
-                             Beside it, if you can tell: "findings":["WIRE-08"], the rules of all oddities you tolerated
-  "reject": {"message":".."} the input breaks a rule. Optional, and compared when given: "kind" (truncated, trailing,
-                             malformed, unsupported, limit, unknown-kind, missing, duplicate, cycle, type),
-                             "offset" (byte of the field at fault, where the case has one) and "rule" (its id)
+                             Beside it, if you know: "findings":[{"rule":"WIRE-08","kind":"trailing","offset":24}], all
+                             oddities that you tolerated; each may be the id of its rule alone
+  "reject": {"message":".."} the input breaks a rule. Optional: "kind" (truncated, trailing, malformed, unsupported,
+                             limit, unknown-kind, missing, duplicate, cycle, type), "rule" (its id), "offset" (byte of
+                             the field at fault) and "field" (its path, such as modules[1].kind)
   "unsupported": "why"       you do not do this operation, layout or kind; neither good nor bad
+What you state in one answer (kinds, rules, offsets, fields, findings) you are held to in all; the rest is counted.
 What breaks nothing but a LIMIT, a bound of our own, you may accept: that counts as unsupported.
 
 Leave "releases" or "ops" out to be asked everything. Object keys may come in any order; an unknown op is "unsupported".
@@ -112,7 +114,8 @@ fn reply_to_line(id: Value, reply: Reply) -> String {
         Reply::Ok { value, findings } => {
             line.insert("ok".to_owned(), value);
             if let Some(findings) = findings {
-                line.insert("findings".to_owned(), json!(findings));
+                let findings = findings.iter().map(oddity_to_json).collect();
+                line.insert("findings".to_owned(), Value::Array(findings));
             }
         }
         Reply::Seen { view, value } => {
@@ -129,6 +132,9 @@ fn reply_to_line(id: Value, reply: Reply) -> String {
             }
             if let Some(rule) = rejection.rule {
                 reject.insert("rule".to_owned(), rule.into());
+            }
+            if let Some(field) = rejection.field {
+                reject.insert("field".to_owned(), field.into());
             }
             line.insert("reject".to_owned(), reject.into());
         }
@@ -211,38 +217,61 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
     ))
 }
 
-/// Rule ids, alone or as `{"rule": id}`.
-fn findings_of_json(findings: &Value) -> Result<Vec<String>, String> {
-    let wrong = || "findings is not a list of rule ids".to_owned();
-    let list = findings.as_array().ok_or_else(wrong)?;
-    list.iter()
-        .map(|finding| finding.get("rule").unwrap_or(finding))
-        .map(|rule| rule.as_str().map(str::to_owned).ok_or_else(wrong))
-        .collect()
+fn oddity_to_json(oddity: &Oddity) -> Value {
+    let mut finding = json!({"rule": oddity.rule});
+    if let Some(kind) = &oddity.kind {
+        finding["kind"] = kind.as_str().into();
+    }
+    if let Some(offset) = oddity.offset {
+        finding["offset"] = offset.into();
+    }
+    finding
+}
+
+/// Each `{"rule", "kind"?, "offset"?}`, or the id of a rule alone.
+fn findings_of_json(findings: &Value) -> Result<Vec<Oddity>, String> {
+    let wrong = "findings is not a list of rule ids or {\"rule\", \"kind\", \"offset\"}";
+    let list = findings.as_array().ok_or(wrong)?;
+    let oddity = |finding: &Value| {
+        let rule = finding.get("rule").unwrap_or(finding);
+        Ok(Oddity {
+            rule: rule.as_str().ok_or(wrong)?.to_owned(),
+            kind: text_under(finding, "kind").map_err(|()| wrong)?,
+            offset: offset_under(finding).map_err(|()| wrong)?,
+        })
+    };
+    list.iter().map(oddity).collect()
+}
+
+/// A text that may be left out; an error where something else stands there.
+fn text_under(object: &Value, key: &str) -> Result<Option<String>, ()> {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(()),
+    }
+}
+
+/// `offset`, as [`text_under`].
+fn offset_under(object: &Value) -> Result<Option<u64>, ()> {
+    match object.get("offset") {
+        None | Some(Value::Null) => Ok(None),
+        Some(offset) => offset.as_u64().map(Some).ok_or(()),
+    }
 }
 
 fn rejection_of_json(reject: &Value) -> Result<Rejection, String> {
-    let text = |key: &str| match reject.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("reject.{key} is not a string")),
-    };
     if !reject.is_object() {
         return Err("reject is not an object".to_owned());
     }
-    let offset = match reject.get("offset") {
-        None | Some(Value::Null) => None,
-        Some(offset) => Some(
-            offset
-                .as_u64()
-                .ok_or("reject.offset is not a byte offset")?,
-        ),
-    };
+    let text =
+        |key: &str| text_under(reject, key).map_err(|()| format!("reject.{key} is not a string"));
     Ok(Rejection {
         kind: text("kind")?,
         message: text("message")?.unwrap_or_default(),
-        offset,
+        offset: offset_under(reject).map_err(|()| "reject.offset is not a byte offset")?,
         rule: text("rule")?,
+        field: text("field")?,
     })
 }
 

@@ -29,6 +29,7 @@ fn value(report: &Report<'_>) -> Value {
         "complete": report.complete,
         "good": report.is_good(),
         "totals": counts(&report.totals()),
+        "unstated": unstated(report),
         "chapters": report
             .chapters()
             .iter()
@@ -37,6 +38,15 @@ fn value(report: &Report<'_>) -> Value {
         "problems": report.problems,
         "results": report.results.iter().map(|outcome| result(report, outcome)).collect::<Vec<_>>(),
     })
+}
+
+/// How many passes were judged without each part of an answer.
+fn unstated(report: &Report<'_>) -> Value {
+    let parts = report.unstated();
+    let parts = parts
+        .into_iter()
+        .map(|(name, count)| (name.replace(' ', "_"), count.into()));
+    Value::Object(parts.collect())
 }
 
 fn counts(counts: &Counts) -> Value {

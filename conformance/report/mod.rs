@@ -6,11 +6,10 @@ mod junit;
 mod markdown;
 mod text;
 
-use super::adapter::{Adapter as _, InProcess, Reply, builtin::Builtin};
 use super::case::{Case, Expect};
 use super::op;
 use super::runner::{Outcome, Report};
-use super::verdict::Verdict;
+use super::verdict::{self, Verdict};
 use crate::spec;
 use crate::wire::{Span, show};
 use std::collections::HashMap;
@@ -86,13 +85,16 @@ fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
             mismatch.offset,
         ),
         other => (
-            expected(case),
+            verdict::expected(case),
             format!("{}: {}", other.name(), other.reason()),
             None,
         ),
     };
-    // Where the testee missed what is wrong, our own implementation knows the place.
-    let offset = offset.or_else(|| place(case));
+    // Where the testee missed what is wrong, the case knows the place.
+    let offset = offset.or(match &case.expect {
+        Expect::Reject(breach) => breach.offset,
+        _ => None,
+    });
     let rules = case.rules.iter().filter_map(|id| spec::rule(id));
     Evidence {
         rules: rules.map(|rule| (rule.id.clone(), rule.gist())).collect(),
@@ -104,25 +106,6 @@ fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
             quoted(&report.implementation),
             quoted(&case.id)
         ),
-    }
-}
-
-/// The byte at which our own implementation rejects the input of a reject case.
-fn place(case: &Case) -> Option<u64> {
-    let Expect::Reject(..) = case.expect else {
-        return None;
-    };
-    match InProcess(Builtin).call(&case.op, &case.request()) {
-        Reply::Reject(rejection) => rejection.offset,
-        _ => None,
-    }
-}
-
-fn expected(case: &Case) -> String {
-    match &case.expect {
-        Expect::Accept(_) => "acceptance".to_owned(),
-        Expect::Reject(kind, _) => format!("rejection ({kind})"),
-        Expect::Either => "any answer".to_owned(),
     }
 }
 
@@ -276,6 +259,27 @@ fn headline(report: &Report<'_>) -> String {
     if totals.known > 0 {
         line.push_str(&format!("; {} of the failures are known", totals.known));
     }
+    line.push_str(&uncompared(report));
+    line
+}
+
+/// What passes were judged without, because the implementation does not state it.
+fn uncompared(report: &Report<'_>) -> String {
+    let unstated = report.unstated();
+    let list = |of_findings: bool| -> Vec<String> {
+        let named = unstated
+            .iter()
+            .filter(|(name, _)| name.starts_with("finding") == of_findings);
+        named
+            .map(|(name, count)| format!("{name}: {count}"))
+            .collect()
+    };
+    let mut line = String::new();
+    for (what, list) in [("rejections", list(false)), ("acceptances", list(true))] {
+        if !list.is_empty() {
+            line.push_str(&format!("; {what} judged without {}", list.join(", ")));
+        }
+    }
     line
 }
 
@@ -290,7 +294,7 @@ fn judged(report: &Report<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::adapter::liar::Liar;
+    use crate::conformance::adapter::{InProcess, liar::Liar};
     use crate::conformance::case::Suite;
     use crate::conformance::runner::{Run, Selection, run};
 

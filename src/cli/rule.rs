@@ -215,7 +215,7 @@ fn evidence(evidence: Option<&Evidence>) -> Vec<String> {
 fn about(case: &Case) -> String {
     let expected = match &case.expect {
         Expect::Accept(_) => "accepts".to_owned(),
-        Expect::Reject(kind, _) => format!("rejects as {kind}"),
+        Expect::Reject(breach) => format!("rejects as {}", breach.kind),
         Expect::Either => "either".to_owned(),
     };
     format!("{:<44} {:<20} {expected}", case.id, case.op)

@@ -225,11 +225,10 @@ pub(super) fn read_shaders<'a>(
         if !framed {
             return read_shader(name, cursor);
         }
-        let start = cursor.offset();
         let mut window = cursor.window("shader")?;
         let shader = read_shader(name, &mut window)?;
         PAY_15
-            .require_as(Kind::Trailing, window.is_at_end(), start, || {
+            .require_as(Kind::Trailing, window.is_at_end(), window.offset(), || {
                 format!(
                     "{} bytes follow the words of shader `{}`",
                     window.remaining(),

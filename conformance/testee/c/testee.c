@@ -157,12 +157,6 @@ static void reject(Reader *in, const char *kind, uint64_t offset, const char *me
   longjmp(in->stop, 1);
 }
 
-/* A broken rule whose kind and place we do not want to be held to. */
-static void broken(Reader *in, const char *message) {
-  snprintf(in->wrong, sizeof in->wrong, "\"reject\":{\"message\":\"%s\"}", message);
-  longjmp(in->stop, 1);
-}
-
 static void unsupported(Reader *in, const char *message) {
   snprintf(in->wrong, sizeof in->wrong, "\"unsupported\":\"%s\"", message);
   longjmp(in->stop, 1);
@@ -212,20 +206,22 @@ static int equals(Run run, const char *text) {
   return run.count == strlen(text) && !memcmp(run.bytes, text, run.count);
 }
 
-static int is_utf8(Run run) {
+/* Where the first letter begins that is not UTF-8; the length if all are. */
+static uint64_t not_utf8(Run run) {
   for (uint64_t i = 0; i < run.count;) {
+    uint64_t start = i;
     uint8_t lead = run.bytes[i++];
     uint32_t code = lead, least = 0;
     int more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : -1;
-    if (more < 0) return 0;
+    if (more < 0) return start;
     if (more) code = lead & (0x3f >> more), least = more == 1 ? 0x80 : more == 2 ? 0x800 : 0x10000;
     for (; more > 0; more--) {
-      if (i == run.count || run.bytes[i] >> 6 != 2) return 0;
+      if (i == run.count || run.bytes[i] >> 6 != 2) return start;
       code = code << 6 | (run.bytes[i++] & 0x3f);
     }
-    if (code < least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return 0;
+    if (code < least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return start;
   }
-  return 1;
+  return run.count;
 }
 
 /* --- import_tree ----------------------------------------------------------------------------------------------- */
@@ -234,29 +230,60 @@ typedef struct {
   Run indptr, indices;
 } Tree;
 
+/* The offset of a word of a run. */
+static uint64_t place(Reader *in, Run run, uint64_t index) { return (uint64_t)(run.bytes - in->bytes) + 8 * index; }
+
+/* The offset of the count of a run. */
+static uint64_t start_of(Reader *in, Run run) { return (uint64_t)(run.bytes - in->bytes) - 8; }
+
+/* The import that leads back to a module on the way to it, depth first from module 0 on; the count of imports if none does. */
+static uint64_t closes_a_cycle(Tree tree, uint64_t modules) {
+  enum { NEW, ON_THE_WAY, DONE };
+  uint8_t *state = calloc(modules, 1);
+  uint64_t *way = calloc(modules, 8), *next = calloc(modules, 8), found = tree.indices.count;
+  if (!state || !way || !next) abort();
+  for (uint64_t root = 0; root < modules && found == tree.indices.count; root++) {
+    uint64_t depth = 0;
+    if (state[root] != NEW) continue;
+    state[way[depth++] = root] = ON_THE_WAY;
+    next[root] = word(tree.indptr, root);
+    while (depth && found == tree.indices.count) {
+      uint64_t module = way[depth - 1];
+      if (next[module] == word(tree.indptr, module + 1)) {
+        state[module] = DONE;
+        depth--;
+        continue;
+      }
+      uint64_t at = next[module]++, child = word(tree.indices, at);
+      if (state[child] == ON_THE_WAY) found = at;
+      if (state[child] == NEW) {
+        state[way[depth++] = child] = ON_THE_WAY;
+        next[child] = word(tree.indptr, child);
+      }
+    }
+  }
+  free(state);
+  free(way);
+  free(next);
+  return found;
+}
+
 static void check_tree(Reader *in, Tree tree) {
-  if (tree.indptr.count < 2) broken(in, "there is no module");
+  if (tree.indptr.count < 2) reject(in, "malformed", start_of(in, tree.indptr), "there is no module");
   uint64_t modules = tree.indptr.count - 1;
   for (uint64_t i = 0; i < modules; i++)
-    if (word(tree.indptr, i) > word(tree.indptr, i + 1)) broken(in, "a row runs backwards");
-  if (word(tree.indptr, modules) > tree.indices.count) broken(in, "a row ends behind the children");
+    if (word(tree.indptr, i) > word(tree.indptr, i + 1))
+      reject(in, "malformed", place(in, tree.indptr, i + 1), "a row runs backwards");
+  for (uint64_t i = 0; i <= modules; i++)
+    if (word(tree.indptr, i) > tree.indices.count)
+      reject(in, "malformed", place(in, tree.indptr, i), "a row ends behind the children");
   for (uint64_t i = 0; i < tree.indices.count; i++)
-    if (word(tree.indices, i) >= modules) broken(in, "a child is no module");
-  /* Take away modules that no module imports until none is left: what remains imports each other, or itself. */
-  uint64_t *importers = calloc(modules, 8), *free_ones = calloc(modules, 8), waiting = 0, taken = 0;
-  if (!importers || !free_ones) abort();
-  for (uint64_t i = word(tree.indptr, 0); i < word(tree.indptr, modules); i++) importers[word(tree.indices, i)]++;
+    if (word(tree.indices, i) >= modules) reject(in, "malformed", place(in, tree.indices, i), "a child is no module");
   for (uint64_t i = 0; i < modules; i++)
-    if (!importers[i]) free_ones[waiting++] = i;
-  while (waiting) {
-    uint64_t module = free_ones[--waiting];
-    taken++;
-    for (uint64_t i = word(tree.indptr, module); i < word(tree.indptr, module + 1); i++)
-      if (!--importers[word(tree.indices, i)]) free_ones[waiting++] = word(tree.indices, i);
-  }
-  free(importers);
-  free(free_ones);
-  if (taken < modules) broken(in, "a module imports itself, or modules import each other");
+    for (uint64_t at = word(tree.indptr, i); at < word(tree.indptr, i + 1); at++)
+      if (word(tree.indices, at) == i) reject(in, "cycle", place(in, tree.indices, at), "a module imports itself");
+  uint64_t closing = closes_a_cycle(tree, modules);
+  if (closing < tree.indices.count) reject(in, "cycle", place(in, tree.indices, closing), "modules import each other");
 }
 
 static Tree read_tree(Reader *in) {
@@ -284,7 +311,8 @@ static void import_tree_decode(Reader *in, const char *args, Text *out) {
   Tree tree = read_tree(in);
   const char *modules = member(args, "modules");
   check_tree(in, tree);
-  if (modules && strtoull(modules, NULL, 10) != tree.indptr.count - 1) broken(in, "not a row for every module");
+  if (modules && strtoull(modules, NULL, 10) != tree.indptr.count - 1)
+    reject(in, "malformed", start_of(in, tree.indptr), "not a row for every module");
   puts_to(out, "\"ok\":");
   put_tree(out, tree);
 }
@@ -294,7 +322,7 @@ static void import_tree_decode(Reader *in, const char *args, Text *out) {
 /* The payload of a device module: format, functions, code. */
 static void skip_device_payload(Reader *in) {
   string(in);
-  for (uint64_t functions = count_of(in, 16); functions; functions--) {
+  for (uint64_t functions = count_of(in, 40); functions; functions--) {
     string(in);
     string(in);
     take(in, count_of(in, 4) * 4);
@@ -306,9 +334,10 @@ static void skip_device_payload(Reader *in) {
 /* The kind of a module: a name. `libraries` counts the host library, which stands there once. */
 static Run kind_of(Reader *in, unsigned *libraries) {
   Run kind = string(in);
-  if (!is_utf8(kind)) broken(in, "a kind is not UTF-8");
-  if (!kind.count || memchr(kind.bytes, 0, kind.count)) broken(in, "a kind is empty or has a NUL in it");
-  if (equals(kind, "_lib") && (*libraries)++) broken(in, "there are two host libraries");
+  uint64_t start = start_of(in, kind), odd = not_utf8(kind);
+  if (odd < kind.count) reject(in, "malformed", start + 8 + odd, "a kind is not UTF-8");
+  if (!kind.count || memchr(kind.bytes, 0, kind.count)) reject(in, "malformed", start, "a kind is empty or has a NUL in it");
+  if (equals(kind, "_lib") && (*libraries)++) reject(in, "duplicate", start, "there are two host libraries");
   return kind;
 }
 
@@ -348,10 +377,15 @@ static void blob_0_7(Reader *in, Text *out) {
   unsigned libraries = 0;
   int has_tree = 0;
   puts_to(out, "\"ok\":{\"layout\":\"0.7\",\"modules\":[");
+  uint64_t tree_key = 0;
   for (uint64_t left = count_of(in, 8); left; left--) {
-    if (has_tree) broken(in, "an entry behind the import tree");
+    if (in->at == in->size) reject(in, "truncated", in->at, "an entry is missing");
     Run kind = kind_of(in, &libraries);
+    if (has_tree && equals(kind, "_import_tree"))
+      reject(in, "duplicate", start_of(in, kind), "there are two import trees");
+    if (has_tree) reject(in, "malformed", tree_key, "an entry behind the import tree");
     if (equals(kind, "_import_tree")) {
+      tree_key = start_of(in, kind);
       tree = read_tree(in);
       has_tree = 1;
     } else if (equals(kind, "_lib")) {
@@ -371,10 +405,11 @@ static void blob_0_7(Reader *in, Text *out) {
   puts_to(out, "],\"import_tree\":");
   if (has_tree) {
     check_tree(in, tree);
-    if (tree.indptr.count - 1 != modules) broken(in, "not a row for every module");
+    if (tree.indptr.count - 1 != modules)
+      reject(in, "malformed", start_of(in, tree.indptr), "not a row for every module");
     put_tree(out, tree);
   } else {
-    if (modules) broken(in, "entries without an import tree");
+    if (modules) reject(in, "missing", 8, "entries without an import tree");
     puts_to(out, "null");
   }
   puts_to(out, "}");
@@ -383,7 +418,7 @@ static void blob_0_7(Reader *in, Text *out) {
 static void blob_decode(Reader *in, const char *args, Text *out) {
   const char *layout = member(args, "layout");
   uint64_t size = u64(in);
-  if (size > in->size - 8) broken(in, "the header promises more than there is");
+  if (size > in->size - 8) reject(in, "truncated", 0, "the header promises more than there is");
   in->size = 8 + size;
   if (is(layout, "0.22"))
     blob_0_22(in, out);

@@ -21,11 +21,11 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
     def dtype(reader):
         return dtype_text(reader.number("B"), reader.number("B"), reader.number("H"))
 
-    def axis(tag):
+    def axis(tag, start):
         """PAY-05: a reader takes the distance from `x` as an index."""
         head, dot, tail = tag.partition(".")
         if dot and head in ("blockIdx", "threadIdx", "clusterCtaIdx", "preferredClusterCtaIdx") and tail not in list("xyz"):
-            raise Reject(f"{tag} is no thread axis", "malformed")
+            raise Reject(f"{tag} is no thread axis", "malformed", start)
         return tag
 
     def functions(reader, layout):
@@ -35,25 +35,26 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
             if inner:
                 function["info_name"] = inner
             function["arg_types"] = reader.vector(4, lambda: dtype(reader))
-            function["launch_param_tags"] = [axis(tag) for tag in reader.texts()]
+            start = reader.at
+            function["launch_param_tags"] = [axis(tag, start) for tag in reader.texts()]
             if layout in ("0.21", "0.22"):
                 tags = reader.vector(4, lambda: reader.number("i"))
                 if tags:
                     function["arg_extra_tags"] = tags
             return function
 
-        return {"functions": reader.vector(16, one)}
+        return {"functions": reader.vector(48 if layout in ("0.21", "0.22") else 40, one)}
 
     def word(reader):
-        text = reader.text()
+        start, text = reader.at, reader.text()
         if not text or any(not " " < letter < "\x7f" for letter in text):
-            raise Reject("a format is a word", "malformed")
+            raise Reject("a format is a word", "malformed", start)
         return {"format": text}
 
     def version(reader):
-        text = reader.text()
+        start, text = reader.at, reader.text()
         if not text or set(text) - set("0123456789."):
-            raise Reject("a version is digits and dots", "malformed")
+            raise Reject("a version is digits and dots", "malformed", start)
         return {"version": text}
 
     def kernels(reader):
@@ -64,48 +65,51 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
         return {"flags": flags, "spirv": b64(reader.take(4 * reader.count(4), "spirv"))}
 
     def framed(reader):
-        window = Reader(reader.bytes())
+        start, window = reader.at, Reader(reader.bytes())
         value = shader(window)
         if window.left():
-            raise Reject("a shader fills its string", "trailing")
+            raise Reject("a shader fills its string", "trailing", start + 8 + window.at)
         return value
 
     def shaders(reader, one):
         return {"shaders": reader.vector(20, lambda: {"name": reader.text(), **one(reader)})}
 
     def tensors(reader, names):
+        start = reader.at
         if reader.u64() != len(names):
-            raise Reject("not as many tensors as names", "malformed")
+            raise Reject("not as many tensors as names", "malformed", start)
         return [{"name": name, **record_read(reader, "0.7")} for name in names]
 
     def constants(reader, complete):
-        names = reader.texts()
+        start, names = reader.at, reader.texts()
         if len(set(names)) < len(names):
-            raise Reject("a variable is stored once", "duplicate")
+            raise Reject("a variable is stored once", "duplicate", start)
         variables = tensors(reader, names)
-        symbols = reader.texts()
+        listing, symbols = reader.at, reader.texts()
+        start = reader.at
         if reader.count(8) != len(symbols):
-            raise Reject("not as many lists as functions", "malformed")
+            raise Reject("not as many lists as functions", "malformed", start)
         listed = [{"name": name, "variables": reader.texts()} for name in symbols]
         if complete and any(name not in names for symbol in listed for name in symbol["variables"]):
-            raise Reject("a listed variable is not stored", "missing")
+            raise Reject("a listed variable is not stored", "missing", listing)
         return {"variables": variables, "symbols": listed}
 
     def params(reader):
         # The count stands before the names here, and behind them in a parameter file.
-        count, names = reader.u64(), reader.texts()
+        start, count, names = reader.at, reader.u64(), reader.texts()
         if count != len(names):
-            raise Reject("not as many names as tensors", "malformed")
+            raise Reject("not as many names as tensors", "malformed", start)
         return {"params": [{"name": name, **record_read(reader, "0.7")} for name in names]}
 
     def network(reader, sizes):
         value = {"name": reader.text(), "compiled": b64(reader.bytes())}
         for name in ("input", "output"):
+            start = reader.at
             value[name + "s"] = reader.vector(4, lambda: reader.number("I"))
             if sizes:
                 value[name + "_sizes"] = [reader.number("I") for _ in value[name + "s"]]
             if not value[name + "s"]:
-                raise Reject(f"a network has {name}s", "missing")
+                raise Reject(f"a network has {name}s", "missing", start)
         return value
 
     def fields(*plan):
@@ -131,7 +135,7 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
         def held(reader, layout):
             value = read(reader, layout)
             if layout == "0.22" and any("info_name" in function for function in value["functions"]):
-                raise Reject("a form of old with a name of today", "malformed")
+                raise Reject("an old form with a new name", "malformed", 0)
             return value
 
         return held
@@ -176,13 +180,14 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
 
     def simulator(reader, layout):
         """PAY-98: a kind that stands where the binary would be is that of the next module."""
-        value = fields("t:symbol", "t:nodes_json", "t:binary")(reader, layout)
+        value = fields("t:symbol", "t:nodes_json")(reader, layout)
+        start, value["binary"] = reader.at, reader.text()
         try:
             base64.b64decode(value["binary"], validate=True)
         except ValueError as error:
-            raise Reject("the binary is base64", "malformed") from error
+            raise Reject("the binary is base64", "malformed", start) from error
         if value["binary"] in one_form or value["binary"] in several or value["binary"] in elsewhere:
-            raise Reject("the binary is the name of a kind", "malformed")
+            raise Reject("the binary is the name of a kind", "malformed", start)
         return value
 
     # Newest first, each with the layouts that store it.
@@ -209,7 +214,7 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
         if not forms:
             if layout == "0.22":
                 return {"kind": kind, "opaque": b64(data)}
-            raise Reject(f"nobody knows where a {kind} ends", "unknown-kind")
+            raise Reject(f"the end of a {kind} is not known", "unknown-kind", 0)
         whole, furthest = None, None
         for name, read in forms:
             reader = Reader(data)
@@ -221,11 +226,11 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
                 continue
             if not reader.left():
                 return value
-            whole = whole or value
+            whole = whole or (value, reader.at)
         if whole is None:
             raise furthest[1]
         if layout != "0.22":
-            raise Reject("bytes behind the payload", "trailing")
-        return whole
+            raise Reject("bytes behind the payload", "trailing", whole[1])
+        return whole[0]
 
     return decode

@@ -5,7 +5,8 @@
 
 It was written from the prose in spec/ and from observations of released TVM, and shares no code with src/. It speaks the
 exec protocol (`tvmspec check --help-exec`), does the chapters wire, import_tree, the stored forms of tensor, payloads without
-code for a VM (payload.py), and the library binary, and says "unsupported" to everything else. What it cannot know for sure of a rejection (the rule) it does not tell.
+code for a VM (payload.py), and the library binary, and says "unsupported" to everything else. Of a rejection it states kind and
+offset, and is held to both; rule and field it leaves out.
 """
 
 import base64
@@ -22,7 +23,7 @@ U64 = 1 << 64
 class Reject(Exception):
     """The input breaks a rule."""
 
-    def __init__(self, message, kind=None, offset=None):
+    def __init__(self, message, kind="malformed", offset=None):
         super().__init__(message)
         self.kind, self.offset = kind, offset
 
@@ -209,43 +210,59 @@ def wire_encode(args):
 # --- import_tree: compressed sparse rows, and the order of modules ----------------------------------------------
 
 
-def tree_check(indptr, indices, modules=None):
+def tree_check(indptr, indices, modules=None, at=None):
+    """`at` is the offset of the count in front of `indptr`, where there are bytes."""
+
+    def word(vector, index):
+        behind = 0 if vector is indptr else 8 + 8 * len(indptr)
+        return None if at is None else at + behind + 8 + 8 * index
+
     if len(indptr) < 2:
-        raise Reject("there is no module")
+        raise Reject("there is no module", offset=at)
     count = len(indptr) - 1
-    for start, end in zip(indptr, indptr[1:]):
+    for row, (start, end) in enumerate(zip(indptr, indptr[1:])):
         if start > end:
-            raise Reject("a row runs backwards")
-    if any(word > len(indices) for word in indptr):
-        raise Reject("a row ends behind the children")
-    for child in indices:
+            raise Reject("a row runs backwards", offset=word(indptr, row + 1))
+    for row, end in enumerate(indptr):
+        if end > len(indices):
+            raise Reject("a row ends behind the children", offset=word(indptr, row))
+    for index, child in enumerate(indices):
         if child >= count:
-            raise Reject(f"child {child} of {count} modules")
-    rows = [indices[start:end] for start, end in zip(indptr, indptr[1:])]
-    for module, row in enumerate(rows):
-        if module in row:
-            raise Reject(f"module {module} imports itself")
-    if has_cycle(rows):
-        raise Reject("modules import each other")
+            raise Reject(f"child {child} of {count} modules", offset=word(indices, index))
+    for module, (start, end) in enumerate(zip(indptr, indptr[1:])):
+        if module in indices[start:end]:
+            own = start + indices[start:end].index(module)
+            raise Reject(f"module {module} imports itself", "cycle", word(indices, own))
+    closing = closes_a_cycle(indptr, indices)
+    if closing is not None:
+        raise Reject("modules import each other", "cycle", word(indices, closing))
     if modules is not None and modules != count:
-        raise Reject(f"{count} rows for {modules} modules")
+        raise Reject(f"{count} rows for {modules} modules", offset=at)
 
 
-def has_cycle(rows):
-    """Takes away modules that nobody imports until none is left, or none can be taken."""
-    importers = [0] * len(rows)
-    for row in rows:
-        for child in row:
-            importers[child] += 1
-    free = [module for module, number in enumerate(importers) if number == 0]
-    taken = 0
-    while free:
-        taken += 1
-        for child in rows[free.pop()]:
-            importers[child] -= 1
-            if importers[child] == 0:
-                free.append(child)
-    return taken < len(rows)
+def closes_a_cycle(indptr, indices):
+    """The place in `indices` of the first import that leads back to a module on the way to it, depth first from module 0 on."""
+    on_the_way, done = set(), set()
+
+    def visit(module):
+        on_the_way.add(module)
+        for place in range(indptr[module], indptr[module + 1]):
+            child = indices[place]
+            if child in on_the_way:
+                return place
+            if child not in done:
+                found = visit(child)
+                if found is not None:
+                    return found
+        on_the_way.remove(module)
+        done.add(module)
+        return None
+
+    for module in range(len(indptr) - 1):
+        found = visit(module) if module not in done else None
+        if found is not None:
+            return found
+    return None
 
 
 def tree_read(reader):
@@ -255,7 +272,7 @@ def tree_read(reader):
 
 def tree_decode(args):
     tree = tree_read(Reader(data_of(args)))
-    tree_check(tree["indptr"], tree["indices"], args.get("modules"))
+    tree_check(tree["indptr"], tree["indices"], args.get("modules"), 0)
     return tree
 
 
@@ -421,28 +438,30 @@ def sizing_of(release):
 
 
 def record_read(reader, sizing):
+    start = reader.at
     if reader.u64("magic") != RECORD:
-        raise Reject("not a tensor")
+        raise Reject("not a tensor", offset=start)
     reserved = reader.u64("reserved")
     device = [reader.number("i"), reader.number("i")]
     if device[0] != 1 and sizing != "0.2":
-        raise Reject("the tensor is not on the CPU")
+        raise Reject("the tensor is not on the CPU", offset=start + 16)
     ndim = reader.number("i")
     code, bits, lanes = reader.number("B"), reader.number("B"), reader.number("H")
     if ndim < 0:
-        raise Reject("ndim is negative")
+        raise Reject("ndim is negative", offset=start + 24)
     if ndim * 8 > reader.left():
-        raise Reject("ndim promises too much", "truncated")
+        raise Reject("ndim promises too much", "truncated", start + 24)
     if bits == 0 or lanes == 0:
-        raise Reject("an element of nothing")
+        raise Reject("an element of nothing", offset=start + 28)
     shape = [reader.number("q") for _ in range(ndim)]
-    if any(extent < 0 for extent in shape):
-        raise Reject("a dimension is negative")
+    for place, extent in enumerate(shape):
+        if extent < 0:
+            raise Reject("a dimension is negative", offset=start + 32 + 8 * place)
     size = math.prod(shape) * element_size(sizing, bits, lanes)
     if size >= 1 << 63:
-        raise Reject("the size does not fit")
+        raise Reject("the size does not fit", "limit", start + 32)
     if reader.number("q") != size:
-        raise Reject(f"data_byte_size is not {size}")
+        raise Reject(f"data_byte_size is not {size}", offset=start + 32 + 8 * ndim)
     data = reader.take(size, "data")
     tensor = {"dtype": dtype_text(code, bits, lanes), "shape": shape, "device": device, "data": b64(data)}
     return {**tensor, "reserved": reserved} if reserved else tensor
@@ -459,10 +478,10 @@ def record_write(tensor):
 def params_read(data, sizing):
     reader = Reader(data)
     if reader.u64("magic") != LIST:
-        raise Reject("not a parameter file")
+        raise Reject("not a parameter file", offset=0)
     reserved, names = reader.u64("reserved"), reader.texts()
     if reader.u64("count") != len(names):
-        raise Reject("not as many tensors as names")
+        raise Reject("not as many tensors as names", offset=reader.at - 8)
     tensors = [{"name": name, **record_read(reader, sizing)} for name in names]
     return {"tensors": tensors, **({"reserved": reserved} if reserved else {})}
 
@@ -509,7 +528,7 @@ def functions(reader, layout):
         if layout == "0.21":
             reader.vector(4, lambda: reader.take(4, "tag"))
 
-    reader.vector(16, one)
+    reader.vector(48 if layout == "0.21" else 40, one)
 
 
 def skip_device(reader, layout):
@@ -547,9 +566,10 @@ def skip_constants(reader, _layout):
 def skip_factory(reader, _layout, graph=True):
     if graph:
         reader.text()
+    start = reader.at
     tensors = reader.u64()
     if len(reader.texts()) != tensors:
-        raise Reject("not as many names as tensors")
+        raise Reject("not as many names as tensors", offset=start)
     for _ in range(tensors):
         record_read(reader, "0.7")
     reader.text()
@@ -611,16 +631,17 @@ def blob_body(data):
     reader = Reader(data)
     size = reader.u64("nbytes")
     if size > reader.left():
-        raise Reject("the header promises more than there is")
+        raise Reject("the header promises more than there is", "truncated", 0)
     return Reader(data[: 8 + size]), reader
 
 
 def kind_of(reader, modules):
+    start = reader.at
     kind = reader.text("kind")
     if not kind or "\0" in kind:
-        raise Reject("a kind is a name")
+        raise Reject("a kind is a name", offset=start)
     if kind == "_lib" and {"kind": kind} in modules:
-        raise Reject("there are two host libraries")
+        raise Reject("there are two host libraries", "duplicate", start)
     return kind
 
 
@@ -634,14 +655,18 @@ def blob_decode(args):
         return framed_blob(reader)
     tree, modules = None, []
     for _ in range(reader.count(8)):
-        if tree is not None:
-            raise Reject("an entry behind the import tree")
+        place = reader.at
+        if not reader.left():
+            raise Reject("an entry is missing", "truncated", place)
         kind = kind_of(reader, modules)
+        if tree is not None:
+            twice = kind == "_import_tree"
+            raise Reject("an entry behind the import tree", "duplicate" if twice else "malformed", tree_key if not twice else place)
         start = reader.at
         if kind in ("_lib", "_import_tree") and layout == "0.2":
-            raise Reject(f"layout 0.2 has no {kind}")
+            raise Reject(f"layout 0.2 has no {kind}", "unknown-kind", place)
         if kind == "_import_tree":
-            tree = tree_read(reader)
+            tree, tree_key, tree_at = tree_read(reader), place, start
             continue
         if kind == "_lib":
             modules.append({"kind": kind})
@@ -651,15 +676,16 @@ def blob_decode(args):
         GRAMMAR[kind](reader, layout)
         modules.append({"kind": kind, "payload": b64(reader.data[start : reader.at])})
     if tree is not None:
-        tree_check(tree["indptr"], tree["indices"], len(modules))
+        tree_check(tree["indptr"], tree["indices"], len(modules), tree_at)
     elif modules and layout != "0.2":
-        raise Reject("entries without an import tree")
+        raise Reject("entries without an import tree", "missing", 8)
     return {"layout": layout, "modules": modules, "import_tree": tree}
 
 
 def framed_blob(reader):
+    start = reader.at
     tree, modules = tree_read(reader), []
-    tree_check(tree["indptr"], tree["indices"])
+    tree_check(tree["indptr"], tree["indices"], at=start)
     for _ in range(len(tree["indptr"]) - 1):
         kind = kind_of(reader, modules)
         modules.append({"kind": kind} if kind == "_lib" else {"kind": kind, "payload": b64(reader.bytes())})
@@ -673,14 +699,14 @@ def blob_encode(args):
         raise Unsupported("we do not convert")
     tree, body = value["import_tree"], b""
     if tree and layout == "0.2":
-        raise Reject("layout 0.2 has no import tree")
+        raise Reject("layout 0.2 has no import tree", "unsupported")
     if not tree and layout == "0.22":
-        raise Reject("layout 0.22 begins with the import tree")
+        raise Reject("layout 0.22 begins with the import tree", "missing")
     framed = string if layout == "0.22" else lambda payload: payload
     for module in value["modules"]:
         body += string(module["kind"])
         if layout != "0.22" and module["kind"] not in (*GRAMMAR, "_lib"):
-            raise Reject(f"nobody would find the end of {module['kind']}")
+            raise Reject(f"the end of {module['kind']} cannot be found", "unsupported")
         if "payload" in module:
             body += framed(base64.b64decode(module["payload"]))
     rows = words(tree["indptr"]) + words(tree["indices"]) if tree else b""
@@ -719,8 +745,8 @@ def answer(request):
     except Unsupported as why:
         return {"unsupported": str(why)}
     except Reject as broken:
-        told = {"message": str(broken), "kind": broken.kind, "offset": broken.offset}
-        return {"reject": {key: value for key, value in told.items() if value is not None}}
+        stated = {"message": str(broken), "kind": broken.kind, "offset": broken.offset}
+        return {"reject": {key: value for key, value in stated.items() if value is not None}}
 
 
 def main():
