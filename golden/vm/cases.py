@@ -369,7 +369,7 @@ for file, rule, kind, parent, why in (
     case(file, [rule], why, file, "vm.decode", reject=kind, parent=parent, origin={"hand": "one.vmexec, see cases.py"})
 
 # the machine
-run("same", ["VM-23"], "a function gives what it returns", "basic", steps=[["same", 5], ["same", "text"], ["same", None], ["same", {"shape": [1]}]])
+run("same", ["VM-11", "VM-23"], "a function gives what it returns", "basic", steps=[["same", 5], ["same", "text"], ["same", None], ["same", {"shape": [1]}]])
 run("no-device", ["VM-30"], "a machine without memory crashes at its first constant", "basic", steps=[["same", 1]], devices=[],
     reject="type", parent="same", unseen="the wheel reads the first of no devices")
 run("two-numbers", ["VM-30"], "half a triplet shifts all that follow", "basic", steps=[["same", 1]], devices=[1, 0], reject="type", parent="same")
