@@ -2,8 +2,8 @@
 //!
 //! A [`Rule`] is the id of a heading in `spec/<chapter>.md`. Code enforces it through [`Rule::require`], [`Rule::demand`] or
 //! [`Findings::note`], which the rule-off check of the suite switches off. Where there is nothing to go on with,
-//! [`Rule::broken`] and [`Rule::refused`] make the violation, and the code beside them says what is taken when the rule is off.
-//! Nothing else makes a [`Violation`], so no rule can be enforced without a name.
+//! [`Rule::broken`] and [`Rule::refused`] make the violation, and what careless code takes instead is a mutant of the suite
+//! (`conformance/mutants/`). Nothing else makes a [`Violation`], so no rule can be enforced without a name.
 
 use std::fmt;
 
@@ -120,7 +120,7 @@ impl Rule {
     /// Whether the rule-off check has switched this rule off on this thread, or `fuzz/measure` in this process. Always false
     /// in what users build.
     #[inline]
-    pub(crate) fn is_off(self) -> bool {
+    fn is_off(self) -> bool {
         #[cfg(test)]
         return off::OFF.get() == Some(self);
         #[cfg(all(fuzzing, not(test)))]
