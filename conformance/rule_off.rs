@@ -16,6 +16,11 @@ use std::thread;
 
 #[test]
 fn with_any_must_switched_off_a_case_fails() {
+    // A case that fails for want of stack would notice every rule.
+    with_the_stack_of_a_program(hold_every_must);
+}
+
+fn hold_every_must() {
     let suite = Suite::embedded();
     let mutants = mutants::lists().expect("lists that parse");
     let (mut table, mut unnoticed) = (String::new(), Vec::new());
