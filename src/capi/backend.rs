@@ -2,6 +2,7 @@
 //!
 //! No logic lives here; see [`crate::module`]. A failure leaves its text where both eras look for it.
 
+use crate::function::{Error, set_raised};
 use crate::module::parallel::{self, GroupEnv, Task};
 use crate::module::workspace::{self, Request};
 use crate::module::{last_error, once};
@@ -126,7 +127,8 @@ fn code(result: Result<(), String>) -> c_int {
     }
 }
 
-/// Leaves `text` as the failure of this thread.
+/// Leaves `text` as the failure of this thread: as the text that code up to 0.20 reads, and raised for later code.
 fn fail(text: &str) {
     last_error::set(text);
+    set_raised(Error::new("RuntimeError", text));
 }

@@ -109,9 +109,11 @@ impl Arguments {
 
 /// What a function that returned `code` left behind, in either era's place.
 pub(crate) fn failure(code: c_int) -> Error {
+    // What serves both eras leaves its failure in both places.
+    let left = take_raised();
     match last_error::take() {
         Some(text) => error_of(&text),
-        None => take_raised().unwrap_or_else(|| match code {
+        None => left.unwrap_or_else(|| match code {
             -2 => raised(code),
             _ => Error::new(
                 "RuntimeError",

@@ -5,6 +5,7 @@
 //! waits (MOD-20). A worker spins for a while before it sleeps, because a model launches many short jobs in a row.
 
 use super::last_error;
+use crate::function::take_raised;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -197,8 +198,10 @@ impl Job {
         let code = unsafe { (self.task)(index as c_int, &raw mut group, self.data) };
         IN_TASK.set(outer);
         if code != 0 {
-            let text =
-                last_error::take().unwrap_or_else(|| format!("returned {code} without a message"));
+            // Code up to 0.20 leaves a text, later code raises an error.
+            let raised = take_raised().map(|error| error.message().to_owned());
+            let text = last_error::take().or(raised);
+            let text = text.unwrap_or_else(|| format!("returned {code} without a message"));
             let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
             failures.push((index, text));
         }
