@@ -78,7 +78,11 @@ pub(crate) mod tensor {
 
 /// The chapter `module`.
 pub(crate) mod module {
+    mod backend;
     pub(crate) mod behaviour;
+    mod compiled;
+    pub(in crate::conformance) mod loading;
+    mod lookup;
     mod memory;
     pub(crate) mod ops;
     mod probe;

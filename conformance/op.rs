@@ -25,6 +25,8 @@ pub(in crate::conformance) enum Run {
     Here(fn(args: &Value) -> Result<Answer, Refusal>),
     /// Any runtime with the C interface of tvm-ffi, ourselves included.
     Driven(Drive),
+    /// We do, in full; of any other runtime a part shows.
+    Partly(fn(args: &Value) -> Result<Answer, Refusal>, Drive),
 }
 
 /// Does an operation on a runtime. Both sides of the result are answers: an early one is as good as the last.
@@ -35,6 +37,7 @@ impl fmt::Debug for Run {
         f.write_str(match self {
             Run::Here(_) => "Here",
             Run::Driven(_) => "Driven",
+            Run::Partly(..) => "Partly",
         })
     }
 }

@@ -39,7 +39,7 @@ impl Testee for Builtin {
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
         match Builtin::op(op) {
             Some(Op {
-                run: Run::Here(run),
+                run: Run::Here(run) | Run::Partly(run, _),
                 ..
             }) => run(args).into(),
             Some(Op {

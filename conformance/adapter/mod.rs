@@ -13,7 +13,6 @@ pub(crate) mod legacy;
 pub mod liar;
 pub(super) mod library;
 pub mod protocol;
-mod shell;
 pub(crate) mod view;
 
 use serde_json::Value;

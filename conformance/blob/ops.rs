@@ -1,6 +1,7 @@
 //! Operations of the chapter blob.
 
 use crate::blob::{Blob, detect::detect};
+use crate::conformance::module::loading;
 use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::release::Layout;
 use crate::rule::Findings;
@@ -12,7 +13,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "blob.decode",
         help: "data, layout or symbol (optional): the JSON form of the blob",
-        run: Run::Here(decode),
+        run: Run::Partly(decode, loading::blob),
     },
     Op {
         name: "blob.encode",

@@ -1,5 +1,6 @@
 //! The operations of the chapter `import_tree`.
 
+use crate::conformance::module::loading;
 use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
 use crate::import_tree::{Algorithm, ImportTree, json, order};
 use crate::rule::Findings;
@@ -11,7 +12,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "import_tree.decode",
         help: "`data`: both vectors; `modules`: how many modules stand beside them, if known; gives {indptr, indices}",
-        run: Run::Here(decode),
+        run: Run::Partly(decode, loading::import_tree),
     },
     Op {
         name: "import_tree.encode",

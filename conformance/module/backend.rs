@@ -3,12 +3,13 @@
 
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::held::int_arg;
-use crate::conformance::runtime::ffi::{Reply, told, unsupported};
+use crate::conformance::runtime::ffi::{Reply, told, unsupported, value_of};
 use crate::conformance::runtime::function_of;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The group of a launch, as tasks see it.
@@ -22,6 +23,12 @@ type Task = unsafe extern "C" fn(c_int, *mut Group, *mut c_void) -> c_int;
 type Launch = unsafe extern "C" fn(Task, *mut c_void, c_int) -> c_int;
 type Barrier = unsafe extern "C" fn(c_int, *mut Group) -> c_int;
 type Alloc = unsafe extern "C" fn(c_int, c_int, u64, c_int, c_int) -> *mut c_void;
+type RunOnce = unsafe extern "C" fn(
+    *mut Handle,
+    unsafe extern "C" fn(*mut c_void) -> c_int,
+    *mut c_void,
+    c_int,
+) -> c_int;
 type Free = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
 
 /// The function `name` of whichever library has it.
@@ -41,9 +48,15 @@ pub(super) fn is_there(api: &'static Api) -> bool {
     unsafe { backend::<Alloc>(api, "TVMBackendAllocWorkspace") }.is_ok()
 }
 
+/// The number of workers is one for the process.
+static TURN: Mutex<()> = Mutex::new(());
+
 fn configure(api: &'static Api, workers: i64) -> Result<(), Reply> {
-    // The first number is the kind of cores.
-    api.call_global("runtime.config_threadpool", &[int_arg(1), int_arg(workers)])?;
+    match api.brought("threads.configure") {
+        Some(configure) => api.call(&configure, &[int_arg(workers)])?,
+        // The first number is the kind of cores.
+        None => api.call_global("runtime.config_threadpool", &[int_arg(1), int_arg(workers)])?,
+    };
     Ok(())
 }
 
@@ -89,6 +102,7 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             .filter_map(|task| c_int::try_from(task.as_i64()?).ok())
             .collect(),
     };
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     configure(api, number("workers"))?;
     drop(api.take_raised());
     let data = std::ptr::from_ref(&run).cast_mut().cast();
@@ -138,7 +152,7 @@ unsafe extern "C" fn meet(number: c_int, group: *mut Group, data: *mut c_void) -
 }
 
 /// `module.barrier`: how many of two tasks had come when it let the first by.
-pub(super) fn barrier(api: &'static Api) -> Result<Reply, Reply> {
+pub(super) fn barrier(api: &'static Api, _: &Value) -> Result<Reply, Reply> {
     // SAFETY: the type is that of the C header.
     let launch = unsafe { backend::<Launch>(api, "TVMBackendParallelLaunch") }?;
     // SAFETY: the type is that of the C header.
@@ -149,6 +163,7 @@ pub(super) fn barrier(api: &'static Api) -> Result<Reply, Reply> {
         came: AtomicU32::new(0),
         let_by: AtomicU32::new(0),
     };
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     configure(api, 2)?;
     // SAFETY: as in `launch`.
     let code = unsafe { launch(meet, std::ptr::from_ref(&meeting).cast_mut().cast(), 2) };
@@ -186,32 +201,79 @@ pub(super) fn workspace(api: &'static Api, args: &Value) -> Result<Reply, Reply>
     told(json!(aligned))
 }
 
-static CALLS: AtomicU32 = AtomicU32::new(0);
-static FAILURES: AtomicU32 = AtomicU32::new(0);
-
-unsafe extern "C" fn initialise(place: *mut Handle) -> c_int {
-    if CALLS.fetch_add(1, Ordering::SeqCst) < FAILURES.load(Ordering::SeqCst) {
-        return -1;
-    }
-    // SAFETY: a place for what was made.
-    unsafe { place.write(std::ptr::without_provenance_mut(1)) };
-    0
+/// What an initialiser counts.
+struct Initialised {
+    calls: AtomicU32,
+    failures: u32,
 }
 
-/// `module.once`: by the function that 0.22 has for it.
-pub(super) fn once(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let number = |name: &str| {
-        args.pointer(&format!("/value/{name}"))
-            .and_then(Value::as_u64)
-    };
-    let mut place: Handle = std::ptr::null_mut();
-    CALLS.store(0, Ordering::SeqCst);
-    FAILURES.store(number("failures").unwrap_or(0) as u32, Ordering::SeqCst);
-    let mut codes = Vec::new();
-    for _ in 0..number("times").unwrap_or(1) {
-        let code = api.once(&mut place, initialise);
-        codes.push(code.ok_or_else(|| unsupported("this runtime has no TVMFFIHandleInitOnce"))?);
+impl Initialised {
+    fn again(&self) -> c_int {
+        match self.calls.fetch_add(1, Ordering::SeqCst) < self.failures {
+            true => -1,
+            false => 0,
+        }
     }
+}
+
+thread_local! {
+    static CURRENT: Cell<*const Initialised> = const { Cell::new(std::ptr::null()) };
+}
+
+unsafe extern "C" fn initialise(place: *mut Handle) -> c_int {
+    // SAFETY: `once` has set it to what outlives the call.
+    let code = unsafe { &*CURRENT.get() }.again();
+    if code == 0 {
+        // SAFETY: a place for what was made.
+        unsafe { place.write(std::ptr::without_provenance_mut(1)) };
+    }
+    code
+}
+
+unsafe extern "C" fn initialise_with(data: *mut c_void) -> c_int {
+    // SAFETY: `once` passes what outlives the call.
+    unsafe { &*data.cast::<Initialised>() }.again()
+}
+
+/// `module.once`: by the function that 0.22 has for it, and by that of compiled code where there is one.
+pub(super) fn once(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let number = |name: &str| value_of(args).get(name).and_then(Value::as_u64);
+    let times = number("times").unwrap_or(1);
+    let failures = u32::try_from(number("failures").unwrap_or(0));
+    let failures = failures.map_err(|error| unsupported(error.to_string()))?;
+    // SAFETY: the type is that of the C header.
+    let older = unsafe { backend::<RunOnce>(api, "TVMBackendRunOnce") };
+    let newer = |count: &Initialised, place: &mut Handle| {
+        CURRENT.set(count);
+        api.once(place, initialise)
+    };
+    let older = |count: &Initialised, place: &mut Handle| {
+        let data = std::ptr::from_ref(count).cast_mut().cast();
+        // SAFETY: a place of this case, and a function fit for the data, which outlives the call.
+        older
+            .as_ref()
+            .ok()
+            .map(|once| unsafe { once(place, initialise_with, data, 0) })
+    };
+    let run = |once: &dyn Fn(&Initialised, &mut Handle) -> Option<c_int>| {
+        let count = Initialised {
+            calls: AtomicU32::new(0),
+            failures,
+        };
+        let mut place: Handle = std::ptr::null_mut();
+        let codes = (0..times).map(|_| once(&count, &mut place));
+        let codes: Option<Vec<c_int>> = codes.collect();
+        Some(json!({"calls": count.calls.into_inner(), "codes": codes?}))
+    };
+    let both = [run(&newer), run(&older)];
     drop(api.take_raised());
-    told(json!({"calls": CALLS.load(Ordering::SeqCst), "codes": codes}))
+    match both {
+        [Some(newer), Some(older)] if newer != older => {
+            told(json!({"TVMFFIHandleInitOnce": newer, "TVMBackendRunOnce": older}))
+        }
+        [Some(said), _] | [None, Some(said)] => told(said),
+        [None, None] => Err(unsupported(
+            "this runtime has no function that runs another once",
+        )),
+    }
 }

@@ -2,28 +2,31 @@
 //! called through it. `module.symbols`, `module.call`, `module.life`, `module.environment`, `module.constants`.
 
 use super::backend;
-use super::modules::stored;
-use super::shell::{self, Content};
+use super::loading::stored;
 use crate::capi::exports;
 use crate::conformance::function::driver::{numbered, remove};
-use crate::conformance::module::ops::{ALL_CONSTANTS, keys_of};
 use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, bool_arg, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, bytes, c_text, fresh_prefix, seen, system_library, tensors, told, unsupported,
 };
+use crate::conformance::runtime::shell::{self, Content};
+use crate::module::{Convention, Names};
 use crate::payload::{self, Field};
 use crate::release::Layout;
 use crate::rule::Findings;
+use crate::value::legacy::TVMValue;
 use crate::value::{RawAny, index};
 use crate::wire::Cursor;
 use serde_json::{Value, json};
 use std::cell::RefCell;
+use std::ffi::c_int;
 use std::path::PathBuf;
 
-const CONTEXT: &str = "__tvm_ffi__library_ctx";
-const PREFIX: &str = "__tvm_ffi_";
+const NAMES: Names = Names::of(Layout::V0_22);
+const CONTEXT: &str = NAMES.context.text();
+const PREFIX: &str = NAMES.prefix;
 
 /// A library on disk, for as long as the case takes.
 struct Written {
@@ -153,14 +156,45 @@ unsafe extern "C" fn note_types(_: Handle, args: *const RawAny, count: i32, _: *
     0
 }
 
-/// `module.call`: the types that a compiled function is called with.
+/// The same for the convention of 0.20 and before: the codes.
+unsafe extern "C" fn note_codes(
+    _: *const TVMValue,
+    codes: *const c_int,
+    count: c_int,
+    _: *mut TVMValue,
+    _: *mut c_int,
+    _: Handle,
+) -> c_int {
+    for at in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: there are that many codes.
+        let code = unsafe { *codes.wrapping_add(at) };
+        SEEN.with_borrow_mut(|seen| seen.push(code));
+    }
+    0
+}
+
+/// The layout of a case, which the runtime must load.
+fn layout(api: &'static Api, args: &Value) -> Result<Layout, Reply> {
+    let named = args.pointer("/value/layout").and_then(Value::as_str);
+    let layout: Layout = named.unwrap_or("0.22").parse().map_err(unsupported)?;
+    match api.runtime.loads(layout) {
+        true => Ok(layout),
+        false => Err(unsupported(format!(
+            "this runtime loads no library of {layout}"
+        ))),
+    }
+}
+
+/// `module.call`: the types, or codes, that a compiled function is called with.
 pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
-    if value.get("layout").and_then(Value::as_str) != Some("0.22") {
-        return Err(unsupported("this runtime calls as 0.22 does"));
-    }
-    let name = format!("{PREFIX}f");
-    let written = Written::of(&[(&name, address(note_types)), (CONTEXT, Content::Slot)])?;
+    let names = Names::of(layout(api, args)?);
+    let body = match names.convention {
+        Convention::Legacy => Content::Jump(note_codes as *const () as usize),
+        _ => address(note_types),
+    };
+    let name = format!("{}f", names.prefix);
+    let written = Written::of(&[(&name, body), (names.context.text(), Content::Slot)])?;
     let function = lookup(api, &written.module(api)?, "f", false)?;
     let mut list = Vec::new();
     for form in value
@@ -184,11 +218,10 @@ pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 
 /// `module.life`: whether the library stays while a function of it does, and no longer.
 pub(super) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    if args.pointer("/value/layout").and_then(Value::as_str) != Some("0.22") {
-        return Err(unsupported("this runtime loads libraries of 0.22"));
-    }
-    let name = format!("{PREFIX}f");
-    let written = Written::of(&[(&name, address(NUMBERS[0])), (CONTEXT, Content::Slot)])?;
+    let names = Names::of(layout(api, args)?);
+    let name = format!("{}f", names.prefix);
+    let slot = names.context.text();
+    let written = Written::of(&[(&name, address(NUMBERS[0])), (slot, Content::Slot)])?;
     let function = {
         let module = written.module(api)?;
         lookup(api, &module, "f", false)?
@@ -388,3 +421,19 @@ fn symbols_of(payload: &[u8]) -> Vec<String> {
         _ => Vec::new(),
     }
 }
+
+/// The keys of a map in the form of spec/values.md, sorted, since no rule orders them; null for another value.
+fn keys_of(map: &Value) -> Value {
+    let Some(pairs) = map.get("map").and_then(Value::as_array) else {
+        return Value::Null;
+    };
+    let mut keys: Vec<Value> = pairs
+        .iter()
+        .filter_map(|pair| pair.get(0).cloned())
+        .collect();
+    keys.sort_by_key(Value::to_string);
+    Value::Array(keys)
+}
+
+/// How the function begins whose result is the map of all constants, in every release that has one (MOD-19).
+const ALL_CONSTANTS: &str = "get_const_var_";

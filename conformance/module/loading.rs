@@ -1,6 +1,5 @@
 //! Library binaries, import trees and payloads, by loading them.
 
-use super::shell;
 use crate::blob::pack::Naming;
 use crate::conformance::adapter::view::{self, Shown};
 use crate::conformance::runtime::ffi::api::Api;
@@ -8,6 +7,7 @@ use crate::conformance::runtime::ffi::held::{
     Held, Raised, bytes_arg, int_arg, read_bytes, text_arg,
 };
 use crate::conformance::runtime::ffi::{Reply, bytes, c_text, fresh_prefix, unsupported};
+use crate::conformance::runtime::shell;
 use crate::release::Release;
 use crate::value::ByteArray;
 use crate::value::RawAny;
@@ -21,7 +21,7 @@ const LIBRARY: &str = "_lib";
 /// Kinds that are longer get no loader of ours.
 const LONGEST_KIND: usize = 64;
 
-pub(super) fn blob(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn blob(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     of_this_layout(args)?;
     let loaded = load(api, &bytes(args)?)?;
     Ok(Reply::Seen {
@@ -50,7 +50,7 @@ pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 }
 
 /// The tree stands in front of as many small modules as it has rows, or as the case says.
-pub(super) fn import_tree(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn import_tree(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let tree = bytes(args)?;
     let rows = rows(&tree);
     if rows.as_ref().is_some_and(|(_, end)| *end < tree.len()) {
@@ -96,7 +96,7 @@ fn rows(tree: &[u8]) -> Option<(u64, usize)> {
     Some((indptr.saturating_sub(1), behind(indices, word(indices)?)?))
 }
 
-pub(super) fn payload(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn payload(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     of_this_layout(args)?;
     let kind = args.get("kind").and_then(Value::as_str).unwrap_or_default();
     let payload = bytes(args)?;

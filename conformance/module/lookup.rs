@@ -1,6 +1,6 @@
-//! Imports, lookup and properties of modules, on system libraries that nobody else uses.
+//! Imports, lookup and properties of modules of a runtime, on system libraries that nobody else uses.
 
-use super::modules::{imports, stored};
+use super::loading::{imports, stored};
 use crate::conformance::case::golden;
 use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, text_arg};

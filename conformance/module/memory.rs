@@ -6,8 +6,7 @@ use crate::rule::Violation;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Symbols in memory. Data belongs to this; code is what the process has anyway.
 #[derive(Default)]
@@ -16,8 +15,6 @@ pub(super) struct Memory {
     data: HashMap<String, Box<[u8]>>,
     slots: HashMap<String, Box<AtomicUsize>>,
     needs: Vec<String>,
-    /// Set when this is dropped.
-    gone: Option<Arc<AtomicBool>>,
 }
 
 impl Memory {
@@ -47,12 +44,6 @@ impl Memory {
         self
     }
 
-    /// Sets `flag` when the library is unloaded.
-    pub(super) fn tell(mut self, flag: Arc<AtomicBool>) -> Memory {
-        self.gone = Some(flag);
-        self
-    }
-
     /// What a slot holds now; `None` when nobody wrote it.
     pub(super) fn written(&self, name: &str) -> Option<usize> {
         let value = self.slots.get(name)?.load(Ordering::Relaxed);
@@ -62,14 +53,6 @@ impl Memory {
 
 /// What no loader writes.
 const UNTOUCHED: usize = usize::MAX - 1;
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        if let Some(gone) = &self.gone {
-            gone.store(true, Ordering::SeqCst);
-        }
-    }
-}
 
 impl Symbols for Memory {
     fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>> {

@@ -1,11 +1,10 @@
 //! Operations of the chapter module: loading, lookup, imports, properties.
 
 use super::memory::Memory;
-use super::probe;
+use super::{compiled, loading, lookup, probe};
 use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::function::{Error, Function, registry};
 use crate::module::{self, Kind, LoadError, Module, Names, load_symbols, property_mask};
-use crate::object::form::to_json;
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Strictness};
 use crate::value::Any;
@@ -13,54 +12,53 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a case of this chapter can ask of a library in memory.
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.load",
         help: "data: a blob, symbol: its name: modules in the order of a walk, the context, the findings",
-        run: Run::Here(load),
+        run: Run::Partly(load, loading::walk),
     },
     Op {
         name: "module.symbols",
         help: "value {exports, needs, slots, text, name}: layout, convention, the function found, slots filled",
-        run: Run::Here(symbols),
+        run: Run::Partly(symbols, compiled::symbols),
     },
     Op {
         name: "module.call",
         help: "value {layout, args}: the type of each argument as the compiled function sees it",
-        run: Run::Here(probe::call),
+        run: Run::Driven(compiled::call),
     },
     Op {
         name: "module.find",
         help: "value {modules, name, query_imports}: which module answers, and which were asked",
-        run: Run::Here(find),
+        run: Run::Partly(find, lookup::find),
     },
     Op {
         name: "module.import",
         help: "value [[importer, imported], ...]: the imports of each module",
-        run: Run::Here(import),
+        run: Run::Driven(lookup::import),
     },
     Op {
         name: "module.environment",
         help: "value {release, steps}: what each lookup from compiled code found",
-        run: Run::Here(environment),
+        run: Run::Partly(environment, compiled::environment),
     },
     Op {
         name: "module.properties",
         help: "value {kind, release, runs}: the property mask",
-        run: Run::Here(properties),
+        run: Run::Partly(properties, lookup::properties),
     },
     Op {
         name: "module.life",
         help: "value {layout}: whether the library is there while a function of it is, and after",
-        run: Run::Here(life),
+        run: Run::Driven(compiled::life),
     },
     Op {
         name: "module.constants",
         help: "data: a const_loader payload, name, times: the initialisers that were called and with what; the names of all constants, sorted, for a name that begins with get_const_var_",
-        run: Run::Here(constants),
+        run: Run::Driven(compiled::constants),
     },
 ];
 
@@ -82,11 +80,6 @@ fn texts(value: &Value) -> Vec<&str> {
         .flatten()
         .filter_map(Value::as_str)
         .collect()
-}
-
-fn layout(value: &Value) -> Result<Layout, Refusal> {
-    let name = value.as_str().unwrap_or("0.22");
-    name.parse().map_err(Refusal::Unsupported)
 }
 
 fn release(value: &Value) -> Result<Release, Refusal> {
@@ -260,57 +253,6 @@ fn number_of(function: &Function) -> Result<i64, Refusal> {
     i64::try_from(&result).map_err(Refusal::from)
 }
 
-fn import(args: &Value) -> Result<Answer, Refusal> {
-    let edges: Vec<(usize, usize)> = value(args)
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|edge| {
-            Some((
-                edge.get(0)?.as_u64()? as usize,
-                edge.get(1)?.as_u64()? as usize,
-            ))
-        })
-        .collect();
-    let count = edges
-        .iter()
-        .map(|(from, to)| from.max(to) + 1)
-        .max()
-        .unwrap_or(0);
-    let modules: Vec<Module> = (0..count)
-        .map(|place| numbers(place, HashMap::new()))
-        .collect();
-    for (from, to) in edges {
-        if let Err(error) = modules[from].import(modules[to].clone()) {
-            for module in &modules {
-                let _ = module.clear_imports();
-            }
-            return Err(refused(&error));
-        }
-    }
-    let place = |module: &Module| modules.iter().position(|other| other == module);
-    let imports: Vec<Vec<_>> = modules
-        .iter()
-        .map(|module| module.imports().iter().map(place).collect())
-        .collect();
-    // With the rule off there is a cycle, which nothing would free.
-    modules
-        .iter()
-        .for_each(|module| drop(module.clear_imports()));
-    Ok(plain(json!(imports)))
-}
-
-/// The rule behind an error of this chapter's own.
-fn refused(error: &Error) -> Refusal {
-    let cycle = error.message().contains("Cyclic");
-    let (rule, kind) = if cycle {
-        (module::MOD_10, crate::rule::Kind::Cycle)
-    } else {
-        (module::MOD_13, crate::rule::Kind::Missing)
-    };
-    rule.refused(kind, error.message()).into()
-}
-
 /// Names that no other test registers.
 fn own_name(name: &str) -> String {
     format!("tvmspec.case.{:?}.{name}", std::thread::current().id())
@@ -371,110 +313,4 @@ fn properties(args: &Value) -> Result<Answer, Refusal> {
         release(&value["release"])?,
         runs
     ))))
-}
-
-fn life(args: &Value) -> Result<Answer, Refusal> {
-    let names = Names::of(layout(&value(args)["layout"])?);
-    let gone = Arc::new(AtomicBool::new(false));
-    let symbol = format!("{}f", names.prefix);
-    let memory = Memory::default()
-        .slot(names.context.text())
-        .code(&symbol, probe::address(&symbol))
-        .tell(Arc::clone(&gone));
-    // SAFETY: symbols in memory, whose code is that of the probe, which takes any arguments.
-    let loaded = unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) };
-    let module = loaded.map_err(broken)?.module;
-    let function = module.require("f").map_err(failed)?;
-    drop(module);
-    let with_function = !gone.load(Ordering::SeqCst);
-    drop(function);
-    let after = !gone.load(Ordering::SeqCst);
-    Ok(plain(
-        json!({"with_function": with_function, "after": after}),
-    ))
-}
-
-/// A module that takes constants.
-struct Taker;
-
-thread_local! {
-    static TAKEN: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Kind for Taker {
-    fn kind(&self) -> &str {
-        "taker"
-    }
-
-    fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>, Error> {
-        let Some(symbol) = name.strip_prefix("__init_") else {
-            return Ok(Some(Function::from_packed(|_| Ok(Any::from(1_i64)))));
-        };
-        let symbol = symbol.to_owned();
-        Ok(Some(Function::from_packed(move |args| {
-            let tensors = args
-                .first()
-                .and_then(|array| crate::object::sequence_of(*array))
-                .unwrap_or_default();
-            let shapes: Vec<Vec<i64>> = tensors
-                .iter()
-                .filter_map(|tensor| {
-                    <crate::object::Tensor as crate::value::Argument>::try_from_view(tensor.view())
-                })
-                .map(|tensor| tensor.shape().to_vec())
-                .collect();
-            TAKEN.with_borrow_mut(|taken| taken.push(json!([symbol, shapes])));
-            Ok(Any::from(0_i64))
-        })))
-    }
-}
-
-/// The keys of a map in the form of spec/values.md, sorted, since no rule orders them; null for another value.
-pub(in crate::conformance) fn keys_of(map: &Value) -> Value {
-    let Some(pairs) = map.get("map").and_then(Value::as_array) else {
-        return Value::Null;
-    };
-    let mut keys: Vec<Value> = pairs
-        .iter()
-        .filter_map(|pair| pair.get(0).cloned())
-        .collect();
-    keys.sort_by_key(Value::to_string);
-    Value::Array(keys)
-}
-
-/// How the function begins whose result is the map of all constants, in every release that has one (MOD-19).
-pub(in crate::conformance) const ALL_CONSTANTS: &str = "get_const_var_";
-
-fn constants(args: &Value) -> Result<Answer, Refusal> {
-    let payload = op::data(args)?;
-    // A blob of the const_loader alone, whose import is put below it here.
-    let mut blob = crate::wire::Writer::new();
-    let mut body = crate::wire::Writer::new();
-    for words in [&[0_u64, 0][..], &[]] {
-        body.u64(words.len() as u64);
-        words.iter().for_each(|word| body.u64(*word));
-    }
-    body.str("const_loader");
-    body.bytes(&payload);
-    blob.bytes(&body.into_bytes());
-    let memory = Memory::default().data("__tvm_ffi__library_bin", &blob.into_bytes());
-    // SAFETY: symbols in memory, whose code is that of the probe, which takes any arguments.
-    let loaded = unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) };
-    let module = loaded.map_err(broken)?.module;
-    module.import(Module::new(Taker)).map_err(failed)?;
-    TAKEN.with_borrow_mut(Vec::clear);
-    let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
-    let mut found = None;
-    for _ in 0..args.get("times").and_then(Value::as_u64).unwrap_or(1) {
-        found = module.function(name, true).map_err(failed)?;
-    }
-    let mut said = json!({"initialised": TAKEN.take()});
-    if name.starts_with(ALL_CONSTANTS) {
-        let all = found.map(|function| function.call(&[])).transpose();
-        said["all"] = match all.map_err(failed)? {
-            Some(map) => keys_of(&to_json(map.view())),
-            None => Value::Null,
-        };
-    }
-    Ok(plain(said))
 }

@@ -70,7 +70,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "object.hash",
         help: "value: the hash that maps use, in hexadecimal",
-        run: Run::Here(|args| hex(args, any_hash)),
+        run: Run::Partly(|args| hex(args, any_hash), layout::home),
     },
     Op {
         name: "object.equal",

@@ -1,5 +1,6 @@
 //! The operations of the chapter `payload`.
 
+use crate::conformance::module::loading;
 use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
@@ -12,7 +13,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "payload.decode",
         help: "`data`: the payload of one module; `kind`: its kind; `layout`: 0.2, 0.7, 0.21 or 0.22; gives its fields",
-        run: Run::Here(decode),
+        run: Run::Partly(decode, loading::payload),
     },
     Op {
         name: "payload.encode",

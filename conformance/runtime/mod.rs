@@ -10,10 +10,13 @@
 //! bring a function for it: see [`Runtime::brought`].
 
 pub(super) mod ffi;
+pub(super) mod shell;
 
 use super::{function, value};
 use crate::capi::exports;
-use crate::function::{Function, registry, take_broken};
+use crate::function::{Error, Function, registry, take_broken};
+use crate::module::parallel;
+use crate::release::Layout;
 use crate::rule::Violation;
 use crate::value::Header;
 use ffi::api::Api;
@@ -30,10 +33,15 @@ pub(super) trait Runtime: Send + Sync {
 
     /// A function object that it has for the suite alone, with one reference that is the caller's: `function.NAME` is a
     /// function of `spec/function.md` with types of its own, `convert.TYPE` returns what it takes its argument for,
-    /// `read.device` the device that a text names, `registry.require` the function of a name, which must be there. Where
-    /// there is none a driver finds another way, or none.
+    /// `read.device` the device that a text names, `registry.require` the function of a name, which must be there,
+    /// `threads.configure` takes the number of workers of a launch. Where there is none a driver finds another way, or none.
     fn brought(&self, _name: &str) -> Option<*mut Header> {
         None
+    }
+
+    /// Whether it loads libraries of this layout.
+    fn loads(&self, layout: Layout) -> bool {
+        layout == Layout::V0_22
     }
 
     /// The rule behind the error with this message, which was the last on this thread. No C function shows it.
@@ -71,12 +79,23 @@ impl Runtime for Ourselves {
             ("function", name) => function::ops::function(name)?,
             ("convert", to) => value::ops::converter(to)?,
             ("read", "device") => value::ops::device_reader(),
+            ("threads", "configure") => Function::from_typed(|workers: i64| -> Result<(), Error> {
+                let workers = usize::try_from(workers);
+                parallel::configure(
+                    workers.map_err(|_| Error::new("ValueError", "less than no workers"))?,
+                );
+                Ok(())
+            }),
             ("registry", "require") => {
                 Function::from_typed(|name: String| registry::require(&name))
             }
             _ => return None,
         };
         Some(function.into_object().into_raw())
+    }
+
+    fn loads(&self, _layout: Layout) -> bool {
+        true
     }
 
     fn broken(&self, message: &str) -> Option<Violation> {

@@ -18,7 +18,7 @@ use std::path::Path;
 /// # Errors
 ///
 /// When the file cannot be written, or linked where that is needed.
-pub(super) fn write(
+pub(in crate::conformance) fn write(
     blob: &[u8],
     symbol: &str,
     context: &str,
@@ -36,7 +36,11 @@ pub(super) fn write(
 /// # Errors
 ///
 /// When the file cannot be written, or no code is known for this machine.
-pub(super) fn write_functions(names: &[&str], number: u32, path: &Path) -> io::Result<()> {
+pub(in crate::conformance) fn write_functions(
+    names: &[&str],
+    number: u32,
+    path: &Path,
+) -> io::Result<()> {
     let Some(machine) = MACHINE else {
         return Err(io::Error::other("no code is known for this machine"));
     };
@@ -68,7 +72,7 @@ fn gives(machine: u16, number: u32) -> Vec<u8> {
 
 /// What a symbol of a library that leads back into this process names.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Content {
+pub(in crate::conformance) enum Content {
     /// Room for an address.
     Slot,
     /// Code that goes on at an address of this process.
@@ -80,7 +84,10 @@ pub(super) enum Content {
 /// # Errors
 ///
 /// When the file cannot be written, or no code is known for this machine.
-pub(super) fn write_symbols(symbols: &[(&str, Content)], path: &Path) -> io::Result<()> {
+pub(in crate::conformance) fn write_symbols(
+    symbols: &[(&str, Content)],
+    path: &Path,
+) -> io::Result<()> {
     let Some(machine) = MACHINE else {
         return Err(io::Error::other("no code is known for this machine"));
     };

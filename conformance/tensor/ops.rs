@@ -1,6 +1,7 @@
 //! The operations of the chapter `tensor`.
 
 use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
+use crate::conformance::runtime::ffi::tensors;
 use crate::release::Release;
 use crate::rule::Findings;
 use crate::tensor::{Device, Dtype, Params, Sizing, TensorRecord, json};
@@ -12,22 +13,22 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "tensor.decode",
         help: "`data`: bytes, `form`: params (if absent), tensor, dtype or device, `release`: who wrote them, if known; gives the form",
-        run: Run::Here(decode),
+        run: Run::Partly(decode, tensors::decode),
     },
     Op {
         name: "tensor.encode",
         help: "`value`: a form, `form` and `release` as in tensor.decode; gives the bytes",
-        run: Run::Here(encode),
+        run: Run::Partly(encode, tensors::encode),
     },
     Op {
         name: "tensor.dtype_text",
         help: "`value`: [code, bits, lanes], `release`; gives the text",
-        run: Run::Here(dtype_text),
+        run: Run::Partly(dtype_text, tensors::dtype_text),
     },
     Op {
         name: "tensor.dtype_parse",
         help: "`value`: a text, `release`; gives [code, bits, lanes]",
-        run: Run::Here(dtype_parse),
+        run: Run::Partly(dtype_parse, tensors::dtype_parse),
     },
 ];
 

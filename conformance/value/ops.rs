@@ -35,7 +35,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "value.life",
         help: "value {weak}: the flags with which the deleter is called as references go",
-        run: Run::Here(life),
+        run: Run::Partly(life, driver::life),
     },
     Op {
         name: "value.types",

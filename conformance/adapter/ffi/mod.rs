@@ -39,19 +39,12 @@
 //! printable is left to the runtime. Refusals carry the runtime's message and neither kind, rule nor offset: the interface
 //! does not tell them.
 
-mod backend;
-mod compiled;
-mod lookup;
-mod modules;
-
 use super::builtin::Builtin;
+use super::library;
 use super::{Identity, Reply, Testee};
-use super::{library, shell};
-use crate::conformance::object::layout::home;
 use crate::conformance::op::Run;
 use crate::conformance::runtime::Libraries;
-use crate::conformance::runtime::ffi::{api::Api, tensors, unsupported};
-use crate::conformance::value::driver::life;
+use crate::conformance::runtime::ffi::api::Api;
 use crate::release::Release;
 use serde_json::Value;
 use std::path::Path;
@@ -93,37 +86,12 @@ impl Testee for Ffi {
     }
 
     fn answer(&mut self, op: &str, args: &Value) -> Reply {
-        let api = self.api;
-        let reply = match op {
-            "blob.decode" => modules::blob(api, args),
-            "import_tree.decode" => modules::import_tree(api, args),
-            "payload.decode" => modules::payload(api, args),
-            "tensor.decode" => tensors::decode(api, args),
-            "tensor.encode" => tensors::encode(api, args),
-            "tensor.dtype_parse" => tensors::dtype_parse(api, args),
-            "tensor.dtype_text" => tensors::dtype_text(api, args),
-            "value.life" => life(api, args),
-            "object.hash" => home(api, args),
-            "module.symbols" => compiled::symbols(api, args),
-            "module.call" => compiled::call(api, args),
-            "module.life" => compiled::life(api, args),
-            "module.environment" => compiled::environment(api, args),
-            "module.constants" => compiled::constants(api, args),
-            "module.system" => lookup::system(api, args),
-            "module.launch" => backend::launch(api, args),
-            "module.barrier" => backend::barrier(api),
-            "module.workspace" => backend::workspace(api, args),
-            "module.once" => backend::once(api, args),
-            "module.load" => modules::walk(api, args),
-            "module.import" => lookup::import(api, args),
-            "module.find" => lookup::find(api, args),
-            "module.properties" => lookup::properties(api, args),
-            _ => match Builtin::op(op).map(|op| op.run) {
-                Some(Run::Driven(drive)) => drive(api, args),
-                _ => Err(unsupported(why_not(op))),
-            },
-        };
-        reply.unwrap_or_else(|reply| reply)
+        match Builtin::op(op).map(|op| op.run) {
+            Some(Run::Driven(drive) | Run::Partly(_, drive)) => {
+                drive(self.api, args).unwrap_or_else(|early| early)
+            }
+            Some(Run::Here(_)) | None => Reply::Unsupported(why_not(op)),
+        }
     }
 }
 

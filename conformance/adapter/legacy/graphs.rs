@@ -3,11 +3,11 @@
 //! The steps are those of the chapter. Devices other than the CPU are simulated in our own executor only, and no interface
 //! writes the payload of a module: cases with either are not asked.
 
-use super::super::shell::{self, Content};
 use super::api::{Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg};
 use super::{Reply, modules, unsupported};
 use crate::conformance::graph::kernels::{NAMES, elements, kernel};
 use crate::conformance::graph::script::{bytes_of, param_file};
+use crate::conformance::runtime::shell::{self, Content};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLDevice, DLTensor, dtype_from_text, dtype_to_text};
 use serde_json::{Map, Value, json};

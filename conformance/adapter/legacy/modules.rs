@@ -1,9 +1,10 @@
 //! Library binaries, import trees, payloads and lookups, by loading libraries.
 
-use super::super::{shell, view};
+use super::super::view;
 use super::api::{Api, Arg, Handle, Held, c_text, int_arg};
 use super::{Reply, bytes, unsupported};
 use crate::blob::pack::Naming;
+use crate::conformance::runtime::shell;
 use crate::release::Release;
 use crate::value::legacy::{TVMValue, code};
 use serde_json::{Value, json};
