@@ -9,6 +9,8 @@ pub struct Behaviour<R> {
     pub id: &'static str,
     /// The rules that it holds the subject to.
     pub rules: &'static [Rule],
+    /// The releases in which it holds, as cases state them: `0.8..`.
+    pub releases: &'static str,
     /// What goes wrong for a user where it is broken.
     pub why: &'static str,
     /// What `run` does and compares, in words, for somebody who writes it anew: a paragraph each.

@@ -116,6 +116,11 @@ impl Testee for DeviceUnderTest {
         if op != "device.behaviour" {
             return Reply::Unsupported("a device answers device.behaviour only".into());
         }
+        if args.get("defect").is_some() {
+            return Reply::Unsupported(
+                "a device is driven as it is: it has no defect to ask for".into(),
+            );
+        }
         if id == script::ID {
             let walk = script::walk(self.api, self.device, &script::Walk::default());
             let outcome = walk.map_err(|found| Failure::Broken(found.to_string()));

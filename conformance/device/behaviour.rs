@@ -16,6 +16,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/attributes-have-their-types",
         rules: &[DEV_08],
+        releases: "0.2..",
         why: "schedulers divide by what a device answers: a zero or a text in the wrong place ends in a crash far from here",
         program: &[
             "Asks for `exist`: it is 1.",
@@ -26,6 +27,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/thread-dimensions-are-a-list",
         rules: &[DEV_10],
+        releases: "0.4..",
         why: "Python parses the text as JSON and indexes three axes",
         program: &[
             "Needs a device whose `max_thread_dimensions` is a text.",
@@ -36,6 +38,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/compute-version-is-numbers",
         rules: &[DEV_11],
+        releases: "0.2..",
         why: "code generators split the text at the dot to choose instructions",
         program: &[
             "Needs a device whose `compute_version` is a text.",
@@ -46,6 +49,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/memory-is-aligned",
         rules: &[DEV_12],
+        releases: "0.2..",
         why: "compiled code uses aligned vector loads; a misaligned buffer is a fault or wrong numbers",
         program: &[
             "Needs a device whose handles are addresses.",
@@ -56,6 +60,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/flat-scopes-are-flat",
         rules: &[DEV_13],
+        releases: "0.14..",
         why: "0.14 and later pass an empty scope for plain memory; a device that refuses it cannot run them",
         program: &[
             "Takes memory for a tensor of extents [3, 5], float32, without a scope, in scope `global`, and in scope of the empty text, and frees each before the next.",
@@ -65,6 +70,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/unknown-scope-is-refused",
         rules: &[DEV_13],
+        releases: "0.8..",
         why: "a texture that silently becomes a buffer is read with the wrong layout",
         program: &[
             "Taking memory for [4] of float32 in scope `no.such.scope` is refused.",
@@ -75,6 +81,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/tensor-sizes-must-match",
         rules: &[DEV_16],
+        releases: "0.2..",
         why: "copying the smaller or the larger number of bytes are both wrong; only refusing is not",
         program: &[
             "Takes two spaces of 16.",
@@ -85,6 +92,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/strided-tensor-is-refused",
         rules: &[DEV_17],
+        releases: "0.8..",
         why: "copying a transposed view as if it lay in one piece permutes its elements",
         program: &[
             "Takes two spaces of 16.",
@@ -95,6 +103,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/extent-one-axes-do-not-count",
         rules: &[DEV_17],
+        releases: "0.21..",
         why: "frameworks hand out batches of one with arbitrary strides",
         program: &[
             "Takes two spaces of 8 and writes pattern 1 of 8 to the first.",
@@ -106,6 +115,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/tensor-offsets-are-used",
         rules: &[DEV_18],
+        releases: "0.8..",
         why: "a view into a pooled buffer starts at its byte offset, not at the handle",
         program: &[
             "Takes two spaces of 64, writes pattern 2 of 64 to the first and 64 bytes of 7 to the second.",
@@ -117,6 +127,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/stream-of-thread",
         rules: &[DEV_22, DEV_23],
+        releases: "0.22..",
         why: "a worker thread that sets its stream must not move the work of another",
         program: &[
             "Needs a device that makes streams other than the default one.",
@@ -128,6 +139,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/workspace-is-reused",
         rules: &[DEV_26],
+        releases: "0.2..",
         why: "operators allocate workspace on every call; a device allocation each time would dominate small kernels",
         program: &[
             "Needs a device that pools workspace. Runs on a new thread.",
@@ -139,6 +151,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/workspace-order",
         rules: &[DEV_30],
+        releases: "0.2..",
         why: "peak memory of a program is fixed by the order in which blocks come back",
         program: &[
             "Needs a device that pools workspace. Runs each of these on a new thread: BA to AB, AB to BA, CBA to BCA, DCBA to CDBA.",
@@ -150,6 +163,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/foreign-workspace-is-refused",
         rules: &[DEV_31],
+        releases: "0.2..",
         why: "taking a stranger's pointer into the pool hands it out as scratch memory later",
         program: &[
             "Needs a device that pools workspace.",
@@ -161,6 +175,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/workspace-comes-back-in-any-order",
         rules: &[DEV_32],
+        releases: "0.2..",
         why: "error paths free out of order",
         program: &[
             "Takes three workspaces of 100 bytes, and frees the second, the first and the third.",
@@ -170,6 +185,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/workspace-is-per-device",
         rules: &[DEV_33],
+        releases: "0.2..",
         why: "memory of device 0 handed to a kernel on device 1 is an illegal address there",
         program: &[
             "Needs a device that pools workspace, and, unless it is the CPU, another of its type with the next number.",
@@ -181,6 +197,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/empty-workspace-is-something",
         rules: &[DEV_35],
+        releases: "0.2..",
         why: "compiled code takes null for out of memory and stops",
         program: &["Takes two workspaces of 0 bytes: neither is null."],
         run: empty_workspace_is_something,
@@ -188,6 +205,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/sync-waits",
         rules: &[DEV_36],
+        releases: "0.2..",
         why: "the host reads results after a sync; a sync that returns early gives old data now and then",
         program: &[
             "Takes a space of 65536.",
@@ -198,6 +216,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/stream-runs-in-order",
         rules: &[DEV_37],
+        releases: "0.2..",
         why: "operators of a model depend on each other only by the order of the stream",
         program: &[
             "Takes two spaces of 256 and makes a stream.",
@@ -209,6 +228,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/streams-wait-for-each-other",
         rules: &[DEV_38],
+        releases: "0.3..",
         why: "copy and compute streams overlap, and meet only here",
         program: &[
             "Takes two spaces of 16384 and makes two streams.",
@@ -219,6 +239,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/copy-moves-exactly-its-bytes",
         rules: &[DEV_39],
+        releases: "0.2..",
         why: "one byte too many is another tensor's first byte",
         program: &[
             "Takes two spaces of 300 and writes pattern 3 of 300 to the first.",
@@ -230,6 +251,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/empty-copy-is-nothing",
         rules: &[DEV_39],
+        releases: "0.2..",
         why: "tensors without elements are legal; drivers refuse copies of no bytes",
         program: &[
             "Takes two spaces of 8 and writes pattern 4 of 8 to the second.",
@@ -241,6 +263,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/overlapping-copy-moves-or-refuses",
         rules: &[DEV_40],
+        releases: "0.2..",
         why: "a cache that shifts in place repeats its first rows for ever",
         program: &[
             "For offsets (0, 8), (8, 0) and (0, 1): takes a space of 128, writes pattern 5 of 128, and copies 96 bytes from the first offset to the second offset of the same space.",
@@ -251,6 +274,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/spaces-are-distinct",
         rules: &[DEV_41],
+        releases: "0.2..",
         why: "two live tensors in one piece of memory overwrite each other",
         program: &[
             "Takes spaces of 1, 64, 100, 4096, 4097, 1 and 64.",
@@ -262,6 +286,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/workspaces-are-distinct",
         rules: &[DEV_41],
+        releases: "0.2..",
         why: "an operator with two scratch buffers computes nonsense when they are one",
         program: &["As `device/spaces-are-distinct`, with workspaces."],
         run: workspaces_are_distinct,
@@ -269,6 +294,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/set-device",
         rules: &[DEV_42],
+        releases: "0.2..",
         why: "a device that is not there must be refused here and not at the first kernel",
         program: &[
             "Makes the device the current one.",
@@ -279,6 +305,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
     Behaviour {
         id: "device/free-waits-for-queued-work",
         rules: &[DEV_46],
+        releases: "0.2..",
         why: "frameworks drop tensors as soon as the last operator that uses them is queued",
         program: &[
             "Takes a space of 512, the target.",

@@ -18,6 +18,7 @@ pub(crate) mod recorder;
 pub mod script;
 
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome};
+use crate::device::simulated::Bug;
 use crate::device::{Device, DeviceApi};
 use probe::Probe;
 use std::fmt;
@@ -54,18 +55,66 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Report {
 }
 
 /// Every program that `device.behaviour` may name, with its id, its rules, what goes wrong without them, and what it does.
-/// `spec/device-programs.md` is made of these.
+/// `spec/device-programs.md` and the cases of `device.behaviour` are made of these and of [`DEFECTS`].
 pub fn programs() -> impl Iterator<Item = Program> {
     let on_device = behaviour::CASES.iter().map(Program::of);
     let own = own::CASES.iter().map(Program::of);
     let walk = Program {
         id: script::ID,
         rules: script::RULES.iter().map(|rule| rule.id()).collect(),
+        releases: script::RELEASES,
         why: script::WHY,
         steps: script::PROGRAM,
     };
     on_device.chain([walk]).chain(own)
 }
+
+/// A defect that `device.behaviour` can ask for: a program must not hold on a simulated device that has it, which shows that
+/// answers are measured.
+pub struct Defect {
+    /// Its name in the request: `sync-returns-early`.
+    pub name: &'static str,
+    /// The program that notices it.
+    pub program: &'static str,
+    /// What the simulated device does wrong.
+    pub bug: Bug,
+    /// The same in words, for somebody who simulates a device of his own.
+    pub words: &'static str,
+}
+
+/// Every defect.
+pub const DEFECTS: &[Defect] = &[
+    Defect {
+        name: "sync-returns-early",
+        program: "device/sync-waits",
+        bug: Bug::SyncReturnsEarly,
+        words: "a sync returns at once, and work that is queued runs later",
+    },
+    Defect {
+        name: "free-forgets-the-queue",
+        program: "device/free-waits-for-queued-work",
+        bug: Bug::FreeForgetsTheQueue,
+        words: "memory is freed, and taken again, while queued work still uses it",
+    },
+    Defect {
+        name: "overlap-smears",
+        program: "device/overlapping-copy-moves-or-refuses",
+        bug: Bug::OverlapSmears,
+        words: "a copy between ranges of one space that overlap goes byte by byte from the front",
+    },
+    Defect {
+        name: "stream-runs-backwards",
+        program: "device/stream-runs-in-order",
+        bug: Bug::StreamRunsBackwards,
+        words: "a stream runs its newest work first",
+    },
+    Defect {
+        name: "workspace-twice",
+        program: "device/workspaces-are-distinct",
+        bug: Bug::WorkspaceTwice,
+        words: "workspace that is in use is handed out again",
+    },
+];
 
 /// A program in words.
 pub struct Program {
@@ -73,6 +122,8 @@ pub struct Program {
     pub id: &'static str,
     /// Ids of its rules.
     pub rules: Vec<&'static str>,
+    /// The releases in which it holds.
+    pub releases: &'static str,
     /// What goes wrong for a user where it is broken.
     pub why: &'static str,
     /// What it does and compares, a paragraph each.
@@ -84,6 +135,7 @@ impl Program {
         Program {
             id: behaviour.id,
             rules: behaviour.rules.iter().map(|rule| rule.id()).collect(),
+            releases: behaviour.releases,
             why: behaviour.why,
             steps: behaviour.program,
         }

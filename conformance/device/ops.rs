@@ -1,7 +1,7 @@
 //! The operations of the chapter `device`.
 
 use super::probe::Probe;
-use super::{behaviour, own, script};
+use super::{DEFECTS, behaviour, own, script};
 use crate::conformance::behaviour::{Failure, Outcome};
 use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::device::simulated::Simulated;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "device.behaviour",
-        help: "`value`: the id of a behaviour, such as `device/sync-waits`; `on`: `cpu` or `simulated`, both without it. {\"holds\":true}, or false and why",
+        help: "`value`: the id of a behaviour, such as `device/sync-waits`; `on`: `cpu` or `simulated`, both without it; `defect`: the device is a simulated one that has it. {\"holds\":true}, or false and why",
         run: Run::Here(run_behaviour),
     },
     Op {
@@ -98,6 +98,20 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
         let case = behaviour::CASES.iter().find(|case| case.id == id)?;
         Some((case.run)(&Probe::new(api, device)))
     };
+    if let Some(defect) = args.get("defect").and_then(Value::as_str) {
+        let known = DEFECTS.iter().find(|known| known.name == defect);
+        let bug = known.map(|known| known.bug).ok_or_else(|| {
+            Refusal::Unsupported(format!("there is no defect `{defect}` to simulate"))
+        })?;
+        return match run(&Simulated::with_bug(3, bug), Device::ext_dev(0)) {
+            // How it shows is the device's own business; that it does is asked.
+            Some(Err(Failure::Broken(_))) => Ok(value(json!({"holds": false}))),
+            Some(outcome) => answer(outcome),
+            None => Err(Refusal::Unsupported(format!(
+                "there is no behaviour `{id}` of devices"
+            ))),
+        };
+    }
     let simulated = Simulated::new(3);
     let devices: [(&str, &dyn DeviceApi, Device); 2] = [
         ("cpu", cpu::cpu(), Device::CPU),

@@ -22,6 +22,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/scoped-memory-is-flat-memory",
         rules: &[DEV_13, DEV_14, DEV_15],
+        releases: "0.21..",
         why: "a device that only knows bytes must get the right number of them, aligned for its elements",
         program: &[
             "With a recorder: takes memory in scope `global` for each of the tensors below and frees it. The calls are one alloc as stated, with the tensor's dtype as the hint, on device 0, and one free: [3] of int4: 2 bytes, alignment 64; [3, 5] of float32: 60, 64; [7] of float32x3: 84, 64; [2] of float64x16: 256, 128; [0, 9] of uint8: 0, 64.",
@@ -32,6 +33,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/tensor-copy-becomes-a-copy-of-bytes",
         rules: &[DEV_18],
+        releases: "0.8..",
         why: "a device that only copies bytes must learn both offsets, both devices and the element type",
         program: &[
             "With a recorder: copies a tensor of [2, 3], float32, at byte offset 8 on device (12, 1) to one at byte offset 16 on device (12, 2).",
@@ -42,6 +44,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/default-copy-refuses",
         rules: &[DEV_18],
+        releases: "0.8..",
         why: "a device without a copy must say so; silence leaves the destination unwritten",
         program: &[
             "With a recorder without a copy of its own: a copy of 0 bytes from null on the CPU to null on (12, 0) is refused, and the error has the text `Device does not support CopyDataFromTo.`",
@@ -51,6 +54,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/no-streams-is-the-default-stream",
         rules: &[DEV_21],
+        releases: "0.8..",
         why: "programs create streams without asking; up to 0.7 that failed on half of all devices",
         program: &[
             "With a recorder: makes a stream, which is the default one, lets it wait for itself, and frees it. No call reaches the recorder.",
@@ -60,6 +64,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/workspace-without-a-pool",
         rules: &[DEV_24],
+        releases: "0.2..",
         why: "workspace that is less aligned than compiled code assumes faults in vector code",
         program: &[
             "With a recorder: takes workspace of 5000 bytes with hint float32 and frees it. The calls are an alloc of 5000 bytes, alignment 64, hint float32, and a free.",
@@ -69,6 +74,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/pool-takes-whole-pages",
         rules: &[DEV_25],
+        releases: "0.2..",
         why: "blocks of odd sizes never fit again, and the pool grows without end",
         program: &[
             "With a pool: workspace of 0, 1, 4096, 4097 and 12288 bytes, none freed, makes one alloc each, of 4096, 4096, 4096, 8192 and 12288 bytes, alignment 64, hint uint8.",
@@ -79,6 +85,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/pool-reuses-without-a-call",
         rules: &[DEV_26],
+        releases: "0.2..",
         why: "one device allocation per operator costs more than small kernels do",
         program: &[
             "With a pool that has been asked for 4096, 10000 and 4096 bytes and got them back.",
@@ -89,6 +96,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/pool-replaces-a-single-small-block",
         rules: &[DEV_27],
+        releases: "0.2..",
         why: "keeping what is too small doubles the peak of programs that grow",
         program: &[
             "With a pool that has been asked for 4096 bytes and got them back: workspace of 4097 bytes makes the calls free, then alloc of 8192.",
@@ -98,6 +106,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/pool-takes-the-smallest-that-fits",
         rules: &[DEV_28],
+        releases: "0.2..",
         why: "a small request that takes the large block makes the next large one allocate",
         program: &[
             "With a pool that has been asked for 4096, 8192 and 16384 bytes and got them back: workspace of 5000, then 16384, then 100 bytes, none freed, makes no call.",
@@ -107,6 +116,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/pool-replaces-the-largest",
         rules: &[DEV_29],
+        releases: "0.2..",
         why: "replacing the smallest keeps two blocks where one would do",
         program: &[
             "With a pool that has been asked for 4096 and 8192 bytes and got them back: workspace of 16384 bytes makes the calls free, then alloc of 16384. Workspace of 4096 bytes then makes no call.",
@@ -116,6 +126,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/pool-refuses-what-it-never-gave",
         rules: &[DEV_31],
+        releases: "0.2..",
         why: "upstream takes null for its own sentinel and corrupts the pool",
         program: &[
             "With a pool: freeing null as workspace is refused.",
@@ -127,6 +138,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/pool-gives-back-when-its-thread-ends",
         rules: &[DEV_33],
+        releases: "0.2..",
         why: "short-lived worker threads would leak all device memory",
         program: &[
             "With a pool: takes workspace of 64 bytes. Another thread does the same, which is another block, frees it, and ends.",
@@ -138,6 +150,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/lookup-is-by-name-and-once",
         rules: &[DEV_01, DEV_02],
+        releases: "0.2..",
         why: "a device is added by registering a name; asking twice would make two of it",
         program: &[
             "With a manager over `device_api.cpu`, `device_api.cuda` and `device_api.ext_dev`: asks for the devices of types 2, 2, 12, 1 and 12.",
@@ -148,6 +161,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/remote-devices-share-one-api",
         rules: &[DEV_03],
+        releases: "0.2..",
         why: "the session is in the number; an API per session would lose the sessions of the others",
         program: &[
             "With a manager over `device_api.rpc`: asks for the devices of types 128, 130, 257 and 4100. The one name looked up is `device_api.rpc`.",
@@ -157,6 +171,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/missing-device-says-its-name",
         rules: &[DEV_04],
+        releases: "0.2..",
         why: "the user has to learn which backend to build or install",
         program: &[
             "With a manager over nothing: asking for the device of type 2 is refused, and the error has the text `Device API cuda is not enabled.`",
@@ -167,6 +182,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/a-miss-is-not-remembered",
         rules: &[DEV_05],
+        releases: "0.2..",
         why: "a plug-in that registers its device after the first question would never be found",
         program: &[
             "With a manager over nothing: there is no device of type 12.",
@@ -177,6 +193,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/unknown-number-is-refused",
         rules: &[DEV_06],
+        releases: "0.2..",
         why: "upstream indexes past its table: type 127 is a segmentation fault",
         program: &[
             "With a manager over `device_api.unknown`: asking for the devices of types -1, 0, 5, 6, 17, 31, 32, 36, 99 and 127 is refused by DEV-06. No name is looked up.",
@@ -186,6 +203,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/exist-is-answered-for-the-missing",
         rules: &[DEV_07],
+        releases: "0.2..",
         why: "programs ask whether there is a GPU before they use one",
         program: &[
             "With a manager over `device_api.cuda`: `exist` of device (4, 0) is 0, of (2, 0) it is 1.",
@@ -196,6 +214,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/copy-asks-the-device-that-is-not-the-cpu",
         rules: &[DEV_19],
+        releases: "0.2..",
         why: "the CPU cannot read device memory",
         program: &[
             "With a manager over `device_api.cpu` and `device_api.cuda`: copies a tensor of [8], uint8, from (2, 0) to (1, 0), from (1, 0) to (2, 0), and from (1, 0) to itself.",
@@ -206,6 +225,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/copy-between-types-is-refused",
         rules: &[DEV_20],
+        releases: "0.2..",
         why: "neither device can read the other's handles",
         program: &[
             "With a manager over `device_api.cpu`, `device_api.cuda` and `device_api.opencl`: a copy of a tensor from (2, 0) to (4, 0) is refused, and the error has the text `Can not copy across different device types directly`.",
@@ -216,6 +236,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/workspace-hint-has-one-lane",
         rules: &[DEV_34],
+        releases: "0.2..",
         why: "the C function has no room for lanes; a hint of none breaks allocators that multiply by them",
         program: &[
             "With a manager over `device_api.ext_dev`: `TVMBackendAllocWorkspace` of 100 bytes on (12, 3) with code 2 and 32 bits, then frees it.",
@@ -226,6 +247,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/set-device-reaches-the-device",
         rules: &[DEV_42],
+        releases: "0.2..",
         why: "compiled code sets the device first and then launches by name",
         program: &[
             "With a manager over `device_api.vulkan`: makes (7, 2) the current device. The one call is set device 2.",
@@ -235,6 +257,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/default-timer-waits-twice",
         rules: &[DEV_44],
+        releases: "0.8..",
         why: "without the wait the clock measures queueing, and everything looks free",
         program: &[
             "With a recorder: starts and stops the default timer of device 0. The calls are two syncs of device 0.",
@@ -244,6 +267,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/evaluator-warms-up-and-counts",
         rules: &[DEV_45],
+        releases: "0.2..",
         why: "the first call loads code and allocates; it belongs to no measurement",
         program: &[
             "Measures a function with `number` 5 and `repeat` 3 by a clock for which every repetition takes 5 seconds.",
@@ -254,6 +278,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/code-is-loaded-late-and-once-per-device",
         rules: &[DEV_54],
+        releases: "0.2..",
         why: "loading a library must work without its device; compiling per launch costs a thousand launches",
         program: &[
             "With a module of two kernels for a type of device of the testee's own, whose driver notes loads and launches: `add` takes a handle and an int32 and has the launch tags `blockIdx.x` and `threadIdx.x`, `mul` takes a handle and has `threadIdx.x`.",
@@ -266,6 +291,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/kernel-runs-on-the-current-device",
         rules: &[DEV_55],
+        releases: "0.2..",
         why: "the device is no argument of a kernel; memory of another device is an illegal address",
         program: &[
             "With the module of `device/code-is-loaded-late-and-once-per-device`: looks `mul` up once and calls it with device 2, 0 and 2 of its type as the current one.",
@@ -276,6 +302,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/unknown-kernel-is-nothing",
         rules: &[DEV_56],
+        releases: "0.2..",
         why: "lookup goes on in other modules when this one has no such function",
         program: &[
             "With the module of `device/code-is-loaded-late-and-once-per-device`: there is no function `div`, and looking it up is no error.",

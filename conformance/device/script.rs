@@ -20,6 +20,9 @@ pub(crate) const WHY: &str = "what no single case shows: an order of calls in wh
 /// The rules that the model keeps.
 pub(crate) const RULES: &[Rule] = &[DEV_36, DEV_37, DEV_38, DEV_39, DEV_40, DEV_41, DEV_46];
 
+/// The releases in which they hold.
+pub(crate) const RELEASES: &str = "0.3..";
+
 /// The walk in words.
 pub(crate) const PROGRAM: &[&str] = &[
     "Runs at least 20 scripts of 40 random steps, with 5 spaces and 3 streams, the first the default one: take a space or workspace of 1, 4, 64, 100, 256 or 4097 bytes; free one; write a pattern to a part of one, read a part, or copy between two, on a stream; sync a stream; let a stream wait for another.",
