@@ -15,7 +15,9 @@ mod pack;
 mod pool;
 pub mod probe;
 pub(crate) mod recorder;
+pub mod registered;
 pub mod script;
+mod simulate;
 
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome};
 use crate::device::simulated::Bug;
@@ -58,7 +60,8 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Report {
 /// `spec/device-programs.md` and the cases of `device.behaviour` are made of these and of [`DEFECTS`].
 pub fn programs() -> impl Iterator<Item = Program> {
     let on_device = behaviour::CASES.iter().map(Program::of);
-    let own = own::CASES.iter().map(Program::of);
+    let own = own::CASES.iter().chain(registered::CASES);
+    let own = own.map(Program::of);
     let walk = Program {
         id: script::ID,
         rules: script::RULES.iter().map(|rule| rule.id()).collect(),

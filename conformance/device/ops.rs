@@ -1,7 +1,7 @@
 //! The operations of the chapter `device`.
 
 use super::probe::Probe;
-use super::{DEFECTS, behaviour, own, script};
+use super::{DEFECTS, behaviour, own, registered, script};
 use crate::conformance::behaviour::{Failure, Outcome};
 use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::device::simulated::Simulated;
@@ -15,13 +15,18 @@ use serde_json::{Value, json};
 pub(crate) const OPS: &[Op] = &[
     Op {
         name: "device.behaviour",
-        help: "`value`: the id of a behaviour, such as `device/sync-waits`; `on`: `cpu` or `simulated`, both without it; `defect`: the device is a simulated one that has it. {\"holds\":true}, or false and why",
+        help: "`value`: the id of a behaviour, such as `device/sync-waits`; `on`: `cpu`, `simulated` or `table`, all without it; `defect`: the device is a simulated one that has it. {\"holds\":true}, or false and why",
         run: Run::Here(run_behaviour),
     },
     Op {
         name: "device.pool",
         help: "`value`: a script of [\"alloc\",name,bytes] and [\"free\",name]; the calls that reach the device, and which block each alloc got",
         run: Run::Here(super::pool::run),
+    },
+    Op {
+        name: "device.simulate",
+        help: "`value`: {seed, steps}, a script for a simulated device; the result of every step, what callers did wrong, what is left and alive, and the calls",
+        run: Run::Here(super::simulate::run),
     },
     Op {
         name: "device.name",
@@ -82,7 +87,8 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
         .and_then(Value::as_str)
         .unwrap_or_default();
     let on = args.get("on").and_then(Value::as_str);
-    if let Some(case) = own::CASES.iter().find(|case| case.id == id) {
+    let mut alone = own::CASES.iter().chain(registered::CASES);
+    if let Some(case) = alone.find(|case| case.id == id) {
         return answer((case.run)());
     }
     let run = |api: &dyn DeviceApi, device| -> Option<Outcome> {
@@ -113,9 +119,10 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
         };
     }
     let simulated = Simulated::new(3);
-    let devices: [(&str, &dyn DeviceApi, Device); 2] = [
+    let devices: [(&str, &dyn DeviceApi, Device); 3] = [
         ("cpu", cpu::cpu(), Device::CPU),
         ("simulated", &simulated, Device::ext_dev(0)),
+        ("table", registered::behind_a_table(), Device::ext_dev(0)),
     ];
     let mut skipped = None;
     let mut held = false;

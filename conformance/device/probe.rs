@@ -197,6 +197,16 @@ impl Staging {
         staging
     }
 
+    /// Writes `bytes` over the first of its own, as a host does that does not wait.
+    pub(crate) fn overwrite(self, bytes: &[u8]) {
+        let data = self.data.0.cast::<u8>();
+        for (at, byte) in bytes.iter().enumerate().take(self.nbytes) {
+            // SAFETY: the memory lives for ever and has this byte; a device may read it behind our back, so each is written by
+            // itself.
+            unsafe { data.wrapping_add(at).write_volatile(*byte) };
+        }
+    }
+
     /// The handle that a copy takes.
     pub(crate) fn space(self) -> Space {
         self.data

@@ -1,0 +1,395 @@
+//! What a process registers for devices: numbers and names of its own, functions under their names, tables of C.
+
+use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
+use crate::device::simulated::{Call, Simulated};
+use crate::device::table::{self, DeviceTable};
+use crate::device::timer::{Evaluator, Timer};
+use crate::device::{
+    Attribute, DEV_01, DEV_06, DEV_07, DEV_12, DEV_22, DEV_38, DEV_42, DEV_45, DEV_46, DEV_55,
+    Device, DeviceApi, Dtype, Stream, cpu, kind, manager, stream,
+};
+use crate::function::registry;
+use crate::release::Release;
+use crate::value::{Any, AnyView, DLDevice};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Programs about what is registered, and about what is alive.
+pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
+    Behaviour {
+        id: "device/a-number-of-its-own",
+        rules: &[DEV_01, DEV_06],
+        releases: "0.27",
+        why: "a device whose number or name means another one in every file and message is worse than none",
+        program: &[
+            "Registers a device as number 97 and name `suite_simulated`, which no release has: the name of 97 is then that, and the number of the name 97.",
+            "Registering a device under number 2, 0, -1, 97 or 128, or under the names `cuda` and `suite_simulated`, is refused; where the error names a rule, it is DEV-06.",
+        ],
+        run: own_number,
+    },
+    Behaviour {
+        id: "device/functions-of-the-registry",
+        rules: &[DEV_07, DEV_42],
+        releases: "0.27",
+        why: "Python and compiled code reach a device through these names and no others",
+        program: &[
+            "With a simulated device as number 97 that notes its calls, through functions of the global registry:",
+            "`runtime.GetDeviceAttr` of (97, 0) returns 1 for attribute 0, 0 for attribute 0 of (97, 5), 256 for `max_threads_per_block`, None for attribute 99; of a device and a number it returns the same.",
+            "`__tvm_set_device` of (97, 1) is noted as setting 1; of (97, 9) it is an error.",
+        ],
+        run: functions,
+    },
+    Behaviour {
+        id: "device/stream-functions-of-the-registry",
+        rules: &[DEV_22, DEV_38],
+        releases: "0.27",
+        why: "a stream that Python sets and kernels do not use orders nothing",
+        program: &[
+            "With the device of `device/functions-of-the-registry`: `runtime.Device_StreamCreate` makes a stream, which is not 0.",
+            "`runtime.Device_SetStream` makes it the thread's; `runtime.TVMSetStream` with type, index and null sets the default one again.",
+            "`runtime.Device_StreamSyncFromTo` of it and 0, `runtime.Device_StreamSync` of it and `runtime.Device_StreamFree` of it are noted as ordering the default stream behind it, as a sync of it, and as freeing it.",
+        ],
+        run: streams,
+    },
+    Behaviour {
+        id: "device/table-is-told-by-its-first-bytes",
+        rules: &[DEV_01],
+        releases: "0.27",
+        why: "a C++ runtime in the same process registers objects under the same names, and calling into one crashes",
+        program: &[
+            "Null, a table whose first eight bytes are others, and one whose size is a byte less than it has functions are no device.",
+            "A copy of a table of the CPU is one, and its allocations are aligned.",
+        ],
+        run: tables,
+    },
+    Behaviour {
+        id: "device/launch-goes-to-the-current-device",
+        rules: &[DEV_55],
+        releases: "0.27",
+        why: "memory of another device is an illegal address",
+        program: &[
+            "With a simulated device: makes number 1 the current one, launches a kernel, makes 0 the current one and launches again. The launches are noted on 1 and on 0, in that order.",
+        ],
+        run: launches,
+    },
+    Behaviour {
+        id: "device/freed-memory-is-free",
+        rules: &[DEV_46],
+        releases: "0.2..",
+        why: "a server that frees nothing is killed after hours, far from the cause",
+        program: &[
+            "Needs a system that says how much memory a process has.",
+            "Takes and frees 64 MiB of memory of the CPU 64 times: the process has not grown by 1 GiB.",
+        ],
+        run: freed,
+    },
+    Behaviour {
+        id: "device/evaluator-asks-for-time",
+        rules: &[DEV_45],
+        releases: "0.2..",
+        why: "a measurement that is shorter than the clock's step says nothing",
+        program: &[
+            "An evaluator has `number` 10, `repeat` 1, 0 for the least time, the pause, and 1 for the repetitions before it, unless it is asked for others.",
+            "Measures with `number` 1, `repeat` 2 and a least time of 100 ms, by a clock for which a call takes 10 ms: the function is called 1 + 1 + 11 + 11 times, the results are 0.01 twice.",
+            "With a clock that always says 0 and a limit of 3 measurements of no time, `number` 1 and `repeat` 1: 1 + 1 + 1 + 1 calls, and the result is 0.",
+        ],
+        run: least_time,
+    },
+];
+
+const NUMBER: i32 = 97;
+const NAME: &str = "suite_simulated";
+
+/// The simulated device of this process under a number of its own.
+fn simulated() -> Result<&'static Simulated, Failure> {
+    static DEVICE: OnceLock<Result<&'static Simulated, String>> = OnceLock::new();
+    let registered = DEVICE.get_or_init(|| {
+        let device: &'static Simulated = Box::leak(Box::new(Simulated::new(1)));
+        // SAFETY: the simulated device keeps the contract, as its own cases show.
+        unsafe { manager::register_number(NUMBER, NAME, device) }
+            .map(|()| device)
+            .map_err(|error| error.to_string())
+    });
+    registered.clone().map_err(Failure::Broken)
+}
+
+/// A simulated device as C hands one over: a table at an address that is not known as ours.
+pub(super) fn behind_a_table() -> &'static dyn DeviceApi {
+    static API: OnceLock<&'static dyn DeviceApi> = OnceLock::new();
+    *API.get_or_init(|| {
+        let device: &'static Simulated = Box::leak(Box::new(Simulated::new(5)));
+        let copied: &'static mut DeviceTable = Box::leak(Box::new(*table::of_api(device)));
+        // SAFETY: a whole table that lives for ever.
+        unsafe { table::to_api(copied) }.unwrap_or(device)
+    })
+}
+
+fn own_number() -> Outcome {
+    simulated()?;
+    expect(
+        kind::name_in(NUMBER, Release::LAST)?,
+        NAME,
+        "the name of 97",
+    )?;
+    expect(
+        kind::number_in(NAME, Release::LAST),
+        Some(NUMBER),
+        "the number of the name",
+    )?;
+    let taken = [
+        (2, "suite_2"),
+        (0, "suite_0"),
+        (-1, "suite_1"),
+        (NUMBER, "suite_97"),
+        (128, "suite_128"),
+    ];
+    for (number, name) in taken.into_iter().chain([(96, "cuda"), (96, NAME)]) {
+        // SAFETY: the CPU keeps the contract.
+        let refused = unsafe { manager::register_number(number, name, cpu::cpu()) };
+        let named = |error: &crate::function::Error| {
+            let text = error.to_string();
+            !text.contains("DEV-") || text.contains(DEV_06.id())
+        };
+        demand(refused.as_ref().is_err_and(named), || {
+            format!(
+                "{number} as `{name}`: {:?}",
+                refused.map_err(|error| error.to_string())
+            )
+        })?;
+    }
+    let before = kind::name_in(NUMBER, "0.26".parse().map_err(Failure::Broken)?);
+    demand(before.is_err(), || "an earlier release has the name".into())
+}
+
+/// Calls a function of the registry by its name.
+fn call(name: &str, args: &[Any]) -> Result<Any, Failure> {
+    // SAFETY: the streams of these programs are of the device and alive.
+    let function = unsafe { registry::lookup_raw(name.as_bytes()) };
+    let missing = || Failure::Broken(format!("there is no function `{name}`"));
+    let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
+    Ok(function.ok_or_else(missing)?.call(&views)?)
+}
+
+/// The calls that reached the device since there were `before`.
+fn since(device: &Simulated, before: usize) -> Vec<Call> {
+    device.calls().split_off(before)
+}
+
+fn functions() -> Outcome {
+    let device = simulated()?;
+    let ask = |kind: i64, id: i64, number: i32| {
+        let found = call(
+            "runtime.GetDeviceAttr",
+            &[kind.into(), id.into(), i64::from(number).into()],
+        )?;
+        Ok::<_, Failure>(i64::try_from(found.view()).ok())
+    };
+    let threads = Attribute::MaxThreadsPerBlock.number();
+    expect(ask(97, 0, 0)?, Some(1), "exist of (97, 0)")?;
+    expect(ask(97, 5, 0)?, Some(0), "exist of (97, 5)")?;
+    expect(ask(97, 0, threads)?, Some(256), "threads of (97, 0)")?;
+    expect(ask(97, 0, 99)?, None, "attribute 99")?;
+    let whole = DLDevice {
+        device_type: NUMBER,
+        device_id: 0,
+    };
+    let found = call(
+        "runtime.GetDeviceAttr",
+        &[Any::from(whole), i64::from(threads).into()],
+    )?;
+    expect(
+        i64::try_from(found.view()).ok(),
+        Some(256),
+        "threads of a device",
+    )?;
+    let before = device.calls().len();
+    call("__tvm_set_device", &[97i64.into(), 1i64.into()])?;
+    expect(since(device, before), vec![Call::SetDevice(1)], "calls")?;
+    stream::set_current_device(Device::ext_dev(0));
+    demand(
+        call("__tvm_set_device", &[97i64.into(), 9i64.into()]).is_err(),
+        || "device 9 was made current".into(),
+    )
+}
+
+fn streams() -> Outcome {
+    let device = simulated()?;
+    let of = Device::new(NUMBER, 0);
+    let argument = || {
+        Any::from(DLDevice {
+            device_type: NUMBER,
+            device_id: 0,
+        })
+    };
+    let before = device.calls().len();
+    let made = i64::try_from(call("runtime.Device_StreamCreate", &[argument()])?.view())?;
+    let calls = since(device, before);
+    let [Call::CreateStream(0, made_there)] = calls.as_slice() else {
+        return Failure::broken(format!("making a stream: {calls:?}"));
+    };
+    let own = *made_there;
+    demand(made != 0 && own.handle() as i64 == made, || {
+        format!("the stream is {made}")
+    })?;
+    call("runtime.Device_SetStream", &[argument(), made.into()])?;
+    expect(stream::current(of), own, "the thread's stream")?;
+    call(
+        "runtime.TVMSetStream",
+        &[97i64.into(), 0i64.into(), Any::none()],
+    )?;
+    expect(
+        stream::current(of),
+        Stream::DEFAULT,
+        "the thread's stream, set back",
+    )?;
+    let before = device.calls().len();
+    call(
+        "runtime.Device_StreamSyncFromTo",
+        &[argument(), made.into(), 0i64.into()],
+    )?;
+    call("runtime.Device_StreamSync", &[argument(), made.into()])?;
+    call("runtime.Device_StreamFree", &[argument(), made.into()])?;
+    let expected = vec![
+        Call::SyncStreams(0, own, Stream::DEFAULT),
+        Call::Sync(0, own),
+        Call::FreeStream(0, own),
+    ];
+    expect(since(device, before), expected, "calls")
+}
+
+fn tables() -> Outcome {
+    let whole = *table::of_api(cpu::cpu());
+    let read = |table: DeviceTable| {
+        // SAFETY: a whole table that lives for ever.
+        unsafe { table::to_api(Box::leak(Box::new(table))) }
+    };
+    // SAFETY: null is no table.
+    let null = unsafe { table::to_api(std::ptr::null_mut()) };
+    let other = read(DeviceTable {
+        magic: whole.magic ^ 1,
+        ..whole
+    });
+    let short = read(DeviceTable {
+        size: whole.size - 1,
+        ..whole
+    });
+    demand(null.is_none(), || "null is a device".into())?;
+    demand(other.is_none(), || "other first bytes are a device".into())?;
+    demand(short.is_none(), || {
+        "a table that is too short is a device".into()
+    })?;
+    let Some(api) = read(whole) else {
+        return Failure::broken("a whole table is no device");
+    };
+    let space = api.alloc(Device::CPU, 100, 256, Dtype::UINT8)?;
+    let aligned = space.address().is_multiple_of(256);
+    // SAFETY: allocated above, freed once.
+    unsafe { api.free(Device::CPU, space)? };
+    demand(aligned, || {
+        format!("{space:?} is not aligned to 256 ({DEV_12})")
+    })
+}
+
+fn launches() -> Outcome {
+    let device = Simulated::new(1);
+    for id in [1, 0] {
+        device.set_device(Device::ext_dev(id))?;
+        device.launch(Stream::DEFAULT, |_, _| {})?;
+    }
+    let launched = device.calls().into_iter().filter_map(|call| match call {
+        Call::Launch(id, _) => Some(id),
+        _ => None,
+    });
+    expect(launched.collect::<Vec<_>>(), vec![1, 0], "launches")
+}
+
+/// Bytes of the address space of this process.
+fn own_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split(' ').next()?.parse().ok()?;
+    pages.checked_mul(4096)
+}
+
+fn freed() -> Outcome {
+    let Some(before) = own_bytes() else {
+        return Failure::skipped("this system does not say how much memory a process has");
+    };
+    for _ in 0..64 {
+        let space = cpu::cpu().alloc(Device::CPU, 64 << 20, 64, Dtype::UINT8)?;
+        // SAFETY: allocated above, freed once.
+        unsafe { cpu::cpu().free(Device::CPU, space)? };
+    }
+    let grown = own_bytes().unwrap_or(before).saturating_sub(before);
+    demand(grown < 1 << 30, || {
+        format!("the process has {grown} bytes more after 64 times 64 MiB")
+    })
+}
+
+/// A clock for which every call takes as long as it says.
+struct PerCall {
+    nanoseconds: u64,
+    calls: std::rc::Rc<std::cell::Cell<u64>>,
+    started: u64,
+    taken: u64,
+}
+
+impl Timer for PerCall {
+    fn start(&mut self) -> crate::device::Result<()> {
+        self.started = self.calls.get();
+        Ok(())
+    }
+
+    fn stop(&mut self) -> crate::device::Result<()> {
+        self.taken = (self.calls.get() - self.started) * self.nanoseconds;
+        Ok(())
+    }
+
+    fn elapsed(&mut self) -> crate::device::Result<u64> {
+        Ok(self.taken)
+    }
+}
+
+fn least_time() -> Outcome {
+    let default = Evaluator::default();
+    let settings = (default.number, default.repeat, default.repeats_to_cooldown);
+    expect(
+        settings,
+        (10, 1, 1),
+        "number, repeat and repetitions before a pause",
+    )?;
+    let none = [default.min_repeat, default.cooldown];
+    expect(none, [Duration::ZERO; 2], "the least time and the pause")?;
+    let measure = |nanoseconds, evaluator: Evaluator| {
+        let calls = std::rc::Rc::new(std::cell::Cell::new(0));
+        let mut clock = PerCall {
+            nanoseconds,
+            calls: calls.clone(),
+            started: 0,
+            taken: 0,
+        };
+        let simulated = Simulated::new(1);
+        let call = || {
+            calls.set(calls.get() + 1);
+            Ok(())
+        };
+        let seconds = evaluator.run(&simulated, Device::ext_dev(0), &mut clock, call)?;
+        Ok::<_, Failure>((calls.get(), seconds))
+    };
+    let evaluator = Evaluator {
+        number: 1,
+        repeat: 2,
+        min_repeat: Duration::from_millis(100),
+        ..default
+    };
+    let (calls, seconds) = measure(10_000_000, evaluator)?;
+    expect(calls, 1 + 1 + 11 + 11, "calls for 100 ms of 10 ms each")?;
+    expect(seconds, vec![0.01; 2], "seconds of a call")?;
+    let evaluator = Evaluator {
+        repeat: 1,
+        limit_zero_time_iterations: 3,
+        ..evaluator
+    };
+    let (calls, seconds) = measure(0, evaluator)?;
+    expect(calls, 1 + 1 + 1 + 1, "calls that take no time")?;
+    expect(seconds, vec![0.0], "seconds of a call that takes none")
+}

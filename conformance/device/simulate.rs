@@ -1,0 +1,258 @@
+//! `device.simulate`: the simulated device as a script, with what it notes of careless callers and what is alive behind it.
+
+use super::ops::value;
+use super::probe::Staging;
+use crate::conformance::op::{Answer, Refusal};
+use crate::device::simulated::{Call, Hazard, Simulated};
+use crate::device::{Copy, Device, DeviceApi, Dtype, Error, Result as DeviceResult, Space, Stream};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// The device, what the script has named so far, and the number of the device that it works on.
+struct Simulation {
+    api: Simulated,
+    device: Device,
+    spaces: HashMap<String, Space>,
+    streams: HashMap<String, Stream>,
+    hosts: HashMap<String, Staging>,
+}
+
+/// Runs the script; `{"results":[...],"hazards":[...],"left":[...],"alive":{...},"calls":[...]}`.
+pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
+    let wrong =
+        |step: &Value| Refusal::Unsupported(format!("{step} is no step of device.simulate"));
+    let of = args.get("value").unwrap_or(&Value::Null);
+    let seed = of.get("seed").and_then(Value::as_u64).unwrap_or(1);
+    let steps = of.get("steps").and_then(Value::as_array);
+    let mut simulation = Simulation {
+        api: Simulated::new(seed),
+        device: Device::ext_dev(0),
+        spaces: HashMap::new(),
+        streams: HashMap::new(),
+        hosts: HashMap::new(),
+    };
+    let mut results = Vec::new();
+    for step in steps.ok_or_else(|| wrong(of))? {
+        results.push(match simulation.step(step).ok_or_else(|| wrong(step))? {
+            Ok(result) => result,
+            Err(Error::Refused(broken)) => {
+                json!({"reject": broken.kind().name(), "rule": broken.rule().id()})
+            }
+            Err(Error::OutOfMemory { .. }) => json!({"failed": "memory"}),
+            Err(_) => json!({"failed": "driver"}),
+        });
+    }
+    Ok(value(simulation.end(results)))
+}
+
+impl Simulation {
+    /// The result of a step; `None` where it is none.
+    fn step(&mut self, step: &Value) -> Option<DeviceResult<Value>> {
+        let name = |at: usize| step.get(at).and_then(Value::as_str);
+        let number = |at: usize| usize::try_from(step.get(at)?.as_u64()?).ok();
+        let done = |result: DeviceResult<()>| Some(result.map(|()| Value::Null));
+        match name(0)? {
+            "alloc" => Some(self.take(name(1)?, number(2)?, number(3).unwrap_or(64))),
+            "free" => {
+                let space = self.space(name(1)?);
+                // SAFETY: the device looks spaces up, and refuses what is not alive.
+                done(unsafe { self.api.free(self.device, space) })
+            }
+            "workspace" => {
+                let taken = self
+                    .api
+                    .alloc_workspace(self.device, number(2)?, Dtype::UINT8);
+                let name = name(1)?.to_owned();
+                done(taken.map(|space| {
+                    self.spaces.insert(name, space);
+                }))
+            }
+            "free-workspace" => {
+                let space = self.space(name(1)?);
+                // SAFETY: the pool refuses what it did not give.
+                done(unsafe { self.api.free_workspace(self.device, space) })
+            }
+            "host" => {
+                let bytes: Option<Vec<u8>> = bytes_of(step.get(2)?);
+                self.hosts.insert(name(1)?.into(), Staging::of(&bytes?));
+                Some(Ok(Value::Null))
+            }
+            "change" => {
+                let host = self.hosts.get(name(1)?)?;
+                host.overwrite(&bytes_of(step.get(2)?)?);
+                Some(Ok(Value::Null))
+            }
+            "see" => Some(Ok(json!(self.hosts.get(name(1)?)?.bytes()))),
+            "copy" => done(self.copy(step)?),
+            "fill" => {
+                let (space, byte) = (self.space(name(1)?), u8::try_from(number(2)?).ok()?);
+                let stream = self.stream(name(3));
+                done(self.api.launch(stream, move |memory, _| {
+                    if let Some(bytes) = memory.bytes(space) {
+                        bytes.fill(byte);
+                    }
+                }))
+            }
+            "stream" => {
+                let made = self.api.create_stream(self.device);
+                let name = name(1)?.to_owned();
+                done(made.map(|stream| {
+                    self.streams.insert(name, stream);
+                }))
+            }
+            "free-stream" => {
+                let stream = self.stream(name(1));
+                // SAFETY: the device looks streams up.
+                done(unsafe { self.api.free_stream(self.device, stream) })
+            }
+            "order" => {
+                let (before, after) = (self.stream(name(1)), self.stream(name(2)));
+                done(self.api.sync_streams(self.device, before, after))
+            }
+            "sync" => done(self.api.sync(self.device, self.stream(name(1)))),
+            "device" => {
+                self.device = Device::ext_dev(i32::try_from(number(1)?).ok()?);
+                done(self.api.set_device(self.device))
+            }
+            "fail-alloc" => {
+                self.api.fail_alloc(number(1)?);
+                Some(Ok(Value::Null))
+            }
+            "fail-copy" => {
+                self.api.fail_copy(number(1)?);
+                Some(Ok(Value::Null))
+            }
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, name: &str, nbytes: usize, alignment: usize) -> DeviceResult<Value> {
+        let space = self
+            .api
+            .alloc(self.device, nbytes, alignment, Dtype::UINT8)?;
+        let again = self.spaces.values().any(|other| *other == space);
+        self.spaces.insert(name.into(), space);
+        let aligned = space.address().is_multiple_of(alignment);
+        Ok(json!({"aligned": aligned, "again": again}))
+    }
+
+    /// `["copy", FROM, OFFSET, TO, OFFSET, BYTES, STREAM]`: each end is a host buffer or a space.
+    fn copy(&self, step: &Value) -> Option<DeviceResult<()>> {
+        let number = |at: usize| usize::try_from(step.get(at)?.as_u64()?).ok();
+        let end = |at: usize| {
+            let name = step.get(at)?.as_str()?;
+            Some(match self.hosts.get(name) {
+                Some(host) => (host.space(), Device::CPU),
+                None => (self.space(name), self.device),
+            })
+        };
+        let ((from, from_device), (to, to_device)) = (end(1)?, end(3)?);
+        let copy = Copy {
+            from,
+            from_offset: number(2)?,
+            to,
+            to_offset: number(4)?,
+            nbytes: number(5)?,
+            from_device,
+            to_device,
+            hint: Dtype::UINT8,
+        };
+        for (name, offset) in [(step.get(1)?, 2), (step.get(3)?, 4)] {
+            let host = name.as_str().and_then(|name| self.hosts.get(name));
+            let end = number(offset)?.checked_add(copy.nbytes)?;
+            if host.is_some_and(|host| end > host.bytes().len()) {
+                return None;
+            }
+        }
+        // SAFETY: host buffers live for ever and hold the bytes, as just seen; the device looks its own spaces up.
+        Some(unsafe {
+            self.api
+                .copy(&copy, self.stream(step.get(6).and_then(Value::as_str)))
+        })
+    }
+
+    /// The space of this name; a stranger's where there is none.
+    fn space(&self, name: &str) -> Space {
+        let stranger = || Space(std::ptr::without_provenance_mut(64));
+        self.spaces.get(name).copied().unwrap_or_else(stranger)
+    }
+
+    fn stream(&self, name: Option<&str>) -> Stream {
+        name.and_then(|name| self.streams.get(name).copied())
+            .unwrap_or_default()
+    }
+
+    fn end(self, results: Vec<Value>) -> Value {
+        let noted = self.api.hazards();
+        let all = self.api.finish();
+        let shown = |hazards: &[Hazard]| -> Vec<Value> {
+            hazards.iter().map(|hazard| self.hazard(hazard)).collect()
+        };
+        let left = all.get(noted.len()..).map(shown);
+        let calls = self.api.calls();
+        let count = |is: fn(&Call) -> bool| calls.iter().filter(|call| is(call)).count();
+        let streams = count(|call| matches!(call, Call::CreateStream(..)))
+            .saturating_sub(count(|call| matches!(call, Call::FreeStream(..))));
+        let alive = all
+            .iter()
+            .filter(|hazard| matches!(hazard, Hazard::NeverFreed(_)));
+        json!({
+            "results": results,
+            "hazards": shown(&noted),
+            "left": left,
+            "alive": {"spaces": alive.count(), "bytes": self.api.bytes_in_use(), "streams": streams},
+            "calls": calls.iter().map(called).collect::<Vec<_>>(),
+        })
+    }
+
+    fn hazard(&self, hazard: &Hazard) -> Value {
+        let space = |what: &str, space: &Space| {
+            let mut names: Vec<&str> = self
+                .spaces
+                .iter()
+                .filter(|(_, other)| *other == space)
+                .map(|(name, _)| name.as_str())
+                .collect();
+            let hosts = self.hosts.iter().filter(|(_, host)| host.space() == *space);
+            names.extend(hosts.map(|(name, _)| name.as_str()));
+            names.sort_unstable();
+            json!([what, names.join("=")])
+        };
+        match hazard {
+            Hazard::UseAfterFree(of) => space("use-after-free", of),
+            Hazard::FreedTwice(of) => space("freed-twice", of),
+            Hazard::OutOfBounds(of) => space("out-of-bounds", of),
+            Hazard::Overlap(of) => space("overlap", of),
+            Hazard::Unordered(of) => space("unordered", of),
+            Hazard::SourceChanged(of) => space("source-changed", of),
+            Hazard::WorkspaceNotTaken(of) => space("workspace-not-taken", of),
+            Hazard::NeverFreed(of) => space("never-freed", of),
+            Hazard::NeverSynced(stream) => {
+                let named = self.streams.iter().find(|(_, other)| *other == stream);
+                json!(["never-synced", named.map_or("", |(name, _)| name.as_str())])
+            }
+        }
+    }
+}
+
+/// A call of the device as its name and the number of the device.
+fn called(call: &Call) -> Value {
+    match call {
+        Call::Alloc(id, nbytes, alignment, _) => json!(["alloc", id, nbytes, alignment]),
+        Call::Free(id, _) => json!(["free", id]),
+        Call::Copy(copy, _) => json!(["copy", copy.nbytes]),
+        Call::Launch(id, _) => json!(["launch", id]),
+        Call::Sync(id, _) => json!(["sync", id]),
+        Call::SyncStreams(id, ..) => json!(["order", id]),
+        Call::SetDevice(id) => json!(["set-device", id]),
+        Call::CreateStream(id, _) => json!(["stream", id]),
+        Call::FreeStream(id, _) => json!(["free-stream", id]),
+    }
+}
+
+fn bytes_of(list: &Value) -> Option<Vec<u8>> {
+    let numbers = list.as_array()?.iter();
+    numbers
+        .map(|number| u8::try_from(number.as_u64()?).ok())
+        .collect()
+}
