@@ -202,7 +202,7 @@ struct Top<'a> {
 impl<'a> Top<'a> {
     fn read(document: &Json<'a>, findings: &mut Findings) -> Result<Top<'a>, Violation> {
         let mut found: [Option<Json<'a>>; 5] = [None; 5];
-        for (key, value) in document.members(GRF_01, "the graph")? {
+        for (key, value) in document.members(GRF_01, "")? {
             if key == "metadata" {
                 // Released readers from 0.6 on stop here. Whatever they would still need is missing for them.
                 break;
@@ -264,7 +264,7 @@ fn read_nodes(list: Json<'_>, findings: &mut Findings) -> Result<Vec<Node>, Viol
 
 fn read_node(item: &Json<'_>, findings: &mut Findings) -> Result<Node, Violation> {
     let (mut op, mut name, mut inputs, mut attrs) = (None, None, None, None);
-    let members = item.members(GRF_04, "a node")?;
+    let members = item.members(GRF_04, "")?;
     // Both names of the attributes are one member.
     once(&members, findings, |key| match key {
         "attr" => "attrs",

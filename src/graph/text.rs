@@ -132,10 +132,12 @@ impl<'a> Json<'a> {
     #[cold]
     fn wrong(&self, rule: Rule, what: &str, form: &str) -> Violation {
         let shown: String = self.text.chars().take(32).collect();
+        // The whole document or node is no member of anything.
+        let named = if what.is_empty() { "this" } else { what };
         rule.broken(
             Kind::Malformed,
             self.offset,
-            format!("{what} must be {form}, not `{shown}`"),
+            format!("{named} must be {form}, not `{shown}`"),
         )
         .in_field(what)
     }
