@@ -84,6 +84,7 @@ pub(crate) mod module {
     pub(in crate::conformance) mod loading;
     mod lookup;
     mod memory;
+    mod opened;
     pub(crate) mod ops;
     mod probe;
 }

@@ -12,6 +12,7 @@
 //! | `found`    | a lookup through modules    | where the function was found                                       |
 //! | `entry`    | the system library          | which of the registered symbols was found                          |
 //! | `function` | the symbols of a library    | the function found and the slots filled                            |
+//! | `opened`   | a library in a file         | kinds and imports, which functions were found, what they returned  |
 //! | `released` | the life of an object       | the flags of the deleter as the last strong reference goes         |
 //! | `home`     | a hash                      | where an element with it stands in a map of 4096 slots             |
 //! | `kind`     | a payload                   | the kind                                                           |
@@ -34,6 +35,7 @@ pub(crate) fn view(name: &str, expected: &Value) -> Option<Value> {
         "function" => {
             Some(json!({"function": expected.get("function")?, "slots": expected.get("slots")?}))
         }
+        "opened" => opened(expected),
         "released" => Some(json!([expected.pointer("/flags/0")?])),
         "home" => home(expected),
         "kind" => expected.get("kind").cloned(),
@@ -110,6 +112,11 @@ pub(crate) fn kinds_of(modules: &[(String, Vec<usize>)]) -> Value {
         json!({"kind": kind, "imports": imports.iter().map(place).collect::<Vec<_>>()})
     });
     walk.collect()
+}
+
+fn opened(expected: &Value) -> Option<Value> {
+    let part = |name: &str| expected.get(name).cloned();
+    Some(json!({"modules": part("modules")?, "found": part("found")?, "results": part("results")?}))
 }
 
 fn kinds(expected: &Value) -> Option<Value> {

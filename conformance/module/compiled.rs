@@ -87,7 +87,12 @@ fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
     list.filter_map(Value::as_str)
 }
 
-fn lookup(api: &'static Api, module: &Held, name: &str, deep: bool) -> Result<Held, Reply> {
+pub(super) fn lookup(
+    api: &'static Api,
+    module: &Held,
+    name: &str,
+    deep: bool,
+) -> Result<Held, Reply> {
     let name = c_text(name);
     let args = [module.raw, text_arg(&name), bool_arg(deep)];
     Ok(api.call_global("ffi.ModuleGetFunction", &args)?)

@@ -15,7 +15,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 
 const LIBRARY: &str = "_lib";
 /// Kinds that are longer get no loader of ours.
@@ -39,13 +39,9 @@ pub(super) fn walk(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         ));
     }
     let loaded = load(api, &bytes(args)?)?;
-    let modules = loaded.into_iter().map(|shown| {
-        let kind = shown.stored.map_or(LIBRARY.to_owned(), |(kind, _)| kind);
-        (kind, shown.imports)
-    });
     Ok(Reply::Seen {
         view: "kinds".to_owned(),
-        value: view::kinds_of(&modules.collect::<Vec<_>>()),
+        value: kinds_and_imports(loaded),
     })
 }
 
@@ -186,9 +182,18 @@ struct Loaded {
 /// else is imported.
 fn load(api: &'static Api, blob: &[u8]) -> Result<Vec<Shown>, Reply> {
     let library = Library::of(blob)?;
+    Ok(load_file(api, &library.path, blob)?.1)
+}
+
+/// [`load`] of the library at `path`, which holds `bytes`; with its module.
+pub(super) fn load_file(
+    api: &'static Api,
+    path: &CStr,
+    bytes: &[u8],
+) -> Result<(Held, Vec<Shown>), Reply> {
     LOADED.take();
-    let own = own_loaders(api, blob)?;
-    let root = api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&library.path)]);
+    let own = own_loaders(api, bytes)?;
+    let root = api.call_global("ffi.ModuleLoadFromFile", &[text_arg(path)]);
     for (name, before) in own {
         match before {
             Some(before) => api.set_global(&name, &before, true)?,
@@ -196,7 +201,18 @@ fn load(api: &'static Api, blob: &[u8]) -> Result<Vec<Shown>, Reply> {
         }
     }
     let loaded = LOADED.take();
-    show(api, root?, loaded)
+    let root = root?;
+    let shown = show(api, api.share(root.raw), loaded)?;
+    Ok((root, shown))
+}
+
+/// Kinds and imports of loaded modules, in the order of a walk.
+pub(super) fn kinds_and_imports(shown: Vec<Shown>) -> Value {
+    let modules = shown.into_iter().map(|shown| {
+        let kind = shown.stored.map_or(LIBRARY.to_owned(), |(kind, _)| kind);
+        (kind, shown.imports)
+    });
+    view::kinds_of(&modules.collect::<Vec<_>>())
 }
 
 /// A loader of ours for every kind that may be in the bytes, each with what it stands in front of. Which bytes are kinds

@@ -1,7 +1,7 @@
 //! Operations of the chapter module: loading, lookup, imports, properties.
 
 use super::memory::Memory;
-use super::{compiled, loading, lookup, probe};
+use super::{compiled, loading, lookup, opened, probe};
 use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::function::{Error, Function, registry};
 use crate::module::{self, Kind, LoadError, Module, Names, load_symbols, property_mask};
@@ -56,24 +56,29 @@ pub(crate) const OPS: &[Op] = &[
         run: Run::Driven(compiled::life),
     },
     Op {
+        name: "module.open",
+        help: "data: a library, value {import, asks, calls}: its modules and slots, which functions it has, what they return",
+        run: Run::Partly(opened::open, opened::drive),
+    },
+    Op {
         name: "module.constants",
         help: "data: a const_loader payload, name, times: the initialisers that were called and with what; the names of all constants, sorted, for a name that begins with get_const_var_",
         run: Run::Driven(compiled::constants),
     },
 ];
 
-fn broken(error: LoadError) -> Refusal {
+pub(super) fn broken(error: LoadError) -> Refusal {
     match error {
         LoadError::Broken(broken) => broken.into(),
         LoadError::Failed(error) => Refusal::Unsupported(error.to_string()),
     }
 }
 
-fn value(args: &Value) -> &Value {
+pub(super) fn value(args: &Value) -> &Value {
     args.get("value").unwrap_or(&Value::Null)
 }
 
-fn texts(value: &Value) -> Vec<&str> {
+pub(super) fn texts(value: &Value) -> Vec<&str> {
     value
         .as_array()
         .into_iter()
@@ -204,7 +209,7 @@ impl Kind for Numbers {
     }
 }
 
-fn numbers(place: usize, functions: HashMap<String, i64>) -> Module {
+pub(super) fn numbers(place: usize, functions: HashMap<String, i64>) -> Module {
     Module::new(Numbers { place, functions })
 }
 

@@ -171,6 +171,16 @@ impl Dso {
         Err(())
     }
 
+    /// Whether the table of symbols says that `name`, which is at `address`, is data.
+    fn is_data(&self, name: Name<'_>, address: NonNull<c_void>) -> bool {
+        #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+        if let Some(found) = self.table.as_ref().and_then(|table| table.find(name)) {
+            return found.is_data;
+        }
+        let _ = name;
+        known(address).is_some_and(|symbol| symbol.is_data)
+    }
+
     /// The segment that holds `address`: this library's own, which it tells itself, or another's.
     fn segment(&self, address: usize) -> Option<Segment> {
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
@@ -207,7 +217,7 @@ impl Symbols for Dso {
         let mapped = self.segment(start).map(|segment| segment.end - start);
         let symbol = match own {
             Ok(Some((_, size))) => Some(size),
-            _ => symbol_size(address),
+            _ => known(address).map(|symbol| symbol.size),
         };
         let symbol = symbol.filter(|size| *size > 0);
         #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
@@ -223,6 +233,14 @@ impl Symbols for Dso {
         let bytes = unsafe { std::slice::from_raw_parts(address.as_ptr().cast::<u8>(), room) };
         let exact = symbol == Some(room);
         Ok(Some(Data { bytes, exact }))
+    }
+
+    /// Where a linker puts constants beside the code, the segment does not tell them apart: the table of symbols does (MOD-02).
+    fn function(&self, prefix: &str, name: &str) -> Option<NonNull<c_void>> {
+        let name = format!("{prefix}{name}");
+        let address = self.address(Name::of(&name))?;
+        let is_function = self.is_code(address) && !self.is_data(Name::of(&name), address);
+        is_function.then_some(address)
     }
 
     fn is_code(&self, address: NonNull<c_void>) -> bool {
@@ -484,9 +502,15 @@ fn segment(_address: usize) -> Option<Segment> {
     None
 }
 
-/// The size that the symbol table gives the symbol at `address`.
+/// What the symbol table says of a symbol.
+struct Known {
+    size: usize,
+    is_data: bool,
+}
+
+/// What the symbol table says of the symbol at `address`.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-fn symbol_size(address: NonNull<c_void>) -> Option<usize> {
+fn known(address: NonNull<c_void>) -> Option<Known> {
     use std::ffi::{c_char, c_int};
 
     #[repr(C)]
@@ -535,12 +559,15 @@ fn symbol_size(address: NonNull<c_void>) -> Option<usize> {
         return None;
     }
     // SAFETY: the entry lies in the symbol table of a library that is open.
-    let size = unsafe { (*entry.cast::<Symbol>()).size };
-    usize::try_from(size).ok()
+    let symbol = unsafe { &*entry.cast::<Symbol>() };
+    Some(Known {
+        size: usize::try_from(symbol.size).ok()?,
+        is_data: super::table::is_data(symbol.info),
+    })
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-fn symbol_size(_address: NonNull<c_void>) -> Option<usize> {
+fn known(_address: NonNull<c_void>) -> Option<Known> {
     None
 }
 

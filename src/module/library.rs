@@ -2,7 +2,7 @@
 
 use super::context::Written;
 use super::names::{self, Convention, Entry, Names};
-use super::{Kind, MOD_25, Module, Name, Symbols, legacy};
+use super::{Kind, MOD_25, Module, Symbols, legacy};
 use crate::function::{Error, Function, SafeCall, raised};
 use crate::rule;
 use crate::value::{
@@ -55,12 +55,13 @@ impl Library {
             .into_iter()
             .filter(|(_, needed)| !needed);
         let own = list.filter_map(|(symbol, _)| {
-            let name = symbol.strip_prefix(self.names.prefix)?;
-            let address = self.symbols.address(Name::of(&symbol))?;
+            let prefix = self.names.prefix;
+            let name = symbol.strip_prefix(prefix)?;
             let is_plumbing = self.names.prefix.is_empty() && name.starts_with('_')
                 || name.starts_with("_metadata_")
                 || name.starts_with("_doc_");
-            (!is_plumbing && self.symbols.is_code(address)).then(|| name.to_owned())
+            let is_function = !is_plumbing && self.symbols.function(prefix, name).is_some();
+            is_function.then(|| name.to_owned())
         });
         own.collect()
     }

@@ -45,6 +45,8 @@ const GNU_HASH: i64 = 0x6fff_fef5;
 pub(super) struct Found {
     pub(super) address: usize,
     pub(super) size: usize,
+    /// Whether the table says that it is data.
+    pub(super) is_data: bool,
 }
 
 /// The head of a table of `DT_GNU_HASH`.
@@ -258,6 +260,7 @@ impl Table {
                     return Some(Found {
                         address: self.base.wrapping_add(symbol.value),
                         size: symbol.size,
+                        is_data: is_data(symbol.info),
                     });
                 }
             }
@@ -371,6 +374,13 @@ unsafe fn begins(text: *const c_char, prefix: &[u8]) -> bool {
         // SAFETY: the bytes before were not NUL, so this one belongs to the text.
         *byte == unsafe { next.read() }
     })
+}
+
+/// Whether a symbol of this `st_info` is data, by its type: an object, or one that several files may define.
+pub(super) fn is_data(info: u8) -> bool {
+    const OBJECT: u8 = 1;
+    const COMMON: u8 = 5;
+    [OBJECT, COMMON].contains(&(info & 0xf))
 }
 
 /// Defined, and data or code at its own address: not thread-local, not resolved by a function.

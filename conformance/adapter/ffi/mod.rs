@@ -23,6 +23,7 @@
 //! | `object.walk`, `object.rewrite` | `ffi.StructuralWalk`, `ffi.StructuralMap` with callbacks of ours | the value |
 //! | other `object.*`        | the functions `ffi.*` of the same name               | the value                 |
 //! | `module.load`           | as `blob.decode`                                     | the view `kinds`          |
+//! | `module.open`           | `ffi.ModuleLoadFromFile` on the library              | the view `opened`         |
 //! | `module.import`         | `ffi.ModuleImportModule` on system libraries         | the value                 |
 //! | `module.find`           | `ffi.ModuleGetFunction` on system libraries          | the view `found`          |
 //! | `module.system`         | the same                                             | the view `entry`          |

@@ -1,0 +1,167 @@
+//! A library in a file: what the loader makes of machine code that a compiler and a linker made.
+
+use super::compiled::lookup;
+use super::loading;
+use super::ops::{broken, failed, numbers, plain, texts, value};
+use crate::conformance::op::{self, Answer, Refusal};
+use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::forms::{make, show};
+use crate::conformance::runtime::ffi::held::Held;
+use crate::conformance::runtime::ffi::{
+    NUMBERS, Reply, bytes, c_text, fresh_prefix, seen, system_library, unsupported,
+};
+use crate::function::Error;
+use crate::module::{Library, Module, load_library};
+use crate::object::form::{from_json, to_json};
+use crate::rule::Strictness;
+use crate::value::{Any, AnyView, index};
+use serde_json::{Value, json};
+use std::fs;
+
+/// Why no library of a case can be opened here; `None` where they can.
+fn why_not_here() -> Option<&'static str> {
+    let here = cfg!(all(target_os = "linux", target_arch = "x86_64", not(miri)));
+    (!here).then_some("the libraries of the cases are machine code for Linux on x86-64")
+}
+
+/// `module.open`.
+pub(super) fn open(args: &Value) -> Result<Answer, Refusal> {
+    let data = op::data(args)?;
+    let value = value(args);
+    if let Some(why) = why_not_here() {
+        return Err(Refusal::Unsupported(why.to_owned()));
+    }
+    let no_file = |error: std::io::Error| Refusal::Unsupported(format!("no file: {error}"));
+    let folder = tempfile::tempdir().map_err(no_file)?;
+    let path = folder.path().join("case.so");
+    fs::write(&path, data).map_err(no_file)?;
+    // SAFETY: the libraries of the cases keep the contract of `load`; nothing runs when they are opened or closed.
+    let loaded = unsafe { load_library(&path, Strictness::Lenient) }.map_err(broken)?;
+    let all = loaded.module.walk();
+    let place = |module: &Module| all.iter().position(|other| other == module);
+    let modules: Vec<Value> = all
+        .iter()
+        .map(|module| {
+            let imports: Vec<_> = module.imports().iter().map(place).collect();
+            json!({"kind": module.kind(), "imports": imports})
+        })
+        .collect();
+    let own = all.iter().find_map(Library::of);
+    let mut functions = own.map(Library::functions).unwrap_or_default();
+    functions.sort();
+    let mut slots = loaded.slots;
+    slots.sort();
+
+    let root = &loaded.module;
+    if let Some(functions) = value["import"].as_object() {
+        let functions = functions.iter();
+        let functions =
+            functions.filter_map(|(name, number)| Some((name.clone(), number.as_i64()?)));
+        root.import(numbers(0, functions.collect()))
+            .map_err(failed)?;
+    }
+    let mut found = Vec::new();
+    for name in texts(&value["asks"]) {
+        found.push(root.function(name, true).map_err(failed)?.is_some());
+    }
+    let calls = value["calls"].as_array().into_iter().flatten();
+    let results: Result<Vec<Value>, Refusal> = calls.map(|call| result(root, call)).collect();
+    Ok(plain(json!({
+        "layout": loaded.layout.name(),
+        "modules": modules,
+        "slots": slots,
+        "functions": functions,
+        "found": found,
+        "results": results?,
+    })))
+}
+
+/// What a function of the library returns, or the error that it leaves.
+fn result(root: &Module, call: &Value) -> Result<Value, Refusal> {
+    let name = call["function"].as_str().unwrap_or_default();
+    let function = root.require(name).map_err(failed)?;
+    let args = call["args"].as_array().into_iter().flatten();
+    let args: Vec<Any> = args
+        .map(|form| from_json(form).map_err(Refusal::Unsupported))
+        .collect::<Result<_, Refusal>>()?;
+    let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
+    Ok(match function.call(&views) {
+        Ok(result) => to_json(result.view()),
+        Err(error) => shown(&error),
+    })
+}
+
+fn shown(error: &Error) -> Value {
+    json!({"error": [error.kind(), error.message()]})
+}
+
+/// `module.open` of another runtime, by its C functions.
+pub(super) fn drive(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    if let Some(why) = why_not_here() {
+        return Err(unsupported(why));
+    }
+    let data = bytes(args)?;
+    let value = args.get("value").unwrap_or(&Value::Null);
+    let skipped = |error: std::io::Error| Reply::Skipped(error.to_string());
+    let folder = tempfile::tempdir().map_err(skipped)?;
+    let path = folder.path().join("case.so");
+    fs::write(&path, &data).map_err(skipped)?;
+    let (root, shown) = loading::load_file(api, &c_text(&path.to_string_lossy()), &data)?;
+    let shown = loading::kinds_and_imports(shown);
+
+    if let Some(functions) = value.get("import").and_then(Value::as_object) {
+        let behind = fresh_prefix();
+        for (name, number) in functions {
+            let number = number
+                .as_u64()
+                .and_then(|number| usize::try_from(number).ok());
+            let body = number.and_then(|number| NUMBERS.get(number));
+            let body = body.ok_or_else(|| unsupported("functions here give numbers up to 7"))?;
+            api.system_symbol(&c_text(&format!("__tvm_ffi_{behind}{name}")), *body)?;
+        }
+        let import = system_library(api, &behind)?;
+        api.call_global("ffi.ModuleImportModule", &[root.raw, import.raw])?;
+    }
+    let asks = value
+        .get("asks")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let found = asks
+        .filter_map(Value::as_str)
+        .map(|name| Ok(lookup(api, &root, name, true)?.raw.type_index == index::FUNCTION));
+    let found: Vec<bool> = found.collect::<Result<_, Reply>>()?;
+    let calls = value
+        .get("calls")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let results: Vec<Value> = calls
+        .map(|call| returned(api, &root, call))
+        .collect::<Result<_, Reply>>()?;
+    seen(
+        "opened",
+        json!({"modules": shown, "found": found, "results": results}),
+    )
+}
+
+fn returned(api: &'static Api, root: &Held, call: &Value) -> Result<Value, Reply> {
+    let name = call
+        .get("function")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let function = lookup(api, root, name, true)?;
+    let args = call
+        .get("args")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let args: Vec<Held> = args
+        .map(|form| make(api, form))
+        .collect::<Result<_, Reply>>()?;
+    let raw: Vec<_> = args.iter().map(|held| held.raw).collect();
+    match api.call(&function, &raw) {
+        Ok(result) => show(api, &result),
+        Err(raised) => Ok(json!({"error": [raised.kind, raised.message]})),
+    }
+}

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Compiles the hand-written libraries of this folder for x86-64 Linux: `open.sh` here, with a GCC.
+set -e
+build() { # output, source, options
+    output=$1 source=$2
+    shift 2
+    gcc -shared -fPIC -O1 -s -nostdlib -fvisibility=hidden -Wl,-z,noseparate-code -Wl,--build-id=none -fcf-protection=none \
+        -fno-stack-protector -fno-asynchronous-unwind-tables -Wa,-mx86-used-note=no -Wno-unused -o "$output" "$source" "$@"
+}
+build open-0.22.so open-0.22.c -Wl,--hash-style=gnu
+# The older table of symbols, which has no mask to look at first.
+build open-0.22-sysv.so open-0.22.c -Wl,--hash-style=sysv
+# Behind another library, whose symbols count as its own to the dynamic linker.
+build open-0.22-behind.so open-0.22.c -Wl,--hash-style=gnu -Wl,--no-as-needed -lresolv
+build open-0.8.so open-0.8.c -Wl,--hash-style=gnu
+# Functions of a runtime that no release has, and one that may be missing.
+echo 'int TVMNoSuchFunction(void); int __tvm_ffi_f(void) { return TVMNoSuchFunction(); }
+__attribute__((visibility("default"))) int (*keep)(void) = __tvm_ffi_f;' > open-unmet.c
+build open-unmet.so open-unmet.c -Wl,--hash-style=gnu
+sed 's/^int TVM/__attribute__((weak)) int TVM/' open-unmet.c > open-weak.c
+build open-weak.so open-weak.c -Wl,--hash-style=gnu
+# A context in memory that cannot be written, and a library binary that promises more than its symbol holds.
+echo '#define SLOT __attribute__((visibility("default")))
+SLOT void* const __tvm_ffi__library_ctx = 0;
+SLOT int __tvm_ffi_f(void) { return 0; }' > open-constant.c
+build open-constant.so open-constant.c -Wl,--hash-style=gnu
+# A library binary, and the same whose symbol is a byte shorter than what its header promises.
+blob() { # output, what is missing at the end
+    echo ".section .rodata, \"a\"
+.globl __tvm_ffi__library_bin
+.type __tvm_ffi__library_bin, @object
+__tvm_ffi__library_bin: .incbin \"../blob/opencl.bin\"
+.size __tvm_ffi__library_bin, . - __tvm_ffi__library_bin - $2
+.quad 1
+.section .note.GNU-stack, \"\"" > "$1.s"
+    build "$1.so" "$1.s" -Wl,--hash-style=gnu
+    rm "$1.s"
+}
+blob open-blob 0
+blob open-blob-short 1
+rm -f open-unmet.c open-weak.c open-constant.c
