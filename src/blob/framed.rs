@@ -21,9 +21,11 @@ pub(super) fn read<'a>(
     // Modules of one kind mostly stand together.
     let mut known = None;
     for index in 0..modules {
-        BLOB_10.require_as(Kind::Truncated, !body.is_at_end(), body.offset(), || {
-            format!("the tree has {modules} modules, the bytes end after {index}")
-        })?;
+        BLOB_10
+            .require_as(Kind::Truncated, !body.is_at_end(), body.offset(), || {
+                format!("the tree has {modules} modules, the bytes end after {index}")
+            })
+            .map_err(|broken| body.blame(&format!("module[{index}]"), broken))?;
         body.within("module", index as u64, |body| {
             read_module(blob, body, &mut known, findings)
         })?;
@@ -40,14 +42,14 @@ fn read_module<'a>(
     let start = body.offset();
     let kind = body.str("kind", BLOB_04)?;
     if kind == LIBRARY {
-        return blob.push(
-            Module {
-                kind: kind.into(),
-                payload: None,
-                offset: body.offset(),
-            },
-            start,
-        );
+        let library = Module {
+            kind: kind.into(),
+            payload: None,
+            offset: body.offset(),
+        };
+        return blob
+            .push(library, start)
+            .map_err(|broken| body.blame("kind", broken));
     }
     let is_opaque = match *known {
         Some((before, is_opaque)) if before == kind => is_opaque,

@@ -31,13 +31,18 @@ pub(super) fn read<'a>(
     let mut tree_at = None;
     for index in 0..count {
         let entry = body.offset();
-        BLOB_03.require_as(Kind::Truncated, !body.is_at_end(), entry, || {
-            format!("{count} entries are counted, the bytes end after {index}")
-        })?;
+        let this = |broken: Violation| broken.in_field(format!("entry[{index}]"));
+        BLOB_03
+            .require_as(Kind::Truncated, !body.is_at_end(), entry, || {
+                format!("{count} entries are counted, the bytes end after {index}")
+            })
+            .map_err(this)?;
         if body.within("entry", index, |body| read_entry(blob, body, findings))? {
-            BLOB_07.require_as(Kind::Duplicate, tree_at.is_none(), entry, || {
-                "a second `_import_tree`: released readers take the last one".into()
-            })?;
+            BLOB_07
+                .require_as(Kind::Duplicate, tree_at.is_none(), entry, || {
+                    "a second `_import_tree`: released readers take the last one".into()
+                })
+                .map_err(this)?;
             tree_at = Some((index, entry));
         }
     }
@@ -73,14 +78,13 @@ fn read_entry<'a>(
         return Ok(true);
     }
     if kind == LIBRARY {
-        blob.push(
-            Module {
-                kind: kind.into(),
-                payload: None,
-                offset: body.offset(),
-            },
-            start,
-        )?;
+        let library = Module {
+            kind: kind.into(),
+            payload: None,
+            offset: body.offset(),
+        };
+        blob.push(library, start)
+            .map_err(|broken| body.blame("key", broken))?;
         return Ok(false);
     }
     if !is_known(kind, blob.layout) {
@@ -125,13 +129,19 @@ fn check_tree(
         return BLOB_09.require_as(Kind::Missing, false, start, || {
             let modules = blob.modules.len();
             format!("{modules} modules and no `_import_tree`: released readers put them all below a new root")
-        });
+        })
+        .map_err(|broken| broken.in_field("count"));
     };
-    BLOB_08.require(index.saturating_add(1) == count, offset, || {
-        format!("`_import_tree` is entry {index} of {count}, it must be the last")
-    })?;
+    let this = |field: &str| format!("entry[{index}]{field}");
+    BLOB_08
+        .require(index.saturating_add(1) == count, offset, || {
+            format!("`_import_tree` is entry {index} of {count}, it must be the last")
+        })
+        .map_err(|broken| broken.in_field(this("")))?;
     match &blob.tree {
-        Some(tree) => tree.check_modules(blob.modules.len()),
+        Some(tree) => tree
+            .check_modules(blob.modules.len())
+            .map_err(|broken| broken.in_field(this(".indptr"))),
         None => Ok(()),
     }
 }

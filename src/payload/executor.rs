@@ -1,6 +1,6 @@
 //! Executor factories: a graph, its parameters, the name of the model.
 
-use super::field::{Shape, Slot, names};
+use super::field::{Shape, Slot, names, places};
 use super::kinds::Form;
 use super::name_set::note_repeats;
 use super::{PAY_40, PAY_41, PAY_42, PAY_43, Text};
@@ -36,15 +36,15 @@ pub(super) fn read_params<'a>(
 ) -> Result<Vec<(Text<'a>, TensorRecord<'a>)>, Violation> {
     let start = cursor.offset();
     let count = cursor.u64("param_count", rule)?;
+    let names_at = cursor.offset();
     let names = names(cursor, "param_names", rule)?;
     PAY_42
         .require(count == names.len() as u64, start, || {
             format!("{count} parameters with {} names", names.len())
         })
         .map_err(|broken| cursor.blame("param_count", broken))?;
-    let mut once = names.iter().map(|name| (&**name, start));
     note_repeats(
-        &mut once,
+        &mut places(&names, names_at),
         PAY_43,
         "parameter",
         "the last one counts",

@@ -209,6 +209,19 @@ pub(super) fn names<'a>(
     cursor.vector(8, field, |cursor| text(cursor, field, rule))
 }
 
+/// Where each of `names` begins, which were read one behind the other from a vector at `start`.
+pub(super) fn places<'n>(
+    names: &'n [Text<'_>],
+    start: u64,
+) -> impl Iterator<Item = (&'n str, u64)> {
+    let mut at = start.saturating_add(8);
+    names.iter().map(move |name| {
+        let here = at;
+        at = at.saturating_add(8).saturating_add(name.len() as u64);
+        (&**name, here)
+    })
+}
+
 /// The inverse of [`names`].
 pub(super) fn write_names(names: &[Text<'_>], out: &mut Writer) {
     out.vector(names, |out, name| out.str(name));

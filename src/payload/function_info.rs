@@ -8,7 +8,7 @@
 //! | launch_param_tags | vector of strings (`thread_axis_tags` up to 0.7) | PAY-02, PAY-05, PAY-06 |
 //! | arg_extra_tags | vector of i32 | PAY-03, PAY-08; layouts 0.21 and 0.22 only |
 
-use super::field::{names, text, write_names};
+use super::field::{names, places, text, write_names};
 use super::name_set::note_repeats;
 use super::{PAY_02, PAY_03, PAY_04, PAY_05, PAY_06, PAY_07, PAY_08, PAY_09, Text};
 use crate::release::Layout;
@@ -148,19 +148,18 @@ fn check_tags(
     cursor: &Cursor<'_>,
     findings: &mut Findings,
 ) -> Result<(), Violation> {
-    for (index, tag) in tags.iter().enumerate() {
+    for (index, (tag, at)) in places(tags, start).enumerate() {
         if let Some(axis) = AXES.iter().find_map(|axis| tag.strip_prefix(axis)) {
             let kept = matches!(axis, "x" | "y" | "z");
             PAY_05
-                .require(kept, start, || {
+                .require(kept, at, || {
                     format!("launch tag `{tag}` names axis `{axis}`, there are x, y and z")
                 })
-                .map_err(|broken| cursor.blame("launch_param_tags", broken))?;
+                .map_err(|broken| cursor.blame(&format!("launch_param_tags[{index}]"), broken))?;
             continue;
         }
-        let known =
-            WORDS.contains(&&**tag) || PREFIXES.iter().any(|prefix| tag.starts_with(prefix));
-        findings.expect(PAY_06, Kind::UnknownKind, known, start, || {
+        let known = WORDS.contains(&tag) || PREFIXES.iter().any(|prefix| tag.starts_with(prefix));
+        findings.expect(PAY_06, Kind::UnknownKind, known, at, || {
             format!("launch tag {index} is `{tag}`, which no release knows: the function cannot be launched")
         })?;
     }

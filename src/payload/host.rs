@@ -1,6 +1,6 @@
 //! Host code and constants.
 
-use super::field::{Shape, Slot, names, write_names};
+use super::field::{Shape, Slot, names, places, write_names};
 use super::kinds::Form;
 use super::name_set::{NameSet, note_repeats};
 use super::{
@@ -54,13 +54,14 @@ pub(super) fn read_variables<'a>(
     same_count(cursor, "variable_count", names.len())?;
     let repeats = NameSet::of(&mut names.iter().map(|name| &**name)).repeats();
     let mut list = Vec::with_capacity(names.len());
-    for (index, name) in names.into_iter().enumerate() {
+    let starts: Vec<u64> = places(&names, start).map(|(_, at)| at).collect();
+    for ((index, name), at) in names.into_iter().enumerate().zip(starts) {
         let fresh = repeats.binary_search(&index).is_err();
         PAY_36
-            .require_as(Kind::Duplicate, fresh, start, || {
+            .require_as(Kind::Duplicate, fresh, at, || {
                 format!("variable `{name}` is there twice")
             })
-            .map_err(|broken| cursor.blame("variables", broken))?;
+            .map_err(|broken| cursor.blame(&format!("variables[{index}]"), broken))?;
         let tensor = cursor.within("tensors", index as u64, |cursor| {
             TensorRecord::read(cursor, Sizing::V0_7, findings)
         })?;
@@ -83,9 +84,14 @@ pub(super) fn read_symbols<'a>(
 ) -> Result<Vec<(Text<'a>, Vec<Text<'a>>)>, Violation> {
     let start = cursor.offset();
     let symbols = names(cursor, "symbols", rule)?;
-    let mut once = symbols.iter().map(|name| (&**name, start));
     let effect = "the last one counts";
-    note_repeats(&mut once, PAY_37, "symbol", effect, findings)?;
+    note_repeats(
+        &mut places(&symbols, start),
+        PAY_37,
+        "symbol",
+        effect,
+        findings,
+    )?;
     same_count(cursor, "symbol_count", symbols.len())?;
     let mut list = Vec::with_capacity(symbols.len());
     for (index, symbol) in symbols.into_iter().enumerate() {
@@ -125,10 +131,12 @@ fn check_listed(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Viola
     let known = NameSet::of(&mut variables.iter().map(|(name, _)| &**name));
     for (symbol, listed) in symbols {
         let missing = listed.iter().find(|name| !known.has(name));
-        PAY_38.require_as(Kind::Missing, missing.is_none(), start, || {
-            let missing = missing.map(|name| &**name).unwrap_or_default();
-            format!("function `{symbol}` needs variable `{missing}`, which is not stored")
-        })?;
+        PAY_38
+            .require_as(Kind::Missing, missing.is_none(), start, || {
+                let missing = missing.map(|name| &**name).unwrap_or_default();
+                format!("function `{symbol}` needs variable `{missing}`, which is not stored")
+            })
+            .map_err(|broken| broken.in_field("symbols"))?;
     }
     Ok(())
 }

@@ -217,7 +217,7 @@ fn choose(
     let mut reads = None;
     let mut furthest: Option<Violation> = None;
     for form in forms {
-        let mut trial = Cursor::new(cursor.rest()).at(cursor.offset());
+        let mut trial = cursor.look_ahead();
         let mut scratch = Findings::new(Strictness::Lenient);
         match read_form(form, layout, &mut trial, &mut scratch) {
             Ok(_) if layout < Layout::V0_22 || trial.is_at_end() => return Ok(form),
@@ -260,7 +260,11 @@ fn read_form<'a>(
                 starts: &starts,
             },
             findings,
-        )?;
+        )
+        .map_err(|broken| {
+            let field = broken.field().to_owned();
+            cursor.blame(&field, broken)
+        })?;
     }
     Ok(fields)
 }

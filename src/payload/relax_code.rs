@@ -118,6 +118,24 @@ impl Executable<'_> {
         })
     }
 
+    /// What a rule about the code is broken by at `offset`: a word of either vector, or a function, which `starts` places.
+    pub(super) fn field_at(&self, offset: u64, starts: &[u64]) -> String {
+        if let Some(function) = starts.iter().position(|start| *start == offset) {
+            return format!("functions[{function}]");
+        }
+        let vectors = [("instr_data", &self.words), ("instr_offset", &self.offsets)];
+        let behind = vectors
+            .into_iter()
+            .find(|(_, words)| words.offset_of(0) <= offset);
+        let Some((name, words)) = behind else {
+            return String::new();
+        };
+        match offset.saturating_sub(words.offset_of(0)) / 8 {
+            index if index < words.len() as u64 => format!("{name}[{index}]"),
+            _ => name.to_owned(),
+        }
+    }
+
     /// Index of the first word of instruction `index`, and that word's offset in the file.
     fn start_of(&self, index: usize) -> Result<(usize, u64), Violation> {
         let listed = self.offsets.offset_of(index);

@@ -168,9 +168,10 @@ impl<'a> Executable<'a> {
             effect,
             findings,
         )?;
-        let scopes_start = cursor.offset();
+        let mut scope_starts = Vec::new();
         let memory_scopes = if with_scopes {
             Some(cursor.vector(16, "memory_scopes", |cursor| {
+                scope_starts.push(cursor.offset());
                 let constant = cursor.i64("constant", PAY_85)?;
                 Ok((constant, text(cursor, "scope", PAY_85)?))
             })?)
@@ -180,7 +181,8 @@ impl<'a> Executable<'a> {
         let constants = cursor.vector(8, "constants", |cursor| {
             Constant::read(layout, cursor, findings)
         })?;
-        check_scopes(&memory_scopes, constants.len(), scopes_start)?;
+        let scopes = memory_scopes.as_deref().unwrap_or_default();
+        check_scopes(scopes, &scope_starts, constants.len(), cursor)?;
         let executable = Executable {
             functions,
             memory_scopes,
@@ -188,7 +190,10 @@ impl<'a> Executable<'a> {
             offsets: cursor.words("instr_offset", super::PAY_88)?,
             words: cursor.words("instr_data", super::PAY_88)?,
         };
-        executable.check_code(&starts)?;
+        executable.check_code(&starts).map_err(|broken| {
+            let field = executable.field_at(broken.offset().unwrap_or(0), &starts);
+            cursor.blame(&field, broken)
+        })?;
         Ok(executable)
     }
 
@@ -262,21 +267,25 @@ fn read_header(layout: Layout, cursor: &mut Cursor<'_>) -> Result<bool, Violatio
 
 /// PAY-87: a scope is about a constant that is there, and there is one scope for it.
 fn check_scopes(
-    scopes: &Option<Vec<(i64, Text<'_>)>>,
+    scopes: &[(i64, Text<'_>)],
+    starts: &[u64],
     constants: usize,
-    start: u64,
+    cursor: &Cursor<'_>,
 ) -> Result<(), Violation> {
-    let mut scoped = vec![false; if scopes.is_some() { constants } else { 0 }];
-    for (constant, scope) in scopes.iter().flatten() {
+    let mut scoped = vec![false; if scopes.is_empty() { 0 } else { constants }];
+    for (index, ((constant, scope), start)) in scopes.iter().zip(starts).enumerate() {
         let at = usize::try_from(*constant).ok();
         let place = at.and_then(|at| scoped.get_mut(at));
-        PAY_87.require(place.is_some(), start, || {
+        let listed = PAY_87.require(place.is_some(), *start, || {
             format!("memory scope `{scope}` is for constant {constant} of {constants}")
-        })?;
+        });
         let second = place.is_some_and(|place| std::mem::replace(place, true));
-        PAY_87.require_as(Kind::Duplicate, !second, start, || {
+        let once = PAY_87.require_as(Kind::Duplicate, !second, *start, || {
             format!("constant {constant} has a second memory scope `{scope}`")
-        })?;
+        });
+        listed
+            .and(once)
+            .map_err(|broken| cursor.blame(&format!("memory_scopes[{index}]"), broken))?;
     }
     Ok(())
 }

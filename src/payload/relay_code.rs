@@ -213,32 +213,38 @@ impl Instruction {
             .map_err(|broken| cursor.blame("hash", broken))?;
         instruction
             .check(frame, index, start.saturating_add(24))
-            .map_err(|broken| cursor.blame("", broken))?;
+            .map_err(|broken| {
+                let field = broken.field().to_owned();
+                cursor.blame(&field, broken)
+            })?;
         Ok(instruction)
     }
 
     fn check(&self, frame: &Frame, index: u64, first: u64) -> Result<(), Violation> {
         let Some(row) = self.opcode_in(frame.era) else {
             let message = format!("release 0.{} has no opcode {}", frame.era, self.opcode);
-            return Err(PAY_72.broken(Kind::UnknownKind, first.saturating_sub(8), message));
+            let broken = PAY_72.broken(Kind::UnknownKind, first.saturating_sub(8), message);
+            return Err(broken.in_field("opcode"));
         };
         let fixed = row.fields.len();
         let counted = row.fields.iter().position(|field| *field == Count);
         let tail = counted.and_then(|position| self.fields.get(position).copied());
         let tail = tail.map_or(Some(0), |tail| usize::try_from(tail).ok());
         let complete = tail.and_then(|tail| fixed.checked_add(tail)) == Some(self.fields.len());
-        PAY_73.require(complete && self.fields.len() >= fixed, first, || {
-            let variable = if counted.is_some() {
-                " and as many as it counts"
-            } else {
-                ""
-            };
-            format!(
-                "{} has {fixed} fields{variable}, here are {}",
-                row.name,
-                self.fields.len()
-            )
-        })?;
+        PAY_73
+            .require(complete && self.fields.len() >= fixed, first, || {
+                let variable = if counted.is_some() {
+                    " and as many as it counts"
+                } else {
+                    ""
+                };
+                format!(
+                    "{} has {fixed} fields{variable}, here are {}",
+                    row.name,
+                    self.fields.len()
+                )
+            })
+            .map_err(|broken| broken.in_field("fields"))?;
         let shaped = tail.is_some_and(|tail| tail > 0);
         let meanings = row
             .fields
@@ -247,7 +253,8 @@ impl Instruction {
             .chain(std::iter::repeat(row.tail));
         for (position, (field, meaning)) in self.fields.iter().zip(meanings).enumerate() {
             let at = first.saturating_add((position as u64).saturating_mul(8));
-            check_field(row.name, *field, meaning, shaped, frame, index, at)?;
+            check_field(row.name, *field, meaning, shaped, frame, index, at)
+                .map_err(|broken| broken.in_field(format!("fields[{position}]")))?;
         }
         Ok(())
     }

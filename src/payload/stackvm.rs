@@ -85,7 +85,8 @@ pub(super) fn read_imports<'a>(
         let kind = text(cursor, "kind", PAY_57)?;
         if kind == "stackvm" {
             let message = "a StackVM module imports another: such a file has one level";
-            return Err(PAY_57.broken(Kind::Unsupported, start, message));
+            let broken = PAY_57.broken(Kind::Unsupported, start, message);
+            return Err(cursor.blame("kind", broken));
         }
         super::read(&kind, layout, cursor, findings)
     })

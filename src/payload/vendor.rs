@@ -122,9 +122,12 @@ fn check_simulator(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Vi
         return Ok(());
     };
     let base64 = DIGITS.decode(binary.as_bytes()).is_ok();
-    PAY_98.require(base64 && kind_info(binary).is_none(), start, || {
-        format!("`{binary:.40}` is not the base64 of a binary")
-    })
+    let kept = base64 && kind_info(binary).is_none();
+    PAY_98
+        .require(kept, start, || {
+            format!("`{binary:.40}` is not the base64 of a binary")
+        })
+        .map_err(|broken| broken.in_field("binary"))
 }
 
 pub(super) const MRVL_HW: &[Form] = &[Form::new(

@@ -42,8 +42,8 @@ impl<'a> Params<'a> {
     ) -> Result<(Params<'a>, Sizing), Violation> {
         let mut newest = None;
         for sizing in [Sizing::V0_7, Sizing::V0_4, Sizing::V0_2] {
-            // A look ahead: it leaves no trace, and costs the headers only.
-            let mut probe = Cursor::new(cursor.rest()).at(cursor.offset());
+            // Costs the headers only.
+            let mut probe = cursor.look_ahead();
             match Params::read(&mut probe, sizing, &mut findings.clone()) {
                 Ok(_) => return Ok((Params::read(cursor, sizing, findings)?, sizing)),
                 Err(broken) => newest = newest.or(Some(broken)),

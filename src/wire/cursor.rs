@@ -64,6 +64,14 @@ impl<'a> Cursor<'a> {
         self.window.get(self.position..).unwrap_or_default()
     }
 
+    /// The same cursor for a look ahead, which leaves no trace.
+    pub(crate) fn look_ahead(&self) -> Cursor<'a> {
+        Cursor {
+            trace: None,
+            ..self.clone()
+        }
+    }
+
     /// The path of `field` here, as violations and dumps show it: `module[1].kind`.
     pub fn path_of(&self, field: &str) -> String {
         self.path.join(field)
