@@ -98,7 +98,7 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter {
         name: "graph",
         rule_groups: &[graph::RULES, graph::executor::RULES],
-        op_groups: &[super::graph::ops::OPS, super::graph::script::OPS],
+        op_groups: &[super::graph::ops::OPS],
         trace: None,
     },
     Chapter {

@@ -7,7 +7,7 @@
 //! What a chapter that runs does with a case stands in its `driver.rs`, once for every runtime: a driver calls C functions,
 //! those that this library exports or those of a library under judgement. To add an operation, write a function
 //! `fn(&'static Api, &Value) -> Result<Reply, Reply>` there, name it in the chapter's `OPS` as `Run::Driven(..)`, and it is
-//! asked of both. `Run::Here` is for what no C function can be asked: it is ours alone, through the Rust interface.
+//! asked of both; `Run::Legacy(..)` is the same over the C interface of 0.20 and before. `Run::Here` is for what no C function can be asked: it is ours alone, through the Rust interface.
 //!
 //! To judge your own Rust type, implement [`adapter::Testee`] and run it [`adapter::InProcess`]:
 //!
@@ -56,9 +56,11 @@ pub(crate) mod blob {
 
 /// The chapter `graph`.
 pub(crate) mod graph {
-    pub(in crate::conformance) mod kernels;
+    mod driver;
+    mod forms;
+    mod kernels;
     pub(crate) mod ops;
-    pub(crate) mod script;
+    pub(in crate::conformance) mod own;
 }
 
 /// The chapter `import_tree`.

@@ -2,6 +2,7 @@
 
 use super::adapter::Reply;
 use super::runtime::ffi::api::Api;
+use super::runtime::legacy;
 use crate::rule::{Finding, Findings, Violation};
 use serde_json::Value;
 use std::fmt;
@@ -25,6 +26,8 @@ pub(in crate::conformance) enum Run {
     Here(fn(args: &Value) -> Result<Answer, Refusal>),
     /// Any runtime with the C interface of tvm-ffi, ourselves included.
     Driven(Drive),
+    /// Any runtime with the C interface of 0.20 and before, ourselves included.
+    Legacy(fn(api: &'static legacy::Api, args: &Value) -> Result<Reply, Reply>),
     /// We do, in full; of any other runtime a part shows.
     Partly(fn(args: &Value) -> Result<Answer, Refusal>, Drive),
 }
@@ -37,6 +40,7 @@ impl fmt::Debug for Run {
         f.write_str(match self {
             Run::Here(_) => "Here",
             Run::Driven(_) => "Driven",
+            Run::Legacy(_) => "Legacy",
             Run::Partly(..) => "Partly",
         })
     }

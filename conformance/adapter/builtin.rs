@@ -3,7 +3,7 @@
 use super::{Identity, Oddity, Rejection, Reply, Testee};
 use crate::conformance::CHAPTERS;
 use crate::conformance::op::{Answer, Op, Refusal, Run};
-use crate::conformance::runtime::ourselves;
+use crate::conformance::runtime::{ourselves, ourselves_before_0_21};
 use crate::release::Release;
 use crate::rule::Violation;
 use serde_json::Value;
@@ -45,9 +45,11 @@ impl Testee for Builtin {
             Some(Op {
                 run: Run::Driven(drive),
                 ..
-            }) => drive(ourselves(), args)
-                .map(with_findings)
-                .unwrap_or_else(|early| early),
+            }) => whole(drive(ourselves(), args)),
+            Some(Op {
+                run: Run::Legacy(drive),
+                ..
+            }) => whole(drive(ourselves_before_0_21(), args)),
             None => Reply::Unsupported(format!("there is no operation `{op}`")),
         }
     }
@@ -58,16 +60,16 @@ impl Testee for Builtin {
 }
 
 /// What goes through a C interface has no findings.
-fn with_findings(reply: Reply) -> Reply {
+fn whole(reply: Result<Reply, Reply>) -> Reply {
     match reply {
-        Reply::Ok {
+        Ok(Reply::Ok {
             value,
             findings: None,
-        } => Reply::Ok {
+        }) => Reply::Ok {
             value,
             findings: Some(Vec::new()),
         },
-        other => other,
+        Ok(other) | Err(other) => other,
     }
 }
 

@@ -3,8 +3,9 @@
 //! The interface is a table of C functions, so that one script runs on our own exports and on a foreign runtime.
 
 use crate::capi::legacy::{TVMPackedCFunc, TVMPackedCFuncFinalizer};
-use crate::conformance::op::{Answer, Op, Refusal, Run};
-use crate::rule::Findings;
+use crate::conformance::op::{Op, Run};
+use crate::conformance::runtime::ffi::{Reply, told, unsupported, value_of};
+use crate::conformance::runtime::legacy::Api;
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLDevice};
 use base64::Engine;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 pub(crate) const OPS: &[Op] = &[Op {
     name: "function.legacy",
     help: "value [step, ...] over the C interface of 0.20 and before, with the steps of spec/function.md: what each gave",
-    run: Run::Here(on_ours),
+    run: Run::Legacy(script),
 }];
 
 type Handle = *mut c_void;
@@ -81,36 +82,13 @@ pub(crate) struct Frontend {
 /// What the places of a result hold before a call.
 const BEFORE: (i64, c_int) = (0x5EED, 77);
 
-fn on_ours(args: &Value) -> Result<Answer, Refusal> {
-    use crate::capi::legacy as c;
-    let ours = Interface {
-        call: c::TVMFuncCall,
-        create: c::TVMFuncCreateFromCFunc,
-        give_result: c::TVMCFuncSetReturn,
-        own_argument: c::TVMCbArgToReturn,
-        register: c::TVMFuncRegisterGlobal,
-        find: c::TVMFuncGetGlobal,
-        names: c::TVMFuncListGlobalNames,
-        remove: Some(c::TVMFuncRemoveGlobal),
-        free: c::TVMFuncFree,
-        last_error: c::TVMGetLastError,
-        set_last_error: c::TVMAPISetLastError,
-        frontend: Some(Frontend {
-            register: c::TVMBackendRegisterEnvCAPI,
-            set_error: c::TVMAPISetLastPythonError,
-            error: c::TVMGetLastPythonError,
-            drop_error: c::TVMDropLastPythonError,
-        }),
-    };
-    let steps = args
-        .get("value")
-        .ok_or_else(|| Refusal::Unsupported("the request has no value".into()))?;
-    let said = run(ours, steps).map_err(Refusal::Unsupported)?;
-    Ok(Answer::new(said, Findings::default()))
+/// `function.legacy`
+fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    told(run(api.functions, value_of(args)).map_err(unsupported)?)
 }
 
 /// Runs the steps. `Err` says which step the interface or this driver has no answer for.
-pub(crate) fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
+fn run(interface: Interface, steps: &Value) -> Result<Value, String> {
     static RUN: AtomicU32 = AtomicU32::new(0);
     let mut script = Script {
         interface,

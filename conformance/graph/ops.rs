@@ -1,16 +1,24 @@
 //! Operations of the chapter graph.
 
+use super::driver;
 use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::graph::{Graph, Plan};
 use crate::rule::Findings;
 use serde_json::Value;
 
 /// What a case of this chapter can ask.
-pub(crate) const OPS: &[Op] = &[Op {
-    name: "graph.decode",
-    help: "data: the graph JSON in normal form, with the number of entries and the storage plan",
-    run: Run::Here(decode),
-}];
+pub(crate) const OPS: &[Op] = &[
+    Op {
+        name: "graph.decode",
+        help: "data: the graph JSON in normal form, with the number of entries and the storage plan",
+        run: Run::Here(decode),
+    },
+    Op {
+        name: "graph.script",
+        help: "value {graph, tensors, devices, debug, steps}: the result of every step",
+        run: Run::Legacy(driver::script),
+    },
+];
 
 fn decode(args: &Value) -> Result<Answer, Refusal> {
     let data = op::data(args)?;

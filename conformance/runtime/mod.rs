@@ -1,18 +1,20 @@
-//! What the chapters `value`, `function`, `object`, `module` and `vm` put their cases to: a runtime, by its C functions.
+//! What the chapters `value`, `function`, `object`, `module`, `graph` and `vm` put their cases to: a runtime, by its C functions.
 //!
 //! A [`Runtime`] is reached by the names of its C functions. We are one ourselves, by the functions that we export; any
-//! library is one that was loaded for judgement. [`ffi::api::Api`] is the interface of tvm-ffi as such names, and a *driver* in
-//! `conformance/<chapter>/` does an operation on it: whoever answers is judged by the same code.
+//! library is one that was loaded for judgement. [`ffi::api::Api`] is the interface of tvm-ffi as such names, [`legacy::Api`] that
+//! of 0.20 and before, and a *driver* in `conformance/<chapter>/` does an operation on one of them: whoever answers is judged
+//! by the same code.
 //!
 //! To add an operation, write a function of the type [`crate::conformance::op::Drive`] in the driver of its chapter and name it in the chapter's
-//! `OPS` as `run: Run::Driven(..)`. What a C function cannot be asked gets `Run::Here`: such an operation is ours alone,
+//! `OPS` as `run: Run::Driven(..)`, or `Run::Legacy(..)` for the older interface. What a C function cannot be asked gets `Run::Here`: such an operation is ours alone,
 //! through the Rust interface, and other runtimes answer *unsupported*. Where only a part is out of reach, a runtime may
 //! bring a function for it: see [`Runtime::brought`].
 
 pub(super) mod ffi;
+pub(super) mod legacy;
 pub(super) mod shell;
 
-use super::{function, value};
+use super::{function, graph, value};
 use crate::capi::exports;
 use crate::function::{Error, Function, registry, take_broken};
 use crate::module::parallel;
@@ -34,6 +36,7 @@ pub(super) trait Runtime: Send + Sync {
     /// A function object that it has for the suite alone, with one reference that is the caller's: `function.NAME` is a
     /// function of `spec/function.md` with types of its own, `convert.TYPE` returns what it takes its argument for,
     /// `read.device` the device that a text names, `registry.require` the function of a name, which must be there,
+    /// `graph.create`, `graph.show` and `graph.save` are described in `graph/own.rs`,
     /// `threads.configure` takes the number of workers of a launch. Where there is none a driver finds another way, or none.
     fn brought(&self, _name: &str) -> Option<*mut Header> {
         None
@@ -78,6 +81,7 @@ impl Runtime for Ourselves {
         let function: Function = match name.split_once('.')? {
             ("function", name) => function::ops::function(name)?,
             ("convert", to) => value::ops::converter(to)?,
+            ("graph", name) => graph::own::function(name)?,
             ("read", "device") => value::ops::device_reader(),
             ("threads", "configure") => Function::from_typed(|workers: i64| -> Result<(), Error> {
                 let workers = usize::try_from(workers);
@@ -112,6 +116,14 @@ impl Runtime for Ourselves {
 pub(super) fn ourselves() -> &'static Api {
     static OURS: LazyLock<Api> = LazyLock::new(|| {
         Api::of(&Ourselves).expect("the table of exports has the whole interface")
+    });
+    &OURS
+}
+
+/// The same, as a caller of 0.20 and before sees us.
+pub(super) fn ourselves_before_0_21() -> &'static legacy::Api {
+    static OURS: LazyLock<legacy::Api> = LazyLock::new(|| {
+        legacy::Api::of(&Ourselves).expect("the table of exports has the whole interface")
     });
     &OURS
 }

@@ -91,7 +91,7 @@ impl Testee for Ffi {
             Some(Run::Driven(drive) | Run::Partly(_, drive)) => {
                 drive(self.api, args).unwrap_or_else(|early| early)
             }
-            Some(Run::Here(_)) | None => Reply::Unsupported(why_not(op)),
+            Some(Run::Here(_) | Run::Legacy(_)) | None => Reply::Unsupported(why_not(op)),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Values, their codes, and calls.
 
-use super::api::{Api, Arg, Handle, Held, c_text, int_arg, null_arg, text_arg};
 use super::{Reply, Stands, unsupported};
-use crate::conformance::function::legacy;
+use crate::conformance::runtime::legacy::{
+    Api, Arg, Handle, Held, c_text, int_arg, null_arg, text_arg,
+};
 use crate::release::Release;
 use crate::value::legacy::{TVMValue, code, code_name};
 use crate::value::{DLDataType, DLDevice};
@@ -150,16 +151,6 @@ fn name_of(api: &'static Api, arg: Arg) -> Result<String, Reply> {
         None if arg.1 == code::NULL => Ok(code_name(code::NULL, Release::of(8))),
         None => Err(unsupported(format!("the message names no type: {message}"))),
     }
-}
-
-/// `function.legacy`: the script of a case.
-pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let steps = args.get("value").unwrap_or(&Value::Null);
-    let said = legacy::run(api.functions, steps).map_err(unsupported)?;
-    Ok(Reply::Ok {
-        value: said,
-        findings: None,
-    })
 }
 
 /// Gives back its first argument.

@@ -24,18 +24,18 @@
 //! The interface does not show its release. What the runtime has and lacks narrows it down, see `stands`; where no release
 //! has all of that the runtime stands for all of 0.8 to 0.20, unless the user says which one it is.
 
-mod api;
 mod calls;
-mod graphs;
-mod modules;
+pub(in crate::conformance) mod modules;
 mod stands;
 mod tensors;
 
+use super::builtin::Builtin;
 use super::library;
-use super::{Identity, Rejection, Reply, Testee};
-use crate::conformance::op::{Refusal, data};
+use super::{Identity, Reply, Testee};
+use crate::conformance::op::{Refusal, Run, data};
+use crate::conformance::runtime::Libraries;
+use crate::conformance::runtime::legacy::Api;
 use crate::release::Release;
-use api::Api;
 use serde_json::Value;
 use stands::Stands;
 use std::path::Path;
@@ -56,8 +56,13 @@ impl Legacy {
     pub(crate) fn open(libraries: &str) -> Result<Legacy, String> {
         let (libraries, release) = with_release(libraries)?;
         let paths: Vec<&Path> = libraries.split(',').map(Path::new).collect();
-        let api: &'static Api = Box::leak(Box::new(Api::open(&paths)?));
+        let libraries = library::open_all("legacy", &paths)?;
         let name = library::names(&paths);
+        let runtime = Box::leak(Box::new(Libraries {
+            name: name.clone(),
+            libraries,
+        }));
+        let api: &'static Api = Box::leak(Box::new(Api::of(runtime)?));
         Ok(Legacy {
             stands: Stands::of(api, release).map_err(|why| format!("{name}: {why}"))?,
             name,
@@ -92,9 +97,10 @@ impl Testee for Legacy {
             "tensor.dtype_text" => tensors::dtype_text(api, stands, args),
             "value.legacy" => calls::value(api, args),
             "value.legacy_code" => calls::code_of(api, stands, args),
-            "graph.script" => graphs::script(api, args),
-            "function.legacy" => calls::script(api, args),
-            _ => Err(unsupported(why_not(op))),
+            _ => match Builtin::op(op).map(|op| op.run) {
+                Some(Run::Legacy(drive)) => drive(api, args),
+                _ => Err(unsupported(why_not(op))),
+            },
         };
         reply.unwrap_or_else(|reply| reply)
     }

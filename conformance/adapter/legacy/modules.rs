@@ -1,9 +1,9 @@
 //! Library binaries, import trees, payloads and lookups, by loading libraries.
 
 use super::super::view;
-use super::api::{Api, Arg, Handle, Held, c_text, int_arg};
 use super::{Reply, bytes, unsupported};
 use crate::blob::pack::Naming;
+use crate::conformance::runtime::legacy::{Api, Arg, Handle, Held, c_text, int_arg};
 use crate::conformance::runtime::shell;
 use crate::release::Release;
 use crate::value::legacy::{TVMValue, code};
@@ -275,7 +275,7 @@ pub(super) fn empty(api: &'static Api) -> Result<Held, Reply> {
 }
 
 /// The module of the library that `write` writes.
-pub(super) fn library(
+pub(in crate::conformance) fn library(
     api: &'static Api,
     write: impl FnOnce(&Path) -> std::io::Result<()>,
 ) -> Result<Held, Reply> {
@@ -303,7 +303,7 @@ fn place(modules: &[Held], module: &Held) -> Option<usize> {
     known.position(|known| known.handle() == module.handle())
 }
 
-pub(super) fn kind_of(api: &'static Api, module: &Held) -> Result<String, Reply> {
+pub(in crate::conformance) fn kind_of(api: &'static Api, module: &Held) -> Result<String, Reply> {
     api.call_global("runtime.ModuleGetTypeKey", &[module.arg()])?
         .text()
 }

@@ -3,8 +3,8 @@
 //! The interface has no version. What a release brought is there in it and in all that follow, or until a release
 //! that took it away: each such [`Sign`] leaves the releases that agree with it.
 
-use super::api::{Api, text_arg};
 use super::{Reply, unsupported};
+use crate::conformance::runtime::legacy::{Api, text_arg};
 use crate::release::Release;
 use crate::value::legacy::code;
 use serde_json::Value;

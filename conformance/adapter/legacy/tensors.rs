@@ -1,8 +1,10 @@
 //! Parameter files, tensor records in them, and data types.
 
 use super::super::library;
-use super::api::{Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg};
 use super::{Reply, Stands, bytes, unsupported};
+use crate::conformance::runtime::legacy::{
+    Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg,
+};
 use crate::release::Release;
 use crate::rule::Findings;
 use crate::tensor::json::{from_dtype, to_dtype};

@@ -1,12 +1,40 @@
-//! `graph.script` on the executor of a foreign runtime. The kernels are ours, reached by a library of jumps.
+//! `graph.script`: the executor of a runtime with the C interface of 0.20 and before, driven through the functions that TVM
+//! names, step by step. The kernels are ours, reached by a library of jumps.
 //!
-//! The steps are those of the chapter. Devices other than the CPU are simulated in our own executor only, and no interface
-//! writes the payload of a module: cases with either are not asked.
+//! A foreign runtime has no device but the CPU that a case could use, and no function that writes the payload of a module:
+//! cases with either are ours alone.
+//!
+//! The value has a `graph`, named `tensors`, `steps`, and how the executor is made: `devices` (pairs of type and index,
+//! `[[1, 0]]` when absent) and `debug`. With `"bare": true` none is made, and the steps do it.
+//!
+//! A step is a list: the name of a function of the current module and its arguments. Numbers and texts stand for
+//! themselves, `{"device": [TYPE, INDEX]}` for a device; `{"tensor": NAME}` is a named tensor, `{"dtype", "shape", "data"}` a fresh one, `{"params": {NAME: tensor}}`
+//! a parameter file, `{"graph": true}` the graph as text, `{"kernels": true}` the module of kernels, `{"self": true}` the
+//! current module and `{"other": true}` a second executor of the same graph.
+//!
+//! | step | does |
+//! |---|---|
+//! | `["@global", NAME, ...]` | calls a global function |
+//! | `["@make", NAME, ...]`, `["@global-make", NAME, ...]` | as a function and as `@global`; the result is the current module from here on |
+//! | `["@other", NAME, ...]` | calls a function of the second executor |
+//! | `["@has", NAME]` | whether the current module has the function |
+//! | `["@show", TENSOR]`, `["@fill", TENSOR, [...]]` | reads, writes a named tensor |
+//! | `["@hold", NAME, ...]` | calls a function; its result is `{"held": true}` |
+//! | `["@held"]` | what is held, as it is now |
+//! | `["@count", NAME, ...]` | calls a function; comma-separated pieces of its text, or the length of its bytes |
+//! | `["@log"]` | kernels called since the last time, with the shapes of their arguments |
+//! | `["@save"]` | the payload of the current module, as base64 |
+//!
+//! The answer has a result for every step; `{"error": true}` for one that failed.
 
-use super::api::{Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg};
-use super::{Reply, modules, unsupported};
-use crate::conformance::graph::kernels::{NAMES, elements, kernel};
-use crate::conformance::graph::script::{bytes_of, param_file};
+use super::forms::{bytes_of, elements, param_file};
+use super::kernels::{NAMES, kernel};
+use crate::conformance::adapter::{Rejection, Reply, legacy::modules};
+use crate::conformance::op;
+use crate::conformance::runtime::ffi::unsupported;
+use crate::conformance::runtime::legacy::{
+    Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg,
+};
 use crate::conformance::runtime::shell::{self, Content};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLDevice, DLTensor, dtype_from_text, dtype_to_text};
@@ -27,7 +55,7 @@ struct Script<'a> {
     held: Option<Held>,
 }
 
-pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     API.set(Some(api));
     LOG.take();
     let value = args.get("value").unwrap_or(&Value::Null);
@@ -78,17 +106,22 @@ fn answer(value: Value) -> Reply {
 impl Script<'_> {
     fn executor(&self) -> Result<Held, Reply> {
         let devices = self.value["devices"].as_array().cloned();
+        let devices = devices.unwrap_or_else(|| vec![json!([1, 0])]);
+        let debug = self.value["debug"] == json!(true);
         let mut args = vec![text_arg(&self.graph), self.kernels.arg()];
-        for pair in devices.unwrap_or_else(|| vec![json!([1, 0])]) {
-            if pair[0] != json!(1) {
-                return Err(unsupported(
-                    "the second device is one that this crate simulates",
-                ));
-            }
-            args.extend([1, pair[1].as_i64().unwrap_or(0)].map(int_arg));
+        let pairs = devices.iter().flat_map(|pair| [&pair[0], &pair[1]]);
+        let places = pairs.map(|number| int_arg(number.as_i64().unwrap_or(0)));
+        if devices.iter().any(|pair| pair[0] != json!(1)) {
+            let create = self.api.brought("graph.create");
+            let create = create
+                .ok_or_else(|| unsupported("the second device is one that this crate simulates"))?;
+            args.push(int_arg(debug.into()));
+            args.extend(places);
+            return self.api.call(&create, &args);
         }
+        args.extend(places);
         // The executor is called a runtime up to 0.7.
-        let [name, of_0_7] = match self.value["debug"] == json!(true) {
+        let [name, of_0_7] = match debug {
             true => [
                 "tvm.graph_executor_debug.create",
                 "tvm.graph_runtime_debug.create",
@@ -150,7 +183,14 @@ impl Script<'_> {
                 })
             }
             ("@log", []) => Ok(Value::Array(LOG.take())),
-            ("@save", []) => Err(unsupported("no function gives the payload of a module")),
+            ("@save", []) => {
+                let save = self.api.brought("graph.save");
+                let none = || unsupported("no function gives the payload of a module");
+                let saved = self
+                    .api
+                    .call(&save.ok_or_else(none)?, &[self.now()?.arg()])?;
+                Ok(op::base64(saved.bytes().unwrap_or_default()))
+            }
             (name, args) => shown(self.api, &self.call(&json!(name), args)?),
         }
     }
@@ -197,7 +237,7 @@ impl Script<'_> {
     fn call(&mut self, name: &Value, args: &[Value]) -> Result<Held, Reply> {
         let name = name.as_str().unwrap_or_default();
         let function = self.api.function_of(self.now()?, name, false)?;
-        let none = || Reply::Reject(super::Rejection::default());
+        let none = || Reply::Reject(Rejection::default());
         let function = function.ok_or_else(none)?;
         let made = self.arguments(args)?;
         let args: Vec<Arg> = made.iter().map(Made::arg).collect();
@@ -341,15 +381,20 @@ fn memory(tensor: &DLTensor) -> Option<(*mut u8, usize)> {
 
 fn tensor_shown(tensor: &DLTensor) -> Value {
     let DLDataType { code, bits, .. } = tensor.dtype;
+    let dtype = dtype_to_text(tensor.dtype).unwrap_or_default();
     // SAFETY: a tensor that is alive.
     let shape = unsafe { tensor.shape() };
+    if tensor.device.device_type != DLDevice::CPU.device_type {
+        let device = [tensor.device.device_type, tensor.device.device_id];
+        return json!({"dtype": dtype, "shape": shape, "device": device});
+    }
     let bytes = match memory(tensor) {
         Some((_, 0)) | None => &[][..],
-        // SAFETY: the tensor is alive and has so many bytes; it is on the CPU, where all tensors of these scripts are.
+        // SAFETY: the tensor is alive and has so many bytes; it is on the CPU.
         Some((first, size)) => unsafe { std::slice::from_raw_parts(first, size) },
     };
     json!({
-        "dtype": dtype_to_text(tensor.dtype).unwrap_or_default(),
+        "dtype": dtype,
         "shape": shape,
         "data": elements(bytes, code, bits),
     })
@@ -383,6 +428,10 @@ fn executor_kind(kind: String) -> String {
 
 /// Containers, by what functions about them take the object.
 fn object_shown(api: &'static Api, given: &Held) -> Result<Value, Reply> {
+    if let Some(show) = api.brought("graph.show") {
+        let text = api.call(&show, &[given.arg()])?.text()?;
+        return serde_json::from_str(&text).map_err(|wrong| unsupported(wrong.to_string()));
+    }
     let of = |name: &str, more: &[Arg]| api.call_global(name, &[&[given.arg()], more].concat());
     if let Ok(text) = of("runtime.GetFFIString", &[]) {
         return Ok(json!(text.text()?));

@@ -1,17 +1,16 @@
-//! The C interface of 0.7 to 0.20, as far as the adapter asks it.
+//! The C interface of 0.7 to 0.20 of a runtime, as far as cases need it.
 
-use super::super::library;
-use super::{Rejection, Reply, unsupported};
+use super::ffi::unsupported;
+use super::{Runtime, function_of};
 use crate::capi::legacy::TVMPackedCFunc;
+use crate::conformance::adapter::{Rejection, Reply};
 use crate::conformance::function::legacy::{Frontend, Interface};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLTensor};
-use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::path::Path;
 use std::ptr;
 
-pub(super) type Handle = *mut c_void;
+pub(in crate::conformance) type Handle = *mut c_void;
 
 type Give = unsafe extern "C" fn(Handle) -> c_int;
 
@@ -27,10 +26,10 @@ type MakeArray = unsafe extern "C" fn(
     *mut Handle,
 ) -> c_int;
 
-/// The functions of a foreign runtime, which is never unloaded.
-pub(super) struct Api {
+/// The functions, for as long as the process lives: a runtime is never unloaded.
+pub(in crate::conformance) struct Api {
     /// Calls, errors and the registry, which cases of chapter function script.
-    pub(super) functions: Interface,
+    pub(in crate::conformance) functions: Interface,
     load: unsafe extern "C" fn(*const c_char, *const c_char, *mut Handle) -> c_int,
     import: unsafe extern "C" fn(Handle, Handle) -> c_int,
     module_function: unsafe extern "C" fn(Handle, *const c_char, c_int, *mut Handle) -> c_int,
@@ -38,18 +37,18 @@ pub(super) struct Api {
     free_object: Give,
     free_array: Give,
     make_array: MakeArray,
-    library: &'static Library,
+    /// Whose functions these are.
+    pub(in crate::conformance) runtime: &'static dyn Runtime,
 }
 
 impl Api {
-    /// Loads the libraries; the first must export the interface.
-    pub(super) fn open(paths: &[&Path]) -> Result<Api, String> {
-        let library = library::open_all("legacy", paths)?[0];
-        let name = paths[0].display();
+    /// The interface of a runtime.
+    pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<Api, String> {
+        let name = runtime.name();
         macro_rules! symbol {
             ($symbol:literal) => {
                 // SAFETY: the type is the one that the C header declares for this name.
-                *unsafe { library.get($symbol) }.map_err(|_| {
+                unsafe { function_of(runtime, $symbol) }.ok_or_else(|| {
                     format!(
                         "{name} is not a TVM runtime of 0.20 or before: it does not export {}",
                         $symbol
@@ -57,18 +56,19 @@ impl Api {
                 })?
             };
         }
-        // SAFETY: as in `symbol`.
-        let remove = unsafe { library.get("TVMFuncRemoveGlobal") };
+        /// Not in every release of the interface.
+        macro_rules! newer {
+            ($symbol:literal) => {
+                // SAFETY: the type of the place it goes to is that of the C header.
+                unsafe { function_of(runtime, $symbol) }
+            };
+        }
         let frontend = (|| {
             Some(Frontend {
-                // SAFETY: as in `symbol`.
-                register: *unsafe { library.get("TVMBackendRegisterEnvCAPI") }.ok()?,
-                // SAFETY: as in `symbol`.
-                set_error: *unsafe { library.get("TVMAPISetLastPythonError") }.ok()?,
-                // SAFETY: as in `symbol`.
-                error: *unsafe { library.get("TVMGetLastPythonError") }.ok()?,
-                // SAFETY: as in `symbol`.
-                drop_error: *unsafe { library.get("TVMDropLastPythonError") }.ok()?,
+                register: newer!("TVMBackendRegisterEnvCAPI")?,
+                set_error: newer!("TVMAPISetLastPythonError")?,
+                error: newer!("TVMGetLastPythonError")?,
+                drop_error: newer!("TVMDropLastPythonError")?,
             })
         })();
         Ok(Api {
@@ -80,7 +80,7 @@ impl Api {
                 register: symbol!("TVMFuncRegisterGlobal"),
                 find: symbol!("TVMFuncGetGlobal"),
                 names: symbol!("TVMFuncListGlobalNames"),
-                remove: remove.ok().map(|remove| *remove),
+                remove: newer!("TVMFuncRemoveGlobal"),
                 free: symbol!("TVMFuncFree"),
                 last_error: symbol!("TVMGetLastError"),
                 set_last_error: symbol!("TVMAPISetLastError"),
@@ -93,18 +93,23 @@ impl Api {
             free_object: symbol!("TVMObjectFree"),
             free_array: symbol!("TVMArrayFree"),
             make_array: symbol!("TVMArrayAlloc"),
-            library,
+            runtime,
         })
     }
 
-    /// Whether the library has this symbol.
-    pub(super) fn exports(&self, symbol: &str) -> bool {
-        // SAFETY: only whether it is there is asked.
-        unsafe { self.library.get::<Handle>(symbol) }.is_ok()
+    /// The function that the runtime brings for the suite alone, if it does.
+    pub(in crate::conformance) fn brought(&'static self, name: &str) -> Option<Held> {
+        let function = self.runtime.brought(name)?;
+        Some(self.held(function.cast(), code::FUNCTION))
+    }
+
+    /// Whether the runtime has this symbol.
+    pub(in crate::conformance) fn exports(&self, symbol: &str) -> bool {
+        self.runtime.symbol(symbol).is_some()
     }
 
     /// The module of a library file.
-    pub(super) fn load(&'static self, path: &CStr) -> Result<Held, Reply> {
+    pub(in crate::conformance) fn load(&'static self, path: &CStr) -> Result<Held, Reply> {
         let mut module = ptr::null_mut();
         // SAFETY: two texts and a place.
         let code = unsafe { (self.load)(path.as_ptr(), c"so".as_ptr(), &raw mut module) };
@@ -112,13 +117,13 @@ impl Api {
         Ok(self.held(module, code::MODULE))
     }
 
-    pub(super) fn import(&self, into: &Held, module: &Held) -> Result<(), Reply> {
+    pub(in crate::conformance) fn import(&self, into: &Held, module: &Held) -> Result<(), Reply> {
         // SAFETY: two modules.
         self.check(unsafe { (self.import)(into.handle(), module.handle()) })
     }
 
     /// The function `name` of a module; `None` where there is none.
-    pub(super) fn function_of(
+    pub(in crate::conformance) fn function_of(
         &'static self,
         module: &Held,
         name: &str,
@@ -139,14 +144,18 @@ impl Api {
     }
 
     /// The global function `name`; `None` where there is none.
-    pub(super) fn global(&'static self, name: &str) -> Result<Option<Held>, Reply> {
+    pub(in crate::conformance) fn global(&'static self, name: &str) -> Result<Option<Held>, Reply> {
         let mut function = ptr::null_mut();
         // SAFETY: a text and a place.
         self.check(unsafe { (self.functions.find)(c_text(name).as_ptr(), &raw mut function) })?;
         Ok((!function.is_null()).then(|| self.held(function, code::FUNCTION)))
     }
 
-    pub(super) fn call_global(&'static self, name: &str, args: &[Arg]) -> Result<Held, Reply> {
+    pub(in crate::conformance) fn call_global(
+        &'static self,
+        name: &str,
+        args: &[Arg],
+    ) -> Result<Held, Reply> {
         let function = self.global(name)?;
         let function = function
             .ok_or_else(|| unsupported(format!("this runtime has no function `{name}`")))?;
@@ -154,7 +163,11 @@ impl Api {
     }
 
     /// Calls a function. Text and bytes of the result are copied: they are lent until the next call.
-    pub(super) fn call(&'static self, function: &Held, args: &[Arg]) -> Result<Held, Reply> {
+    pub(in crate::conformance) fn call(
+        &'static self,
+        function: &Held,
+        args: &[Arg],
+    ) -> Result<Held, Reply> {
         let (mut values, mut codes): (Vec<_>, Vec<_>) = args.iter().copied().unzip();
         let (mut value, mut told) = (TVMValue { v_int64: 0 }, code::NULL);
         let count = c_int::try_from(args.len()).unwrap_or(c_int::MAX);
@@ -181,7 +194,11 @@ impl Api {
     }
 
     /// A new tensor on the CPU.
-    pub(super) fn array(&'static self, shape: &[i64], dtype: DLDataType) -> Result<Held, Reply> {
+    pub(in crate::conformance) fn array(
+        &'static self,
+        shape: &[i64],
+        dtype: DLDataType,
+    ) -> Result<Held, Reply> {
         let rank = c_int::try_from(shape.len()).unwrap_or(c_int::MAX);
         let DLDataType { code, bits, lanes } = dtype;
         let [class, bits, lanes] = [c_int::from(code), c_int::from(bits), c_int::from(lanes)];
@@ -203,7 +220,7 @@ impl Api {
     }
 
     /// A function of ours. `this` must live as long as the process.
-    pub(super) fn function<T>(
+    pub(in crate::conformance) fn function<T>(
         &'static self,
         body: TVMPackedCFunc,
         this: &'static T,
@@ -215,7 +232,12 @@ impl Api {
         Ok(self.held(function, code::FUNCTION))
     }
 
-    pub(super) fn register(&self, name: &str, function: &Held, over: bool) -> Result<(), Reply> {
+    pub(in crate::conformance) fn register(
+        &self,
+        name: &str,
+        function: &Held,
+        over: bool,
+    ) -> Result<(), Reply> {
         let name = c_text(name);
         // SAFETY: a text and a function.
         self.check(unsafe {
@@ -224,11 +246,11 @@ impl Api {
     }
 
     /// Whether a global function can be taken away again.
-    pub(super) fn can_remove(&self) -> bool {
+    pub(in crate::conformance) fn can_remove(&self) -> bool {
         self.functions.remove.is_some()
     }
 
-    pub(super) fn remove(&self, name: &str) -> Result<(), Reply> {
+    pub(in crate::conformance) fn remove(&self, name: &str) -> Result<(), Reply> {
         let remove = self
             .functions
             .remove
@@ -242,18 +264,22 @@ impl Api {
     /// # Safety
     ///
     /// `result` must be what the callback was given.
-    pub(super) unsafe fn give(&self, result: Handle, (mut value, mut code): Arg) -> c_int {
+    pub(in crate::conformance) unsafe fn give(
+        &self,
+        result: Handle,
+        (mut value, mut code): Arg,
+    ) -> c_int {
         // SAFETY: the result handle of a callback that runs, by this contract, and one value with its code.
         unsafe { (self.functions.give_result)(result, &raw mut value, &raw mut code, 1) }
     }
 
     /// Leaves the text of an error, as a function does before it fails.
-    pub(super) fn set_error(&self, text: &str) {
+    pub(in crate::conformance) fn set_error(&self, text: &str) {
         // SAFETY: a text.
         unsafe { (self.functions.set_last_error)(c_text(text).as_ptr()) };
     }
 
-    pub(super) fn last_error(&self) -> String {
+    pub(in crate::conformance) fn last_error(&self) -> String {
         // SAFETY: takes nothing.
         let message = unsafe { (self.functions.last_error)() };
         // SAFETY: a text that stays until the next call.
@@ -314,36 +340,36 @@ fn without_backtrace(text: &str) -> String {
 }
 
 /// What a call gave, or a handle: owned, and given back when it goes.
-pub(super) struct Held {
-    pub(super) value: TVMValue,
-    pub(super) code: c_int,
+pub(in crate::conformance) struct Held {
+    pub(in crate::conformance) value: TVMValue,
+    pub(in crate::conformance) code: c_int,
     lent: Vec<u8>,
     api: &'static Api,
 }
 
 impl Held {
     /// Only for codes of handles.
-    pub(super) fn handle(&self) -> Handle {
+    pub(in crate::conformance) fn handle(&self) -> Handle {
         // SAFETY: the eight bytes are the handle.
         unsafe { self.value.v_handle }
     }
 
-    pub(super) fn int(&self) -> i64 {
+    pub(in crate::conformance) fn int(&self) -> i64 {
         // SAFETY: any eight bytes are an integer.
         unsafe { self.value.v_int64 }
     }
 
     /// As an argument, for as long as it is held.
-    pub(super) fn arg(&self) -> Arg {
+    pub(in crate::conformance) fn arg(&self) -> Arg {
         (self.value, self.code)
     }
 
     /// Text or bytes.
-    pub(super) fn bytes(&self) -> Option<&[u8]> {
+    pub(in crate::conformance) fn bytes(&self) -> Option<&[u8]> {
         matches!(self.code, code::STR | code::BYTES).then_some(&*self.lent)
     }
 
-    pub(super) fn text(&self) -> Result<String, Reply> {
+    pub(in crate::conformance) fn text(&self) -> Result<String, Reply> {
         let bytes = self.bytes().ok_or_else(|| {
             unsupported(format!(
                 "a result has the type code {}, not text",
@@ -353,7 +379,7 @@ impl Held {
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    pub(super) fn tensor(&self) -> Option<&DLTensor> {
+    pub(in crate::conformance) fn tensor(&self) -> Option<&DLTensor> {
         let tensor = matches!(self.code, code::NDARRAY | code::DLTENSOR).then(|| self.handle())?;
         // SAFETY: the code says that it is the description of a tensor, which lives while this does.
         unsafe { tensor.cast::<DLTensor>().as_ref() }
@@ -375,22 +401,22 @@ impl Drop for Held {
 }
 
 /// An argument, borrowed.
-pub(super) type Arg = (TVMValue, c_int);
+pub(in crate::conformance) type Arg = (TVMValue, c_int);
 
-pub(super) fn int_arg(v_int64: i64) -> Arg {
+pub(in crate::conformance) fn int_arg(v_int64: i64) -> Arg {
     (TVMValue { v_int64 }, code::INT)
 }
 
-pub(super) fn null_arg() -> Arg {
+pub(in crate::conformance) fn null_arg() -> Arg {
     (TVMValue { v_int64: 0 }, code::NULL)
 }
 
-pub(super) fn text_arg(text: &CStr) -> Arg {
+pub(in crate::conformance) fn text_arg(text: &CStr) -> Arg {
     let v_str = text.as_ptr();
     (TVMValue { v_str }, code::STR)
 }
 
-pub(super) fn bytes_arg(bytes: &ByteArray) -> Arg {
+pub(in crate::conformance) fn bytes_arg(bytes: &ByteArray) -> Arg {
     let v_handle = ptr::from_ref(bytes).cast_mut().cast();
     (TVMValue { v_handle }, code::BYTES)
 }
@@ -400,7 +426,7 @@ pub(super) fn bytes_arg(bytes: &ByteArray) -> Arg {
 /// # Safety
 ///
 /// The value must be what the code says.
-pub(super) unsafe fn bytes_of(value: TVMValue, told: c_int) -> Option<Vec<u8>> {
+pub(in crate::conformance) unsafe fn bytes_of(value: TVMValue, told: c_int) -> Option<Vec<u8>> {
     match told {
         code::STR => {
             // SAFETY: the code says that it is a text, by this contract.
@@ -420,7 +446,7 @@ pub(super) unsafe fn bytes_of(value: TVMValue, told: c_int) -> Option<Vec<u8>> {
     }
 }
 
-pub(super) fn c_text(text: &str) -> CString {
+pub(in crate::conformance) fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
