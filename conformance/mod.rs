@@ -111,6 +111,7 @@ pub(crate) mod object {
     pub(crate) mod hooks;
     pub(in crate::conformance) mod layout;
     pub(crate) mod ops;
+    mod script;
     mod visits;
 }
 

@@ -1,6 +1,6 @@
 //! Operations of the chapter object: containers, text, comparison, JSON, the JSON graph.
 
-use super::{driver, layout, visits};
+use super::{driver, layout, script, visits};
 use crate::conformance::function::ops::refusal;
 use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::conformance::runtime::ffi::tensors;
@@ -96,6 +96,11 @@ pub(crate) const OPS: &[Op] = &[
         name: "object.dict",
         help: "value [[set, key, value] | [remove, key]]: the pairs in order, after all steps",
         run: Run::Driven(driver::dict),
+    },
+    Op {
+        name: "object.script",
+        help: "value [[function, argument, ...]]: calls registered functions in turn, {of: n} being the result of step n: the results, an error as {raises: kind}",
+        run: Run::Driven(script::script),
     },
     Op {
         name: "object.repr",
