@@ -151,7 +151,7 @@ class Copy:
             messages = [json.loads(line) for line in result.stdout.splitlines() if line.startswith(b"{")]
             if result.returncode == 0:
                 return alive, programs(messages)
-            wrong = culprits(messages, owned)
+            wrong = culprits(messages, owned, {mutant.number for mutant in alive if "rule" in mutant.facts})
             if not wrong:
                 raise SystemExit(said(messages) or result.stderr.decode()[-4000:])
             for mutant in alive:
@@ -209,13 +209,13 @@ def said(messages):
     return "\n".join(error["rendered"] for error in errors(messages))[:4000]
 
 
-def culprits(messages, owned):
-    """The mutants that the errors of the compiler are about, each with the error."""
+def culprits(messages, owned, written):
+    """The mutants that the errors of the compiler are about, each with the error; a `written` one where no other can be."""
     found = {}
     for error in errors(messages):
         for span in sorted(error["spans"], key=lambda span: not span["is_primary"]):
             if numbers := whose(outermost(span), owned):
-                found.update(dict.fromkeys(numbers, error["message"]))
+                found.update(dict.fromkeys(numbers - written or numbers, error["message"]))
                 break
     return found
 
