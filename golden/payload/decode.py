@@ -215,7 +215,10 @@ def relax(outer):
         kind = TAGS[r.layout][r.i32()]
         read = {"tensor": r.tensor, "dtype": r.dtype, "text": r.text, "int": r.i64}
         read |= {"shape": lambda: r.many(r.i64), "float": lambda: r.num("d")}
-        return {kind: read[kind]()}
+        constant = read[kind]()
+        if constant in (float("inf"), float("-inf")):
+            return {"float_bits": b64(struct.pack("<d", constant))}
+        return {kind: constant}
 
     value["constants"] = r.many(constant)
     value["instr_offset"] = r.many(r.i64)

@@ -162,7 +162,7 @@ RELAX_CODE = [
 
 
 def relax(layout, magic=0x1D, version="0.14", kind=1, start=0, end=4, num_args=1, registers=2, scopes=((0, "global"),),
-          instructions=RELAX_CODE, offsets=None, tag=None, second=None, words=None):
+          instructions=RELAX_CODE, offsets=None, tag=None, second=None, words=None, real=1.5):
     tags = TAGS[layout]
     body = num("Q", 0xD225DE2F42141500 | magic) + text(version)
     rows = [(kind, "main", start, end, num_args, registers, ["x"]), (0, "fused_add", 0, 0, -2, 0, [])]
@@ -176,7 +176,7 @@ def relax(layout, magic=0x1D, version="0.14", kind=1, start=0, end=4, num_args=1
         num("i", tags["shape"]) + i64s(2, 3),
         num("i", tags["text"]) + text("global"),
         num("i", tags["int"]) + num("q", -5),
-        num("i", tags["float"]) + num("d", 1.5),
+        num("i", tags["float"]) + num("d", real),
     ]
     body += many(pool, bytes)
     if offsets is None:
@@ -255,6 +255,47 @@ GOOD = {
     "mrvl-hw": ("mrvl_hw", "0.7", None, text("tvmgen_0") + text("{}") + raw(b"\x01\0\xff") + num("iii", 1, 2, -1)),
     "stackvm-with-import": ("stackvm", "0.7", None, stackvm([("cuda", code("0.7", "ptx", b".version 6.0\n"))])),
 }
+VOID_CODE = [[1, VOID, 1, 1, arg(0, VOID)], [4, VOID, 2], [3, -2], [2, VOID]]
+LIMITS = [[1, 1, 0, 2, arg(1, 2**55 - 1), arg(1, -(2**55))], [2, 0]]
+
+
+def relax_case(**fields):
+    return ("relax.VMExecutable", "0.22", None, relax("0.22", 0x1E, **fields))
+
+
+def relax_broken(**fields):
+    return ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, **fields))
+
+
+def all_opcodes(era):
+    """Each opcode that 0.`era` has once, with the fields that it has there, in a frame of three registers."""
+    later = lambda since, *fields: fields if era >= since else ()
+    rows = [
+        (0, 0, 1), (2, 0, 1, 2, 0), (3, 0, 1, 2, 1), (4, 0, 2, 1, 0, 1), (5, 0, *later(7, 1), 2, 32, 1, 2, 2, 7, 8),
+        (6, 0, *later(7, 1), 1, 2, 32, 1, 2), (7, 5, 2, 2, 0, 1), (8, 0, 1, 2, 0), (9, 0, 1, 2), (10, 0, 1, 1, -1),
+        (11, 0, *later(14, 0), 2), (12, -1), (13, 0, 2), (14, -9, 2), (15,),
+        (16, 0, 1 if era < 7 else 64, 2, 32, 1, *later(7, 0), *later(14, 0), 2),
+        *later(7, (17, 0, 2), (18, 0, 1, 2), (19, 0, 1, 0, 2)), *later(9, (20, 0)), (1, 2),
+    ]
+    return [relay_instruction(*row) for row in rows]
+
+
+GOOD |= {
+    "cuda-tir-tags": ("cuda", "0.22", None, code("0.22", "ptx", b".version", name="k", tags=("tir.use_programtic_dependent_launch",))),
+    "relax-vm-infinity": relax_case(real=float("-inf")),
+    "relax-vm-void-registers": relax_case(instructions=VOID_CODE),
+    "relax-vm-widest-numbers": relax_case(instructions=LIMITS, end=2),
+    "relax-vm-call-at-the-end": relax_case(instructions=[[2, 0], [1, 1, 1, 2, arg(0, 0), arg(2, 5)]], end=2),
+    "relax-vm-functions-touch": relax_case(instructions=[[2, 0], [2, 1]], end=1, second=(1, "other", 1, 2, 0, 2, [])),
+    "relax-vm-vmtir-shares": relax_case(second=(2, "other", 3, 4, 0, 2, [])),
+    "relax-vm-empty-function-inside": relax_case(second=(1, "other", 2, 2, 0, 2, [])),
+    "relax-vm-arguments-fill-the-frame": relax_case(num_args=2),
+    "relay-vm-all-opcodes-0.6": ("VMExecutable", "0.7", None, relay("0.6.1", instructions=all_opcodes(6))),
+    "relay-vm-all-opcodes-0.7": ("VMExecutable", "0.7", None, relay("0.7.0", instructions=all_opcodes(7))),
+    "relay-vm-all-opcodes-0.9": ("VMExecutable", "0.7", None, relay("0.9.0", tag=1, instructions=all_opcodes(9))),
+    "relay-vm-all-opcodes-0.14": ("VMExecutable", "0.7", None, relay("0.14.0", instructions=all_opcodes(14))),
+    "relay-vm-jump-to-itself": ("VMExecutable", "0.7", None, relay(instructions=[relay_instruction(12, 0)])),
+}
 # Readable, but odd: a rule that is no MUST is broken.
 ODD = {
     "cuda-function-twice": ("cuda", "0.22", None, text("ptx") + functions("0.22", "k", "k") + raw(b".version")),
@@ -332,6 +373,39 @@ BROKEN = {
     "relax-vm-jump-out": ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, instructions=changed(2, 3, 2))),
     "relax-vm-gap-between-instructions": ("relax.VMExecutable", "0.22", relax("0.22", 0x1E, offsets=[0, 9, 12, 15], words=[
         word for row in RELAX_CODE[:3] for word in row] + [0] + RELAX_CODE[3])),
+}
+BROKEN |= {
+    "relax-vm-jump-before-the-start": relax_broken(instructions=changed(2, 3, -3)),
+    "relax-vm-jump-to-the-end": relax_broken(instructions=changed(1, 4, 1, 3)),
+    "relax-vm-if-at-the-end": relax_broken(instructions=changed(3, 4, 1, -1)),
+    "relax-vm-register-negative": relax_broken(instructions=changed(3, 2, -1)),
+    "relax-vm-condition-outside": relax_broken(instructions=changed(1, 4, 2, 2)),
+    "relax-vm-operand-outside": relax_broken(instructions=changed(0, 1, 1, 1, 1, arg(0, 2))),
+    "relax-vm-destination-outside": relax_broken(instructions=changed(0, 1, 2, 1, 0)),
+    "relax-vm-constant-negative": relax_broken(instructions=changed(0, 1, 1, 1, 1, arg(2, -1))),
+    "relax-vm-operand-function-outside": relax_broken(instructions=changed(0, 1, 1, 1, 1, arg(3, 2))),
+    "relax-vm-function-negative": relax_broken(instructions=changed(0, 1, 1, -1, 0)),
+    "relax-vm-start-negative": relax_broken(start=-1),
+    "relax-vm-ends-before-its-start": relax_broken(start=3, end=2),
+    "relax-vm-arguments-negative": relax_broken(num_args=-1),
+    "relax-vm-opcode-0": relax_broken(instructions=changed(2, 0, 1)),
+    "relax-vm-operands-negative": relax_broken(instructions=changed(0, 1, 1, 1, -1)),
+    "relax-vm-one-operand-too-many": relax_broken(instructions=[[2, 0], [1, 1, 1, 2, arg(0, 0)]], end=2),
+    "relax-vm-offset-at-the-end": relax_broken(offsets=[0, 9, 12, 16]),
+    "relax-vm-instruction-cut": relax_broken(instructions=changed(3, 2)),
+    "relax-vm-words-left-over": relax_broken(words=[word for row in RELAX_CODE for word in row] + [0]),
+    "relax-vm-scope-negative": relax_broken(scopes=((-1, "global"),)),
+    "relax-vm-second-scope-of-no-constant": relax_broken(scopes=((5, "global"), (6, "global"))),
+    "relay-vm-version-0.5": ("VMExecutable", "0.7", relay(version="0.5.0")),
+    "relay-vm-host-index-negative": ("VMExecutable", "0.7", relay("0.9.0", tag=1, host=-1)),
+    "relay-vm-jump-before-the-start": ("VMExecutable", "0.7", relay(instructions=[relay_instruction(12, -1)])),
+    "relay-vm-branch-outside": ("VMExecutable", "0.7", relay(instructions=[relay_instruction(10, 0, 1, 0, 1)])),
+    "relay-vm-register-negative": ("VMExecutable", "0.7", relay(instructions=[relay_instruction(1, -1)])),
+    "relay-vm-constant-negative": ("VMExecutable", "0.7", relay(instructions=[relay_instruction(11, -1, 2)])),
+    "relay-vm-function-index": ("VMExecutable", "0.7", relay(instructions=[relay_instruction(2, 1, 1, 2, 0)])),
+    "relay-vm-shape-of-in-0.6": ("VMExecutable", "0.7", relay("0.6.1", instructions=[relay_instruction(17, 0, 2)])),
+    "relay-vm-last-register-outside": ("VMExecutable", "0.7", relay(instructions=[relay_instruction(2, 0, 2, 2, 0, 3)])),
+    "ethos-n-no-inputs": ("ethos-n", "0.7", network(True, inputs=())),
 }
 
 
