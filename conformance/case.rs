@@ -1,12 +1,14 @@
 //! Cases as data: `conformance/<chapter>/cases/<topic>.json`, read and checked.
 
 use super::adapter::Oddity;
+use super::truncated::{self, Cut};
 use crate::conformance::op;
 use crate::release::Releases;
 use crate::rule::Kind;
 use crate::spec;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -14,7 +16,7 @@ use std::sync::OnceLock;
 /// One case: what is asked, what must come back, and why that matters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// A name such as `blob/opencl-root`; never a number, never reused. A derived case adds `#encode`.
+    /// A name such as `blob/opencl-root`; never a number, never reused. A derived case adds `#encode` or `#truncated`.
     pub id: String,
     /// The chapter whose file holds it.
     pub chapter: String,
@@ -40,6 +42,8 @@ pub struct Case {
     pub why: String,
     /// Where the input is from, in words.
     pub origin: String,
+    /// The beginnings of the input that must be rejected, each in its own way; empty for a case that puts its input whole.
+    pub cuts: Vec<Cut>,
 }
 
 /// Where the input of a case is.
@@ -98,6 +102,23 @@ impl Case {
             Input::Hex(bytes) => Some(bytes),
             Input::Value(_) => None,
         }
+    }
+
+    /// What is asked for this case, one after another: the case itself, or one for each of its cuts.
+    pub fn steps(&self) -> Vec<Cow<'_, Case>> {
+        match self.bytes() {
+            Some(bytes) if !self.cuts.is_empty() => {
+                let step = |cut: &Cut| Cow::Owned(cut.step(self, bytes));
+                self.cuts.iter().map(step).collect()
+            }
+            _ => vec![Cow::Borrowed(self)],
+        }
+    }
+
+    /// How many bytes of the input of `whole` this step of it puts; `None` where that is put whole.
+    pub(super) fn cut_to(&self, whole: &Case) -> Option<usize> {
+        let length = self.bytes()?.len();
+        (!whole.cuts.is_empty()).then_some(length)
     }
 
     /// The case backwards: the accepted value must be written as the same bytes.
@@ -200,8 +221,8 @@ pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>>
         return Err(problems);
     }
     let cases = cases.into_iter().flat_map(|case| {
-        let backwards = case.backwards();
-        [case].into_iter().chain(backwards)
+        let derived = [case.backwards(), truncated::of(&case)];
+        [case].into_iter().chain(derived.into_iter().flatten())
     });
     Ok(cases.collect())
 }
@@ -299,6 +320,7 @@ pub(super) fn read(
         },
         why: text("why")?,
         origin: origin_of(entry.get("origin"))?,
+        cuts: Vec::new(),
     };
     if let Expect::Reject(breach) = &case.expect
         && !case.rules.contains(&breach.rule)

@@ -43,6 +43,7 @@ pub mod report;
 pub mod runner;
 mod runtime;
 mod said;
+pub mod truncated;
 pub mod verdict;
 
 #[cfg(test)]

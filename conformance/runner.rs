@@ -257,7 +257,6 @@ pub fn run_observed<'a>(
         known: run.known.about(&identity.releases),
         ..run.clone()
     };
-    let in_full = adapter.answers_in_full();
     let mut stated = Parts::default();
     let mut results: Vec<Outcome<'a>> = Vec::with_capacity(selected.len());
     let mut settle = |outcome: Outcome<'a>| {
@@ -280,10 +279,6 @@ pub fn run_observed<'a>(
         let (judgement, note) = match &losses.given_up {
             Some(verdict) => (Judgement::bare(verdict.clone()), None),
             None => put(case, adapter, &identity, &mut suspicious, last.as_mut()),
-        };
-        let judgement = match in_full {
-            true => judgement.in_full(case),
-            false => judgement,
         };
         stated.add(judgement.stated);
         losses.count(case, &judgement.verdict, run);
@@ -413,15 +408,13 @@ fn put(
     if let Some(verdict) = beforehand(case, identity) {
         return (Judgement::bare(verdict), None);
     }
-    let args = case.request();
-    let reply = adapter.call(&case.op, &args);
+    let (judgement, reply) = ask(case, adapter);
     let seen = match &reply {
-        Reply::Seen { view, .. } => {
+        Some(Reply::Seen { view, .. }) => {
             Some(format!("only what shows was compared: the view `{view}`"))
         }
         _ => None,
     };
-    let judgement = judge(case, &reply);
     let verdict = &judgement.verdict;
     if is_loss(verdict) {
         adapter.restart();
@@ -434,7 +427,7 @@ fn put(
         && !wrong.starts_with(BEHIND)
         && !adapter.was_alone()
     {
-        let alone = judge(case, &adapter.call(&case.op, &args));
+        let (alone, _) = ask(case, adapter);
         if is_loss(&alone.verdict) {
             adapter.restart();
         }
@@ -451,7 +444,7 @@ fn put(
         return (judgement, seen);
     }
     adapter.restart();
-    let alone = judge(case, &adapter.call(&case.op, &args));
+    let (alone, _) = ask(case, adapter);
     let note = (alone.verdict != *verdict).then(|| {
         format!(
             "{} at first, the first failure after a restart; this is the verdict when run alone",
@@ -462,6 +455,29 @@ fn put(
         adapter.restart();
     }
     (alone, note)
+}
+
+/// Puts what a case asks, up to the first answer that does not pass, and hands the last one on.
+pub(super) fn ask(case: &Case, adapter: &mut dyn Adapter) -> (Judgement, Option<Reply>) {
+    let mut whole = Judgement::bare(Verdict::Pass);
+    let mut last = None;
+    for step in case.steps() {
+        let reply = adapter.call(&step.op, &step.request());
+        let judgement = judge(&step, &reply);
+        let judgement = match adapter.answers_in_full() {
+            true => judgement.in_full(&step),
+            false => judgement,
+        };
+        whole = whole.with(judgement);
+        last = Some(reply);
+        if whole.verdict != Verdict::Pass {
+            if let Some(cut) = step.cut_to(case) {
+                whole.verdict = whole.verdict.of(&format!("the first {cut} bytes"));
+            }
+            break;
+        }
+    }
+    (whole, last)
 }
 
 fn is_loss(verdict: &Verdict) -> bool {

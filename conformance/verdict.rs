@@ -103,6 +103,21 @@ impl Verdict {
         )
     }
 
+    /// The same of a part of the input.
+    pub(super) fn of(self, part: &str) -> Verdict {
+        match self {
+            Verdict::Fail(mismatch) => Verdict::Fail(Mismatch {
+                expected: format!("of {part}: {}", mismatch.expected),
+                ..mismatch
+            }),
+            Verdict::Crash(how) => Verdict::Crash(format!("on {part}: {how}")),
+            Verdict::Hang(how) => Verdict::Hang(format!("on {part}: {how}")),
+            Verdict::OutOfMemory(how) => Verdict::OutOfMemory(format!("on {part}: {how}")),
+            // The reason of a line that came late is recognised by how it begins.
+            other => other,
+        }
+    }
+
     /// What is said beside the name; empty for a pass.
     pub fn reason(&self) -> String {
         match self {
@@ -142,6 +157,15 @@ impl Judgement {
             unstated: Parts::default(),
             surplus: Parts::default(),
         }
+    }
+
+    /// This and the judgement of what was put next, for one case that puts several inputs.
+    pub(super) fn with(mut self, next: Judgement) -> Judgement {
+        self.verdict = next.verdict;
+        self.stated.add(next.stated);
+        self.unstated.add(next.unstated);
+        self.surplus.add(next.surplus);
+        self
     }
 
     /// The same for an implementation that must state these parts wherever a case does: a pass that does not is none.

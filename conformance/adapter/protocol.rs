@@ -10,6 +10,8 @@
 //! ```
 
 use super::{Identity, Oddity, Rejection, Reply, Testee};
+use crate::conformance::CHAPTERS;
+use crate::release::Release;
 use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, Write};
 
@@ -42,7 +44,7 @@ Each answer carries the id of its request and one of
 What you state in one answer (kinds, rules, offsets, fields, findings) you are held to in all; the rest is counted.
 What breaks nothing but a LIMIT, a bound of our own, you may accept: that counts as unsupported.
 
-Leave "releases" or "ops" out to be asked everything. Object keys may come in any order; an unknown op is "unsupported".
+Leave "releases" or "ops" out to be asked everything; a name that is none is an error. An unknown op is "unsupported".
 A line has at most 16 MiB, an answer at most 262144 values.
 
 Verdicts: pass, fail, unsupported, skipped; crash (you ended), hang (no answer in --timeout seconds), out-of-memory,
@@ -284,11 +286,20 @@ fn identity_to_json(identity: &Identity) -> Value {
     })
 }
 
+/// The answer to hello. A word that is none would be a case that is never put: it is an error, not an answer.
 fn identity_of_json(value: &Value) -> Result<Identity, String> {
+    const KEYS: [&str; 4] = ["name", "version", "releases", "ops"];
+    let members = value
+        .as_object()
+        .ok_or("hello was answered with what is no object")?;
+    if let Some(key) = members.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        let near = near(key, KEYS);
+        return Err(format!("hello was answered with a member `{key}`{near}"));
+    }
     let text = |key: &str| {
         let text = value.get(key).and_then(Value::as_str);
         text.map(str::to_owned)
-            .ok_or_else(|| format!("hello was answered without `{key}`"))
+            .ok_or_else(|| format!("hello was answered without a text `{key}`"))
     };
     let list = |key: &str| -> Result<Vec<String>, String> {
         let wrong = || {
@@ -304,10 +315,110 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
             .filter(|names| names.len() <= MOST_NAMES)
             .ok_or_else(wrong)
     };
+    let (releases, ops) = (list("releases")?, list("ops")?);
+    for release in &releases {
+        if release.parse::<Release>().is_err() {
+            let known: Vec<String> = Release::all().map(|known| known.to_string()).collect();
+            let near = near(release, known.iter().map(String::as_str));
+            return Err(format!(
+                "hello names the release `{release}`, which there is not{near}"
+            ));
+        }
+    }
+    for op in &ops {
+        let known = || CHAPTERS.iter().flat_map(|chapter| chapter.ops());
+        if !known().any(|known| known.name == op) {
+            let near = near(op, known().map(|known| known.name));
+            return Err(format!(
+                "hello names the operation `{op}`, which no chapter documents{near}"
+            ));
+        }
+    }
     Ok(Identity {
         name: text("name")?,
         version: text("version")?,
-        releases: list("releases")?,
-        ops: list("ops")?,
+        releases,
+        ops,
     })
+}
+
+/// `; near is `blob.decode``: the known word that takes the fewest changed letters, where half of them stay.
+fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    // A word of any length may be asked about; those that are known are short.
+    let word: String = word.chars().take(64).collect();
+    let distances = known
+        .into_iter()
+        .map(|known| (distance(&word, known), known));
+    match distances.min() {
+        Some((changed, known)) if changed <= known.len() / 2 => format!("; near is `{known}`"),
+        _ => String::new(),
+    }
+}
+
+/// How many letters are changed, left out or put in between two words.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
+        for (place, known) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *known);
+            diagonal = row[place + 1];
+            row[place + 1] = changed.min(diagonal + 1).min(row[place] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hello_says_only_what_there_is() {
+        let hello = |members: &str| {
+            let line = format!(r#"{{"id":0,"ok":{{"name":"n","version":"1"{members}}}}}"#);
+            parse_hello(line.as_bytes())
+        };
+        let identity = hello(r#","releases":["0.8"],"ops":["blob.decode"]"#).unwrap();
+        assert_eq!((identity.releases.len(), identity.ops.len()), (1, 1));
+        assert_eq!(hello("").unwrap().ops, [""; 0]);
+        for (members, wrong) in [
+            (r#","op":["blob.decode"]"#, "a member `op`; near is `ops`"),
+            (
+                r#","release":["0.8"]"#,
+                "a member `release`; near is `releases`",
+            ),
+            (r#","answers":"all""#, "a member `answers`"),
+            (
+                r#","releases":["0.99"]"#,
+                "the release `0.99`, which there is not",
+            ),
+            (
+                r#","releases":["8"]"#,
+                "the release `8`, which there is not",
+            ),
+            (
+                r#","releases":["0.8,0.9"]"#,
+                "the release `0.8,0.9`, which there is not",
+            ),
+            (r#","releases":"0.8""#, "`releases` that is no list"),
+            (
+                r#","ops":["blob.decod"]"#,
+                "the operation `blob.decod`, which no chapter documents; near is `blob.decode`",
+            ),
+            (r#","ops":["blob.decode",1]"#, "`ops` that is no list"),
+            (r#","ops":{"blob.decode":true}"#, "`ops` that is no list"),
+        ] {
+            let said = hello(members).unwrap_err();
+            assert!(said.contains(wrong), "{members}: {said}");
+        }
+        for line in [
+            r#"{"id":0,"ok":"n"}"#,
+            r#"{"id":0,"ok":{"name":"n"}}"#,
+            r#"{"id":0,"ok":{"name":1,"version":"1"}}"#,
+        ] {
+            assert!(parse_hello(line.as_bytes()).is_err(), "{line}");
+        }
+    }
 }

@@ -38,8 +38,7 @@ impl<'a> Json<'a> {
                 )
             }
         };
-        let last = text.len().saturating_sub(1);
-        Err(GRF_01.broken(kind, scan.at.min(last) as u64, message))
+        Err(GRF_01.broken(kind, scan.at as u64, message))
     }
 
     /// The part `inner` of `text`, which starts at `offset`.

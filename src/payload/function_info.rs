@@ -38,8 +38,13 @@ pub struct FunctionInfo<'a> {
     pub arg_extra_tags: Vec<i32>,
 }
 
-/// Four counts or lengths of 8 bytes: key, name, arg_types, launch_param_tags.
-const SMALLEST: usize = 32;
+/// Counts or lengths of 8 bytes: key, name, arg_types, launch_param_tags, and from 0.21 on arg_extra_tags (WIRE-06).
+const fn smallest(layout: Layout) -> usize {
+    match layout {
+        Layout::V0_2 | Layout::V0_7 => 32,
+        Layout::V0_21 | Layout::V0_22 => 40,
+    }
+}
 
 /// Reads the map, whose entries have the fields of `layout`.
 pub(super) fn read<'a>(
@@ -48,7 +53,7 @@ pub(super) fn read<'a>(
     findings: &mut Findings,
 ) -> Result<Vec<Function<'a>>, Violation> {
     let mut starts = Vec::new();
-    let list = cursor.vector(SMALLEST, "functions", |cursor| {
+    let list = cursor.vector(smallest(layout), "functions", |cursor| {
         starts.push(cursor.offset());
         let key = text(cursor, "key", PAY_02)?;
         let info = read_info(&key, layout, cursor, findings)?;

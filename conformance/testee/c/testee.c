@@ -322,7 +322,7 @@ static void import_tree_decode(Reader *in, const char *args, Text *out) {
 /* The payload of a device module: format, functions, code. */
 static void skip_device_payload(Reader *in) {
   string(in);
-  for (uint64_t functions = count_of(in, 40); functions; functions--) {
+  for (uint64_t functions = count_of(in, 32); functions; functions--) {
     string(in);
     string(in);
     take(in, count_of(in, 4) * 4);

@@ -21,6 +21,10 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
     def dtype(reader):
         return dtype_text(reader.number("B"), reader.number("B"), reader.number("H"))
 
+    def placed(reader):
+        """A vector of strings, each with its offset."""
+        return reader.vector(8, lambda: (reader.at, reader.text()))
+
     def axis(tag, start):
         """PAY-05: a reader takes the distance from `x` as an index."""
         head, dot, tail = tag.partition(".")
@@ -35,15 +39,17 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
             if inner:
                 function["info_name"] = inner
             function["arg_types"] = reader.vector(4, lambda: dtype(reader))
-            start = reader.at
-            function["launch_param_tags"] = [axis(tag, start) for tag in reader.texts()]
+            function["launch_param_tags"] = [axis(tag, start) for start, tag in placed(reader)]
             if layout in ("0.21", "0.22"):
                 tags = reader.vector(4, lambda: reader.number("i"))
                 if tags:
                     function["arg_extra_tags"] = tags
             return function
 
-        return {"functions": reader.vector(48 if layout in ("0.21", "0.22") else 40, one)}
+        listed = reader.vector(40 if layout in ("0.21", "0.22") else 32, one)
+        if reader.is_old and any("info_name" in function for function in listed):
+            raise Reject("an old form with a new name", "malformed", 0)
+        return {"functions": listed}
 
     def word(reader):
         start, text = reader.at, reader.text()
@@ -81,13 +87,15 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
         return [{"name": name, **record_read(reader, "0.7")} for name in names]
 
     def constants(reader, complete):
-        start, names = reader.at, reader.texts()
-        if len(set(names)) < len(names):
-            raise Reject("a variable is stored once", "duplicate", start)
+        names = []
+        for start, name in placed(reader):
+            if name in names:
+                raise Reject("a variable is stored once", "duplicate", start)
+            names.append(name)
         variables = tensors(reader, names)
         listing, symbols = reader.at, reader.texts()
         start = reader.at
-        if reader.count(8) != len(symbols):
+        if reader.u64() != len(symbols):
             raise Reject("not as many lists as functions", "malformed", start)
         listed = [{"name": name, "variables": reader.texts()} for name in symbols]
         if complete and any(name not in names for symbol in listed for name in symbol["variables"]):
@@ -133,10 +141,8 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
         """A form that no release after 0.23 writes: its functions have empty names of their own (PAY-09)."""
 
         def held(reader, layout):
-            value = read(reader, layout)
-            if layout == "0.22" and any("info_name" in function for function in value["functions"]):
-                raise Reject("an old form with a new name", "malformed", 0)
-            return value
+            reader.is_old = layout == "0.22"
+            return read(reader, layout)
 
         return held
 
@@ -221,14 +227,14 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
             try:
                 value = {"kind": kind, **({"form": name} if name else {}), **read(reader, layout)}
             except Reject as broken:
-                if furthest is None or reader.at > furthest[0]:
-                    furthest = (reader.at, broken)
+                if furthest is None or broken.offset > furthest.offset:
+                    furthest = broken
                 continue
             if not reader.left():
                 return value
             whole = whole or (value, reader.at)
         if whole is None:
-            raise furthest[1]
+            raise furthest
         if layout != "0.22":
             raise Reject("bytes behind the payload", "trailing", whole[1])
         return whole[0]

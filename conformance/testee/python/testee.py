@@ -36,7 +36,7 @@ class Reader:
     """Bytes and a position. `check` of all: a field lies inside the window."""
 
     def __init__(self, data):
-        self.data, self.at = data, 0
+        self.data, self.at, self.is_old = data, 0, False
 
     def left(self):
         return len(self.data) - self.at
@@ -446,11 +446,11 @@ def record_read(reader, sizing):
     if device[0] != 1 and sizing != "0.2":
         raise Reject("the tensor is not on the CPU", offset=start + 16)
     ndim = reader.number("i")
-    code, bits, lanes = reader.number("B"), reader.number("B"), reader.number("H")
     if ndim < 0:
         raise Reject("ndim is negative", offset=start + 24)
-    if ndim * 8 > reader.left():
+    if ndim > max(reader.left() - 4, 0) // 8:
         raise Reject("ndim promises too much", "truncated", start + 24)
+    code, bits, lanes = reader.number("B"), reader.number("B"), reader.number("H")
     if bits == 0 or lanes == 0:
         raise Reject("an element of nothing", offset=start + 28)
     shape = [reader.number("q") for _ in range(ndim)]
@@ -482,6 +482,8 @@ def params_read(data, sizing):
     reserved, names = reader.u64("reserved"), reader.texts()
     if reader.u64("count") != len(names):
         raise Reject("not as many tensors as names", offset=reader.at - 8)
+    reader.at -= 8
+    reader.count(40, "tensors")
     tensors = [{"name": name, **record_read(reader, sizing)} for name in names]
     return {"tensors": tensors, **({"reserved": reserved} if reserved else {})}
 
@@ -528,7 +530,7 @@ def functions(reader, layout):
         if layout == "0.21":
             reader.vector(4, lambda: reader.take(4, "tag"))
 
-    reader.vector(48 if layout == "0.21" else 40, one)
+    reader.vector(40 if layout == "0.21" else 32, one)
 
 
 def skip_device(reader, layout):

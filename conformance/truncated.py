@@ -1,0 +1,76 @@
+"""Makes `golden/<chapter>/truncated.json`: how each accepted decode rejects the beginnings of its input, run by run of lengths.
+
+    python3 conformance/truncated.py target/debug/tvmspec          # adds cases that are missing, and drops those that are gone
+    python3 conformance/truncated.py target/debug/tvmspec --anew   # asks for all again: read the difference
+
+A run is [first length, last length, rule, offset or "end", field]. Only truncations are listed: a beginning that is accepted, or
+wrong in another way, says nothing of where an input ends. The answers are ours; `tests/testees.rs` holds them to the testee in
+Python, which shares no code with us, and `tests/dumps.rs` the offsets to the fields of the annotated dumps.
+"""
+
+import base64, itertools, json, pathlib, subprocess, sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Of an input with more runs than that, as many are kept, evenly.
+MOST = 24
+
+
+def runs(testee, case, data):
+    found = []
+    for length in range(len(data)):
+        args = dict(case.get("args", {}), data=base64.b64encode(data[:length]).decode())
+        testee.stdin.write(json.dumps({"id": length, "op": case["op"], "args": args}) + "\n")
+        testee.stdin.flush()
+        reject = json.loads(testee.stdout.readline()).get("reject")
+        if not reject or reject["kind"] != "truncated":
+            found.append((length, None))
+            continue
+        offset = reject["offset"]
+        found.append((length, (reject["rule"], offset, reject.get("field", ""))))
+    rows = []
+    # Where the place moves with the length, it is the end of what is there.
+    at_end = lambda length, key: key and key[1] == length
+    for length, key in found:
+        if key is None:
+            continue
+        last = rows[-1] if rows else None
+        if last and last[1] == length - 1 and (last[2], last[4]) == (key[0], key[2]):
+            if last[3] == key[1]:
+                last[1] = length
+                continue
+            if at_end(length, key) and (last[3] == "end" or last[0] == last[1] == last[3]):
+                last[1], last[3] = length, "end"
+                continue
+        rows.append([length, length, *key])
+    if len(rows) <= MOST:
+        return rows
+    picked = {round(i * (len(rows) - 1) / (MOST - 1)) for i in range(MOST)}
+    return [row for i, row in enumerate(rows) if i in picked]
+
+
+def main():
+    program, anew = sys.argv[1], "--anew" in sys.argv
+    testee = subprocess.Popen([program, "testee"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for folder in sorted((ROOT / "conformance").glob("*/cases")):
+        chapter = folder.parent.name
+        path = ROOT / "golden" / chapter / "truncated.json"
+        known = json.loads(path.read_text()) if path.exists() and not anew else {}
+        table = {}
+        for case in itertools.chain.from_iterable(json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))):
+            accepted = "accept" in case["expect"] or "accept_file" in case["expect"]
+            source = case["input"]
+            if not case["op"].endswith(".decode") or not accepted or not {"file", "hex"} & set(source):
+                continue
+            data = (ROOT / "golden" / source["file"]).read_bytes() if "file" in source else bytes.fromhex(source["hex"])
+            rows = known.get(case["id"]) or runs(testee, case, data)
+            if rows:
+                table[case["id"]] = rows
+            elif data:
+                print("no truncation:", case["id"])
+        if table:
+            entries = (json.dumps(id) + ": [\n" + ",\n".join("  " + json.dumps(row) for row in rows) + "\n]" for id, rows in table.items())
+            path.write_text("{\n" + ",\n".join(entries) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()

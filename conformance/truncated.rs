@@ -1,0 +1,217 @@
+//! Inputs that end too early: every accepted decode has a derived case that puts beginnings of its input, and counts once.
+//!
+//! `golden/<chapter>/truncated.json` states for each case, run by run of lengths, which rule is broken where. It was made by
+//! `conformance/truncated.py`; the testee in Python, which shares no code with ours, answers the same kind and offset throughout.
+
+use super::case::{Breach, Case, Expect, Input, golden};
+use crate::release::Releases;
+use crate::rule::Kind;
+use crate::spec;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// A beginning of an input, and how it is rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// How many bytes are left.
+    pub length: usize,
+    /// What the rejection states.
+    pub breach: Breach,
+}
+
+impl Cut {
+    /// The case that puts this beginning.
+    pub(super) fn step(&self, case: &Case, bytes: &[u8]) -> Case {
+        Case {
+            input: Input::Hex(bytes[..self.length.min(bytes.len())].to_vec()),
+            expect: Expect::Reject(self.breach.clone()),
+            cuts: Vec::new(),
+            ..case.clone()
+        }
+    }
+}
+
+/// Lengths that are rejected in one way.
+#[derive(Clone, Debug)]
+struct Run {
+    first: usize,
+    last: usize,
+    rule: String,
+    /// `None` for the end of what is there.
+    offset: Option<u64>,
+    field: Option<String>,
+}
+
+impl Run {
+    /// Every length of a short run, both ends and the middle of a long one.
+    fn lengths(&self) -> Vec<usize> {
+        const SHORT: usize = 8;
+        let span = self.last - self.first;
+        match (span, self.offset) {
+            (..=SHORT, _) => (self.first..=self.last).collect(),
+            (_, Some(_)) => vec![self.first, self.first + 1, self.first + span / 2, self.last],
+            // The place moves with the length.
+            (_, None) => {
+                let mut lengths: Vec<usize> = (0..=2 * SHORT)
+                    .map(|part| self.first + span * part / (2 * SHORT))
+                    .collect();
+                lengths.dedup();
+                lengths
+            }
+        }
+    }
+
+    fn cuts(&self) -> impl Iterator<Item = Cut> {
+        self.lengths().into_iter().map(|length| Cut {
+            length,
+            breach: Breach {
+                kind: Kind::Truncated,
+                rule: self.rule.clone(),
+                offset: Some(self.offset.unwrap_or(length as u64)),
+                field: self.field.clone(),
+            },
+        })
+    }
+}
+
+/// The case of the beginnings of an accepted input.
+pub(super) fn of(case: &Case) -> Option<Case> {
+    let Expect::Accept(_) = case.expect else {
+        return None;
+    };
+    let runs = table().get(&case.id)?;
+    let cuts: Vec<Cut> = runs.iter().flat_map(Run::cuts).collect();
+    let mut rules: Vec<String> = cuts.iter().map(|cut| cut.breach.rule.clone()).collect();
+    rules.sort();
+    rules.dedup();
+    let held = rules.iter().filter_map(|id| spec::rule(id));
+    let releases = held.fold(case.releases, |range, rule| Releases {
+        since: range.since.max(rule.releases.since),
+        until: range.until.min(rule.releases.until),
+    });
+    Some(Case {
+        id: format!("{}#truncated", case.id),
+        rules,
+        releases,
+        expect: Expect::Reject(cuts.first()?.breach.clone()),
+        findings: Vec::new(),
+        encode: false,
+        why: "a reader that does not notice where a file ends reads what is not there".to_owned(),
+        cuts,
+        ..case.clone()
+    })
+}
+
+/// The runs of each case, by its id.
+fn table() -> &'static HashMap<String, Vec<Run>> {
+    static TABLE: OnceLock<HashMap<String, Vec<Run>>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let chapters = super::CHAPTERS.iter();
+        let rows =
+            chapters.filter_map(|chapter| golden(&format!("{}/truncated.json", chapter.name)));
+        rows.flat_map(|text| match parse(text) {
+            Ok(rows) => rows,
+            Err(problem) => panic!("the table of truncated inputs is broken: {problem}"),
+        })
+        .collect()
+    })
+}
+
+/// `{id: [[first, last, rule, offset or "end", field]]}`; a field without a name is empty.
+fn parse(text: &[u8]) -> Result<HashMap<String, Vec<Run>>, String> {
+    let table: HashMap<String, Vec<(usize, usize, String, Value, String)>> =
+        serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let run = |(first, last, rule, offset, field): (usize, usize, String, Value, String)| {
+        if first > last {
+            return Err(format!("{first} to {last} bytes"));
+        }
+        let offset = match &offset {
+            Value::String(end) if end == "end" => None,
+            offset => Some(
+                offset
+                    .as_u64()
+                    .ok_or_else(|| format!("{offset} is no offset"))?,
+            ),
+        };
+        let field = Some(field).filter(|field| !field.is_empty());
+        Ok(Run {
+            first,
+            last,
+            rule,
+            offset,
+            field,
+        })
+    };
+    let entry = |(id, runs): (String, Vec<_>)| {
+        let runs: Result<Vec<Run>, String> = runs.into_iter().map(run).collect();
+        Ok((id, runs?))
+    };
+    table.into_iter().map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::case::Suite;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_run_is_of_a_case_and_says_where_it_ends() {
+        let suite = Suite::embedded();
+        for (id, runs) in table() {
+            let case = suite
+                .case(id)
+                .unwrap_or_else(|| panic!("there is no case `{id}`"));
+            let size = case.bytes().unwrap().len();
+            assert!(suite.case(&format!("{id}#truncated")).is_some(), "{id}");
+            for run in runs {
+                assert!(run.last < size, "{id}: {} of {size} bytes", run.last);
+                assert!(
+                    run.offset.is_none_or(|offset| offset <= run.first as u64),
+                    "{id}"
+                );
+                let rule = spec::rule(&run.rule).unwrap();
+                assert!(rule.kinds.contains(&Kind::Truncated), "{id}: {}", run.rule);
+            }
+        }
+    }
+
+    /// A new case is in the table, or it is said why not.
+    #[test]
+    fn every_accepted_decode_of_bytes_is_cut() {
+        let suite = Suite::embedded();
+        let cut: BTreeSet<&str> = suite
+            .cases
+            .iter()
+            .filter_map(|case| case.id.strip_suffix("#truncated"))
+            .collect();
+        let missing: Vec<&str> = suite
+            .cases
+            .iter()
+            .filter(|case| case.op.ends_with(".decode") && case.cuts.is_empty())
+            .filter(|case| matches!(case.expect, Expect::Accept(_)))
+            .filter(|case| case.bytes().is_some_and(|bytes| !bytes.is_empty()))
+            .map(|case| case.id.as_str())
+            .filter(|id| !cut.contains(id))
+            .collect();
+        assert!(
+            missing.is_empty(),
+            "python3 conformance/truncated.py adds: {missing:?}"
+        );
+    }
+
+    #[test]
+    fn a_run_is_cut_at_its_ends() {
+        let text = br#"{"a": [[0, 7, "WIRE-01", 0, "x"], [8, 100, "WIRE-01", 8, ""], [101, 1000, "OBJ-21", "end", ""]]}"#;
+        let table = parse(text).unwrap();
+        let lengths: Vec<Vec<usize>> = table["a"].iter().map(Run::lengths).collect();
+        assert_eq!(lengths[0], [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(lengths[1], [8, 9, 54, 100]);
+        assert_eq!((lengths[2][0], lengths[2].last()), (101, Some(&1000)));
+        let last = table["a"][2].cuts().last().unwrap();
+        assert_eq!(last.breach.offset, Some(1000));
+        assert!(parse(br#"{"a": [[2, 1, "WIRE-01", 0, ""]]}"#).is_err());
+        assert!(parse(br#"{"a": [[1, 2, "WIRE-01", "start", ""]]}"#).is_err());
+    }
+}
