@@ -272,6 +272,17 @@ fn given_back(api: &'static Api, wanted: &str, given: RawAny) -> Result<Value, R
             "no function takes a {wanted} that shows what it was taken for; libtvm_ffi_testing.so adds one"
         )));
     };
+    // These take the address of the object itself, to which nothing converts.
+    let converts = match wanted {
+        "arr" => given.type_index == index::LIST,
+        "map" => given.type_index == index::DICT,
+        _ => false,
+    };
+    if converts {
+        return Err(unsupported(format!(
+            "the function of the testing library takes the object of a {wanted}, and no copy of another"
+        )));
+    }
     show(api, &api.call(&identity, &[given])?)
 }
 

@@ -110,10 +110,11 @@ pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
         "c" | "static_library" if release < Release::of(14) => EXPORTABLE,
         "c" | "static_library" => SERIALIZABLE | EXPORTABLE,
         "hexagon" if release < Release::of(24) => SERIALIZABLE | RUNNABLE | EXPORTABLE,
-        "cuda" | "opencl" | "metal" | "hip" | "vulkan" | "hexagon" | "coreml" | "torch"
-        | "dnnl_json" | "arm_compute_lib" | "tensorrt" | "bnns_json" | "clml" | "verilator"
-        | "cublas_json" | "cudnn_json" | "msc_tensorrt" | "nnapi" | "hipblas_json" | "mrvl_sim"
-        | "mrvl_hw" | "VitisAIRuntime" | "ethos-n" => device,
+        "cuda" | "opencl" | "sdaccel" | "aocl" | "metal" | "hip" | "vulkan" | "hexagon"
+        | "coreml" | "torch" | "dnnl_json" | "arm_compute_lib" | "tensorrt" | "bnns_json"
+        | "clml" | "verilator" | "cublas_json" | "cudnn_json" | "msc_tensorrt" | "nnapi"
+        | "hipblas_json" | "example_npu_json" | "mrvl_sim" | "mrvl_hw" | "VitisAIRuntime"
+        | "ethos-n" => device,
         "webgpu"
         | "const_loader"
         | "metadata"

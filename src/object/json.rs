@@ -29,9 +29,9 @@ pub(super) fn read(text: &[u8]) -> std::result::Result<Any, Violation> {
     reader.document().map_err(|wrong| {
         let message = reader.describe(&wrong);
         match wrong.what {
-            COLLIDING => OBJ_39.refused(Kind::Limit, message),
-            TOO_DEEP => OBJ_40.refused(Kind::Limit, message),
-            _ => OBJ_16.refused(Kind::Malformed, message),
+            COLLIDING => OBJ_39.broken(Kind::Limit, wrong.at as u64, message),
+            TOO_DEEP => OBJ_40.broken(Kind::Limit, wrong.at as u64, message),
+            _ => OBJ_16.broken(Kind::Malformed, wrong.at as u64, message),
         }
     })
 }

@@ -142,7 +142,9 @@ fn parse(text: &str) -> Option<DLDataType> {
     }
     for (name, code, bits) in SMALL_FLOATS {
         if let Some(rest) = text.strip_prefix(name) {
-            return lanes(rest).map(|lanes| DLDataType { code, bits, lanes });
+            let fixed = !rest.starts_with(SCALABLE);
+            let lanes = lanes(rest).filter(|_| fixed);
+            return lanes.map(|lanes| DLDataType { code, bits, lanes });
         }
     }
     let (code, default, rest) = PREFIXES
@@ -165,11 +167,14 @@ fn bits_and_lanes(rest: &str, default: u8) -> Option<(u8, u16)> {
     lanes(rest).map(|lanes| (bits, lanes))
 }
 
+/// What stands in front of a number of lanes that the machine multiplies.
+const SCALABLE: &str = "xvscalex";
+
 fn lanes(rest: &str) -> Option<u16> {
     if rest.is_empty() {
         return Some(1);
     }
-    let (scalable, number) = match rest.strip_prefix("xvscalex") {
+    let (scalable, number) = match rest.strip_prefix(SCALABLE) {
         Some(number) => (true, number),
         None => (false, rest.strip_prefix('x')?),
     };

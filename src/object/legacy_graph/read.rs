@@ -38,7 +38,8 @@ impl LegacyGraph {
             let value_at = reader.here();
             let again = match key.as_slice() {
                 b"root" => {
-                    let value = reader.number("root")?;
+                    let value = reader.number("root");
+                    let value = value.map_err(|broken| broken.in_field("root"))?;
                     root.replace((value, value_at)).is_some()
                 }
                 b"nodes" => {
@@ -63,10 +64,12 @@ impl LegacyGraph {
             findings.note(OBJ_29, Kind::Trailing, rest_at, message)?;
         }
         let count = nodes.len();
-        OBJ_23.require(root.is_some_and(|root| root < count), root_at, || {
-            let root = root.map_or("more than a word".to_owned(), |root| root.to_string());
-            format!("the root is node {root}, there are {count}")
-        })?;
+        OBJ_23
+            .require(root.is_some_and(|root| root < count), root_at, || {
+                let root = root.map_or("more than a word".to_owned(), |root| root.to_string());
+                format!("the root is node {root}, there are {count}")
+            })
+            .map_err(|broken| broken.in_field("root"))?;
         if nodes.first().is_some_and(|node| !node.type_key.is_empty()) {
             findings.note(
                 OBJ_30,
@@ -101,11 +104,13 @@ impl LegacyGraph {
         findings: &mut Findings,
     ) -> Result<Vec<u8>, Violation> {
         let bytes = BASE64_STANDARD.decode(text).map_err(|error| {
-            OBJ_26.broken(
-                Kind::Malformed,
-                at,
-                format!("a tensor is not base64: {error}"),
-            )
+            OBJ_26
+                .broken(
+                    Kind::Malformed,
+                    at,
+                    format!("a tensor is not base64: {error}"),
+                )
+                .in_field("b64ndarrays")
         })?;
         // Byte n of the record is in the letters from n / 3 * 4 on, behind the quote.
         let place = |offset: u64| {
