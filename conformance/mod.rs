@@ -94,6 +94,7 @@ pub(crate) mod module {
 
 /// The chapter `value`.
 pub(crate) mod value {
+    pub(in crate::conformance) mod convert;
     pub(crate) mod custom;
     pub(in crate::conformance) mod driver;
     pub(crate) mod ops;

@@ -8,7 +8,7 @@ use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg};
 use crate::conformance::runtime::ffi::{Reply, fresh_prefix, told, unsupported, value_of};
-use crate::conformance::value::driver::converted;
+use crate::conformance::value::convert::converted;
 use crate::function::ErrorCell;
 use crate::value::{ByteArray, Payload, RawAny, index};
 use serde_json::{Value, json};

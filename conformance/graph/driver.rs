@@ -28,20 +28,18 @@
 //! The answer has a result for every step; `{"error": true}` for one that failed.
 
 use super::forms::{bytes_of, elements, param_file};
-use super::kernels::{NAMES, kernel};
+use super::kernels;
 use crate::conformance::adapter::{Rejection, Reply, legacy::modules};
 use crate::conformance::op;
 use crate::conformance::runtime::ffi::unsupported;
 use crate::conformance::runtime::legacy::{
     Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg,
 };
-use crate::conformance::runtime::shell::{self, Content};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLDevice, DLTensor, dtype_from_text, dtype_to_text};
 use serde_json::{Map, Value, json};
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::ptr;
 
 struct Script<'a> {
@@ -56,14 +54,13 @@ struct Script<'a> {
 }
 
 pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    API.set(Some(api));
-    LOG.take();
+    kernels::begin(api);
     let value = args.get("value").unwrap_or(&Value::Null);
     let mut script = Script {
         api,
         value,
         graph: c_text(&value["graph"].to_string()),
-        kernels: kernels(api)?,
+        kernels: kernels::library(api)?,
         tensors: HashMap::new(),
         current: None,
         other: None,
@@ -182,7 +179,7 @@ impl Script<'_> {
                     other => other,
                 })
             }
-            ("@log", []) => Ok(Value::Array(LOG.take())),
+            ("@log", []) => Ok(Value::Array(kernels::take_log())),
             ("@save", []) => {
                 let save = self.api.brought("graph.save");
                 let none = || unsupported("no function gives the payload of a module");
@@ -456,72 +453,4 @@ fn object_shown(api: &'static Api, given: &Held) -> Result<Value, Reply> {
         }
     }
     Err(unsupported("a result is an object that no function shows"))
-}
-
-thread_local! {
-    /// Kernels called since the last time, with the shapes of their arguments.
-    static LOG: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
-    /// Whose error a kernel leaves.
-    static API: Cell<Option<&'static Api>> = const { Cell::new(None) };
-}
-
-/// A compiled function of these releases: values, codes, count, result, its code, resource.
-type Compiled = unsafe extern "C" fn(
-    *const TVMValue,
-    *const c_int,
-    c_int,
-    *mut TVMValue,
-    *mut c_int,
-    *mut c_void,
-) -> c_int;
-
-/// The module of kernels.
-fn kernels(api: &'static Api) -> Result<Held, Reply> {
-    let all: [Compiled; NAMES.len()] = [run::<0>, run::<1>, run::<2>, run::<3>, run::<4>];
-    let named = NAMES.into_iter().zip(all);
-    let jumps = named.map(|(name, run)| (name, Content::Jump(run as usize)));
-    let jumps: Vec<(&str, Content)> = jumps.collect();
-    modules::library(api, |path| shell::write_symbols(&jumps, path))
-}
-
-unsafe extern "C" fn run<const N: usize>(
-    values: *const TVMValue,
-    codes: *const c_int,
-    count: c_int,
-    _: *mut TVMValue,
-    _: *mut c_int,
-    _: *mut c_void,
-) -> c_int {
-    let count = usize::try_from(count).unwrap_or(0);
-    let Some((name, kernel)) = NAMES.get(N).and_then(|name| kernel(name)) else {
-        return -1;
-    };
-    let mut tensors = Vec::new();
-    let mut shapes = Vec::new();
-    for at in 0..count {
-        // SAFETY: there are that many values.
-        let value = unsafe { *values.wrapping_add(at) };
-        // SAFETY: there are as many codes.
-        let told = unsafe { *codes.wrapping_add(at) };
-        if !matches!(told, code::DLTENSOR | code::NDARRAY) {
-            return -1;
-        }
-        // SAFETY: the code says that it is the address of a tensor.
-        let tensor = unsafe { value.v_handle }.cast::<DLTensor>();
-        // SAFETY: the executor keeps the tensor for the call.
-        let described = unsafe { &*tensor };
-        // SAFETY: an argument has as many extents as it says.
-        shapes.push(json!(unsafe { described.shape() }));
-        tensors.push(tensor);
-    }
-    LOG.with_borrow_mut(|log| log.push(json!([name, shapes])));
-    match kernel(&tensors) {
-        Ok(()) => 0,
-        Err(error) => {
-            if let Some(api) = API.get() {
-                api.set_error(&error.to_string());
-            }
-            -1
-        }
-    }
 }

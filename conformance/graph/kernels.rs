@@ -1,14 +1,21 @@
-//! What the graphs of the cases call: small kernels.
+//! What the graphs of the cases call: small kernels of ours, which a runtime reaches by a library of jumps.
 
+use crate::conformance::adapter::{Reply, legacy::modules};
+use crate::conformance::runtime::legacy::{Api, Held};
+use crate::conformance::runtime::shell::{self, Content};
 use crate::function::Error;
 use crate::value::DLTensor;
+use crate::value::legacy::{TVMValue, code};
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
 
-pub(super) type Kernel = fn(&[*mut DLTensor]) -> Result<(), Error>;
+type Kernel = fn(&[*mut DLTensor]) -> Result<(), Error>;
 
 /// The names of all kernels: `two` has two outputs, `touch` writes nothing, `fail` fails.
-pub(super) const NAMES: [&str; 5] = ["add1", "add", "two", "touch", "fail"];
+const NAMES: [&str; 5] = ["add1", "add", "two", "touch", "fail"];
 
-pub(super) fn kernel(name: &str) -> Option<(&'static str, Kernel)> {
+fn kernel(name: &str) -> Option<(&'static str, Kernel)> {
     Some(match name {
         "add1" => ("add1", |args| {
             each(args, 1, |values| vec![values.iter().sum::<f32>() + 1.0])
@@ -58,4 +65,83 @@ fn each(args: &[*mut DLTensor], inputs: usize, body: fn(&[f32]) -> Vec<f32>) -> 
         }
     }
     Ok(())
+}
+
+thread_local! {
+    /// Kernels called since the last time, with the shapes of their arguments.
+    static LOG: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
+    /// Whose error a kernel leaves.
+    static API: Cell<Option<&'static Api>> = const { Cell::new(None) };
+}
+
+/// A script begins: its kernels leave their errors with `api`.
+pub(super) fn begin(api: &'static Api) {
+    API.set(Some(api));
+    LOG.take();
+}
+
+/// What was called since the last time.
+pub(super) fn take_log() -> Vec<Value> {
+    LOG.take()
+}
+
+/// A compiled function of these releases: values, codes, count, result, its code, resource.
+type Compiled = unsafe extern "C" fn(
+    *const TVMValue,
+    *const c_int,
+    c_int,
+    *mut TVMValue,
+    *mut c_int,
+    *mut c_void,
+) -> c_int;
+
+/// The module of kernels.
+pub(super) fn library(api: &'static Api) -> Result<Held, Reply> {
+    let all: [Compiled; NAMES.len()] = [run::<0>, run::<1>, run::<2>, run::<3>, run::<4>];
+    let named = NAMES.into_iter().zip(all);
+    let jumps = named.map(|(name, run)| (name, Content::Jump(run as usize)));
+    let jumps: Vec<(&str, Content)> = jumps.collect();
+    modules::library(api, |path| shell::write_symbols(&jumps, path))
+}
+
+unsafe extern "C" fn run<const N: usize>(
+    values: *const TVMValue,
+    codes: *const c_int,
+    count: c_int,
+    _: *mut TVMValue,
+    _: *mut c_int,
+    _: *mut c_void,
+) -> c_int {
+    let count = usize::try_from(count).unwrap_or(0);
+    let Some((name, kernel)) = NAMES.get(N).and_then(|name| kernel(name)) else {
+        return -1;
+    };
+    let mut tensors = Vec::new();
+    let mut shapes = Vec::new();
+    for at in 0..count {
+        // SAFETY: there are that many values.
+        let value = unsafe { *values.wrapping_add(at) };
+        // SAFETY: there are as many codes.
+        let told = unsafe { *codes.wrapping_add(at) };
+        if !matches!(told, code::DLTENSOR | code::NDARRAY) {
+            return -1;
+        }
+        // SAFETY: the code says that it is the address of a tensor.
+        let tensor = unsafe { value.v_handle }.cast::<DLTensor>();
+        // SAFETY: the executor keeps the tensor for the call.
+        let described = unsafe { &*tensor };
+        // SAFETY: an argument has as many extents as it says.
+        shapes.push(json!(unsafe { described.shape() }));
+        tensors.push(tensor);
+    }
+    LOG.with_borrow_mut(|log| log.push(json!([name, shapes])));
+    match kernel(&tensors) {
+        Ok(()) => 0,
+        Err(error) => {
+            if let Some(api) = API.get() {
+                api.set_error(&error.to_string());
+            }
+            -1
+        }
+    }
 }

@@ -5,10 +5,11 @@
 //! of 0.20 and before, and a *driver* in `conformance/<chapter>/` does an operation on one of them: whoever answers is judged
 //! by the same code.
 //!
-//! To add an operation, write a function of the type [`crate::conformance::op::Drive`] in the driver of its chapter and name it in the chapter's
-//! `OPS` as `run: Run::Driven(..)`, or `Run::Legacy(..)` for the older interface. What a C function cannot be asked gets `Run::Here`: such an operation is ours alone,
-//! through the Rust interface, and other runtimes answer *unsupported*. Where only a part is out of reach, a runtime may
-//! bring a function for it: see [`Runtime::brought`].
+//! To add an operation, write a function of the type [`crate::conformance::op::Drive`] in the driver of its chapter and name
+//! it in the chapter's `OPS` as `run: Run::Driven(..)`, or `Run::Legacy(..)` for the older interface. What no C function can
+//! be asked gets `Run::Here`: such an operation is ours alone, through the Rust interface, and other runtimes answer
+//! *unsupported*. `Run::Partly(ours, theirs)` is for what shows of another runtime only in part. Where a single step is out
+//! of reach, a runtime may bring a function for it: see [`Runtime::brought`].
 
 pub(super) mod ffi;
 pub(super) mod legacy;
@@ -36,8 +37,8 @@ pub(super) trait Runtime: Send + Sync {
     /// A function object that it has for the suite alone, with one reference that is the caller's: `function.NAME` is a
     /// function of `spec/function.md` with types of its own, `convert.TYPE` returns what it takes its argument for,
     /// `read.device` the device that a text names, `registry.require` the function of a name, which must be there,
-    /// `graph.create`, `graph.show` and `graph.save` are described in `graph/own.rs`,
-    /// `threads.configure` takes the number of workers of a launch. Where there is none a driver finds another way, or none.
+    /// `threads.configure` takes the number of workers of a launch; `graph/own.rs` describes `graph.create`, `graph.show`
+    /// and `graph.save`. Where there is none a driver finds another way, or none.
     fn brought(&self, _name: &str) -> Option<*mut Header> {
         None
     }

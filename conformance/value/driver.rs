@@ -1,21 +1,16 @@
-//! The operations of chapter value, asked of a runtime.
-//!
-//! How a runtime converts shows in its typed functions. One that brings none for the suite has others: for every type there is one that a tvm-ffi library has anyway, and
-//! whose result shows what the argument was taken for; where there is none, the functions that `libtvm_ffi_testing.so`
-//! adds, which give back what they take.
+//! The operations of chapter value, asked of a runtime: cells, ownership, lives, types, texts.
 
-use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
-use crate::conformance::runtime::ffi::forms::{make, show, show_as, type_key};
+use super::convert::converted;
+use crate::conformance::runtime::ffi::api::{Api, SafeCall};
+use crate::conformance::runtime::ffi::forms::{make, show, type_key};
 use crate::conformance::runtime::ffi::held::{Held, int_arg, text_arg};
-use crate::conformance::runtime::ffi::{
-    NUMBERS, Reply, c_text, fresh_prefix, seen, system_library, told, unsupported,
-};
+use crate::conformance::runtime::ffi::{Reply, c_text, seen, told, unsupported};
 use crate::conformance::value::custom;
-use crate::value::dlpack::DLTensor;
 use crate::value::header::Header;
 use crate::value::{AnyView, ByteArray, BytesObj, Payload, RawAny, index, str_bytes};
 use serde_json::{Value, json};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `value.cell`: of a value that the runtime made itself, not one that it was handed.
@@ -75,217 +70,6 @@ fn made_from(form: &Value) -> Option<Value> {
     })
 }
 
-/// `value.convert`.
-pub(in crate::conformance) fn convert(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let wanted = args.get("to").and_then(Value::as_str).unwrap_or_default();
-    let value = make(api, args.get("value").unwrap_or(&Value::Null))?;
-    told(converted(api, &value, wanted)?)
-}
-
-/// What the runtime takes `value` for where it wants a `wanted`.
-pub(in crate::conformance) fn converted(
-    api: &'static Api,
-    value: &Held,
-    wanted: &str,
-) -> Result<Value, Reply> {
-    let call = |name: &str, args: &[RawAny]| api.call_global(name, args);
-    let given = value.raw;
-    if let Some(converter) = api.brought(&format!("convert.{wanted}")) {
-        return show(api, &api.call(&converter, &[given])?);
-    }
-    Ok(match wanted {
-        "int" => element(api, given)?,
-        "int32" => {
-            // The depth of an access path is an i32.
-            let texts = ["parent", "step", "depth"].map(|name| api.text(name));
-            let [parent, step, depth] = texts;
-            let Some(path) = api.type_index("ffi.reflection.AccessPath") else {
-                return Err(unsupported("this runtime has no type with an i32 in it"));
-            };
-            let none = RawAny::NONE;
-            let path = [
-                int_arg(path.into()),
-                parent?.raw,
-                none,
-                step?.raw,
-                none,
-                depth?.raw,
-                given,
-            ];
-            let path = call("ffi.MakeObjectFromPackedArgs", &path)?;
-            let depth = api.field(&path, "depth");
-            show(
-                api,
-                &depth.ok_or_else(|| unsupported("the field `depth` does not show"))?,
-            )?
-        }
-        "bool" => {
-            // Whether imports are asked, in a module that has the function only there.
-            let (root, below) = (fresh_prefix(), fresh_prefix());
-            api.system_symbol(&c_text(&format!("__tvm_ffi_{below}f")), NUMBERS[0])?;
-            let (root, below) = (system_library(api, &root)?, system_library(api, &below)?);
-            call("ffi.ModuleImportModule", &[root.raw, below.raw])?;
-            let found = call("ffi.ModuleGetFunction", &[root.raw, text_arg(c"f"), given])?;
-            json!(found.raw.type_index != index::NONE)
-        }
-        "pointer" => pointer(api, given)?,
-        "str" => show(api, &call("ffi.String", &[given])?)?,
-        "bytes" => show(api, &call("ffi.Bytes", &[given])?)?,
-        // Sizes are asked of an object of that very type, which is not all that converts.
-        "array" | "map" if matches!(given.type_index, index::LIST | index::DICT) => {
-            given_back(api, &wanted.replace("array", "arr"), given)?
-        }
-        "array" => show_as(api, value, index::ARRAY)?,
-        "map" => show_as(api, value, index::MAP)?,
-        "list" => {
-            call("ffi.ListReserve", &[given, int_arg(0)])?;
-            match show(api, value)? {
-                // Each call takes an element out of a list of its own.
-                Value::Object(form) if given.type_index == index::ARRAY => {
-                    let size = form
-                        .get("array")
-                        .and_then(Value::as_array)
-                        .map_or(0, Vec::len);
-                    let taken = (0..size)
-                        .map(|at| show(api, &call("ffi.ListPop", &[given, int_arg(at as i64)])?));
-                    json!({"list": taken.collect::<Result<Vec<Value>, Reply>>()?})
-                }
-                form => form,
-            }
-        }
-        "function" => {
-            // What to call for every object on the way.
-            let visitor = call("ffi.Array", &[int_arg(index::OBJECT_BEGIN.into()), given])?;
-            let visitors = call("ffi.Array", &[visitor.raw])?;
-            call("ffi.StructuralVisit", &[RawAny::NONE, visitors.raw])?;
-            show(api, value)?
-        }
-        "optional-int" => {
-            // By how many blanks JSON is indented.
-            let list = call("ffi.Array", &[int_arg(0)])?;
-            let text = call("ffi.json.Stringify", &[list.raw, given])?.text();
-            let text = text.unwrap_or_default();
-            match text.lines().nth(1) {
-                Some(line) => json!(line.len() - line.trim_start().len()),
-                None => Value::Null,
-            }
-        }
-        "shape" => match allocated(api, Some(given), None)? {
-            // SAFETY: a tensor has as many extents as dimensions.
-            Some(tensor) => json!({"shape": unsafe { tensor.dl()?.shape() }}),
-            None => given_back(api, "shape", given)?,
-        },
-        "dtype" => match allocated(api, None, Some(given))? {
-            Some(tensor) => json!({"dtype": api.dtype_text(tensor.dl()?.dtype)?}),
-            None => given_back(api, "dtype", given)?,
-        },
-        "float" | "device" | "object" => given_back(api, wanted, given)?,
-        other => return Err(unsupported(format!("there is no type {other}"))),
-    })
-}
-
-/// An int is what element of many numbers it stands for.
-fn element(api: &'static Api, given: RawAny) -> Result<Value, Reply> {
-    let numbers: Vec<RawAny> = (0..100).map(int_arg).collect();
-    let numbers = api.call_global("ffi.Array", &numbers)?;
-    match api.call_global("ffi.ArrayGetItem", &[numbers.raw, given]) {
-        Err(raised) if raised.kind == "IndexError" => Err(unsupported(
-            "an int shows as the number of an element, which end at 99",
-        )),
-        found => show(api, &found?),
-    }
-}
-
-thread_local! {
-    static THIS: Cell<Handle> = const { Cell::new(std::ptr::null_mut()) };
-}
-
-unsafe extern "C" fn note_this(this: Handle, _: *const RawAny, _: i32, _: *mut RawAny) -> i32 {
-    THIS.set(this);
-    0
-}
-
-unsafe extern "C" fn nothing(_: Handle) {}
-
-/// An opaque pointer is the first that a C callback is called with.
-fn pointer(api: &'static Api, given: RawAny) -> Result<Value, Reply> {
-    let body = note_this as unsafe extern "C" fn(Handle, *const RawAny, i32, *mut RawAny) -> i32;
-    let body = RawAny::of(
-        index::OPAQUE,
-        Payload {
-            ptr: body as Handle,
-        },
-    );
-    // With nothing to delete a null pointer need not be handed on at all.
-    let deleter = nothing as unsafe extern "C" fn(Handle);
-    let deleter = RawAny::of(
-        index::OPAQUE,
-        Payload {
-            ptr: deleter as Handle,
-        },
-    );
-    let args = [given, body, deleter];
-    let function = api.call_global("ffi.FunctionFromExternC", &args)?;
-    THIS.set(std::ptr::dangling_mut());
-    api.call(&function, &[])?;
-    match THIS.get() {
-        null if null.is_null() => Ok(Value::Null),
-        other => Ok(json!({"pointer": format!("{:#x}", other as usize)})),
-    }
-}
-
-/// A tensor of that shape and type, where the libraries have a function that makes one.
-fn allocated(
-    api: &'static Api,
-    shape: Option<RawAny>,
-    dtype: Option<RawAny>,
-) -> Result<Option<Allocated>, Reply> {
-    let Some(allocate) = api.global("runtime.TVMTensorAllocWithScope") else {
-        return Ok(None);
-    };
-    let one = api.call_global("ffi.Shape", &[int_arg(1)])?;
-    let (byte, cpu) = (api.dtype("int8")?, crate::value::DLDevice::CPU);
-    let mut bits = Payload { bits: 0 };
-    bits.dtype = byte;
-    let args = [
-        shape.unwrap_or(one.raw),
-        dtype.unwrap_or(RawAny::of(index::DATA_TYPE, bits)),
-        RawAny::of(index::DEVICE, Payload { device: cpu }),
-        RawAny::NONE,
-    ];
-    Ok(Some(Allocated(api.call(&allocate, &args)?)))
-}
-
-struct Allocated(Held);
-
-impl Allocated {
-    fn dl(&self) -> Result<&DLTensor, Reply> {
-        let described = self.0.dltensor();
-        described.ok_or_else(|| unsupported("what was allocated is not a tensor"))
-    }
-}
-
-/// What a function of the testing library gives back.
-fn given_back(api: &'static Api, wanted: &str, given: RawAny) -> Result<Value, Reply> {
-    let Some(identity) = api.global(&format!("testing.schema_id_{wanted}")) else {
-        return Err(unsupported(format!(
-            "no function takes a {wanted} that shows what it was taken for; libtvm_ffi_testing.so adds one"
-        )));
-    };
-    // These take the address of the object itself, to which nothing converts.
-    let converts = match wanted {
-        "arr" => given.type_index == index::LIST,
-        "map" => given.type_index == index::DICT,
-        _ => false,
-    };
-    if converts {
-        return Err(unsupported(format!(
-            "the function of the testing library takes the object of a {wanted}, and no copy of another"
-        )));
-    }
-    show(api, &api.call(&identity, &[given])?)
-}
-
 /// `value.dtype`: text and numbers of a data type, with the custom types that the case says.
 pub(in crate::conformance) fn dtype(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     if let Some(types) = args.get("custom") {
@@ -305,7 +89,7 @@ pub(in crate::conformance) fn dtype(api: &'static Api, args: &Value) -> Result<R
 }
 
 unsafe extern "C" fn custom_code(
-    this: Handle,
+    this: *mut c_void,
     args: *const RawAny,
     _: i32,
     out: *mut RawAny,
@@ -328,7 +112,7 @@ unsafe extern "C" fn custom_code(
 }
 
 unsafe extern "C" fn custom_name(
-    this: Handle,
+    this: *mut c_void,
     args: *const RawAny,
     _: i32,
     out: *mut RawAny,

@@ -1,6 +1,6 @@
 //! Operations of the chapter value: cells, conversions, reference counts, types, texts, the old value model.
 
-use super::driver;
+use super::{convert, driver};
 use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::function::Function;
 use crate::object::form::{from_json, to_json};
@@ -25,7 +25,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "value.convert",
         help: "value, to (int, int32, bool, ...; spec/value.md lists them): the result of the conversion",
-        run: Run::Driven(driver::convert),
+        run: Run::Driven(convert::convert),
     },
     Op {
         name: "value.own",
