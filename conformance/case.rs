@@ -1,12 +1,13 @@
 //! Cases as data: `conformance/<chapter>/cases/<topic>.json`, read and checked.
 
 use super::adapter::Oddity;
+use super::adapter::protocol::oddity_to_json;
 use super::truncated::{self, Cut};
 use crate::conformance::op;
 use crate::release::Releases;
 use crate::rule::Kind;
 use crate::spec;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -81,6 +82,19 @@ pub struct Breach {
     pub field: Option<String>,
 }
 
+impl Breach {
+    fn to_json(&self) -> Value {
+        let mut breach = json!({"kind": self.kind.name(), "rule": self.rule});
+        if let Some(offset) = self.offset {
+            breach["offset"] = offset.into();
+        }
+        if let Some(field) = &self.field {
+            breach["field"] = field.as_str().into();
+        }
+        breach
+    }
+}
+
 impl Case {
     /// The arguments of the request.
     pub fn request(&self) -> Value {
@@ -93,6 +107,25 @@ impl Case {
             ),
         };
         Value::Object(args)
+    }
+
+    /// What must come back, as cases write it; of a case with cuts, for each of them with its length.
+    pub fn expectation(&self) -> Value {
+        if !self.cuts.is_empty() {
+            let cuts = self.cuts.iter();
+            let cuts =
+                cuts.map(|cut| json!({"length": cut.length, "reject": cut.breach.to_json()}));
+            return json!({"cuts": cuts.collect::<Vec<_>>()});
+        }
+        match &self.expect {
+            Expect::Accept(value) if self.findings.is_empty() => json!({"accept": value}),
+            Expect::Accept(value) => {
+                let findings = self.findings.iter().map(oddity_to_json);
+                json!({"accept": value, "findings": findings.collect::<Vec<_>>()})
+            }
+            Expect::Reject(breach) => json!({"reject": breach.to_json()}),
+            Expect::Either => json!({"either": true}),
+        }
     }
 
     /// The input as bytes, where it is bytes.

@@ -1,13 +1,14 @@
 //! Puts the selected cases to an implementation, one after another, and keeps the losses to the case that caused them.
 
 use super::adapter::exec::BEHIND;
-use super::adapter::{Adapter, Identity, Reply};
+use super::adapter::{Adapter, Identity, Reply, protocol};
 use super::case::{Case, Suite};
 use super::known::{self, Entry, Known};
 use super::parts::Parts;
 use super::said::{line_of, plain};
 use super::verdict::{Judgement, Verdict, judge};
 use crate::release::{Release, Releases};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// What to run and how.
@@ -103,6 +104,10 @@ pub struct Outcome<'a> {
     pub fails: bool,
     /// The entry of the known-failures file that excuses it.
     pub known: Option<Entry>,
+    /// The answer to a case that fails, where it is no longer than a report can hold.
+    pub answer: Option<Value>,
+    /// What the testee wrote to its stderr meanwhile.
+    pub stderr: Option<String>,
     /// What else there is to say: that it was run again alone, for one.
     pub note: Option<String>,
     /// How long the implementation took.
@@ -276,18 +281,22 @@ pub fn run_observed<'a>(
             (None, _) => {}
         }
         let start = Instant::now();
-        let (judgement, note) = match &losses.given_up {
-            Some(verdict) => (Judgement::bare(verdict.clone()), None),
+        let (judgement, note, answer) = match &losses.given_up {
+            Some(verdict) => (Judgement::bare(verdict.clone()), None, None),
             None => put(case, adapter, &identity, &mut suspicious, last.as_mut()),
         };
         stated.add(judgement.stated);
         losses.count(case, &judgement.verdict, run);
+        let failed = matches!(judgement.verdict, Verdict::Fail(_));
+        let stderr = if failed { adapter.stderr() } else { None };
         let outcome = Outcome {
             case,
             verdict: judgement.verdict,
             unstated: judgement.unstated,
             fails: false,
             known: None,
+            answer: answer.filter(|_| failed),
+            stderr: stderr.map(|text| plain(&text)),
             note,
             took: start.elapsed(),
         };
@@ -404,9 +413,9 @@ fn put(
     identity: &Identity,
     suspicious: &mut bool,
     before: Option<&mut Outcome<'_>>,
-) -> (Judgement, Option<String>) {
+) -> (Judgement, Option<String>, Option<Value>) {
     if let Some(verdict) = beforehand(case, identity) {
-        return (Judgement::bare(verdict), None);
+        return (Judgement::bare(verdict), None, None);
     }
     let (judgement, reply) = ask(case, adapter);
     let seen = match &reply {
@@ -420,14 +429,15 @@ fn put(
         adapter.restart();
     }
     if !verdict.is_failure() {
-        return (judgement, seen);
+        return (judgement, seen, None);
     }
+    let answer = reply.and_then(shown);
     // A line that is no answer may have been written behind the answer before: alone, the case has nobody before it.
     if let (Verdict::ProtocolError(wrong), Some(before)) = (verdict, before)
         && !wrong.starts_with(BEHIND)
         && !adapter.was_alone()
     {
-        let (alone, _) = ask(case, adapter);
+        let (alone, reply) = ask(case, adapter);
         if is_loss(&alone.verdict) {
             adapter.restart();
         }
@@ -435,16 +445,16 @@ fn put(
             let wrong = format!("{BEHIND}: {wrong}");
             charge(before, Reply::ProtocolError(wrong), suspicious);
             let note = "run again alone, for a line that the case before it had written";
-            return (alone, Some(note.to_owned()));
+            return (alone, Some(note.to_owned()), reply.and_then(shown));
         }
     }
     // In a testee that was just started it has been alone already.
     let shared = adapter.since_restart().is_some_and(|requests| requests > 1);
     if !std::mem::replace(suspicious, is_loss(verdict)) || !shared {
-        return (judgement, seen);
+        return (judgement, seen, answer);
     }
     adapter.restart();
-    let (alone, _) = ask(case, adapter);
+    let (alone, reply) = ask(case, adapter);
     let note = (alone.verdict != *verdict).then(|| {
         format!(
             "{} at first, the first failure after a restart; this is the verdict when run alone",
@@ -454,7 +464,14 @@ fn put(
     if is_loss(&alone.verdict) {
         adapter.restart();
     }
-    (alone, note)
+    (alone, note, reply.and_then(shown))
+}
+
+/// An answer for a report, unless it is one that fills memory: a testee may give as many as there are cases.
+fn shown(reply: Reply) -> Option<Value> {
+    const LONGEST: usize = 64 << 10;
+    let answer = protocol::answer_of(reply)?;
+    (answer.to_string().len() <= LONGEST).then_some(answer)
 }
 
 /// Puts what a case asks, up to the first answer that does not pass, and hands the last one on.

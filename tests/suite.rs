@@ -556,6 +556,36 @@ fn a_panic_is_a_crash_and_not_a_rejection() {
 }
 
 #[test]
+fn a_case_can_be_seen_and_taken_away() {
+    let text = String::from_utf8(check(&["--show", "--case", "wire/u8"]).stdout).unwrap();
+    let line = |name: &str| -> Value {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        serde_json::from_str(line.unwrap_or_else(|| panic!("{name}: {text}"))).unwrap()
+    };
+    let case = Suite::embedded().case("wire/u8").unwrap();
+    assert_eq!(line("request   ")["args"], case.request());
+    assert_eq!(line("expected  "), case.expectation());
+    let folder = tempfile::tempdir().unwrap();
+    let out = check(&[
+        "--export",
+        folder.path().to_str().unwrap(),
+        "--case",
+        "wire/u8*",
+    ]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let of = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert_eq!(of("wire/u8/input.bin"), case.bytes().unwrap());
+    let request: Value = serde_json::from_slice(&of("wire/u8/request.json")).unwrap();
+    assert_eq!(request["args"], case.request());
+    let cuts: Value = serde_json::from_slice(&of("wire/u8.truncated/expected.json")).unwrap();
+    assert_eq!(cuts["cuts"][0]["reject"]["rule"], "WIRE-01");
+    let answer = json(&["--impl", "liar:reject-all", "--case", "wire/u8"]);
+    let failed = &answer["results"][0];
+    assert_eq!(failed["answer"]["reject"]["message"], "no");
+    assert_eq!(failed["request"]["args"], case.request());
+}
+
+#[test]
 fn the_json_report_keeps_to_its_schema() {
     let schema = schema(include_str!("../spec/schema/report.json"));
     for implementation in ["builtin", "liar:constant", "liar:crash", "liar:reject-all"] {

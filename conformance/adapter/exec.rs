@@ -113,6 +113,7 @@ impl Adapter for Exec {
             return Reply::Crash("is not running".to_owned());
         };
         self.requests += 1;
+        process.forget_stderr();
         let id = self.requests;
         process.send(protocol::request(id, op, args));
         let is_answer =
@@ -157,6 +158,11 @@ impl Adapter for Exec {
             Ok(Heard::TooLong) => Some(too_long()),
             Ok(Heard::End) | Err(_) => None,
         }
+    }
+
+    fn stderr(&mut self) -> Option<String> {
+        let said = self.process.as_ref()?.said();
+        (!said.is_empty()).then_some(said)
     }
 
     fn since_restart(&self) -> Option<u64> {
@@ -264,17 +270,25 @@ impl Process {
         }
     }
 
+    fn forget_stderr(&self) {
+        if let Ok(mut tail) = self.stderr.lock() {
+            tail.clear();
+        }
+    }
+
+    /// The tail of its stderr, some of which may still be on its way.
+    fn said(&self) -> String {
+        thread::sleep(Duration::from_millis(5));
+        match self.stderr.lock() {
+            Ok(tail) => String::from_utf8_lossy(&tail).trim().to_owned(),
+            Err(_) => String::new(),
+        }
+    }
+
     /// How it ended, after its stdout did.
     fn death(&mut self) -> Reply {
         let status = self.family.ended(Duration::from_secs(2));
-        // stderr may still be on its way.
-        thread::sleep(Duration::from_millis(5));
-        let said = self
-            .stderr
-            .lock()
-            .map(|tail| tail.clone())
-            .unwrap_or_default();
-        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        let said = self.said();
         let how = match status {
             Some(status) => describe(status),
             None => "closed its stdout".to_owned(),

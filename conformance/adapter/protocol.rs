@@ -109,6 +109,20 @@ pub fn hello(suite: &str) -> String {
     json!({"id": 0, "op": "hello", "suite": suite}).to_string()
 }
 
+/// An answer as it stands in a line, without the id; `None` for what is none.
+pub(crate) fn answer_of(reply: Reply) -> Option<Value> {
+    match reply {
+        Reply::Ok { .. } | Reply::Seen { .. } | Reply::Reject(_) => {
+            let mut line = serde_json::from_str(&reply_to_line(Value::Null, reply)).ok()?;
+            if let Value::Object(members) = &mut line {
+                members.remove("id");
+            }
+            Some(line)
+        }
+        _ => None,
+    }
+}
+
 fn reply_to_line(id: Value, reply: Reply) -> String {
     let mut line = Map::new();
     line.insert("id".to_owned(), id);
@@ -219,7 +233,7 @@ fn parsed(id: u64, line: &[u8]) -> Result<Reply, String> {
     ))
 }
 
-fn oddity_to_json(oddity: &Oddity) -> Value {
+pub(crate) fn oddity_to_json(oddity: &Oddity) -> Value {
     let mut finding = json!({"rule": oddity.rule});
     if let Some(kind) = &oddity.kind {
         finding["kind"] = kind.as_str().into();

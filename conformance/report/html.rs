@@ -1,8 +1,10 @@
-//! The report as one page: no script, no font, no image from elsewhere.
+//! The report as one page: failures first, an anchor for every case and rule, and nothing that is loaded from elsewhere.
 
 use super::{evidence, headline, judged};
 use crate::conformance::runner::{Outcome, Report};
 use crate::conformance::verdict::Verdict;
+use crate::spec;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 const STYLE: &str = "
@@ -14,8 +16,26 @@ pre { overflow-x: auto; padding: .6rem; background: #8881; }
 dt { font-weight: 600; float: left; width: 6rem; } dd { margin-left: 6.5rem; }
 details { border-bottom: 1px solid #8884; padding: .25rem 0; } summary { cursor: pointer; }
 .tag { display: inline-block; min-width: 7.5rem; font-weight: 600; }
+.scroll { overflow-x: auto; } code, dd { overflow-wrap: anywhere; } input { font: inherit; width: 100%; box-sizing: border-box; padding: .4rem; }
+summary { overflow-wrap: anywhere; } a { color: inherit; } dl { margin: .5rem 0; }
+@media (max-width: 40rem) {
+  body { margin: 1rem auto; padding: 0 .6rem; } dt { float: none; } dd { margin-left: .8rem; } th, td { padding: .2rem .4rem; font-size: .8rem; }
+  h1 { font-size: 1.3rem; overflow-wrap: anywhere; } pre { font-size: .75rem; }
+}
 .pass { color: #2a8a3e; } .bad { color: #c62828; } .other { color: #8a6d1a; }
 ";
+
+/// Hides what does not have the text; without a script there is nothing to type into.
+const FILTER: &str = "<p><input id=\"filter\" type=\"search\" placeholder=\"filter by id, verdict or rule\" aria-label=\"filter\" hidden></p>";
+
+const SCRIPT: &str = r#"<script>
+const box = document.getElementById("filter"), all = [...document.querySelectorAll("details.case, details.rule")];
+const texts = all.map(one => one.querySelector("summary").textContent.toLowerCase() + " " + [...one.querySelectorAll("dt")].map(t => t.textContent).join(" ").toLowerCase());
+box.hidden = false;
+box.addEventListener("input", () => { const text = box.value.trim().toLowerCase(); all.forEach((one, at) => one.hidden = !texts[at].includes(text)); });
+const open = () => { const one = document.getElementById(decodeURIComponent(location.hash.slice(1))); if (one && one.tagName == "DETAILS") { one.hidden = false; one.open = true; one.scrollIntoView(); } };
+addEventListener("hashchange", open); open();
+</script>"#;
 
 pub(super) fn render(report: &Report<'_>) -> String {
     let mut out =
@@ -36,22 +56,32 @@ pub(super) fn render(report: &Report<'_>) -> String {
         let _ = writeln!(out, "<p class=\"bad\">error: {}</p>", escaped(problem));
     }
     table(&mut out, report);
-    for (chapter, _) in report.chapters() {
-        let _ = writeln!(out, "<h2>{}</h2>", escaped(chapter));
-        for outcome in report
-            .results
+    let _ = writeln!(out, "{FILTER}");
+    let failures: Vec<&Outcome<'_>> = report.failures().collect();
+    if !failures.is_empty() {
+        let _ = writeln!(out, "<h2 id=\"failures\">failures: {}</h2>", failures.len());
+        failures
             .iter()
-            .filter(|outcome| outcome.case.chapter == chapter)
-        {
-            case(&mut out, report, outcome);
+            .for_each(|outcome| case(&mut out, report, outcome));
+    }
+    for (chapter, _) in report.chapters() {
+        let name = escaped(chapter);
+        let _ = writeln!(out, "<h2 id=\"{name}\">{name}</h2>");
+        let results = report.results.iter();
+        for outcome in results.filter(|outcome| outcome.case.chapter == chapter) {
+            if !outcome.is_failure() {
+                case(&mut out, report, outcome);
+            }
         }
     }
+    rules(&mut out, report);
+    let _ = writeln!(out, "{SCRIPT}");
     out.push_str("</body>\n</html>\n");
     out
 }
 
 fn table(out: &mut String, report: &Report<'_>) {
-    out.push_str("<table>\n<tr><th>chapter</th><th>cases</th>");
+    out.push_str("<div class=\"scroll\"><table>\n<tr><th>chapter</th><th>cases</th>");
     for verdict in Verdict::NAMES {
         let _ = write!(out, "<th>{verdict}</th>");
     }
@@ -59,7 +89,7 @@ fn table(out: &mut String, report: &Report<'_>) {
     for (name, counts) in report.chapters() {
         let _ = write!(
             out,
-            "<tr><td>{}</td><td>{}</td>",
+            "<tr><td><a href=\"#{0}\">{0}</a></td><td>{1}</td>",
             escaped(name),
             counts.total()
         );
@@ -69,7 +99,42 @@ fn table(out: &mut String, report: &Report<'_>) {
         }
         out.push_str("</tr>\n");
     }
-    out.push_str("</table>\n");
+    out.push_str("</table></div>\n");
+    if report.failures().next().is_some() {
+        out.push_str("<p><a href=\"#failures\">to the failures</a>, <a href=\"#rules\">to the rules</a></p>\n");
+    } else {
+        out.push_str("<p><a href=\"#rules\">to the rules</a></p>\n");
+    }
+}
+
+/// Each rule that was asked for, with its cases: those that fail first.
+fn rules(out: &mut String, report: &Report<'_>) {
+    let mut by_rule: BTreeMap<&str, Vec<&Outcome<'_>>> = BTreeMap::new();
+    for outcome in &report.results {
+        for rule in &outcome.case.rules {
+            by_rule.entry(rule).or_default().push(outcome);
+        }
+    }
+    out.push_str("<h2 id=\"rules\">rules</h2>\n");
+    for (id, mut outcomes) in by_rule {
+        outcomes.sort_by_key(|outcome| !outcome.is_failure());
+        let failed = outcomes.iter().filter(|one| one.is_failure()).count();
+        let title = spec::rule(id).map_or("", |rule| rule.title.as_str());
+        let (class, count) = match failed {
+            0 => ("pass", format!("{} cases", outcomes.len())),
+            _ => ("bad", format!("{failed} of {} fail", outcomes.len())),
+        };
+        let links: Vec<String> = outcomes
+            .iter()
+            .map(|one| format!("<a href=\"#{0}\">{0}</a>", escaped(&one.case.id)))
+            .collect();
+        let _ = writeln!(
+            out,
+            "<details class=\"rule\" id=\"{id}\"><summary><span class=\"tag {class}\">{count}</span> {id} {}</summary><p>{}</p></details>",
+            escaped(title),
+            links.join(", ")
+        );
+    }
 }
 
 fn case(out: &mut String, report: &Report<'_>, outcome: &Outcome<'_>) {
@@ -82,18 +147,28 @@ fn case(out: &mut String, report: &Report<'_>, outcome: &Outcome<'_>) {
     let verdict = outcome.verdict.name();
     let _ = writeln!(
         out,
-        "<details{open}><summary><span class=\"tag {class}\">{verdict}</span> {}</summary><dl>",
+        "<details{open} class=\"case\" id=\"{0}\"><summary><span class=\"tag {class}\">{verdict}</span> {0}</summary><dl>",
         escaped(&outcome.case.id)
     );
     let evidence = evidence(report, outcome);
     for (id, gist) in &evidence.rules {
-        entry(out, id, gist);
+        let _ = writeln!(
+            out,
+            "<dt><a href=\"#{id}\">{id}</a></dt><dd>{}</dd>",
+            escaped(gist)
+        );
     }
     entry(out, "why", &outcome.case.why);
     entry(out, "origin", &outcome.case.origin);
     if outcome.verdict != Verdict::Pass {
         entry(out, "expected", &evidence.expected);
         entry(out, "actual", &evidence.actual);
+        entry(out, "input", &evidence.input);
+    }
+    for (name, text) in [("answer", &evidence.answer), ("stderr", &evidence.stderr)] {
+        if let Some(text) = text {
+            entry(out, name, text);
+        }
     }
     if let Some(known) = &outcome.known {
         entry(out, "known", &known.reason);

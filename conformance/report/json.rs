@@ -76,6 +76,17 @@ fn result(report: &Report<'_>, outcome: &Outcome<'_>) -> Value {
         add("expected", evidence.expected.into());
         add("actual", evidence.actual.into());
         add("again", evidence.again.into());
+        add(
+            "request",
+            json!({"op": outcome.case.op, "args": outcome.case.request()}),
+        );
+        add("expectation", outcome.case.expectation());
+        if let Some(answer) = &outcome.answer {
+            add("answer", answer.clone());
+        }
+        if let Some(stderr) = evidence.stderr {
+            add("stderr", stderr.into());
+        }
         if let Verdict::Fail(mismatch) = &outcome.verdict
             && let Some(offset) = mismatch.offset
         {

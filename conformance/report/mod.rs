@@ -9,6 +9,7 @@ mod text;
 use super::case::{Case, Expect};
 use super::op;
 use super::runner::{Outcome, Report};
+use super::said::plain;
 use super::verdict::{self, Verdict};
 use crate::spec;
 use crate::wire::{Span, show};
@@ -72,6 +73,12 @@ struct Evidence {
     actual: String,
     /// Annotated bytes around the offset; empty where there is none.
     bytes: Vec<String>,
+    /// The first bytes of the input in hex, or its JSON.
+    input: String,
+    /// The whole answer, shortened, where there is one.
+    answer: Option<String>,
+    /// What the testee wrote to its stderr.
+    stderr: Option<String>,
     /// The command that puts this case again.
     again: String,
 }
@@ -100,12 +107,30 @@ fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
         rules: rules.map(|rule| (rule.id.clone(), rule.gist())).collect(),
         expected,
         actual,
+        input: input(case),
+        answer: outcome
+            .answer
+            .as_ref()
+            .map(|answer| plain(&verdict::short(answer))),
+        stderr: outcome.stderr.clone(),
         bytes: offset.map_or(Vec::new(), |offset| bytes_around(case, offset)),
         again: format!(
             "tvmspec check --impl {} --case {}",
             quoted(&report.implementation),
             quoted(&case.id)
         ),
+    }
+}
+
+fn input(case: &Case) -> String {
+    const HEAD: u64 = 32;
+    match case.bytes() {
+        Some(bytes) => {
+            let size = bytes.len() as u64;
+            let more = if size > HEAD { " .." } else { "" };
+            format!("{}{more} ({size} bytes)", hex(bytes, 0, size.min(HEAD)))
+        }
+        None => verdict::short(&case.request()),
     }
 }
 

@@ -50,6 +50,13 @@ fn failure(out: &mut String, outcome: &Outcome<'_>, evidence: &Evidence) {
     line(out, "why", &outcome.case.why);
     line(out, "expected", &evidence.expected);
     line(out, "actual", &evidence.actual);
+    line(out, "input", &evidence.input);
+    if let Some(answer) = &evidence.answer {
+        line(out, "answer", answer);
+    }
+    if let Some(stderr) = &evidence.stderr {
+        line(out, "stderr", stderr);
+    }
     if let Some(note) = &outcome.note {
         line(out, "note", note);
     }

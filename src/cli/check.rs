@@ -58,6 +58,12 @@ pub(crate) struct Args {
     /// List the selected cases and stop
     #[arg(long, conflicts_with_all = ["implementation", "known", "complete", "timeout", "memory", "max_hangs", "max_crashes"])]
     list: bool,
+    /// Print the request and the expected answer of the selected cases and stop
+    #[arg(long, conflicts_with_all = ["list", "implementation", "known", "complete", "timeout", "memory", "max_hangs", "max_crashes", "report"])]
+    show: bool,
+    /// Write the selected cases as files below a folder, each with request, expected answer and input, and stop
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["list", "show", "implementation", "known", "complete", "timeout", "memory", "max_hangs", "max_crashes", "report", "output"])]
+    export: Option<PathBuf>,
     /// List every operation with its arguments and stop
     #[arg(long, exclusive = true)]
     ops: bool,
@@ -119,6 +125,15 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
             _ => selected.iter().map(|case| line(case)).collect(),
         };
         write(args.output.as_deref(), &text)?;
+        return Ok(Exit::Good);
+    }
+    if args.show {
+        let text: String = selected.iter().map(|case| shown(case)).collect();
+        write(args.output.as_deref(), &text)?;
+        return Ok(Exit::Good);
+    }
+    if let Some(folder) = &args.export {
+        selected.iter().try_for_each(|case| export(folder, case))?;
         return Ok(Exit::Good);
     }
     let mut limits = Limits::default();
@@ -183,6 +198,41 @@ fn line(case: &Case) -> String {
         case.id,
         case.releases.to_string()
     )
+}
+
+/// A case for somebody who wants to know what is asked: its words, the request and what must come back.
+fn shown(case: &Case) -> String {
+    let request = json!({"id": 1, "op": case.op, "args": case.request()});
+    let parent = case.parent.as_ref();
+    let parent = parent.map_or(String::new(), |parent| format!("parent    {parent}\n"));
+    format!(
+        "{}\nrules     {}\nreleases  {}\n{parent}why       {}\norigin    {}\nrequest   {request}\nexpected  {}\n\n",
+        case.id,
+        case.rules.join(" "),
+        case.releases,
+        case.why,
+        case.origin,
+        case.expectation(),
+    )
+}
+
+/// `DIR/<id>/`: `request.json`, `expected.json`, and `input.bin` where the input is bytes.
+fn export(folder: &Path, case: &Case) -> Result<(), Error> {
+    let folder = folder.join(case.id.replace('#', "."));
+    fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let request = json!({"id": 1, "op": case.op, "args": case.request()});
+    let texts = [
+        ("request.json", pretty(&request)),
+        ("expected.json", pretty(&case.expectation())),
+    ];
+    for (name, text) in texts {
+        output::write(&folder.join(name), text.as_bytes(), Content::Text)?;
+    }
+    match case.bytes() {
+        Some(bytes) => output::write(&folder.join("input.bin"), bytes, Content::Binary),
+        None => Ok(()),
+    }
 }
 
 /// The cases for programs; `spec/schema/list.json` is the schema.
