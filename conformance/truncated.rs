@@ -118,11 +118,14 @@ fn table() -> &'static HashMap<String, Vec<Run>> {
     })
 }
 
+/// First, last, rule, offset, field.
+type Row = (usize, usize, String, Value, String);
+
 /// `{id: [[first, last, rule, offset or "end", field]]}`; a field without a name is empty.
 fn parse(text: &[u8]) -> Result<HashMap<String, Vec<Run>>, String> {
-    let table: HashMap<String, Vec<(usize, usize, String, Value, String)>> =
+    let table: HashMap<String, Vec<Row>> =
         serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    let run = |(first, last, rule, offset, field): (usize, usize, String, Value, String)| {
+    let run = |(first, last, rule, offset, field): Row| {
         if first > last {
             return Err(format!("{first} to {last} bytes"));
         }
