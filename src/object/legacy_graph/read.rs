@@ -38,8 +38,7 @@ impl LegacyGraph {
             let value_at = reader.here();
             let again = match key.as_slice() {
                 b"root" => {
-                    let value = reader.number("root");
-                    let value = value.map_err(|broken| broken.in_field("root"))?;
+                    let value = reader.number("root")?;
                     root.replace((value, value_at)).is_some()
                 }
                 b"nodes" => {
