@@ -190,8 +190,9 @@ fn an_answer_costs_what_it_is_long() {
             command,
             PROGRAM,
             "check",
-            "--chapter",
-            "wire",
+            // A rejection of any length would pass where one is expected.
+            "--case",
+            "wire/*#encode",
             "--max-crashes",
             "5",
         ])
@@ -372,7 +373,9 @@ fn no_report_obeys_a_testee() {
         };
         match form {
             Form::Html | Form::Junit => {
-                assert!(!text.contains("<script"), "{name}");
+                // The page has one of its own, behind everything that a testee says.
+                let scripts = text.matches("<script").count();
+                assert_eq!(scripts, usize::from(form == Form::Html), "{name}");
                 assert!(
                     !text.contains("--> ```") && !text.contains("]]> --"),
                     "{name}"
@@ -422,7 +425,11 @@ fn bytes_that_are_no_text_are_shown_as_escapes() {
             "{form}"
         );
         assert!(
-            !text.contains("<script") || form != "html" && form != "junit",
+            match form {
+                "html" => text.matches("<script").count() == 1,
+                "junit" => !text.contains("<script"),
+                _ => true,
+            },
             "{form}"
         );
         assert!(

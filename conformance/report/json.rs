@@ -2,12 +2,27 @@
 
 use super::evidence;
 use crate::conformance::runner::{Counts, Outcome, Report};
+use crate::conformance::said::is_unseen;
 use crate::conformance::verdict::Verdict;
 use crate::wire::json::pretty;
 use serde_json::{Map, Value, json};
 
 pub(super) fn render(report: &Report<'_>) -> String {
+    // What a testee answers stands here in full, and a terminal would obey it: escaped, it is the same JSON.
     pretty(&value(report))
+        .chars()
+        .map(|letter| match letter {
+            letter if letter != '\n' && is_unseen(letter) => escaped(letter),
+            letter => letter.to_string(),
+        })
+        .collect()
+}
+
+/// A letter as JSON writes it in ASCII.
+fn escaped(letter: char) -> String {
+    let mut units = [0; 2];
+    let units = letter.encode_utf16(&mut units);
+    units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
 fn value(report: &Report<'_>) -> Value {
