@@ -180,6 +180,9 @@ mod tests {
         }
     }
 
+    /// Every beginning of an opaque payload is one.
+    const WITHOUT_END: [&str; 1] = ["payload/unknown-kind-0.22"];
+
     /// A new case is in the table, or it is said why not.
     #[test]
     fn every_accepted_decode_of_bytes_is_cut() {
@@ -196,7 +199,7 @@ mod tests {
             .filter(|case| matches!(case.expect, Expect::Accept(_)))
             .filter(|case| case.bytes().is_some_and(|bytes| !bytes.is_empty()))
             .map(|case| case.id.as_str())
-            .filter(|id| !cut.contains(id))
+            .filter(|id| !cut.contains(id) && !WITHOUT_END.contains(id))
             .collect();
         assert!(
             missing.is_empty(),

@@ -78,8 +78,8 @@ operations! {
     function: call raw_call error raised registry legacy;
     object: hash equal hooked layout element dict repr recursive_hash structural_hash recursive_equal structural_equal
         recursive_compare make dlpack json_parse json_print to_graph from_graph decode encode from_legacy_graph
-        to_legacy_graph walk rewrite;
-    module: load symbols call find import environment properties life constants launch barrier once workspace system;
+        to_legacy_graph walk rewrite script;
+    module: load symbols call find import environment properties life constants launch barrier once workspace system open;
     graph: decode script;
     vm: decode run;
 }

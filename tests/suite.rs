@@ -11,10 +11,13 @@ use tvmspec::conformance::adapter::builtin::Builtin;
 use tvmspec::conformance::adapter::{
     Adapter, Identity, InProcess, Rejection, Reply, Testee, liar::Liar,
 };
-use tvmspec::conformance::case::{Case, Expect, Input, Suite};
+use tvmspec::conformance::case::{Breach, Case, Expect, Input, Suite};
 use tvmspec::conformance::known::{self, Known, glob};
+use tvmspec::conformance::parts::Parts;
 use tvmspec::conformance::report::{Form, render};
 use tvmspec::conformance::runner::{Run, Selection, run};
+use tvmspec::conformance::truncated::Cut;
+use tvmspec::conformance::verdict::{Judgement, Verdict, judge};
 use tvmspec::rule::{Kind, Level};
 use tvmspec::spec;
 
@@ -718,5 +721,112 @@ fn reports_go_to_a_file() {
         assert_eq!(out.status.code(), Some(0));
         assert!(out.stdout.is_empty());
         assert!(fs::metadata(&file).unwrap().len() > 100, "{form}");
+    }
+}
+
+/// Our own implementation, which leaves one part out of all its answers.
+struct Without {
+    part: Parts,
+    in_full: bool,
+}
+
+impl Testee for Without {
+    fn identity(&self) -> Identity {
+        Builtin.identity()
+    }
+
+    fn answer(&mut self, op: &str, args: &Value) -> Reply {
+        let mut reply = Builtin.answer(op, args);
+        match &mut reply {
+            Reply::Reject(rejection) => match self.part {
+                Parts::KIND => rejection.kind = None,
+                Parts::RULE => rejection.rule = None,
+                Parts::OFFSET => rejection.offset = None,
+                Parts::FIELD => rejection.field = None,
+                _ => {}
+            },
+            Reply::Ok { findings, .. } => match (self.part, findings) {
+                (Parts::FINDINGS, findings) => *findings = None,
+                (part, Some(findings)) => {
+                    for finding in findings {
+                        match part {
+                            Parts::FINDING_KINDS => finding.kind = None,
+                            Parts::FINDING_OFFSETS => finding.offset = None,
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        reply
+    }
+
+    fn answers_in_full(&self) -> bool {
+        self.in_full
+    }
+}
+
+#[test]
+fn who_answers_in_full_is_held_to_every_part() {
+    let chapters = ["wire", "tensor", "payload"].map(str::to_owned).to_vec();
+    let selection = Selection {
+        chapters,
+        ..Selection::default()
+    };
+    let selected = Run {
+        selection,
+        ..Run::default()
+    };
+    for (name, part) in Parts::NAMES {
+        for in_full in [true, false] {
+            let mut testee = InProcess(Without { part, in_full });
+            let report = run(Suite::embedded(), &mut testee, &selected).unwrap();
+            assert_eq!(report.is_good(), !in_full, "without {name}");
+            if !in_full {
+                let unstated = report.unstated();
+                let left_out = unstated.iter().find(|(left, _)| *left == name);
+                assert!(
+                    left_out.is_some_and(|(_, count)| *count > 0),
+                    "{name}: {unstated:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cut_is_judged_by_what_it_states() {
+    let suite = Suite::embedded();
+    let case = suite.case("wire/u32#truncated").unwrap();
+    let Cut { length, breach } = &case.cuts[0];
+    let Breach {
+        kind, rule, offset, ..
+    } = breach;
+    assert_eq!(
+        (*length, *kind, rule.as_str(), *offset),
+        (0, Kind::Truncated, "WIRE-01", Some(0))
+    );
+    let wrong = Reply::Reject(Rejection {
+        kind: Some(kind.name().to_owned()),
+        offset: offset.map(|offset| offset + 1),
+        ..Rejection::default()
+    });
+    let judgement: Judgement = judge(case, &wrong);
+    assert!(matches!(judgement.verdict, Verdict::Fail(_)));
+    let vague = Reply::Reject(Rejection::default());
+    let judgement = judge(case, &vague);
+    assert_eq!(judgement.verdict, Verdict::Pass);
+    assert!(judgement.unstated.has(Parts::OFFSET) && judgement.surplus.is_empty());
+    assert_eq!(
+        judgement.clone().held_to(case, Parts::default()).verdict,
+        Verdict::Pass
+    );
+    for strict in [
+        judgement.clone().held_to(case, Parts::RULE),
+        judgement.in_full(case),
+    ] {
+        assert!(matches!(strict.verdict, Verdict::Fail(_)));
     }
 }

@@ -187,8 +187,8 @@ impl<'a> Executable<'a> {
             functions,
             memory_scopes,
             constants,
-            offsets: cursor.words("instr_offset", super::PAY_88)?,
-            words: cursor.words("instr_data", super::PAY_88)?,
+            offsets: cursor.signed_words("instr_offset", super::PAY_88)?,
+            words: cursor.signed_words("instr_data", super::PAY_88)?,
         };
         executable.check_code(&starts).map_err(|broken| {
             let field = executable.field_at(broken.offset().unwrap_or(0), &starts);

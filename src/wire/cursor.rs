@@ -302,6 +302,24 @@ impl<'a> Cursor<'a> {
 
     /// A vector of u64, borrowed: a million elements cost nothing to open.
     pub fn words(&mut self, field: &'static str, rule: Rule) -> Result<Words<'a>, Violation> {
+        self.words_shown(field, rule, Value::Unsigned)
+    }
+
+    /// The same of i64, which a trace shows with their sign.
+    pub(crate) fn signed_words(
+        &mut self,
+        field: &'static str,
+        rule: Rule,
+    ) -> Result<Words<'a>, Violation> {
+        self.words_shown(field, rule, |word| Value::Signed(word.cast_signed()))
+    }
+
+    fn words_shown(
+        &mut self,
+        field: &'static str,
+        rule: Rule,
+        shown: fn(u64) -> Value<'a>,
+    ) -> Result<Words<'a>, Violation> {
         if let Some(bytes) = self.plain_run(8) {
             let start = self.offset().saturating_sub(bytes.len() as u64);
             return Ok(Words::new(bytes, start));
@@ -319,7 +337,7 @@ impl<'a> Cursor<'a> {
                 let end = at.saturating_add(8);
                 if trace.wants(at, end) {
                     let name = format!("{field}[{index}]");
-                    self.record_span(at, end, &name, rule, Value::Unsigned(word));
+                    self.record_span(at, end, &name, rule, shown(word));
                 }
             }
         }

@@ -82,8 +82,8 @@ pub(crate) fn pages<'s>(
 }
 
 impl<'s> Example<'s> {
-    /// The least is the best: nothing odd, not too long, written by a release, of the first kind, little that is empty, short.
-    fn rank(&self) -> (bool, bool, bool, bool, usize, usize) {
+    /// The least is the best: nothing odd, not too long, written by a release, of the first kind, plain, little that is empty, short.
+    fn rank(&self) -> (bool, bool, bool, bool, bool, usize, usize) {
         let leaves = &self.reading.leaves;
         let empty = |leaf: &&Leaf| matches!(leaf.value, Value::Count(0, _));
         let is_first = match &self.subject.format {
@@ -95,6 +95,7 @@ impl<'s> Example<'s> {
             leaves.len() > MANY,
             self.subject.release.is_none(),
             !is_first,
+            !self.subject.name.contains("minimal"),
             leaves.iter().filter(empty).count(),
             self.subject.bytes.len(),
         )

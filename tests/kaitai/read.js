@@ -58,13 +58,16 @@ function leaves(object, place, base, found) {
   }
 }
 
+// Negative zero is a float: no integer has it.
+const isInteger = (value) => Number.isSafeInteger(value) && !Object.is(value, -0);
+
 function leaf(value, where, place, base, found) {
   if (value !== null && typeof value === 'object' && value._debug) return leaves(value, place, base, found);
   const start = where.start + where.ioOffset - base;
   const end = where.end + where.ioOffset - base;
   if (start === end) return;
   if (typeof value === 'number') {
-    found.push([place, start, end, Number.isSafeInteger(value) ? 'number' : 'float', String(value)]);
+    found.push([place, start, end, isInteger(value) ? 'number' : 'float', String(value)]);
   } else {
     found.push([place, start, end, 'bytes', Buffer.from(value).toString('hex')]);
   }
