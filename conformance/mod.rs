@@ -85,7 +85,7 @@ pub(crate) mod module {
     pub(crate) mod behaviour;
     mod compiled;
     pub(in crate::conformance) mod loading;
-    mod lookup;
+    pub(in crate::conformance) mod lookup;
     mod memory;
     mod opened;
     pub(crate) mod ops;

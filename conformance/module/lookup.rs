@@ -1,4 +1,4 @@
-//! Imports, lookup and properties of modules of a runtime, on system libraries that nobody else uses.
+//! Imports, lookup and properties of modules of a runtime, on system libraries that no other code uses.
 
 use super::loading::{imports, stored};
 use crate::conformance::case::golden;
@@ -12,17 +12,8 @@ use serde_json::{Value, json};
 
 /// `value`: pairs of importer and imported.
 pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let pairs = args.get("value").and_then(Value::as_array);
-    let pairs = pairs.ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
-    let pairs = pairs
-        .iter()
-        .filter_map(|pair| Some((place(pair.get(0)?)?, place(pair.get(1)?)?)));
-    let pairs: Vec<(usize, usize)> = pairs.collect();
-    let count = pairs
-        .iter()
-        .map(|(from, to)| from.max(to) + 1)
-        .max()
-        .unwrap_or(0);
+    let (pairs, count) =
+        pairs(args).ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
     let modules = (0..count).map(|_| system_library(api, &fresh_prefix()));
     let modules: Vec<Held> = modules.collect::<Result<_, Raised>>()?;
     for (from, to) in pairs {
@@ -180,6 +171,16 @@ pub(super) fn system(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         _ => known.get(api.call(&found, &[])?.raw.int() as usize),
     };
     seen("entry", json!(found))
+}
+
+/// The pairs of importer and imported under `value`, and how many modules they are of.
+pub(in crate::conformance) fn pairs(args: &Value) -> Option<(Vec<(usize, usize)>, usize)> {
+    let pairs = args.get("value")?.as_array()?.iter();
+    let pairs = pairs.filter_map(|pair| Some((place(pair.get(0)?)?, place(pair.get(1)?)?)));
+    let pairs: Vec<(usize, usize)> = pairs.collect();
+    let last = pairs.iter().map(|(from, to)| *from.max(to)).max();
+    let count = last.map_or(0, |last| last + 1);
+    Some((pairs, count))
 }
 
 fn place(value: &Value) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use super::compiled::lookup;
 use super::loading;
-use super::ops::{broken, failed, numbers, plain, texts, value};
+use super::ops::{broken, failed, imports, numbers, plain, texts, value};
 use crate::conformance::op::{self, Answer, Refusal};
 use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::forms::{make, show};
@@ -38,13 +38,9 @@ pub(super) fn open(args: &Value) -> Result<Answer, Refusal> {
     // SAFETY: the libraries of the cases keep the contract of `load`; nothing runs when they are opened or closed.
     let loaded = unsafe { load_library(&path, Strictness::Lenient) }.map_err(broken)?;
     let all = loaded.module.walk();
-    let place = |module: &Module| all.iter().position(|other| other == module);
     let modules: Vec<Value> = all
         .iter()
-        .map(|module| {
-            let imports: Vec<_> = module.imports().iter().map(place).collect();
-            json!({"kind": module.kind(), "imports": imports})
-        })
+        .map(|module| json!({"kind": module.kind(), "imports": imports(&all, module)}))
         .collect();
     let own = all.iter().find_map(Library::of);
     let mut functions = own.map(Library::functions).unwrap_or_default();

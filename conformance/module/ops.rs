@@ -114,11 +114,10 @@ fn load(args: &Value) -> Result<Answer, Refusal> {
     // SAFETY: symbols in memory, whose code is that of the probe, which takes any arguments.
     let loaded = unsafe { load_symbols(memory.clone(), Strictness::Lenient) }.map_err(broken)?;
     let all = loaded.module.walk();
-    let place = |module: &Module| all.iter().position(|other| other == module);
     let modules: Vec<Value> = all
         .iter()
         .map(|module| {
-            let imports: Vec<_> = module.imports().iter().map(place).collect();
+            let imports = imports(&all, module);
             let kind = module.kind();
             let told = module.implementation().and_then(|own| own.hindrance());
             let told = told.as_deref().and_then(|text| text.split('`').nth(3));
@@ -144,6 +143,12 @@ fn load(args: &Value) -> Result<Answer, Refusal> {
     );
     answer.findings = loaded.findings;
     Ok(answer)
+}
+
+/// Where the modules that `module` imports stand among all.
+pub(super) fn imports(all: &[Module], module: &Module) -> Vec<Option<usize>> {
+    let place = |module: &Module| all.iter().position(|other| other == module);
+    module.imports().iter().map(place).collect()
 }
 
 fn symbols(args: &Value) -> Result<Answer, Refusal> {

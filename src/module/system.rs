@@ -28,7 +28,7 @@ pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let _ = if address.is_null() {
         table.remove(key.view()).map(drop)
     } else {
-        // SAFETY: whoever registers a symbol says that it may be used as its name says.
+        // SAFETY: the caller who registers a symbol says that it may be used as its name says.
         let address = unsafe { Any::handle(address) };
         table.set(key, address)
     };

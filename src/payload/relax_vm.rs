@@ -190,10 +190,12 @@ impl<'a> Executable<'a> {
             offsets: cursor.signed_words("instr_offset", super::PAY_88)?,
             words: cursor.signed_words("instr_data", super::PAY_88)?,
         };
-        executable.check_code(&starts).map_err(|broken| {
-            let field = executable.field_at(broken.offset().unwrap_or(0), &starts);
-            cursor.blame(&field, broken)
-        })?;
+        executable
+            .check_code(&starts)
+            .map_err(|broken| match broken.offset() {
+                Some(at) => cursor.blame(&executable.field_at(at, &starts), broken),
+                None => broken,
+            })?;
         Ok(executable)
     }
 

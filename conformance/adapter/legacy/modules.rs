@@ -3,6 +3,7 @@
 use super::super::view;
 use super::{Reply, bytes, unsupported};
 use crate::blob::pack::Naming;
+use crate::conformance::module::lookup::pairs;
 use crate::conformance::runtime::legacy::{Api, Arg, Handle, Held, c_text, int_arg};
 use crate::conformance::runtime::shell;
 use crate::release::Release;
@@ -166,18 +167,8 @@ const RENAMED: [(&str, &str); 2] = [
 
 /// `module.import`: pairs of importer and imported.
 pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let pairs = args.get("value").and_then(Value::as_array);
-    let pairs = pairs.ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
-    let number = |pair: &Value, at: usize| usize::try_from(pair.get(at)?.as_u64()?).ok();
-    let pairs = pairs
-        .iter()
-        .filter_map(|pair| Some((number(pair, 0)?, number(pair, 1)?)));
-    let pairs: Vec<(usize, usize)> = pairs.collect();
-    let count = pairs
-        .iter()
-        .map(|(from, to)| from.max(to) + 1)
-        .max()
-        .unwrap_or(0);
+    let (pairs, count) =
+        pairs(args).ok_or_else(|| unsupported("`value` is not a list of pairs"))?;
     let modules = (0..count).map(|_| empty(api));
     let modules: Vec<Held> = modules.collect::<Result<_, _>>()?;
     for (from, to) in pairs {
