@@ -89,6 +89,7 @@ pub(crate) mod module {
     mod memory;
     mod opened;
     pub(crate) mod ops;
+    pub(in crate::conformance) mod own;
     mod probe;
 }
 

@@ -192,7 +192,14 @@ pub(super) fn workspace(api: &'static Api, args: &Value) -> Result<Reply, Reply>
     for size in sizes.filter_map(Value::as_u64) {
         // SAFETY: of the CPU, for float32, and given back.
         let memory = unsafe { alloc(1, 0, size, 2, 32) };
-        aligned.push(!memory.is_null() && (memory as usize).is_multiple_of(64));
+        let mut good = !memory.is_null() && (memory as usize).is_multiple_of(64);
+        // Both who serves now, and who does where no device is.
+        if let Some(host) = api.brought("module.host") {
+            let bytes =
+                i64::try_from(size).map_err(|_| unsupported("so much memory is nowhere"))?;
+            good &= api.call(&host, &[int_arg(bytes)])?.raw.int() != 0;
+        }
+        aligned.push(good);
         if !memory.is_null() {
             // SAFETY: workspace of the CPU that has just been taken, and is not used.
             unsafe { free(1, 0, memory) };

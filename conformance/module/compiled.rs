@@ -14,14 +14,14 @@ use crate::conformance::runtime::ffi::{
 use crate::conformance::runtime::shell::{self, Content};
 use crate::module::{Convention, Names};
 use crate::payload::{self, Field};
-use crate::release::Layout;
+use crate::release::{Layout, Release};
 use crate::rule::Findings;
 use crate::value::legacy::TVMValue;
 use crate::value::{RawAny, index};
 use crate::wire::Cursor;
 use serde_json::{Value, json};
 use std::cell::RefCell;
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::path::PathBuf;
 
 const NAMES: Names = Names::of(Layout::V0_22);
@@ -291,6 +291,22 @@ fn environment_steps(
     };
     let import =
         |into: &Held, what: &Held| api.call_global("ffi.ModuleImportModule", &[into.raw, what.raw]);
+    let release = value.get("release").and_then(Value::as_str);
+    let release: Release = release
+        .unwrap_or("0.27")
+        .parse()
+        .map_err(|wrong: String| unsupported(wrong))?;
+    // Others are asked as they are, whatever release it is.
+    let older = api.brought("module.environment");
+    let older = older.filter(|_| release < Release::of(21));
+    let look = |name: &CStr| match &older {
+        Some(older) => {
+            let release = c_text(&release.to_string());
+            api.call(older, &[root.raw, text_arg(name), text_arg(&release)])
+        }
+        // SAFETY: `root` keeps the library, and what it wrote there is its context.
+        None => unsafe { api.looked_up(context, name) },
+    };
     let mut found = Vec::new();
     for step in value
         .get("steps")
@@ -315,8 +331,7 @@ fn environment_steps(
         }
         if let Some(name) = step.get("lookup").and_then(Value::as_str) {
             let name = c_text(&format!("{prefix}{name}"));
-            // SAFETY: `root` keeps the library, and what it wrote there is its context.
-            found.push(match unsafe { api.looked_up(context, &name) } {
+            found.push(match look(&name) {
                 Ok(function) => show(api, &api.call(&function, &[])?)?,
                 Err(_) => json!("missing"),
             });

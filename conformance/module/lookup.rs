@@ -3,12 +3,13 @@
 use super::loading::{imports, stored};
 use crate::conformance::case::golden;
 use crate::conformance::runtime::ffi::api::Api;
-use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, text_arg};
+use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, c_text, fresh_prefix, seen, system_library, told, unsupported,
 };
-use crate::value::index;
+use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
+use std::ffi::{CString, c_void};
 
 /// `value`: pairs of importer and imported.
 pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
@@ -35,7 +36,8 @@ pub(super) fn import(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     })
 }
 
-/// `value`: modules with functions and imports, the name to look for. Which modules were asked does not show.
+/// `value`: modules with functions and imports, the name to look for. Which modules were asked shows where the runtime
+/// brings modules that note it.
 pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let list = value.get("modules").and_then(Value::as_array);
@@ -45,15 +47,12 @@ pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             "more modules than there are functions to tell them apart",
         ));
     }
-    let mut modules = Vec::new();
-    for (module, number) in list.iter().zip(NUMBERS) {
-        let prefix = fresh_prefix();
+    let modules = (0..).zip(list).map(|(number, module)| {
         let names = module.get("functions").and_then(Value::as_array);
-        for name in names.into_iter().flatten().filter_map(Value::as_str) {
-            api.system_symbol(&c_text(&format!("__tvm_ffi_{prefix}{name}")), number)?;
-        }
-        modules.push(system_library(api, &prefix)?);
-    }
+        let names = names.into_iter().flatten().filter_map(Value::as_str);
+        numbers(api, number, &names.collect::<Vec<_>>())
+    });
+    let modules: Vec<Held> = modules.collect::<Result<_, Raised>>()?;
     for (module, described) in modules.iter().zip(list) {
         let list = described.get("imports").and_then(Value::as_array);
         for import in list.into_iter().flatten().filter_map(place) {
@@ -73,15 +72,40 @@ pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         .unwrap_or(true);
     let name = c_text(name);
     let args = [root.raw, text_arg(&name), bool_arg(deep)];
+    let asked = api.brought("module.asked");
+    if let Some(asked) = &asked {
+        api.call(asked, &[])?;
+    }
     let found = api.call_global("ffi.ModuleGetFunction", &args)?;
+    let asked = asked.map(|asked| api.call(&asked, &[])).transpose()?;
     let found_in = match found.raw.type_index {
         index::NONE => Value::Null,
         _ => json!(api.call(&found, &[])?.raw.int()),
     };
-    Ok(Reply::Seen {
-        view: "found".to_owned(),
-        value: found_in,
-    })
+    let Some(asked) = asked.and_then(|asked| asked.text()) else {
+        return seen("found", found_in);
+    };
+    let asked: Value =
+        serde_json::from_str(&asked).map_err(|wrong| unsupported(wrong.to_string()))?;
+    told(json!({"found_in": found_in, "asked": asked}))
+}
+
+/// A module with functions that return `number`, below [`NUMBERS`].
+fn numbers(api: &'static Api, number: usize, names: &[&str]) -> Result<Held, Raised> {
+    if let Some(make) = api.brought("module.numbers") {
+        let texts: Vec<CString> = names.iter().map(|name| c_text(name)).collect();
+        let mut args = vec![int_arg(number as i64)];
+        args.extend(texts.iter().map(|text| text_arg(text)));
+        return api.call(&make, &args);
+    }
+    let prefix = fresh_prefix();
+    for name in names {
+        api.system_symbol(
+            &c_text(&format!("__tvm_ffi_{prefix}{name}")),
+            NUMBERS[number],
+        )?;
+    }
+    system_library(api, &prefix)
 }
 
 /// The mask of a library, and of the kinds that a runtime loads without a device, from a payload of theirs.
@@ -90,18 +114,29 @@ pub(super) fn properties(api: &'static Api, args: &Value) -> Result<Reply, Reply
         args.pointer(&format!("/value/{key}"))
             .and_then(Value::as_str)
     };
-    if !text("release").is_none_or(|release| matches!(release, "0.26" | "0.27")) {
-        return Err(unsupported("the case asks for a module of another release"));
-    }
-    if args.pointer("/value/runs") == Some(&Value::Bool(false)) {
-        return Err(unsupported(
-            "the case asks for a module without its runtime",
-        ));
+    let kind = text("kind").unwrap_or_default();
+    let release = text("release").unwrap_or("0.27");
+    let runs = args.pointer("/value/runs") != Some(&Value::Bool(false));
+    // What is not there to be made is asked for where the runtime knows of it all the same.
+    let known = || -> Result<Reply, Reply> {
+        let why = match (release, runs) {
+            ("0.26" | "0.27", true) => {
+                format!("a module of kind `{kind}` needs a compiler or a device")
+            }
+            (_, true) => "the case asks for a module of another release".to_owned(),
+            (_, false) => "the case asks for a module without its runtime".to_owned(),
+        };
+        let mask = api.brought("module.mask").ok_or_else(|| unsupported(why))?;
+        let (kind, release) = (c_text(kind), c_text(release));
+        let args = [text_arg(&kind), text_arg(&release), bool_arg(runs)];
+        told(json!(api.call(&mask, &args)?.raw.int()))
+    };
+    if !matches!(release, "0.26" | "0.27") || !runs {
+        return known();
     }
     let golden = |name: &str| {
         golden(name).ok_or_else(|| unsupported(format!("the payload {name} is not there")))
     };
-    let kind = text("kind").unwrap_or_default();
     let module = match kind {
         "library" => system_library(api, &fresh_prefix())?,
         "const_loader" => stored(api, kind, golden("payload/const-loader-minimal.bin")?)?,
@@ -117,11 +152,7 @@ pub(super) fn properties(api: &'static Api, args: &Value) -> Result<Reply, Reply
             }
             api.call(&make, &[])?
         }
-        other => {
-            return Err(unsupported(format!(
-                "a module of kind `{other}` needs a compiler or a device"
-            )));
-        }
+        _ => return known(),
     };
     let mask = api.call_global("ffi.ModuleGetPropertyMask", &[module.raw])?;
     told(json!(mask.raw.int()))
@@ -130,47 +161,75 @@ pub(super) fn properties(api: &'static Api, args: &Value) -> Result<Reply, Reply
 const EXECUTABLE: &str = "payload/relax-vm-0.27.bin";
 
 /// `value`: symbols of the system library, the prefix of a module, a name. The symbols stay for the life of the process,
-/// so they get a name that no other case has; and as the table shows only through functions, all are symbols of functions.
+/// so they get a name that no other case has. Where the table shows only through functions, all are symbols of functions.
 pub(super) fn system(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let text = |name: &str| {
         let text = args.pointer(&format!("/value/{name}"));
-        text.and_then(Value::as_str).unwrap_or_default()
+        text.and_then(Value::as_str)
     };
-    let (prefix, before, name) = (text("prefix"), text("before"), text("name"));
+    let prefix = text("prefix").unwrap_or_default();
+    let before = text("before").unwrap_or_default();
+    let address = api.brought("module.address");
+    let address = address.filter(|_| text("before").is_none());
+    let lead = match address {
+        Some(_) => "",
+        None => "__tvm_ffi_",
+    };
     let fresh = fresh_prefix();
     let mut known: Vec<&str> = Vec::new();
+    let mut replaced = Vec::new();
     let list = args.pointer("/value/register").and_then(Value::as_array);
     for pair in list.into_iter().flatten() {
-        let part = |at: usize| pair.get(at).and_then(Value::as_str).unwrap_or_default();
-        let (symbol, code) = (part(0), part(1));
+        let part = |at: usize| pair.get(at).and_then(Value::as_str);
+        let (Some(symbol), Some(code)) = (part(0), part(1)) else {
+            return Err(unsupported("`register` is not a list of pairs of names"));
+        };
         let symbol = symbol.strip_prefix(before).unwrap_or(symbol);
         let (behind, rest) = match symbol.strip_prefix(prefix) {
             Some(rest) => (prefix, rest),
             None => ("", symbol),
         };
-        let number = known
-            .iter()
-            .position(|known| *known == code)
-            .unwrap_or_else(|| {
-                known.push(code);
-                known.len() - 1
-            });
+        let number = known.iter().position(|known| *known == code);
+        let number = number.unwrap_or_else(|| {
+            known.push(code);
+            known.len() - 1
+        });
         let body = NUMBERS.get(number).copied();
         let body =
             body.ok_or_else(|| unsupported("more functions than there are to tell apart"))?;
-        api.system_symbol(&c_text(&format!("__tvm_ffi_{behind}{fresh}{rest}")), body)?;
+        let symbol = c_text(&format!("{lead}{behind}{fresh}{rest}"));
+        match api.brought("module.register") {
+            Some(register) => {
+                let ptr = body as *mut c_void;
+                let body = RawAny::of(index::OPAQUE, Payload { ptr });
+                let other = api.call(&register, &[text_arg(&symbol), body])?;
+                replaced.push(other.raw.int() != 0);
+            }
+            None => api.system_symbol(&symbol, body)?,
+        }
     }
-    let module = system_library(api, prefix)?;
-    let name = c_text(&format!("{fresh}{name}"));
-    let found = api.call_global(
-        "ffi.ModuleGetFunction",
-        &[module.raw, text_arg(&name), bool_arg(false)],
-    )?;
-    let found = match found.raw.type_index {
-        index::NONE => None,
-        _ => known.get(api.call(&found, &[])?.raw.int() as usize),
+    let name = c_text(&format!("{fresh}{}", text("name").unwrap_or_default()));
+    let number = match address {
+        Some(address) => {
+            let found = api.call(&address, &[text_arg(&c_text(prefix)), text_arg(&name)])?;
+            let mut bodies = NUMBERS.iter();
+            bodies.position(|body| *body as *mut c_void == found.pointer())
+        }
+        None => {
+            let module = system_library(api, prefix)?;
+            let args = [module.raw, text_arg(&name), bool_arg(false)];
+            let found = api.call_global("ffi.ModuleGetFunction", &args)?;
+            match found.raw.type_index {
+                index::NONE => None,
+                _ => usize::try_from(api.call(&found, &[])?.raw.int()).ok(),
+            }
+        }
     };
-    seen("entry", json!(found))
+    let found = number.and_then(|number| known.get(number));
+    match api.brought("module.register") {
+        Some(_) => told(json!({"found": found, "replaced": replaced})),
+        None => seen("entry", json!(found)),
+    }
 }
 
 /// The pairs of importer and imported under `value`, and how many modules they are of.

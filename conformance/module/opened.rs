@@ -2,7 +2,8 @@
 
 use super::compiled::lookup;
 use super::loading;
-use super::ops::{broken, failed, imports, numbers, plain, texts, value};
+use super::ops::{broken, failed, imports, plain, texts, value};
+use super::own::numbers;
 use crate::conformance::op::{self, Answer, Refusal};
 use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::forms::{make, show};

@@ -3,14 +3,11 @@
 use super::memory::Memory;
 use super::{compiled, loading, lookup, opened, probe};
 use crate::conformance::op::{self, Answer, Op, Refusal, Run};
-use crate::function::{Error, Function, registry};
-use crate::module::{self, Kind, LoadError, Module, Names, load_symbols, property_mask};
-use crate::release::{Layout, Release};
+use crate::function::Error;
+use crate::module::{self, LoadError, Module, Names, load_symbols};
+use crate::release::Layout;
 use crate::rule::{Findings, Strictness};
-use crate::value::Any;
 use serde_json::{Value, json};
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a case of this chapter can ask of a library in memory.
@@ -33,7 +30,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.find",
         help: "value {modules, name, query_imports}: which module answers, and which were asked",
-        run: Run::Partly(find, lookup::find),
+        run: Run::Driven(lookup::find),
     },
     Op {
         name: "module.import",
@@ -43,12 +40,12 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "module.environment",
         help: "value {release, steps}: what each lookup from compiled code found",
-        run: Run::Partly(environment, compiled::environment),
+        run: Run::Driven(compiled::environment),
     },
     Op {
         name: "module.properties",
         help: "value {kind, release, runs}: the property mask",
-        run: Run::Partly(properties, lookup::properties),
+        run: Run::Driven(lookup::properties),
     },
     Op {
         name: "module.life",
@@ -85,14 +82,6 @@ pub(super) fn texts(value: &Value) -> Vec<&str> {
         .flatten()
         .filter_map(Value::as_str)
         .collect()
-}
-
-fn release(value: &Value) -> Result<Release, Refusal> {
-    value
-        .as_str()
-        .unwrap_or("0.27")
-        .parse()
-        .map_err(Refusal::Unsupported)
 }
 
 fn load(args: &Value) -> Result<Answer, Refusal> {
@@ -190,137 +179,4 @@ pub(super) fn plain(value: Value) -> Answer {
 /// An error with a rule in it is a refusal; the text of both is the same.
 pub(super) fn failed(error: Error) -> Refusal {
     Refusal::Unsupported(error.to_string())
-}
-
-/// A module with functions that return a number.
-struct Numbers {
-    place: usize,
-    functions: HashMap<String, i64>,
-}
-
-thread_local! {
-    static ASKED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Kind for Numbers {
-    fn kind(&self) -> &str {
-        "numbers"
-    }
-
-    fn function(&self, _module: &Module, name: &str) -> Result<Option<Function>, Error> {
-        ASKED.with_borrow_mut(|asked| asked.push(self.place));
-        let number = self.functions.get(name).copied();
-        Ok(number.map(|number| Function::from_packed(move |_| Ok(Any::from(number)))))
-    }
-}
-
-pub(super) fn numbers(place: usize, functions: HashMap<String, i64>) -> Module {
-    Module::new(Numbers { place, functions })
-}
-
-fn find(args: &Value) -> Result<Answer, Refusal> {
-    let value = value(args);
-    let described = value["modules"].as_array().cloned().unwrap_or_default();
-    let modules: Vec<Module> = described
-        .iter()
-        .enumerate()
-        .map(|(place, module)| {
-            let functions = texts(&module["functions"]).into_iter();
-            numbers(
-                place,
-                functions
-                    .map(|name| (name.to_owned(), place as i64))
-                    .collect(),
-            )
-        })
-        .collect();
-    for (module, described) in modules.iter().zip(&described) {
-        for import in described["imports"].as_array().into_iter().flatten() {
-            let import = import
-                .as_u64()
-                .and_then(|at| modules.get(at as usize))
-                .cloned();
-            module
-                .import(import.ok_or_else(|| Refusal::Unsupported("no such module".into()))?)
-                .map_err(failed)?;
-        }
-    }
-    ASKED.with_borrow_mut(Vec::clear);
-    let root = modules
-        .first()
-        .ok_or_else(|| Refusal::Unsupported("no modules".into()))?;
-    let query = value["query_imports"].as_bool().unwrap_or(true);
-    let found = root
-        .function(value["name"].as_str().unwrap_or("f"), query)
-        .map_err(failed)?;
-    let asked = ASKED.take();
-    let found = found.map(|function| number_of(&function)).transpose()?;
-    Ok(plain(json!({"found_in": found, "asked": asked})))
-}
-
-fn number_of(function: &Function) -> Result<i64, Refusal> {
-    let result = function.call(&[]).map_err(failed)?;
-    i64::try_from(&result).map_err(Refusal::from)
-}
-
-/// Names that no other test registers.
-fn own_name(name: &str) -> String {
-    format!("tvmspec.case.{:?}.{name}", std::thread::current().id())
-}
-
-fn environment(args: &Value) -> Result<Answer, Refusal> {
-    let value = value(args);
-    let release = release(&value["release"])?;
-    let own: HashMap<String, i64> = numbered(&value["own"]);
-    let root = numbers(0, own);
-    let mut results = Vec::new();
-    let mut registered = Vec::new();
-    for step in value["steps"].as_array().into_iter().flatten() {
-        if let Some(functions) = step.get("import") {
-            root.import(numbers(1, numbered(functions)))
-                .map_err(failed)?;
-        }
-        if let Some(functions) = step.get("import_below") {
-            let between = numbers(2, HashMap::new());
-            between
-                .import(numbers(1, numbered(functions)))
-                .map_err(failed)?;
-            root.import(between).map_err(failed)?;
-        }
-        if step.get("clear").is_some() {
-            root.clear_imports().map_err(failed)?;
-        }
-        for (name, number) in step.get("register").map(numbered).unwrap_or_default() {
-            let function = Function::from_packed(move |_| Ok(Any::from(number)));
-            registry::register(&name, function, true).map_err(failed)?;
-            registered.push(name);
-        }
-        if let Some(name) = step.get("lookup").and_then(Value::as_str) {
-            results.push(match root.from_environment(&own_name(name), release) {
-                Ok(function) => json!(number_of(&function)?),
-                Err(_) => json!("missing"),
-            });
-        }
-    }
-    for name in &registered {
-        registry::remove(name);
-    }
-    Ok(plain(json!(results)))
-}
-
-fn numbered(value: &Value) -> HashMap<String, i64> {
-    let all = value.as_object().into_iter().flatten();
-    all.map(|(name, number)| (own_name(name), number.as_i64().unwrap_or(0)))
-        .collect()
-}
-
-fn properties(args: &Value) -> Result<Answer, Refusal> {
-    let value = value(args);
-    let kind = value["kind"].as_str().unwrap_or_default();
-    let runs = value["runs"].as_bool().unwrap_or(true);
-    Ok(plain(json!(property_mask(
-        kind,
-        release(&value["release"])?,
-        runs
-    ))))
 }

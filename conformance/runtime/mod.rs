@@ -15,7 +15,7 @@ pub(super) mod ffi;
 pub(super) mod legacy;
 pub(super) mod shell;
 
-use super::{function, graph, value};
+use super::{function, graph, module, value};
 use crate::capi::exports;
 use crate::function::{Error, Function, registry, take_broken};
 use crate::module::parallel;
@@ -37,8 +37,8 @@ pub(super) trait Runtime: Send + Sync {
     /// A function object that it has for the suite alone, with one reference that is the caller's: `function.NAME` is a
     /// function of `spec/function.md` with types of its own, `convert.TYPE` returns what it takes its argument for,
     /// `read.device` the device that a text names, `registry.require` the function of a name, which must be there,
-    /// `threads.configure` takes the number of workers of a launch; `graph/own.rs` describes `graph.create`, `graph.show`
-    /// and `graph.save`. Where there is none a driver finds another way, or none.
+    /// `threads.configure` takes the number of workers of a launch; `graph/own.rs` describes what begins with
+    /// `graph.`, `module/own.rs` what begins with `module.`. Where there is none a driver finds another way, or none.
     fn brought(&self, _name: &str) -> Option<*mut Header> {
         None
     }
@@ -83,6 +83,7 @@ impl Runtime for Ourselves {
             ("function", name) => function::ops::function(name)?,
             ("convert", to) => value::ops::converter(to)?,
             ("graph", name) => graph::own::function(name)?,
+            ("module", name) => module::own::function(name)?,
             ("read", "device") => value::ops::device_reader(),
             ("threads", "configure") => Function::from_typed(|workers: i64| -> Result<(), Error> {
                 let workers = usize::try_from(workers);
