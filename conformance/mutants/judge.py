@@ -46,9 +46,16 @@ class Suite:
         listed = subprocess.run([self.program, "check", "--list"], capture_output=True, text=True, check=True).stdout
         return {line.split()[0]: set(RULE.findall(line.partition(" ")[2])) for line in listed.splitlines() if "/" in line.split()[0]}
 
-    def noticing(self, number, cases=None):
-        """The cases that fail, or "a crash" or "a hang" of all; nothing where the mutant is not noticed."""
-        selection = [word for case in cases or () for word in ("--case", case)]
+    def noticing(self, number, cases=None, chapter=None):
+        """The cases that fail, or "a crash" or "a hang" of all; nothing where the mutant is not noticed.
+
+        Those of `chapter` run first, and alone where one of them fails: they notice most, in a tenth of the time.
+        """
+        if chapter and (failed := self.failing(number, "--chapter", chapter)):
+            return failed
+        return self.failing(number, *(word for case in cases or () for word in ("--case", case)))
+
+    def failing(self, number, *selection):
         try:
             result = self.run(number, "--report", "json", *selection)
         except subprocess.TimeoutExpired:
