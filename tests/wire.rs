@@ -138,7 +138,7 @@ fn offsets_of_an_inner_window_count_from_the_start_of_the_file() {
 
 #[test]
 fn types_are_read_or_refused() {
-    for good in ["u8", "map< string , vector<u64> >", "tuple<u8>"] {
+    for good in ["u8", "map<string,vector<u64>>", "tuple<u8>"] {
         assert!(good.parse::<Type>().is_ok(), "{good}");
     }
     let deep = format!("{}u8{}", "vector<".repeat(40), ">".repeat(40));

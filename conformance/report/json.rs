@@ -4,12 +4,11 @@ use super::evidence;
 use crate::conformance::runner::{Counts, Outcome, Report};
 use crate::conformance::said::is_unseen;
 use crate::conformance::verdict::Verdict;
-use crate::wire::json::pretty;
 use serde_json::{Map, Value, json};
 
 pub(super) fn render(report: &Report<'_>) -> String {
     // What a testee answers stands here in full, and a terminal would obey it: escaped, it is the same JSON.
-    pretty(&value(report))
+    format!("{:#}\n", value(report))
         .chars()
         .map(|letter| match letter {
             letter if letter != '\n' && is_unseen(letter) => escaped(letter),

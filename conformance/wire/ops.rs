@@ -4,7 +4,7 @@ use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
 use crate::rule::{Findings, Strictness, Violation};
 use crate::wire::json::Type;
 use crate::wire::{Cursor, Span, Trace, Writer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Reading and writing a value of a named type.
 pub(crate) const OPS: &[Op] = &[
@@ -17,6 +17,11 @@ pub(crate) const OPS: &[Op] = &[
         name: "wire.encode",
         help: "value, type: the bytes.",
         run: Run::Here(encode),
+    },
+    Op {
+        name: "wire.fields",
+        help: "data, type, from (an offset), most (a number): the fields behind `from`, as far as the bytes can be read, and no more than `most`.",
+        run: Run::Here(fields),
     },
 ];
 
@@ -41,18 +46,45 @@ fn encode(args: &Value) -> Result<Answer, Refusal> {
     Ok(Answer::new(base64(&out.into_bytes()), Findings::default()))
 }
 
+fn fields(args: &Value) -> Result<Answer, Refusal> {
+    let number = |name: &str, otherwise: u64| match args.get(name) {
+        Some(number) => number
+            .as_u64()
+            .ok_or_else(|| Refusal::Unsupported(format!("`{name}` is not a number"))),
+        None => Ok(otherwise),
+    };
+    let most = number("most", u64::MAX)?;
+    let trace = Trace::bounded(
+        number("from", 0)?,
+        usize::try_from(most).unwrap_or(usize::MAX),
+    );
+    record(&data(args)?, &type_of(args)?, &trace);
+    let left_out = trace.left_out();
+    let spans = trace.into_spans();
+    let listed: Vec<Value> = spans.iter().map(shown).collect();
+    Ok(Answer::new(
+        json!({ "fields": listed, "left_out": left_out }),
+        Findings::default(),
+    ))
+}
+
+fn shown(span: &Span) -> Value {
+    json!([span.start, span.end, span.field, span.rule.id(), span.value])
+}
+
 /// The fields of the input of `wire.decode`, as far as it can be read.
 pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     let trace = Trace::new();
     if let Ok(named) = type_of(args) {
-        // A violation ends the reading; the fields before it are what is wanted.
-        let _ = read(
-            &mut Cursor::traced(data, &trace),
-            &named,
-            &mut Findings::default(),
-        );
+        record(data, &named, &trace);
     }
     trace.into_spans()
+}
+
+fn record(data: &[u8], named: &Type, trace: &Trace) {
+    let mut cursor = Cursor::traced(data, trace);
+    // A violation ends the reading; the fields before it are what is wanted.
+    let _ = read(&mut cursor, named, &mut Findings::default());
 }
 
 fn read(

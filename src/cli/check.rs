@@ -15,7 +15,6 @@ use tvmspec::conformance::report::{self, Form};
 use tvmspec::conformance::runner::{Run, Selection, run_observed, select};
 use tvmspec::conformance::{CHAPTERS, chapter};
 use tvmspec::release::Release;
-use tvmspec::wire::json::pretty;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -121,7 +120,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     let selected = select(suite, &order.selection)?;
     if args.list {
         let text = match args.report {
-            Form::Json => pretty(&list(suite, &selected)),
+            Form::Json => output::json_text(&list(suite, &selected))?,
             _ => selected.iter().map(|case| line(case)).collect(),
         };
         write(args.output.as_deref(), &text)?;
@@ -223,8 +222,8 @@ fn export(folder: &Path, case: &Case) -> Result<(), Error> {
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let request = json!({"id": 1, "op": case.op, "args": case.request()});
     let texts = [
-        ("request.json", pretty(&request)),
-        ("expected.json", pretty(&case.expectation())),
+        ("request.json", output::json_text(&request)?),
+        ("expected.json", output::json_text(&case.expectation())?),
     ];
     for (name, text) in texts {
         output::write(&folder.join(name), text.as_bytes(), Content::Text)?;

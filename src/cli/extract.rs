@@ -78,7 +78,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         return Ok(Exit::Good);
     };
     if args.json {
-        let text = tvmspec::wire::json::pretty(&payload.to_json());
+        let text = output::json_text(&payload.to_json())?;
         output::write(&args.output, text.as_bytes(), Content::Text)?;
         return Ok(Exit::Good);
     }

@@ -65,12 +65,20 @@ impl fmt::Write for Shown<'_> {
     }
 }
 
-/// Writes `value` to stdout, in the form of [`tvmspec::wire::json::pretty`] and piece by piece.
+/// Writes `value` to stdout as [`json_text`], piece by piece.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<(), Error> {
-    let mut out = Escaped {
-        out: BufWriter::new(io::stdout().lock()),
-        held: false,
-    };
+    write_json(BufWriter::new(io::stdout().lock()), value)
+}
+
+/// JSON for a terminal as much as for a parser: indented, an end of line behind, and no control character but ends of lines.
+pub(crate) fn json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
+    let mut text = Vec::new();
+    write_json(&mut text, value)?;
+    String::from_utf8(text).map_err(Error::new)
+}
+
+fn write_json<T: Serialize + ?Sized>(out: impl Write, value: &T) -> Result<(), Error> {
+    let mut out = Escaped { out, held: false };
     serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
     out.write_all(b"\n")?;
     out.flush()?;

@@ -215,14 +215,12 @@ impl Unit<'_> {
 
     /// [`Unit::trace`] of the fields behind offset `from`.
     pub(crate) fn trace_from(&self, from: u64) -> Reading {
-        /// What the record of a small unit may take.
-        const FREE: u64 = 16 << 20;
-        /// And for each of its bytes. A field of eight bytes takes some 300.
-        const TIMES: u64 = 12;
-        let room = (self.bytes.len() as u64)
-            .saturating_mul(TIMES)
-            .saturating_add(FREE);
-        let trace = Trace::bounded(from, room);
+        /// How many fields of a small unit are recorded. One takes some 300 bytes, with what a dump makes of it.
+        const FREE: usize = 48 << 10;
+        /// And one more for each so many bytes.
+        const BYTES: usize = 24;
+        let most = (self.bytes.len() / BYTES).saturating_add(FREE);
+        let trace = Trace::bounded(from, most);
         let reading = self.read(Some(&trace));
         Reading {
             left_out: trace.left_out(),

@@ -160,67 +160,43 @@ impl<'a> Cursor<'a> {
     /// A u64 length and that many bytes (WIRE-04).
     #[inline]
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
-        match self.plain_run(1) {
-            Some(bytes) => Ok(bytes),
-            None => self.bytes_told(field, rule),
-        }
-    }
-
-    fn bytes_told(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
-        let before = self.position;
-        let length = self.length(field, WIRE_04)?;
-        self.take(length, field, rule)
-            .inspect_err(|_| self.position = before)
+        let bytes = self.run_here(field)?;
+        self.record_run(field, rule, bytes, Value::Bytes(bytes));
+        Ok(self.pass(bytes))
     }
 
     /// A u64 length and that many bytes of which nothing is known: recorded as a length and a run.
     #[inline]
     pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
-        match self.plain_run(1) {
-            Some(bytes) => Ok(bytes),
-            None => self.run_told(field, rule),
-        }
-    }
-
-    fn run_told(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
-        let before = self.position;
-        let length = self.length(field, WIRE_04)?;
-        let start = self.offset();
-        let bytes = self
-            .advance(length, field)
-            .inspect_err(|_| self.position = before)?;
-        if !bytes.is_empty() {
-            self.record(start, field, rule, Value::Run(bytes.len()));
-        }
-        Ok(bytes)
+        let bytes = self.run_here(field)?;
+        self.record_run(field, rule, bytes, Value::Run(bytes.len()));
+        Ok(self.pass(bytes))
     }
 
     /// A u64 length and that many bytes of UTF-8 (WIRE-04, WIRE-05).
     pub fn str(&mut self, field: &str, rule: Rule) -> Result<&'a str, Violation> {
-        let before = self.position;
-        let bytes = self.bytes(field, rule)?;
-        std::str::from_utf8(bytes).map_err(|error| {
-            let content = self.offset().saturating_sub(bytes.len() as u64);
-            let offset = content.saturating_add(error.valid_up_to() as u64);
-            self.position = before;
-            WIRE_05
-                .broken(
-                    Kind::Malformed,
-                    offset,
-                    format!("{field} `{}` is not UTF-8", show(bytes)),
-                )
-                .in_field(self.path_of(field))
-        })
+        let bytes = self.run_here(field)?;
+        self.record_run(field, rule, bytes, Value::Bytes(bytes));
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let valid = error.valid_up_to() as u64;
+            let offset = self.offset().saturating_add(8).saturating_add(valid);
+            let message = format!("{field} `{}` is not UTF-8", show(bytes));
+            self.blame(field, WIRE_05.broken(Kind::Malformed, offset, message))
+        })?;
+        self.pass(bytes);
+        Ok(text)
     }
 
     /// A u64 length and a cursor over that many bytes, which keeps offsets, path and trace.
     ///
     /// The content is recorded by whoever reads it; nothing is recorded here but the length.
     pub fn window(&mut self, field: &str) -> Result<Cursor<'a>, Violation> {
-        let before = self.position;
         let length = self.length(field, WIRE_04)?;
-        self.split(length, field)
-            .inspect_err(|_| self.position = before)
+        let mut behind = self.clone();
+        behind.position = behind.position.saturating_add(8);
+        let window = behind.split(length, field)?;
+        *self = behind;
+        Ok(window)
     }
 
     /// A cursor over the next `length` bytes, which keeps offsets, path and trace; this one goes on behind them.
@@ -244,22 +220,17 @@ impl<'a> Cursor<'a> {
     }
 
     fn counted(&mut self, smallest: usize, field: &str, rule: Rule) -> Result<usize, Violation> {
-        let before = self.position;
-        let start = self.offset();
         let count = self.length(field, rule)?;
-        let room = self.remaining().checked_div(smallest).unwrap_or(usize::MAX) as u64;
+        let room = self.remaining().saturating_sub(8);
+        // A count that does not fit is one that the rest cannot hold.
+        let needed =
+            usize::try_from(count).map_or(usize::MAX, |count| count.saturating_mul(smallest));
         WIRE_06
-            .require_as(Kind::Truncated, count <= room, start, || {
-                format!(
-                    "{field} counts {count} elements of at least {smallest} bytes, {} bytes follow",
-                    self.remaining()
-                )
+            .require_as(Kind::Truncated, needed <= room, self.offset(), || {
+                format!("{field} counts {count} elements of at least {smallest} bytes, {room} bytes follow")
             })
-            .map_err(|broken| {
-                let broken = broken.in_field(self.path_of(field));
-                self.position = before;
-                broken
-            })?;
+            .map_err(|broken| self.blame(field, broken))?;
+        self.position = self.position.saturating_add(8);
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
@@ -293,11 +264,9 @@ impl<'a> Cursor<'a> {
         field: &'static str,
         mut read: impl FnMut(&mut Cursor<'a>) -> Result<T, Violation>,
     ) -> Result<Vec<T>, Violation> {
-        let mut elements = Vec::with_capacity(count.min(self.remaining()));
-        for index in 0..count {
-            elements.push(self.within(field, index as u64, &mut read)?);
-        }
-        Ok(elements)
+        (0..count as u64)
+            .map(|index| self.within(field, index, &mut read))
+            .collect()
     }
 
     /// A vector of u64, borrowed: a million elements cost nothing to open.
@@ -320,27 +289,23 @@ impl<'a> Cursor<'a> {
         rule: Rule,
         shown: fn(u64) -> Value<'a>,
     ) -> Result<Words<'a>, Violation> {
-        if let Some(bytes) = self.plain_run(8) {
-            let start = self.offset().saturating_sub(bytes.len() as u64);
-            return Ok(Words::new(bytes, start));
-        }
-        let before = self.position;
-        let count = self.count(8, field)?;
-        let start = self.offset();
-        let bytes = self
-            .advance((count as u64).saturating_mul(8), field)
-            .inspect_err(|_| self.position = before)?;
-        let words = Words::new(bytes, start);
-        if let Some(trace) = self.trace {
+        let Some(bytes) = self.whole_run(8) else {
+            return Err(self.cut_words(field));
+        };
+        let words = Words::new(bytes, self.offset().saturating_add(8));
+        if self.trace.is_some() {
+            // Recorded as the count of a vector.
+            self.length(field, WIRE_06)?;
             for (index, word) in words.iter().enumerate() {
-                let at = words.offset_of(index);
-                let end = at.saturating_add(8);
-                if trace.wants(at, end) {
-                    let name = format!("{field}[{index}]");
-                    self.record_span(at, end, &name, rule, shown(word));
-                }
+                let start = words.offset_of(index);
+                self.within(field, index as u64, |cursor| {
+                    let end = start.saturating_add(8);
+                    cursor.record_span(start, end, field, rule, shown(word));
+                    Ok(())
+                })?;
             }
         }
+        self.pass(bytes);
         Ok(words)
     }
 
@@ -361,9 +326,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn skip_rest(&mut self, field: &str, rule: Rule) -> &'a [u8] {
         let (start, rest) = (self.offset(), self.rest());
         self.position = self.window.len();
-        if !rest.is_empty() {
-            self.record(start, field, rule, Value::Run(rest.len()));
-        }
+        self.record(start, field, rule, Value::Run(rest.len()));
         rest
     }
 
@@ -372,18 +335,51 @@ impl<'a> Cursor<'a> {
         broken.in_field(self.path_of(field))
     }
 
-    /// A u64 count and that many elements of `size` bytes, when all goes well and nobody wants to hear of it. `None` leaves
-    /// the cursor where it was, for the long way to say what is wrong.
+    /// The bytes behind a u64 length that stands here. Nothing is read.
     #[inline]
-    fn plain_run(&mut self, size: usize) -> Option<&'a [u8]> {
-        if self.trace.is_some() {
-            return None;
+    fn run_here(&self, field: &str) -> Result<&'a [u8], Violation> {
+        match self.whole_run(1) {
+            Some(bytes) => Ok(bytes),
+            None => Err(self.cut_run(field)),
         }
+    }
+
+    /// The content of a u64 count that stands here and of that many elements of `size` bytes, where it is whole.
+    #[inline]
+    fn whole_run(&self, size: usize) -> Option<&'a [u8]> {
         let (count, rest) = self.window.get(self.position..)?.split_first_chunk()?;
         let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
-        let bytes = rest.get(..count.checked_mul(size)?)?;
+        rest.get(..count.checked_mul(size)?)
+    }
+
+    /// What is wrong with a length and its bytes.
+    #[cold]
+    fn cut_run(&self, field: &str) -> Violation {
+        let mut behind = self.clone();
+        match behind.length(field, WIRE_04) {
+            Ok(length) => {
+                behind.position = behind.position.saturating_add(8);
+                behind.short(length, field)
+            }
+            Err(broken) => broken,
+        }
+    }
+
+    /// What is wrong with a vector of u64.
+    #[cold]
+    fn cut_words(&self, field: &str) -> Violation {
+        let mut behind = self.clone();
+        match behind.count(8, field) {
+            Ok(count) => behind.short((count as u64).saturating_mul(8), field),
+            Err(broken) => broken,
+        }
+    }
+
+    /// Reads over a count of 8 bytes and `bytes`, which follow it.
+    #[inline]
+    fn pass(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         self.position = self.position.saturating_add(8).saturating_add(bytes.len());
-        Some(bytes)
+        bytes
     }
 
     fn number<const N: usize, T: Copy>(
@@ -404,17 +400,16 @@ impl<'a> Cursor<'a> {
         Ok(number)
     }
 
-    fn length(&mut self, field: &str, rule: Rule) -> Result<u64, Violation> {
-        let start = self.offset();
-        let trace = self.trace.take();
-        let length = self.u64(field, rule);
-        self.trace = trace;
-        let unit = match rule {
-            WIRE_06 => "elements",
-            WIRE_07 => "entries",
-            _ => "bytes",
+    /// The u64 that stands here, recorded as a length or count. Nothing is read.
+    fn length(&self, field: &str, rule: Rule) -> Result<u64, Violation> {
+        let Some(length) = self.rest().first_chunk() else {
+            return Err(self.short(8, field));
         };
-        length.inspect(|length| self.record(start, field, rule, Value::Count(*length, unit)))
+        let length = u64::from_le_bytes(*length);
+        let start = self.offset();
+        let shown = Value::Count(length, unit(rule));
+        self.record_span(start, start.saturating_add(8), field, rule, shown);
+        Ok(length)
     }
 
     fn advance(&mut self, length: u64, field: &str) -> Result<&'a [u8], Violation> {
@@ -436,17 +431,37 @@ impl<'a> Cursor<'a> {
         self.blame(field, broken)
     }
 
+    /// Records a length that stands here, and the `bytes` behind it as `value`.
+    #[inline]
+    fn record_run(&self, field: &str, rule: Rule, bytes: &[u8], value: Value<'_>) {
+        let (start, length) = (self.offset(), bytes.len() as u64);
+        let content = start.saturating_add(8);
+        let shown = Value::Count(length, unit(WIRE_04));
+        self.record_span(start, content, field, WIRE_04, shown);
+        self.record_span(content, content.saturating_add(length), field, rule, value);
+    }
+
     fn record(&self, start: u64, field: &str, rule: Rule, value: Value<'_>) {
         self.record_span(start, self.offset(), field, rule, value);
     }
 
+    #[inline]
     fn record_span(&self, start: u64, end: u64, field: &str, rule: Rule, value: Value<'_>) {
         if let Some(trace) = self.trace
             && start < end
-            && trace.wants(start, end)
+            && trace.wants(end)
         {
             trace.record(start, end, self.path_of(field), rule, value);
         }
+    }
+}
+
+/// What a count under `rule` counts.
+fn unit(rule: Rule) -> &'static str {
+    match rule {
+        WIRE_06 => "elements",
+        WIRE_07 => "entries",
+        _ => "bytes",
     }
 }
 

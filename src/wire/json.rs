@@ -30,24 +30,6 @@ pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     of(&mut members)
 }
 
-/// JSON for a terminal as much as for a parser: indented, an end of line behind, and no control character but ends of lines.
-/// DEL and those from U+0080 to U+009F may stand raw in a JSON string, and terminals obey them.
-pub fn pretty(value: &Value) -> String {
-    let plain = format!("{value:#}\n");
-    let obeyed = |one: char| ('\u{7f}'..='\u{9f}').contains(&one);
-    if !plain.contains(obeyed) {
-        return plain;
-    }
-    let mut text = String::new();
-    for one in plain.chars() {
-        match one {
-            '\u{7f}'..='\u{9f}' => text.push_str(&format!("\\u{:04x}", u32::from(one))),
-            _ => text.push(one),
-        }
-    }
-    text
-}
-
 /// How deep types may be nested.
 const DEEPEST: usize = 16;
 
@@ -199,11 +181,7 @@ impl FromStr for Type {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Type, String> {
-        let text: String = text
-            .chars()
-            .filter(|letter| !letter.is_whitespace())
-            .collect();
-        match parse(&text, 0) {
+        match parse(text, 0) {
             Some((parsed, "")) => Ok(parsed),
             _ => Err(format!(
                 "`{text}` is not a type such as u32 or map<string,vector<u64>>"

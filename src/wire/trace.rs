@@ -23,8 +23,8 @@ pub struct Span {
 /// Whoever wants to hear of every field. Behind a `dyn`, so that what writes values out for people is only linked where
 /// somebody does.
 pub(super) trait Record: fmt::Debug {
-    /// Whether a field from `start` to `end` would be kept: its name and value are made up only then.
-    fn wants(&self, start: u64, end: u64) -> bool;
+    /// Whether a field that ends at `end` would be kept: its name and value are made up only then.
+    fn wants(&self, end: u64) -> bool;
 
     fn record(&self, start: u64, end: u64, field: String, rule: Rule, value: Value<'_>);
 }
@@ -55,25 +55,30 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// Collects the [`Span`] of every field that traced cursors read.
-#[derive(Debug, Default)]
+/// Collects the [`Span`] of every field that traced cursors read, in the order of the bytes.
+#[derive(Debug)]
 pub struct Trace {
     spans: RefCell<Vec<Span>>,
     /// Fields that end here or before are not kept.
     from: u64,
-    /// How many bytes the spans may still take; `None` without a bound.
-    room: Cell<Option<u64>>,
-    /// Fields that start here or behind are not kept.
+    /// How many fields are kept.
+    most: usize,
+    /// Where the first field starts that was one too many. None is kept from there on.
     full: Cell<Option<u64>>,
 }
 
 impl Record for Trace {
-    fn wants(&self, start: u64, end: u64) -> bool {
-        end > self.from && self.full.get().is_none_or(|full| start < full)
+    fn wants(&self, end: u64) -> bool {
+        end > self.from && self.full.get().is_none()
     }
 
     fn record(&self, start: u64, end: u64, field: String, rule: Rule, value: Value<'_>) {
-        self.push(Span {
+        let mut spans = self.spans.borrow_mut();
+        if spans.len() >= self.most {
+            self.full.set(Some(start));
+            return;
+        }
+        spans.push(Span {
             start,
             end,
             field,
@@ -83,61 +88,35 @@ impl Record for Trace {
     }
 }
 
+impl Default for Trace {
+    fn default() -> Trace {
+        Trace::bounded(0, usize::MAX)
+    }
+}
+
 impl Trace {
-    /// An empty trace.
+    /// A trace of all fields.
     pub fn new() -> Trace {
         Trace::default()
     }
 
-    /// A trace of the fields behind offset `from`, up to the first that does not fit into `room` bytes of memory.
-    pub fn bounded(from: u64, room: u64) -> Trace {
+    /// A trace of `most` fields, the first behind offset `from`.
+    pub fn bounded(from: u64, most: usize) -> Trace {
         Trace {
+            spans: RefCell::default(),
             from,
-            room: Cell::new(Some(room)),
-            ..Trace::default()
+            most,
+            full: Cell::default(),
         }
     }
 
-    /// Where the first field starts that did not fit.
+    /// Where the first field starts that was one too many.
     pub fn left_out(&self) -> Option<u64> {
         self.full.get()
     }
 
-    /// Adds a span that no cursor read, such as one inside a container.
-    pub fn push(&self, span: Span) {
-        if !self.wants(span.start, span.end) {
-            return;
-        }
-        if let Some(room) = self.room.get() {
-            let left = room.checked_sub(weight(&span));
-            self.room.set(Some(left.unwrap_or(room)));
-            if left.is_none() {
-                // What starts behind the first one that is left out is left out as well, in whatever order it was read.
-                self.full.set(Some(span.start));
-                self.forget_from(span.start);
-                return;
-            }
-        }
-        self.spans.borrow_mut().push(span);
-    }
-
-    /// Forgets every span from offset `start` on: what a caller does when it reads a region again in another way.
-    pub(crate) fn forget_from(&self, start: u64) {
-        self.spans.borrow_mut().retain(|span| span.start < start);
-    }
-
-    /// All spans that were kept, by offset.
+    /// All fields that were kept, in the order of the bytes.
     pub fn into_spans(self) -> Vec<Span> {
-        let mut spans = self.spans.into_inner();
-        spans.sort_by_key(|span| span.start);
-        spans
+        self.spans.into_inner()
     }
-}
-
-/// What a span takes in memory, with what a dump makes of it.
-fn weight(span: &Span) -> u64 {
-    const SPAN: u64 = 256;
-    (span.field.len() as u64)
-        .saturating_add(span.value.len() as u64)
-        .saturating_add(SPAN)
 }

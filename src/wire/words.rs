@@ -18,13 +18,12 @@ impl<'a> Words<'a> {
     }
 
     /// How many elements there are.
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a vector of a file is compared with the number that it should have"
+    )]
     pub fn len(&self) -> usize {
         self.bytes.len() / 8
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Element `index`.

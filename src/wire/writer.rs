@@ -14,16 +14,6 @@ impl Writer {
         Writer::default()
     }
 
-    /// How many bytes were written.
-    pub fn len(&self) -> usize {
-        self.out.len()
-    }
-
-    /// Whether nothing was written.
-    pub fn is_empty(&self) -> bool {
-        self.out.is_empty()
-    }
-
     /// The bytes written.
     pub fn into_bytes(self) -> Vec<u8> {
         self.out

@@ -10,6 +10,7 @@ offset, and is held to both; rule and field it leaves out.
 """
 
 import base64
+import decimal
 import json
 import math
 import struct
@@ -23,9 +24,9 @@ U64 = 1 << 64
 class Reject(Exception):
     """The input breaks a rule."""
 
-    def __init__(self, message, kind="malformed", offset=None):
+    def __init__(self, message, kind="malformed", offset=None, field=None):
         super().__init__(message)
-        self.kind, self.offset = kind, offset
+        self.kind, self.offset, self.field = kind, offset, field
 
 
 class Unsupported(Exception):
@@ -146,31 +147,88 @@ def smallest(node):
     return 1 if head == "bool" else 8
 
 
-def wire_read(reader, node):
-    head = node[0]
-    if head == "f64":
-        raw = reader.take(8, "f64")
-        value = struct.unpack("<d", raw)[0]
-        return value if math.isfinite(value) else "0x" + raw[::-1].hex()
-    if head in NUMBERS:
-        return reader.number(NUMBERS[head])
-    if head == "bool":
-        value = reader.number("B")
-        if value > 1:
-            raise Reject(f"a bool is {value}", "malformed", reader.at - 1)
-        return bool(value)
-    if head == "string":
-        return reader.text()
-    if head == "bytes":
-        return b64(reader.bytes())
-    if head == "vector":
-        return reader.vector(smallest(node[1]), lambda: wire_read(reader, node[1]))
-    if head == "map":
-        entry = lambda: [wire_read(reader, node[1]), wire_read(reader, node[2])]
-        return reader.vector(smallest(node[1]) + smallest(node[2]), entry)
-    if head == "tuple":
-        return [wire_read(reader, child) for child in node[1:]]
-    raise Unsupported(f"type {head}")
+class Named:
+    """Reads values of a type, and lists each field: where it begins and ends, its name, the rule that puts it there, its value."""
+
+    def __init__(self, reader):
+        self.reader, self.path, self.fields = reader, [], []
+
+    def name(self, field):
+        """The names around a field, six at most. An element that is no list itself has the name of the list, once."""
+        around = self.path[:6]
+        own = [] if around and around[-1][0] == field else [field]
+        return ".".join([f"{name}[{index}]" for name, index in around] + own)
+
+    def plain(self, size, field, rule, shown):
+        start, raw = self.reader.at, self.reader.data[self.reader.at :][:size]
+        if len(raw) < size:
+            raise Reject(f"{field} needs {size} bytes", "truncated", start, self.name(field))
+        self.reader.at += size
+        if size:
+            self.fields.append([start, self.reader.at, self.name(field), rule, shown(raw)])
+        return raw
+
+    def number(self, form, field):
+        value = lambda raw: struct.unpack("<" + form, raw)[0]
+        whole = lambda raw: format(decimal.Decimal(repr(value(raw))), "f").removesuffix(".0")
+        return value(self.plain(struct.calcsize("<" + form), field, "WIRE-02", whole))
+
+    def counted(self, field, rule, what):
+        shown = lambda raw: f": {int.from_bytes(raw, 'little')} {what}"
+        return int.from_bytes(self.plain(8, field, rule, shown), "little")
+
+    def run(self, field, rule):
+        start, length = self.reader.at, self.counted(field, "WIRE-04", "bytes")
+        return start + 8, self.plain(length, field, rule, printable)
+
+    def list(self, field, smallest, rule, what, read):
+        start, count = self.reader.at, self.counted(field, rule, what)
+        if count * smallest > self.reader.left():
+            raise Reject(f"{field} promises {count} {what}", "truncated", start, self.name(field))
+        return [self.within(field, index, read) for index in range(count)]
+
+    def within(self, field, index, read):
+        self.path.append((field, index))
+        value = read()
+        self.path.pop()
+        return value
+
+    def read(self, node, field):
+        head = node[0]
+        if head == "f64":
+            start = self.reader.at
+            value = self.number("d", field)
+            return value if math.isfinite(value) else "0x" + self.reader.data[start : start + 8][::-1].hex()
+        if head in NUMBERS:
+            return self.number(NUMBERS[head], field)
+        if head == "bool":
+            byte = self.plain(1, field, "WIRE-03", lambda raw: str(raw[0]))[0]
+            if byte > 1:
+                raise Reject(f"a bool is {byte}", "malformed", self.reader.at - 1, self.name(field))
+            return bool(byte)
+        if head == "string":
+            start, raw = self.run(field, "WIRE-05")
+            try:
+                return raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise Reject(f"{field} is not UTF-8", "malformed", start + error.start, self.name(field)) from None
+        if head == "bytes":
+            return b64(self.run(field, "WIRE-04")[1])
+        if head == "vector":
+            return self.list(field, smallest(node[1]), "WIRE-06", "elements", lambda: self.read(node[1], field))
+        if head == "map":
+            entry = lambda: [self.read(node[1], "key"), self.read(node[2], "item")]
+            return self.list(field, smallest(node[1]) + smallest(node[2]), "WIRE-07", "entries", entry)
+        if head == "tuple":
+            return [self.within(field, index, lambda: self.read(child, field)) for index, child in enumerate(node[1:])]
+        raise Unsupported(f"type {head}")
+
+
+def printable(raw):
+    """Bytes for people: ASCII as it is, the rest as escapes, no more than 48."""
+    known = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
+    one = lambda byte: known.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}")
+    return "".join(map(one, raw[:48])) + ("..." if len(raw) > 48 else "")
 
 
 def wire_write(node, value):
@@ -196,11 +254,25 @@ def wire_write(node, value):
 
 
 def wire_decode(args):
-    reader = Reader(data_of(args))
-    value = wire_read(reader, parse_type(args["type"]))
-    if reader.left() and args.get("strict"):
-        raise Reject("bytes are left over", "trailing", reader.at)
+    named = Named(Reader(data_of(args)))
+    value = named.read(parse_type(args["type"]), "value")
+    if named.reader.left() and args.get("strict"):
+        raise Reject("bytes are left over", "trailing", named.reader.at, "")
     return value
+
+
+def wire_fields(args):
+    named = Named(Reader(data_of(args)))
+    try:
+        named.read(parse_type(args["type"]), "value")
+        left = named.reader.left()
+        named.plain(left, "trailing", "WIRE-08", lambda raw: f"{len(raw)} bytes")
+    except Reject as broken:
+        # A count that is too large is there, and so is what is no bool or text.
+        assert broken.offset is not None
+    listed = [field for field in named.fields if field[1] > args.get("from", 0)]
+    most = args.get("most", len(listed))
+    return {"fields": listed[:most], "left_out": listed[most][0] if most < len(listed) else None}
 
 
 def wire_encode(args):
@@ -725,6 +797,7 @@ def blob_encode(args):
 OPS = {
     "wire.decode": wire_decode,
     "wire.encode": wire_encode,
+    "wire.fields": wire_fields,
     "import_tree.decode": tree_decode,
     "import_tree.encode": tree_encode,
     "import_tree.order": tree_order,
@@ -747,7 +820,7 @@ def answer(request):
     except Unsupported as why:
         return {"unsupported": str(why)}
     except Reject as broken:
-        stated = {"message": str(broken), "kind": broken.kind, "offset": broken.offset}
+        stated = {"message": str(broken), "kind": broken.kind, "offset": broken.offset, "field": broken.field}
         return {"reject": {key: value for key, value in stated.items() if value is not None}}
 
 
