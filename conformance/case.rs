@@ -229,10 +229,18 @@ impl Suite {
     }
 }
 
+/// A case is read and compared as lines: none is so long that it is not seen.
+const LONGEST_LINE: usize = 300;
+
 /// The cases of files in their order, derived ones included.
 pub(super) fn cases_of(files: &[(&str, &str)]) -> Result<Vec<Case>, Vec<String>> {
     let (mut cases, mut problems) = (Vec::new(), Vec::new());
     for (file, text) in files {
+        let lines = text.lines().zip(1..);
+        let long = lines.filter(|(line, _)| line.chars().count() >= LONGEST_LINE);
+        problems.extend(long.map(|(_, number)| {
+            format!("{file}:{number}: {LONGEST_LINE} letters or more: a long value stands in a file below golden/")
+        }));
         match serde_json::from_str::<Vec<Value>>(text) {
             Ok(list) => {
                 for (index, entry) in list.iter().enumerate() {
@@ -738,6 +746,17 @@ mod tests {
             let held = format!("{rule} holds in `{held}`");
             assert!(problems[0].contains(&held), "{problems:?}");
         }
+    }
+
+    #[test]
+    fn a_line_can_be_seen_whole() {
+        let long = |letters: usize| {
+            let case = GOOD.replace("\"w\"", &format!("\n\"{}\"\n", "w".repeat(letters)));
+            load(&[case])
+        };
+        assert!(long(LONGEST_LINE - 3).is_ok());
+        let problems = long(LONGEST_LINE - 2).unwrap_err();
+        assert!(problems[0].contains("numbers.json:3: 300"), "{problems:?}");
     }
 
     #[test]

@@ -156,14 +156,20 @@ impl RuleText {
         part.unwrap_or_default().trim()
     }
 
-    /// The title and the first paragraph of the text, as one line.
-    pub(crate) fn gist(&self) -> String {
-        let first = self.text.split("\n\n").next().unwrap_or_default();
-        let words = first.split_whitespace().collect::<Vec<_>>().join(" ");
-        match words.as_str() {
-            "" => self.title.clone(),
+    /// The title and the first paragraph of the text as one line, and the rows of the table in it or right behind it.
+    pub(crate) fn gist(&self) -> (String, Vec<&str>) {
+        let is_row = |line: &&str| line.starts_with('|');
+        let mut paragraphs = self.text.split("\n\n");
+        let first = paragraphs.next().unwrap_or_default();
+        let prose = first.lines().filter(|line| !is_row(line));
+        let words = prose.flat_map(str::split_whitespace).collect::<Vec<_>>();
+        let line = match words.join(" ") {
+            words if words.is_empty() => self.title.clone(),
             words => format!("{}. {words}", self.title),
-        }
+        };
+        let announced = first.ends_with(':').then(|| paragraphs.next()).flatten();
+        let text = announced.unwrap_or(first);
+        (line, text.lines().filter(is_row).collect())
     }
 }
 

@@ -292,12 +292,13 @@ fn rejection_of_json(reject: &Value) -> Result<Rejection, String> {
 }
 
 fn identity_to_json(identity: &Identity) -> Value {
-    json!({
-        "name": identity.name,
-        "version": identity.version,
-        "releases": identity.releases,
-        "ops": identity.ops,
-    })
+    let mut said = json!({"name": identity.name, "version": identity.version});
+    for (key, list) in [("releases", &identity.releases), ("ops", &identity.ops)] {
+        if !list.is_empty() {
+            said[key] = json!(list);
+        }
+    }
+    said
 }
 
 /// The answer to hello. A word that is none would be a case that is never put: it is an error, not an answer.
@@ -312,7 +313,8 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
     }
     let text = |key: &str| {
         let text = value.get(key).and_then(Value::as_str);
-        text.map(str::to_owned)
+        text.filter(|text| !text.trim().is_empty())
+            .map(str::to_owned)
             .ok_or_else(|| format!("hello was answered without a text `{key}`"))
     };
     let list = |key: &str| -> Result<Vec<String>, String> {
@@ -323,6 +325,11 @@ fn identity_of_json(value: &Value) -> Result<Identity, String> {
             None | Some(Value::Null) => return Ok(Vec::new()),
             Some(list) => list.as_array().ok_or_else(wrong)?,
         };
+        if list.is_empty() {
+            return Err(format!(
+                "hello was answered with nothing in `{key}`: leave it out to be asked everything"
+            ));
+        }
         let names = list.iter().map(|name| name.as_str().map(str::to_owned));
         let names = names.collect::<Option<Vec<String>>>();
         names
@@ -423,6 +430,8 @@ mod tests {
             ),
             (r#","ops":["blob.decode",1]"#, "`ops` that is no list"),
             (r#","ops":{"blob.decode":true}"#, "`ops` that is no list"),
+            (r#","ops":[]"#, "nothing in `ops`"),
+            (r#","releases":[]"#, "nothing in `releases`"),
         ] {
             let said = hello(members).unwrap_err();
             assert!(said.contains(wrong), "{members}: {said}");
@@ -431,6 +440,8 @@ mod tests {
             r#"{"id":0,"ok":"n"}"#,
             r#"{"id":0,"ok":{"name":"n"}}"#,
             r#"{"id":0,"ok":{"name":1,"version":"1"}}"#,
+            r#"{"id":0,"ok":{"name":"","version":"1"}}"#,
+            r#"{"id":0,"ok":{"name":"n","version":" "}}"#,
         ] {
             assert!(parse_hello(line.as_bytes()).is_err(), "{line}");
         }

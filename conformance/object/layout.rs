@@ -1,6 +1,6 @@
 //! How the objects of a runtime lie in memory, as C++ headers read them without asking: `object.layout`, `object.hash`.
 
-use crate::conformance::adapter::view::HOME_SLOTS;
+use crate::conformance::adapter::view::{HOME_SLOTS, view};
 use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::forms::make;
 use crate::conformance::runtime::ffi::held::{Held, int_arg};
@@ -81,8 +81,8 @@ pub(in crate::conformance) fn layout(api: &'static Api, args: &Value) -> Result<
     }
 }
 
-/// `object.hash`: no function tells the hash of a key. A key that came first into a map stands where its hash says, and a
-/// map keeps the place of its first element.
+/// `object.hash`: no C function returns the hash of a key. A key that came first into a map stands where its hash says, and
+/// a map keeps the place of its first element. A runtime that brings the hash is held to that place too.
 pub(in crate::conformance) fn home(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let key = make(api, args.get("value").unwrap_or(&Value::Null))?;
     let mut pairs = vec![key.raw, RawAny::NONE];
@@ -100,5 +100,13 @@ pub(in crate::conformance) fn home(api: &'static Api, args: &Value) -> Result<Re
             dense.table.slots
         )));
     }
-    seen("home", json!(dense.first))
+    let home = json!(dense.first);
+    let Some(hash) = api.brought("object.hash") else {
+        return seen("home", home);
+    };
+    let hash = json!(api.call(&hash, &[key.raw])?.text());
+    match view("home", &hash) == Some(home.clone()) {
+        true => told(hash),
+        false => told(json!({"hash": hash, "home": home})),
+    }
 }

@@ -4,7 +4,7 @@ use super::{driver, layout, script, visits};
 use crate::conformance::function::ops::refusal;
 use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::conformance::runtime::ffi::tensors;
-use crate::function::{Error, take_broken};
+use crate::function::{Error, Function, take_broken};
 use crate::object::form::{from_json, to_json};
 use crate::object::hash::any_hash;
 use crate::object::legacy_graph::{LegacyGraph, RELEASES as LEGACY, form as legacy_form};
@@ -70,7 +70,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "object.hash",
         help: "value: the hash that maps use, in hexadecimal",
-        run: Run::Partly(|args| hex(args, any_hash), layout::home),
+        run: Run::Driven(layout::home),
     },
     Op {
         name: "object.equal",
@@ -213,11 +213,10 @@ fn one(
     finish(body(value.view()))
 }
 
-fn hex(
-    args: &Value,
-    body: impl FnOnce(AnyView<'_>) -> Result<u64, Error>,
-) -> Result<Answer, Refusal> {
-    one(args, |value| {
-        body(value).map(|hash| json!(format!("{hash:#x}")))
+/// The hash that maps use of the argument, as text in hexadecimal.
+pub(in crate::conformance) fn hasher() -> Function {
+    Function::from_packed(|args| {
+        let value = args.first().copied().unwrap_or(AnyView::none());
+        Ok(format!("{:#x}", any_hash(value)?).into())
     })
 }

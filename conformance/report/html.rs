@@ -1,6 +1,6 @@
 //! The report as one page: failures first, an anchor for every case and rule, and nothing that is loaded from elsewhere.
 
-use super::{evidence, headline, judged};
+use super::{Obligation, evidence, headline, judged};
 use crate::conformance::runner::{Outcome, Report};
 use crate::conformance::verdict::Verdict;
 use crate::spec;
@@ -11,7 +11,7 @@ const STYLE: &str = "
 :root { color-scheme: light dark; }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; } th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child { text-align: left; } td.zero { opacity: .35; }
+th:first-child, td:first-child, .words th, .words td { text-align: left; } td.zero { opacity: .35; }
 pre { overflow-x: auto; padding: .6rem; background: #8881; }
 dt { font-weight: 600; float: left; width: 6rem; } dd { margin-left: 6.5rem; }
 details { border-bottom: 1px solid #8884; padding: .25rem 0; } summary { cursor: pointer; }
@@ -151,11 +151,12 @@ fn case(out: &mut String, report: &Report<'_>, outcome: &Outcome<'_>) {
         escaped(&outcome.case.id)
     );
     let evidence = evidence(report, outcome);
-    for (id, gist) in &evidence.rules {
+    for Obligation { id, gist, table } in &evidence.rules {
         let _ = writeln!(
             out,
-            "<dt><a href=\"#{id}\">{id}</a></dt><dd>{}</dd>",
-            escaped(gist)
+            "<dt><a href=\"#{id}\">{id}</a></dt><dd>{}{}</dd>",
+            escaped(gist),
+            rows(table)
         );
     }
     entry(out, "why", &outcome.case.why);
@@ -184,6 +185,21 @@ fn case(out: &mut String, report: &Report<'_>, outcome: &Outcome<'_>) {
         .map(String::as_str)
         .collect();
     let _ = writeln!(out, "<pre>{}</pre></details>", escaped(&lines.join("\n")));
+}
+
+/// The rows of a table as the specification has it: the head, a line below it, and the others.
+fn rows(table: &[&str]) -> String {
+    let mut out = String::new();
+    for (at, row) in table.iter().enumerate().filter(|(at, _)| *at != 1) {
+        let tag = if at == 0 { "th" } else { "td" };
+        let cells = row.trim().trim_matches('|').split('|');
+        let cells = cells.map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell.trim())));
+        out.push_str(&format!("<tr>{}</tr>", cells.collect::<String>()));
+    }
+    match out.as_str() {
+        "" => out,
+        rows => format!("<div class=\"scroll\"><table class=\"words\">{rows}</table></div>"),
+    }
 }
 
 fn entry(out: &mut String, name: &str, text: &str) {

@@ -1,7 +1,7 @@
 //! The report for CI systems: a test suite per chapter. A known failure is skipped with its reason, as CI systems have
 //! no word for it.
 
-use super::{evidence, headline};
+use super::{Obligation, evidence, headline};
 use crate::conformance::runner::{Outcome, Report};
 use crate::conformance::verdict::Verdict;
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
@@ -69,7 +69,10 @@ fn case(report: &Report<'_>, outcome: &Outcome<'_>) -> TestCase {
         let mut lines: Vec<String> = evidence
             .rules
             .iter()
-            .map(|(id, gist)| format!("{id} {gist}"))
+            .map(|Obligation { id, gist, table }| {
+                let rows: Vec<String> = table.iter().map(|row| format!("\n{row}")).collect();
+                format!("{id} {gist}{}", rows.concat())
+            })
             .collect();
         lines.push(format!("why: {}", outcome.case.why));
         lines.push(format!("expected: {}", evidence.expected));

@@ -1,6 +1,6 @@
 //! The report for the summary page of a forge.
 
-use super::{Tally, evidence, headline, judged};
+use super::{Obligation, Tally, evidence, headline, judged};
 use crate::conformance::runner::{Outcome, Report};
 use crate::conformance::verdict::Verdict;
 use std::fmt::Write as _;
@@ -39,8 +39,12 @@ pub(super) fn render(report: &Report<'_>) -> String {
             outcome.verdict.name(),
             outcome.case.id
         );
-        for (id, gist) in &evidence.rules {
+        for Obligation { id, gist, table } in &evidence.rules {
             let _ = writeln!(out, "* **{id}** {}", escaped(gist));
+            if !table.is_empty() {
+                let rows = table.join("\n  ");
+                let _ = writeln!(out, "\n  {rows}\n");
+            }
         }
         let _ = writeln!(out, "* why: {}", escaped(&outcome.case.why));
         let _ = writeln!(out, "* expected: {}", escaped(&evidence.expected));

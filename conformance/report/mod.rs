@@ -11,7 +11,7 @@ use super::op;
 use super::runner::{Outcome, Report};
 use super::said::plain;
 use super::verdict::{self, Verdict};
-use crate::spec;
+use crate::spec::{self, RuleText};
 use crate::wire::{Span, show};
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -65,10 +65,29 @@ pub fn render(form: Form, report: &Report<'_>) -> String {
     }
 }
 
+/// What a rule obliges to, in short.
+struct Obligation {
+    id: String,
+    gist: String,
+    /// Its table as the specification has it, a row a line.
+    table: Vec<&'static str>,
+}
+
+impl Obligation {
+    fn of(rule: &'static RuleText) -> Obligation {
+        let (gist, table) = rule.gist();
+        Obligation {
+            id: rule.id.clone(),
+            gist,
+            table,
+        }
+    }
+}
+
 /// What a report says of one failure, whatever its form.
 struct Evidence {
-    /// Each rule of the case: id and gist.
-    rules: Vec<(String, String)>,
+    /// Each rule of the case.
+    rules: Vec<Obligation>,
     expected: String,
     actual: String,
     /// Annotated bytes around the offset; empty where there is none.
@@ -104,7 +123,7 @@ fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
     });
     let rules = case.rules.iter().filter_map(|id| spec::rule(id));
     Evidence {
-        rules: rules.map(|rule| (rule.id.clone(), rule.gist())).collect(),
+        rules: rules.map(Obligation::of).collect(),
         expected,
         actual,
         input: input(case),
@@ -122,7 +141,8 @@ fn evidence(report: &Report<'_>, outcome: &Outcome<'_>) -> Evidence {
     }
 }
 
-fn input(case: &Case) -> String {
+/// The first bytes of the input of a case in hex, or its arguments as JSON, shortened.
+pub fn input(case: &Case) -> String {
     const HEAD: u64 = 32;
     match case.bytes() {
         Some(bytes) => {
@@ -201,17 +221,18 @@ fn span_line(bytes: &[u8], span: &Span, offset: u64) -> String {
     } else {
         ""
     };
-    let equals = if span.value.starts_with(':') {
-        " "
-    } else {
-        " = "
+    let value = match span.value.parse::<u64>() {
+        // Those who know a magic know it in hex.
+        Ok(magic) if span.field.ends_with("magic") => format!("{magic:#x}"),
+        _ => span.value.clone(),
     };
+    let equals = if value.starts_with(':') { " " } else { " = " };
     format!(
         "{:04x}  {:<25} {}{equals}{}   {}{mark}",
         span.start,
         format!("{hex}{more}"),
         span.field,
-        span.value,
+        value,
         span.rule
     )
 }
@@ -367,6 +388,20 @@ mod tests {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
         assert!(text.contains("<-"), "no byte is marked in\n{text}");
+    }
+
+    #[test]
+    fn the_table_of_a_rule_keeps_its_rows_and_a_magic_is_hex() {
+        let dtype = report(Liar::AcceptAll, "tensor/read-bfloat-*");
+        let text = render(Form::Text, &dtype);
+        assert!(text.contains("\n            | code | name |"), "{text}");
+        assert!(text.contains("\n            | 1 | `uint` |"), "{text}");
+        let rows = "  | code | name | releases | bits if the text has none |\n  |---|";
+        assert!(render(Form::Markdown, &dtype).contains(rows));
+        let rows = "<tr><td>1</td><td>`uint`</td>";
+        assert!(render(Form::Html, &dtype).contains(rows));
+        let magic = render(Form::Text, &report(Liar::AcceptAll, "tensor/magic-wrong"));
+        assert!(magic.contains("magic = 0xdd5e40f096b4a13e"), "{magic}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The report for a terminal.
 
-use super::{Evidence, Tally, evidence, headline, judged};
+use super::{Evidence, Obligation, Tally, evidence, headline, judged};
 use crate::conformance::runner::{Outcome, Report};
 use crate::conformance::said::line_of;
 use crate::conformance::verdict::Verdict;
@@ -44,8 +44,9 @@ fn failure(out: &mut String, outcome: &Outcome<'_>, evidence: &Evidence) {
         outcome.verdict.name().to_uppercase(),
         outcome.case.id
     );
-    for (id, gist) in &evidence.rules {
+    for Obligation { id, gist, table } in &evidence.rules {
         line(out, "rule", &format!("{id} {gist}"));
+        table.iter().for_each(|row| line(out, "", row));
     }
     line(out, "why", &outcome.case.why);
     line(out, "expected", &evidence.expected);

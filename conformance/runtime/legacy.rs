@@ -1,7 +1,7 @@
 //! The C interface of 0.7 to 0.20 of a runtime, as far as cases need it.
 
 use super::ffi::unsupported;
-use super::{Runtime, function_of};
+use super::{Runtime, newer, symbol};
 use crate::capi::legacy::TVMPackedCFunc;
 use crate::conformance::adapter::{Rejection, Reply};
 use crate::conformance::function::legacy::{Frontend, Interface};
@@ -44,55 +44,45 @@ pub(in crate::conformance) struct Api {
 impl Api {
     /// The interface of a runtime.
     pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<Api, String> {
-        let name = runtime.name();
-        macro_rules! symbol {
-            ($symbol:literal) => {
-                // SAFETY: the type is the one that the C header declares for this name.
-                unsafe { function_of(runtime, $symbol) }.ok_or_else(|| {
-                    format!(
-                        "{name} is not a TVM runtime of 0.20 or before: it does not export {}",
-                        $symbol
-                    )
-                })?
-            };
-        }
-        /// Not in every release of the interface.
-        macro_rules! newer {
-            ($symbol:literal) => {
-                // SAFETY: the type of the place it goes to is that of the C header.
-                unsafe { function_of(runtime, $symbol) }
-            };
-        }
+        Api::found(runtime).map_err(|lacks| {
+            format!(
+                "{} is not a TVM runtime of 0.20 or before: {lacks}",
+                runtime.name()
+            )
+        })
+    }
+
+    fn found(runtime: &'static dyn Runtime) -> Result<Api, String> {
         let frontend = (|| {
             Some(Frontend {
-                register: newer!("TVMBackendRegisterEnvCAPI")?,
-                set_error: newer!("TVMAPISetLastPythonError")?,
-                error: newer!("TVMGetLastPythonError")?,
-                drop_error: newer!("TVMDropLastPythonError")?,
+                register: newer!(runtime, "TVMBackendRegisterEnvCAPI")?,
+                set_error: newer!(runtime, "TVMAPISetLastPythonError")?,
+                error: newer!(runtime, "TVMGetLastPythonError")?,
+                drop_error: newer!(runtime, "TVMDropLastPythonError")?,
             })
         })();
         Ok(Api {
             functions: Interface {
-                call: symbol!("TVMFuncCall"),
-                create: symbol!("TVMFuncCreateFromCFunc"),
-                give_result: symbol!("TVMCFuncSetReturn"),
-                own_argument: symbol!("TVMCbArgToReturn"),
-                register: symbol!("TVMFuncRegisterGlobal"),
-                find: symbol!("TVMFuncGetGlobal"),
-                names: symbol!("TVMFuncListGlobalNames"),
-                remove: newer!("TVMFuncRemoveGlobal"),
-                free: symbol!("TVMFuncFree"),
-                last_error: symbol!("TVMGetLastError"),
-                set_last_error: symbol!("TVMAPISetLastError"),
+                call: symbol!(runtime, "TVMFuncCall"),
+                create: symbol!(runtime, "TVMFuncCreateFromCFunc"),
+                give_result: symbol!(runtime, "TVMCFuncSetReturn"),
+                own_argument: symbol!(runtime, "TVMCbArgToReturn"),
+                register: symbol!(runtime, "TVMFuncRegisterGlobal"),
+                find: symbol!(runtime, "TVMFuncGetGlobal"),
+                names: symbol!(runtime, "TVMFuncListGlobalNames"),
+                remove: newer!(runtime, "TVMFuncRemoveGlobal"),
+                free: symbol!(runtime, "TVMFuncFree"),
+                last_error: symbol!(runtime, "TVMGetLastError"),
+                set_last_error: symbol!(runtime, "TVMAPISetLastError"),
                 frontend,
             },
-            load: symbol!("TVMModLoadFromFile"),
-            import: symbol!("TVMModImport"),
-            module_function: symbol!("TVMModGetFunction"),
-            free_module: symbol!("TVMModFree"),
-            free_object: symbol!("TVMObjectFree"),
-            free_array: symbol!("TVMArrayFree"),
-            make_array: symbol!("TVMArrayAlloc"),
+            load: symbol!(runtime, "TVMModLoadFromFile"),
+            import: symbol!(runtime, "TVMModImport"),
+            module_function: symbol!(runtime, "TVMModGetFunction"),
+            free_module: symbol!(runtime, "TVMModFree"),
+            free_object: symbol!(runtime, "TVMObjectFree"),
+            free_array: symbol!(runtime, "TVMArrayFree"),
+            make_array: symbol!(runtime, "TVMArrayAlloc"),
             runtime,
         })
     }

@@ -15,7 +15,7 @@ pub(super) mod ffi;
 pub(super) mod legacy;
 pub(super) mod shell;
 
-use super::{function, graph, module, value};
+use super::{function, graph, module, object, value};
 use crate::capi::exports;
 use crate::function::{Error, Function, registry, take_broken};
 use crate::module::parallel;
@@ -36,7 +36,8 @@ pub(super) trait Runtime: Send + Sync {
 
     /// A function object that it has for the suite alone, with one reference that is the caller's: `function.NAME` is a
     /// function of `spec/function.md` with types of its own, `convert.TYPE` returns what it takes its argument for,
-    /// `read.device` the device that a text names, `registry.require` the function of a name, which must be there,
+    /// `read.device` the device that a text names, `object.hash` the hash of a key, `weak.STEP` a step with weak references,
+    /// `registry.require` the function of a name, which must be there,
     /// `threads.configure` takes the number of workers of a launch; `graph/own.rs` describes what begins with
     /// `graph.`, `module/own.rs` what begins with `module.`. Where there is none a driver finds another way, or none.
     fn brought(&self, _name: &str) -> Option<*mut Header> {
@@ -66,6 +67,24 @@ pub(super) unsafe fn function_of<F: Copy>(runtime: &dyn Runtime, name: &str) -> 
     Some(unsafe { std::mem::transmute_copy(&address) })
 }
 
+/// The C function of a runtime by its name, for the place of an interface that it goes to: an error without.
+macro_rules! symbol {
+    ($runtime:expr, $symbol:literal) => {
+        $crate::conformance::runtime::newer!($runtime, $symbol)
+            .ok_or_else(|| concat!("it does not export ", $symbol).to_owned())?
+    };
+}
+
+/// The same where not every release of the interface has it: `None` without.
+macro_rules! newer {
+    ($runtime:expr, $symbol:literal) => {
+        // SAFETY: the type of the place it goes to is the one that the C header declares for this name.
+        unsafe { $crate::conformance::runtime::function_of($runtime, $symbol) }
+    };
+}
+
+pub(super) use {newer, symbol};
+
 /// This library, through the C functions that it exports.
 struct Ourselves;
 
@@ -84,6 +103,8 @@ impl Runtime for Ourselves {
             ("convert", to) => value::ops::converter(to)?,
             ("graph", name) => graph::own::function(name)?,
             ("module", name) => module::own::function(name)?,
+            ("object", "hash") => object::ops::hasher(),
+            ("weak", step) => value::ops::weak(step)?,
             ("read", "device") => value::ops::device_reader(),
             ("threads", "configure") => Function::from_typed(|workers: i64| -> Result<(), Error> {
                 let workers = usize::try_from(workers);

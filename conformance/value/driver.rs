@@ -199,29 +199,43 @@ unsafe extern "C-unwind" fn note_flags(_: *mut Header, flags: i32) {
 /// whoever holds them, in the header, so only the flags of that one call show.
 pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let weak = args.pointer("/value/weak").and_then(Value::as_u64);
+    let weak = weak.unwrap_or(0);
     let object = Header::new(index::OBJECT, note_flags);
-    object
-        .combined
-        .fetch_add(weak.unwrap_or(0) << 32, Ordering::Relaxed);
+    let ptr = std::ptr::from_ref(&object).cast_mut().cast();
+    let own = |step: &str| api.brought(&format!("weak.{step}"));
+    let own = own("add").zip(own("upgrade")).zip(own("drop"));
+    let address = [RawAny::of(index::OPAQUE, Payload { ptr })];
+    match &own {
+        Some(((add, _), _)) => {
+            for _ in 0..weak {
+                api.call(add, &address)?;
+            }
+        }
+        None => drop(object.combined.fetch_add(weak << 32, Ordering::Relaxed)),
+    }
     FLAGS.take();
-    let pointer = std::ptr::from_ref(&object).cast_mut().cast();
     let first = Held {
         api,
-        raw: RawAny::of(index::OBJECT, Payload { ptr: pointer }),
+        raw: RawAny::of(index::OBJECT, Payload { ptr }),
     };
     let second = api.share(first.raw);
     drop(first);
     let early = FLAGS.with_borrow(Vec::len);
     drop(second);
-    let flags = FLAGS.take();
     if early > 0 {
-        return seen(
-            "released",
-            json!(["before the last reference was gone", flags]),
-        );
+        let flags = json!(["before the last reference was gone", FLAGS.take()]);
+        return seen("released", flags);
     }
     // With weak references left, what frees the memory comes later.
-    seen("released", json!(flags))
+    let Some(((_, upgrade), release)) = own else {
+        return seen("released", json!(FLAGS.take()));
+    };
+    let mut upgraded = Vec::new();
+    for _ in 0..weak {
+        upgraded.push(api.call(&upgrade, &address)?.raw.int() != 0);
+        api.call(&release, &address)?;
+    }
+    told(json!({"flags": FLAGS.take(), "upgraded": upgraded}))
 }
 
 /// `value.types`.

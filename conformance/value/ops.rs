@@ -9,11 +9,10 @@ use crate::rule::Findings;
 use crate::value::header::{self, Header};
 use crate::value::legacy::{self, TVMValue};
 use crate::value::{
-    Any, AnyView, Argument, DLDataType, DLDevice, ObjectRef, cast, device_from_text, index,
-    str_bytes, types,
+    Any, AnyView, Argument, DLDataType, DLDevice, ObjectRef, cast, device_from_text, str_bytes,
+    types,
 };
 use serde_json::{Value, json};
-use std::sync::Mutex;
 
 /// What a case of this chapter can ask.
 pub(crate) const OPS: &[Op] = &[
@@ -35,7 +34,7 @@ pub(crate) const OPS: &[Op] = &[
     Op {
         name: "value.life",
         help: "value {weak}: the flags with which the deleter is called as references go",
-        run: Run::Partly(life, driver::life),
+        run: Run::Driven(driver::life),
     },
     Op {
         name: "value.types",
@@ -122,48 +121,30 @@ pub(in crate::conformance) fn device_reader() -> Function {
     })
 }
 
-static FLAGS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
-static LIFE: Mutex<()> = Mutex::new(());
-
-unsafe extern "C-unwind" fn log_deletion(object: *mut Header, flags: i32) {
-    if let Ok(mut log) = FLAGS.lock() {
-        log.push(flags);
+/// What is done with the weak references of an object, whose address is the argument: no C function does it, C++ code does it
+/// itself. `add` and `drop` one; `upgrade` says whether one becomes a strong one, which is gone again behind it.
+pub(in crate::conformance) fn weak(step: &str) -> Option<Function> {
+    fn of(step: fn(*mut Header) -> bool) -> Function {
+        Function::from_packed(move |args| {
+            let given = args.first().copied().unwrap_or(AnyView::none());
+            Ok(step(cast::<*mut std::ffi::c_void>(given)?.cast()).into())
+        })
     }
-    if flags & header::DELETE_WEAK != 0 {
-        // SAFETY: made as a box in `life`, and nothing refers to it.
-        drop(unsafe { Box::from_raw(object) });
-    }
-}
-
-fn life(args: &Value) -> Result<Answer, Refusal> {
-    let weak = value_of(args)?
-        .get("weak")
-        .and_then(Value::as_u64)
-        .unwrap_or(0);
-    let _one = LIFE.lock();
-    if let Ok(mut log) = FLAGS.lock() {
-        log.clear();
-    }
-    let object = Box::into_raw(Box::new(Header::new(index::OBJECT, log_deletion)));
-    let mut upgraded = Vec::new();
-    // SAFETY: the object is fresh.
-    unsafe { header::inc_ref(object) };
-    for _ in 0..weak {
-        // SAFETY: two strong references are ours, so the object is alive.
-        unsafe { header::inc_weak(object) };
-    }
-    // SAFETY: the reference added above.
-    unsafe { header::dec_ref(object) };
-    // SAFETY: the reference of a fresh object.
-    unsafe { header::dec_ref(object) };
-    for _ in 0..weak {
-        // SAFETY: a weak reference of ours is left.
-        upgraded.push(unsafe { header::upgrade(object) }.is_some());
-        // SAFETY: one of the weak references added above.
-        unsafe { header::dec_weak(object) };
-    }
-    let flags = FLAGS.lock().map(|log| log.clone()).unwrap_or_default();
-    answer(json!({"flags": flags, "upgraded": upgraded}))
+    Some(match step {
+        "add" => of(|object| {
+            // SAFETY: the driver holds a strong reference.
+            unsafe { header::inc_weak(object) };
+            true
+        }),
+        "drop" => of(|object| {
+            // SAFETY: the driver has added one.
+            unsafe { header::dec_weak(object) };
+            true
+        }),
+        // SAFETY: the driver has added one.
+        "upgrade" => of(|object| unsafe { header::upgrade(object) }.is_some()),
+        _ => return None,
+    })
 }
 
 fn release(args: &Value) -> Result<Release, Refusal> {

@@ -151,6 +151,8 @@ def case(id, rules, releases, op, input, expect, why, origin, **more):
     entry["input"] = input
     if "args" in more:
         entry["args"] = more.pop("args")
+    if op == "blob.decode":
+        entry["topic"] = "decode_framed" if entry.get("args", {}).get("layout") == "0.22" else "decode_streamed"
     entry["expect"] = expect
     entry.update(more)
     entry["why"], entry["origin"] = why, origin

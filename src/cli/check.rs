@@ -205,12 +205,13 @@ fn shown(case: &Case) -> String {
     let parent = case.parent.as_ref();
     let parent = parent.map_or(String::new(), |parent| format!("parent    {parent}\n"));
     format!(
-        "{}\nrules     {}\nreleases  {}\n{parent}why       {}\norigin    {}\nrequest   {request}\nexpected  {}\n\n",
+        "{}\nrules     {}\nreleases  {}\n{parent}why       {}\norigin    {}\ninput     {}\nrequest   {request}\nexpected  {}\n\n",
         case.id,
         case.rules.join(" "),
         case.releases,
         case.why,
         case.origin,
+        report::input(case),
         case.expectation(),
     )
 }

@@ -3,7 +3,7 @@
 //! Only what the C headers declare is used, so any library that exports them can be judged.
 
 use super::held::{Held, Raised};
-use crate::conformance::runtime::{Runtime, function_of};
+use crate::conformance::runtime::{Runtime, newer, symbol};
 use crate::value::dlpack::{DLDataType, DLManagedTensor, DLManagedTensorVersioned};
 use crate::value::types::{FieldInfo, TypeInfo};
 use crate::value::{ByteArray, Payload, RawAny, index};
@@ -70,57 +70,43 @@ pub(in crate::conformance) struct Api {
 impl Api {
     /// The interface of a runtime.
     pub(in crate::conformance) fn of(runtime: &'static dyn Runtime) -> Result<Api, String> {
-        let name = runtime.name();
-        macro_rules! symbol {
-            ($symbol:literal) => {
-                // SAFETY: the type is the one that the C header declares for this name.
-                unsafe { function_of(runtime, $symbol) }.ok_or_else(|| {
-                    format!(
-                        "{name} is not a tvm-ffi library: it does not export {}",
-                        $symbol
-                    )
-                })?
-            };
-        }
-        /// Not in every release of the interface.
-        macro_rules! newer {
-            ($symbol:literal) => {
-                // SAFETY: the type of the place it goes to is that of the C header.
-                unsafe { function_of(runtime, $symbol) }
-            };
-        }
-        let version: unsafe extern "C" fn(*mut [u32; 3]) = symbol!("TVMFFIGetVersion");
+        Api::found(runtime)
+            .map_err(|lacks| format!("{} is not a tvm-ffi library: {lacks}", runtime.name()))
+    }
+
+    fn found(runtime: &'static dyn Runtime) -> Result<Api, String> {
+        let version: unsafe extern "C" fn(*mut [u32; 3]) = symbol!(runtime, "TVMFFIGetVersion");
         let mut numbers = [0; 3];
         // SAFETY: three u32 are what it writes.
         unsafe { version(&raw mut numbers) };
         Ok(Api {
             version: numbers,
             runtime,
-            find: symbol!("TVMFFIFunctionGetGlobal"),
-            set: symbol!("TVMFFIFunctionSetGlobal"),
-            create: symbol!("TVMFFIFunctionCreate"),
-            call: symbol!("TVMFFIFunctionCall"),
-            retain: symbol!("TVMFFIObjectIncRef"),
-            release: symbol!("TVMFFIObjectDecRef"),
-            raised: symbol!("TVMFFIErrorMoveFromRaised"),
-            text: symbol!("TVMFFIStringFromByteArray"),
-            bytes: symbol!("TVMFFIBytesFromByteArray"),
-            own: symbol!("TVMFFIAnyViewToOwnedAny"),
-            big_int: newer!("TVMFFIBigIntFromByteArray"),
-            big_int_words: newer!("TVMFFIBigIntGetContentByteArray"),
-            dtype_parse: symbol!("TVMFFIDataTypeFromString"),
-            dtype_text: symbol!("TVMFFIDataTypeToString"),
-            type_info: symbol!("TVMFFIGetTypeInfo"),
-            type_index: symbol!("TVMFFITypeKeyToIndex"),
-            new_type: symbol!("TVMFFITypeGetOrAllocIndex"),
-            set_attr: symbol!("TVMFFITypeRegisterAttr"),
-            symbol: symbol!("TVMFFIEnvModRegisterSystemLibSymbol"),
-            imported: symbol!("TVMFFIEnvModLookupFromImports"),
-            raise: symbol!("TVMFFIErrorSetRaisedFromCStr"),
-            error: newer!("TVMFFIErrorCreateWithCauseAndExtraContext"),
-            from_dlpack: symbol!("TVMFFITensorFromDLPack"),
-            from_dlpack_1: symbol!("TVMFFITensorFromDLPackVersioned"),
-            once: newer!("TVMFFIHandleInitOnce"),
+            find: symbol!(runtime, "TVMFFIFunctionGetGlobal"),
+            set: symbol!(runtime, "TVMFFIFunctionSetGlobal"),
+            create: symbol!(runtime, "TVMFFIFunctionCreate"),
+            call: symbol!(runtime, "TVMFFIFunctionCall"),
+            retain: symbol!(runtime, "TVMFFIObjectIncRef"),
+            release: symbol!(runtime, "TVMFFIObjectDecRef"),
+            raised: symbol!(runtime, "TVMFFIErrorMoveFromRaised"),
+            text: symbol!(runtime, "TVMFFIStringFromByteArray"),
+            bytes: symbol!(runtime, "TVMFFIBytesFromByteArray"),
+            own: symbol!(runtime, "TVMFFIAnyViewToOwnedAny"),
+            big_int: newer!(runtime, "TVMFFIBigIntFromByteArray"),
+            big_int_words: newer!(runtime, "TVMFFIBigIntGetContentByteArray"),
+            dtype_parse: symbol!(runtime, "TVMFFIDataTypeFromString"),
+            dtype_text: symbol!(runtime, "TVMFFIDataTypeToString"),
+            type_info: symbol!(runtime, "TVMFFIGetTypeInfo"),
+            type_index: symbol!(runtime, "TVMFFITypeKeyToIndex"),
+            new_type: symbol!(runtime, "TVMFFITypeGetOrAllocIndex"),
+            set_attr: symbol!(runtime, "TVMFFITypeRegisterAttr"),
+            symbol: symbol!(runtime, "TVMFFIEnvModRegisterSystemLibSymbol"),
+            imported: symbol!(runtime, "TVMFFIEnvModLookupFromImports"),
+            raise: symbol!(runtime, "TVMFFIErrorSetRaisedFromCStr"),
+            error: newer!(runtime, "TVMFFIErrorCreateWithCauseAndExtraContext"),
+            from_dlpack: symbol!(runtime, "TVMFFITensorFromDLPack"),
+            from_dlpack_1: symbol!(runtime, "TVMFFITensorFromDLPackVersioned"),
+            once: newer!(runtime, "TVMFFIHandleInitOnce"),
         })
     }
 
