@@ -11,7 +11,7 @@ const STYLE: &str = "
 :root { color-scheme: light dark; }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; } th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child, .words th, .words td { text-align: left; } td.zero { opacity: .35; }
+th:first-child, td:first-child, .words th, .words td { text-align: left; overflow-wrap: normal; vertical-align: top; } td.zero { opacity: .35; }
 pre { overflow-x: auto; padding: .6rem; background: #8881; }
 dt { font-weight: 600; float: left; width: 6rem; } dd { margin-left: 6.5rem; }
 details { border-bottom: 1px solid #8884; padding: .25rem 0; } summary { cursor: pointer; }
