@@ -428,9 +428,13 @@ fn id_of(chapter: &str, id: String) -> Result<String, String> {
     }
 }
 
-const INPUTS: &str = "`input` is not one of file, hex, value, value_file";
+pub(super) const INPUTS: &str =
+    "`input` is not one of file, hex, value, value_file; beside `file` may stand `put` and `cut`";
 
 fn input_of(input: Option<&Value>) -> Result<Input, String> {
+    if let Some(edited) = input.and_then(Value::as_object).filter(|all| all.len() > 1) {
+        return super::edited::bytes(edited).map(Input::Hex);
+    }
     let (key, value) = only_entry(input).ok_or(INPUTS)?;
     match (key, value) {
         ("file", Value::String(name)) => match golden(name) {
@@ -444,7 +448,7 @@ fn input_of(input: Option<&Value>) -> Result<Input, String> {
     }
 }
 
-fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
+pub(super) fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
     let digits: Vec<u8> = hex
         .chars()
         .filter(|letter| !letter.is_whitespace())

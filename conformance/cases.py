@@ -56,6 +56,17 @@ def render(cases):
     return "[\n" + ",\n".join(out) + "\n]\n"
 
 
+def data(source):
+    """The bytes of an input."""
+    if "hex" in source:
+        return bytes.fromhex(source["hex"])
+    content = bytearray((ROOT / "golden" / source["file"]).read_bytes())
+    for at, new in source.get("put", []):
+        new = bytes.fromhex(new)
+        content[at : at + len(new)] = new
+    return bytes(content[: source.get("cut")])
+
+
 def files(chapter):
     return sorted((ROOT / "conformance" / chapter / "cases").glob("*.json"))
 

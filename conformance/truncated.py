@@ -10,6 +10,8 @@ Python, which shares no code with us, and `tests/dumps.rs` the offsets to the fi
 
 import base64, itertools, json, pathlib, subprocess, sys
 
+import cases
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Of an input with more runs than that, as many are kept, evenly.
 MOST = 24
@@ -61,7 +63,7 @@ def main():
             source = case["input"]
             if not case["op"].endswith(".decode") or not accepted or not {"file", "hex"} & set(source):
                 continue
-            data = (ROOT / "golden" / source["file"]).read_bytes() if "file" in source else bytes.fromhex(source["hex"])
+            data = cases.data(source)
             rows = known.get(case["id"]) or runs(testee, case, data)
             if rows:
                 table[case["id"]] = rows
