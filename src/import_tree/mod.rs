@@ -77,8 +77,8 @@ impl<'a> ImportTree<'a> {
         let indices = cursor.words("indices", TREE_01)?;
         let tree = ImportTree { indptr, indices };
         tree.check(findings).map_err(|broken| {
-            let field = tree.field_at(broken.offset().unwrap_or(0));
-            cursor.blame(&field, broken)
+            let field = broken.offset().map(|offset| tree.field_at(offset));
+            cursor.blame(field.as_deref().unwrap_or("indptr"), broken)
         })?;
         Ok(tree)
     }
@@ -146,7 +146,10 @@ impl<'a> ImportTree<'a> {
             let words = self.indptr.len();
             format!("indptr has {words} words, which is no module; the smallest tree has two words")
         })?;
-        let mut start = self.indptr.get(0).unwrap_or(0);
+        let (Some(first), Some(last)) = (self.indptr.get(0), self.indptr.last()) else {
+            return Ok(());
+        };
+        let mut start = first;
         for (row, end) in self.indptr.iter().skip(1).enumerate() {
             let at = self.indptr.offset_of(row.saturating_add(1));
             TREE_03.require(start <= end, at, || {
@@ -157,12 +160,10 @@ impl<'a> ImportTree<'a> {
             })?;
             start = end;
         }
-        let first = self.indptr.get(0).unwrap_or(0);
         let first_at = self.indptr.offset_of(0);
         findings.expect(TREE_05, Kind::Malformed, first == 0, first_at, || {
             format!("the first row starts at {first}, so {first} indices belong to no module")
         })?;
-        let last = self.indptr.last().unwrap_or(0);
         let last_at = self.indptr.offset_of(self.modules());
         findings.expect(TREE_06, Kind::Malformed, last >= indices, last_at, || {
             format!("the last row ends at {last}, but there are {indices} indices")
@@ -175,8 +176,7 @@ impl<'a> ImportTree<'a> {
         // Which parent named a module last: finds a repetition in a row in one look, however long the row.
         let mut named_by = vec![usize::MAX; modules];
         for parent in 0..modules {
-            for position in self.row(parent) {
-                let child = self.indices.get(position).unwrap_or(0);
+            for (position, child) in self.listed(self.row(parent)) {
                 let at = self.indices.offset_of(position);
                 let slot = usize::try_from(child)
                     .ok()
@@ -195,9 +195,8 @@ impl<'a> ImportTree<'a> {
             }
         }
         // Those of no row: no loader follows them, and they are no modules all the same.
-        let (first, last) = (self.row(0).start, self.row(modules.saturating_sub(1)).end);
-        for position in (0..first).chain(last..self.indices.len()) {
-            let child = self.indices.get(position).unwrap_or(0);
+        let outside = (0..self.start_of(0)).chain(self.start_of(modules)..self.indices.len());
+        for (position, child) in self.listed(outside) {
             let kept = child < modules as u64;
             TREE_07.require(kept, self.indices.offset_of(position), || {
                 format!("module {child} is listed, but there are only {modules}")
@@ -208,13 +207,19 @@ impl<'a> ImportTree<'a> {
 
     /// The positions in `indices` of the row of `parent`; never outside `indices`, whatever the rows say.
     pub(crate) fn row(&self, parent: usize) -> std::ops::Range<usize> {
-        let bound = |index| {
-            let word = self.indptr.get(index).unwrap_or(0);
-            usize::try_from(word)
-                .unwrap_or(usize::MAX)
-                .min(self.indices.len())
-        };
-        bound(parent)..bound(parent.saturating_add(1))
+        self.start_of(parent)..self.start_of(parent.saturating_add(1))
+    }
+
+    fn start_of(&self, parent: usize) -> usize {
+        let word = self.indptr.get(parent).unwrap_or(0);
+        usize::try_from(word)
+            .unwrap_or(usize::MAX)
+            .min(self.indices.len())
+    }
+
+    /// The children at these positions in `indices`.
+    fn listed(&self, positions: impl Iterator<Item = usize>) -> impl Iterator<Item = (usize, u64)> {
+        positions.filter_map(|position| Some((position, self.indices.get(position)?)))
     }
 
     /// The element that stands at `offset`: `indptr[2]`.

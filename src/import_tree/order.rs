@@ -65,10 +65,15 @@ impl FromStr for Algorithm {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Algorithm::V0_7, Algorithm::V0_8, Algorithm::Topological];
-        let known = all.into_iter().find(|algorithm| algorithm.name() == text);
-        known.ok_or_else(|| {
-            format!("`{text}` is not a module order: there are 0.7, 0.8 and topological")
+        Ok(match text {
+            "0.7" => Algorithm::V0_7,
+            "0.8" => Algorithm::V0_8,
+            "topological" => Algorithm::Topological,
+            _ => {
+                return Err(format!(
+                    "`{text}` is not a module order: there are 0.7, 0.8 and topological"
+                ));
+            }
         })
     }
 }
@@ -310,10 +315,8 @@ fn topological(graph: &ModuleGraph) -> Result<Order, Violation> {
     let groups = merged_groups(graph);
     let children = rows(graph, &groups);
     let Some(order) = parents_first(&children) else {
-        TREE_24.demand(Kind::Cycle, false, || {
-            "the host modules cannot be merged: two groups would import each other".into()
-        })?;
-        return Ok(Order::of(groups, children));
+        let message = "the host modules cannot be merged: two groups would import each other";
+        return Err(TREE_24.refused(Kind::Cycle, message));
     };
     let mut groups = groups;
     let ordered = order

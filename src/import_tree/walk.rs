@@ -28,12 +28,12 @@ pub(super) fn check_shape(
             walk.from(start)?;
         }
     }
-    let lost_at = tree.indptr().offset_of(lost.unwrap_or(0));
-    findings.expect(TREE_11, Kind::Malformed, lost.is_none(), lost_at, || {
-        let lost = lost.unwrap_or(0);
-        format!("module {lost} is not reached from module 0; loaders drop it")
-    })?;
-    let depth = walk.below.first().copied().unwrap_or(0);
+    if let Some(lost) = lost {
+        let at = tree.indptr().offset_of(lost);
+        let message = format!("module {lost} is not reached from module 0; loaders drop it");
+        findings.note(TREE_11, Kind::Malformed, at, message)?;
+    }
+    let depth = walk.below(0);
     let root_at = tree.indptr().offset_of(0);
     findings.expect(
         TREE_12,
@@ -90,8 +90,8 @@ impl Walk<'_, '_> {
                 continue;
             };
             let module = step.module;
-            let child = self.tree.indices().get(position).unwrap_or(0);
-            let Ok(child) = usize::try_from(child) else {
+            let child = self.tree.indices().get(position);
+            let Some(child) = child.and_then(|child| usize::try_from(child).ok()) else {
                 continue;
             };
             match self.below.get(child).copied().unwrap_or(0) {
