@@ -62,7 +62,11 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter {
         name: "blob",
         rule_groups: &[blob::RULES, blob::container::rules::RULES],
-        op_groups: &[super::blob::ops::OPS, super::blob::containers::OPS],
+        op_groups: &[
+            super::blob::ops::OPS,
+            super::blob::containers::OPS,
+            super::blob::packing::OPS,
+        ],
         trace: Some(super::blob::ops::trace),
     },
     Chapter {

@@ -36,6 +36,7 @@ pub mod behaviour;
 pub mod case;
 mod chapters;
 pub mod device;
+mod edited;
 pub mod known;
 mod op;
 pub mod parts;
@@ -53,6 +54,7 @@ mod watched;
 pub(crate) mod blob {
     pub(crate) mod containers;
     pub(crate) mod ops;
+    pub(crate) mod packing;
 }
 
 /// The chapter `graph`.

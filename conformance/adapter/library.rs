@@ -26,13 +26,15 @@ pub(super) fn why_not(op: &str) -> Option<&'static str> {
     let chapter = op.split('.').next().unwrap_or_default();
     Some(match (chapter, op) {
         ("wire", _) => "the serializers of the runtime are not in its C interface",
-        (_, "blob.find" | "blob.symbols") => {
+        (_, "blob.find" | "blob.form" | "blob.linkage" | "blob.symbols") => {
             "files of other systems are not opened by the loader, which asks the dynamic linker"
         }
         (_, "blob.detect" | "blob.convert") => "the runtime reads one layout",
-        (_, "blob.encode" | "blob.pack_c" | "import_tree.encode" | "import_tree.order") => {
-            "packing is done by the compiler, not by the runtime"
-        }
+        (
+            _,
+            "blob.encode" | "blob.pack_c" | "blob.pack_object" | "blob.pack_shared"
+            | "import_tree.encode" | "import_tree.order",
+        ) => "packing is done by the compiler, not by the runtime",
         (_, "payload.encode") => {
             "a payload is written from a module, and there is no way to make one from its fields"
         }

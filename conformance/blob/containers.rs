@@ -1,17 +1,20 @@
 //! Operations on the files around the library binary.
 
-use crate::blob::container::{self, Blob, Part, Role};
-use crate::blob::pack::{self, Naming};
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
-use crate::release::Release;
+use crate::blob::container::{self, Blob, Form, Part, Role, Size, linkage, made_for};
+use crate::conformance::op::{Answer, Op, Refusal, Run, data};
 use crate::rule::Findings;
 use serde_json::{Value, json};
 
-/// Finding blobs and symbols.
+/// Forms of files, blobs and symbols in them.
 pub(crate) const OPS: &[Op] = &[
     Op {
+        name: "blob.form",
+        help: "data: the beginning of a file, or all of it. The name of its form.",
+        run: Run::Here(form),
+    },
+    Op {
         name: "blob.find",
-        help: "data: a file of any form. Every blob in it: form, member, symbol, prefix, layout, offset, size.",
+        help: "data: a file of any form. Every blob in it: form, machine, member, symbol, prefix, layout, offset, size.",
         run: Run::Here(find),
     },
     Op {
@@ -20,11 +23,16 @@ pub(crate) const OPS: &[Op] = &[
         run: Run::Here(symbols),
     },
     Op {
-        name: "blob.pack_c",
-        help: "data: a blob; release: 0.8; system_lib: false; prefix: \"\". The C text as that release writes it.",
-        run: Run::Here(pack_c),
+        name: "blob.linkage",
+        help: "data: an image. System, machine, libraries, search path, and the functions of TVM's C interface that it calls and defines.",
+        run: Run::Here(linked),
     },
 ];
+
+fn form(args: &Value) -> Result<Answer, Refusal> {
+    let name = Form::of(&data(args)?).name();
+    Ok(Answer::new(name.into(), Findings::default()))
+}
 
 fn find(args: &Value) -> Result<Answer, Refusal> {
     let data = data(args)?;
@@ -37,14 +45,21 @@ fn find(args: &Value) -> Result<Answer, Refusal> {
 }
 
 fn describe(part: &Part<'_>, blob: &Blob<'_>) -> Value {
+    let machine = part.machine.as_ref();
     json!({
         "form": part.form.name(),
+        "machine": machine.map(|machine| &machine.architecture),
+        "bits": machine.map(|machine| machine.bits),
+        "little_endian": machine.map(|machine| machine.little_endian),
         "member": part.member,
         "symbol": blob.symbol,
         "prefix": blob.prefix,
         "layout": blob.layout.map(|layout| layout.name()),
         "offset": blob.offset,
         "size": blob.bytes.len(),
+        "room": match blob.size {
+            Size::Known(room) | Size::Derived { room } => room,
+        },
     })
 }
 
@@ -78,15 +93,21 @@ fn roles(part: &Part<'_>) -> Value {
     })
 }
 
-fn pack_c(args: &Value) -> Result<Answer, Refusal> {
+fn linked(args: &Value) -> Result<Answer, Refusal> {
     let data = data(args)?;
-    let text = |key: &str| args.get(key).and_then(Value::as_str).unwrap_or_default();
-    let release: Release = text("release").parse().map_err(Refusal::Unsupported)?;
-    let system_lib = args
-        .get("system_lib")
-        .and_then(Value::as_bool)
-        .unwrap_or_default();
-    let naming = Naming::of(release, system_lib, text("prefix"))?;
-    let packed = pack::c_text(&data, &naming);
-    Ok(Answer::new(base64(packed.as_bytes()), Findings::default()))
+    let made = made_for(&data);
+    let linkage = linkage(Form::of(&data), &data);
+    let machine = made.as_ref().and_then(|made| made.machine.as_ref());
+    let value = json!({
+        "system": made.as_ref().map(|made| made.system),
+        "machine": machine.map(|(name, _)| name),
+        "bits": machine.map(|(_, bits)| bits),
+        "libraries": linkage.libraries,
+        "search": linkage.search,
+        "binds_now": linkage.binds_now,
+        "calls": linkage.calls,
+        "defines": linkage.defines,
+        "runtime": linkage.is_runtime(),
+    });
+    Ok(Answer::new(value, Findings::default()))
 }

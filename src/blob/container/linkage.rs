@@ -128,41 +128,61 @@ impl<'a> Linkage<'a> {
 const DF_BIND_NOW: u64 = 8;
 const DF_1_NOW: u64 = 1;
 
-/// Why the loader of this system does not open an image that begins with `head`: it is for another machine or another system.
-/// `None` for one that it may open, and for what is no image.
-pub fn foreign(head: &[u8]) -> Option<String> {
-    let (machine, bits, system) = match FileKind::parse(head).ok()? {
+/// What an image is made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeFor {
+    /// `Linux`, which here stands for every system whose images are ELF, `macOS` or `Windows`.
+    pub system: &'static str,
+    /// The machine as Rust calls it, and its bits; ELF only.
+    pub machine: Option<(Cow<'static, str>, u32)>,
+}
+
+/// What the image that begins with `head` is made for; `None` for what is no image.
+pub fn made_for(head: &[u8]) -> Option<MadeFor> {
+    let (system, machine) = match FileKind::parse(head).ok()? {
         FileKind::Elf64 => {
             let header = elf::FileHeader64::<Endianness>::parse(head).ok()?;
-            (name(header.e_machine(header.endian().ok()?)), 64, "Linux")
+            (
+                "Linux",
+                Some((name(header.e_machine(header.endian().ok()?)), 64)),
+            )
         }
         FileKind::Elf32 => {
             let header = elf::FileHeader32::<Endianness>::parse(head).ok()?;
-            (name(header.e_machine(header.endian().ok()?)), 32, "Linux")
+            (
+                "Linux",
+                Some((name(header.e_machine(header.endian().ok()?)), 32)),
+            )
         }
         FileKind::MachO64 | FileKind::MachO32 | FileKind::MachOFat32 | FileKind::MachOFat64 => {
-            return (!cfg!(target_vendor = "apple")).then(|| elsewhere("macOS"));
+            ("macOS", None)
         }
-        FileKind::Pe32 | FileKind::Pe64 => {
-            return (!cfg!(windows)).then(|| elsewhere("Windows"));
-        }
+        FileKind::Pe32 | FileKind::Pe64 => ("Windows", None),
         _ => return None,
     };
-    if !cfg!(unix) || cfg!(target_vendor = "apple") {
-        return Some(elsewhere(system));
+    Some(MadeFor { system, machine })
+}
+
+/// Why the loader of this system does not open an image that begins with `head`: it is for another machine or another system.
+/// `None` for one that it may open, and for what is no image.
+pub fn foreign(head: &[u8]) -> Option<String> {
+    let MadeFor { system, machine } = made_for(head)?;
+    let here = match () {
+        () if cfg!(windows) => "Windows",
+        () if cfg!(target_vendor = "apple") => "macOS",
+        () => "Linux",
+    };
+    if system != here {
+        return Some(format!("it is for {system}; this machine runs {OS}"));
     }
-    let host = ARCH.trim_end_matches("el");
-    let same = machine == host && bits == usize::BITS;
+    let (machine, bits) = machine?;
+    let same = machine == ARCH.trim_end_matches("el") && bits == usize::BITS;
     (!same).then(|| {
         format!(
             "it is for {machine}, {bits} bits; this machine is {ARCH}, {} bits",
             usize::BITS
         )
     })
-}
-
-fn elsewhere(system: &str) -> String {
-    format!("it is for {system}; this machine runs {OS}")
 }
 
 /// What Rust calls a machine of ELF.

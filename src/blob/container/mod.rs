@@ -26,7 +26,7 @@ mod tar;
 use allowance::Allowance;
 pub use form::Form;
 use gzip::{MAX_INFLATION, MAX_KEPT};
-pub use linkage::{Linkage, foreign, linkage};
+pub use linkage::{Linkage, MadeFor, foreign, linkage, made_for};
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
 

@@ -20,4 +20,5 @@ crate::rule::rules! {
     BLOB_66 "BLOB-66"
     BLOB_67 "BLOB-67"
     BLOB_68 "BLOB-68"
+    BLOB_69 "BLOB-69"
 }

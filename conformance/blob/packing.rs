@@ -1,0 +1,209 @@
+//! Operations that put a library binary into what a linker or a loader takes.
+
+use crate::blob::container;
+use crate::blob::pack::{self, Naming, Shared, Target};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
+use crate::release::Release;
+use crate::rule::Findings;
+use object::read::{
+    File, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget, Section, Symbol,
+    SymbolSection,
+};
+use object::{FileFlags, SectionFlags, elf};
+use serde_json::{Value, json};
+
+/// C text, object files, shared libraries.
+pub(crate) const OPS: &[Op] = &[
+    Op {
+        name: "blob.pack_c",
+        help: "data: a blob; release: 0.8; system_lib: false; prefix: \"\". The C text as that release writes it.",
+        run: Run::Here(pack_c),
+    },
+    Op {
+        name: "blob.pack_object",
+        help: "data, release, system_lib, prefix as for blob.pack_c; target: an LLVM triple. What is in the object file for it.",
+        run: Run::Here(pack_object),
+    },
+    Op {
+        name: "blob.pack_shared",
+        help: "data, release, system_lib, prefix as for blob.pack_c; sources: C texts by name. What is in the library that the C compiler links.",
+        run: Run::Here(pack_shared),
+    },
+];
+
+fn text<'a>(args: &'a Value, key: &str) -> &'a str {
+    args.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn naming(args: &Value) -> Result<Naming, Refusal> {
+    let release: Release = text(args, "release")
+        .parse()
+        .map_err(Refusal::Unsupported)?;
+    let system_lib = args
+        .get("system_lib")
+        .and_then(Value::as_bool)
+        .unwrap_or_default();
+    Ok(Naming::of(release, system_lib, text(args, "prefix"))?)
+}
+
+fn pack_c(args: &Value) -> Result<Answer, Refusal> {
+    let packed = pack::c_text(&data(args)?, &naming(args)?);
+    Ok(Answer::new(base64(packed.as_bytes()), Findings::default()))
+}
+
+fn pack_object(args: &Value) -> Result<Answer, Refusal> {
+    let (blob, naming) = (data(args)?, naming(args)?);
+    let target = Target::from_triple(text(args, "target"))?;
+    let packed = pack::object(&blob, &naming, target)?;
+    let read = File::parse(&*packed).map_err(|error| {
+        Refusal::Unsupported(format!("the object file does not parse: {error}"))
+    })?;
+    Ok(Answer::new(object_facts(&read, &blob), Findings::default()))
+}
+
+/// What an object file says, read by the crate `object` and not by the chapter.
+fn object_facts(file: &File<'_>, blob: &[u8]) -> Value {
+    let defined = |symbol: &Symbol<'_, '_>| symbol.is_global() && !symbol.is_undefined();
+    let symbols: Vec<Value> = file
+        .symbols()
+        .filter(defined)
+        .map(|symbol| symbol_facts(file, &symbol, blob))
+        .collect();
+    let needs: Vec<&str> = file
+        .symbols()
+        .filter(|symbol| symbol.is_undefined())
+        .filter_map(|symbol| symbol.name().ok())
+        .filter(|name| !name.is_empty())
+        .collect();
+    let linker = file.section_by_name(".drectve");
+    let linker = linker.and_then(|section| Some(section.data().ok()?.to_vec()));
+    json!({
+        "format": format!("{:?}", file.format()).to_ascii_lowercase(),
+        "machine": format!("{:?}", file.architecture()).to_ascii_lowercase(),
+        "little_endian": file.is_little_endian(),
+        "flags": match file.flags() {
+            FileFlags::Elf { e_flags, .. } => Some(e_flags.0),
+            _ => None,
+        },
+        "symbols": symbols,
+        "needs": needs,
+        "stack": file.section_by_name(".note.GNU-stack").map(|section| match section.flags() {
+            SectionFlags::Elf { sh_flags, .. } => sh_flags.0 & u64::from(elf::SHF_EXECINSTR.0) != 0,
+            _ => true,
+        }),
+        "linker": linker.map(|words| String::from_utf8_lossy(&words).trim().to_owned()),
+        "constructor": constructor(file),
+    })
+}
+
+fn symbol_facts(file: &File<'_>, symbol: &Symbol<'_, '_>, blob: &[u8]) -> Value {
+    let section = symbol
+        .section_index()
+        .and_then(|index| file.section_by_index(index).ok());
+    let content = section.as_ref().and_then(|section| section.data().ok());
+    let start = section
+        .as_ref()
+        .and_then(|section| symbol.address().checked_sub(section.address()))
+        .and_then(|start| usize::try_from(start).ok());
+    let held = content
+        .zip(start)
+        .and_then(|(content, start)| content.get(start..));
+    json!({
+        "name": symbol.name().unwrap_or_default(),
+        "data": symbol.kind() == object::SymbolKind::Data,
+        "size": symbol.size(),
+        "section": section.as_ref().and_then(|section| section.name().ok()),
+        "read_only": section.as_ref().map(is_read_only),
+        "align": section.as_ref().map(Section::align),
+        "holds": held.is_some_and(|held| held.starts_with(blob)),
+    })
+}
+
+fn is_read_only(section: &Section<'_, '_>) -> bool {
+    matches!(
+        section.kind(),
+        object::SectionKind::ReadOnlyData | object::SectionKind::ReadOnlyString
+    )
+}
+
+/// What stands in `.init_array`: the text, the data and the function that the code which it points to refers to.
+fn constructor(file: &File<'_>) -> Option<Value> {
+    let init = file.section_by_name(".init_array")?;
+    let SectionFlags::Elf { sh_type, sh_flags } = init.flags() else {
+        return None;
+    };
+    let symbol_of = |target| match target {
+        RelocationTarget::Symbol(index) => file.symbol_by_index(index).ok(),
+        _ => None,
+    };
+    let (_, entry) = init.relocations().next()?;
+    let start = symbol_of(entry.target())?;
+    let code = file.section_by_index(start.section_index()?).ok()?;
+    let mut refers: Vec<Value> = Vec::new();
+    for (_, relocation) in code.relocations() {
+        let symbol = symbol_of(relocation.target())?;
+        let value = match symbol.section() {
+            SymbolSection::Undefined => json!({"calls": symbol.name().ok()?}),
+            _ if symbol.is_local() => json!({"text": c_text_at(file, &symbol)?}),
+            _ => json!({"data": symbol.name().ok()?}),
+        };
+        if !refers.contains(&value) {
+            refers.push(value);
+        }
+    }
+    Some(json!({
+        "listed": init.size(),
+        "align": init.align(),
+        "array": sh_type == elf::SHT_INIT_ARRAY,
+        "writable": sh_flags.0 & u64::from(elf::SHF_WRITE.0 | elf::SHF_ALLOC.0) == 3,
+        "function": start.kind() == object::SymbolKind::Text && start.is_local(),
+        "code": code.kind() == object::SectionKind::Text,
+        "refers": refers,
+    }))
+}
+
+/// The text at a symbol, up to its NUL.
+fn c_text_at(file: &File<'_>, symbol: &Symbol<'_, '_>) -> Option<String> {
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let start = usize::try_from(symbol.address().checked_sub(section.address())?).ok()?;
+    let content = section.data().ok()?.get(start..)?;
+    let end = content.iter().position(|byte| *byte == 0)?;
+    Some(String::from_utf8_lossy(content.get(..end)?).into_owned())
+}
+
+/// A library is linked by the C compiler of the system; without one, there is none.
+fn pack_shared(args: &Value) -> Result<Answer, Refusal> {
+    let (blob, naming) = (data(args)?, naming(args)?);
+    let failed = |error: std::io::Error| {
+        Refusal::Unsupported(format!("no library can be linked here: {error}"))
+    };
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let mut with = Shared::default();
+    let sources = args.get("sources").and_then(Value::as_object);
+    for (name, source) in sources.into_iter().flatten() {
+        let path = folder.path().join(name);
+        std::fs::write(&path, source.as_str().unwrap_or_default()).map_err(failed)?;
+        with.inputs.push(path);
+    }
+    let output = folder.path().join("made.so");
+    pack::shared(&blob, &naming, &with, &output).map_err(failed)?;
+    let left = std::fs::read_dir(folder.path()).map_err(failed)?.count();
+    let made = std::fs::read(&output).map_err(failed)?;
+    let file = container::open(&made)?;
+    let symbols: Vec<&str> = file
+        .blobs()
+        .filter(|(_, found)| found.bytes == blob)
+        .map(|(_, found)| found.symbol.as_str())
+        .collect();
+    let functions: Vec<&str> = file
+        .parts
+        .iter()
+        .flat_map(container::Part::functions)
+        .collect();
+    let value = json!({
+        "symbols": symbols,
+        "functions": functions,
+        "left_behind": left - with.inputs.len() - 1,
+    });
+    Ok(Answer::new(value, file.findings))
+}
