@@ -4,7 +4,8 @@ use super::adapter::Reply;
 use super::runtime::ffi::api::Api;
 use super::runtime::legacy;
 use crate::rule::{Finding, Findings, Violation};
-use serde_json::Value;
+use crate::wire::Span;
+use serde_json::{Value, json};
 use std::fmt;
 
 /// An operation of the built-in implementation. Each chapter lists its own in `conformance/<chapter>/ops.rs` as
@@ -86,6 +87,14 @@ pub(crate) fn data(args: &Value) -> Result<Vec<u8>, Refusal> {
     let text = args.get("data").and_then(Value::as_str);
     text.and_then(|text| BASE64_STANDARD.decode(text).ok())
         .ok_or_else(|| Refusal::Unsupported("the request has no base64 under `data`".into()))
+}
+
+/// Fields in JSON: where each begins and ends, its name, its rule, its value for people.
+pub(crate) fn listed(spans: &[Span]) -> Value {
+    spans
+        .iter()
+        .map(|span| json!([span.start, span.end, span.field, span.rule.id(), span.value]))
+        .collect()
 }
 
 /// Base64 of `bytes` as a JSON string.

@@ -1,7 +1,8 @@
 //! Inputs that end too early: every accepted decode has a derived case that puts beginnings of its input, and counts once.
 //!
 //! `golden/<chapter>/truncated.json` states for each case, run by run of lengths, which rule is broken where. It was made by
-//! `conformance/truncated.py`; the testee in Python, which shares no code with ours, answers the same kind and offset throughout.
+//! `conformance/truncated.py`; the testee in Python, which shares no code with ours, answers the same kind, offset
+//! and field throughout, those of the formats by the productions of spec/.
 
 use super::case::{Breach, Case, Expect, Input, golden};
 use crate::release::Releases;

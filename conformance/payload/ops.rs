@@ -1,7 +1,7 @@
 //! The operations of the chapter `payload`.
 
 use crate::conformance::module::loading;
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed};
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Kind};
@@ -24,6 +24,11 @@ pub(crate) const OPS: &[Op] = &[
         name: "payload.kind",
         help: "`value`: a kind; `release`: {\"form\": the newest that this release stores, \"loader\": the global function that reads it, \"mask\": its properties}, null for what is not there",
         run: Run::Here(kind),
+    },
+    Op {
+        name: "payload.fields",
+        help: "`data`, `kind`, `layout` as in payload.decode; gives where each field lies, its name, its rule and its value",
+        run: Run::Here(fields),
     },
 ];
 
@@ -79,6 +84,12 @@ fn layout(args: &Value) -> Result<Layout, Refusal> {
     let name = args.get("layout").and_then(Value::as_str);
     let name = name.ok_or_else(|| Refusal::Unsupported("the request has no `layout`".into()))?;
     name.parse().map_err(Refusal::Unsupported)
+}
+
+fn fields(args: &Value) -> Result<Answer, Refusal> {
+    layout(args)?;
+    let spans = trace("payload.fields", &data(args)?, args);
+    Ok(Answer::new(listed(&spans), Findings::default()))
 }
 
 /// Names the fields of a payload as far as it can be read.

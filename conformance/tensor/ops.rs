@@ -1,6 +1,6 @@
 //! The operations of the chapter `tensor`.
 
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed};
 use crate::conformance::runtime::ffi::tensors;
 use crate::release::Release;
 use crate::rule::Findings;
@@ -30,6 +30,11 @@ pub(crate) const OPS: &[Op] = &[
         help: "`value`: a text, `release`; gives [code, bits, lanes]",
         run: Run::Partly(dtype_parse, tensors::dtype_parse),
     },
+    Op {
+        name: "tensor.fields",
+        help: "`data`, `form` and `release` as in tensor.decode; gives where each field lies, its name, its rule and its value",
+        run: Run::Here(fields),
+    },
 ];
 
 fn decode(args: &Value) -> Result<Answer, Refusal> {
@@ -37,6 +42,11 @@ fn decode(args: &Value) -> Result<Answer, Refusal> {
     let mut findings = Findings::default();
     let value = read(&mut Cursor::new(&bytes), args, &mut findings)?;
     Ok(Answer::new(value, findings))
+}
+
+fn fields(args: &Value) -> Result<Answer, Refusal> {
+    let spans = trace("tensor.fields", &data(args)?, args);
+    Ok(Answer::new(listed(&spans), Findings::default()))
 }
 
 /// The fields of the input of `tensor.decode`, as far as it can be read.

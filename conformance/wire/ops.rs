@@ -1,6 +1,6 @@
 //! Operations on wire values. `type` says what the bytes are; see [`crate::wire::json`] for the JSON form.
 
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed};
 use crate::rule::{Findings, Strictness, Violation};
 use crate::wire::json::Type;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -61,15 +61,8 @@ fn fields(args: &Value) -> Result<Answer, Refusal> {
     record(&data(args)?, &type_of(args)?, &trace);
     let left_out = trace.left_out();
     let spans = trace.into_spans();
-    let listed: Vec<Value> = spans.iter().map(shown).collect();
-    Ok(Answer::new(
-        json!({ "fields": listed, "left_out": left_out }),
-        Findings::default(),
-    ))
-}
-
-fn shown(span: &Span) -> Value {
-    json!([span.start, span.end, span.field, span.rule.id(), span.value])
+    let answer = json!({ "fields": listed(&spans), "left_out": left_out });
+    Ok(Answer::new(answer, Findings::default()))
 }
 
 /// The fields of the input of `wire.decode`, as far as it can be read.

@@ -196,7 +196,7 @@ pub(super) fn read_kernels<'a>(
     field: &'static str,
     rule: Rule,
 ) -> Result<Vec<Kernel<'a>>, Violation> {
-    cursor.vector(16, field, |cursor| {
+    cursor.map(16, field, |cursor| {
         Ok(Kernel {
             name: text(cursor, "name", rule)?,
             code: Cow::Borrowed(cursor.bytes("code", rule)?),
@@ -220,7 +220,7 @@ pub(super) fn read_shaders<'a>(
     framed: bool,
     findings: &mut Findings,
 ) -> Result<Vec<Shader<'a>>, Violation> {
-    cursor.vector(20, field, |cursor| {
+    cursor.map(if framed { 28 } else { 20 }, field, |cursor| {
         let name = text(cursor, "name", rule)?;
         if !framed {
             return read_shader(name, cursor);

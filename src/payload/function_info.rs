@@ -53,7 +53,7 @@ pub(super) fn read<'a>(
     findings: &mut Findings,
 ) -> Result<Vec<Function<'a>>, Violation> {
     let mut starts = Vec::new();
-    let list = cursor.vector(smallest(layout), "functions", |cursor| {
+    let list = cursor.map(smallest(layout), "functions", |cursor| {
         starts.push(cursor.offset());
         let key = text(cursor, "key", PAY_02)?;
         let info = read_info(&key, layout, cursor, findings)?;

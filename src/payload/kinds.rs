@@ -101,16 +101,6 @@ impl KindInfo {
         self.forms.iter().filter(move |form| form.is_in(layout))
     }
 
-    /// The releases that write it.
-    pub fn releases(&self) -> Releases {
-        let since = self.forms.iter().map(|form| form.releases.since).min();
-        let until = self.forms.iter().map(|form| form.releases.until).max();
-        Releases {
-            since: since.unwrap_or(Release::FIRST),
-            until: until.unwrap_or(Release::LAST),
-        }
-    }
-
     /// The newest form that `release` writes; `None` where it stores no module of this kind (PAY-99).
     pub fn form_in(&self, release: Release) -> Option<&'static Form> {
         let mut forms = self.forms.iter();

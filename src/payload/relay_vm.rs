@@ -140,7 +140,8 @@ impl<'a> Executable<'a> {
             primitives: primitives.len(),
         };
         let known = NameSet::of(&mut globals.iter().map(|name| &**name));
-        let functions = cursor.vector(40, "functions", |cursor| {
+        // Its number of strings, three of them, its parameters, and from 0.7 on their devices.
+        let functions = cursor.vector(if era >= 7 { 48 } else { 40 }, "functions", |cursor| {
             Function::read(cursor, &known, &mut frame)
         })?;
         Ok(Executable {
@@ -287,9 +288,9 @@ fn read_constant_devices(
 }
 
 fn read_attrs<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u64, Attributes<'a>)>, Violation> {
-    cursor.vector(16, "primitive_attrs", |cursor| {
+    cursor.map(16, "primitive_attrs", |cursor| {
         let primitive = cursor.u64("primitive", PAY_68)?;
-        let attrs = cursor.vector(16, "attrs", |cursor| {
+        let attrs = cursor.map(16, "attrs", |cursor| {
             let key = text(cursor, "key", PAY_68)?;
             Ok((key, text(cursor, "value", PAY_68)?))
         })?;

@@ -47,7 +47,7 @@ pub struct StackVm<'a> {
 pub(super) fn read_functions<'a>(
     cursor: &mut Cursor<'a>,
 ) -> Result<Vec<(Text<'a>, StackVm<'a>)>, Violation> {
-    cursor.vector(56, "functions", |cursor| {
+    cursor.map(56, "functions", |cursor| {
         let name = text(cursor, "name", PAY_55)?;
         let function = StackVm {
             code: cursor.vector(4, "code", |cursor| cursor.i32("code", PAY_56))?,

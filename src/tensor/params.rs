@@ -147,7 +147,7 @@ impl<'a> Params<'a> {
 
     /// The tensor called `name`; of several the last, as every release since 0.4 has it (TEN-44).
     pub fn get(&self, name: &str) -> Option<&TensorRecord<'a>> {
-        let same = self.tensors.iter().rev().find(|(other, _)| other == name);
+        let same = self.tensors.iter().rfind(|(other, _)| other == name);
         same.map(|(_, record)| record)
     }
 }

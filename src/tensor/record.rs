@@ -343,8 +343,8 @@ fn read_dtype(
 /// The dimensions, and the offset of the first.
 fn read_shape(cursor: &mut Cursor<'_>, ndim: u64) -> Result<(Vec<i64>, u64), Violation> {
     let start = cursor.offset();
-    let justified = cursor.remaining() / 8;
-    let mut shape = Vec::with_capacity(usize::try_from(ndim).unwrap_or(0).min(justified));
+    // Not reserved: each dimension is met by its own bytes or found truncated.
+    let mut shape = Vec::new();
     for index in 0..ndim {
         let at = cursor.offset();
         let dim = cursor.within("shape", index, |cursor| {

@@ -1,14 +1,19 @@
-"""Chapter payload for the testee beside it: what each module kind stores, decoded. The executables of both VMs, StackVM
-files and encoding are not done here, and answered with "unsupported"."""
+"""Chapter payload for the testee beside it: what each module kind stores, decoded. Of the executables of both VMs and of StackVM
+files only what is cut off is rejected, by their grammar; they and encoding are answered with "unsupported" otherwise."""
 
 import base64
+
+import grammar
 
 
 def b64(raw):
     return base64.b64encode(raw).decode()
 
 
-def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
+SPANS = {"0.2": (2, 6), "0.7": (7, 20), "0.21": (21, 21), "0.22": (22, 99)}
+
+
+def decoder(Reader, Reject, Unsupported, dtype_text, record_read, productions):
     """`payload.decode`, made of the parts of the testee that it shares."""
 
     def code(raw, text_name="source", data_name="data"):
@@ -78,7 +83,7 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
         return value
 
     def shaders(reader, one):
-        return {"shaders": reader.vector(20, lambda: {"name": reader.text(), **one(reader)})}
+        return {"shaders": reader.vector(28 if one is framed else 20, lambda: {"name": reader.text(), **one(reader)})}
 
     def tensors(reader, names):
         start = reader.at
@@ -200,7 +205,7 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
     later, middle = ("0.22",), ("0.7", "0.21", "0.22")
     everywhere = ("0.2", *middle)
     several = {
-        "opencl": [("0.13", middle, older(spirv)), ("0.2", everywhere, device)],
+        "opencl": [("0.2", everywhere, device), ("0.13", middle, older(spirv))],
         "metal": [("0.24", later, metal_24), ("0.13", middle, older(metal_13)), ("0.2", everywhere, older(device))],
         "vulkan": [("0.24", later, vulkan(framed)), ("0.3", everywhere, older(vulkan(shader)))],
         "mrvl_sim": [("0.17", middle, simulator), ("0.16", ("0.7",), fields("t:symbol", "t:nodes_json"))],
@@ -209,10 +214,20 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
     first_after_0_6 = {kind for kind in one_form if kind not in ("cuda", "hip", "hsaco", "sdaccel", "aocl", "opengl", "examplejson")}
     elsewhere = ("VMExecutable", "relax.Executable", "relax.VMExecutable", "stackvm")
 
+    def named(kind, form, layout, data, broken):
+        return grammar.field_at(productions, kind, form, SPANS[layout], data, broken.offset, broken.part)
+
+    def elsewhere_cut(data, kind, layout):
+        if productions.forms(kind, SPANS[layout]):
+            _, cut = grammar.walk(productions, kind, None, SPANS[layout], data)
+            if cut is not None:
+                raise Reject(f"{cut.field} does not fit", "truncated", cut.offset, cut.field)
+        raise Unsupported(f"payloads of {kind}")
+
     def decode(args):
         data, kind, layout = base64.b64decode(args["data"], validate=True), args["kind"], args["layout"]
         if kind in elsewhere:
-            raise Unsupported(f"payloads of {kind}")
+            elsewhere_cut(data, kind, layout)
         if kind in one_form and not (layout == "0.2" and kind in first_after_0_6):
             forms = [(None, one_form[kind])]
         else:
@@ -220,13 +235,14 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
         if not forms:
             if layout == "0.22":
                 return {"kind": kind, "opaque": b64(data)}
-            raise Reject(f"the end of a {kind} is not known", "unknown-kind", 0)
+            raise Reject(f"the end of a {kind} is not known", "unknown-kind", 0, "payload")
         whole, furthest = None, None
         for name, read in forms:
             reader = Reader(data)
             try:
                 value = {"kind": kind, **({"form": name} if name else {}), **read(reader, layout)}
             except Reject as broken:
+                broken.field = named(kind, name, layout, data, broken)
                 if furthest is None or broken.offset > furthest.offset:
                     furthest = broken
                 continue
@@ -236,7 +252,7 @@ def decoder(Reader, Reject, Unsupported, dtype_text, record_read):
         if whole is None:
             raise furthest
         if layout != "0.22":
-            raise Reject("bytes behind the payload", "trailing", whole[1])
+            raise Reject("bytes behind the payload", "trailing", whole[1], "")
         return whole[0]
 
     return decode

@@ -5,17 +5,17 @@
 
 It was written from the prose in spec/ and from observations of released TVM, and shares no code with src/. It speaks the
 exec protocol (`tvmspec check --help-exec`), does the chapters wire, import_tree, the stored forms of tensor, payloads without
-code for a VM (payload.py), and the library binary, and says "unsupported" to everything else. Of a rejection it states kind and
-offset, and is held to both; rule and field it leaves out.
+code for a VM (payload.py), and the library binary, and says "unsupported" to everything else. Of a rejection it states kind, offset
+and field, and is held to all three; the rule it leaves out. Fields have their names from the productions of the chapters (grammar.py).
 """
 
 import base64
-import decimal
 import json
 import math
 import struct
 import sys
 
+import grammar
 import payload
 
 U64 = 1 << 64
@@ -24,9 +24,10 @@ U64 = 1 << 64
 class Reject(Exception):
     """The input breaks a rule."""
 
-    def __init__(self, message, kind="malformed", offset=None, field=None):
+    def __init__(self, message, kind="malformed", offset=None, field=None, part=None):
+        """`part` is the outer name of a field that is at fault as a whole: a shape and not its first dimension."""
         super().__init__(message)
-        self.kind, self.offset, self.field = kind, offset, field
+        self.kind, self.offset, self.field, self.part = kind, offset, field, part
 
 
 class Unsupported(Exception):
@@ -108,6 +109,21 @@ def data_of(args):
     return base64.b64decode(args["data"], validate=True)
 
 
+# --- fields by the grammar of the chapters ------------------------------------------------------------------------
+
+PRODUCTIONS = grammar.Grammar()
+
+
+def naming(production, form, releases, data, read):
+    """What `read` returns; a rejection without a field gets the name that the production has at its offset."""
+    try:
+        return read()
+    except Reject as broken:
+        if broken.field is None and broken.offset is not None:
+            broken.field = grammar.field_at(PRODUCTIONS, production, form, releases, data, broken.offset, broken.part)
+        raise
+
+
 # --- wire: values of a type that the request names ---------------------------------------------------------------
 
 NUMBERS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i", "i64": "q", "f64": "d"}
@@ -170,7 +186,7 @@ class Named:
 
     def number(self, form, field):
         value = lambda raw: struct.unpack("<" + form, raw)[0]
-        whole = lambda raw: format(decimal.Decimal(repr(value(raw))), "f").removesuffix(".0")
+        whole = lambda raw: grammar.decimal(value(raw))
         return value(self.plain(struct.calcsize("<" + form), field, "WIRE-02", whole))
 
     def counted(self, field, rule, what):
@@ -179,7 +195,7 @@ class Named:
 
     def run(self, field, rule):
         start, length = self.reader.at, self.counted(field, "WIRE-04", "bytes")
-        return start + 8, self.plain(length, field, rule, printable)
+        return start + 8, self.plain(length, field, rule, grammar.printable)
 
     def list(self, field, smallest, rule, what, read):
         start, count = self.reader.at, self.counted(field, rule, what)
@@ -222,13 +238,6 @@ class Named:
         if head == "tuple":
             return [self.within(field, index, lambda: self.read(child, field)) for index, child in enumerate(node[1:])]
         raise Unsupported(f"type {head}")
-
-
-def printable(raw):
-    """Bytes for people: ASCII as it is, the rest as escapes, no more than 48."""
-    known = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
-    one = lambda byte: known.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}")
-    return "".join(map(one, raw[:48])) + ("..." if len(raw) > 48 else "")
 
 
 def wire_write(node, value):
@@ -343,9 +352,14 @@ def tree_read(reader):
 
 
 def tree_decode(args):
-    tree = tree_read(Reader(data_of(args)))
-    tree_check(tree["indptr"], tree["indices"], args.get("modules"), 0)
-    return tree
+    data = data_of(args)
+
+    def read():
+        tree = tree_read(Reader(data))
+        tree_check(tree["indptr"], tree["indices"], args.get("modules"), 0)
+        return tree
+
+    return naming("import_tree", None, (7, 99), data, read)
 
 
 def tree_encode(args):
@@ -524,14 +538,14 @@ def record_read(reader, sizing):
         raise Reject("ndim promises too much", "truncated", start + 24)
     code, bits, lanes = reader.number("B"), reader.number("B"), reader.number("H")
     if bits == 0 or lanes == 0:
-        raise Reject("an element of nothing", offset=start + 28)
+        raise Reject("an element of nothing", offset=start + 28, part="dtype")
     shape = [reader.number("q") for _ in range(ndim)]
     for place, extent in enumerate(shape):
         if extent < 0:
             raise Reject("a dimension is negative", offset=start + 32 + 8 * place)
     size = math.prod(shape) * element_size(sizing, bits, lanes)
     if size >= 1 << 63:
-        raise Reject("the size does not fit", "limit", start + 32)
+        raise Reject("the size does not fit", "limit", start + 32, part="shape")
     if reader.number("q") != size:
         raise Reject(f"data_byte_size is not {size}", offset=start + 32 + 8 * ndim)
     data = reader.take(size, "data")
@@ -563,16 +577,24 @@ def params_read(data, sizing):
 def tensor_decode(args):
     form, data = args.get("form", "params"), data_of(args)
     release = args.get("release")
+    span = lambda sizing: (grammar.minor(sizing), grammar.minor(sizing))
     if form == "tensor":
-        return record_read(Reader(data), sizing_of(release) if release else "0.7")
+        sizing = sizing_of(release) if release else "0.7"
+        return naming("tensor", None, span(sizing), data, lambda: record_read(Reader(data), sizing))
+    if form in ("dtype", "device"):
+        # Their text, or their own form, is not done here.
+        _, cut = grammar.walk(PRODUCTIONS, form, None, span("0.7"), data)
+        if cut is not None:
+            raise Reject("it is cut off", "truncated", cut.offset, f"{form}.{cut.field}")
     if form != "params":
         raise Unsupported(f"form {form}")
+    params = lambda sizing: naming("params", None, span(sizing), data, lambda: params_read(data, sizing))
     if release:
-        return params_read(data, sizing_of(release))
+        return params(sizing_of(release))
     first = None
     for sizing in ["0.7", "0.4", "0.2"]:
         try:
-            return params_read(data, sizing)
+            return params(sizing)
         except Reject as broken:
             first = first or broken
     raise first
@@ -705,7 +727,7 @@ def blob_body(data):
     reader = Reader(data)
     size = reader.u64("nbytes")
     if size > reader.left():
-        raise Reject("the header promises more than there is", "truncated", 0)
+        raise Reject("the header promises more than there is", "truncated", 0, "nbytes")
     return Reader(data[: 8 + size]), reader
 
 
@@ -720,27 +742,31 @@ def kind_of(reader, modules):
 
 
 def blob_decode(args):
-    layout = args.get("layout")
-    reader, _ = blob_body(data_of(args))
-    reader.at = 8
+    layout, data = args.get("layout"), data_of(args)
     if layout is None:
         raise Unsupported("we do not detect layouts")
+    return naming("blob", None, payload.SPANS[layout], data, lambda: blob_read(data, layout))
+
+
+def blob_read(data, layout):
+    reader, _ = blob_body(data)
+    reader.at = 8
     if layout == "0.22":
         return framed_blob(reader)
     tree, modules = None, []
-    for _ in range(reader.count(8)):
-        place = reader.at
+    for index in range(reader.count(8)):
+        place, entry = reader.at, f"entry[{index}]"
         if not reader.left():
-            raise Reject("an entry is missing", "truncated", place)
+            raise Reject("an entry is missing", "truncated", place, entry)
         kind = kind_of(reader, modules)
         if tree is not None:
             twice = kind == "_import_tree"
-            raise Reject("an entry behind the import tree", "duplicate" if twice else "malformed", tree_key if not twice else place)
+            raise Reject("an entry behind the import tree", *(("duplicate", place, entry) if twice else ("malformed", tree_key, tree_entry)))
         start = reader.at
         if kind in ("_lib", "_import_tree") and layout == "0.2":
             raise Reject(f"layout 0.2 has no {kind}", "unknown-kind", place)
         if kind == "_import_tree":
-            tree, tree_key, tree_at = tree_read(reader), place, start
+            tree, tree_key, tree_at, tree_entry = tree_read(reader), place, start, entry
             continue
         if kind == "_lib":
             modules.append({"kind": kind})
@@ -760,7 +786,9 @@ def framed_blob(reader):
     start = reader.at
     tree, modules = tree_read(reader), []
     tree_check(tree["indptr"], tree["indices"], at=start)
-    for _ in range(len(tree["indptr"]) - 1):
+    for index in range(len(tree["indptr"]) - 1):
+        if not reader.left():
+            raise Reject("a module is missing", "truncated", reader.at, f"module[{index}]")
         kind = kind_of(reader, modules)
         modules.append({"kind": kind} if kind == "_lib" else {"kind": kind, "payload": b64(reader.bytes())})
     return {"layout": "0.22", "modules": modules, "import_tree": tree}
@@ -801,7 +829,7 @@ OPS = {
     "import_tree.decode": tree_decode,
     "import_tree.encode": tree_encode,
     "import_tree.order": tree_order,
-    "payload.decode": payload.decoder(Reader, Reject, Unsupported, dtype_text, record_read),
+    "payload.decode": payload.decoder(Reader, Reject, Unsupported, dtype_text, record_read, PRODUCTIONS),
     "tensor.decode": tensor_decode,
     "tensor.encode": tensor_encode,
     "blob.decode": blob_decode,

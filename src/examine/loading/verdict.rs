@@ -180,7 +180,7 @@ pub fn stored(
         kind => kind,
     };
     let info = payload::kind_info(kind);
-    if info.is_none_or(|info| !info.releases().contains(release)) {
+    if info.is_none_or(|info| info.form_in(release).is_none()) {
         return Load::fails("it has no such executable");
     }
     if let Err(why) = reads_content(release, kind, payload) {
