@@ -116,6 +116,8 @@ pub(crate) mod object {
     pub(crate) mod hooks;
     pub(in crate::conformance) mod layout;
     pub(crate) mod ops;
+    mod probe;
+    mod records;
     mod script;
     mod visits;
 }

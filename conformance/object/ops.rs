@@ -99,7 +99,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.script",
-        help: "value [[function, argument, ...]]: calls registered functions in turn, {of: n} being the result of step n: the results, an error as {raises: kind}",
+        help: "value [[function, argument, ...]]: calls registered functions, methods and attributes in turn, and reads and writes fields, {of: n} being the result of step n: the results, an error as {raises: kind}, and {alive: n} where n probes outlive all results",
         run: Run::Driven(script::script),
     },
     Op {

@@ -1,56 +1,343 @@
-//! `object.script`: registered functions, called one after the other. What containers, texts and objects do is reached through
-//! these by every frontend, so one operation asks for all of it.
+//! `object.script`: calls in turn. What containers, texts and objects do is reached by every frontend through registered functions,
+//! methods, attributes and fields, so one operation asks for all of it.
 
-use crate::conformance::runtime::ffi::api::Api;
+use super::{probe, records};
+use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::Held;
-use crate::conformance::runtime::ffi::{Reply, told, unsupported, value_of};
-use crate::value::RawAny;
+use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg};
+use crate::conformance::runtime::ffi::{Reply, c_text, tensors, told, unsupported, value_of};
+use crate::value::{RawAny, index};
+use probe::Alive;
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Each step is `[function, argument, ...]`; `{"of": n}` is the result of step n, in the place of either.
+/// Each step is `[what, argument, ...]`; `{"of": n}` is the result of step n. Behind the last one all results are dropped.
 pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let steps = value_of(args).as_array();
     let steps = steps.ok_or_else(|| unsupported("`value` is no list of steps"))?;
-    let (mut results, mut answers) = (Vec::new(), Vec::new());
+    let alive = Alive::default();
+    let notes = Notes::default();
+    let mut play = Play {
+        api,
+        given: &[],
+        results: Vec::new(),
+        alive: alive.clone(),
+        notes: notes.clone(),
+    };
+    let mut answers = Vec::new();
     for step in steps {
-        let (name, given) = step
-            .as_array()
-            .and_then(|parts| parts.split_first())
-            .ok_or_else(|| unsupported(format!("{step} names no function")))?;
-        let mut parts = vec![target(api, name, &results)?];
-        for form in given {
-            parts.push(argument(api, form, &results)?);
-        }
-        let args: Vec<RawAny> = parts.iter().skip(1).map(|part| part.raw).collect();
-        match api.call(&parts[0], &args) {
+        let (what, given) = parts_of(step)?;
+        // A result that is too large to be shown.
+        let quiet = what.as_str().and_then(|what| what.strip_prefix('-'));
+        // Nor is the index of a new type, which depends on those before.
+        let shown = quiet.is_none() && what != "type";
+        let what = quiet.map_or_else(|| what.clone(), Value::from);
+        let answer = match play.step(&what, given) {
             Ok(result) => {
-                answers.push(show(api, &result)?);
-                results.push(Some(result));
+                let answer = if shown {
+                    show(api, &result)?
+                } else {
+                    Value::Null
+                };
+                play.results.push(Some(result));
+                answer
             }
-            Err(raised) => {
-                answers.push(json!({"raises": raised.kind}));
-                results.push(None);
+            Err(Stop::Raised(raised)) => {
+                play.results.push(None);
+                json!({"raises": raised.kind})
             }
-        }
+            Err(Stop::Shown(answer)) => {
+                play.results.push(None);
+                answer
+            }
+            Err(Stop::Reply(reply)) => return Err(reply),
+        };
+        let noted = std::mem::take(&mut *lock(&notes));
+        answers.push(match noted.is_empty() {
+            true => answer,
+            false => json!({"notes": noted, "result": answer}),
+        });
+    }
+    drop(play);
+    if alive.count() > 0 {
+        answers.push(json!({"alive": alive.count()}));
     }
     told(Value::Array(answers))
 }
 
-fn target(api: &'static Api, name: &Value, results: &[Option<Held>]) -> Result<Held, Reply> {
-    let Some(name) = name.as_str() else {
-        return argument(api, name, results);
-    };
-    let function = api.global(name);
-    function.ok_or_else(|| unsupported(format!("this runtime has no function `{name}`")))
+/// What the functions of a case have noted.
+type Notes = Arc<Mutex<Vec<Value>>>;
+
+fn lock(notes: &Notes) -> std::sync::MutexGuard<'_, Vec<Value>> {
+    notes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn argument(api: &'static Api, form: &Value, results: &[Option<Held>]) -> Result<Held, Reply> {
-    let Some(at) = form.get("of") else {
-        return make(api, form);
+fn parts_of(step: &Value) -> Result<(&Value, &[Value]), Reply> {
+    let parts = step.as_array().and_then(|parts| parts.split_first());
+    parts.ok_or_else(|| unsupported(format!("{step} names no function")))
+}
+
+/// Why a step has no result.
+enum Stop {
+    Raised(Raised),
+    /// This is what it is about.
+    Shown(Value),
+    Reply(Reply),
+}
+
+impl From<Raised> for Stop {
+    fn from(raised: Raised) -> Stop {
+        Stop::Raised(raised)
+    }
+}
+
+impl From<records::DefineError> for Stop {
+    fn from(error: records::DefineError) -> Stop {
+        match error {
+            records::DefineError::Raised(raised) => Stop::Raised(raised),
+            records::DefineError::Reply(reply) => Stop::Reply(reply),
+        }
+    }
+}
+
+impl From<Reply> for Stop {
+    fn from(reply: Reply) -> Stop {
+        Stop::Reply(reply)
+    }
+}
+
+/// Steps on their way.
+struct Play<'a> {
+    api: &'static Api,
+    /// The arguments of the function that the steps are.
+    given: &'a [Held],
+    results: Vec<Option<Held>>,
+    alive: Alive,
+    notes: Notes,
+}
+
+impl Play<'_> {
+    fn step(&mut self, what: &Value, given: &[Value]) -> Result<Held, Stop> {
+        let api = self.api;
+        let Some(word) = what.as_str() else {
+            let function = self.argument(what)?;
+            return self.call(&function, given);
+        };
+        let plain = |at: usize| given.get(at).unwrap_or(&Value::Null);
+        let text = |at: usize| plain(at).as_str().unwrap_or_default();
+        match word {
+            "value" => Ok(self.argument(plain(0))?),
+            "note" => {
+                let noted = show(api, &self.argument(plain(0))?)?;
+                lock(&self.notes).push(noted);
+                Ok(api.share(RawAny::NONE))
+            }
+            "raise" => Err(Stop::Raised(Raised {
+                kind: text(0).to_owned(),
+                message: text(1).to_owned(),
+                broken: None,
+            })),
+            "drop" => {
+                let at = plain(0).as_u64().and_then(|at| usize::try_from(at).ok());
+                let slot = at.and_then(|at| self.results.get_mut(at));
+                let slot = slot.ok_or_else(|| unsupported("there is no such result to drop"))?;
+                drop(slot.take());
+                Ok(api.share(RawAny::NONE))
+            }
+            "probe" => Ok(probe::make(api, &self.alive)),
+            "alive" => Ok(api.share(int_arg(i64::from(self.alive.count())))),
+            "strong" => {
+                let value = self.argument(plain(0))?;
+                // One is that of the step.
+                let count = records::strong(&value).map(|count| i64::from(count) - 1);
+                let count = count.ok_or_else(|| unsupported("only objects are counted"))?;
+                Ok(api.share(int_arg(count)))
+            }
+            "same" => {
+                let (left, right) = (self.argument(plain(0))?, self.argument(plain(1))?);
+                let same = left.raw.type_index == right.raw.type_index
+                    && left.pointer() == right.pointer();
+                Ok(api.share(bool_arg(same)))
+            }
+            "type" => {
+                let parent = match plain(0).get("parent") {
+                    Some(parent) => Some(self.type_index(parent)?),
+                    None => None,
+                };
+                let default = |field: &Value| {
+                    field
+                        .get("default")
+                        .map(|form| self.argument(form))
+                        .transpose()
+                };
+                let type_index = records::define(api, plain(0), parent, default)?;
+                Ok(api.share(int_arg(type_index.into())))
+            }
+            "attribute" => {
+                let type_index = self.type_index(plain(0))?;
+                api.set_attr(type_index, text(1), &self.argument(plain(2))?.raw)?;
+                Ok(api.share(RawAny::NONE))
+            }
+            "reflect" => {
+                let type_index = self.type_index(plain(0))?;
+                Err(Stop::Shown(records::reflect(api, type_index)?))
+            }
+            _ => self.look_up(word, given),
+        }
+    }
+
+    /// A field, a method, an attribute or a global function.
+    fn look_up(&self, word: &str, given: &[Value]) -> Result<Held, Stop> {
+        let api = self.api;
+        if let Some(name) = word.strip_prefix('.') {
+            let (object, rest) = parts_of_given(given)?;
+            let object = self.argument(object)?;
+            let (name, is_set) = name
+                .strip_suffix('=')
+                .map_or((name, false), |name| (name, true));
+            let Some(field) = records::field(api, object.raw.type_index, name) else {
+                return Err(Stop::Reply(unsupported(format!(
+                    "there is no field `{name}`"
+                ))));
+            };
+            if is_set {
+                let value = self.argument(rest.first().unwrap_or(&Value::Null))?;
+                records::write(api, field, &object, &value)?;
+                return Ok(api.share(RawAny::NONE));
+            }
+            return Ok(records::read(api, field, &object)?);
+        }
+        if let Some(name) = word.strip_prefix('@') {
+            let (of, rest) = parts_of_given(given)?;
+            let type_index = self.type_index(of)?;
+            let Some(attribute) = records::attribute(api, type_index, name) else {
+                return Err(Stop::Shown(
+                    json!({"raises": "nothing: there is no such attribute"}),
+                ));
+            };
+            return self.call(&attribute, rest);
+        }
+        if let Some((key, name)) = word.split_once("::") {
+            let type_index = api.type_index(key);
+            let method = type_index.and_then(|index| records::method(api, index, name));
+            let missing = || unsupported(format!("this runtime has no method `{word}`"));
+            return self.call(&method.ok_or_else(missing)?, given);
+        }
+        let function = api.global(word);
+        let missing = || unsupported(format!("this runtime has no function `{word}`"));
+        self.call(&function.ok_or_else(missing)?, given)
+    }
+
+    fn call(&self, function: &Held, given: &[Value]) -> Result<Held, Stop> {
+        let parts = given.iter().map(|form| self.argument(form));
+        let parts: Vec<Held> = parts.collect::<Result<_, _>>()?;
+        let args: Vec<RawAny> = parts.iter().map(|part| part.raw).collect();
+        Ok(self.api.call(function, &args)?)
+    }
+
+    /// A type by its key, by its index, or as that of an object.
+    fn type_index(&self, form: &Value) -> Result<i32, Reply> {
+        if let Some(key) = form.as_str() {
+            let missing = || unsupported(format!("this runtime has no type `{key}`"));
+            return self.api.type_index(key).ok_or_else(missing);
+        }
+        let value = self.argument(form)?;
+        match value.raw.type_index {
+            index::INT => i32::try_from(value.raw.int())
+                .map_err(|_| unsupported("an index of a type has 32 bits")),
+            own => Ok(own),
+        }
+    }
+
+    fn argument(&self, form: &Value) -> Result<Held, Reply> {
+        let missing = || unsupported(format!("{form} is no earlier result"));
+        let at = |name: &str| form.get(name).and_then(Value::as_u64).map(|at| at as usize);
+        if let Some(at) = at("of") {
+            let result = self.results.get(at).and_then(Option::as_ref);
+            return Ok(self.api.share(result.ok_or_else(missing)?.raw));
+        }
+        if let Some(at) = at("arg") {
+            return Ok(self.api.share(self.given.get(at).ok_or_else(missing)?.raw));
+        }
+        if let Some(steps) = form.get("function").and_then(Value::as_array) {
+            let (alive, notes) = (self.alive.clone(), self.notes.clone());
+            // A function of ours lives as long as the process.
+            let body = Box::leak(Box::new(Body {
+                api: self.api,
+                steps: steps.clone(),
+                alive,
+                notes,
+            }));
+            let this = std::ptr::from_mut(body).cast();
+            return Ok(self.api.function(this, play)?);
+        }
+        if let Some(tensor) = form.get("tensor") {
+            return tensors::made(self.api, tensor);
+        }
+        make(self.api, form)
+    }
+}
+
+fn parts_of_given(given: &[Value]) -> Result<(&Value, &[Value]), Reply> {
+    given
+        .split_first()
+        .ok_or_else(|| unsupported("a field and an attribute are those of something"))
+}
+
+/// A function of a case: steps that have its arguments as `{"arg": n}`. It returns the result of the last one.
+struct Body {
+    api: &'static Api,
+    steps: Vec<Value>,
+    alive: Alive,
+    notes: Notes,
+}
+
+impl Body {
+    fn run(&self, given: &[Held]) -> Result<Held, Stop> {
+        let mut play = Play {
+            api: self.api,
+            given,
+            results: Vec::new(),
+            alive: self.alive.clone(),
+            notes: self.notes.clone(),
+        };
+        for step in &self.steps {
+            let (what, given) = parts_of(step)?;
+            let result = play.step(what, given)?;
+            play.results.push(Some(result));
+        }
+        let last = play.results.pop().flatten();
+        Ok(last.unwrap_or_else(|| self.api.share(RawAny::NONE)))
+    }
+}
+
+unsafe extern "C" fn play(this: Handle, args: *const RawAny, count: i32, out: *mut RawAny) -> i32 {
+    // SAFETY: `argument` made the function for a body.
+    let body = unsafe { &*this.cast::<Body>() };
+    let args = match usize::try_from(count) {
+        Ok(count) if count > 0 => {
+            // SAFETY: so many arguments of a call lie there.
+            unsafe { std::slice::from_raw_parts(args, count) }
+        }
+        _ => &[],
     };
-    let at = at.as_u64().and_then(|at| usize::try_from(at).ok());
-    let result = at.and_then(|at| results.get(at)).and_then(Option::as_ref);
-    let result = result.ok_or_else(|| unsupported(format!("{form} is no earlier result")))?;
-    Ok(api.share(result.raw))
+    let given: Result<Vec<Held>, Raised> = args.iter().map(|arg| body.api.own(arg)).collect();
+    match given.map_err(Stop::from).and_then(|given| body.run(&given)) {
+        Ok(result) => {
+            let result = std::mem::ManuallyDrop::new(result);
+            // SAFETY: a place for the result, which takes the reference.
+            unsafe { out.write(result.raw) };
+            0
+        }
+        Err(Stop::Raised(raised)) => {
+            body.api
+                .raise(&c_text(&raised.kind), &c_text(&raised.message));
+            -1
+        }
+        Err(Stop::Shown(_) | Stop::Reply(_)) => {
+            body.api
+                .raise(c"SuiteError", c"a step of a function has no result");
+            -1
+        }
+    }
 }

@@ -18,7 +18,7 @@ pub(crate) use error::ErrorCell;
 pub(crate) use error::take_broken;
 pub(crate) use error::{set_raised, take_raised};
 pub(crate) use typed::lent;
-pub(crate) use typed::{AsItIs, Lent, signature_json};
+pub(crate) use typed::{AsItIs, Lent, Named, signature_json};
 pub use typed::{Outcome, Param, Parameter, Signature, Typed, TypedFn};
 
 use crate::value::header::{Header, ObjectRef, Ref, static_object};

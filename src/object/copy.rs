@@ -114,7 +114,7 @@ impl Copier {
     fn object(&mut self, object: &ObjectRef, depth: usize) -> Result {
         let Some(shallow) = column::SHALLOW_COPY.value(object.type_index()) else {
             return Err(Error::new(
-                "RuntimeError",
+                "InternalError",
                 format!(
                     "Cannot deep copy object of type \"{}\" because it is not copy-constructible",
                     types::key_of(object.type_index())

@@ -64,11 +64,9 @@ fn parse(text: &str) -> Option<DLDevice> {
     })
 }
 
-/// `cuda:0` for a known type, `5:0` otherwise.
+/// `cuda:0` for a known type, `unknown:0` otherwise.
 pub fn device_to_text(device: DLDevice) -> String {
-    let name = NAMES.iter().find(|(_, known)| *known == device.device_type);
-    match name {
-        Some((name, _)) => format!("{name}:{}", device.device_id),
-        None => format!("{}:{}", device.device_type, device.device_id),
-    }
+    let known = NAMES.iter().find(|(_, known)| *known == device.device_type);
+    let name = known.map_or("unknown", |(name, _)| name);
+    format!("{name}:{}", device.device_id)
 }

@@ -467,7 +467,8 @@ impl Api {
         unsafe { (self.release)(object) };
     }
 
-    fn check(&'static self, code: i32) -> Result<(), Raised> {
+    /// The error behind a code that is not 0.
+    pub(in crate::conformance) fn check(&'static self, code: i32) -> Result<(), Raised> {
         if code == 0 {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use crate::object::describe::{Describe, field};
 use crate::object::structural;
 use crate::value::header::{Header, Object, Ref};
 use crate::value::heap::delete_plain;
-use crate::value::{Any, AnyView, cast, index};
+use crate::value::{Any, AnyView, Argument, cast, index, types};
 
 /// A value with its structural hash, for use as a map key.
 #[repr(C)]
@@ -84,6 +84,14 @@ pub(super) fn register() {
     );
     def("ffi.StructuralKey", key_of);
     def("ffi.StructuralKeyEqual", |left: Any, right: Any| {
+        for side in [&left, &right] {
+            // Its arguments are any objects to a frontend: what is no key is a mistake of the runtime's, as in the reference.
+            if <Ref<Key>>::try_from_view(side.view()).is_none() {
+                let key = types::key_of(side.type_index());
+                let message = format!("`{key}` is not a `ffi.StructuralKey`");
+                return Err(Error::new("InternalError", message));
+            }
+        }
         same_key(left.view(), right.view())
     });
     let any = "{\"type\":\"Any\"}";
@@ -96,7 +104,7 @@ pub(super) fn register() {
             "__ffi_init__",
             "Constructor that takes any key and computes its structural hash",
             true,
-            key_of,
+            |key: Any| key_of(key).map(Ref::into_object),
         )
         .attr(&column::INIT, Function::named(None, key_of).into())
         // Function objects: C++ of every tvm-ffi calls these alike, bare functions it does not (OBJ-38).

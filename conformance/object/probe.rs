@@ -1,0 +1,49 @@
+//! Objects of the suite's own that are counted: whether what holds them lets them go, and when.
+
+use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::held::Held;
+use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header};
+use crate::value::{Payload, RawAny, index};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How many probes of a case are alive.
+#[derive(Clone, Default)]
+pub(super) struct Alive(Arc<AtomicU32>);
+
+impl Alive {
+    pub(super) fn count(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+#[repr(C)]
+struct Probe {
+    header: Header,
+    alive: Alive,
+}
+
+/// One more, as a plain object of the runtime's.
+pub(super) fn make(api: &'static Api, alive: &Alive) -> Held {
+    alive.0.fetch_add(1, Ordering::AcqRel);
+    let header = Header::new(index::OBJECT, delete);
+    let alive = alive.clone();
+    let ptr = Box::into_raw(Box::new(Probe { header, alive })).cast();
+    Held {
+        api,
+        raw: RawAny::of(index::OBJECT, Payload { ptr }),
+    }
+}
+
+unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
+    let probe = object.cast::<Probe>();
+    if flags & DELETE_STRONG != 0 {
+        // SAFETY: made by `make`, and its memory is still there.
+        let alive = unsafe { &(*probe).alive };
+        alive.0.fetch_sub(1, Ordering::AcqRel);
+    }
+    if flags & DELETE_WEAK != 0 {
+        // SAFETY: made by `make`; this is the last that happens to it.
+        drop(unsafe { Box::from_raw(probe) });
+    }
+}

@@ -1,0 +1,361 @@
+//! Types that a case defines by reflection, as Python does for its dataclasses, and what reflection shows of any type.
+
+use crate::conformance::runtime::ffi::api::{Api, Handle};
+use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg};
+use crate::conformance::runtime::ffi::{Reply, unsupported};
+use crate::conformance::runtime::{Runtime, function_of};
+use crate::value::types::{Column, FieldInfo, Getter, MethodInfo, TypeInfo, TypeMetadata, flag};
+use crate::value::{ByteArray, Header, RawAny, index};
+use serde_json::{Value, json};
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+type Setter = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny) -> i32;
+
+/// A C function of the interface for types, which some releases may lack.
+fn symbol<F: Copy>(runtime: &dyn Runtime, name: &str) -> Result<F, Reply> {
+    // SAFETY: each caller names the type that the C header declares for the name.
+    let found = unsafe { function_of(runtime, name) };
+    found.ok_or_else(|| unsupported(format!("this runtime has no {name}")))
+}
+
+/// The types that a field may be declared with: the index, and how many bytes it takes.
+fn declared(name: &str) -> Result<(i32, usize), Reply> {
+    let object = size_of::<*const Header>();
+    Ok(match name {
+        "any" => (index::ANY, size_of::<RawAny>()),
+        "int" => (index::INT, 8),
+        "float" => (index::FLOAT, 8),
+        "bool" => (index::BOOL, 1),
+        "dtype" => (index::DATA_TYPE, 4),
+        "device" => (index::DEVICE, 8),
+        "object" => (index::OBJECT, object),
+        "array" => (index::ARRAY, object),
+        "list" => (index::LIST, object),
+        "map" => (index::MAP, object),
+        "dict" => (index::DICT, object),
+        _ => return Err(unsupported(format!("no field is declared as `{name}`"))),
+    })
+}
+
+fn flags(field: &Value) -> Result<i64, Reply> {
+    let names = field.get("flags").and_then(Value::as_array);
+    let mut flags = flag::WRITABLE | flag::SETTER_IS_FUNCTION;
+    for name in names.into_iter().flatten().filter_map(Value::as_str) {
+        flags |= match name {
+            "ignore" => flag::EQ_HASH_IGNORE,
+            "pattern" => flag::DEF_PATTERN,
+            "simple" => flag::DEF_SIMPLE,
+            "factory" => flag::DEFAULT_IS_FACTORY,
+            "no-repr" => flag::REPR_OFF,
+            "no-compare" => flag::COMPARE_OFF,
+            "no-hash" => flag::HASH_OFF,
+            "no-init" => flag::INIT_OFF,
+            "keyword" => flag::KEYWORD_ONLY,
+            _ => return Err(unsupported(format!("no field has a flag `{name}`"))),
+        };
+    }
+    Ok(flags)
+}
+
+/// Defines a type `{key, kind, fields: [{name, type, flags, default}], size, record}`; its index. Texts and hashes have the key in
+/// them, so it stays, and who defines it again has the one that is there; a definition that is refused has a `fresh` one.
+pub(super) fn define(
+    api: &'static Api,
+    form: &Value,
+    parent: Option<i32>,
+    default: impl Fn(&Value) -> Result<Option<Held>, Reply>,
+) -> Result<i32, DefineError> {
+    static RUN: AtomicU32 = AtomicU32::new(0);
+    let parent = parent.unwrap_or(index::OBJECT);
+    let above = api.type_info(parent);
+    let above = above.ok_or_else(|| unsupported("there is no such parent"))?;
+    let key = form.get("key").and_then(Value::as_str).unwrap_or("Own");
+    let key = match form.get("fresh").and_then(Value::as_bool) {
+        Some(true) => format!("case{}.{key}", RUN.fetch_add(1, Ordering::Relaxed)),
+        _ => format!("case.{key}"),
+    };
+    if let Some(known) = api.type_index(&key) {
+        return Ok(known);
+    }
+    let type_index = api.new_type(&key, [-1, above.type_depth + 1, 0, 1, parent])?;
+    let mut end = size_of_type(above).max(size_of::<Header>());
+    let fields = form.get("fields").and_then(Value::as_array);
+    for field in fields.into_iter().flatten() {
+        let (field_type, size) =
+            declared(field.get("type").and_then(Value::as_str).unwrap_or("any"))?;
+        let default = default(field)?;
+        let offset = field.get("offset").and_then(Value::as_u64);
+        let offset = offset.map_or(end.next_multiple_of(8), |offset| offset as usize);
+        add(api, type_index, field, (field_type, size, offset), default)?;
+        end = end.max(offset + size);
+    }
+    let size = form.get("size").and_then(Value::as_i64);
+    let size = size.unwrap_or_else(|| end.next_multiple_of(8) as i64);
+    let kind = form.get("kind").and_then(Value::as_i64).unwrap_or(0);
+    let metadata = TypeMetadata {
+        doc: ByteArray::EMPTY,
+        creator: None,
+        total_size: i32::try_from(size.max(0)).map_err(|_| unsupported("a type of that size"))?,
+        structural_kind: i32::try_from(kind).map_err(|_| unsupported("no such kind"))?,
+    };
+    let register: unsafe extern "C" fn(i32, *const TypeMetadata) -> i32 =
+        symbol(api.runtime, "TVMFFITypeRegisterMetadata")?;
+    // SAFETY: no documentation and no creator; objects have that size.
+    api.check(unsafe { register(type_index, &metadata) })?;
+    if form.get("record").and_then(Value::as_bool) != Some(false) {
+        let args = [int_arg(type_index.into()), int_arg(size)];
+        api.call_global("ffi._PyClassRegisterTypeAttrColumns", &args)?;
+    }
+    Ok(type_index)
+}
+
+/// A definition is refused, or cannot be asked for.
+pub(super) enum DefineError {
+    Raised(Raised),
+    Reply(Reply),
+}
+
+impl From<Raised> for DefineError {
+    fn from(raised: Raised) -> DefineError {
+        DefineError::Raised(raised)
+    }
+}
+
+impl From<Reply> for DefineError {
+    fn from(reply: Reply) -> DefineError {
+        DefineError::Reply(reply)
+    }
+}
+
+fn size_of_type(info: &TypeInfo) -> usize {
+    // SAFETY: null, or metadata that lives as long as the type.
+    let metadata = unsafe { info.metadata.load(Ordering::Acquire).as_ref() };
+    metadata.map_or(0, |metadata| {
+        usize::try_from(metadata.total_size).unwrap_or(0)
+    })
+}
+
+fn add(
+    api: &'static Api,
+    type_index: i32,
+    field: &Value,
+    (field_type, size, offset): (i32, usize, usize),
+    default: Option<Held>,
+) -> Result<(), DefineError> {
+    let name = field.get("name").and_then(Value::as_str).unwrap_or("field");
+    let getter = api.call_global("ffi.MakeFieldGetter", &[int_arg(field_type.into())])?;
+    // SAFETY: the function returns the address of a getter, as a number.
+    let getter = unsafe { std::mem::transmute::<u64, Option<Getter>>(getter.raw.bits()) };
+    let converter: &'static Converter = Box::leak(Box::new(Converter { api, field_type }));
+    let convert: unsafe extern "C-unwind" fn(*mut c_void, *const RawAny, *mut RawAny) -> i32 =
+        convert;
+    let addresses = [
+        std::ptr::from_ref(converter) as i64,
+        convert as usize as i64,
+    ];
+    let [converter, convert] = addresses.map(int_arg);
+    let args = [int_arg(field_type.into()), converter, convert];
+    let setter = api.call_global("ffi.MakeFieldSetter", &args)?;
+    let mut flags = flags(field)?;
+    if default.is_some() {
+        flags |= flag::HAS_DEFAULT;
+    }
+    let info = FieldInfo {
+        name: ByteArray::of(name.as_bytes()),
+        doc: ByteArray::EMPTY,
+        metadata: ByteArray::EMPTY,
+        flags,
+        size: size as i64,
+        alignment: size.min(8) as i64,
+        offset: offset as i64,
+        getter,
+        // The type has it for ever.
+        setter: ManuallyDrop::new(setter).pointer(),
+        default: default.as_ref().map_or(RawAny::NONE, |default| default.raw),
+        static_type_index: field_type,
+    };
+    let register: unsafe extern "C" fn(i32, *const FieldInfo) -> i32 =
+        symbol(api.runtime, "TVMFFITypeRegisterField")?;
+    // SAFETY: the getter and the setter are for such a field, which every object of the type has.
+    Ok(api.check(unsafe { register(type_index, &info) })?)
+}
+
+/// What the setter of a field puts a value through.
+struct Converter {
+    api: &'static Api,
+    field_type: i32,
+}
+
+unsafe extern "C-unwind" fn convert(
+    this: *mut c_void,
+    value: *const RawAny,
+    out: *mut RawAny,
+) -> i32 {
+    // SAFETY: `add` made the setter for a converter.
+    let converter = unsafe { &*this.cast::<Converter>() };
+    // SAFETY: a setter passes the address of a value.
+    let value = unsafe { &*value };
+    let fits = match converter.field_type {
+        index::ANY => true,
+        index::OBJECT => value.type_index == index::NONE || value.type_index >= index::OBJECT_BEGIN,
+        own => value.type_index == own,
+    };
+    if !fits {
+        converter
+            .api
+            .raise(c"TypeError", c"the field is of another type");
+        return -1;
+    }
+    match converter.api.own(value) {
+        Ok(owned) => {
+            // SAFETY: a place for the result, which takes the reference.
+            unsafe { out.write(ManuallyDrop::new(owned).raw) };
+            0
+        }
+        Err(_) => -1,
+    }
+}
+
+/// The list behind a type.
+///
+/// # Safety
+///
+/// `first` is the address of `count` elements that live as long as the process.
+unsafe fn list<T>(first: *const T, count: i32) -> &'static [T] {
+    match usize::try_from(count) {
+        // SAFETY: that many elements, by this contract.
+        Ok(count) if count > 0 => unsafe { std::slice::from_raw_parts(first, count) },
+        _ => &[],
+    }
+}
+
+fn fields(info: &TypeInfo) -> &'static [FieldInfo] {
+    let first = info.fields.load(Ordering::Acquire);
+    // SAFETY: a type has so many fields at that address, which live as long as it does.
+    unsafe { list(first.cast_const(), info.num_fields.load(Ordering::Acquire)) }
+}
+
+fn methods(info: &TypeInfo) -> &'static [MethodInfo] {
+    let first = info.methods.load(Ordering::Acquire);
+    // SAFETY: a type has so many methods at that address, which live as long as it does.
+    unsafe { list(first.cast_const(), info.num_methods.load(Ordering::Acquire)) }
+}
+
+fn ancestors(info: &TypeInfo) -> &'static [&'static TypeInfo] {
+    // SAFETY: a type has as many ancestors as it is deep, and types stay.
+    unsafe { list(info.ancestors.cast(), info.type_depth) }
+}
+
+fn text(bytes: &ByteArray) -> String {
+    // SAFETY: texts of types live as long as they do.
+    String::from_utf8_lossy(unsafe { bytes.as_slice() }).into_owned()
+}
+
+/// A field of a type or of its ancestors.
+pub(super) fn field(api: &'static Api, type_index: i32, name: &str) -> Option<&'static FieldInfo> {
+    let info = api.type_info(type_index)?;
+    let all = [info].into_iter().chain(ancestors(info).iter().copied());
+    let mut all = all.flat_map(fields);
+    all.find(|field| text(&field.name) == name)
+}
+
+fn place(field: &FieldInfo, object: &Held) -> Handle {
+    object.pointer().wrapping_byte_offset(field.offset as isize)
+}
+
+/// Reads a field.
+pub(super) fn read(api: &'static Api, field: &FieldInfo, object: &Held) -> Result<Held, Raised> {
+    let getter = field.getter.ok_or_else(|| Raised::missing("getter"))?;
+    let mut out = RawAny::NONE;
+    // SAFETY: the object is of a type that has the field.
+    api.check(unsafe { getter(place(field, object), &mut out) })?;
+    Ok(Held { api, raw: out })
+}
+
+/// Writes a field.
+pub(super) fn write(
+    api: &'static Api,
+    field: &FieldInfo,
+    object: &Held,
+    value: &Held,
+) -> Result<(), Raised> {
+    if field.setter.is_null() {
+        return Err(Raised::missing("setter"));
+    }
+    let at = place(field, object);
+    if field.flags & flag::SETTER_IS_FUNCTION != 0 {
+        let setter = RawAny::of(index::FUNCTION, crate::value::Payload { ptr: field.setter });
+        let at = RawAny::of(index::OPAQUE, crate::value::Payload { ptr: at });
+        return api.call(&api.share(setter), &[at, value.raw]).map(drop);
+    }
+    // SAFETY: without the flag a setter is a C function of this type.
+    let setter = unsafe { std::mem::transmute::<*mut c_void, Setter>(field.setter) };
+    // SAFETY: the object is of a type that has the field, and the value lives for the call.
+    api.check(unsafe { setter(at, &value.raw) })
+}
+
+/// A method of a type.
+pub(super) fn method(api: &'static Api, type_index: i32, name: &str) -> Option<Held> {
+    let methods = methods(api.type_info(type_index)?);
+    let found = methods.iter().rfind(|method| text(&method.name) == name)?;
+    Some(api.share(found.method))
+}
+
+/// An attribute of a type, if it has it.
+pub(super) fn attribute(api: &'static Api, type_index: i32, name: &str) -> Option<Held> {
+    let column: unsafe extern "C" fn(*const ByteArray) -> *const Column =
+        symbol(api.runtime, "TVMFFIGetTypeAttrColumn").ok()?;
+    // SAFETY: a name.
+    let column = unsafe { column(&ByteArray::of(name.as_bytes())) };
+    // SAFETY: null, or a column, which is never freed: address, count and first index of its values.
+    let (data, size, begin) = unsafe { column.cast::<(*const RawAny, i32, i32)>().as_ref()? };
+    let at = usize::try_from(type_index.checked_sub(*begin)?).ok()?;
+    if at >= usize::try_from(*size).ok()? {
+        return None;
+    }
+    // SAFETY: so many values lie there.
+    let value = unsafe { *data.wrapping_add(at) };
+    (value.type_index != index::NONE).then(|| api.share(value))
+}
+
+/// How many strong references there are to an object.
+pub(super) fn strong(value: &Held) -> Option<u32> {
+    if value.raw.type_index < index::OBJECT_BEGIN {
+        return None;
+    }
+    // SAFETY: an object that we hold begins with a header.
+    Some(unsafe { &*value.pointer().cast::<Header>() }.strong_count())
+}
+
+/// What reflection says of a type of the runtime's own.
+pub(super) fn reflect(api: &'static Api, type_index: i32) -> Result<Value, Reply> {
+    let info = api.type_info(type_index);
+    let info = info.ok_or_else(|| unsupported("there is no such type"))?;
+    let parsed = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
+    let fields = fields(info).iter().map(|field| {
+        json!({
+            "name": text(&field.name), "doc": text(&field.doc), "metadata": parsed(text(&field.metadata)),
+            "flags": field.flags, "size": field.size, "alignment": field.alignment, "offset": field.offset,
+            "type": field.static_type_index,
+        })
+    });
+    let methods = methods(info).iter().map(|method| {
+        json!({
+            "name": text(&method.name), "doc": text(&method.doc), "metadata": parsed(text(&method.metadata)),
+            "flags": method.flags,
+        })
+    });
+    // SAFETY: null, or metadata that lives as long as the type.
+    let metadata = unsafe { info.metadata.load(Ordering::Acquire).as_ref() };
+    let ancestors = ancestors(info).iter().map(|one| text(&one.type_key));
+    Ok(json!({
+        "ancestors": ancestors.collect::<Vec<_>>(),
+        "hash": format!("{:#x}", info.key_hash),
+        "fields": fields.collect::<Vec<_>>(),
+        "methods": methods.collect::<Vec<_>>(),
+        "size": metadata.map(|metadata| metadata.total_size),
+        "kind": metadata.map(|metadata| metadata.structural_kind),
+    }))
+}
