@@ -1,16 +1,15 @@
 //! `tvmspec convert FILE --layout L -o OUT`: the library binary of a file, in another layout.
 
 use super::diagnostic::Place;
-
 use super::input::Input;
 use super::package::Packaging;
-use super::subject::pick;
+use super::subject::{Unit, pick};
 use super::{Error, Exit, output, subject};
 use std::path::PathBuf;
 use tvmspec::blob::Module;
 use tvmspec::examine::loading::reads;
 use tvmspec::release::{Layout, Release};
-use tvmspec::rule::Findings;
+use tvmspec::rule::{Findings, Violation};
 
 /// The input is any container; its host code is not touched, and not carried over: give objects of it by --with.
 ///
@@ -41,13 +40,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         return Err(subject::nothing(&input, &file));
     };
     if let Some(broken) = &partial.broken {
-        let reading = unit.trace();
-        let place = Place {
-            name: &unit.name,
-            bytes: &unit.bytes,
-            spans: &reading.spans,
-        };
-        eprint!("{}", place.violation(broken));
+        report(unit, broken);
         return Ok(Exit::Bad);
     }
     let from = partial.blob.layout;
@@ -70,6 +63,17 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     args.packaging.write(&converted)
 }
 
+/// Shows where a library binary is broken.
+pub(crate) fn report(unit: &Unit<'_>, broken: &Violation) {
+    let reading = unit.trace();
+    let place = Place {
+        name: &unit.name,
+        bytes: &unit.bytes,
+        spans: &reading.spans,
+    };
+    eprint!("{}", place.violation(broken));
+}
+
 /// Why no release of `layout` loads the module, as of the last of them; `None` where one does.
 fn unreadable(module: &Module<'_>, layout: Layout) -> Option<String> {
     let payload = module.decode(layout, &mut Findings::default()).ok()??;
@@ -80,7 +84,7 @@ fn unreadable(module: &Module<'_>, layout: Layout) -> Option<String> {
     why
 }
 
-pub(crate) fn broken_input(input: &Input, broken: &tvmspec::rule::Violation) -> Error {
+pub(crate) fn broken_input(input: &Input, broken: &Violation) -> Error {
     Error::new(format!(
         "{}: the container itself is broken, {broken}; `tvmspec verify` shows where",
         input.name

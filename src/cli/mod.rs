@@ -25,6 +25,7 @@ mod run;
 mod subject;
 mod table;
 mod testee;
+mod unpack;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -59,6 +60,8 @@ enum Command {
     Extract(extract::Args),
     /// Make a library binary from a list of modules, as .bin, .c, .o or .so
     Pack(pack::Args),
+    /// Take a library binary apart into what `pack` makes it of
+    Unpack(unpack::Args),
     /// Rewrite a library binary in another layout
     Convert(convert::Args),
     /// Call a function of a compiled library
@@ -129,6 +132,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Dump(args) => dump::run(args),
         Command::Extract(args) => extract::run(args),
         Command::Pack(args) => pack::run(args),
+        Command::Unpack(args) => unpack::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Call(args) => call::run(args),
         Command::Run(args) => run::run(args),
