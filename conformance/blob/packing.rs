@@ -88,7 +88,7 @@ fn object_facts(file: &File<'_>, blob: &[u8]) -> Value {
         "symbols": symbols,
         "needs": needs,
         "stack": file.section_by_name(".note.GNU-stack").map(|section| match section.flags() {
-            SectionFlags::Elf { sh_flags, .. } => sh_flags.0 & u64::from(elf::SHF_EXECINSTR.0) != 0,
+            SectionFlags::Elf { sh_flags, .. } => sh_flags.0 & elf::SHF_EXECINSTR.0 != 0,
             _ => true,
         }),
         "linker": linker.map(|words| String::from_utf8_lossy(&words).trim().to_owned()),
@@ -155,7 +155,7 @@ fn constructor(file: &File<'_>) -> Option<Value> {
         "listed": init.size(),
         "align": init.align(),
         "array": sh_type == elf::SHT_INIT_ARRAY,
-        "writable": sh_flags.0 & u64::from(elf::SHF_WRITE.0 | elf::SHF_ALLOC.0) == 3,
+        "writable": sh_flags.0 & (elf::SHF_WRITE.0 | elf::SHF_ALLOC.0) == 3,
         "function": start.kind() == object::SymbolKind::Text && start.is_local(),
         "code": code.kind() == object::SectionKind::Text,
         "refers": refers,
