@@ -1,6 +1,7 @@
 //! Inputs that are a golden file with an edit.
 
-use super::case::{INPUTS, golden, hex_bytes};
+use super::case::entry::{INPUTS, hex_bytes};
+use super::case::golden;
 use serde_json::{Map, Value};
 
 /// `{"file": .., "put": [[offset, hex], ..], "cut": length}`: a golden file with some bytes replaced, or its beginning. One file

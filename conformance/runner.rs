@@ -1,5 +1,8 @@
 //! Puts the selected cases to an implementation, one after another, and keeps the losses to the case that caused them.
 
+mod outcome;
+mod selection;
+
 use super::adapter::exec::BEHIND;
 use super::adapter::{Adapter, Identity, Reply, protocol};
 use super::case::{Case, Suite};
@@ -8,8 +11,10 @@ use super::parts::Parts;
 use super::said::{line_of, plain};
 use super::verdict::{Judgement, Verdict, judge};
 use crate::release::{Release, Releases};
+pub use outcome::{Counts, Outcome, Report};
+pub use selection::{Selection, select};
 use serde_json::Value;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What to run and how.
 #[derive(Clone, Debug)]
@@ -49,186 +54,6 @@ impl Run {
     fn excuse(&self, case: &Case, verdict: &Verdict) -> Option<&Entry> {
         let entry = || self.known.excuse(&case.id, verdict, &self.today);
         fails(verdict, self).then(entry).flatten()
-    }
-}
-
-/// Which cases to run. Empty fields select everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Names of chapters.
-    pub chapters: Vec<String>,
-    /// Globs over ids.
-    pub cases: Vec<String>,
-    /// Only what holds in this release.
-    pub release: Option<Release>,
-}
-
-impl Selection {
-    /// Whether the case is selected.
-    pub fn takes(&self, case: &Case) -> bool {
-        let chapter = self.chapters.is_empty() || self.chapters.contains(&case.chapter);
-        let named =
-            self.cases.is_empty() || self.cases.iter().any(|glob| known::glob(glob, &case.id));
-        chapter
-            && named
-            && self
-                .release
-                .is_none_or(|release| case.releases.contains(release))
-    }
-}
-
-/// The selected cases, in order.
-///
-/// # Errors
-///
-/// When there is none, with what of the selection matches nothing.
-pub fn select<'a>(suite: &'a Suite, selection: &Selection) -> Result<Vec<&'a Case>, String> {
-    let all = suite.cases.iter();
-    let selected: Vec<&Case> = all.filter(|case| selection.takes(case)).collect();
-    match selected.is_empty() {
-        true => Err(nothing(suite, selection)),
-        false => Ok(selected),
-    }
-}
-
-/// What came of one case.
-#[derive(Clone, Debug)]
-pub struct Outcome<'a> {
-    /// The case.
-    pub case: &'a Case,
-    /// What is said of it.
-    pub verdict: Verdict,
-    /// What the case states and the answer does not, where that is no failure: it was not compared.
-    pub unstated: Parts,
-    /// Whether that is a failure: of a run that must be complete, no answer is one too.
-    pub fails: bool,
-    /// The entry of the known-failures file that excuses it.
-    pub known: Option<Entry>,
-    /// The answer to a case that fails, where it is no longer than a report can hold.
-    pub answer: Option<Value>,
-    /// What the testee wrote to its stderr meanwhile.
-    pub stderr: Option<String>,
-    /// What else there is to say: that it was run again alone, for one.
-    pub note: Option<String>,
-    /// How long the implementation took.
-    pub took: Duration,
-}
-
-impl Outcome<'_> {
-    /// Whether it makes the run fail.
-    pub fn is_failure(&self) -> bool {
-        self.fails && self.known.is_none()
-    }
-}
-
-/// How often each verdict was given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    counts: [usize; Verdict::NAMES.len()],
-    /// Failures that the known-failures file excuses; they are counted under their verdict too.
-    pub known: usize,
-}
-
-impl Counts {
-    /// How often the verdict `name` was given.
-    pub fn count(&self, name: &str) -> usize {
-        let place = Verdict::NAMES.iter().position(|known| *known == name);
-        place
-            .and_then(|place| self.counts.get(place))
-            .copied()
-            .unwrap_or(0)
-    }
-
-    /// Every verdict with its count, in the order of [`Verdict::NAMES`].
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, usize)> + '_ {
-        Verdict::NAMES.into_iter().zip(self.counts)
-    }
-
-    /// All verdicts together.
-    pub fn total(&self) -> usize {
-        self.counts.iter().sum()
-    }
-
-    fn add(&mut self, outcome: &Outcome<'_>) {
-        let name = outcome.verdict.name();
-        if let Some(place) = Verdict::NAMES.iter().position(|known| *known == name) {
-            self.counts[place] += 1;
-        }
-        self.known += usize::from(outcome.known.is_some());
-    }
-}
-
-/// Everything that a report can say.
-#[derive(Clone, Debug)]
-pub struct Report<'a> {
-    /// Hash of the suite.
-    pub suite: &'a str,
-    /// Who was judged.
-    pub identity: Identity,
-    /// How it was named on the command line.
-    pub implementation: String,
-    /// Which cases were selected.
-    pub selection: Selection,
-    /// Whether a case without an answer fails the run.
-    pub complete: bool,
-    /// Every selected case, in order.
-    pub results: Vec<Outcome<'a>>,
-    /// What makes the known-failures file untrue.
-    pub problems: Vec<String>,
-}
-
-impl<'a> Report<'a> {
-    /// All counts.
-    pub fn totals(&self) -> Counts {
-        let mut counts = Counts::default();
-        self.results.iter().for_each(|outcome| counts.add(outcome));
-        counts
-    }
-
-    /// The counts of each chapter that has results, in order.
-    pub fn chapters(&self) -> Vec<(&'a str, Counts)> {
-        let mut chapters: Vec<(&'a str, Counts)> = Vec::new();
-        for outcome in &self.results {
-            let name = outcome.case.chapter.as_str();
-            match chapters.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, counts)) => counts.add(outcome),
-                None => {
-                    let mut counts = Counts::default();
-                    counts.add(outcome);
-                    chapters.push((name, counts));
-                }
-            }
-        }
-        chapters
-    }
-
-    /// How many passes were judged without each part of the answer, because the implementation does not state it.
-    pub fn unstated(&self) -> Vec<(&'static str, usize)> {
-        let passes = || {
-            let results = self.results.iter();
-            results.filter(|outcome| outcome.verdict == Verdict::Pass)
-        };
-        let count = |part| passes().filter(|one| one.unstated.has(part)).count();
-        let counts = Parts::NAMES
-            .iter()
-            .map(|(name, part)| (*name, count(*part)));
-        counts.filter(|(_, count)| *count > 0).collect()
-    }
-
-    /// Whether something was judged, nothing failed that is not known, and the known-failures file is true.
-    pub fn is_good(&self) -> bool {
-        self.was_judged() && self.problems.is_empty() && self.failures().next().is_none()
-    }
-
-    /// Whether at least one case was neither unsupported nor skipped.
-    pub fn was_judged(&self) -> bool {
-        let totals = self.totals();
-        totals.total() > totals.count("unsupported") + totals.count("skipped")
-    }
-
-    /// What fails the run.
-    pub fn failures(&self) -> impl Iterator<Item = &Outcome<'a>> {
-        self.results.iter().filter(|outcome| outcome.is_failure())
     }
 }
 
@@ -526,48 +351,4 @@ fn beforehand(case: &Case, identity: &Identity) -> Option<Verdict> {
         return Some(Verdict::Skipped(why));
     }
     None
-}
-
-/// Why a selection is empty: what of it matches nothing by itself, else that no case is in all of it.
-fn nothing(suite: &Suite, selection: &Selection) -> String {
-    let ids = || suite.cases.iter().map(|case| case.id.as_str());
-    for chapter in &selection.chapters {
-        if !suite.cases.iter().any(|case| case.chapter == *chapter) {
-            let mut chapters: Vec<&str> = suite
-                .cases
-                .iter()
-                .map(|case| case.chapter.as_str())
-                .collect();
-            chapters.dedup();
-            let chapters = chapters.join(", ");
-            return format!("no chapter `{chapter}` has cases: there are {chapters}");
-        }
-    }
-    for glob in &selection.cases {
-        if ids().any(|id| known::glob(glob, id)) {
-            continue;
-        }
-        let near: Vec<&str> = ids()
-            .filter(|id| {
-                glob.split(['/', '*', '-'])
-                    .any(|part| part.len() > 2 && id.contains(part))
-            })
-            .take(5)
-            .collect();
-        return match near.is_empty() {
-            true => format!("no case matches `{glob}`"),
-            false => format!("no case matches `{glob}`; near are {}", near.join(", ")),
-        };
-    }
-    let mut parts = Vec::new();
-    if !selection.cases.is_empty() {
-        parts.push(format!("matches `{}`", selection.cases.join("` or `")));
-    }
-    if !selection.chapters.is_empty() {
-        parts.push(format!("is in chapter {}", selection.chapters.join(" or ")));
-    }
-    if let Some(release) = selection.release {
-        parts.push(format!("holds in {release}"));
-    }
-    format!("no case {}", parts.join(" and "))
 }

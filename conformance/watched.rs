@@ -4,7 +4,7 @@
 
 use super::adapter::builtin::Builtin;
 use super::adapter::{Adapter, InProcess};
-use super::case::{Case, read};
+use super::case::{Case, entry::read};
 use super::rule_off::with_the_stack_of_a_program;
 use super::verdict::{Verdict, judge};
 use crate::spec;

@@ -1,0 +1,282 @@
+//! An entry of a case file, read and held to what makes a case one.
+
+use super::{Breach, Case, Expect, Input, golden};
+use crate::conformance::adapter::Oddity;
+use crate::rule::Kind;
+use crate::spec;
+use serde_json::{Map, Value};
+
+const KEYS: [&str; 12] = [
+    "id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode",
+    "why", "origin",
+];
+
+/// The case of an entry; `known` says which rules there are.
+pub(in crate::conformance) fn read(
+    chapter: &str,
+    entry: &Value,
+    known: impl Fn(&str) -> bool,
+) -> Result<Case, String> {
+    let entry = entry.as_object().ok_or("not an object")?;
+    if let Some(key) = entry.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(format!("there is no key `{key}`"));
+    }
+    let text = |key: &str| {
+        let text = entry.get(key).and_then(Value::as_str).unwrap_or_default();
+        if text.trim().is_empty() {
+            Err(format!("`{key}` is missing"))
+        } else {
+            Ok(text.to_owned())
+        }
+    };
+    let rules_under = |key: &str| -> Result<Vec<String>, String> {
+        let list = entry.get(key).map(|list| list.as_array().ok_or(key));
+        let list = list
+            .transpose()
+            .map_err(|key| format!("`{key}` is not a list"))?;
+        list.into_iter()
+            .flatten()
+            .map(|id| {
+                let id = id
+                    .as_str()
+                    .ok_or_else(|| format!("`{key}` is not a list of ids"))?;
+                known(id)
+                    .then(|| id.to_owned())
+                    .ok_or_else(|| format!("there is no rule `{id}`"))
+            })
+            .collect()
+    };
+    let case = Case {
+        id: id_of(chapter, text("id")?)?,
+        chapter: chapter.to_owned(),
+        rules: rules_under("rules")?,
+        releases: text("releases")?.parse()?,
+        op: text("op")?,
+        parent: entry
+            .get("parent")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        input: input_of(entry.get("input"))?,
+        args: match entry.get("args") {
+            None => Map::new(),
+            Some(args) => args.as_object().ok_or("`args` is not an object")?.clone(),
+        },
+        expect: expect_of(entry.get("expect"))?,
+        findings: findings_of(entry.get("findings"), &known)?,
+        encode: match entry.get("encode") {
+            None => true,
+            Some(encode) => encode.as_bool().ok_or("`encode` is not a bool")?,
+        },
+        why: text("why")?,
+        origin: origin_of(entry.get("origin"))?,
+        cuts: Vec::new(),
+    };
+    if let Expect::Reject(breach) = &case.expect
+        && !case.rules.contains(&breach.rule)
+    {
+        return Err(format!(
+            "`expect` names {}, which `rules` does not",
+            breach.rule
+        ));
+    }
+    if case.rules.is_empty() {
+        return Err("`rules` is empty: a case shows at least one rule".to_owned());
+    }
+    if matches!(case.expect, Expect::Reject(..)) != case.parent.is_some() {
+        return Err("a reject case, and only that, names its `parent`".to_owned());
+    }
+    placed_in_bytes(&case)?;
+    inside_its_rules(&case)?;
+    Ok(case)
+}
+
+/// An offset is where somebody looks: findings in bytes have one, and what was never bytes has none. A text is bytes.
+fn placed_in_bytes(case: &Case) -> Result<(), String> {
+    if case.bytes().is_some() && case.findings.iter().any(|one| one.offset.is_none()) {
+        return Err("a finding in bytes has an `offset`".to_owned());
+    }
+    let is_value = matches!(&case.input, Input::Value(value) if !value.is_string());
+    match &case.expect {
+        Expect::Reject(breach) if is_value && breach.offset.is_some() => {
+            Err("`offset` of what was never bytes".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A case holds where all of its rules do, or in fewer releases: no implementation is asked for what no rule demands of it.
+fn inside_its_rules(case: &Case) -> Result<(), String> {
+    for rule in case.rules.iter().filter_map(|id| spec::rule(id)) {
+        let (claimed, held) = (case.releases, rule.releases);
+        if !held.contains(claimed.since) || !held.contains(claimed.until) {
+            return Err(format!(
+                "`releases` is `{claimed}`, but {} holds in `{held}`: narrow the one, or leave out the other",
+                rule.id
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn id_of(chapter: &str, id: String) -> Result<String, String> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+    let name = id
+        .strip_prefix(chapter)
+        .and_then(|rest| rest.strip_prefix('/'));
+    match name {
+        Some(name) if !name.is_empty() && id.bytes().all(letter) => {
+            if name.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(format!("`{id}` is a number, not a name"));
+            }
+            Ok(id)
+        }
+        _ => Err(format!(
+            "the id is not `{chapter}/` and a name of letters, digits, `-`, `_`, `.`"
+        )),
+    }
+}
+
+pub(in crate::conformance) const INPUTS: &str =
+    "`input` is not one of file, hex, value, value_file; beside `file` may stand `put` and `cut`";
+
+fn input_of(input: Option<&Value>) -> Result<Input, String> {
+    if let Some(edited) = input.and_then(Value::as_object).filter(|all| all.len() > 1) {
+        return crate::conformance::edited::bytes(edited).map(Input::Hex);
+    }
+    let (key, value) = only_entry(input).ok_or(INPUTS)?;
+    match (key, value) {
+        ("file", Value::String(name)) => match golden(name) {
+            Some(_) => Ok(Input::File(name.clone())),
+            None => Err(format!("there is no file golden/{name}")),
+        },
+        ("hex", Value::String(hex)) => hex_bytes(hex).map(Input::Hex),
+        ("value", value) => Ok(Input::Value(value.clone())),
+        ("value_file", Value::String(name)) => json_of(name).map(Input::Value),
+        _ => Err(INPUTS.to_owned()),
+    }
+}
+
+pub(in crate::conformance) fn hex_bytes(hex: &str) -> Result<Vec<u8>, String> {
+    let digits: Vec<u8> = hex
+        .chars()
+        .filter(|letter| !letter.is_whitespace())
+        .map(|letter| {
+            letter
+                .to_digit(16)
+                .and_then(|digit| u8::try_from(digit).ok())
+        })
+        .collect::<Option<_>>()
+        .ok_or("`hex` has a letter that is not a hex digit")?;
+    if !digits.len().is_multiple_of(2) {
+        return Err("`hex` has half a byte".to_owned());
+    }
+    Ok(digits
+        .chunks_exact(2)
+        .map(|pair| pair[0] * 16 + pair[1])
+        .collect())
+}
+
+fn expect_of(expect: Option<&Value>) -> Result<Expect, String> {
+    let wrong = "`expect` is not one of accept, accept_file, reject, either";
+    let (key, value) = only_entry(expect).ok_or(wrong)?;
+    match (key, value) {
+        ("reject", breach) => breach_of(breach).map(Expect::Reject),
+        ("accept", value) => Ok(Expect::Accept(value.clone())),
+        ("accept_file", Value::String(name)) => json_of(name).map(Expect::Accept),
+        ("either", Value::Bool(true)) => Ok(Expect::Either),
+        _ => Err(wrong.to_owned()),
+    }
+}
+
+fn breach_of(breach: &Value) -> Result<Breach, String> {
+    let wrong = "`reject` is not {\"kind\", \"rule\", \"offset\"?, \"field\"?}";
+    let members = members_of(breach, &["kind", "rule", "offset", "field"]).ok_or(wrong)?;
+    let text = |key: &str| members.get(key).map(|text| text.as_str().ok_or(wrong));
+    Ok(Breach {
+        kind: kind_of(text("kind").ok_or(wrong)??)?,
+        rule: text("rule").ok_or(wrong)??.to_owned(),
+        offset: offset_of(members)?,
+        field: text("field").transpose()?.map(str::to_owned),
+    })
+}
+
+/// Each `{"rule", "kind", "offset"?}`; `known` says which rules there are.
+fn findings_of(
+    findings: Option<&Value>,
+    known: impl Fn(&str) -> bool,
+) -> Result<Vec<Oddity>, String> {
+    let wrong = "`findings` is not a list of {\"rule\", \"kind\", \"offset\"?}";
+    let Some(findings) = findings else {
+        return Ok(Vec::new());
+    };
+    let oddity = |finding: &Value| {
+        let members = members_of(finding, &["rule", "kind", "offset"]).ok_or(wrong)?;
+        let text = |key: &str| members.get(key).and_then(Value::as_str).ok_or(wrong);
+        let rule = text("rule")?;
+        if !known(rule) {
+            return Err(format!("there is no rule `{rule}`"));
+        }
+        Ok(Oddity {
+            rule: rule.to_owned(),
+            kind: Some(kind_of(text("kind")?)?.name().to_owned()),
+            offset: offset_of(members)?,
+        })
+    };
+    findings
+        .as_array()
+        .ok_or(wrong)?
+        .iter()
+        .map(oddity)
+        .collect()
+}
+
+/// An object with no members but these.
+fn members_of<'a>(value: &'a Value, names: &[&str]) -> Option<&'a Map<String, Value>> {
+    let members = value.as_object()?;
+    let named = members.keys().all(|key| names.contains(&key.as_str()));
+    named.then_some(members)
+}
+
+fn kind_of(name: &str) -> Result<Kind, String> {
+    let known = Kind::ALL.iter().find(|known| known.name() == name);
+    known
+        .copied()
+        .ok_or_else(|| format!("there is no kind `{name}`"))
+}
+
+fn offset_of(members: &Map<String, Value>) -> Result<Option<u64>, String> {
+    let offset = members.get("offset").map(Value::as_u64);
+    match offset {
+        None => Ok(None),
+        Some(Some(offset)) => Ok(Some(offset)),
+        Some(None) => Err("`offset` is not a byte".to_owned()),
+    }
+}
+
+/// The value in a file below `golden/`.
+fn json_of(name: &str) -> Result<Value, String> {
+    let bytes = golden(name).ok_or_else(|| format!("there is no file golden/{name}"))?;
+    serde_json::from_slice(bytes).map_err(|error| format!("golden/{name}: {error}"))
+}
+
+fn origin_of(origin: Option<&Value>) -> Result<String, String> {
+    let wrong = "`origin` is not {\"release\": ..} or {\"hand\": ..}";
+    let origin = origin.and_then(Value::as_object).ok_or(wrong)?;
+    let text = |key: &str| {
+        origin
+            .get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    match (text("release"), text("hand")) {
+        (Some(release), None) => Ok(format!("written by TVM {release}")),
+        (None, Some(how)) => Ok(format!("by hand: {how}")),
+        _ => Err(wrong.to_owned()),
+    }
+}
+
+fn only_entry(value: Option<&Value>) -> Option<(&str, &Value)> {
+    let mut entries = value?.as_object()?.iter();
+    let (key, value) = entries.next()?;
+    entries.next().is_none().then_some((key.as_str(), value))
+}

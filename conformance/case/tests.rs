@@ -1,0 +1,164 @@
+//! One edit makes a good case a bad one.
+
+use super::*;
+
+const GOOD: &str = r#"{"id":"wire/a","rules":["WIRE-02"],"releases":"..","op":"wire.decode",
+    "input":{"hex":"01 00"},"args":{"type":"u16"},"expect":{"accept":1},"why":"w","origin":{"hand":"h"}}"#;
+const BAD: &str = r#"{"id":"wire/b","rules":["WIRE-01"],"releases":"..","op":"wire.decode","parent":"wire/a",
+    "input":{"hex":"01"},"args":{"type":"u16"},"expect":{"reject":{"kind":"truncated","rule":"WIRE-01","offset":0}},"why":"w","origin":{"hand":"h"}}"#;
+
+fn load(cases: &[String]) -> Result<Suite, Vec<String>> {
+    Suite::load(&[("wire/cases/numbers.json", &format!("[{}]", cases.join(",")))])
+}
+
+/// Loads both cases with one text replaced; the only problem must contain `problem`.
+fn refused(from: &str, to: &str, problem: &str) {
+    let edited = [GOOD.replace(from, to), BAD.replace(from, to)];
+    assert_ne!(edited, [GOOD, BAD], "nothing was replaced");
+    let problems = load(&edited).unwrap_err();
+    assert!(
+        problems.iter().any(|said| said.contains(problem)),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn the_built_in_cases_load() {
+    assert!(!Suite::embedded().cases.is_empty());
+}
+
+#[test]
+fn an_accepted_decode_is_run_backwards() {
+    let suite = load(&[GOOD.into(), BAD.into()]).unwrap();
+    let ids: Vec<&str> = suite.cases.iter().map(|case| case.id.as_str()).collect();
+    assert_eq!(ids, ["wire/a", "wire/a#encode", "wire/b"]);
+    let back = &suite.cases[1];
+    assert_eq!(back.op, "wire.encode");
+    assert_eq!(
+        back.request(),
+        serde_json::json!({"type": "u16", "value": 1})
+    );
+    assert_eq!(back.expect, Expect::Accept("AQA=".into()));
+    let once = load(&[GOOD.replace("\"why\"", "\"encode\":false,\"why\"")]).unwrap();
+    assert_eq!(once.cases.len(), 1);
+}
+
+#[test]
+fn an_id_is_there_once() {
+    refused("wire/b", "wire/a", "there twice");
+}
+
+#[test]
+fn an_id_is_a_name_in_its_chapter() {
+    refused("wire/a", "blob/a", "`wire/` and a name");
+    refused("wire/a", "wire/7", "is a number");
+}
+
+#[test]
+fn a_parent_exists() {
+    refused(
+        "\"parent\":\"wire/a\"",
+        "\"parent\":\"wire/c\"",
+        "there is no case `wire/c`",
+    );
+}
+
+#[test]
+fn a_parent_is_accepted() {
+    refused(
+        "\"parent\":\"wire/a\"",
+        "\"parent\":\"wire/b\"",
+        "is not accepted",
+    );
+}
+
+#[test]
+fn a_reject_case_has_a_parent() {
+    refused("\"parent\":\"wire/a\",", "", "names its `parent`");
+}
+
+#[test]
+fn rules_exist_and_there_is_one() {
+    refused("WIRE-02", "WIRE-99", "there is no rule `WIRE-99`");
+    refused("[\"WIRE-02\"]", "[]", "`rules` is empty");
+}
+
+#[test]
+fn files_exist() {
+    refused(
+        "{\"hex\":\"01\"}",
+        "{\"file\":\"wire/none.bin\"}",
+        "no file golden/wire/none.bin",
+    );
+    refused(
+        "{\"accept\":1}",
+        "{\"accept_file\":\"none.json\"}",
+        "no file golden/none.json",
+    );
+}
+
+#[test]
+fn why_and_origin_are_said() {
+    refused("\"why\":\"w\"", "\"why\":\" \"", "`why` is missing");
+    refused("{\"hand\":\"h\"}", "{}", "`origin` is not");
+    refused(",\"origin\":{\"hand\":\"h\"}", "", "`origin` is not");
+}
+
+#[test]
+fn misspelled_keys_and_kinds_are_refused() {
+    refused("\"why\"", "\"wye\"", "there is no key `wye`");
+    refused("truncated", "too-short", "there is no kind");
+    refused("\"offset\":0", "\"ofset\":0", "`reject` is not");
+    refused(
+        "\"rule\":\"WIRE-01\",\"o",
+        "\"rule\":\"WIRE-03\",\"o",
+        "which `rules` does not",
+    );
+    refused(
+        "{\"hex\":\"01\"}",
+        "{\"value\":1}",
+        "`offset` of what was never bytes",
+    );
+    refused("\"01\"", "\"0\"", "half a byte");
+    refused("\"..\"", "\"0.9..0.3\"", "runs backwards");
+}
+
+#[test]
+fn releases_lie_inside_those_of_the_rules() {
+    // TREE-03 holds from 0.7 on, TEN-29 up to 0.3.
+    let of = |rule: &str, releases: &str| {
+        let case = GOOD.replace("WIRE-02", rule);
+        load(&[case.replace("\"..\"", &format!("\"{releases}\""))])
+    };
+    assert!(of("TREE-03", "0.7..").is_ok());
+    assert!(of("TREE-03", "0.9..0.20").is_ok());
+    for (rule, releases, held) in [
+        ("TREE-03", "..", "0.7.."),
+        ("TREE-03", "0.6..", "0.7.."),
+        ("TEN-29", "0.2..0.4", "..0.3"),
+        ("TEN-29", "0.4", "..0.3"),
+    ] {
+        let problems = of(rule, releases).unwrap_err();
+        let held = format!("{rule} holds in `{held}`");
+        assert!(problems[0].contains(&held), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_line_can_be_seen_whole() {
+    let long = |letters: usize| {
+        let case = GOOD.replace("\"w\"", &format!("\n\"{}\"\n", "w".repeat(letters)));
+        load(&[case])
+    };
+    assert!(long(LONGEST_LINE - 3).is_ok());
+    let problems = long(LONGEST_LINE - 2).unwrap_err();
+    assert!(problems[0].contains("numbers.json:3: 300"), "{problems:?}");
+}
+
+#[test]
+fn the_hash_follows_the_cases() {
+    let one = load(&[GOOD.into()]).unwrap();
+    let other = load(&[GOOD.replace("\"w\"", "\"v\"")]).unwrap();
+    assert_ne!(one.hash, other.hash);
+    assert_eq!(one.hash.len(), 64);
+}

@@ -1,0 +1,88 @@
+//! Which cases are put.
+
+use crate::conformance::case::{Case, Suite};
+use crate::conformance::known;
+use crate::release::Release;
+
+/// Which cases to run. Empty fields select everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Names of chapters.
+    pub chapters: Vec<String>,
+    /// Globs over ids.
+    pub cases: Vec<String>,
+    /// Only what holds in this release.
+    pub release: Option<Release>,
+}
+
+impl Selection {
+    /// Whether the case is selected.
+    pub fn takes(&self, case: &Case) -> bool {
+        let chapter = self.chapters.is_empty() || self.chapters.contains(&case.chapter);
+        let named =
+            self.cases.is_empty() || self.cases.iter().any(|glob| known::glob(glob, &case.id));
+        chapter
+            && named
+            && self
+                .release
+                .is_none_or(|release| case.releases.contains(release))
+    }
+}
+
+/// The selected cases, in order.
+///
+/// # Errors
+///
+/// When there is none, with what of the selection matches nothing.
+pub fn select<'a>(suite: &'a Suite, selection: &Selection) -> Result<Vec<&'a Case>, String> {
+    let all = suite.cases.iter();
+    let selected: Vec<&Case> = all.filter(|case| selection.takes(case)).collect();
+    match selected.is_empty() {
+        true => Err(nothing(suite, selection)),
+        false => Ok(selected),
+    }
+}
+
+/// Why a selection is empty: what of it matches nothing by itself, else that no case is in all of it.
+fn nothing(suite: &Suite, selection: &Selection) -> String {
+    let ids = || suite.cases.iter().map(|case| case.id.as_str());
+    for chapter in &selection.chapters {
+        if !suite.cases.iter().any(|case| case.chapter == *chapter) {
+            let mut chapters: Vec<&str> = suite
+                .cases
+                .iter()
+                .map(|case| case.chapter.as_str())
+                .collect();
+            chapters.dedup();
+            let chapters = chapters.join(", ");
+            return format!("no chapter `{chapter}` has cases: there are {chapters}");
+        }
+    }
+    for glob in &selection.cases {
+        if ids().any(|id| known::glob(glob, id)) {
+            continue;
+        }
+        let near: Vec<&str> = ids()
+            .filter(|id| {
+                glob.split(['/', '*', '-'])
+                    .any(|part| part.len() > 2 && id.contains(part))
+            })
+            .take(5)
+            .collect();
+        return match near.is_empty() {
+            true => format!("no case matches `{glob}`"),
+            false => format!("no case matches `{glob}`; near are {}", near.join(", ")),
+        };
+    }
+    let mut parts = Vec::new();
+    if !selection.cases.is_empty() {
+        parts.push(format!("matches `{}`", selection.cases.join("` or `")));
+    }
+    if !selection.chapters.is_empty() {
+        parts.push(format!("is in chapter {}", selection.chapters.join(" or ")));
+    }
+    if let Some(release) = selection.release {
+        parts.push(format!("holds in {release}"));
+    }
+    format!("no case {}", parts.join(" and "))
+}

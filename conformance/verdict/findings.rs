@@ -1,0 +1,118 @@
+//! Findings, by as much of them as an answer states.
+
+use super::{Judgement, Verdict, fail};
+use crate::conformance::adapter::Oddity;
+use crate::conformance::case::Case;
+use crate::conformance::parts::Parts;
+use std::collections::BTreeSet;
+
+/// Findings are compared by as much of each as the testee states of all of them: rules alone, each once, or every one in full.
+pub(super) fn judge_findings(case: &Case, findings: Option<&[Oddity]>) -> Judgement {
+    let mut judgement = Judgement::bare(Verdict::Pass);
+    let Some(findings) = findings else {
+        judgement.unstated.add(Parts::FINDINGS);
+        return judgement;
+    };
+    judgement.stated.add(Parts::FINDINGS);
+    let all = |has: fn(&Oddity) -> bool| findings.iter().all(has);
+    let kinds = all(|oddity| oddity.kind.is_some());
+    let offsets = all(|oddity| oddity.offset.is_some());
+    if !findings.is_empty() {
+        for (part, stated) in [
+            (Parts::FINDING_KINDS, kinds),
+            (Parts::FINDING_OFFSETS, offsets),
+        ] {
+            match stated {
+                true => judgement.stated.add(part),
+                false => judgement.unstated.add(part),
+            }
+        }
+    }
+    let compared = |list: &[Oddity]| {
+        let mut list: Vec<Oddity> = list
+            .iter()
+            .map(|oddity| Oddity {
+                rule: oddity.rule.clone(),
+                kind: oddity.kind.clone().filter(|_| kinds),
+                offset: oddity.offset.filter(|_| offsets),
+            })
+            .collect();
+        list.sort();
+        if !offsets {
+            list.dedup();
+        }
+        list
+    };
+    let (expected, actual) = (compared(&case.findings), compared(findings));
+    if expected != actual {
+        judgement.verdict = fail(listed(&expected), listed(&actual), None);
+    }
+    judgement
+}
+
+pub(super) fn listed(findings: &[Oddity]) -> String {
+    let one = |oddity: &Oddity| {
+        let mut text = oddity.rule.clone();
+        if let Some(kind) = &oddity.kind {
+            text.push_str(&format!(" {kind}"));
+        }
+        if let Some(offset) = oddity.offset {
+            text.push_str(&format!(" at byte {offset:#x}"));
+        }
+        text
+    };
+    match findings.len() {
+        0 => "no finding".to_owned(),
+        1..=MOST_FINDINGS => {
+            let list: Vec<String> = findings.iter().map(one).collect();
+            format!("findings {}", list.join(", "))
+        }
+        more => {
+            let rules: BTreeSet<&str> = findings.iter().map(|one| one.rule.as_str()).collect();
+            format!("{more} findings of {} rules", rules.len())
+        }
+    }
+}
+
+/// How many findings are listed.
+const MOST_FINDINGS: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::adapter::Reply;
+    use crate::conformance::case::Expect;
+    use crate::conformance::verdict::{judge, tests::case};
+    use serde_json::json;
+
+    #[test]
+    fn findings_count_as_far_as_they_are_stated() {
+        let oddity = |rule: &str, kind: Option<&str>, offset| Oddity {
+            rule: rule.to_owned(),
+            kind: kind.map(str::to_owned),
+            offset,
+        };
+        let mut case = case(Expect::Accept(json!(1)));
+        case.findings = [8, 16]
+            .map(|offset| oddity("WIRE-08", Some("trailing"), Some(offset)))
+            .into();
+        let judged = |findings: Option<Vec<Oddity>>| {
+            let value = json!(1);
+            let judgement = judge(&case, &Reply::Ok { value, findings });
+            let in_full = judgement.clone().in_full(&case).verdict.name();
+            (judgement.verdict.name(), in_full)
+        };
+        let list = |kind, offsets: [Option<u64>; 2]| {
+            Some(offsets.map(|offset| oddity("WIRE-08", kind, offset)).into())
+        };
+        let (kind, right) = (Some("trailing"), [Some(16), Some(8)]);
+        assert_eq!(judged(None), ("pass", "fail"));
+        assert_eq!(judged(Some(vec![])), ("fail", "fail"));
+        assert_eq!(judged(list(None, [None, None])), ("pass", "fail"));
+        assert_eq!(judged(list(kind, right)), ("pass", "pass"));
+        assert_eq!(judged(list(None, right)), ("pass", "fail"));
+        assert_eq!(judged(list(Some("malformed"), right)), ("fail", "fail"));
+        assert_eq!(judged(list(kind, [Some(8), Some(9)])), ("fail", "fail"));
+        assert_eq!(judged(list(kind, [Some(8), Some(8)])), ("fail", "fail"));
+    }
+}

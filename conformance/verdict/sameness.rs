@@ -1,0 +1,148 @@
+//! Whether two values are the same, and the first place where they are not.
+
+use super::Mismatch;
+use crate::conformance::said::plain;
+use serde_json::Value;
+
+/// Whether two values are equal: object keys in any order; integers exactly; a float and an integer by their number, two
+/// floats by their bits.
+pub fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
+        }
+        (Value::Number(a), Value::Number(b)) => match (a.is_f64(), b.is_f64()) {
+            (false, false) => a == b,
+            (true, true) => a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits),
+            _ => a.as_f64() == b.as_f64(),
+        },
+        _ => one == other,
+    }
+}
+
+/// The first place where two values differ; `None` when they are the same.
+pub(super) fn difference(expected: &Value, actual: &Value, bytes: bool) -> Option<Mismatch> {
+    if same(expected, actual) {
+        return None;
+    }
+    if bytes && let Some(mismatch) = byte_difference(expected, actual) {
+        return Some(mismatch);
+    }
+    let mut path = String::new();
+    let (expected, actual) = first_difference(expected, actual, &mut path);
+    let place = if path.is_empty() {
+        String::new()
+    } else {
+        format!("{path} = ")
+    };
+    // The place may be a key that the testee made up.
+    Some(Mismatch {
+        expected: plain(&format!("{place}{expected}")),
+        actual: plain(&format!("{place}{actual}")),
+        offset: None,
+    })
+}
+
+fn byte_difference(expected: &Value, actual: &Value) -> Option<Mismatch> {
+    use base64::prelude::{BASE64_STANDARD, Engine as _};
+    let bytes = |value: &Value| BASE64_STANDARD.decode(value.as_str()?).ok();
+    let (expected, actual) = (bytes(expected)?, bytes(actual)?);
+    let common = expected
+        .iter()
+        .zip(&actual)
+        .take_while(|(one, other)| one == other)
+        .count();
+    let say = |bytes: &[u8]| match bytes.get(common) {
+        Some(byte) => format!("{} bytes, byte {common:#x} is {byte:02x}", bytes.len()),
+        None => format!("{} bytes", bytes.len()),
+    };
+    Some(Mismatch {
+        expected: say(&expected),
+        actual: say(&actual),
+        offset: Some(common as u64),
+    })
+}
+
+fn first_difference(expected: &Value, actual: &Value, path: &mut String) -> (String, String) {
+    match (expected, actual) {
+        (Value::Array(one), Value::Array(other)) => {
+            let differs = one
+                .iter()
+                .zip(other)
+                .position(|(one, other)| !same(one, other));
+            if let Some(index) = differs {
+                path.push_str(&format!("[{index}]"));
+                return first_difference(&one[index], &other[index], path);
+            }
+            (
+                format!("{} elements", one.len()),
+                format!("{} elements", other.len()),
+            )
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let keys = one
+                .keys()
+                .chain(other.keys().filter(|key| !one.contains_key(*key)));
+            for key in keys {
+                let dot = if path.is_empty() { "" } else { "." };
+                match (one.get(key), other.get(key)) {
+                    (Some(one), Some(other)) if !same(one, other) => {
+                        path.push_str(&format!("{dot}{key}"));
+                        return first_difference(one, other, path);
+                    }
+                    (Some(_), Some(_)) => {}
+                    (one, other) => {
+                        path.push_str(&format!("{dot}{key}"));
+                        let say = |side: Option<&Value>| side.map_or("nothing".to_owned(), short);
+                        return (say(one), say(other));
+                    }
+                }
+            }
+            (short(expected), short(actual))
+        }
+        _ => (short(expected), short(actual)),
+    }
+}
+
+/// A value as JSON, shortened.
+pub fn short(value: &Value) -> String {
+    const LONGEST: usize = 200;
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}... ({} bytes of JSON)", &text[..end], text.len()),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_the_same_by_content() {
+        assert!(same(&json!({"a": 1, "b": [2]}), &json!({"b": [2], "a": 1})));
+        assert!(same(&json!(1), &json!(1.0)));
+        assert!(!same(&json!(0.0), &json!(-0.0)));
+        assert!(!same(&json!(u64::MAX), &json!(u64::MAX - 1)));
+        assert!(!same(&json!({"a": 1}), &json!({"a": 1, "b": null})));
+        assert!(!same(&json!([1, 2]), &json!([2, 1])));
+    }
+
+    #[test]
+    fn a_mismatch_names_the_place() {
+        let expected = json!({"modules": [{"kind": "_lib"}, {"kind": "cuda"}]});
+        let actual = json!({"modules": [{"kind": "_lib"}, {"kind": "hip"}]});
+        let mismatch = difference(&expected, &actual, false).unwrap();
+        assert_eq!(mismatch.expected, "modules[1].kind = \"cuda\"");
+        assert_eq!(mismatch.actual, "modules[1].kind = \"hip\"");
+        let mismatch = difference(&json!("AQID"), &json!("AQMD"), true).unwrap();
+        assert_eq!(mismatch.offset, Some(1));
+    }
+}
