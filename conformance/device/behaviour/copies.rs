@@ -1,0 +1,163 @@
+//! Copies between spaces and tensors.
+
+use super::super::probe::{Held, Probe, pattern};
+use super::STREAM;
+use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
+use crate::device::{DEV_16, Dtype, Space, TensorRef};
+
+pub(super) fn tensor<'a>(
+    probe: &Probe<'_>,
+    data: Space,
+    shape: &'a [i64],
+    strides: Option<&'a [i64]>,
+    byte_offset: u64,
+) -> TensorRef<'a> {
+    TensorRef {
+        data,
+        device: probe.device,
+        dtype: Dtype::UINT8,
+        shape,
+        strides,
+        byte_offset,
+    }
+}
+
+pub(super) fn tensor_sizes_must_match(probe: &Probe<'_>) -> Outcome {
+    let (from, to) = (probe.space(16)?, probe.space(16)?);
+    // Also strided: the sizes are looked at first.
+    let from = tensor(probe, from.space, &[2, 4], Some(&[1, 2]), 0);
+    let to = tensor(probe, to.space, &[9], None, 0);
+    // SAFETY: both spaces are larger than either tensor.
+    let Err(error) = (unsafe { probe.api.copy_tensor(&from, &to, STREAM) }) else {
+        return Failure::broken("8 bytes were copied to a tensor of 9");
+    };
+    demand(error.rule().is_none_or(|rule| rule == DEV_16), || {
+        format!("refused, but not for the sizes: {error}")
+    })
+}
+
+pub(super) fn strided_tensor_is_refused(probe: &Probe<'_>) -> Outcome {
+    let (from, to) = (probe.space(16)?, probe.space(16)?);
+    let flat = tensor(probe, from.space, &[2, 4], None, 0);
+    let strided = tensor(probe, to.space, &[2, 4], Some(&[1, 2]), 0);
+    // SAFETY: both spaces hold the tensors.
+    let into = unsafe { probe.api.copy_tensor(&flat, &strided, STREAM) };
+    // SAFETY: both spaces hold the tensors.
+    let out = unsafe { probe.api.copy_tensor(&strided, &flat, STREAM) };
+    demand(into.is_err() && out.is_err(), || {
+        "a strided tensor was copied as if it lay in one piece".into()
+    })
+}
+
+pub(super) fn extent_one_axes_do_not_count(probe: &Probe<'_>) -> Outcome {
+    let (from, to) = (probe.space(8)?, probe.space(8)?);
+    from.write(0, &pattern(1, 8), STREAM)?;
+    let one = tensor(probe, from.space, &[1, 8], Some(&[77, 1]), 0);
+    let flat = tensor(probe, to.space, &[8], None, 0);
+    // SAFETY: both spaces hold the tensors.
+    unsafe { probe.api.copy_tensor(&one, &flat, STREAM)? };
+    expect(to.read(0, 8, STREAM)?, pattern(1, 8), "the copy")
+}
+
+pub(super) fn tensor_offsets_are_used(probe: &Probe<'_>) -> Outcome {
+    let (from, to) = (probe.space(64)?, probe.space(64)?);
+    from.write(0, &pattern(2, 64), STREAM)?;
+    to.write(0, &[7; 64], STREAM)?;
+    let source = tensor(probe, from.space, &[8], None, 16);
+    let target = tensor(probe, to.space, &[2, 4], None, 32);
+    // SAFETY: both spaces hold the tensors.
+    unsafe { probe.api.copy_tensor(&source, &target, STREAM)? };
+    let mut expected = vec![7; 64];
+    expected.splice(32..40, pattern(2, 64)[16..24].iter().copied());
+    expect(to.read(0, 64, STREAM)?, expected, "the target")
+}
+
+/// Compares buffers and names the first difference only.
+pub(super) fn same(actual: &[u8], expected: &[u8], what: &str) -> Outcome {
+    let differs = actual
+        .iter()
+        .zip(expected)
+        .position(|(actual, expected)| actual != expected);
+    match differs {
+        None => expect(actual.len(), expected.len(), what),
+        Some(at) => Failure::broken(format!(
+            "{what}: byte {at} of {} is {:#04x}, not {:#04x}",
+            expected.len(),
+            actual[at],
+            expected[at]
+        )),
+    }
+}
+
+pub(super) fn copy_moves_exactly_its_bytes(probe: &Probe<'_>) -> Outcome {
+    let [from, to] = [probe.space(300)?, probe.space(300)?];
+    from.write(0, &pattern(3, 300), STREAM)?;
+    for (from_offset, to_offset, nbytes) in [
+        (0, 0, 1),
+        (1, 3, 5),
+        (17, 64, 33),
+        (4, 0, 299 - 4),
+        (0, 150, 150),
+    ] {
+        to.write(0, &[9; 300], STREAM)?;
+        from.copy_to(from_offset, &to, to_offset, nbytes, STREAM)?;
+        let mut expected = vec![9; 300];
+        expected.splice(
+            to_offset..to_offset + nbytes,
+            pattern(3, 300)[from_offset..from_offset + nbytes]
+                .iter()
+                .copied(),
+        );
+        same(
+            &to.read(0, 300, STREAM)?,
+            &expected,
+            &format!("{nbytes} bytes from {from_offset} to {to_offset}"),
+        )?;
+    }
+    to.write(5, &[1, 2, 3], STREAM)?;
+    same(
+        &to.read(4, 3, STREAM)?,
+        &[from_pattern(&to, 4)?, 1, 2],
+        "a write at an odd offset",
+    )
+}
+
+fn from_pattern(space: &Held<'_>, at: usize) -> Result<u8, Failure> {
+    Ok(space
+        .read(at, 1, STREAM)?
+        .first()
+        .copied()
+        .unwrap_or_default())
+}
+
+pub(super) fn empty_copy_is_nothing(probe: &Probe<'_>) -> Outcome {
+    let [from, to] = [probe.space(8)?, probe.space(8)?];
+    to.write(0, &pattern(4, 8), STREAM)?;
+    from.copy_to(0, &to, 0, 0, STREAM)?;
+    to.write(3, &[], STREAM)?;
+    same(
+        &to.read(0, 8, STREAM)?,
+        &pattern(4, 8),
+        "after copies of no bytes",
+    )
+}
+
+pub(super) fn overlapping_copy(probe: &Probe<'_>) -> Outcome {
+    for (from_offset, to_offset) in [(0, 8), (8, 0), (0, 1)] {
+        let space = probe.space(128)?;
+        let mut expected = pattern(5, 128);
+        space.write(0, &expected, STREAM)?;
+        if space
+            .copy_to(from_offset, &space, to_offset, 96, STREAM)
+            .is_ok()
+        {
+            expected.copy_within(from_offset..from_offset + 96, to_offset);
+        }
+        same(
+            &space.read(0, 128, STREAM)?,
+            &expected,
+            &format!("96 bytes from {from_offset} to {to_offset} of one space"),
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! Workspace: reused in order, by device and thread.
+
+use super::super::probe::{Held, Probe, pattern};
+use super::STREAM;
+use super::copies::same;
+use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
+use crate::device::{Attribute, Device, Space, Value};
+
+fn pooled(probe: &Probe<'_>) -> Outcome {
+    if probe.api.pools_workspace() {
+        return Ok(());
+    }
+    Failure::skipped("workspace of this device is plain memory")
+}
+
+/// Runs `body` on a thread of its own, whose pool is empty.
+fn on_fresh_thread<T: Send>(
+    body: impl FnOnce() -> Result<T, Failure> + Send,
+) -> Result<T, Failure> {
+    let outcome = std::thread::scope(|scope| scope.spawn(body).join());
+    outcome.unwrap_or_else(|_| Failure::broken("the device panicked"))
+}
+
+pub(super) fn workspace_is_reused(probe: &Probe<'_>) -> Outcome {
+    pooled(probe)?;
+    on_fresh_thread(|| reused(probe))
+}
+
+fn reused(probe: &Probe<'_>) -> Outcome {
+    let first = probe.workspace(4096)?;
+    let space = first.space;
+    first.free()?;
+    for _ in 0..3 {
+        let again = probe.workspace(4096)?;
+        expect(again.space, space, "the block of the next cycle")?;
+        again.free()?;
+    }
+    Ok(())
+}
+
+pub(super) fn workspace_order(probe: &Probe<'_>) -> Outcome {
+    pooled(probe)?;
+    // In: the order in which equal blocks come back. Out: the order in which they are handed out again.
+    for (back, again) in [("BA", "AB"), ("AB", "BA"), ("CBA", "BCA"), ("DCBA", "CDBA")] {
+        let order = on_fresh_thread(|| order_of_reuse(probe, back))?;
+        expect(
+            order.as_str(),
+            again,
+            &format!("blocks after {back} came back"),
+        )?;
+    }
+    Ok(())
+}
+
+fn order_of_reuse(probe: &Probe<'_>, back: &str) -> Result<String, Failure> {
+    let mut blocks: Vec<_> = (0..back.len())
+        .map(|_| probe.workspace(4096).map(Some))
+        .collect::<Result<_, _>>()?;
+    let spaces: Vec<Space> = blocks.iter().flatten().map(|held| held.space).collect();
+    for letter in back.bytes() {
+        if let Some(held) = blocks
+            .get_mut(usize::from(letter - b'A'))
+            .and_then(Option::take)
+        {
+            held.free()?;
+        }
+    }
+    let mut order = String::new();
+    let mut again = Vec::new();
+    for _ in 0..back.len() {
+        let held = probe.workspace(4096)?;
+        let letter = spaces.iter().position(|space| *space == held.space);
+        order.push(letter.map_or('?', |at| char::from(b'A' + at as u8)));
+        again.push(held);
+    }
+    Ok(order)
+}
+
+pub(super) fn foreign_workspace_is_refused(probe: &Probe<'_>) -> Outcome {
+    pooled(probe)?;
+    let held = probe.workspace(64)?;
+    let foreign = probe.space(64)?;
+    // SAFETY: refusing is all that a pool may do with a space that it does not know, and that is what this is about.
+    let refused = unsafe { probe.api.free_workspace(probe.device, foreign.space) };
+    drop(held);
+    demand(refused.is_err(), || {
+        "the pool took memory that it had not given".into()
+    })
+}
+
+pub(super) fn workspace_comes_back_in_any_order(probe: &Probe<'_>) -> Outcome {
+    let [first, second, third] = [
+        probe.workspace(100)?,
+        probe.workspace(100)?,
+        probe.workspace(100)?,
+    ];
+    second.free()?;
+    first.free()?;
+    third.free()?;
+    Ok(())
+}
+
+pub(super) fn workspace_is_per_device(probe: &Probe<'_>) -> Outcome {
+    pooled(probe)?;
+    let other = Device::new(probe.device.kind, probe.device.id + 1);
+    if probe.device.kind != Device::CPU.kind
+        && probe.api.attribute(other, Attribute::Exist)? != Value::Int(1)
+    {
+        return Failure::skipped("there is one device of this type");
+    }
+    let first = probe.workspace(4096)?;
+    let space = first.space;
+    first.free()?;
+    let there = Probe::new(probe.api, other).workspace(4096)?;
+    demand(there.space != space, || {
+        "memory of one device was handed out for another".into()
+    })
+}
+
+pub(super) fn empty_workspace_is_something(probe: &Probe<'_>) -> Outcome {
+    let [first, second] = [probe.workspace(0)?, probe.workspace(0)?];
+    demand(!first.space.is_null() && !second.space.is_null(), || {
+        "a workspace of no bytes is null".into()
+    })
+}
+
+pub(super) fn workspaces_are_distinct(probe: &Probe<'_>) -> Outcome {
+    let sizes = [1, 64, 100, 4096, 4097, 1, 64];
+    distinct(sizes.into_iter().map(|nbytes| probe.workspace(nbytes)))
+}
+
+pub(super) fn distinct<'a>(
+    spaces: impl Iterator<Item = Result<Held<'a>, crate::device::Error>>,
+) -> Outcome {
+    let spaces: Vec<_> = spaces.collect::<Result<_, _>>()?;
+    for (seed, space) in spaces.iter().enumerate() {
+        space.write(0, &pattern(seed + 30, space.nbytes), STREAM)?;
+    }
+    for (seed, space) in spaces.iter().enumerate() {
+        let bytes = space.read(0, space.nbytes, STREAM)?;
+        same(
+            &bytes,
+            &pattern(seed + 30, space.nbytes),
+            &format!("space {seed} of {}", spaces.len()),
+        )?;
+    }
+    Ok(())
+}

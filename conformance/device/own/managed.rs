@@ -1,0 +1,263 @@
+//! The manager: which devices it finds, and where it sends what it is asked.
+
+use super::super::recorder::Recorder;
+use crate::conformance::behaviour::{Outcome, demand, expect};
+use crate::device::manager::{Factory, Manager};
+use crate::device::{Attribute, DEV_06, Device, DeviceApi, Dtype, Space, Stream, TensorRef, Value};
+use std::sync::{Arc, Mutex};
+
+/// A manager whose registry is a list of names, each with a recorder; it writes down what it is asked.
+struct Registry {
+    manager: Manager,
+    asked: Arc<Mutex<Vec<String>>>,
+    names: Arc<Mutex<Vec<&'static str>>>,
+}
+
+/// Recorders that managers hold for ever, one per name, so that running a case again leaks nothing new.
+fn recorder_of(name: &'static str) -> &'static Recorder {
+    static ALL: Mutex<Vec<(&str, &Recorder)>> = Mutex::new(Vec::new());
+    let mut all = ALL
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some((_, recorder)) = all.iter().find(|(known, _)| *known == name) {
+        return recorder;
+    }
+    let recorder: &'static Recorder = Box::leak(Box::new(Recorder::that_copies()));
+    all.push((name, recorder));
+    recorder
+}
+
+impl Registry {
+    fn with(names: &[&'static str]) -> Registry {
+        let names = Arc::new(Mutex::new(names.to_vec()));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (known, log) = (names.clone(), asked.clone());
+        let lookup = move |name: &str| -> Option<Factory> {
+            let known = known
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let found = known.iter().copied().find(|known| *known == name);
+            let mut log = log
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            log.push(if found.is_some() {
+                name.to_owned()
+            } else {
+                format!("no {name}")
+            });
+            let recorder = recorder_of(found?);
+            Some(Box::new(move || Ok(recorder as &dyn DeviceApi)))
+        };
+        Registry {
+            manager: Manager::with_lookup(Box::new(lookup)),
+            asked,
+            names,
+        }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(
+            &mut *self
+                .asked
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
+    }
+}
+
+pub(super) fn lookup_once() -> Outcome {
+    let registry = Registry::with(&["device_api.cpu", "device_api.cuda", "device_api.ext_dev"]);
+    for kind in [2, 2, 12, 1, 12] {
+        registry.manager.api(kind)?;
+    }
+    expect(
+        registry.asked(),
+        ["device_api.cuda", "device_api.ext_dev", "device_api.cpu"]
+            .map(String::from)
+            .to_vec(),
+        "names asked for",
+    )
+}
+
+pub(super) fn remote_share() -> Outcome {
+    let registry = Registry::with(&["device_api.rpc"]);
+    for kind in [128, 130, 257, 4096 + 4] {
+        registry.manager.api(kind)?;
+    }
+    expect(
+        registry.asked(),
+        vec!["device_api.rpc".to_owned()],
+        "names asked for",
+    )
+}
+
+pub(super) fn missing_says() -> Outcome {
+    let registry = Registry::with(&[]);
+    let refused = registry
+        .manager
+        .api(2)
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
+    demand(refused.contains("Device API cuda is not enabled."), || {
+        format!("the error is `{refused}`")
+    })?;
+    demand(registry.manager.find(2)?.is_none(), || {
+        "something was found where nothing is".into()
+    })
+}
+
+pub(super) fn miss_forgotten() -> Outcome {
+    let registry = Registry::with(&[]);
+    demand(registry.manager.find(12)?.is_none(), || {
+        "something was found where nothing is".into()
+    })?;
+    registry
+        .names
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .push("device_api.ext_dev");
+    demand(registry.manager.find(12)?.is_some(), || {
+        "a device that was registered later is not found".into()
+    })
+}
+
+pub(super) fn unknown_number() -> Outcome {
+    let registry = Registry::with(&["device_api.unknown"]);
+    for kind in [-1, 0, 5, 6, 17, 31, 32, 36, 99, 127] {
+        let given = registry.manager.api(kind);
+        demand(
+            given
+                .as_ref()
+                .is_err_and(|error| error.rule() == Some(DEV_06)),
+            || {
+                format!(
+                    "type {kind}: {:?}",
+                    given.map(|_| "an API").map_err(|error| error.to_string())
+                )
+            },
+        )?;
+    }
+    expect(registry.asked(), Vec::<String>::new(), "names asked for")
+}
+
+pub(super) fn exist_of_missing() -> Outcome {
+    let registry = Registry::with(&["device_api.cuda"]);
+    let ask = |kind, attribute| registry.manager.attribute(Device::new(kind, 0), attribute);
+    expect(
+        ask(4, Attribute::Exist)?,
+        Value::Int(0),
+        "exist of a backend that is not here",
+    )?;
+    expect(
+        ask(2, Attribute::Exist)?,
+        Value::Int(1),
+        "exist of one that is",
+    )?;
+    demand(ask(4, Attribute::WarpSize).is_err(), || {
+        "a missing backend knows its warp size".into()
+    })
+}
+
+fn bytes_on(device: Device, memory: *mut [u8; 8]) -> TensorRef<'static> {
+    TensorRef {
+        data: Space(memory.cast()),
+        device,
+        dtype: Dtype::UINT8,
+        shape: &[8],
+        strides: None,
+        byte_offset: 0,
+    }
+}
+
+pub(super) fn copy_dispatch() -> Outcome {
+    let registry = Registry::with(&["device_api.cpu", "device_api.cuda"]);
+    let (mut from, mut to) = ([1u8; 8], [0u8; 8]);
+    let (cuda, cpu) = (Device::cuda(0), Device::CPU);
+    for (source, target, asked) in [
+        (cuda, cpu, "device_api.cuda"),
+        (cpu, cuda, "device_api.cuda"),
+        (cpu, cpu, "device_api.cpu"),
+    ] {
+        recorder_of(asked).take_log();
+        // SAFETY: both arrays hold 8 bytes, and recorders copy host memory.
+        unsafe {
+            registry.manager.copy_tensor(
+                &bytes_on(source, &raw mut from),
+                &bytes_on(target, &raw mut to),
+                Stream::DEFAULT,
+            )?
+        };
+        let copies = recorder_of(asked)
+            .take_log()
+            .into_iter()
+            .filter(|call| call.starts_with("copy"))
+            .count();
+        expect(
+            copies,
+            1,
+            &format!(
+                "copies by {asked} from type {} to {}",
+                source.kind, target.kind
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn copy_between_types() -> Outcome {
+    let registry = Registry::with(&["device_api.cpu", "device_api.cuda", "device_api.opencl"]);
+    let (mut from, mut to) = ([1u8; 8], [0u8; 8]);
+    let mut copy = |source, target| {
+        // SAFETY: both arrays hold 8 bytes, and recorders copy host memory.
+        unsafe {
+            registry.manager.copy_tensor(
+                &bytes_on(source, &raw mut from),
+                &bytes_on(target, &raw mut to),
+                Stream::DEFAULT,
+            )
+        }
+    };
+    let refused = copy(Device::cuda(0), Device::opencl(0))
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
+    demand(
+        refused.contains("Can not copy across different device types directly"),
+        || format!("the error is `{refused}`"),
+    )?;
+    copy(Device::cuda(0), Device::cuda(1))?;
+    copy(Device::cuda(0), Device::new(3, 0))?;
+    Ok(())
+}
+
+pub(super) fn workspace_hint() -> Outcome {
+    let registry = Registry::with(&["device_api.ext_dev"]);
+    let recorder = recorder_of("device_api.ext_dev");
+    recorder.take_log();
+    let request = crate::module::workspace::Request {
+        device_type: 12,
+        device_id: 3,
+        bytes: 100,
+        hint: (2, 32),
+    };
+    let space = registry.manager.workspace(&request)?;
+    // SAFETY: given above.
+    unsafe { recorder.free_workspace(Device::ext_dev(3), space)? };
+    expect(
+        recorder.take_log(),
+        vec![
+            "alloc 100 align 64 hint 2:32x1 on 3".to_owned(),
+            "free on 3".into(),
+        ],
+        "calls",
+    )
+}
+
+pub(super) fn set_device_reaches() -> Outcome {
+    let registry = Registry::with(&["device_api.vulkan"]);
+    let recorder = recorder_of("device_api.vulkan");
+    recorder.take_log();
+    registry.manager.set_device(Device::vulkan(2))?;
+    expect(recorder.take_log(), vec!["set 2".to_owned()], "calls")
+}
