@@ -270,6 +270,10 @@ fn left_out(subjects: &[Subject]) -> BTreeMap<String, String> {
                     _ => continue,
                 }
             }
+            // What a case puts to show that it is none.
+            Ok(file) if name.contains("/containers/") => {
+                format!("a container without any form: {}", file.form.name())
+            }
             Ok(file) => format!("of form {}", file.form.name()),
         };
         rest.insert(name, why);

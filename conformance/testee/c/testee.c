@@ -274,7 +274,7 @@ static void check_tree(Reader *in, Tree tree) {
   for (uint64_t i = 0; i < modules; i++)
     if (word(tree.indptr, i) > word(tree.indptr, i + 1))
       reject(in, "malformed", place(in, tree.indptr, i + 1), "a row runs backwards");
-  for (uint64_t i = 0; i <= modules; i++)
+  for (uint64_t i = 1; i <= modules; i++)
     if (word(tree.indptr, i) > tree.indices.count)
       reject(in, "malformed", place(in, tree.indptr, i), "a row ends behind the children");
   for (uint64_t i = 0; i < tree.indices.count; i++)

@@ -304,9 +304,9 @@ def tree_check(indptr, indices, modules=None, at=None):
     for row, (start, end) in enumerate(zip(indptr, indptr[1:])):
         if start > end:
             raise Reject("a row runs backwards", offset=word(indptr, row + 1))
-    for row, end in enumerate(indptr):
+    for row, end in enumerate(indptr[1:]):
         if end > len(indices):
-            raise Reject("a row ends behind the children", offset=word(indptr, row))
+            raise Reject("a row ends behind the children", offset=word(indptr, row + 1))
     for index, child in enumerate(indices):
         if child >= count:
             raise Reject(f"child {child} of {count} modules", offset=word(indices, index))
@@ -324,25 +324,25 @@ def tree_check(indptr, indices, modules=None, at=None):
 def closes_a_cycle(indptr, indices):
     """The place in `indices` of the first import that leads back to a module on the way to it, depth first from module 0 on."""
     on_the_way, done = set(), set()
-
-    def visit(module):
-        on_the_way.add(module)
-        for place in range(indptr[module], indptr[module + 1]):
+    for root in range(len(indptr) - 1):
+        if root in done:
+            continue
+        on_the_way.add(root)
+        stack = [(root, iter(range(indptr[root], indptr[root + 1])))]
+        while stack:
+            module, places = stack[-1]
+            place = next(places, None)
+            if place is None:
+                stack.pop()
+                on_the_way.remove(module)
+                done.add(module)
+                continue
             child = indices[place]
             if child in on_the_way:
                 return place
             if child not in done:
-                found = visit(child)
-                if found is not None:
-                    return found
-        on_the_way.remove(module)
-        done.add(module)
-        return None
-
-    for module in range(len(indptr) - 1):
-        found = visit(module) if module not in done else None
-        if found is not None:
-            return found
+                on_the_way.add(child)
+                stack.append((child, iter(range(indptr[child], indptr[child + 1]))))
     return None
 
 
