@@ -6,7 +6,7 @@
 //!  "import_tree": {"indptr": [0, 1, 1], "indices": [1]}}
 //! ```
 
-use super::{BLOB_17, Blob, LIBRARY, Module};
+use super::{BLOB_17, Blob, Module};
 use crate::import_tree::ImportTree;
 use crate::import_tree::json::from_tree;
 use crate::rule::{Findings, Kind, Violation};
@@ -94,18 +94,15 @@ impl Module<'static> {
             .and_then(Value::as_str)
             .ok_or_else(|| wrong("a module's `kind` must be text"))?;
         let payload = match value.get("payload") {
-            None | Some(Value::Null) if kind == LIBRARY => None,
+            // Who must have one is for the layout to say.
+            None | Some(Value::Null) => None,
             Some(Value::String(text)) => {
                 let bytes = BASE64_STANDARD
                     .decode(text)
                     .map_err(|_| wrong("`payload` is not base64"))?;
                 Some(Cow::Owned(bytes))
             }
-            _ => {
-                return Err(wrong(
-                    "a module other than `_lib` must have base64 as `payload`",
-                ));
-            }
+            _ => return Err(wrong("a module's `payload` must be base64")),
         };
         Ok(Module {
             kind: Cow::Owned(kind.to_owned()),

@@ -171,6 +171,13 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
                 out.raw(payload);
             }
             None if module.kind == LIBRARY && blob.layout != Layout::V0_2 => {}
+            Some(_) if blob.layout != Layout::V0_2 => {
+                return Err(BLOB_17.refused(Kind::Malformed, "`_lib` has no payload in any layout"));
+            }
+            None if module.kind != LIBRARY => {
+                let message = format!("module `{}` has no payload", module.kind);
+                return Err(BLOB_17.refused(Kind::Missing, message));
+            }
             _ => {
                 return refused(format!(
                     "layout {} cannot hold module `{}` this way",
