@@ -195,8 +195,7 @@ impl<'a> ImportTree<'a> {
             }
         }
         // Those of no row: no loader follows them, and they are no modules all the same.
-        let outside = (0..self.start_of(0)).chain(self.start_of(modules)..self.indices.len());
-        for (position, child) in self.listed(outside) {
+        for (position, child) in self.listed(0..self.indices.len()) {
             let kept = child < modules as u64;
             TREE_07.require(kept, self.indices.offset_of(position), || {
                 format!("module {child} is listed, but there are only {modules}")

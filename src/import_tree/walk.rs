@@ -95,15 +95,7 @@ impl Walk<'_, '_> {
                 continue;
             };
             match self.below.get(child).copied().unwrap_or(0) {
-                UNSEEN => {
-                    let row = self.tree.row(child);
-                    if row.is_empty() {
-                        step.deepen(0);
-                        self.set(child, 0);
-                    } else {
-                        self.open(child, row);
-                    }
-                }
+                UNSEEN => self.open(child, self.tree.row(child)),
                 OPEN => {
                     let at = self.tree.indices().offset_of(position);
                     TREE_09.require_as(Kind::Cycle, child == module, at, || {
