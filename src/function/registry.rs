@@ -11,23 +11,25 @@ use super::custom_types;
 use super::{Code, Error, FUN_10, FUN_11, Function, Result, Signature, TypedFn, signature_json};
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 struct Entry {
-    hash: u64,
     name: &'static [u8],
     /// Whether the name is one of [`RAW`].
     raw: bool,
     /// The function; null once removed.
     function: AtomicPtr<Header>,
+    /// What was first in the bucket before this.
+    next: Option<&'static Entry>,
 }
 
-struct Index {
-    slots: Box<[AtomicPtr<Entry>]>,
-}
+/// Names by their hash, each bucket a list that only grows at its front: a reader never waits, and nothing ever moves.
+static BUCKETS: [AtomicPtr<Entry>; 1 << 14] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; 1 << 14];
 
-/// What the writer keeps beside the index.
+/// What the writer keeps beside the buckets.
 #[derive(Default)]
 struct Ledger {
     /// Names in the order of the last registration of each; an overridden name moves to the end.
@@ -35,7 +37,6 @@ struct Ledger {
     details: Vec<(&'static [u8], Details)>,
     /// Names whose function is a default.
     defaults: Vec<&'static [u8]>,
-    used: usize,
     retired: Vec<ObjectRef>,
 }
 
@@ -75,58 +76,31 @@ pub(crate) fn is_raw(name: &[u8]) -> bool {
 /// devices with `device::manager::register`, which makes the table.
 const TABLES: &str = "device_api.";
 
-static INDEX: AtomicPtr<Index> = AtomicPtr::new(std::ptr::null_mut());
 static READERS: AtomicUsize = AtomicUsize::new(0);
 static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
     names: Vec::new(),
     details: Vec::new(),
     defaults: Vec::new(),
-    used: 0,
     retired: Vec::new(),
 });
 
 #[inline]
-fn hash(name: &[u8]) -> u64 {
-    const MUL: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut state = name.len() as u64 ^ MUL;
-    let mut words = name.chunks_exact(8);
-    for word in words.by_ref() {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(word);
-        state = (state ^ u64::from_le_bytes(bytes)).wrapping_mul(MUL);
-        state ^= state >> 29;
-    }
-    let mut last = 0u64;
-    for &byte in words.remainder() {
-        last = last << 8 | u64::from(byte);
-    }
-    state = (state ^ last).wrapping_mul(MUL);
-    state ^ (state >> 32)
+fn bucket(name: &[u8]) -> &'static AtomicPtr<Entry> {
+    let mut state = DefaultHasher::new();
+    state.write(name);
+    &BUCKETS[state.finish() as usize % BUCKETS.len()]
 }
 
-impl Index {
-    fn with_slots(count: usize) -> Index {
-        Index {
-            slots: (0..count)
-                .map(|_| AtomicPtr::new(std::ptr::null_mut()))
-                .collect(),
-        }
-    }
+/// The first entry of a bucket.
+#[inline]
+fn first(bucket: &AtomicPtr<Entry>) -> Option<&'static Entry> {
+    // SAFETY: entries are published complete and never freed.
+    unsafe { bucket.load(Ordering::Acquire).as_ref() }
+}
 
-    /// The entry of `name`, or the empty slot where it would go.
-    #[inline]
-    fn find(&self, hash: u64, name: &[u8]) -> std::result::Result<&'static Entry, usize> {
-        let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
-        loop {
-            // SAFETY: entries are published complete and never freed.
-            match unsafe { self.slots[at].load(Ordering::Acquire).as_ref() } {
-                None => return Err(at),
-                Some(entry) if entry.hash == hash && entry.name == name => return Ok(entry),
-                Some(_) => at = (at + 1) & mask,
-            }
-        }
-    }
+#[inline]
+fn find(name: &[u8]) -> Option<&'static Entry> {
+    std::iter::successors(first(bucket(name)), |entry| entry.next).find(|entry| entry.name == name)
 }
 
 /// The function registered under `name`.
@@ -187,48 +161,32 @@ impl Entry {
     }
 }
 
-#[inline]
-fn find(name: &[u8]) -> Option<&'static Entry> {
-    // SAFETY: an index is published complete and never freed.
-    let index = unsafe { INDEX.load(Ordering::Acquire).as_ref()? };
-    index.find(hash(name), name).ok()
-}
-
-/// [`find`] once more, after the defaults have come; nothing where they were there before.
+/// [`find`] once more, after the defaults have come.
 #[cold]
 fn find_default(name: &[u8]) -> Option<&'static Entry> {
-    install_defaults().then(|| find(name)).flatten()
+    install_defaults();
+    find(name)
 }
 
 static DEFAULTS: Once = Once::new();
 
-/// Enters what the chapters of this crate bring, once, and says whether this call may have changed something.
+/// Enters what the chapters of this crate bring, once.
 ///
 /// Nothing that runs in here looks up or lists: it would wait for itself.
-pub(crate) fn install_defaults() -> bool {
-    if DEFAULTS.is_completed() {
-        return false;
-    }
+pub(crate) fn install_defaults() {
     DEFAULTS.call_once(|| {
         for install in crate::DEFAULTS {
             install();
         }
     });
-    true
 }
 
 /// Registers `function` as the default for `name`: one that yields to every other, before or after it (FUN-11).
 pub(crate) fn provide(name: &str, function: Function) {
     // A name that is taken stays with whoever has it.
     // SAFETY: the chapters of this crate give the tables of their own devices (`device::install`).
-    if unsafe { register_with(name.as_bytes(), function, false, plain()) }.is_ok() {
-        let mut ledger = ledger();
-        let entered = ledger
-            .names
-            .iter()
-            .rfind(|known| **known == name.as_bytes());
-        let entered = entered.copied();
-        ledger.defaults.extend(entered);
+    if let Ok(entry) = unsafe { enter(name.as_bytes(), function, false, plain()) } {
+        ledger().defaults.push(entry.name);
     }
 }
 
@@ -243,6 +201,10 @@ fn ledger() -> MutexGuard<'static, Ledger> {
 /// FUN-11; and a name of a device, whose function returns an address that is followed: those go through
 /// `device::manager::register`, or `register_with`.
 pub fn register(name: &str, function: Function, override_existing: bool) -> Result<()> {
+    enter_safely(name, function, override_existing, plain())
+}
+
+fn enter_safely(name: &str, function: Function, over: bool, details: Details) -> Result<()> {
     if name.starts_with(TABLES) {
         let message = format!(
             "`{name}` returns the address of a device table: device::manager::register makes one of a device"
@@ -250,7 +212,7 @@ pub fn register(name: &str, function: Function, override_existing: bool) -> Resu
         return Err(Error::new("ValueError", message));
     }
     // SAFETY: no name of a device, as just seen.
-    unsafe { register_with(name.as_bytes(), function, override_existing, plain()) }
+    unsafe { register_with(name.as_bytes(), function, over, details) }
 }
 
 /// Plain registration counts as a static method.
@@ -281,11 +243,7 @@ fn register_signed(name: &str, signature: &Signature, function: Function) -> Res
         flags: crate::value::types::flag::STATIC_METHOD,
         ..Details::default()
     };
-    if name.starts_with(TABLES) {
-        return register(name, function, false);
-    }
-    // SAFETY: no name of a device, as just seen.
-    unsafe { register_with(name.as_bytes(), function, false, details) }
+    enter_safely(name, function, false, details)
 }
 
 /// [`register`] with documentation and metadata, and for every name.
@@ -300,55 +258,78 @@ pub(crate) unsafe fn register_with(
     override_existing: bool,
     details: Details,
 ) -> Result<()> {
-    let retired;
+    // SAFETY: as for this function.
+    unsafe { enter(name, function, override_existing, details) }.map(drop)
+}
+
+/// # Safety
+///
+/// As for [`register_with`].
+unsafe fn enter(
+    name: &[u8],
+    function: Function,
+    override_existing: bool,
+    details: Details,
+) -> Result<&'static Entry> {
     // Before the first function is registered nothing can know a custom type.
     custom_types::serve();
-    {
-        let mut ledger = ledger();
-        let hash = hash(name);
-        let index = grown(&mut ledger);
-        match index.find(hash, name) {
-            Ok(entry) => {
-                let taken = !entry.function.load(Ordering::Acquire).is_null();
-                let default = ledger.defaults.iter().position(|known| *known == name);
-                if taken && !override_existing && default.is_none() {
-                    return Err(already_registered(name));
-                }
-                if let Some(default) = default {
-                    ledger.defaults.swap_remove(default);
-                }
-                let old = entry
-                    .function
-                    .swap(function.into_object().into_raw(), Ordering::SeqCst);
-                ledger.names.retain(|known| *known != entry.name);
-                ledger.names.push(entry.name);
-                ledger.details.retain(|(known, _)| *known != entry.name);
-                ledger.details.push((entry.name, details));
-                // SAFETY: the entry owned a reference of what was in it.
-                ledger
-                    .retired
-                    .extend(unsafe { ObjectRef::from_nullable(old) });
-            }
-            Err(at) => {
-                let name = crate::value::types::leak_bytes(name);
-                let entry = Box::leak(Box::new(Entry {
-                    hash,
-                    name,
-                    raw: is_raw(name),
-                    function: AtomicPtr::new(function.into_object().into_raw()),
-                }));
-                index.slots[at].store(entry, Ordering::Release);
-                ledger.used += 1;
-                ledger.names.push(name);
-                ledger.details.push((name, details));
-            }
-        }
-        retired = reclaim(&mut ledger);
+    let mut ledger = ledger();
+    let entry = find(name).unwrap_or_else(|| add(name));
+    let default = ledger.defaults.iter().position(|known| *known == name);
+    let taken = !entry.function.load(Ordering::Acquire).is_null();
+    if taken && !override_existing && default.is_none() {
+        return Err(already_registered(name));
     }
+    if let Some(default) = default {
+        ledger.defaults.swap_remove(default);
+    }
+    ledger.forget(entry);
+    ledger.names.push(entry.name);
+    ledger.details.push((entry.name, details));
+    let retired = ledger.replace(entry, function.into_object().into_raw());
+    drop(ledger);
     // Dropped outside the lock: a destructor may come back here.
     drop(retired);
-    Ok(())
+    Ok(entry)
 }
+
+/// A new entry, under the lock, without a function.
+fn add(name: &[u8]) -> &'static Entry {
+    let bucket = bucket(name);
+    let entry = Box::leak(Box::new(Entry {
+        name: crate::value::types::leak_bytes(name),
+        raw: is_raw(name),
+        function: AtomicPtr::new(std::ptr::null_mut()),
+        next: first(bucket),
+    }));
+    bucket.store(entry, Ordering::Release);
+    entry
+}
+
+impl Ledger {
+    /// Takes what is known of `entry` away.
+    fn forget(&mut self, entry: &Entry) {
+        self.names.retain(|known| *known != entry.name);
+        self.details.retain(|(known, _)| *known != entry.name);
+    }
+
+    /// Puts `function` (null for none) into `entry`, and returns what no reader can be looking at any more.
+    fn replace(&mut self, entry: &Entry, function: *mut Header) -> Vec<ObjectRef> {
+        let before = entry.function.swap(function, Ordering::SeqCst);
+        // SAFETY: the entry owned a reference of what was in it.
+        self.retired
+            .extend(unsafe { ObjectRef::from_nullable(before) });
+        let unread = || READERS.load(Ordering::SeqCst) == 0;
+        // A reader is done in a moment; one that is not leaves this to the next writer.
+        if (0..PATIENCE).any(|_| unread()) {
+            return std::mem::take(&mut self.retired);
+        }
+        Vec::new()
+    }
+}
+
+/// How often a writer looks whether readers are done.
+const PATIENCE: u32 = 1000;
 
 #[cold]
 fn already_registered(name: &[u8]) -> Error {
@@ -363,68 +344,18 @@ fn already_registered(name: &[u8]) -> Error {
         .into()
 }
 
-/// The index with room for one more. A replaced index stays: a reader may be in it.
-fn grown(ledger: &mut Ledger) -> &'static Index {
-    // SAFETY: an index is never freed.
-    let current = unsafe { INDEX.load(Ordering::Acquire).as_ref() };
-    if let Some(index) = current
-        && (ledger.used + 1) * 2 <= index.slots.len()
-    {
-        return index;
-    }
-    let fresh = Index::with_slots(current.map_or(512, |index| index.slots.len() * 2));
-    for slot in current.map_or(&[][..], |index| &index.slots) {
-        let entry = slot.load(Ordering::Acquire);
-        // SAFETY: entries are never freed.
-        if let Some(known) = unsafe { entry.as_ref() }
-            && let Err(at) = fresh.find(known.hash, known.name)
-        {
-            fresh.slots[at].store(entry, Ordering::Relaxed);
-        }
-    }
-    let fresh = Box::leak(Box::new(fresh));
-    INDEX.store(fresh, Ordering::Release);
-    fresh
-}
-
-/// What no reader can be looking at any more.
-fn reclaim(ledger: &mut Ledger) -> Vec<ObjectRef> {
-    if ledger.retired.is_empty() {
-        return Vec::new();
-    }
-    for _ in 0..1000 {
-        if READERS.load(Ordering::SeqCst) == 0 {
-            return std::mem::take(&mut ledger.retired);
-        }
-        std::hint::spin_loop();
-    }
-    Vec::new()
-}
-
 /// Removes `name`; false when it was not there.
 pub fn remove(name: &str) -> bool {
-    install_defaults();
-    let retired;
-    // Before the first function is registered nothing can know a custom type.
-    custom_types::serve();
-    {
-        let mut ledger = ledger();
-        let entry = match grown(&mut ledger).find(hash(name.as_bytes()), name.as_bytes()) {
-            Ok(entry) => entry,
-            Err(_) => return false,
-        };
-        let old = entry.function.swap(std::ptr::null_mut(), Ordering::SeqCst);
-        if old.is_null() {
-            return false;
-        }
-        ledger.names.retain(|known| *known != entry.name);
-        ledger.details.retain(|(known, _)| *known != entry.name);
-        // SAFETY: the entry owned this reference.
-        ledger.retired.push(unsafe { ObjectRef::from_raw(old) });
-        retired = reclaim(&mut ledger);
-    }
+    let Some(entry) = find(name.as_bytes()).or_else(|| find_default(name.as_bytes())) else {
+        return false;
+    };
+    let mut ledger = ledger();
+    let known = ledger.names.contains(&entry.name);
+    ledger.forget(entry);
+    let retired = ledger.replace(entry, std::ptr::null_mut());
+    drop(ledger);
     drop(retired);
-    true
+    known
 }
 
 /// All names, in the order of their (last) registration.

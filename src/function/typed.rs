@@ -3,6 +3,7 @@
 use super::{Error, FUN_08, FUN_09, Result};
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, AnyView, Argument, Payload, RawAny, Schema, index, str_bytes, types};
+use std::ops::RangeInclusive;
 
 /// What a typed function may return: a value, or a `Result` of one.
 pub trait Outcome {
@@ -268,15 +269,18 @@ pub trait TypedFn<P>: Send + Sync + 'static {
 pub struct Signature {
     params: &'static [&'static Param],
     result: fn() -> Schema,
-    /// The type that the first parameter is lent as, such as the list of a method of lists; [`index::ANY`] for none.
-    first: i32,
+    /// The type that the first parameter is lent as, such as the list of a method of lists.
+    first: Option<i32>,
     /// Whether another parameter is lent as one type, or asks a function.
     asks: bool,
 }
 
+/// What lives for the call alone, so that one comparison tells.
+const FLEETING: RangeInclusive<i32> = index::RAW_STR..=index::RVALUE_REF;
+
 impl Signature {
     const fn new(params: &'static [&'static Param], result: fn() -> Schema) -> Signature {
-        let mut first = index::ANY;
+        let mut first = None;
         let mut asks = false;
         let mut at = 0;
         while at < params.len() {
@@ -284,7 +288,7 @@ impl Signature {
                 None => {}
                 Some(lent) => match lent.as_it_is {
                     AsItIs::Owned => {}
-                    AsItIs::Type(wanted) if at == 0 => first = wanted,
+                    AsItIs::Type(wanted) if at == 0 => first = Some(wanted),
                     AsItIs::Type(_) | AsItIs::Fit(_) => asks = true,
                 },
             }
@@ -337,20 +341,14 @@ impl Signature {
         self.settle_slowly(name, args, &body)
     }
 
-    /// Whether there are as many of `args` as parameters, and all are lent, or read, as they are.
+    /// Whether all of `args` are lent, or read, as they are. How many there are is for the body to check.
     #[inline]
     pub(super) fn is_ready(&self, args: &[AnyView<'_>]) -> bool {
-        if args.len() != self.params.len() {
-            return false;
-        }
-        // What lives for the call alone, in one comparison.
-        let fleeting = index::RAW_STR..=index::RVALUE_REF;
         let mut kinds = args.iter().map(AnyView::type_index);
-        let Some(first) = args.first() else {
-            return true;
-        };
-        let other = self.first != index::ANY && self.first != first.type_index();
-        let asks = self.asks || other || kinds.any(|kind| fleeting.contains(&kind));
+        let other = |wanted| args.first().is_some_and(|arg| arg.type_index() != wanted);
+        let asks = self.asks
+            || self.first.is_some_and(other)
+            || kinds.any(|kind| FLEETING.contains(&kind));
         !asks || self.is_each_ready(args)
     }
 
@@ -422,12 +420,13 @@ impl Typed {
             .enumerate()
             .map(|(at, param)| format!("{at}: {}", param.text()))
             .collect();
-        format!(
-            "{}({}) -> {}",
-            name.unwrap_or_default(),
-            params.join(", "),
-            self.result.text()
-        )
+        // As C++ calls it; in metadata it is `None` there too.
+        let result = match self.result.name {
+            "None" => "void".to_owned(),
+            _ => self.result.text(),
+        };
+        let name = name.unwrap_or_default();
+        format!("{name}({}) -> {result}", params.join(", "))
     }
 }
 

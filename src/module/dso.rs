@@ -547,15 +547,16 @@ fn known(address: NonNull<c_void>) -> Option<Known> {
     };
     let mut entry: *mut c_void = std::ptr::null_mut();
     // SAFETY: both out-pointers are valid; the linker only writes them.
-    let found = unsafe {
+    unsafe {
         dladdr1(
             address.as_ptr(),
             &raw mut info,
             &raw mut entry,
             SYMBOL_ENTRY,
-        )
-    };
-    if found == 0 || entry.is_null() || info.symbol != address.as_ptr() {
+        );
+    }
+    // What is not found leaves no entry.
+    if entry.is_null() || info.symbol != address.as_ptr() {
         return None;
     }
     // SAFETY: the entry lies in the symbol table of a library that is open.

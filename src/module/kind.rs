@@ -103,7 +103,6 @@ pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
     let device = SERIALIZABLE | if runs { RUNNABLE } else { 0 };
     match kind {
         "hip" if release < Release::of(14) => 0,
-        "stackvm" => 0,
         "hsaco" | "hex" | "nki" => SERIALIZABLE,
         "library" => SERIALIZABLE | RUNNABLE,
         "llvm" => RUNNABLE | EXPORTABLE,

@@ -6,7 +6,7 @@ use super::{Kind, MOD_25, Module, Symbols, legacy};
 use crate::function::{Error, Function, SafeCall, raised};
 use crate::rule;
 use crate::value::{
-    Any, AnyView, ByteArray, Header, Payload, RawAny, Str, bytes_bytes, c_str, index, types,
+    Any, AnyView, ByteArray, Header, Payload, RawAny, bytes_bytes, c_str, cast, index, types,
 };
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -86,8 +86,7 @@ impl Library {
         let Some(function) = self.function(module, &format!("{kind}{name}"))? else {
             return Ok(None);
         };
-        let text = Str::from_any(function.call(&[])?);
-        Ok(text.ok().map(|text| text.to_text().into_owned()))
+        Ok(Some(cast(function.call(&[])?.view())?))
     }
 }
 

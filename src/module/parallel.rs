@@ -109,15 +109,9 @@ pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
         unsafe { std::slice::from_raw_parts(group.sync_handle.cast::<Counter>(), count) };
     let before = counters[task].0.fetch_add(1, Ordering::Release);
     for (other, counter) in counters.iter().enumerate() {
-        let mut spins = 0_u32;
         // Acquiring loads, not a fence behind the loop: race detectors follow no fences.
         while other != task && counter.0.load(Ordering::Acquire) <= before {
-            spins = spins.wrapping_add(1);
-            if spins.is_multiple_of(1024) {
-                thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
+            thread::yield_now();
         }
     }
 }
@@ -194,6 +188,8 @@ impl Job {
             num_task: i32::try_from(self.counters.len()).unwrap_or(i32::MAX),
         };
         let outer = IN_TASK.replace(true);
+        // What an earlier failure left on this thread is not this task's.
+        last_error::take();
         // SAFETY: `launch` was given a task that can be called with this data; the group lives until it returns.
         let code = unsafe { (self.task)(index as c_int, &raw mut group, self.data) };
         IN_TASK.set(outer);

@@ -33,17 +33,22 @@ pub(crate) type Exported<'a> = (&'a str, &'a [u8]);
 pub(crate) fn jump(machine: u16, address: usize) -> [u8; 16] {
     let [a, b, c, d, e, f, g, h] = (address as u64).to_le_bytes();
     if machine == X86_64 {
-        // movabs address, %rax; jmp *%rax; what is never reached
-        [
-            0x48, 0xb8, a, b, c, d, e, f, g, h, 0xff, 0xe0, 0xcc, 0xcc, 0xcc, 0xcc,
-        ]
+        let [(x, y), (i, j)] = [MOVABS_RAX, JMP_RAX];
+        let [p, q, r, s] = NEVER;
+        [x, y, a, b, c, d, e, f, g, h, i, j, p, q, r, s]
     } else {
-        // ldr x16, the word behind the jump; br x16; address
-        [
-            0x50, 0, 0, 0x58, 0, 0x02, 0x1f, 0xd6, a, b, c, d, e, f, g, h,
-        ]
+        let ([i, j, k, l], [p, q, r, s]) = (LDR_X16_BEHIND, BR_X16);
+        [i, j, k, l, p, q, r, s, a, b, c, d, e, f, g, h]
     }
 }
+
+const MOVABS_RAX: (u8, u8) = (0x48, 0xb8);
+const JMP_RAX: (u8, u8) = (0xff, 0xe0);
+/// What is never reached.
+const NEVER: [u8; 4] = [0xcc; 4];
+/// Loads the word behind the jump.
+const LDR_X16_BEHIND: [u8; 4] = [0x50, 0, 0, 0x58];
+const BR_X16: [u8; 4] = [0, 0x02, 0x1f, 0xd6];
 
 /// Where the head of the only hash chain is, counted from the start of the library. While it is 0, no symbol is found.
 pub(crate) const CHAIN_HEAD: usize = HASH + 8;
@@ -53,6 +58,49 @@ const PROGRAM_HEADER: usize = 56;
 const PROGRAM_HEADERS: usize = 4;
 const HASH: usize = HEADER + PROGRAM_HEADERS * PROGRAM_HEADER;
 const SYMBOL: usize = 24;
+
+const WORD: usize = 8;
+
+/// The beginning of a file of 64-bit ELF, little-endian.
+const IDENTITY: [u8; 16] = *b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0";
+const SHARED_OBJECT: u16 = 3;
+/// Version 1, no entry, program headers behind this header, no sections, no flags.
+const BEHIND_MACHINE: [u8; 32] = {
+    let mut bytes = [0; 32];
+    bytes[0] = 1;
+    bytes[12] = HEADER as u8;
+    bytes
+};
+/// Of this header, of a program header, how many of those; then the same of sections, of which there are none.
+const SIZES: [u16; 6] = [
+    HEADER as u16,
+    PROGRAM_HEADER as u16,
+    PROGRAM_HEADERS as u16,
+    0,
+    0,
+    0,
+];
+const LOAD: u32 = 1;
+const DYNAMIC: u32 = 2;
+/// Without it a stack that can be executed is asked for.
+const STACK: u32 = 0x6474_e551;
+/// Dynamic linkers write into the tables.
+const READ_WRITE: u32 = 6;
+const READ_EXECUTE: u32 = 5;
+/// A program header that says nothing.
+const UNUSED: [u8; PROGRAM_HEADER] = [0; PROGRAM_HEADER];
+const START: (usize, usize) = (0, 0);
+const NOTHING: usize = 0;
+/// What the dynamic section says, and its end: six pairs of words.
+const TAGS: usize = 6 * 2 * WORD;
+const DT_HASH: usize = 4;
+const DT_STRTAB: usize = 5;
+const DT_SYMTAB: usize = 6;
+const DT_STRSZ: usize = 10;
+const DT_SYMENT: usize = 11;
+const DT_NULL: [usize; 2] = [0, 0];
+const OBJECT: u8 = 0x11;
+const FUNCTION: u8 = 0x12;
 
 /// No page is larger. Code is mapped this far behind its place in the file, so that it shares no page with data.
 const PAGE: usize = 0x1_0000;
@@ -73,35 +121,27 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     let symbols_at = (HASH + 4 * (3 + count)).next_multiple_of(8);
     let names_at = symbols_at + count * SYMBOL;
     let dynamic_at = (names_at + 1 + names).next_multiple_of(16);
-    let data_end = data.iter().fold(dynamic_at + 6 * 16, behind);
+    let data_end = data.iter().fold(dynamic_at + TAGS, behind);
     let code_at = data_end.next_multiple_of(16);
     let code_end = code.iter().fold(code_at, behind);
 
     let mut out = Bytes(Vec::with_capacity(code_end));
-    out.0
-        .extend_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
-    out.u16(3); // ET_DYN
+    out.0.extend_from_slice(&IDENTITY);
+    out.u16(SHARED_OBJECT);
     out.u16(machine);
-    out.u32(1);
-    out.words(&[0, HEADER, 0]); // entry, program headers, section headers
-    out.u32(0);
-    for half in [HEADER, PROGRAM_HEADER, PROGRAM_HEADERS, 0, 0, 0] {
-        out.u16(half as u16);
+    out.0.extend_from_slice(&BEHIND_MACHINE);
+    for half in SIZES {
+        out.u16(half);
     }
-    const LOAD: u32 = 1;
-    const DYNAMIC: u32 = 2;
-    const STACK: u32 = 0x6474_e551; // without it a stack that can be executed is asked for
-    const READ_WRITE: u32 = 6; // dynamic linkers write into the tables
-    const READ_EXECUTE: u32 = 5;
-    out.program_header(LOAD, READ_WRITE, (0, 0), data_end, PAGE);
+    out.program_header(LOAD, READ_WRITE, START, data_end, PAGE);
     if code.is_empty() {
-        out.program_header(0, 0, (0, 0), 0, 0);
+        out.0.extend_from_slice(&UNUSED);
     } else {
         let place = (code_at, code_at + PAGE);
         out.program_header(LOAD, READ_EXECUTE, place, code_end - code_at, PAGE);
     }
-    out.program_header(DYNAMIC, READ_WRITE, (dynamic_at, dynamic_at), 6 * 16, 8);
-    out.program_header(STACK, READ_WRITE, (0, 0), 0, 16);
+    out.program_header(DYNAMIC, READ_WRITE, (dynamic_at, dynamic_at), TAGS, WORD);
+    out.program_header(STACK, READ_WRITE, START, NOTHING, WORD);
     // One bucket: symbol 1, then 2 and so on, then none.
     for word in [1, count as u32, u32::from(count > 1), 0] {
         out.u32(word);
@@ -110,10 +150,8 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
         out.u32(if next < count as u32 { next } else { 0 });
     }
     out.0.resize(symbols_at + SYMBOL, 0);
-    let (mut name_at, mut end) = (1, dynamic_at + 6 * 16);
+    let (mut name_at, mut end) = (1, dynamic_at + TAGS);
     for (at, symbol) in all().enumerate() {
-        const OBJECT: u8 = 0x11;
-        const FUNCTION: u8 = 0x12;
         let is_data = at < data.len();
         let (kind, offset) = if is_data {
             (OBJECT, 0)
@@ -131,9 +169,9 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
         out.0.push(0);
     }
     out.0.resize(dynamic_at, 0);
-    // DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT, DT_NULL
-    out.words(&[4, HASH, 5, names_at, 6, symbols_at]);
-    out.words(&[10, 1 + names, 11, SYMBOL, 0, 0]);
+    out.words(&[DT_HASH, HASH, DT_STRTAB, names_at, DT_SYMTAB, symbols_at]);
+    out.words(&[DT_STRSZ, 1 + names, DT_SYMENT, SYMBOL]);
+    out.words(&DT_NULL);
     for (_, bytes) in all() {
         out.0.resize(out.0.len().next_multiple_of(16), 0);
         out.0.extend_from_slice(bytes);
