@@ -108,6 +108,7 @@ pub(crate) mod function {
     pub(in crate::conformance) mod driver;
     pub(crate) mod legacy;
     pub(crate) mod ops;
+    pub(in crate::conformance) mod script;
 }
 
 /// The chapter `object`.

@@ -75,11 +75,12 @@ macro_rules! operations {
 
 operations! {
     value: cell convert own life types dtype device legacy legacy_code;
-    function: call raw_call error raised registry legacy;
+    function: call raw_call error raised registry script legacy;
     object: hash equal hooked layout element dict repr recursive_hash structural_hash recursive_equal structural_equal
         recursive_compare make dlpack json_parse json_print to_graph from_graph decode encode from_legacy_graph
         to_legacy_graph walk rewrite script;
-    module: load symbols call find import environment properties life constants launch barrier once workspace system open;
+    module: load symbols call find import environment properties life constants launch barrier once workspace system open
+        script;
     graph: decode script;
     vm: decode run;
 }

@@ -6,12 +6,13 @@
 
 use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg};
-use crate::conformance::runtime::ffi::{Reply, fresh_prefix, told, unsupported, value_of};
+use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg, read_bytes};
+use crate::conformance::runtime::ffi::{Reply, c_text, fresh_prefix, told, unsupported, value_of};
 use crate::conformance::value::convert::converted;
 use crate::function::ErrorCell;
-use crate::value::{ByteArray, Payload, RawAny, index};
+use crate::value::{ByteArray, Header, Payload, RawAny, index};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 
@@ -29,7 +30,7 @@ enum Ended {
     Code(i32),
 }
 
-const KNOWN: [Known; 8] = [
+const KNOWN: [Known; 12] = [
     Known {
         name: "add",
         parameters: Some(&["int", "float"]),
@@ -42,11 +43,9 @@ const KNOWN: [Known; 8] = [
         name: "concat",
         parameters: Some(&["str", "str"]),
         body: |api, args| {
-            let text = |at: usize| {
-                crate::conformance::runtime::ffi::held::read_bytes(&args[at]).unwrap_or_default()
-            };
+            let text = |at: usize| read_bytes(&args[at]).unwrap_or_default();
             let both = [text(0), text(1)].concat();
-            give(api.text(&String::from_utf8_lossy(&both)))
+            give(api.text(&String::from_utf8_lossy(&both)), api)
         },
     },
     Known {
@@ -67,10 +66,34 @@ const KNOWN: [Known; 8] = [
         parameters: None,
         body: |_, _| Ended::Code(-2),
     },
+    // Fail against the convention: without an error, and with a code that it does not have.
+    Known {
+        name: "silent",
+        parameters: None,
+        body: |_, _| Ended::Code(-1),
+    },
+    Known {
+        name: "odd",
+        parameters: None,
+        body: |_, _| Ended::Code(5),
+    },
+    Known {
+        name: "nothing",
+        parameters: None,
+        body: |_, _| Ended::Value(RawAny::NONE),
+    },
+    Known {
+        name: "first",
+        parameters: None,
+        body: |api, args| match args.first() {
+            Some(first) => give(api.own(first), api),
+            None => Ended::Value(RawAny::NONE),
+        },
+    },
     Known {
         name: "apply",
         parameters: Some(&["function", "int"]),
-        body: |api, args| give(api.call(&api.share(args[0]), &args[1..])),
+        body: |api, args| give(api.call(&api.share(args[0]), &args[1..]), api),
     },
     Known {
         name: "twice",
@@ -87,15 +110,18 @@ const KNOWN: [Known; 8] = [
     },
 ];
 
-/// Hands an owned value on; an error that was raised stays raised for whoever called.
-fn give(result: Result<Held, Raised>) -> Ended {
+/// Hands an owned value on; an error that was raised is raised again for whoever called.
+fn give(result: Result<Held, Raised>, api: &'static Api) -> Ended {
     match result {
         Ok(held) => {
             let raw = held.raw;
             std::mem::forget(held);
             Ended::Value(raw)
         }
-        Err(_) => Ended::Code(-1),
+        Err(raised) => {
+            api.raise(&c_text(&raised.kind), &c_text(&raised.message));
+            Ended::Code(-1)
+        }
     }
 }
 
@@ -143,11 +169,25 @@ fn known(name: &str) -> Result<&'static Known, Reply> {
 }
 
 /// The function `name`, the runtime's own where it brings one.
-fn function(api: &'static Api, name: &str) -> Result<Held, Reply> {
+pub(super) fn function(api: &'static Api, name: &str) -> Result<Held, Reply> {
     match brought(api, name) {
         Some(function) => Ok(function),
+        None if name == "itself" => Ok(itself(api)?),
         None => Ok(callback(api, known(name)?.body)?),
     }
+}
+
+/// A function without a context and without an end: what it is called with in the place of the context.
+fn itself(api: &'static Api) -> Result<Held, Raised> {
+    unsafe extern "C" fn body(this: Handle, _: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
+        // SAFETY: null, or the function object, by the convention.
+        let header = unsafe { this.cast::<Header>().as_ref() };
+        let is_function = header.is_some_and(|header| header.type_index == index::FUNCTION);
+        // SAFETY: a place for the result.
+        unsafe { out.write(int_arg(is_function.into())) };
+        0
+    }
+    api.function(std::ptr::null_mut(), body)
 }
 
 fn brought(api: &'static Api, name: &str) -> Option<Held> {
@@ -211,7 +251,7 @@ pub(in crate::conformance) fn call(api: &'static Api, args: &Value) -> Result<Re
     match api.call(&function, &cells(&list)) {
         Ok(result) => told(json!({"result": show(api, &result)?})),
         Err(raised) if raised.broken.is_some() => Err(raised.into()),
-        Err(raised) => told(json!({"error": raised.kind})),
+        Err(raised) => told(json!({"error": raised.kind, "message": raised.message})),
     }
 }
 
@@ -234,12 +274,23 @@ pub(in crate::conformance) fn raw_call(api: &'static Api, args: &Value) -> Resul
     };
     let result = Held { api, raw: out };
     let raised = api.take_raised().and_then(|error| error.error_texts());
+    let [kind, message] = match raised {
+        Some([kind, message, _]) => [Some(kind), Some(message)],
+        None => [None, None],
+    };
     told(json!({
         "code": code,
         "result": show(api, &result)?,
-        "raised": raised.map(|[kind, ..]| kind),
+        "raised": kind,
+        "message": message,
         "cpp_call_is_null": cpp_call.is_null(),
     }))
+}
+
+/// A number that a case must state.
+pub(in crate::conformance) fn number(form: Option<&Value>) -> Result<i64, Reply> {
+    let number = form.and_then(Value::as_i64);
+    number.ok_or_else(|| Reply::ProtocolError(format!("{form:?} stands where a number does")))
 }
 
 /// `function.error`.
@@ -258,7 +309,8 @@ pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<R
         .into_iter()
         .flatten()
     {
-        let mode = update.get(0).and_then(Value::as_i64).unwrap_or(0) as i32;
+        let mode = i32::try_from(number(update.get(0))?);
+        let mode = mode.map_err(|why| Reply::ProtocolError(why.to_string()))?;
         let text = update.get(1).and_then(Value::as_str).unwrap_or_default();
         let Some(update) = cell.update_backtrace else {
             return told(json!({"update_backtrace": null}));
@@ -272,6 +324,13 @@ pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<R
             )
         };
     }
+    // Once more through the runtime's own interface, where it brings that.
+    let error = match api.brought("error.again") {
+        Some(again) => api.call(&again, &[error.raw])?,
+        None => error,
+    };
+    // SAFETY: an error has its cell behind the header.
+    let cell = unsafe { &*error.cell::<ErrorCell>() };
     let [kind, message, backtrace] = error.error_texts().unwrap_or_default();
     let cause = (!cell.cause_chain.is_null()).then(|| {
         let ptr = cell.cause_chain.cast();
@@ -302,7 +361,7 @@ pub(in crate::conformance) fn raised(api: &'static Api, args: &Value) -> Result<
         .flatten()
     {
         match step.as_str().unwrap_or_default().split_once(' ') {
-            Some(("set", kind)) => api.raise(&crate::conformance::runtime::ffi::c_text(kind), c""),
+            Some(("set", kind)) => api.raise(&c_text(kind), c""),
             _ => taken.push(kind(api.take_raised())),
         }
     }
@@ -326,6 +385,7 @@ pub(in crate::conformance) fn registry(api: &'static Api, args: &Value) -> Resul
 fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Reply> {
     let mut said = Vec::new();
     let mut replaced = BTreeMap::new();
+    let before = FINISHED.get();
     let ask = |function: &Held| match api.call(function, &[]) {
         Ok(result) => show(api, &result),
         Err(raised) => Ok(json!(raised.kind)),
@@ -343,8 +403,7 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                 if let Some(old) = api.global(&name) {
                     replaced.insert(name.clone(), old);
                 }
-                let number = step.get(2).and_then(Value::as_i64).unwrap_or(0);
-                let function = numbered(api, number)?;
+                let function = numbered(api, number(step.get(2))?)?;
                 let over = step.get(3).and_then(Value::as_bool).unwrap_or(false);
                 api.set_global(&name, &function, over)?;
                 Value::Null
@@ -362,12 +421,33 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                     .map_or(Ok(Value::Null), |found| ask(&found))?
             }
             "call_old" => replaced.get(&name).map_or(Ok(Value::Null), ask)?,
+            "describe" => {
+                let function = numbered(api, number(step.get(2))?)?;
+                let texts = [text(3), text(4)];
+                api.set_global_described(&name, &function, texts)?;
+                Value::Null
+            }
+            "metadata" => {
+                let metadata =
+                    api.call_global("ffi.GetGlobalFuncMetadata", &[api.text(&name)?.raw])?;
+                show(api, &metadata)?
+            }
+            // What was replaced is held for `call_old` until here.
+            "finished" => {
+                replaced.clear();
+                json!(FINISHED.get() - before)
+            }
             "remove" => json!(remove(api, &name)?),
             "names" => json!(names(api, prefix)?),
             other => return Err(unsupported(format!("there is no step {other}"))),
         });
     }
     Ok(json!(said))
+}
+
+thread_local! {
+    /// How many functions of [`numbered`] this thread has seen the end of.
+    static FINISHED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A function that gives `number`.
@@ -377,7 +457,11 @@ pub(in crate::conformance) fn numbered(api: &'static Api, number: i64) -> Result
         unsafe { out.write(int_arg(this as i64)) };
         0
     }
-    api.function(std::ptr::without_provenance_mut(number as usize), body)
+    unsafe extern "C" fn finish(_: Handle) {
+        FINISHED.set(FINISHED.get() + 1);
+    }
+    let this = std::ptr::without_provenance_mut(number as usize);
+    api.function_until(this, body, Some(finish))
 }
 
 pub(in crate::conformance) fn remove(api: &'static Api, name: &str) -> Result<bool, Raised> {

@@ -1,6 +1,6 @@
 //! Operations of the chapter function: calls, errors, the registry.
 
-use super::driver;
+use super::{driver, script};
 use crate::conformance::op::{Op, Refusal, Run};
 use crate::function::{Error, Function, take_broken};
 use crate::value::Any;
@@ -29,8 +29,13 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "function.registry",
-        help: "value [[register, name, result, override] | [lookup, name] | [call_old, name] | [remove, name] | [names]]: what each gave",
+        help: "value [[register, name, result, override] | [describe, name, result, doc, metadata] | [metadata, name] | [finished] | [lookup, name] | [call_old, name] | [remove, name] | [names]]: what each gave",
         run: Run::Driven(driver::registry),
+    },
+    Op {
+        name: "function.script",
+        help: "value [[global function or {of: n}, argument, ...], ...]: what each call returned or raised, and what it took of what was moved",
+        run: Run::Driven(script::script),
     },
 ];
 

@@ -1,6 +1,7 @@
 //! What compiled code calls in the libraries beside the runtime: `module.launch`, `module.barrier`, `module.workspace`,
 //! `module.once`.
 
+use crate::conformance::function::driver::number;
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::held::int_arg;
 use crate::conformance::runtime::ffi::{Reply, told, unsupported, value_of};
@@ -65,6 +66,8 @@ struct Run {
     ran: Mutex<Vec<c_int>>,
     group: AtomicU32,
     fail: Vec<c_int>,
+    /// What a task launches in its turn.
+    nested: Option<Launch>,
 }
 
 unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -> c_int {
@@ -76,10 +79,18 @@ unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -
         ran.push(number);
     }
     run.group.store(count.unsigned_abs(), Ordering::SeqCst);
+    if let Some(launch) = run.nested {
+        // SAFETY: `nothing` takes any data.
+        return unsafe { launch(nothing, std::ptr::null_mut(), 2) };
+    }
     if run.fail.contains(&number) {
         run.api.raise(c"RuntimeError", c"boom");
         return -1;
     }
+    0
+}
+
+unsafe extern "C" fn nothing(_: c_int, _: *mut Group, _: *mut c_void) -> c_int {
     0
 }
 
@@ -88,7 +99,6 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     // SAFETY: the type is that of the C header.
     let launch = unsafe { backend::<Launch>(api, "TVMBackendParallelLaunch") }?;
     let value = args.get("value").unwrap_or(&Value::Null);
-    let number = |name: &str| value.get(name).and_then(Value::as_i64).unwrap_or(0);
     let fail = value
         .get("fail")
         .and_then(Value::as_array)
@@ -101,12 +111,19 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         fail: fail
             .filter_map(|task| c_int::try_from(task.as_i64()?).ok())
             .collect(),
+        nested: (value.get("nested") == Some(&Value::Bool(true))).then_some(launch),
     };
+    let workers = number(value.get("workers"))?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if usize::try_from(workers).is_ok_and(|workers| workers > processors) {
+        return Err(unsupported("this machine has fewer processors"));
+    }
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    configure(api, number("workers"))?;
+    configure(api, workers)?;
     drop(api.take_raised());
     let data = std::ptr::from_ref(&run).cast_mut().cast();
-    let tasks = c_int::try_from(number("tasks")).unwrap_or(0);
+    let tasks = c_int::try_from(number(value.get("tasks"))?);
+    let tasks = tasks.map_err(|why| Reply::ProtocolError(why.to_string()))?;
     // SAFETY: `task` may run on several threads, and `run` outlives the launch.
     let code = unsafe { launch(task, data, tasks) };
     let error = match code {
@@ -115,9 +132,13 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     };
     let mut ran = run.ran.into_inner().unwrap_or_default();
     ran.sort_unstable();
+    let group = run.group.into_inner();
+    if workers > 1 && tasks != 1 && group == 1 {
+        return Err(unsupported("this runtime has one worker here"));
+    }
     told(json!({
         "ran": ran,
-        "num_task": run.group.into_inner(),
+        "num_task": group,
         "error": error.map(|[_, message, _]| message),
     }))
 }
@@ -244,10 +265,12 @@ unsafe extern "C" fn initialise_with(data: *mut c_void) -> c_int {
 
 /// `module.once`: by the function that 0.22 has for it, and by that of compiled code where there is one.
 pub(super) fn once(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let number = |name: &str| value_of(args).get(name).and_then(Value::as_u64);
-    let times = number("times").unwrap_or(1);
-    let failures = u32::try_from(number("failures").unwrap_or(0));
-    let failures = failures.map_err(|error| unsupported(error.to_string()))?;
+    let times = number(value_of(args).get("times"))?;
+    let failures = match value_of(args).get("failures") {
+        Some(failures) => u32::try_from(number(Some(failures))?),
+        None => Ok(0),
+    };
+    let failures = failures.map_err(|why| Reply::ProtocolError(why.to_string()))?;
     // SAFETY: the type is that of the C header.
     let older = unsafe { backend::<RunOnce>(api, "TVMBackendRunOnce") };
     let newer = |count: &Initialised, place: &mut Handle| {

@@ -4,7 +4,7 @@
 use super::backend;
 use super::loading::stored;
 use crate::capi::exports;
-use crate::conformance::function::driver::{numbered, remove};
+use crate::conformance::function::driver::{number, numbered, remove};
 use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, bool_arg, int_arg, text_arg};
@@ -20,8 +20,8 @@ use crate::value::legacy::TVMValue;
 use crate::value::{RawAny, index};
 use crate::wire::Cursor;
 use serde_json::{Value, json};
-use std::cell::RefCell;
-use std::ffi::{CStr, c_int};
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::PathBuf;
 
 const NAMES: Names = Names::of(Layout::V0_22);
@@ -178,6 +178,34 @@ unsafe extern "C" fn note_codes(
     0
 }
 
+thread_local! {
+    static LEFT: RefCell<CString> = RefCell::default();
+}
+
+/// The same, which fails and leaves the text of the case, by the function of the runtime that compiled code has for it.
+unsafe extern "C" fn fail_codes(
+    _: *const TVMValue,
+    _: *const c_int,
+    _: c_int,
+    _: *mut TVMValue,
+    _: *mut c_int,
+    _: Handle,
+) -> c_int {
+    type Leave = unsafe extern "C" fn(*const c_char);
+    let leave = LEAVE.get();
+    if !leave.is_null() {
+        // SAFETY: `call` put the function of this name here, which has this type.
+        let leave = unsafe { std::mem::transmute::<Handle, Leave>(leave) };
+        // SAFETY: a text, which is copied.
+        LEFT.with_borrow(|text| unsafe { leave(text.as_ptr()) });
+    }
+    -1
+}
+
+thread_local! {
+    static LEAVE: Cell<Handle> = const { Cell::new(std::ptr::null_mut()) };
+}
+
 /// The layout of a case, which the runtime must load.
 fn layout(api: &'static Api, args: &Value) -> Result<Layout, Reply> {
     let named = args.pointer("/value/layout").and_then(Value::as_str);
@@ -194,8 +222,19 @@ fn layout(api: &'static Api, args: &Value) -> Result<Layout, Reply> {
 pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
     let names = Names::of(layout(api, args)?);
-    let body = match names.convention {
-        Convention::Legacy => Content::Jump(note_codes as *const () as usize),
+    let fails = value.get("fails").and_then(Value::as_str);
+    let body = match (names.convention, fails) {
+        (Convention::Legacy, None) => Content::Jump(note_codes as *const () as usize),
+        (Convention::Legacy, Some(text)) => {
+            LEFT.set(c_text(text));
+            let leave = api.runtime.symbol("TVMAPISetLastError");
+            LEAVE.set(
+                leave
+                    .filter(|_| !text.is_empty())
+                    .unwrap_or(std::ptr::null_mut()),
+            );
+            Content::Jump(fail_codes as *const () as usize)
+        }
         _ => address(note_types),
     };
     let name = format!("{}f", names.prefix);
@@ -217,8 +256,15 @@ pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     }
     let cells: Vec<RawAny> = list.iter().map(|held| held.raw).collect();
     SEEN.take();
-    api.call(&function, &cells)?;
-    told(json!(SEEN.take()))
+    match (api.call(&function, &cells), fails) {
+        (Err(raised), Some(_)) if raised.broken.is_none() => {
+            told(json!({"error": [raised.kind, raised.message]}))
+        }
+        (result, _) => {
+            result?;
+            told(json!(SEEN.take()))
+        }
+    }
 }
 
 /// `module.life`: whether the library stays while a function of it does, and no longer.
@@ -396,7 +442,7 @@ pub(super) fn constants(api: &'static Api, args: &Value) -> Result<Reply, Reply>
     HANDED_BY.set(Some(api));
     HANDED.take();
     let mut found = None;
-    for _ in 0..args.get("times").and_then(Value::as_u64).unwrap_or(1) {
+    for _ in 0..number(args.get("times"))? {
         found = Some(lookup(api, &root, name, true)?);
     }
     let mut initialised = Vec::new();

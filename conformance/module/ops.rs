@@ -2,6 +2,7 @@
 
 use super::memory::Memory;
 use super::{compiled, loading, lookup, opened, probe};
+use crate::conformance::function::script;
 use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::function::Error;
 use crate::module::{self, LoadError, Module, Names, load_symbols};
@@ -56,6 +57,11 @@ pub(crate) const OPS: &[Op] = &[
         name: "module.open",
         help: "data: a library, value {import, asks, calls}: its modules and slots, which functions it has, what they return",
         run: Run::Partly(opened::open, opened::drive),
+    },
+    Op {
+        name: "module.script",
+        help: "data: a library in the file case.so, value: as for function.script: what each call returned or raised",
+        run: Run::Driven(script::script_of_library),
     },
     Op {
         name: "module.constants",

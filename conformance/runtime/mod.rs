@@ -37,7 +37,7 @@ pub(super) trait Runtime: Send + Sync {
     /// A function object that it has for the suite alone, with one reference that is the caller's: `function.NAME` is a
     /// function of `spec/function.md` with types of its own, `convert.TYPE` returns what it takes its argument for,
     /// `read.device` the device that a text names, `object.hash` the hash of a key, `weak.STEP` a step with weak references,
-    /// `registry.require` the function of a name, which must be there,
+    /// `registry.require` the function of a name, which must be there, `error.again` makes an error of the parts of another,
     /// `threads.configure` takes the number of workers of a launch; `graph/own.rs` describes what begins with
     /// `graph.`, `module/own.rs` what begins with `module.`. Where there is none a driver finds another way, or none.
     fn brought(&self, _name: &str) -> Option<*mut Header> {
@@ -112,6 +112,14 @@ impl Runtime for Ourselves {
                     workers.map_err(|_| Error::new("ValueError", "less than no workers"))?,
                 );
                 Ok(())
+            }),
+            ("error", "again") => Function::from_typed(|error: Error| {
+                let again = Error::new(error.kind(), error.message());
+                again.update_backtrace(&error.backtrace(), 0);
+                match error.cause() {
+                    Some(cause) => again.caused_by(cause),
+                    None => again,
+                }
             }),
             ("registry", "require") => {
                 Function::from_typed(|name: String| registry::require(&name))

@@ -13,6 +13,9 @@ build open-0.22-sysv.so open-0.22.c -Wl,--hash-style=sysv
 # Behind another library, whose symbols count as its own to the dynamic linker.
 build open-0.22-behind.so open-0.22.c -Wl,--hash-style=gnu -Wl,--no-as-needed -lresolv
 build open-0.8.so open-0.8.c -Wl,--hash-style=gnu
+# Modules of C++, and who calls the virtual functions of any.
+g++ -std=c++17 -shared -fPIC -O1 -s -fvisibility=hidden -Wl,--build-id=none -fcf-protection=none -Wa,-mx86-used-note=no -Wno-delete-non-virtual-dtor \
+    -o foreign.so foreign.cc
 # Functions of a runtime that no release has, and one that may be missing.
 echo 'int TVMNoSuchFunction(void); int __tvm_ffi_f(void) { return TVMNoSuchFunction(); }
 __attribute__((visibility("default"))) int (*keep)(void) = __tvm_ffi_f;' > open-unmet.c

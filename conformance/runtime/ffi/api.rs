@@ -5,7 +5,7 @@
 use super::held::{Held, Raised};
 use crate::conformance::runtime::{Runtime, newer, symbol};
 use crate::value::dlpack::{DLDataType, DLManagedTensor, DLManagedTensorVersioned};
-use crate::value::types::{FieldInfo, TypeInfo};
+use crate::value::types::{FieldInfo, MethodInfo, TypeInfo, flag};
 use crate::value::{ByteArray, Payload, RawAny, index};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -25,6 +25,7 @@ pub(in crate::conformance) struct Api {
     pub(in crate::conformance) runtime: &'static dyn Runtime,
     find: unsafe extern "C" fn(*const ByteArray, *mut Handle) -> i32,
     set: unsafe extern "C" fn(*const ByteArray, Handle, i32) -> i32,
+    set_described: Option<unsafe extern "C" fn(*const MethodInfo, i32) -> i32>,
     create: unsafe extern "C" fn(
         Handle,
         SafeCall,
@@ -84,6 +85,7 @@ impl Api {
             runtime,
             find: symbol!(runtime, "TVMFFIFunctionGetGlobal"),
             set: symbol!(runtime, "TVMFFIFunctionSetGlobal"),
+            set_described: newer!(runtime, "TVMFFIFunctionSetGlobalFromMethodInfo"),
             create: symbol!(runtime, "TVMFFIFunctionCreate"),
             call: symbol!(runtime, "TVMFFIFunctionCall"),
             retain: symbol!(runtime, "TVMFFIObjectIncRef"),
@@ -143,11 +145,44 @@ impl Api {
         this: Handle,
         body: SafeCall,
     ) -> Result<Held, Raised> {
+        self.function_until(this, body, None)
+    }
+
+    /// The same, whose end calls `finish` on `this`.
+    pub(in crate::conformance) fn function_until(
+        &'static self,
+        this: Handle,
+        body: SafeCall,
+        finish: Option<unsafe extern "C" fn(Handle)>,
+    ) -> Result<Held, Raised> {
         let mut handle = ptr::null_mut();
-        // SAFETY: `body` is fit for `this`, and there is nothing to delete.
-        let code = unsafe { (self.create)(this, body, None, &raw mut handle) };
+        // SAFETY: `body` and `finish` are fit for `this`.
+        let code = unsafe { (self.create)(this, body, finish, &raw mut handle) };
         self.check(code)?;
         Ok(self.object(index::FUNCTION, handle))
+    }
+
+    /// Puts `function` under `name` with documentation and metadata; a name that is taken is refused.
+    pub(in crate::conformance) fn set_global_described(
+        &'static self,
+        name: &str,
+        function: &Held,
+        [doc, metadata]: [&str; 2],
+    ) -> Result<(), Raised> {
+        let set = self.set_described;
+        let set = set.ok_or_else(|| Raised::missing("functions with metadata"))?;
+        let [name, doc, metadata] =
+            [name, doc, metadata].map(|text| ByteArray::of(text.as_bytes()));
+        let info = MethodInfo {
+            name,
+            doc,
+            metadata,
+            flags: flag::STATIC_METHOD,
+            method: function.raw,
+        };
+        // SAFETY: texts that are copied, and a function.
+        let code = unsafe { set(&info, 0) };
+        self.check(code)
     }
 
     pub(in crate::conformance) fn call(
@@ -474,8 +509,8 @@ impl Api {
         }
         let Some(error) = self.take_raised() else {
             return Err(Raised {
-                kind: "Error".to_owned(),
-                message: format!("failed with {code} and raised nothing"),
+                kind: "RuntimeError".to_owned(),
+                message: format!("a call failed with code {code} and left no error"),
                 broken: None,
             });
         };

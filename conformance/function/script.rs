@@ -1,0 +1,230 @@
+//! `function.script` and `module.script`: functions of the registry, and what they return, called one after the other by a
+//! caller of the C interface, who sees results, errors in full, and which of the objects he gave away were taken.
+
+use super::driver;
+use crate::conformance::runtime::ffi::api::Api;
+use crate::conformance::runtime::ffi::forms::{make, show};
+use crate::conformance::runtime::ffi::held::{Held, bytes_arg, text_arg};
+use crate::conformance::runtime::ffi::{Reply, bytes, c_text, told, unsupported, value_of};
+use crate::value::{ByteArray, Payload, RawAny, index};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Value, json};
+use std::ffi::CString;
+use std::path::PathBuf;
+
+/// Without a file.
+pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    run(api, args, None)
+}
+
+/// With the data of the request in a file, the library of the script.
+pub(in crate::conformance) fn script_of_library(
+    api: &'static Api,
+    args: &Value,
+) -> Result<Reply, Reply> {
+    let data = bytes(args)?;
+    runs_here(&data)?;
+    let skipped = |error: std::io::Error| Reply::Skipped(error.to_string());
+    let folder = tempfile::tempdir().map_err(skipped)?;
+    std::fs::write(folder.path().join("case.so"), data).map_err(skipped)?;
+    let told = run(api, args, Some(folder.path().to_owned()));
+    drop(folder);
+    told
+}
+
+/// A library of C++ needs that of the compiler.
+fn runs_here(library: &[u8]) -> Result<(), Reply> {
+    if !cfg!(all(
+        target_os = "linux",
+        target_env = "gnu",
+        target_arch = "x86_64",
+        not(miri)
+    )) {
+        return Err(unsupported(
+            "the libraries of the cases are machine code for Linux on x86-64",
+        ));
+    }
+    let name = "libstdc++.so.6";
+    if library
+        .windows(name.len())
+        .any(|part| part == name.as_bytes())
+    {
+        // SAFETY: a library of the system, which may be opened and closed at any time.
+        let found = unsafe { libloading::Library::new(name) };
+        found.map_err(|why| Reply::Skipped(format!("this system has no {name}: {why}")))?;
+    }
+    Ok(())
+}
+
+struct Script {
+    api: &'static Api,
+    folder: Option<PathBuf>,
+    results: Vec<Option<Held>>,
+}
+
+impl Drop for Script {
+    /// The last first: what a library made ends before the library does.
+    fn drop(&mut self) {
+        while self.results.pop().is_some() {}
+    }
+}
+
+/// An argument: the cell, and what it points to for as long as the call takes.
+struct Given {
+    raw: RawAny,
+    _held: Option<Held>,
+    _text: Option<CString>,
+    _bytes: Option<Box<(ByteArray, Vec<u8>)>>,
+    /// What an r-value reference leads to: the address of an object, null once it is taken.
+    slot: Option<Box<*mut std::ffi::c_void>>,
+}
+
+fn run(api: &'static Api, args: &Value, folder: Option<PathBuf>) -> Result<Reply, Reply> {
+    let steps = value_of(args).as_array();
+    let steps = steps.ok_or_else(|| unsupported("`value` is no list of steps"))?;
+    let mut script = Script {
+        api,
+        folder,
+        results: Vec::new(),
+    };
+    let answers: Result<Vec<Value>, Reply> = steps.iter().map(|step| script.step(step)).collect();
+    told(Value::Array(answers?))
+}
+
+impl Script {
+    /// A step is `[function, argument, ...]`; `{"of": n}` is the result of step n, in the place of either.
+    fn step(&mut self, step: &Value) -> Result<Value, Reply> {
+        let (name, given) = step
+            .as_array()
+            .and_then(|parts| parts.split_first())
+            .ok_or_else(|| unsupported(format!("{step} names no function")))?;
+        if name == "forget" {
+            let at = given.first().and_then(Value::as_u64);
+            let at = at.and_then(|at| usize::try_from(at).ok());
+            let place = at.and_then(|at| self.results.get_mut(at));
+            *place.ok_or_else(|| unsupported(format!("{step} forgets no result")))? = None;
+            self.results.push(None);
+            return Ok(Value::Null);
+        }
+        let function = match name.as_str() {
+            Some(name) => self
+                .api
+                .global(name)
+                .ok_or_else(|| unsupported(format!("this runtime has no function `{name}`")))?,
+            None => self.earlier(name)?,
+        };
+        let given: Result<Vec<Given>, Reply> =
+            given.iter().map(|form| self.argument(form)).collect();
+        let given = given?;
+        let cells: Vec<RawAny> = given.iter().map(|given| given.raw).collect();
+        let (result, answer) = match self.api.call(&function, &cells) {
+            Ok(result) => {
+                let shown = show(self.api, &result)?;
+                (Some(result), shown)
+            }
+            Err(raised) => (None, json!({"raises": [raised.kind, raised.message]})),
+        };
+        self.results.push(result);
+        let taken: Vec<bool> = given
+            .iter()
+            .filter_map(|given| given.finish(self.api))
+            .collect();
+        Ok(match taken.as_slice() {
+            [] => answer,
+            _ => json!({"result": answer, "taken": taken}),
+        })
+    }
+
+    fn earlier(&self, form: &Value) -> Result<Held, Reply> {
+        let at = form.get("of").and_then(Value::as_u64);
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        let result = at.and_then(|at| self.results.get(at));
+        let result = result.and_then(Option::as_ref);
+        let result = result.ok_or_else(|| unsupported(format!("{form} is no earlier result")))?;
+        Ok(self.api.share(result.raw))
+    }
+
+    fn value(&self, form: &Value) -> Result<Held, Reply> {
+        match form.get("of").is_some() {
+            true => self.earlier(form),
+            false => make(self.api, form),
+        }
+    }
+
+    fn argument(&self, form: &Value) -> Result<Given, Reply> {
+        let text = |name: &str| form.get(name).and_then(Value::as_str);
+        if let Some(text) = text("raw") {
+            let text = c_text(text);
+            return Ok(Given {
+                raw: text_arg(&text),
+                _text: Some(text),
+                ..Given::default()
+            });
+        }
+        if let Some(bytes) = text("view") {
+            let bytes = BASE64_STANDARD.decode(bytes);
+            let bytes = bytes.map_err(|why| unsupported(why.to_string()))?;
+            let both = Box::new((ByteArray::of(&bytes), bytes));
+            return Ok(Given {
+                raw: bytes_arg(&both.0),
+                _bytes: Some(both),
+                ..Given::default()
+            });
+        }
+        if let Some(inner) = form.get("moved") {
+            let held = self.value(inner)?;
+            let slot = match held.raw.type_index >= index::OBJECT_BEGIN {
+                true => Box::new(held.pointer()),
+                false => return Err(unsupported(format!("{inner} is no object"))),
+            };
+            std::mem::forget(held);
+            let ptr = std::ptr::from_ref(&*slot).cast_mut().cast();
+            return Ok(Given {
+                raw: RawAny::of(index::RVALUE_REF, Payload { ptr }),
+                slot: Some(slot),
+                ..Given::default()
+            });
+        }
+        let held = match (text("path"), text("callback")) {
+            (Some(name), _) => {
+                let folder = self.folder.as_ref();
+                let folder = folder.ok_or_else(|| unsupported("this script has no files"))?;
+                self.api.text(&folder.join(name).to_string_lossy())?
+            }
+            (_, Some(name)) => driver::function(self.api, name)?,
+            _ => self.value(form)?,
+        };
+        Ok(Given {
+            raw: held.raw,
+            _held: Some(held),
+            ..Given::default()
+        })
+    }
+}
+
+impl Default for Given {
+    fn default() -> Given {
+        Given {
+            raw: RawAny::NONE,
+            _held: None,
+            _text: None,
+            _bytes: None,
+            slot: None,
+        }
+    }
+}
+
+impl Given {
+    /// Whether what was given away was taken; what was not is dropped here.
+    fn finish(&self, api: &'static Api) -> Option<bool> {
+        // Through a pointer: whoever was called may have changed it.
+        let slot: *const *mut std::ffi::c_void = &raw const **self.slot.as_ref()?;
+        // SAFETY: the box is alive.
+        let left = unsafe { slot.read_volatile() };
+        if !left.is_null() {
+            // SAFETY: the slot owned a reference, which nobody took.
+            unsafe { api.drop_one(left) };
+        }
+        Some(left.is_null())
+    }
+}
