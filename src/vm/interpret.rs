@@ -228,8 +228,11 @@ impl Depth {
             let message = format!("functions of the VM call each other more than {DEEPEST} deep");
             return Err(VM_25.refused(Kind::Limit, message).into());
         }
-        let registers = before.registers.saturating_add(registers as usize);
-        if before.functions > 0 && registers > MOST_REGISTERS {
+        let registers = match before.functions {
+            0 => 0,
+            _ => before.registers.saturating_add(registers as usize),
+        };
+        if registers > MOST_REGISTERS {
             let message = format!(
                 "functions of the VM that call each other have more than {MOST_REGISTERS} registers"
             );

@@ -179,12 +179,7 @@ impl Storage {
         dtype: Dtype,
         scope: &str,
     ) -> Result<Ref<Storage>, Fault> {
-        let nbytes = room(shape, dtype).ok_or_else(|| {
-            VM_31.refused(
-                Kind::Limit,
-                format!("storage of shape {shape:?} has no size"),
-            )
-        })?;
+        let nbytes = room(shape, dtype)?;
         let flat = matches!(scope, "" | "global");
         let (space, nbytes) = if flat {
             place.allocator.take(nbytes, dtype)?
@@ -319,9 +314,13 @@ impl InStorage {
 
 /// Bytes that any release may write to a tensor: compiled code of TVM up to 0.20 has whole bytes for each element, and that of 0.21
 /// to 0.25 for each `uint1` (DEV-15).
-fn room(shape: &[i64], dtype: Dtype) -> Option<usize> {
-    let bytes = Packing::Each.bytes(dtype, shape)?;
-    usize::try_from(bytes).ok()
+fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Fault> {
+    let bytes = Packing::Each.bytes(dtype, shape);
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.ok_or_else(|| {
+        let message = format!("storage of shape {shape:?} has no size");
+        VM_31.refused(Kind::Limit, message).into()
+    })
 }
 
 /// A fresh tensor of its own on `place`, not from the pool: what lives as long as the machine.
@@ -331,7 +330,7 @@ pub(super) fn lasting(
     dtype: DLDataType,
     scope: &str,
 ) -> Result<Any, Fault> {
-    let whole = room(shape, Dtype::from(dtype)).unwrap_or(usize::MAX);
+    let whole = room(shape, Dtype::from(dtype))?;
     let flat = matches!(scope, "" | "global");
     let space = if flat {
         place

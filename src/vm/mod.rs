@@ -9,7 +9,7 @@
 //! | `closure` | closures: a function of the executable and its last arguments | VM-28, VM-29 |
 //! | `memory` | storage, tensors in it, the two allocators | VM-30 .. VM-33 |
 //! | `builtin` | the functions `vm.builtin.*` | VM-40 .. VM-56 |
-//! | `module` | the module kinds and their functions under the released names | VM-60 .. VM-65 |
+//! | `module` | the module kinds and their functions under the released names | VM-60 .. VM-66 |
 //!
 //! A few lines run a model:
 //!
@@ -127,4 +127,5 @@ crate::rule::rules! {
     VM_63 "VM-63"
     VM_64 "VM-64"
     VM_65 "VM-65"
+    VM_66 "VM-66"
 }

@@ -2,7 +2,7 @@
 
 use super::closure::Closure;
 use super::memory::{AllocatorKind, allocator_kind};
-use super::{Fault, Loaded, VM_62, VM_63, VirtualMachine, builtin};
+use super::{Fault, Loaded, VM_30, VM_60, VM_62, VM_63, VirtualMachine, builtin};
 use crate::device::Device;
 use crate::function::{Error, Function, Result, registry};
 use crate::module::{Entry, Kind, Module, provide_loader};
@@ -11,6 +11,8 @@ use crate::release::Layout;
 use crate::rule;
 use crate::value::{Any, AnyView, cast, index};
 use std::sync::{Arc, OnceLock};
+
+type Outcome<T = Any> = std::result::Result<T, Fault>;
 
 const KINDS: [&str; 2] = ["relax.Executable", "relax.VMExecutable"];
 
@@ -75,17 +77,20 @@ impl Kind for ExecutableModule {
                 Function::from_packed(move |_| Ok(loaded.executable().disassemble().into()))
             }
             "has_function" => Function::from_packed(move |args| {
-                let [name] = args else {
-                    return Err(wrong_count("has_function", "a name"));
-                };
-                Ok(loaded.function(&String::try_from(*name)?).is_some().into())
+                VM_60.demand(rule::Kind::Type, args.len() == 1, || {
+                    "`has_function` takes a name".into()
+                })?;
+                Ok(loaded
+                    .function(&String::try_from(args[0])?)
+                    .is_some()
+                    .into())
             }),
             "vm_load_executable" => Function::from_packed(move |_| {
-                Ok(Module::new(MachineModule {
+                Ok(Module::new(MachineModule(Arc::new(Shared {
                     loaded: Arc::clone(&loaded),
                     imports: module.imports(),
                     machine: OnceLock::new(),
-                })
+                })))
                 .into())
             }),
             _ => return Ok(None),
@@ -98,55 +103,46 @@ impl Kind for ExecutableModule {
 }
 
 /// A machine as a module (`relax.VirtualMachine`): first without devices, then with.
-struct MachineModule {
+struct MachineModule(Arc<Shared>);
+
+/// What the functions of such a module keep.
+struct Shared {
     loaded: Arc<Loaded>,
     imports: Vec<Module>,
     machine: OnceLock<VirtualMachine>,
 }
 
-type Method = fn(&VirtualMachine, &[AnyView<'_>]) -> std::result::Result<Any, Fault>;
-
-impl MachineModule {
-    fn of(module: &Module) -> Option<&MachineModule> {
-        let kind = module.implementation()?;
-        let kind: &dyn std::any::Any = kind;
-        kind.downcast_ref()
-    }
-
-    fn machine(&self) -> std::result::Result<&VirtualMachine, Fault> {
+impl Shared {
+    fn machine(&self) -> Outcome<&VirtualMachine> {
         self.machine.get().ok_or_else(|| {
-            Error::new(
-                "RuntimeError",
-                "the machine has no devices yet: call vm_initialization first",
-            )
-            .into()
+            let message = "the machine has no devices yet: call vm_initialization first";
+            VM_30.refused(rule::Kind::Missing, message).into()
         })
     }
 
     /// Triplets of device type, device id and allocator (VM-30).
-    fn initialize(&self, args: &[AnyView<'_>]) -> std::result::Result<Any, Fault> {
-        let devices = triplets(args)?;
+    fn initialize(&self, args: &[AnyView<'_>]) -> Outcome<()> {
         let machine = VirtualMachine::make(
             Arc::clone(&self.loaded),
             self.imports.clone(),
-            &devices,
+            &triplets(args)?,
             super::machine::Origin::Trusted,
         )?;
-        if self.machine.set(machine).is_err() {
-            return Err(Error::new("RuntimeError", "the machine has its devices already").into());
-        }
-        Ok(Any::none())
+        self.machine.set(machine).map_err(|_| {
+            let message = "the machine has its devices already";
+            VM_30.refused(rule::Kind::Duplicate, message).into()
+        })
     }
 }
 
 /// The devices of a machine, from the arguments of `vm_initialization`.
-fn triplets(args: &[AnyView<'_>]) -> std::result::Result<Vec<(Device, AllocatorKind)>, Fault> {
+fn triplets(args: &[AnyView<'_>]) -> Outcome<Vec<(Device, AllocatorKind)>> {
     if args.is_empty() || !args.len().is_multiple_of(3) {
         let message = format!(
             "vm_initialization takes a device type, a device id and an allocator for each device, it got {} numbers",
             args.len()
         );
-        return Err(super::VM_30.refused(rule::Kind::Type, message).into());
+        return Err(VM_30.refused(rule::Kind::Type, message).into());
     }
     args.chunks_exact(3)
         .map(|chunk| {
@@ -154,7 +150,7 @@ fn triplets(args: &[AnyView<'_>]) -> std::result::Result<Vec<(Device, AllocatorK
                 let number = cast::<i64>(chunk[at])?;
                 i32::try_from(number).map_err(|_| {
                     let message = format!("{number} is no type or id of a device");
-                    Fault::from(super::VM_30.refused(rule::Kind::Type, message))
+                    Fault::from(VM_30.refused(rule::Kind::Type, message))
                 })
             };
             let device = Device::new(half(0)?, half(1)?);
@@ -168,165 +164,180 @@ impl Kind for MachineModule {
         "relax.VirtualMachine"
     }
 
-    fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
-        let alive = module.clone();
+    fn function(&self, _: &Module, name: &str) -> Result<Option<Function>> {
+        let shared = Arc::clone(&self.0);
         if name == "vm_initialization" {
-            return Ok(Some(Function::from_packed(
-                move |args| match MachineModule::of(&alive) {
-                    Some(own) => Ok(own.initialize(args)?),
-                    None => Ok(Any::none()),
-                },
-            )));
+            return Ok(Some(Function::from_packed(move |args| {
+                shared.initialize(args)?;
+                Ok(Any::none())
+            })));
         }
-        if let Some(method) = method(name) {
-            return Ok(Some(Function::from_packed(
-                move |args| match MachineModule::of(&alive) {
-                    Some(own) => Ok(method(own.machine()?, args)?),
-                    None => Ok(Any::none()),
-                },
-            )));
+        if let Some(method) = METHODS.iter().find(|method| method.name == name) {
+            return Ok(Some(Function::from_packed(move |args| {
+                Ok(method.call(shared.machine()?, args)?)
+            })));
         }
-        let Some(machine) = self.machine.get().cloned() else {
-            let known = self.loaded.function(name).is_some();
-            return match known {
-                true => Err(self
-                    .machine()
-                    .err()
-                    .map_or_else(|| wrong_count(name, ""), Error::from)),
-                false => Ok(None),
-            };
+        let known = self.0.loaded.function(name).is_some();
+        let machine = match self.0.machine() {
+            Ok(machine) => machine.clone(),
+            Err(fault) if known => return Err(fault.into()),
+            Err(_) => return Ok(None),
         };
         if !machine.0.knows(name) {
             return Ok(None);
         }
         let closure = machine.0.closure(name)?;
         Ok(Some(Function::from_packed(move |args| {
-            let _alive = &alive;
             Ok(closure.call(&machine.0, args)?)
         })))
     }
 }
 
-fn method(name: &str) -> Option<Method> {
-    Some(match name {
-        "set_input" => |vm, args| {
-            let (name, args) = named("set_input", args)?;
-            vm.0.set_input(&name, args)?;
+/// A function of a machine with devices, under the name that frontends use.
+struct Method {
+    name: &'static str,
+    /// How many arguments it has at least, and what they are.
+    least: usize,
+    takes: &'static str,
+    body: fn(&VirtualMachine, &[AnyView<'_>]) -> Outcome,
+}
+
+impl Method {
+    fn call(&self, machine: &VirtualMachine, args: &[AnyView<'_>]) -> Outcome {
+        VM_60.demand(rule::Kind::Type, args.len() >= self.least, || {
+            format!("`{}` takes {}", self.name, self.takes)
+        })?;
+        (self.body)(machine, args)
+    }
+}
+
+const METHODS: [Method; 10] = [
+    Method {
+        name: "set_input",
+        least: 1,
+        takes: "the name of a function and its arguments",
+        body: set_input,
+    },
+    Method {
+        name: "set_input_with_param_module",
+        least: 2,
+        takes: "the name of a function, its first arguments, and a module with the last",
+        body: set_input_with_param_module,
+    },
+    Method {
+        name: "invoke_stateful",
+        least: 1,
+        takes: "the name of a function",
+        body: |machine, args| {
+            machine.0.invoke_stateful(&cast::<String>(args[0])?)?;
             Ok(Any::none())
         },
-        "set_input_with_param_module" => |vm, args| {
-            let (name, args) = named("set_input_with_param_module", args)?;
-            let Some((last, first)) = args.split_last() else {
-                return Err(wrong_count(
-                    "set_input_with_param_module",
-                    "a module as the last argument",
-                )
-                .into());
-            };
-            let params = cast::<Module>(*last)?.require("get_params")?.call(&[])?;
-            let mut all = first.to_vec();
-            all.push(params.view());
-            vm.0.set_input(&name, &all)?;
-            Ok(Any::none())
+    },
+    Method {
+        name: "get_output",
+        least: 1,
+        takes: "the name of a function, and indices",
+        body: output,
+    },
+    Method {
+        name: "get_output_arity",
+        least: 1,
+        takes: "the name of a function, and indices",
+        body: output_arity,
+    },
+    Method {
+        name: "get_function_arity",
+        least: 1,
+        takes: "the name of a function",
+        body: |machine, args| {
+            let names = machine.parameters(&cast::<String>(args[0])?)?.len();
+            Ok((names as i64).into())
         },
-        "invoke_stateful" => |vm, args| {
-            vm.0.invoke_stateful(&named("invoke_stateful", args)?.0)?;
-            Ok(Any::none())
-        },
-        "get_output" => |vm, args| {
-            let (name, path) = named("get_output", args)?;
-            let value = vm.0.output(&name, path)?;
-            VM_63.demand(rule::Kind::Type, value.type_index() != index::ARRAY, || {
-                "`get_output` cannot return a tuple for RPC compatibility. Please specify another index argument.".into()
-            })?;
-            Ok(value)
-        },
-        "get_output_arity" => |vm, args| {
-            let (name, path) = named("get_output_arity", args)?;
-            let value = vm.0.output(&name, path)?;
-            let count = item_count(value.view()).map_or(-1, |count| count as i64);
-            Ok(count.into())
-        },
-        "get_function_arity" => |vm, args| {
-            let (name, _) = named("get_function_arity", args)?;
-            Ok((vm.parameters(&name)?.len() as i64).into())
-        },
-        "get_function_param_name" => |vm, args| {
-            let (name, rest) = named("get_function_param_name", args)?;
-            let at = cast::<i64>(rest.first().copied().unwrap_or(AnyView::none()))?;
-            let names = vm.parameters(&name)?;
-            let found = usize::try_from(at).ok().and_then(|at| names.get(at));
-            match found {
-                Some(name) => Ok((*name).into()),
-                None => {
-                    let message = format!("Invalid index for {name} ({at} out of {})", names.len());
-                    Err(VM_62.refused(rule::Kind::Missing, message).into())
-                }
-            }
-        },
-        "save_function" => |vm, args| {
-            let [name, save_as, returns, args @ ..] = args else {
-                return Err(wrong_count(
-                    "save_function",
-                    "a function, a name, whether to return, arguments",
-                )
-                .into());
-            };
-            let (name, save_as) = (cast::<String>(*name)?, cast::<String>(*save_as)?);
-            vm.0.save(&name, &save_as, cast::<bool>(*returns)?, args)?;
-            Ok(Any::none())
-        },
-        "invoke_closure" => |vm, args| {
-            let Some((closure, args)) = args.split_first() else {
-                return Err(wrong_count("invoke_closure", "a closure and its arguments").into());
-            };
-            vm.0.invoke(*closure, args)
-        },
-        "set_instrument" => |vm, args| {
-            let Some((first, rest)) = args.split_first() else {
-                return Err(wrong_count(
-                    "set_instrument",
-                    "a function or the name of one that makes it",
-                )
-                .into());
-            };
-            let instrument = match cast::<Function>(*first) {
-                Ok(function) => Some(function),
-                Err(_) if first.is_none() => None,
-                Err(_) => {
-                    let made = registry::require(&cast::<String>(*first)?)?.call(rest)?;
-                    Some(cast::<Function>(made.view())?)
-                }
-            };
-            vm.0.set_instrument(instrument);
-            Ok(Any::none())
-        },
-        _ => return None,
+    },
+    Method {
+        name: "get_function_param_name",
+        least: 2,
+        takes: "the name of a function and an index",
+        body: parameter_name,
+    },
+    Method {
+        name: "save_function",
+        least: 3,
+        takes: "the name of a function, a new name, whether to return, and arguments",
+        body: save_function,
+    },
+    Method {
+        name: "invoke_closure",
+        least: 1,
+        takes: "a closure and its arguments",
+        body: |machine, args| machine.0.invoke(args[0], &args[1..]),
+    },
+    Method {
+        name: "set_instrument",
+        least: 1,
+        takes: "a function, the name of one that makes it, or None",
+        body: set_instrument,
+    },
+];
+
+fn set_input(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Outcome {
+    machine.0.set_input(&cast::<String>(args[0])?, &args[1..])?;
+    Ok(Any::none())
+}
+
+/// What `get_params` of the last argument returns is the last argument of the function.
+fn set_input_with_param_module(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Outcome {
+    let mut args = args.to_vec();
+    let module = args.pop().unwrap_or(AnyView::none());
+    let params = cast::<Module>(module)?.require("get_params")?.call(&[])?;
+    args.push(params.view());
+    set_input(machine, &args)
+}
+
+fn output(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Outcome {
+    let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
+    VM_63.demand(rule::Kind::Type, value.type_index() != index::ARRAY, || {
+        "`get_output` cannot return a tuple for RPC compatibility. Please specify another index argument.".into()
+    })?;
+    Ok(value)
+}
+
+fn output_arity(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Outcome {
+    let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
+    let count = item_count(value.view()).map_or(-1, |count| count as i64);
+    Ok(count.into())
+}
+
+fn parameter_name(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Outcome {
+    let (name, at) = (cast::<String>(args[0])?, cast::<i64>(args[1])?);
+    let names = machine.parameters(&name)?;
+    let found = usize::try_from(at).ok().and_then(|at| names.get(at));
+    found.map(|name| (*name).into()).ok_or_else(|| {
+        let message = format!("Invalid index for {name} ({at} out of {})", names.len());
+        VM_62.refused(rule::Kind::Missing, message).into()
     })
 }
 
-fn named<'a>(
-    method: &str,
-    args: &'a [AnyView<'a>],
-) -> std::result::Result<(String, &'a [AnyView<'a>]), Fault> {
-    let Some((name, rest)) = args.split_first() else {
-        return Err(wrong_count(method, "the name of a function").into());
-    };
-    Ok((cast::<String>(*name)?, rest))
+fn save_function(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Outcome {
+    let (name, save_as) = (cast::<String>(args[0])?, cast::<String>(args[1])?);
+    let returns = cast::<bool>(args[2])?;
+    machine.0.save(&name, &save_as, returns, &args[3..])?;
+    Ok(Any::none())
 }
 
-#[cold]
-fn wrong_count(method: &str, wanted: &str) -> Error {
-    Error::new("TypeError", format!("`{method}` takes {wanted}"))
+/// A function that is called around every call; or the name of one that makes it of the other arguments; None ends it.
+fn set_instrument(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Outcome {
+    let instrument = match String::try_from(args[0]) {
+        Ok(name) => cast(registry::require(&name)?.call(&args[1..])?.view())?,
+        Err(_) => cast::<Option<Function>>(args[0])?,
+    };
+    machine.0.set_instrument(instrument);
+    Ok(Any::none())
 }
 
 impl super::machine::Machine {
     /// Calls a closure or a plain function (VM-29).
-    pub(super) fn invoke(
-        &self,
-        closure: AnyView<'_>,
-        args: &[AnyView<'_>],
-    ) -> std::result::Result<Any, Fault> {
+    pub(super) fn invoke(&self, closure: AnyView<'_>, args: &[AnyView<'_>]) -> Outcome {
         let object = closure.as_object().cloned();
         if let Some(function) = object
             .clone()

@@ -101,11 +101,11 @@ impl Executable<'_> {
         json!({"functions": functions, "constants": constants, "counts": counts})
     }
 
-    /// The memory scope of each constant that has one; the first that is listed counts.
+    /// The memory scope of each constant that has one; none is listed twice (PAY-87).
     fn scopes(&self) -> HashMap<i64, &str> {
         let listed = self.code().memory_scopes.as_deref().unwrap_or_default();
-        let reversed = listed.iter().rev();
-        reversed
+        listed
+            .iter()
             .map(|(constant, scope)| (*constant, &**scope))
             .collect()
     }
