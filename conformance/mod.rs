@@ -127,6 +127,7 @@ pub(crate) mod object {
 pub(crate) mod vm {
     mod driver;
     pub(crate) mod ops;
+    pub(crate) mod own;
 }
 
 /// The chapter `wire`.

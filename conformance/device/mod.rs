@@ -9,6 +9,7 @@
 //! ```
 
 pub mod behaviour;
+pub(in crate::conformance) mod counted;
 pub(crate) mod ops;
 pub mod own;
 mod pack;

@@ -15,7 +15,7 @@ pub(super) mod ffi;
 pub(super) mod legacy;
 pub(super) mod shell;
 
-use super::{function, graph, module, object, value};
+use super::{function, graph, module, object, value, vm};
 use crate::capi::exports;
 use crate::function::{Error, Function, registry, take_broken};
 use crate::module::parallel;
@@ -39,7 +39,7 @@ pub(super) trait Runtime: Send + Sync {
     /// `read.device` the device that a text names, `object.hash` the hash of a key, `weak.STEP` a step with weak references,
     /// `registry.require` the function of a name, which must be there, `error.again` makes an error of the parts of another,
     /// `threads.configure` takes the number of workers of a launch; `graph/own.rs` describes what begins with
-    /// `graph.`, `module/own.rs` what begins with `module.`. Where there is none a driver finds another way, or none.
+    /// `graph.`, `module/own.rs` what begins with `module.`, `vm/own.rs` what begins with `vm.`. Where there is none a driver finds another way, or none.
     fn brought(&self, _name: &str) -> Option<*mut Header> {
         None
     }
@@ -103,6 +103,7 @@ impl Runtime for Ourselves {
             ("convert", to) => value::ops::converter(to)?,
             ("graph", name) => graph::own::function(name)?,
             ("module", name) => module::own::function(name)?,
+            ("vm", name) => vm::own::function(name)?,
             ("object", "hash") => object::ops::hasher(),
             ("weak", step) => value::ops::weak(step)?,
             ("read", "device") => value::ops::device_reader(),

@@ -1,13 +1,67 @@
 //! `vm.run` on the Relax VM of a runtime.
+//!
+//! | step | does |
+//! |---|---|
+//! | `[NAME, ...]` | calls a function of the machine's module, or of the registry where it begins with `vm.builtin.` |
+//! | `["tensor", TYPE, EXTENTS, BASE64]` | makes a tensor; with a number behind, so many of the bytes stand in front of it |
+//! | `["@executable", NAME, ...]` | calls a function of the executable's module |
+//! | `["@unready", NAME, ...]` | calls a function of a second machine, which has no devices |
+//! | `["@fails", NAME, ...]` | calls as a step without it does, and is `{"error": true}` where that fails |
+//! | `["@where", NAME, ...]` | the lines that the error of a call has behind its message, of our machine alone |
+//! | `["@same", VALUE, VALUE]` | whether two values are one object |
+//! | `["@memory", {"ref": n}]` | a number for the address of a tensor: 0 for the first, the same for the same |
+//! | `["@drop", {"ref": n}]` | lets the result of a step go |
+//! | `["@log"]` | what functions of the form `{"watch": n}` were called with since the last time |
+//! | `["@alive"]` | what is alive on the device that counts, and how often it was asked |
+//! | `["@refuse", n]` | that device refuses memory once, after n more requests |
+//! | `["@own", NAME, ...]` | a function of `own.rs`, of our machine alone |
 
-use crate::conformance::runtime::ffi::api::Api;
-use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg};
-use crate::conformance::runtime::ffi::{Reply, bytes, forms, tensors, told, unsupported};
+use crate::conformance::device::counted::{self, Count};
+use crate::conformance::runtime::ffi::api::{Api, Handle};
+use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg, read_bytes};
+use crate::conformance::runtime::ffi::{
+    NUMBERS, Reply, bytes, c_text, forms, fresh_prefix, system_library, tensors, told, unsupported,
+};
 use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+use std::ffi::CStr;
 use std::io::Write as _;
+use std::ptr;
 
 pub(in crate::conformance) fn run(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let devices = match args.get("devices") {
+        Some(numbers) => each(api, list(numbers)?, &[])?,
+        None => [1, 0, 2].map(|number| api.share(int_arg(number))).into(),
+    };
+    let mut kinds = devices.iter().step_by(3);
+    let counts = kinds.any(|kind| kind.raw.int() == i64::from(counted::KIND));
+    let balance = args.get("balance").is_some_and(|asked| *asked == true);
+    let count = (counts || balance).then(|| counting(api)).transpose()?;
+    API.set(Some(api));
+    LOG.take();
+    let results = steps(api, args, &devices, count.as_ref())?;
+    match count.filter(|_| balance) {
+        // Behind it: the machine and all that the steps held are gone.
+        Some(count) => told(json!({"results": results, "alive": count.shown()})),
+        None => told(results),
+    }
+}
+
+/// Devices that count are simulated, and none of a foreign runtime.
+fn counting(api: &'static Api) -> Result<Count, Reply> {
+    match api.brought("vm.text") {
+        Some(_) => Count::begin().map_err(|error| Reply::Skipped(error.to_string())),
+        None => Err(unsupported("the device that counts is one of this crate")),
+    }
+}
+
+fn steps(
+    api: &'static Api,
+    args: &Value,
+    devices: &[Held],
+    count: Option<&Count>,
+) -> Result<Value, Reply> {
     let mut file = tempfile::NamedTempFile::new().map_err(skipped)?;
     file.write_all(&bytes(args)?).map_err(skipped)?;
     let path = api.text(&file.path().to_string_lossy())?;
@@ -15,54 +69,172 @@ pub(in crate::conformance) fn run(api: &'static Api, args: &Value) -> Result<Rep
     let executable = api.call_global(load, &[path.raw])?;
     let make = function(api, &executable, "vm_load_executable")?;
     let machine = api.call(&make, &[])?;
-    let devices = match args.get("devices").and_then(Value::as_array) {
-        Some(numbers) => each(api, numbers, &[])?,
-        None => [1, 0, 2].map(|number| api.share(int_arg(number))).into(),
-    };
     let start = function(api, &machine, "vm_initialization")?;
-    api.call(&start, &raw(&devices))?;
-    let mut results: Vec<Held> = Vec::new();
-    for step in args
-        .get("steps")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let Some([Value::String(name), values @ ..]) = step.as_array().map(Vec::as_slice) else {
-            let why = format!("step {step} is not a list that begins with a name");
-            return Err(unsupported(why));
-        };
-        results.push(match name.as_str() {
-            "tensor" => tensor(api, values)?,
-            _ => {
-                let values = each(api, values, &results)?;
-                let called = match name.starts_with("vm.builtin.") {
-                    true => global(api, name)?,
-                    false => function(api, &machine, name)?,
-                };
-                api.call(&called, &raw(&values))?
-            }
-        });
+    api.call(&start, &raw(devices))?;
+    let mut run = Run {
+        api,
+        executable,
+        machine,
+        count,
+        results: Vec::new(),
+        addresses: Vec::new(),
+    };
+    for step in list(&args["steps"])? {
+        let result = run.step(step)?;
+        run.results.push(result);
     }
-    let shown: Result<Vec<Value>, Reply> = results.iter().map(|value| show(api, value)).collect();
-    told(shown?.into())
+    let shown = run.results.iter().map(|result| match result {
+        Outcome::Held(held) => show(api, held),
+        Outcome::Shown(value) => Ok(value.clone()),
+    });
+    shown.collect()
 }
 
 fn skipped(error: std::io::Error) -> Reply {
     Reply::Skipped(error.to_string())
 }
 
+fn list(value: &Value) -> Result<&[Value], Reply> {
+    let wrong = || Reply::ProtocolError(format!("case states no list \"{value}\""));
+    Ok(value.as_array().ok_or_else(wrong)?)
+}
+
 fn raw(values: &[Held]) -> Vec<RawAny> {
     values.iter().map(|value| value.raw).collect()
 }
 
-fn global(api: &'static Api, name: &str) -> Result<Held, Reply> {
+/// What a step gave: a value of the runtime, or one of ours.
+enum Outcome {
+    Held(Held),
+    Shown(Value),
+}
+
+struct Run<'a> {
+    api: &'static Api,
+    executable: Held,
+    machine: Held,
+    count: Option<&'a Count>,
+    results: Vec<Outcome>,
+    /// Of tensors, in the order in which they were first asked for.
+    addresses: Vec<usize>,
+}
+
+impl Run<'_> {
+    fn step(&mut self, step: &Value) -> Result<Outcome, Reply> {
+        let [Value::String(name), values @ ..] = list(step)? else {
+            return Err(no_step(step));
+        };
+        Ok(Outcome::Shown(match (name.as_str(), values) {
+            ("tensor", values) => return Ok(Outcome::Held(tensor(self.api, values)?)),
+            ("@fails", [Value::String(name), values @ ..]) => {
+                match self.call(name, &self.values(values)?) {
+                    Ok(value) => return Ok(Outcome::Held(value)),
+                    Err(_) => json!({"error": true}),
+                }
+            }
+            ("@where", [Value::String(name), values @ ..]) => self.places(name, values)?,
+            ("@executable", [Value::String(name), values @ ..]) => {
+                let function = function(self.api, &self.executable, name)?;
+                let values = raw(&self.values(values)?);
+                return Ok(Outcome::Held(self.api.call(&function, &values)?));
+            }
+            ("@unready", [Value::String(name), values @ ..]) => {
+                let make = function(self.api, &self.executable, "vm_load_executable")?;
+                let machine = self.api.call(&make, &[])?;
+                let function = function(self.api, &machine, name)?;
+                let values = raw(&self.values(values)?);
+                return Ok(Outcome::Held(self.api.call(&function, &values)?));
+            }
+            ("@same", values) => match &*self.values(values)? {
+                [one, two] => json!(
+                    one.raw.type_index == two.raw.type_index && one.raw.bits() == two.raw.bits()
+                ),
+                _ => return Err(no_step(step)),
+            },
+            ("@memory", [value]) => {
+                let held = argument(self.api, value, &self.results)?;
+                let address = held.dltensor().ok_or_else(|| no_step(step))?;
+                let address = address.data.addr() + address.byte_offset as usize;
+                let known = self.addresses.iter().position(|other| *other == address);
+                json!(known.unwrap_or_else(|| {
+                    self.addresses.push(address);
+                    self.addresses.len() - 1
+                }))
+            }
+            ("@drop", [value]) => {
+                let at = value.get("ref").and_then(Value::as_u64);
+                let slot = at.and_then(|at| self.results.get_mut(at as usize));
+                *slot.ok_or_else(|| no_step(step))? = Outcome::Shown(Value::Null);
+                Value::Null
+            }
+            ("@log", []) => Value::Array(LOG.take()),
+            ("@alive", []) => self.count.ok_or_else(|| no_step(step))?.shown(),
+            ("@refuse", [after]) => {
+                let after = after.as_u64().ok_or_else(|| no_number(after))?;
+                let count = self.count.ok_or_else(|| no_step(step))?;
+                count.refuse(after as usize);
+                Value::Null
+            }
+            ("@own", [Value::String(name), values @ ..]) => {
+                let own = self.api.brought(&format!("vm.{name}"));
+                let own = own.ok_or_else(|| unsupported("no C function asks a machine for it"))?;
+                let mut args = vec![self.executable.raw];
+                let values = self.values(values)?;
+                args.extend(raw(&values));
+                let text = self.api.call(&own, &args)?.text().unwrap_or_default();
+                serde_json::from_str(&text).map_err(|wrong| unsupported(wrong.to_string()))?
+            }
+            (name, _) if name.starts_with('@') => return Err(no_step(step)),
+            (name, values) => {
+                let values = self.values(values)?;
+                return Ok(Outcome::Held(self.call(name, &values)?));
+            }
+        }))
+    }
+
+    fn values(&self, values: &[Value]) -> Result<Vec<Held>, Reply> {
+        each(self.api, values, &self.results)
+    }
+
+    fn call(&self, name: &str, values: &[Held]) -> Result<Held, Raised> {
+        let called = match name.starts_with("vm.builtin.") {
+            true => global(self.api, name)?,
+            false => function(self.api, &self.machine, name)?,
+        };
+        self.api.call(&called, &raw(values))
+    }
+
+    /// The lines behind the message of an error.
+    fn places(&self, name: &str, values: &[Value]) -> Result<Value, Reply> {
+        if self.api.brought("vm.text").is_none() {
+            return Err(unsupported("it does not say where"));
+        }
+        match self.call(name, &self.values(values)?) {
+            Ok(_) => Ok(Value::Null),
+            Err(raised) => {
+                let lines = raised.message.lines();
+                let lines = lines.filter_map(|line| line.strip_prefix("  in "));
+                Ok(lines.collect())
+            }
+        }
+    }
+}
+
+fn no_step(step: &Value) -> Reply {
+    Reply::ProtocolError(format!("case states no step \"{step}\""))
+}
+
+fn no_number(value: &Value) -> Reply {
+    Reply::ProtocolError(format!("case states no number \"{value}\""))
+}
+
+fn global(api: &'static Api, name: &str) -> Result<Held, Raised> {
     let missing = || Raised::missing(&format!("function `{name}`"));
-    Ok(api.global(name).ok_or_else(missing)?)
+    api.global(name).ok_or_else(missing)
 }
 
 /// A function of a module. That there is none is an error of the step, as it is for everyone who asks for it.
-fn function(api: &'static Api, module: &Held, name: &str) -> Result<Held, Reply> {
+fn function(api: &'static Api, module: &Held, name: &str) -> Result<Held, Raised> {
     let text = api.text(name)?;
     let args = [module.raw, text.raw, bool_arg(false)];
     let found = api.call_global("ffi.ModuleGetFunction", &args)?;
@@ -74,28 +246,44 @@ fn function(api: &'static Api, module: &Held, name: &str) -> Result<Held, Reply>
         kind,
         message,
         broken: None,
-    }
-    .into())
+    })
 }
 
-fn each(api: &'static Api, values: &[Value], results: &[Held]) -> Result<Vec<Held>, Reply> {
+fn each(api: &'static Api, values: &[Value], results: &[Outcome]) -> Result<Vec<Held>, Reply> {
     let values = values.iter();
     values.map(|value| argument(api, value, results)).collect()
 }
 
-/// The forms of the chapter: JSON's own; `{"shape"}`, `{"dtype"}`, `{"function"}`, `{"ref"}`; a list is a tuple.
-fn argument(api: &'static Api, value: &Value, results: &[Held]) -> Result<Held, Reply> {
-    let wrong = || unsupported(format!("{value} is no value of this chapter"));
+/// The forms of the chapter: JSON's own; `{"shape"}`, `{"dtype"}`, `{"function"}`, `{"ref"}`; `{"watch": n}` is a function that
+/// returns n and notes its arguments, `{"params": n}` a module whose `get_params` returns n; a list is a tuple.
+fn argument(api: &'static Api, value: &Value, results: &[Outcome]) -> Result<Held, Reply> {
     if let Some(items) = value.as_array() {
         let items = each(api, items, results)?;
         return Ok(api.call_global("ffi.Array", &raw(&items))?);
     }
-    if let Some(at) = value.get("ref").and_then(Value::as_u64) {
-        let held = results.get(at as usize).ok_or_else(wrong)?;
-        return Ok(api.share(held.raw));
+    if let Some(at) = value.get("ref") {
+        let at = at.as_u64().ok_or_else(|| no_number(at))?;
+        return match results.get(at as usize) {
+            Some(Outcome::Held(held)) => Ok(api.share(held.raw)),
+            _ => Err(Reply::ProtocolError(format!(
+                "case states no value {value}"
+            ))),
+        };
     }
     if let Some(name) = value.get("function").and_then(Value::as_str) {
-        return global(api, name);
+        return Ok(global(api, name)?);
+    }
+    if let Some(answer) = value.get("watch") {
+        let answer = answer.as_u64().ok_or_else(|| no_number(answer))?;
+        return Ok(api.function(ptr::without_provenance_mut(answer as usize), watch)?);
+    }
+    if let Some(answer) = value.get("params") {
+        let answer = answer.as_u64().ok_or_else(|| no_number(answer))?;
+        let number = NUMBERS.get(answer as usize);
+        let number = number.ok_or_else(|| no_number(value))?;
+        let prefix = fresh_prefix();
+        api.system_symbol(&c_text(&format!("__tvm_ffi_{prefix}get_params")), *number)?;
+        return Ok(system_library(api, &prefix)?);
     }
     match value.as_f64().filter(|_| value.is_f64()) {
         Some(float) => Ok(api.share(RawAny::of(index::FLOAT, Payload { float }))),
@@ -103,12 +291,56 @@ fn argument(api: &'static Api, value: &Value, results: &[Held]) -> Result<Held, 
     }
 }
 
-/// `tensor(type, extents, base64)`.
+thread_local! {
+    static API: Cell<Option<&'static Api>> = const { Cell::new(None) };
+    static LOG: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes its arguments, but for a function in front, which it only names, and returns the number that `this` is.
+unsafe extern "C" fn watch(this: Handle, args: *const RawAny, count: i32, out: *mut RawAny) -> i32 {
+    let count = usize::try_from(count).unwrap_or(0);
+    let mut shown = Vec::new();
+    for at in 0..count {
+        // SAFETY: there are `count` arguments.
+        let cell = unsafe { *args.wrapping_add(at) };
+        let value = match (cell.type_index, API.get()) {
+            // SAFETY: the tag says that it is a text, which ends with a zero and lives for the call.
+            (index::RAW_STR, _) => json!(unsafe { c_str(&cell) }.to_string_lossy()),
+            (index::BYTE_ARRAY, _) => {
+                let bytes = read_bytes(&cell).map(|bytes| String::from_utf8_lossy(&bytes).into());
+                bytes.unwrap_or_else(|| json!("?"))
+            }
+            (_, Some(api)) => show(api, &api.share(cell)).unwrap_or_else(|_| json!("?")),
+            (_, None) => json!("?"),
+        };
+        shown.push(value);
+    }
+    LOG.with_borrow_mut(|log| log.push(Value::Array(shown)));
+    let int = this.addr() as i64;
+    // SAFETY: a place for the result.
+    unsafe { out.write(RawAny::of(index::INT, Payload { int })) };
+    0
+}
+
+/// # Safety
+///
+/// The cell holds the address of a text that ends with a zero.
+unsafe fn c_str(cell: &RawAny) -> &CStr {
+    // SAFETY: it holds an address, by this contract.
+    let text = unsafe { cell.payload.ptr };
+    // SAFETY: that of a text, by this contract.
+    unsafe { CStr::from_ptr(text.cast()) }
+}
+
+/// `tensor(type, extents, base64)`, and the bytes in front of its first element.
 fn tensor(api: &'static Api, values: &[Value]) -> Result<Held, Reply> {
-    let [dtype, shape, data] = values else {
-        return Err(unsupported("tensor takes a type, extents and base64"));
+    let [dtype, shape, data, offset @ ..] = values else {
+        return Err(no_step(&json!(values)));
     };
-    let form = json!({"dtype": dtype["dtype"], "shape": shape["shape"], "data": data});
+    let mut form = json!({"dtype": dtype["dtype"], "shape": shape["shape"], "data": data});
+    if let [offset] = offset {
+        form["byte_offset"] = offset.clone();
+    }
     tensors::made(api, &form)
 }
 
@@ -116,10 +348,15 @@ fn tensor(api: &'static Api, values: &[Value]) -> Result<Held, Reply> {
 fn show(api: &'static Api, value: &Held) -> Result<Value, Reply> {
     Ok(match value.raw.type_index {
         index::FLOAT => json!(f64::from_bits(value.raw.bits())),
-        index::TENSOR => {
-            let shown = tensors::shown(value)?;
-            json!({"tensor": shown["dtype"], "shape": shown["shape"], "data": shown["data"]})
-        }
+        index::TENSOR => match value.dltensor().map(|tensor| tensor.device) {
+            Some(device) if device.device_type != 1 => {
+                json!({"device": [device.device_type, device.device_id]})
+            }
+            _ => {
+                let shown = tensors::shown(value)?;
+                json!({"tensor": shown["dtype"], "shape": shown["shape"], "data": shown["data"]})
+            }
+        },
         index::ARRAY => {
             let size = api.call_global("ffi.ArraySize", &[value.raw])?.raw.int();
             let items: Result<Vec<Value>, Reply> = (0..size)

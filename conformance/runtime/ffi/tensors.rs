@@ -213,7 +213,14 @@ fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Re
         count.checked_mul(usize::try_from(*extent).ok()?)
     });
     let bits = usize::from(dtype.bits) * usize::from(dtype.lanes);
-    if count.and_then(|count| count.checked_mul(bits.div_ceil(8))) != Some(bytes.len()) {
+    // Bytes in front of the first element.
+    let offset = match tensor.get("byte_offset") {
+        Some(offset) => offset.as_u64().ok_or_else(wrong)?,
+        None => 0,
+    };
+    let size = count.and_then(|count| count.checked_mul(bits.div_ceil(8)));
+    let size = size.and_then(|size| size.checked_add(usize::try_from(offset).ok()?));
+    if size != Some(bytes.len()) {
         return Err(unsupported(
             "a tensor in memory has all bytes of its shape and type",
         ));
@@ -238,7 +245,7 @@ fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Re
                 dtype,
                 shape: std::ptr::null_mut(),
                 strides: std::ptr::null_mut(),
-                byte_offset: 0,
+                byte_offset: offset,
             },
             manager_ctx: std::ptr::null_mut(),
             deleter: Some(free),

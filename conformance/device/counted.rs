@@ -1,0 +1,91 @@
+//! A simulated device that counts what is alive: what a graph executor or a machine took of it and has not freed.
+
+use crate::device::simulated::{Call, Hazard, Simulated};
+use crate::device::{Device, manager};
+use crate::function::Error;
+use serde_json::{Value, json};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Its device type in a case. No release has one of this number.
+pub(in crate::conformance) const KIND: i32 = 98;
+const NAME: &str = "suite_counted";
+
+/// The device of this process, which is registered when it is first asked for.
+pub(in crate::conformance) fn device() -> Result<&'static Simulated, Error> {
+    static DEVICE: OnceLock<Result<&'static Simulated, Error>> = OnceLock::new();
+    let registered = DEVICE.get_or_init(|| {
+        let device: &'static Simulated = Box::leak(Box::new(Simulated::new(3)));
+        // SAFETY: the simulated device keeps the contract, as its own cases show.
+        unsafe { manager::register_number(KIND, NAME, device) }.map(|()| device)
+    });
+    registered.clone()
+}
+
+/// Device `id` of this kind.
+pub(in crate::conformance) fn number(id: i32) -> Device {
+    Device { kind: KIND, id }
+}
+
+/// Only one case at a time counts. What it finds is not its own.
+pub(in crate::conformance) struct Count {
+    device: &'static Simulated,
+    before: [usize; 3],
+    calls: usize,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Count {
+    /// From now on.
+    ///
+    /// # Errors
+    ///
+    /// The device cannot be registered.
+    pub(in crate::conformance) fn begin() -> Result<Count, Error> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let device = device()?;
+        Ok(Count {
+            device,
+            before: alive(device),
+            calls: device.calls().len(),
+            _alone: alone,
+        })
+    }
+
+    /// Spaces, bytes and streams that are alive, and how often memory was taken and copied since the count began.
+    pub(in crate::conformance) fn shown(&self) -> Value {
+        let now = alive(self.device);
+        let [spaces, bytes, streams] =
+            std::array::from_fn(|at| now[at].cast_signed() - self.before[at].cast_signed());
+        let calls = self.device.calls().split_off(self.calls);
+        let count = |is: fn(&Call) -> bool| calls.iter().filter(|call| is(call)).count();
+        json!({
+            "spaces": spaces,
+            "bytes": bytes,
+            "streams": streams,
+            "allocations": count(|call| matches!(call, Call::Alloc(..))),
+            "copies": count(|call| matches!(call, Call::Copy(..))),
+        })
+    }
+
+    /// Lets the device refuse memory, after `after` more requests, once.
+    pub(in crate::conformance) fn refuse(&self, after: usize) {
+        self.device.fail_alloc(after);
+    }
+}
+
+fn alive(device: &Simulated) -> [usize; 3] {
+    let spaces = device.finish();
+    let spaces = spaces
+        .iter()
+        .filter(|hazard| matches!(hazard, Hazard::NeverFreed(_)));
+    let calls = device.calls();
+    let count = |is: fn(&Call) -> bool| calls.iter().filter(|call| is(call)).count();
+    let made = count(|call| matches!(call, Call::CreateStream(..)));
+    let freed = count(|call| matches!(call, Call::FreeStream(..)));
+    [
+        spaces.count(),
+        device.bytes_in_use(),
+        made.saturating_sub(freed),
+    ]
+}

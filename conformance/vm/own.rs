@@ -1,0 +1,118 @@
+//! What no C function can be asked about a machine: ours, through the Rust interface.
+
+use crate::device::Device;
+use crate::device::timer::Evaluator;
+use crate::function::{Error, Function};
+use crate::module::Module;
+use crate::value::{Any, AnyView, cast};
+use crate::vm::{Step, VirtualMachine};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Functions of an executable, which return JSON text: `text` is all of its code, `functions` what can be called and on which
+/// devices by default; `limited` takes a number and a call (a name and arguments), and says whether it ended within so many
+/// jumps and calls; `observed` takes a call, and lists the calls that it makes; `timed` takes a number, a number of repetitions
+/// and a call, and says how often it was measured.
+pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
+    let body: fn(&Module, &[AnyView<'_>]) -> Result<Value, Error> = match name {
+        "text" => text,
+        "functions" => functions,
+        "limited" => limited,
+        "observed" => observed,
+        "timed" => timed,
+        _ => return None,
+    };
+    Some(Function::from_packed(move |args| {
+        let [executable, rest @ ..] = args else {
+            return Err(short());
+        };
+        Ok(body(&cast::<Module>(*executable)?, rest)?
+            .to_string()
+            .into())
+    }))
+}
+
+fn short() -> Error {
+    Error::new("TypeError", "an executable, and what the function takes")
+}
+
+fn machine(executable: &Module) -> Result<VirtualMachine, Error> {
+    VirtualMachine::of(executable, &[Device::CPU])
+}
+
+fn text(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
+    let machine = machine(executable)?;
+    Ok(machine
+        .loaded()
+        .executable()
+        .disassemble()
+        .lines()
+        .collect())
+}
+
+fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
+    let far = VirtualMachine::of(executable, &[super::super::device::counted::number(0)])?;
+    let near = machine(executable)?;
+    let devices = |machine: &VirtualMachine| -> Vec<[i32; 2]> {
+        let devices = machine.devices();
+        devices.map(|device| [device.kind, device.id]).collect()
+    };
+    Ok(json!([near.functions(), devices(&near), devices(&far)]))
+}
+
+fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let [name, args @ ..] = args else {
+        return Err(short());
+    };
+    let args: Vec<Any> = args.iter().map(|arg| arg.to_any()).collect();
+    Ok(machine.call(&cast::<String>(*name)?, &args)?)
+}
+
+fn limited(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
+    let [most, args @ ..] = args else {
+        return Err(short());
+    };
+    let machine = machine(executable)?;
+    machine.limit(Some(cast::<u64>(*most)?));
+    let ended = call(&machine, args).is_ok();
+    machine.limit(None);
+    let unlimited = call(&machine, args).is_ok();
+    Ok(json!([ended, unlimited]))
+}
+
+fn observed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
+    let machine = machine(executable)?;
+    let seen: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let note = Arc::clone(&seen);
+    machine.observe(Some(Arc::new(move |step: &Step<'_>| {
+        let entry = json!([
+            step.function,
+            step.instruction,
+            step.callee,
+            step.args.len()
+        ]);
+        note.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(entry);
+    })));
+    call(&machine, args)?;
+    machine.observe(None);
+    call(&machine, args)?;
+    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(seen.iter().cloned().collect())
+}
+
+fn timed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
+    let [number, repeat, name, args @ ..] = args else {
+        return Err(short());
+    };
+    let machine = machine(executable)?;
+    let how = Evaluator {
+        number: cast(*number)?,
+        repeat: cast(*repeat)?,
+        ..Evaluator::default()
+    };
+    let args: Vec<Any> = args.iter().map(|arg| arg.to_any()).collect();
+    let times = machine.time(&cast::<String>(*name)?, &args, &how)?;
+    Ok(json!([times.len(), times.iter().all(|time| *time >= 0.0)]))
+}
