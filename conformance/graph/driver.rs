@@ -25,11 +25,16 @@
 //! | `["@log"]` | kernels called since the last time, with the shapes of their arguments |
 //! | `["@save"]` | the payload of the current module, as base64 |
 //!
-//! The answer has a result for every step; `{"error": true}` for one that failed.
+//! | `["@broken"]` | the rule that the last error was made of, and its kind, of this crate alone |
+//! | `["@own", NAME, FORM]` | a function of `own.rs` that takes the graph and the kernels, of this crate alone |
+//! | `["@alive"]` | what is alive on the device that counts (type 98), of this crate alone |
+//!
+//! `{"lookup": {ID: tensor}}` is a function that finds linked parameters, of this crate alone. The answer has a result for every step; `{"error": true}` for one that failed.
 
 use super::forms::{bytes_of, elements, param_file};
-use super::kernels;
+use super::{kernels, own};
 use crate::conformance::adapter::{Rejection, Reply, legacy::modules};
+use crate::conformance::device::counted::{self, Count};
 use crate::conformance::op;
 use crate::conformance::runtime::ffi::unsupported;
 use crate::conformance::runtime::legacy::{
@@ -51,11 +56,20 @@ struct Script<'a> {
     current: Option<Held>,
     other: Option<Held>,
     held: Option<Held>,
+    count: Option<Count>,
+    /// Rule and kind of the last error.
+    broken: Value,
 }
 
 pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     kernels::begin(api);
     let value = args.get("value").unwrap_or(&Value::Null);
+    let balance = value["balance"] == json!(true);
+    let counts = value["devices"].as_array().into_iter().flatten();
+    let counts = balance
+        || counts
+            .into_iter()
+            .any(|pair| pair[0] == json!(counted::KIND));
     let mut script = Script {
         api,
         value,
@@ -65,6 +79,13 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
         current: None,
         other: None,
         held: None,
+        count: match counts.then(Count::begin).transpose() {
+            Ok(_) if counts && !ours(api) => {
+                return Err(unsupported("the device that counts is one of this crate"));
+            }
+            count => count.map_err(|error| Reply::Skipped(error.to_string()))?,
+        },
+        broken: Value::Null,
     };
     for (name, tensor) in value["tensors"].as_object().into_iter().flatten() {
         script.tensors.insert(name.clone(), Lent::new(api, tensor)?);
@@ -72,7 +93,15 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
     if value["bare"] != json!(true) {
         match script.executor() {
             Ok(made) => script.current = Some(made),
-            Err(Reply::Reject(_)) => return Ok(answer(json!([{"error": true}]))),
+            // Without an executor the steps can ask for the error alone.
+            Err(Reply::Reject(_)) => {
+                let mut results = vec![json!({"error": true})];
+                let asked = value["steps"]
+                    .as_array()
+                    .is_some_and(|steps| steps.contains(&json!(["@broken"])));
+                results.extend(asked.then(own::broken));
+                return Ok(answer(Value::Array(results)));
+            }
             Err(other) => return Err(other),
         }
     }
@@ -80,7 +109,10 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
     for step in value["steps"].as_array().into_iter().flatten() {
         results.push(match script.step(step) {
             // Releases differ in the words of an error. That there is one is what counts.
-            Err(Reply::Reject(_)) => json!({"error": true}),
+            Err(Reply::Reject(_)) => {
+                script.broken = own::broken();
+                json!({"error": true})
+            }
             said => said?,
         });
     }
@@ -90,7 +122,26 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
         script.other.take(),
         script.held.take(),
     ));
-    Ok(answer(Value::Array(results)))
+    let results = Value::Array(results);
+    let count = script.count.take();
+    drop(script);
+    Ok(answer(match count.filter(|_| balance) {
+        Some(count) => json!({"results": results, "alive": count.shown()}),
+        None => results,
+    }))
+}
+
+/// Whether the runtime is this crate.
+fn ours(api: &'static Api) -> bool {
+    api.brought("graph.show").is_some()
+}
+
+fn no_number(value: &Value) -> Reply {
+    Reply::ProtocolError(format!("case states no number \"{value}\""))
+}
+
+fn whole(value: &Value) -> Result<i64, Reply> {
+    value.as_i64().ok_or_else(|| no_number(value))
 }
 
 fn answer(value: Value) -> Reply {
@@ -107,7 +158,8 @@ impl Script<'_> {
         let debug = self.value["debug"] == json!(true);
         let mut args = vec![text_arg(&self.graph), self.kernels.arg()];
         let pairs = devices.iter().flat_map(|pair| [&pair[0], &pair[1]]);
-        let places = pairs.map(|number| int_arg(number.as_i64().unwrap_or(0)));
+        let places = pairs.map(|number| Ok(int_arg(whole(number)?)));
+        let places: Vec<Arg> = places.collect::<Result<_, Reply>>()?;
         if devices.iter().any(|pair| pair[0] != json!(1)) {
             let create = self.api.brought("graph.create");
             let create = create
@@ -179,6 +231,21 @@ impl Script<'_> {
                     other => other,
                 })
             }
+            ("@broken", []) if ours(self.api) => Ok(self.broken.clone()),
+            ("@broken", []) => Err(unsupported("it does not say which rule")),
+            ("@alive", []) => match &self.count {
+                Some(count) => Ok(count.shown()),
+                None => Err(unsupported("nothing is counted")),
+            },
+            ("@own", [name, form]) => {
+                let own = format!("graph.{}", name.as_str().unwrap_or_default());
+                let own = self.api.brought(&own);
+                let own = own.ok_or_else(|| unsupported("no C function does it"))?;
+                let form = c_text(&form.to_string());
+                let args = [text_arg(&self.graph), self.kernels.arg(), text_arg(&form)];
+                let text = self.api.call(&own, &args)?.text()?;
+                serde_json::from_str(&text).map_err(|wrong| unsupported(wrong.to_string()))
+            }
             ("@log", []) => Ok(Value::Array(kernels::take_log())),
             ("@save", []) => {
                 let save = self.api.brought("graph.save");
@@ -247,7 +314,7 @@ impl Script<'_> {
 
     fn argument(&mut self, arg: &Value) -> Result<Made, Reply> {
         let members = match arg {
-            Value::Number(number) => return Ok(Made::Plain(int_arg(number.as_i64().unwrap_or(0)))),
+            Value::Number(_) => return Ok(Made::Plain(int_arg(whole(arg)?))),
             Value::String(text) => return Ok(Made::Text(c_text(text))),
             Value::Object(members) => members,
             _ => return Ok(Made::Plain(null_arg())),
@@ -259,12 +326,24 @@ impl Script<'_> {
                 Made::bytes(file.as_bytes().to_vec())
             }
             Some((key, pair)) if key == "device" => {
-                let number = |at: usize| pair[at].as_i64().and_then(|it| it.try_into().ok());
+                let number = |at: usize| {
+                    whole(&pair[at])?
+                        .try_into()
+                        .map_err(|_| no_number(&pair[at]))
+                };
                 let v_device = DLDevice {
-                    device_type: number(0).unwrap_or(0),
-                    device_id: number(1).unwrap_or(0),
+                    device_type: number(0)?,
+                    device_id: number(1)?,
                 };
                 Made::Plain((TVMValue { v_device }, code::DEVICE))
+            }
+            Some((key, known)) if key == "lookup" => {
+                let make = self.api.brought("graph.lookup");
+                let make = make.ok_or_else(|| unsupported("no C function makes a lookup"))?;
+                Made::Held(
+                    self.api
+                        .call(&make, &[text_arg(&c_text(&known.to_string()))])?,
+                )
             }
             Some((key, _)) if key == "graph" => Made::Plain(text_arg(&self.graph)),
             Some((key, _)) if key == "kernels" => Made::Plain(self.kernels.arg()),
@@ -284,6 +363,7 @@ enum Made {
         #[expect(dead_code, reason = "what the array points to")] Vec<u8>,
     ),
     Tensor(Lent),
+    Held(Held),
 }
 
 impl Made {
@@ -297,6 +377,7 @@ impl Made {
             Made::Text(text) => text_arg(text),
             Made::Bytes(array, _) => bytes_arg(array),
             Made::Tensor(tensor) => tensor.arg(),
+            Made::Held(held) => held.arg(),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::value::legacy::{TVMValue, code};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
+use std::path::Path;
 
 type Kernel = fn(&[*mut DLTensor]) -> Result<(), Error>;
 
@@ -97,11 +98,16 @@ type Compiled = unsafe extern "C" fn(
 
 /// The module of kernels.
 pub(super) fn library(api: &'static Api) -> Result<Held, Reply> {
+    modules::library(api, write)
+}
+
+/// Writes the library of kernels to `path`.
+pub(super) fn write(path: &Path) -> std::io::Result<()> {
     let all: [Compiled; NAMES.len()] = [run::<0>, run::<1>, run::<2>, run::<3>, run::<4>];
     let named = NAMES.into_iter().zip(all);
     let jumps = named.map(|(name, run)| (name, Content::Jump(run as usize)));
     let jumps: Vec<(&str, Content)> = jumps.collect();
-    modules::library(api, |path| shell::write_symbols(&jumps, path))
+    shell::write_symbols(&jumps, path)
 }
 
 unsafe extern "C" fn run<const N: usize>(

@@ -1,19 +1,26 @@
 //! What no C function of 0.20 and before can be asked about an executor: ours, through the Rust interface.
 
-use super::forms::shown;
+use super::forms::{bytes_of, param_file, shown};
+use super::kernels;
+use crate::conformance::device::counted;
 use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceApi};
-use crate::function::{Error, Function};
-use crate::graph::Graph;
+use crate::function::{Error, Function, take_broken};
 use crate::graph::executor::{Executor, Place};
 use crate::graph::module::GraphExecutor;
+use crate::graph::{Graph, Model, debug};
 use crate::module::Module;
+use crate::object::Tensor;
 use crate::rule::Findings;
-use crate::value::{Any, AnyView, Bytes, cast};
+use crate::value::{Any, AnyView, Bytes, cast, dtype_from_text};
+use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 
 /// `create` makes an executor of a graph, a module, whether it is for debugging, and pairs of device type and number, among
-/// them a device that is simulated. `show` is a result as JSON text, `save` the payload of a module.
+/// them devices that are simulated. `show` is a result as JSON text, `save` the payload of a module. `lookup` makes a function
+/// that finds tensors by storage id, of JSON text.
+///
+/// `model` and `dump` take a graph and a module and what `spec/graph.md` says, as JSON text, and return such text.
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     Some(match name {
         "create" => Function::from_packed(create),
@@ -22,8 +29,182 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
             Ok(shown(value).to_string().into())
         }),
         "save" => Function::from_typed(|module: Module| module.save_to_bytes().map(Bytes::new)),
+        "lookup" => Function::from_typed(|text: String| lookup(&text)),
+        "model" => Function::from_typed(|graph: String, _: Module, args: String| {
+            Ok::<String, Error>(model(&graph, &parsed(&args)?)?.to_string())
+        }),
+        "dump" => Function::from_typed(|graph: String, module: Module, args: String| {
+            Ok::<String, Error>(dump(&graph, &module, &parsed(&args)?)?.to_string())
+        }),
         _ => return None,
     })
+}
+
+fn parsed(text: &str) -> Result<Value, Error> {
+    serde_json::from_str(text).map_err(|wrong| Error::new("ValueError", wrong.to_string()))
+}
+
+fn failed(error: std::io::Error) -> Error {
+    Error::new("RuntimeError", error.to_string())
+}
+
+/// A tensor of the form `{dtype, shape, data}`.
+fn tensor(form: &Value) -> Result<Tensor, Error> {
+    let dtype = dtype_from_text(form["dtype"].as_str().unwrap_or_default())?;
+    let extents = form["shape"].as_array().into_iter().flatten();
+    let shape: Vec<i64> = extents.filter_map(Value::as_i64).collect();
+    let tensor = Tensor::empty(&shape, dtype)?;
+    tensor.fill(&bytes_of(&form["data"], dtype))?;
+    Ok(tensor)
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+/// The rule and the kind of the error that came last.
+pub(super) fn broken() -> Value {
+    match take_broken() {
+        Some(broken) => json!([broken.rule().id(), broken.kind().name()]),
+        None => Value::Null,
+    }
+}
+
+/// `(library, storage id, template, device)`: the tensor of that storage, where the form has one.
+fn lookup(text: &str) -> Result<Function, Error> {
+    let mut known = std::collections::HashMap::new();
+    for (id, form) in parsed(text)?.as_object().into_iter().flatten() {
+        known.insert(id.clone(), tensor(form)?);
+    }
+    Ok(Function::from_packed(move |args| {
+        let [library, id, template, device] = args else {
+            return Err(Error::new("TypeError", "a lookup takes four arguments"));
+        };
+        cast::<Module>(*library)?;
+        cast::<crate::value::DLDevice>(*device)?;
+        let template = cast::<*mut crate::value::DLTensor>(*template)?;
+        // SAFETY: the description lives for the call.
+        let template = unsafe { &*template };
+        let empty = template.data.is_null() && template.byte_offset == 0;
+        // SAFETY: its extents are readable for the call.
+        let shape = unsafe { template.shape() };
+        let id = cast::<i64>(*id)?.to_string();
+        let found = known
+            .get(&id)
+            .filter(|tensor| empty && tensor.shape() == shape);
+        Ok(found.map_or(Any::none(), |tensor| tensor.clone().into()))
+    }))
+}
+
+/// `{params, runs: [{name: tensor}]}`: the outputs of each run, or the rule and the kind that it breaks; then the inputs that
+/// were never set, and the outputs where all inputs are zeros.
+fn model(graph: &str, args: &Value) -> Result<Value, Error> {
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let path = folder.path().join("model.so");
+    kernels::write(&path).map_err(failed)?;
+    let params = match &args["params"] {
+        Value::Object(params) => param_file(params)?.as_bytes().to_vec(),
+        _ => Vec::new(),
+    };
+    // SAFETY: the library is the one of the kernels that cases call.
+    let made = unsafe { Model::from_parts(graph, &params, &path, &[Device::CPU]) };
+    let Ok(mut model) = made else {
+        return Ok(broken());
+    };
+    let mut results = Vec::new();
+    for inputs in args["runs"].as_array().into_iter().flatten() {
+        let inputs: Vec<(&str, Tensor)> = members(inputs)
+            .map(|(name, form)| Ok((name.as_str(), tensor(form)?)))
+            .collect::<Result<_, Error>>()?;
+        let inputs: Vec<(&str, &Tensor)> = inputs
+            .iter()
+            .map(|(name, tensor)| (*name, tensor))
+            .collect();
+        results.push(match model.run(&inputs) {
+            Ok(outputs) => outputs
+                .iter()
+                .map(|output| shown(Any::from(output.clone()).view()))
+                .collect(),
+            Err(_) => broken(),
+        });
+    }
+    let executor = model.executor();
+    results.push(json!(executor.unset_inputs()));
+    results.push(json!(executor.planned_bytes()));
+    for index in 0..executor.input_count() {
+        executor.clear_input(index)?;
+    }
+    results.push(json!(executor.clear_input(executor.input_count()).is_err()));
+    let unset = executor.unset_inputs().len();
+    executor.run()?;
+    for index in 0..executor.output_count() {
+        let target = executor.output(index)?.to_host_object()?;
+        executor.run()?;
+        executor.copy_output(index, &target)?;
+        results.push(shown(Any::from(target).view()));
+    }
+    results.push(json!(unset));
+    Ok(Value::Array(results))
+}
+
+/// `{inputs}`: what the debug dump of a run writes: the name of its folder, nodes of the graph, names and phases of the trace
+/// and whether its times go up, the tensors.
+fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
+    let graph = Arc::new(Graph::read(graph, &mut Findings::default())?);
+    let kernel = |name: &str| module.function(name, true);
+    let mut executor = Executor::new(graph, &kernel, vec![Place::of(Device::CPU)?])?;
+    for (name, form) in members(&args["inputs"]) {
+        let index = executor.require_input(name)?;
+        executor.set_input(index, &tensor(form)?)?;
+    }
+    let root = tempfile::tempdir().map_err(failed)?;
+    let folder = debug::dump(&mut executor, root.path())?;
+    let read = |name: &str| std::fs::read(folder.join(name)).map_err(failed);
+    let text = |name: &str| Ok::<_, Error>(parsed(&String::from_utf8_lossy(&read(name)?))?);
+    let trace = text("_tvmdbg_execution_trace.json")?;
+    let events = trace["traceEvents"].as_array().cloned().unwrap_or_default();
+    let times: Vec<f64> = events
+        .iter()
+        .filter_map(|event| event["ts"].as_f64())
+        .collect();
+    let named: Vec<String> = events
+        .iter()
+        .map(|event| {
+            let text = |key: &str| event[key].as_str().unwrap_or("?").to_owned();
+            format!(
+                "{} {} {} {}",
+                text("name"),
+                text("ph"),
+                event["tid"],
+                event["pid"]
+            )
+        })
+        .collect();
+    let mut dumped = text("_tvmdbg_graph_dump.json")?;
+    let nodes = dumped["nodes"].take();
+    let mut whole = executor.graph().to_json();
+    whole["nodes"].take();
+    let bytes = read("output_tensors.params")?;
+    let (params, _) = crate::tensor::Params::detect(
+        &mut crate::wire::Cursor::new(&bytes),
+        &mut Findings::default(),
+    )?;
+    let mut tensors = Map::new();
+    for (name, record) in params.iter() {
+        tensors.insert(
+            name.to_owned(),
+            shown(Any::from(Tensor::from_record(record)?).view()),
+        );
+    }
+    Ok(json!({
+        "folder": folder.file_name().map(|name| name.to_string_lossy().into_owned()),
+        "nodes": nodes,
+        "rest": dumped == whole,
+        "trace": named,
+        "unit": trace["displayTimeUnit"],
+        "in order": times.len() == events.len() && times.is_sorted(),
+        "tensors": tensors,
+    }))
 }
 
 fn create(args: &[AnyView<'_>]) -> Result<Any, Error> {
@@ -53,6 +234,9 @@ fn place(kind: i32, id: i32) -> Result<Place, Error> {
         let api: &'static dyn DeviceApi = api;
         // SAFETY: its memory keeps the rules, and is not the host's, as of no device of this type.
         return Ok(unsafe { Place::with(Device { kind, id }, api) });
+    }
+    if kind == counted::KIND {
+        counted::device()?;
     }
     Place::of(Device { kind, id })
 }

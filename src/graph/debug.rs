@@ -52,11 +52,7 @@ impl Stepper {
         GRF_41.demand(Kind::Missing, self.last == Some(index), || {
             format!("node {index} did not run last; run it, then ask")
         })?;
-        let entry = executor.graph().entry_id(super::EntryRef {
-            node: index,
-            index: output,
-            version: 0,
-        });
+        let entry = executor.graph().entry_of(index, output);
         entry.ok_or_else(|| {
             GRF_41
                 .refused(

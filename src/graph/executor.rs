@@ -7,7 +7,7 @@ use super::aliases::Aliases;
 use super::arguments::Arguments;
 pub use super::memory::Tensor;
 use super::memory::{Memory, device_error, whole, with_record};
-use super::{EntryRef, Graph, Plan};
+use super::{Graph, Plan};
 use crate::device::manager::Manager;
 use crate::device::{ALIGNMENT, Device, DeviceApi};
 use crate::function::{Error, Function};
@@ -527,22 +527,16 @@ impl Executor {
 
     fn input_entry(&self, index: usize) -> Result<usize, Violation> {
         let node = self.graph.arg_nodes.get(index);
-        node.and_then(|node| {
-            self.graph.entry_id(EntryRef {
-                node: *node,
-                index: 0,
-                version: 0,
+        node.and_then(|node| self.graph.entry_of(*node, 0))
+            .ok_or_else(|| {
+                GRF_32.refused(
+                    Kind::Missing,
+                    format!(
+                        "there is no input {index}; there are {}",
+                        self.input_count()
+                    ),
+                )
             })
-        })
-        .ok_or_else(|| {
-            GRF_32.refused(
-                Kind::Missing,
-                format!(
-                    "there is no input {index}; there are {}",
-                    self.input_count()
-                ),
-            )
-        })
     }
 
     fn output_entry(&self, index: usize) -> Result<usize, Violation> {

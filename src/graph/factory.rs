@@ -2,7 +2,7 @@
 
 use super::executor::{Executor, GRF_44, Kernels, Place};
 use super::memory::{record_to_object, with_record};
-use super::module::{GraphExecutor, places, wrong_count};
+use super::module::{GraphExecutor, enough, places};
 use super::{Graph, linked};
 use crate::function::{Error, Function};
 use crate::module::{Entry, Kind, Module, Symbols};
@@ -179,9 +179,10 @@ impl Kind for Factory {
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
         let alive = module.clone();
         let with = move |body: fn(&Factory, &Module, &[AnyView<'_>]) -> Result| {
-            Function::from_packed(move |args| match Factory::of(&alive) {
-                Some(factory) => body(factory, &alive, args),
-                None => Ok(Any::none()),
+            Function::from_packed(move |args| {
+                let factory = Factory::of(&alive);
+                let none = || Error::new("RuntimeError", "the module is no factory");
+                body(factory.ok_or_else(none)?, &alive, args)
             })
         };
         Ok(Some(match name {
@@ -189,14 +190,12 @@ impl Kind for Factory {
                 with(|factory, module, devices| factory.make(module, devices, false))
             }
             "debug_create" => with(|factory, module, args| {
-                let [name, devices @ ..] = args else {
-                    return Err(wrong_count("debug_create", 3, args));
-                };
-                if String::try_from(*name)? != factory.name {
+                enough("debug_create", 2, args)?;
+                if String::try_from(args[0])? != factory.name {
                     let text = "Currently we only support single model for now.";
                     return Err(GRF_44.refused(Broken::Missing, text).into());
                 }
-                factory.make(module, devices, true)
+                factory.make(module, &args[1..], true)
             }),
             "get_graph_json" => with(|factory, _, _| Ok(factory.graph_json.as_str().into())),
             "get_graph_params" => with(|factory, _, _| {

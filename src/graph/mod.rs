@@ -55,6 +55,8 @@ mod arguments;
 #[cfg(feature = "runtime")]
 pub mod debug;
 #[cfg(feature = "runtime")]
+mod debug_methods;
+#[cfg(feature = "runtime")]
 pub mod executor;
 #[cfg(feature = "runtime")]
 mod factory;
@@ -180,6 +182,17 @@ impl Graph {
         let behind = *self.node_row_ptr.get(entry.node.checked_add(1)?)?;
         let id = first.checked_add(entry.index)?;
         (id < behind).then_some(id)
+    }
+
+    /// Number of output `index` of node `node` among all entries.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn entry_of(&self, node: usize, index: usize) -> Option<usize> {
+        let version = 0;
+        self.entry_id(EntryRef {
+            node,
+            index,
+            version,
+        })
     }
 
     /// The inputs and parameters: node index and name, in the order of `arg_nodes`.

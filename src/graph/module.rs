@@ -3,17 +3,17 @@
 use super::executor::{Executor, GRF_32, GRF_42, GRF_43, GRF_44, Place, Tensor};
 pub use super::factory::Factory;
 use super::factory::{Parameters, load_factory};
-use super::{Graph, debug, linked};
+use super::{Graph, debug, debug_methods, linked};
 use crate::function::{Error, Function, registry};
 use crate::module::{Kind, Module, provide_loader};
 use crate::object::Map;
 use crate::rule::{Findings, Kind as Broken};
 use crate::tensor::{Device, Params};
-use crate::value::{Any, AnyView, Bytes, DLDevice, DLTensor, cast, index};
+use crate::value::{Any, AnyView, DLDevice, DLTensor, cast, index};
 use crate::wire::Cursor;
 use std::sync::{Arc, Mutex, PoisonError};
 
-type Result<T = Any> = std::result::Result<T, Error>;
+pub(super) type Result<T = Any> = std::result::Result<T, Error>;
 
 /// The names under which an executor was ever made, and whether they make a debug executor.
 const CREATE: [(&str, bool); 4] = [
@@ -161,9 +161,9 @@ pub(crate) struct GraphExecutor {
     debug: bool,
 }
 
-struct State {
-    executor: Executor,
-    stepper: debug::Stepper,
+pub(super) struct State {
+    pub(super) executor: Executor,
+    pub(super) stepper: debug::Stepper,
 }
 
 impl GraphExecutor {
@@ -192,15 +192,17 @@ impl Kind for GraphExecutor {
     }
 
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>> {
-        let Some(method) =
-            base_method(name).or_else(|| if self.debug { debug_method(name) } else { None })
-        else {
+        let debug = self.debug.then_some(&debug_methods::METHODS[..]);
+        let mut methods = METHODS.iter().chain(debug.unwrap_or_default());
+        let Some(method) = methods.find(|method| method.0 == name) else {
             return Ok(None);
         };
         let (state, alive) = (Arc::clone(&self.state), module.clone());
         Ok(Some(Function::from_packed(move |args| {
             let _alive = &alive;
-            method(
+            let (name, least, body) = *method;
+            enough(name, least, args)?;
+            body(
                 &mut state.lock().unwrap_or_else(PoisonError::into_inner),
                 args,
             )
@@ -208,27 +210,37 @@ impl Kind for GraphExecutor {
     }
 }
 
-type Method = fn(&mut State, &[AnyView<'_>]) -> Result;
+/// A function of the module: its name, how many arguments it has at least, and what it does.
+pub(super) type Method = (
+    &'static str,
+    usize,
+    fn(&mut State, &[AnyView<'_>]) -> Result,
+);
 
-fn base_method(name: &str) -> Option<Method> {
-    Some(match name {
-        "set_input" => set_input,
-        "set_input_zero_copy" => set_input_zero_copy,
-        "set_output_zero_copy" => set_output_zero_copy,
-        "get_input" => input,
-        "get_output" => output,
-        "get_num_inputs" => |state, _| Ok((state.executor.input_count() as i64).into()),
-        "get_num_outputs" => |state, _| Ok((state.executor.output_count() as i64).into()),
-        "get_input_index" => input_index,
-        "get_input_info" => |state, _| info(&state.executor, true),
-        "get_output_info" => |state, _| info(&state.executor, false),
-        "run" => |state, _| state.executor.run().map(|()| Any::none()),
-        "run_from_inputs" => run_from_inputs,
-        "load_params" => load_params,
-        "share_params" => share_params,
-        _ => return None,
-    })
-}
+const METHODS: [Method; 14] = [
+    ("set_input", 2, set_input),
+    ("set_input_zero_copy", 2, set_input_zero_copy),
+    ("set_output_zero_copy", 2, set_output_zero_copy),
+    ("get_input", 1, input),
+    ("get_output", 1, output),
+    ("get_num_inputs", 0, |state, _| {
+        Ok((state.executor.input_count() as i64).into())
+    }),
+    ("get_num_outputs", 0, |state, _| {
+        Ok((state.executor.output_count() as i64).into())
+    }),
+    ("get_input_index", 1, input_index),
+    ("get_input_info", 0, |state, _| info(&state.executor, true)),
+    ("get_output_info", 0, |state, _| {
+        info(&state.executor, false)
+    }),
+    ("run", 0, |state, _| {
+        state.executor.run().map(|()| Any::none())
+    }),
+    ("run_from_inputs", 2, run_from_inputs),
+    ("load_params", 1, load_params),
+    ("share_params", 2, share_params),
+];
 
 /// Input by number or by name. A name that the graph does not have is `None`: released executors then do nothing, and
 /// frontends rely on it when they set all parameters that they have (GRF-44).
@@ -275,10 +287,8 @@ fn named_output(
 }
 
 fn set_input(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, tensor, ..] = args else {
-        return Err(wrong_count("set_input", 2, args));
-    };
-    if let Some(index) = which_input(&state.executor, *key)? {
+    let (key, tensor) = (args[0], &args[1]);
+    if let Some(index) = which_input(&state.executor, key)? {
         let tensor = description(tensor)?;
         // SAFETY: an argument describes memory that its caller keeps for the call.
         unsafe { state.executor.set_input_from(index, tensor) }?;
@@ -287,10 +297,8 @@ fn set_input(state: &mut State, args: &[AnyView<'_>]) -> Result {
 }
 
 fn set_input_zero_copy(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, tensor, ..] = args else {
-        return Err(wrong_count("set_input_zero_copy", 2, args));
-    };
-    if let Some(index) = which_input(&state.executor, *key)? {
+    let (key, tensor) = (args[0], &args[1]);
+    if let Some(index) = which_input(&state.executor, key)? {
         let (source, keep) = (description(tensor)?, tensor.to_any());
         // SAFETY: a tensor object is kept; the memory of a bare description, which only `unsafe` code makes, is kept by
         // the caller, as GRF-34 asks.
@@ -300,10 +308,8 @@ fn set_input_zero_copy(state: &mut State, args: &[AnyView<'_>]) -> Result {
 }
 
 fn set_output_zero_copy(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, tensor, ..] = args else {
-        return Err(wrong_count("set_output_zero_copy", 2, args));
-    };
-    let index = which_output_in_place(&state.executor, *key)?;
+    let (key, tensor) = (args[0], &args[1]);
+    let index = which_output_in_place(&state.executor, key)?;
     let (target, keep) = (description(tensor)?, tensor.to_any());
     // SAFETY: as for an input.
     unsafe { state.executor.refer_output(index, target, keep) }?;
@@ -311,25 +317,21 @@ fn set_output_zero_copy(state: &mut State, args: &[AnyView<'_>]) -> Result {
 }
 
 fn input(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, rest @ ..] = args else {
-        return Err(wrong_count("get_input", 1, args));
-    };
-    let Some(index) = which_input(&state.executor, *key)? else {
+    let (key, rest) = (args[0], &args[1..]);
+    let Some(index) = which_input(&state.executor, key)? else {
         return Ok(Any::none());
     };
     give(state.executor.input(index)?, rest)
 }
 
 fn output(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, rest @ ..] = args else {
-        return Err(wrong_count("get_output", 1, args));
-    };
-    let index = which_output(&state.executor, *key)?;
+    let (key, rest) = (args[0], &args[1..]);
+    let index = which_output(&state.executor, key)?;
     give(state.executor.output(index)?, rest)
 }
 
 /// The tensor itself, or a copy of it in the tensor that was handed in.
-fn give(tensor: &Tensor, rest: &[AnyView<'_>]) -> Result {
+pub(super) fn give(tensor: &Tensor, rest: &[AnyView<'_>]) -> Result {
     match rest.first() {
         None => Ok(tensor.to_object().into()),
         Some(target) => {
@@ -342,10 +344,7 @@ fn give(tensor: &Tensor, rest: &[AnyView<'_>]) -> Result {
 }
 
 fn input_index(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [name, ..] = args else {
-        return Err(wrong_count("get_input_index", 1, args));
-    };
-    let name = String::try_from(*name)
+    let name = String::try_from(args[0])
         .map_err(|_| Error::from(GRF_44.refused(Broken::Type, "Input key is not a string")))?;
     Ok(state
         .executor
@@ -391,7 +390,7 @@ fn run_from_inputs(state: &mut State, args: &[AnyView<'_>]) -> Result {
     GRF_44.demand(Broken::Type, args.len().is_multiple_of(2), || {
         "Number of arguments to run_from_inputs must be an even number of key-value pairs".into()
     })?;
-    for pair in args.get(2..).unwrap_or_default().chunks_exact(2) {
+    for pair in args[2..].chunks_exact(2) {
         let name = String::try_from(pair[0])?;
         let index = state.executor.input_index(&name).ok_or_else(|| {
             Error::from(
@@ -412,10 +411,7 @@ fn run_from_inputs(state: &mut State, args: &[AnyView<'_>]) -> Result {
 
 /// Sets every parameter of a parameter file that is an input of the graph; others are skipped, as from 0.7 on.
 fn load_params(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [bytes, ..] = args else {
-        return Err(wrong_count("load_params", 1, args));
-    };
-    let bytes = as_bytes(*bytes)?;
+    let bytes = as_bytes(args[0])?;
     let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
     state.executor.load_params(&params)?;
     Ok(Any::none())
@@ -423,10 +419,7 @@ fn load_params(state: &mut State, args: &[AnyView<'_>]) -> Result {
 
 /// `(other executor's module, parameter file)`: uses the other's memory for every parameter that the file names.
 fn share_params(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [other, bytes, ..] = args else {
-        return Err(wrong_count("share_params", 2, args));
-    };
-    let other = as_module(*other)?;
+    let other = as_module(args[0])?;
     let shared = GraphExecutor::of(&other).ok_or_else(|| {
         Error::from(GRF_44.refused(
             Broken::Type,
@@ -436,7 +429,7 @@ fn share_params(state: &mut State, args: &[AnyView<'_>]) -> Result {
             ),
         ))
     })?;
-    let bytes = as_bytes(*bytes)?;
+    let bytes = as_bytes(args[1])?;
     let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
     let other = shared.state.try_lock().map_err(|_| {
         Error::from(GRF_44.refused(
@@ -450,177 +443,13 @@ fn share_params(state: &mut State, args: &[AnyView<'_>]) -> Result {
     Ok(Any::none())
 }
 
-fn debug_method(name: &str) -> Option<Method> {
-    Some(match name {
-        "execute_node" => |state, args| {
-            let [index, ..] = args else {
-                return Err(wrong_count("execute_node", 1, args));
-            };
-            let index = position(*index)?;
-            let State { executor, stepper } = state;
-            stepper.execute(executor, index).map(|()| Any::none())
-        },
-        "get_node_output" => |state, args| {
-            let [index, output, ..] = args else {
-                return Err(wrong_count("get_node_output", 2, args));
-            };
-            let (index, output) = (position(*index)?, position(*output)?);
-            let entry = state.stepper.entry(&state.executor, index, output)?;
-            Ok(state.executor.entry(entry).to_host_object()?.into())
-        },
-        "debug_get_output" => debug_output,
-        "get_output_by_layer" => |state, args| {
-            let [index, output, ..] = args else {
-                return Err(wrong_count("get_output_by_layer", 2, args));
-            };
-            let (node, index) = (position(*index)?, position(*output)?);
-            let entry = state.executor.graph().entry_id(super::EntryRef {
-                node,
-                index,
-                version: 0,
-            });
-            let entry = entry.ok_or_else(|| {
-                let message = format!("there is no output {index} of node {node}");
-                Error::from(GRF_44.refused(Broken::Missing, message))
-            })?;
-            Ok(state.executor.entry(entry).to_object().into())
-        },
-        "debug_run" => |state, args| {
-            let [index, ..] = args else {
-                return Err(wrong_count("debug_run", 1, args));
-            };
-            let node = count(*index)?;
-            known_node(&state.executor, node)?;
-            let start = std::time::Instant::now();
-            state.executor.run_node(node)?;
-            state.executor.sync()?;
-            Ok(start.elapsed().as_secs_f64().into())
-        },
-        "run_individual" => individual,
-        "run_individual_node" => individual_node,
-        "profile_rpc" => |state, _| {
-            let times = debug::run_individual(&mut state.executor, 1, 1, 0)?;
-            let graph = state.executor.graph();
-            let last = times.last().map(Vec::as_slice).unwrap_or_default();
-            let calls: Vec<serde_json::Value> = graph
-                .nodes
-                .iter()
-                .zip(last)
-                .filter_map(|(node, seconds)| {
-                    let call = node.call.as_ref()?;
-                    let micros = serde_json::json!({ "microseconds": seconds * 1e6 });
-                    Some(serde_json::json!({ "Name": { "string": call.func_name }, "Duration (us)": micros }))
-                })
-                .collect();
-            Ok(serde_json::json!({ "calls": calls }).to_string().into())
-        },
-        _ => return None,
-    })
-}
-
-/// `(node name or number[, out])`: runs up to the node and gives its first output.
-///
-/// Released executors give the *entry* of that number, another one as soon as an earlier node has two outputs.
-fn debug_output(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [key, rest @ ..] = args else {
-        return Err(wrong_count("debug_get_output", 1, args));
-    };
-    let graph = Arc::clone(state.executor.graph());
-    let index = match String::try_from(*key) {
-        Ok(name) => graph
-            .nodes
-            .iter()
-            .position(|node| node.name == name)
-            .ok_or_else(|| {
-                Error::from(
-                    GRF_44.refused(Broken::Missing, format!("cannot find {name} among nodes")),
-                )
-            })?,
-        Err(_) => position(*key)?,
-    };
-    let mut stepper = debug::Stepper::default();
-    stepper.execute(&mut state.executor, index)?;
-    let entry = stepper.entry(&state.executor, index, 0)?;
-    give(state.executor.entry(entry), rest)
-}
-
-/// `(number, repeat, min_repeat_ms)` returns text, seconds of each node and a comma, as 0.8 does; with the arguments that came
-/// later (GRF-42), bytes: the number of nodes, then doubles, node after node, all repetitions.
-fn individual(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [number, repeat, least, rest @ ..] = args else {
-        return Err(wrong_count("run_individual", 3, args));
-    };
-    check_pauses(rest)?;
-    let times = debug::run_individual(
-        &mut state.executor,
-        count(*number)?,
-        count(*repeat)?,
-        count(*least)? as u64,
-    )?;
-    if rest.is_empty() {
-        let last = times.last().map(Vec::as_slice).unwrap_or_default();
-        return Ok(last
-            .iter()
-            .map(|seconds| format!("{seconds},"))
-            .collect::<String>()
-            .into());
-    }
-    let nodes = state.executor.graph().nodes.len();
-    let doubles = (0..nodes).flat_map(|node| times.iter().filter_map(move |times| times.get(node)));
-    let mut bytes = (nodes as i64).to_le_bytes().to_vec();
-    bytes.extend(doubles.flat_map(|seconds| seconds.to_le_bytes()));
-    Ok(Bytes::new(bytes).into())
-}
-
-/// `(node, number, repeat, min_repeat_ms, ...)`: bytes of `repeat` doubles.
-fn individual_node(state: &mut State, args: &[AnyView<'_>]) -> Result {
-    let [node, number, repeat, least, rest @ ..] = args else {
-        return Err(wrong_count("run_individual_node", 4, args));
-    };
-    let node = count(*node)?;
-    known_node(&state.executor, node)?;
-    check_pauses(rest)?;
-    let mut bytes = Vec::new();
-    let (number, repeat) = (count(*number)?, count(*repeat)?);
-    debug::check_counts(number, repeat)?;
-    for _ in 0..repeat {
-        let seconds = debug::time_node(&mut state.executor, node, number, count(*least)? as u64)?;
-        bytes.extend(seconds.to_le_bytes());
-    }
-    Ok(Bytes::new(bytes).into())
-}
-
-fn known_node(executor: &Executor, node: usize) -> Result<()> {
-    if node < executor.graph().nodes.len() {
-        return Ok(());
-    }
-    Err(GRF_44
-        .refused(Broken::Missing, format!("there is no node {node}"))
-        .into())
-}
-
-/// What stands behind `min_repeat_ms`: pauses between repetitions, which are not made here, and how many repetitions one
-/// follows, which is above 0 (GRF-42).
-fn check_pauses(rest: &[AnyView<'_>]) -> Result<()> {
-    let Some((repeats, others)) = rest.split_last() else {
-        return Ok(());
-    };
-    for other in others {
-        count(*other)?;
-    }
-    GRF_42.demand(Broken::Type, count(*repeats)? > 0, || {
-        "a pause follows at least one repetition".into()
-    })?;
-    Ok(())
-}
-
 /// An index; a negative one is that of nothing.
-fn position(view: AnyView<'_>) -> Result<usize> {
+pub(super) fn position(view: AnyView<'_>) -> Result<usize> {
     Ok(usize::try_from(i64::try_from(view)?).unwrap_or(usize::MAX))
 }
 
 /// A number that is not negative (GRF-42).
-fn count(view: AnyView<'_>) -> Result<usize> {
+pub(super) fn count(view: AnyView<'_>) -> Result<usize> {
     let number = i64::try_from(view)?;
     match usize::try_from(number) {
         Ok(count) => Ok(count),
@@ -630,12 +459,13 @@ fn count(view: AnyView<'_>) -> Result<usize> {
     }
 }
 
-pub(super) fn wrong_count(name: &str, expected: usize, args: &[AnyView<'_>]) -> Error {
-    let message = format!(
-        "`{name}` needs {expected} arguments at least, it got {}",
-        args.len()
-    );
-    GRF_44.refused(Broken::Type, message).into()
+/// GRF-44: nothing is made up for arguments that are not there.
+pub(super) fn enough(name: &str, least: usize, args: &[AnyView<'_>]) -> Result<()> {
+    let count = args.len();
+    GRF_44.demand(Broken::Type, count >= least, || {
+        format!("`{name}` needs {least} arguments at least, it got {count}")
+    })?;
+    Ok(())
 }
 
 fn as_bytes(view: AnyView<'_>) -> Result<Vec<u8>> {
