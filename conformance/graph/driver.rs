@@ -99,6 +99,9 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
                 let asked = value["steps"]
                     .as_array()
                     .is_some_and(|steps| steps.contains(&json!(["@broken"])));
+                if asked && !ours(api) {
+                    return Err(unsupported("it does not say which rule"));
+                }
                 results.extend(asked.then(own::broken));
                 return Ok(answer(Value::Array(results)));
             }

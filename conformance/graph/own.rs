@@ -160,7 +160,7 @@ fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
     let root = tempfile::tempdir().map_err(failed)?;
     let folder = debug::dump(&mut executor, root.path())?;
     let read = |name: &str| std::fs::read(folder.join(name)).map_err(failed);
-    let text = |name: &str| Ok::<_, Error>(parsed(&String::from_utf8_lossy(&read(name)?))?);
+    let text = |name: &str| parsed(&String::from_utf8_lossy(&read(name)?));
     let trace = text("_tvmdbg_execution_trace.json")?;
     let events = trace["traceEvents"].as_array().cloned().unwrap_or_default();
     let times: Vec<f64> = events
