@@ -553,9 +553,18 @@ def record_read(reader, sizing):
     return {**tensor, "reserved": reserved} if reserved else tensor
 
 
-def record_write(tensor):
+def record_write(tensor, sizing):
     code, bits, lanes = dtype_of(tensor["dtype"])
     data, shape = base64.b64decode(tensor["data"]), tensor["shape"]
+    if any(extent < 0 for extent in shape):
+        raise Reject("a dimension is negative")
+    if bits == 0 or lanes == 0:
+        raise Reject("an element of nothing", "type")
+    size = math.prod(shape) * element_size(sizing, bits, lanes)
+    if size >= 1 << 63:
+        raise Reject("the size does not fit", "limit")
+    if size != len(data):
+        raise Reject(f"the data are not {size} bytes")
     head = struct.pack("<QQii", RECORD, tensor.get("reserved", 0), *tensor["device"])
     head += struct.pack("<iBBH", len(shape), code, bits, lanes)
     return head + struct.pack(f"<{len(shape)}qq", *shape, len(data)) + data
@@ -602,13 +611,14 @@ def tensor_decode(args):
 
 def tensor_encode(args):
     form, value = args.get("form", "params"), args["value"]
+    sizing = sizing_of(args.get("release", "0.27"))
     if form == "tensor":
-        return b64(record_write(value))
+        return b64(record_write(value, sizing))
     if form != "params":
         raise Unsupported(f"form {form}")
     names = b"".join(string(tensor["name"]) for tensor in value["tensors"])
     count = u64(len(value["tensors"]))
-    records = b"".join(map(record_write, value["tensors"]))
+    records = b"".join(record_write(tensor, sizing) for tensor in value["tensors"])
     return b64(u64(LIST) + u64(value.get("reserved", 0)) + count + names + count + records)
 
 
