@@ -46,8 +46,8 @@ def tensor(r, field):
     for form, name in (("Q", "magic"), ("Q", "reserved"), ("i", "device.type"), ("i", "device.id")):
         r.take(form, f"{field}.{name}")
     start, rank = r.at, r.take("i", f"{field}.ndim")
-    # The rest of the record: type, extents, size.
-    if 4 + 8 * rank + 8 > len(r.raw) - r.at:
+    # What must follow: type and extents.
+    if 4 + 8 * rank > len(r.raw) - r.at:
         raise Ends("TEN-25", start, f"{field}.ndim")
     for form, name in (("B", "dtype.code"), ("B", "dtype.bits"), ("H", "dtype.lanes")):
         r.take(form, f"{field}.{name}")
