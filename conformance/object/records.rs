@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 type Setter = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny) -> i32;
 
@@ -68,6 +69,9 @@ pub(super) fn define(
     default: impl Fn(&Value) -> Result<Option<Held>, Reply>,
 ) -> Result<i32, DefineError> {
     static RUN: AtomicU32 = AtomicU32::new(0);
+    // Who finds a type finds its fields.
+    static WHOLE: Mutex<()> = Mutex::new(());
+    let _whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
     let parent = parent.unwrap_or(index::OBJECT);
     let above = api.type_info(parent);
     let above = above.ok_or_else(|| unsupported("there is no such parent"))?;
