@@ -11,11 +11,11 @@ use super::custom_types;
 use super::{Code, Error, FUN_10, FUN_11, Function, Result, Signature, TypedFn, signature_json};
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 struct Entry {
+    hash: u64,
     name: &'static [u8],
     /// Whether the name is one of [`RAW`].
     raw: bool,
@@ -84,11 +84,29 @@ static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
     retired: Vec::new(),
 });
 
+/// Of eight bytes at a time: every call by name begins with it.
 #[inline]
-fn bucket(name: &[u8]) -> &'static AtomicPtr<Entry> {
-    let mut state = DefaultHasher::new();
-    state.write(name);
-    &BUCKETS[state.finish() as usize % BUCKETS.len()]
+fn hash(name: &[u8]) -> u64 {
+    const MUL: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut state = name.len() as u64 ^ MUL;
+    let mut words = name.chunks_exact(8);
+    for word in words.by_ref() {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(word);
+        state = (state ^ u64::from_le_bytes(bytes)).wrapping_mul(MUL);
+        state ^= state >> 29;
+    }
+    let mut last = 0u64;
+    for &byte in words.remainder() {
+        last = last << 8 | u64::from(byte);
+    }
+    state = (state ^ last).wrapping_mul(MUL);
+    state ^ (state >> 32)
+}
+
+#[inline]
+fn bucket(hash: u64) -> &'static AtomicPtr<Entry> {
+    &BUCKETS[hash as usize % BUCKETS.len()]
 }
 
 /// The first entry of a bucket.
@@ -100,7 +118,15 @@ fn first(bucket: &AtomicPtr<Entry>) -> Option<&'static Entry> {
 
 #[inline]
 fn find(name: &[u8]) -> Option<&'static Entry> {
-    std::iter::successors(first(bucket(name)), |entry| entry.next).find(|entry| entry.name == name)
+    let hash = hash(name);
+    let mut entry = first(bucket(hash));
+    while let Some(found) = entry {
+        if found.hash == hash && found.name == name {
+            return Some(found);
+        }
+        entry = found.next;
+    }
+    None
 }
 
 /// The function registered under `name`.
@@ -161,24 +187,27 @@ impl Entry {
     }
 }
 
-/// [`find`] once more, after the defaults have come.
+/// [`find`] once more, after the defaults have come; nothing where they were there before.
 #[cold]
 fn find_default(name: &[u8]) -> Option<&'static Entry> {
-    install_defaults();
-    find(name)
+    install_defaults().then(|| find(name)).flatten()
 }
 
 static DEFAULTS: Once = Once::new();
 
-/// Enters what the chapters of this crate bring, once.
+/// Enters what the chapters of this crate bring, once, and says whether this call may have changed something.
 ///
 /// Nothing that runs in here looks up or lists: it would wait for itself.
-pub(crate) fn install_defaults() {
+pub(crate) fn install_defaults() -> bool {
+    if DEFAULTS.is_completed() {
+        return false;
+    }
     DEFAULTS.call_once(|| {
         for install in crate::DEFAULTS {
             install();
         }
     });
+    true
 }
 
 /// Registers `function` as the default for `name`: one that yields to every other, before or after it (FUN-11).
@@ -295,8 +324,10 @@ unsafe fn enter(
 
 /// A new entry, under the lock, without a function.
 fn add(name: &[u8]) -> &'static Entry {
-    let bucket = bucket(name);
+    let hash = hash(name);
+    let bucket = bucket(hash);
     let entry = Box::leak(Box::new(Entry {
+        hash,
         name: crate::value::types::leak_bytes(name),
         raw: is_raw(name),
         function: AtomicPtr::new(std::ptr::null_mut()),
