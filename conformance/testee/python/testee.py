@@ -611,7 +611,18 @@ def tensor_decode(args):
 
 def tensor_encode(args):
     form, value = args.get("form", "params"), args["value"]
-    sizing = sizing_of(args.get("release", "0.27"))
+    # Without a release any of the three that sizes all of the tensors (TEN-45), the newest first.
+    sizings = [sizing_of(args["release"])] if "release" in args else ["0.7"] if form == "tensor" else ["0.7", "0.4", "0.2"]
+    first = None
+    for sizing in sizings:
+        try:
+            return tensor_write(form, value, sizing)
+        except Reject as broken:
+            first = first or broken
+    raise first
+
+
+def tensor_write(form, value, sizing):
     if form == "tensor":
         return b64(record_write(value, sizing))
     if form != "params":
