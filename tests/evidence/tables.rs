@@ -465,7 +465,7 @@ const FORGOTTEN: [&str; 2] = ["cuda_graph_create", "profile"];
 #[test]
 fn functions_of_the_graph_executor() {
     let mut source = String::new();
-    for file in ["module.rs", "debug.rs", "factory.rs"] {
+    for file in ["module.rs", "debug_methods.rs", "factory.rs"] {
         let path = root().join("src/graph").join(file);
         source += &fs::read_to_string(path).expect("a file");
     }

@@ -130,7 +130,7 @@ const DF_1_NOW: u64 = 1;
 
 /// What an image is made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MadeFor {
+pub(crate) struct MadeFor {
     /// `Linux`, which here stands for every system whose images are ELF, `macOS` or `Windows`.
     pub system: &'static str,
     /// The machine as Rust calls it, and its bits; ELF only.
@@ -138,7 +138,7 @@ pub struct MadeFor {
 }
 
 /// What the image that begins with `head` is made for; `None` for what is no image.
-pub fn made_for(head: &[u8]) -> Option<MadeFor> {
+pub(crate) fn made_for(head: &[u8]) -> Option<MadeFor> {
     let (system, machine) = match FileKind::parse(head).ok()? {
         FileKind::Elf64 => {
             let header = elf::FileHeader64::<Endianness>::parse(head).ok()?;

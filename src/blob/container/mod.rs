@@ -26,7 +26,9 @@ mod tar;
 use allowance::Allowance;
 pub use form::Form;
 use gzip::{MAX_INFLATION, MAX_KEPT};
-pub use linkage::{Linkage, MadeFor, foreign, linkage, made_for};
+#[cfg(feature = "suite")]
+pub(crate) use linkage::made_for;
+pub use linkage::{Linkage, foreign, linkage};
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
 
