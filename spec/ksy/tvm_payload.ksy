@@ -113,7 +113,7 @@ types:
         type: str
         size: num_bytes
         valid:
-          expr: _.substring(0, 1) >= "0" and _.substring(0, 1) <= "9"
+          expr: _.substring(0, 1) == "." or (_.substring(0, 1) >= "0" and _.substring(0, 1) <= "9")
   dtypes:
     seq:
       - id: num_items

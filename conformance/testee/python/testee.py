@@ -825,11 +825,17 @@ def blob_encode(args):
         raise Reject("layout 0.2 has no import tree", "unsupported")
     if not tree and layout == "0.22":
         raise Reject("layout 0.22 begins with the import tree", "missing")
+    if layout == "0.22" and len(tree["indptr"]) != len(value["modules"]) + 1:
+        raise Reject("layout 0.22 has a row for each module", "malformed")
     framed = string if layout == "0.22" else lambda payload: payload
     for module in value["modules"]:
+        if layout == "0.2" and module["kind"] == "_lib":
+            raise Reject("the host library of layout 0.2 has no entry", "unsupported")
         body += string(module["kind"])
         if layout != "0.22" and module["kind"] not in (*GRAMMAR, "_lib"):
             raise Reject(f"the end of {module['kind']} cannot be found", "unsupported")
+        if ("payload" in module) == (module["kind"] == "_lib"):
+            raise Reject("a payload is what every module but `_lib` has", "malformed" if "payload" in module else "missing")
         if "payload" in module:
             body += framed(base64.b64decode(module["payload"]))
     rows = words(tree["indptr"]) + words(tree["indices"]) if tree else b""
