@@ -91,6 +91,7 @@ enum Source {
 
 impl<'a> Loaders<'a> {
     /// The module of `entry`: by a registered loader, by the global registry, by one of ours, or opaque (MOD-11).
+    #[inline]
     pub(super) fn load(&mut self, entry: &Entry<'a>) -> Result<Module, Error> {
         match self.source(entry) {
             Source::Registered(loader) => loader(entry),

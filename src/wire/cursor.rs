@@ -161,7 +161,9 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
-        self.record_run(field, rule, bytes, Value::Bytes(bytes));
+        if self.trace.is_some() {
+            self.record_run(field, rule, bytes, Value::Bytes(bytes));
+        }
         Ok(self.pass(bytes))
     }
 
@@ -169,14 +171,18 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
-        self.record_run(field, rule, bytes, Value::Run(bytes.len()));
+        if self.trace.is_some() {
+            self.record_run(field, rule, bytes, Value::Run(bytes.len()));
+        }
         Ok(self.pass(bytes))
     }
 
     /// A u64 length and that many bytes of UTF-8 (WIRE-04, WIRE-05).
     pub fn str(&mut self, field: &str, rule: Rule) -> Result<&'a str, Violation> {
         let bytes = self.run_here(field)?;
-        self.record_run(field, rule, bytes, Value::Bytes(bytes));
+        if self.trace.is_some() {
+            self.record_run(field, rule, bytes, Value::Bytes(bytes));
+        }
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let valid = error.valid_up_to() as u64;
             let offset = self.offset().saturating_add(8).saturating_add(valid);
@@ -432,7 +438,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Records a length that stands here, and the `bytes` behind it as `value`.
-    #[inline]
+    #[cold]
     fn record_run(&self, field: &str, rule: Rule, bytes: &[u8], value: Value<'_>) {
         let (start, length) = (self.offset(), bytes.len() as u64);
         let content = start.saturating_add(8);
