@@ -51,12 +51,30 @@ def legacy(reports):
 
 
 def tvm_ffi(reports):
+    """A row stands for several releases: what they are called stays, and counts that differ are a range."""
     path = HERE / "tvm-ffi-releases.md"
     text = path.read_text()
-    columns = ("pass", "fail", "crash", "hang", "unsupported", "skipped")
-    rows = [[name, *(report["totals"][verdict] for verdict in columns)] for name, report in reports.items()]
-    text = table(text, "| tvm-ffi | pass |", rows)
-    path.write_text(suite(text, reports))
+    head = "| tvm-ffi | says that it is |"
+    lines = text.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith(head)) + 2
+    rows = []
+    for line in lines[first : first + next(at for at, line in enumerate(lines[first:]) if not line.startswith("|"))]:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        mine = [report["totals"] for name, report in reports.items() if name in named(cells[0])]
+        if len(mine) != len(named(cells[0])):
+            raise SystemExit(f"no report of each of {cells[0]}")
+        rows.append(cells[:3] + [span([totals[verdict] for totals in mine]) for verdict in ("pass", "fail", "crash", "unsupported", "skipped")])
+    path.write_text(suite(table(text, head, rows), reports))
+
+
+def named(cell):
+    """`0.1.8, and its post0, post1` are 0.1.8, 0.1.8.post0 and 0.1.8.post1."""
+    names = re.findall(r"\d+(?:\.\w+)+", cell)
+    return names + [f"{names[0]}.{post}" for post in re.findall(r"(?<![.\w])post\d", cell)]
+
+
+def span(counts):
+    return str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
 def wrong(reports):
@@ -132,7 +150,7 @@ def listing(text, head, items):
 
 
 def suite(text, reports):
-    (name,) = {report["suite"] for report in reports.values()}
+    (name,) = {report["suite"][:12] for report in reports.values()}
     return re.sub(r"Suite `\w+`", f"Suite `{name}`", text)
 
 
