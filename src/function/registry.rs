@@ -141,7 +141,7 @@ pub fn lookup(name: &str) -> Option<Function> {
 /// [`lookup`] for a name as bytes.
 #[inline]
 pub(crate) fn lookup_bytes(name: &[u8]) -> Option<Function> {
-    let entry = find(name).or_else(|| find_default(name))?;
+    let entry = find_any(name)?;
     if entry.raw { None } else { entry.function() }
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn lookup_bytes(name: &[u8]) -> Option<Function> {
 /// that element; where it makes a function of addresses, they are those of functions with the conventions that it calls.
 #[inline]
 pub unsafe fn lookup_raw(name: &[u8]) -> Option<Function> {
-    find(name).or_else(|| find_default(name))?.function()
+    find_any(name)?.function()
 }
 
 impl Entry {
@@ -187,27 +187,34 @@ impl Entry {
     }
 }
 
-/// [`find`] once more, after the defaults have come; nothing where they were there before.
+/// The entry of `name`, which may be that of a default.
+#[inline]
+fn find_any(name: &[u8]) -> Option<&'static Entry> {
+    // Asked before the search: defaults that another thread brings meanwhile are searched for once more.
+    let settled = DEFAULTS.is_completed();
+    match find(name) {
+        None if !settled => find_default(name),
+        found => found,
+    }
+}
+
 #[cold]
 fn find_default(name: &[u8]) -> Option<&'static Entry> {
-    install_defaults().then(|| find(name)).flatten()
+    install_defaults();
+    find(name)
 }
 
 static DEFAULTS: Once = Once::new();
 
-/// Enters what the chapters of this crate bring, once, and says whether this call may have changed something.
+/// Enters what the chapters of this crate bring, once.
 ///
 /// Nothing that runs in here looks up or lists: it would wait for itself.
-pub(crate) fn install_defaults() -> bool {
-    if DEFAULTS.is_completed() {
-        return false;
-    }
+pub(crate) fn install_defaults() {
     DEFAULTS.call_once(|| {
         for install in crate::DEFAULTS {
             install();
         }
     });
-    true
 }
 
 /// Registers `function` as the default for `name`: one that yields to every other, before or after it (FUN-11).
@@ -377,7 +384,7 @@ fn already_registered(name: &[u8]) -> Error {
 
 /// Removes `name`; false when it was not there.
 pub fn remove(name: &str) -> bool {
-    let Some(entry) = find(name.as_bytes()).or_else(|| find_default(name.as_bytes())) else {
+    let Some(entry) = find_any(name.as_bytes()) else {
         return false;
     };
     let mut ledger = ledger();
