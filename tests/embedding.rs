@@ -103,6 +103,18 @@ fn the_registry_finds_what_the_chapters_bring() {
     }
 }
 
+/// What takes the name of a default that was removed is no default.
+#[test]
+fn a_removed_default_is_none() {
+    let (name, seven) = ("vm.builtin.make_tuple", || Function::from_typed(|| 7i64));
+    assert!(registry::remove(name));
+    assert!(registry::lookup(name).is_none());
+    assert!(registry::details(name).is_none());
+    assert!(!registry::names().contains(&name));
+    registry::register(name, seven(), false).unwrap();
+    registry::register(name, seven(), false).unwrap_err();
+}
+
 /// As a runtime does that is loaded beside us, before or after: it asks for no overriding.
 #[test]
 fn a_default_yields_once() {

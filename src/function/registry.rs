@@ -32,12 +32,17 @@ static BUCKETS: [AtomicPtr<Entry>; 1 << 14] =
 /// What the writer keeps beside the buckets.
 #[derive(Default)]
 struct Ledger {
-    /// Names in the order of the last registration of each; an overridden name moves to the end.
-    names: Vec<&'static [u8]>,
-    details: Vec<(&'static [u8], Details)>,
-    /// Names whose function is a default.
-    defaults: Vec<&'static [u8]>,
+    /// In the order of the last registration of each name; an overridden name moves to the end.
+    listed: Vec<Listed>,
     retired: Vec<ObjectRef>,
+}
+
+/// A name with a function.
+struct Listed {
+    entry: &'static Entry,
+    details: Details,
+    /// Whether the function is a default.
+    default: bool,
 }
 
 /// What is known of a global function besides itself.
@@ -78,9 +83,7 @@ const TABLES: &str = "device_api.";
 
 static READERS: AtomicUsize = AtomicUsize::new(0);
 static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
-    names: Vec::new(),
-    details: Vec::new(),
-    defaults: Vec::new(),
+    listed: Vec::new(),
     retired: Vec::new(),
 });
 
@@ -219,11 +222,20 @@ pub(crate) fn install_defaults() {
 
 /// Registers `function` as the default for `name`: one that yields to every other, before or after it (FUN-11).
 pub(crate) fn provide(name: &str, function: Function) {
-    // A name that is taken stays with whoever has it.
+    // A name that is taken keeps its function.
     // SAFETY: the chapters of this crate give the tables of their own devices (`device::install`).
-    if let Ok(entry) = unsafe { enter(name.as_bytes(), function, false, plain()) } {
-        ledger().defaults.push(entry.name);
-    }
+    let _ = unsafe { enter(name.as_bytes(), function, Claim::Default, plain()) };
+}
+
+/// What a registration does about a name that is taken. Each takes that of a default.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// Leaves it, and yields to every later registration (`provide`).
+    Default,
+    /// Leaves it.
+    New,
+    /// Takes it.
+    Override,
 }
 
 fn ledger() -> MutexGuard<'static, Ledger> {
@@ -294,39 +306,45 @@ pub(crate) unsafe fn register_with(
     override_existing: bool,
     details: Details,
 ) -> Result<()> {
+    let claim = if override_existing {
+        Claim::Override
+    } else {
+        Claim::New
+    };
     // SAFETY: as for this function.
-    unsafe { enter(name, function, override_existing, details) }.map(drop)
+    unsafe { enter(name, function, claim, details) }
 }
 
 /// # Safety
 ///
 /// As for [`register_with`].
-unsafe fn enter(
-    name: &[u8],
-    function: Function,
-    override_existing: bool,
-    details: Details,
-) -> Result<&'static Entry> {
+unsafe fn enter(name: &[u8], function: Function, claim: Claim, details: Details) -> Result<()> {
     // Before the first function is registered nothing can know a custom type.
     custom_types::serve();
     let mut ledger = ledger();
     let entry = find(name).unwrap_or_else(|| add(name));
-    let default = ledger.defaults.iter().position(|known| *known == name);
     let taken = !entry.function.load(Ordering::Acquire).is_null();
-    if taken && !override_existing && default.is_none() {
+    // Most names are new: only one that is taken is worth the search.
+    let place = if taken { ledger.place(entry) } else { None };
+    let yields = place.is_some_and(|place| ledger.listed[place].default);
+    if taken && claim != Claim::Override && !yields {
         return Err(already_registered(name));
     }
-    if let Some(default) = default {
-        ledger.defaults.swap_remove(default);
+    let default = claim == Claim::Default;
+    let listed = Listed {
+        entry,
+        details,
+        default,
+    };
+    if let Some(place) = place {
+        ledger.listed.remove(place);
     }
-    ledger.forget(entry);
-    ledger.names.push(entry.name);
-    ledger.details.push((entry.name, details));
+    ledger.listed.push(listed);
     let retired = ledger.replace(entry, function.into_object().into_raw());
     drop(ledger);
     // Dropped outside the lock: a destructor may come back here.
     drop(retired);
-    Ok(entry)
+    Ok(())
 }
 
 /// A new entry, under the lock, without a function.
@@ -345,10 +363,11 @@ fn add(name: &[u8]) -> &'static Entry {
 }
 
 impl Ledger {
-    /// Takes what is known of `entry` away.
-    fn forget(&mut self, entry: &Entry) {
-        self.names.retain(|known| *known != entry.name);
-        self.details.retain(|(known, _)| *known != entry.name);
+    /// Where `entry` is listed, which it is while it has a function.
+    fn place(&self, entry: &'static Entry) -> Option<usize> {
+        self.listed
+            .iter()
+            .position(|listed| std::ptr::eq(listed.entry, entry))
     }
 
     /// Puts `function` (null for none) into `entry`, and returns what no reader can be looking at any more.
@@ -357,10 +376,15 @@ impl Ledger {
         // SAFETY: the entry owned a reference of what was in it.
         self.retired
             .extend(unsafe { ObjectRef::from_nullable(before) });
-        let unread = || READERS.load(Ordering::SeqCst) == 0;
+        if self.retired.is_empty() {
+            return Vec::new();
+        }
         // A reader is done in a moment; one that is not leaves this to the next writer.
-        if (0..PATIENCE).any(|_| unread()) {
-            return std::mem::take(&mut self.retired);
+        for _ in 0..PATIENCE {
+            if READERS.load(Ordering::SeqCst) == 0 {
+                return std::mem::take(&mut self.retired);
+            }
+            std::hint::spin_loop();
         }
         Vec::new()
     }
@@ -388,32 +412,35 @@ pub fn remove(name: &str) -> bool {
         return false;
     };
     let mut ledger = ledger();
-    let known = ledger.names.contains(&entry.name);
-    ledger.forget(entry);
+    let Some(place) = ledger.place(entry) else {
+        return false;
+    };
+    // A default that is removed is none any more: what takes the name next keeps it.
+    ledger.listed.remove(place);
     let retired = ledger.replace(entry, std::ptr::null_mut());
     drop(ledger);
     drop(retired);
-    known
+    true
 }
 
 /// All names, in the order of their (last) registration.
 pub fn names() -> Vec<&'static str> {
     install_defaults();
     ledger()
-        .names
+        .listed
         .iter()
-        .map(|name| std::str::from_utf8(name).unwrap_or("(a name that is not UTF-8)"))
+        .map(|listed| {
+            std::str::from_utf8(listed.entry.name).unwrap_or("(a name that is not UTF-8)")
+        })
         .collect()
 }
 
 /// Documentation and metadata of `name`.
 pub fn details(name: &str) -> Option<Details> {
+    let entry = find_any(name.as_bytes())?;
     let ledger = ledger();
-    let found = ledger
-        .details
-        .iter()
-        .find(|(known, _)| *known == name.as_bytes());
-    found.map(|(_, details)| details.clone())
+    let place = ledger.place(entry)?;
+    Some(ledger.listed[place].details.clone())
 }
 
 /// [`lookup`], or an error that names what is missing (FUN-10).
