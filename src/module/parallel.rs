@@ -108,13 +108,23 @@ pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
     let counters =
         unsafe { std::slice::from_raw_parts(group.sync_handle.cast::<Counter>(), count) };
     let before = counters[task].0.fetch_add(1, Ordering::Release);
+    let mut spins = 0;
     for (other, counter) in counters.iter().enumerate() {
         // Acquiring loads, not a fence behind the loop: race detectors follow no fences.
         while other != task && counter.0.load(Ordering::Acquire) <= before {
-            thread::yield_now();
+            if spins < BARRIER_SPINS {
+                spins += 1;
+                std::hint::spin_loop();
+            } else {
+                thread::yield_now();
+            }
         }
     }
 }
+
+/// Rounds that a task spins at a barrier: the others mostly come within a microsecond. Behind that, one of them may be waiting
+/// for this processor.
+const BARRIER_SPINS: u32 = 1000;
 
 static CONFIGURED: AtomicUsize = AtomicUsize::new(0);
 
