@@ -114,18 +114,8 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
     tree.write(out);
     for module in &blob.modules {
         out.str(&module.kind);
-        match &module.payload {
-            Some(payload) if module.kind != LIBRARY => out.bytes(payload),
-            None if module.kind == LIBRARY => {}
-            Some(_) => {
-                return Err(BLOB_17.refused(Kind::Malformed, "`_lib` has no payload in any layout"));
-            }
-            None => {
-                return Err(BLOB_17.refused(
-                    Kind::Missing,
-                    format!("module `{}` has no payload", module.kind),
-                ));
-            }
+        if let Some(payload) = module.stored()? {
+            out.bytes(payload);
         }
     }
     Ok(())

@@ -240,6 +240,19 @@ impl<'a> Module<'a> {
         let mut cursor = Cursor::new(bytes).at(self.offset);
         payload::read(&self.kind, layout, &mut cursor, findings).map(Some)
     }
+
+    /// What a writer stores behind the kind: the payload, or nothing for `_lib` (BLOB-17).
+    fn stored(&self) -> Result<Option<&[u8]>, Violation> {
+        match &self.payload {
+            Some(payload) if self.kind != LIBRARY => Ok(Some(payload)),
+            None if self.kind == LIBRARY => Ok(None),
+            Some(_) => Err(BLOB_17.refused(Kind::Malformed, "`_lib` has no payload in any layout")),
+            None => {
+                let message = format!("module `{}` has no payload", self.kind);
+                Err(BLOB_17.refused(Kind::Missing, message))
+            }
+        }
+    }
 }
 
 /// BLOB-04: what a kind must be to name a module.

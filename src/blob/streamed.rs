@@ -160,31 +160,19 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
     out.count(entries);
     for module in &blob.modules {
         out.str(&module.kind);
-        match &module.payload {
-            Some(payload) if module.kind != LIBRARY => {
-                if !is_known(&module.kind, blob.layout) {
-                    return refused(format!(
-                        "layout {} has no payload lengths: nobody could find the end of kind `{}`",
-                        blob.layout, module.kind
-                    ));
-                }
-                out.raw(payload);
-            }
-            None if module.kind == LIBRARY && blob.layout != Layout::V0_2 => {}
-            Some(_) if blob.layout != Layout::V0_2 => {
-                return Err(BLOB_17.refused(Kind::Malformed, "`_lib` has no payload in any layout"));
-            }
-            None if module.kind != LIBRARY => {
-                let message = format!("module `{}` has no payload", module.kind);
-                return Err(BLOB_17.refused(Kind::Missing, message));
-            }
-            _ => {
-                return refused(format!(
-                    "layout {} cannot hold module `{}` this way",
-                    blob.layout, module.kind
-                ));
-            }
+        if module.kind == LIBRARY && blob.layout == Layout::V0_2 {
+            return refused(format!("layout 0.2 cannot hold module `{LIBRARY}`"));
         }
+        let Some(payload) = module.stored()? else {
+            continue;
+        };
+        if !is_known(&module.kind, blob.layout) {
+            return refused(format!(
+                "layout {} has no payload lengths: nobody could find the end of kind `{}`",
+                blob.layout, module.kind
+            ));
+        }
+        out.raw(payload);
     }
     match &blob.tree {
         Some(_) if blob.layout == Layout::V0_2 => refused("layout 0.2 has no import tree".into()),
