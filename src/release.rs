@@ -207,7 +207,10 @@ impl FromStr for Layout {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Layout::ALL.into_iter().find(|layout| layout.name() == text);
-        known.ok_or_else(|| format!("`{text}` is not a layout: there are 0.2, 0.7, 0.21 and 0.22"))
+        known.ok_or_else(|| {
+            let [first, second, third, last] = Layout::ALL.map(Layout::name);
+            format!("`{text}` is not a layout: there are {first}, {second}, {third} and {last}")
+        })
     }
 }
 

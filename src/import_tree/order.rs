@@ -42,6 +42,9 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// Every order, oldest first.
+    pub const ALL: [Algorithm; 3] = [Algorithm::V0_7, Algorithm::V0_8, Algorithm::Topological];
+
     /// The word for it: `0.7`, `0.8` or `topological`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,15 +68,12 @@ impl FromStr for Algorithm {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text {
-            "0.7" => Algorithm::V0_7,
-            "0.8" => Algorithm::V0_8,
-            "topological" => Algorithm::Topological,
-            _ => {
-                return Err(format!(
-                    "`{text}` is not a module order: there are 0.7, 0.8 and topological"
-                ));
-            }
+        let known = Algorithm::ALL
+            .into_iter()
+            .find(|known| known.name() == text);
+        known.ok_or_else(|| {
+            let [first, second, last] = Algorithm::ALL.map(Algorithm::name);
+            format!("`{text}` is not a module order: there are {first}, {second} and {last}")
         })
     }
 }
