@@ -177,10 +177,9 @@ impl Kind for MachineModule {
                 Ok(method.call(shared.machine()?, args)?)
             })));
         }
-        let known = self.0.loaded.function(name).is_some();
         let machine = match self.0.machine() {
             Ok(machine) => machine.clone(),
-            Err(fault) if known => return Err(fault.into()),
+            Err(fault) if self.0.loaded.function(name).is_some() => return Err(fault.into()),
             Err(_) => return Ok(None),
         };
         if !machine.0.knows(name) {
