@@ -295,16 +295,13 @@ fn tuple_getitem(args: &[AnyView<'_>]) -> Outcome {
         .and_then(|items| items.get(usize::try_from(at).ok()?));
     match found {
         Some(value) => Ok(value.clone()),
-        _ => {
-            let count = items.as_deref().map_or(0, <[Any]>::len);
-            Err(VM_49
-                .refused(
-                    Kind::Missing,
-                    format!("there is no element {at} in a tuple of {count}"),
-                )
-                .into())
-        }
+        _ => Err(no_element(at, items.as_deref().map_or(0, <[Any]>::len))),
     }
+}
+
+fn no_element(at: i64, count: usize) -> Fault {
+    let message = format!("there is no element {at} in a tuple of {count}");
+    VM_49.refused(Kind::Missing, message).into()
 }
 
 /// [`tuple_reset_item`] that leaves a tuple alone which somebody else holds: they may be looking at the element. Its memory is
@@ -330,13 +327,7 @@ fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
     let tuple = arg(args, 0);
     let found = usize::try_from(at).ok();
     let Some(found) = found.and_then(|at| element_cell(tuple, at)) else {
-        let count = item_count(tuple).unwrap_or(0);
-        return Err(VM_49
-            .refused(
-                Kind::Missing,
-                format!("there is no element {at} in a tuple of {count}"),
-            )
-            .into());
+        return Err(no_element(at, item_count(tuple).unwrap_or(0)));
     };
     // SAFETY: the cell is an owned value of the tuple. Who calls this promises that nobody looks at the element
     // (`registry::lookup_raw`); the compiler does so where it has a machine call it.

@@ -92,13 +92,7 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> Outcome {
         },
     };
     let row = heap(*row)?;
-    let size = usize::try_from(cast::<i64>(*size)?).unwrap_or(usize::MAX);
-    let Some(codes) = size.checked_mul(2).and_then(|count| rest.get(..count)) else {
-        return refuse(
-            VM_45,
-            format!("match_shape of {size} extents has too few codes"),
-        );
-    };
+    let (size, codes) = codes(VM_45, "match_shape", *size, rest)?;
     if shape.len() != size {
         return refuse(
             VM_45,
@@ -116,6 +110,25 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> Outcome {
         })?;
     }
     Ok(Any::none())
+}
+
+/// How many extents there are, and the codes for them: pairs of a code and its operand.
+fn codes<'a, 'v>(
+    rule: Rule,
+    builtin: &str,
+    size: AnyView<'v>,
+    rest: &'a [AnyView<'v>],
+) -> Outcome<(usize, &'a [AnyView<'v>])> {
+    let size = cast::<i64>(size)?;
+    let extents = usize::try_from(size).ok();
+    let found = extents.and_then(|extents| Some((extents, rest.get(..extents.checked_mul(2)?)?)));
+    match found {
+        Some(found) => Ok(found),
+        None => refuse(
+            rule,
+            format!("{builtin} of {size} extents has too few codes"),
+        ),
+    }
 }
 
 pub(super) fn match_prim_value(args: &[AnyView<'_>]) -> Outcome {
@@ -141,13 +154,7 @@ pub(super) fn make_shape(args: &[AnyView<'_>]) -> Outcome {
         return refuse(VM_46, "make_shape takes a heap and a size".into());
     };
     let row = heap(*row)?;
-    let size = usize::try_from(cast::<i64>(*size)?).unwrap_or(usize::MAX);
-    let Some(codes) = size.checked_mul(2).and_then(|count| rest.get(..count)) else {
-        return refuse(
-            VM_46,
-            format!("make_shape of {size} extents has too few codes"),
-        );
-    };
+    let (size, codes) = codes(VM_46, "make_shape", *size, rest)?;
     let one =
         |pair: &[AnyView<'_>]| make_one(VM_46, row, cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
     if size <= 8 {
