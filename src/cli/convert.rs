@@ -1,15 +1,13 @@
 //! `tvmspec convert FILE --layout L -o OUT`: the library binary of a file, in another layout.
 
-use super::diagnostic::Place;
-use super::input::Input;
+use super::library::Choice;
 use super::package::Packaging;
-use super::subject::{Unit, pick};
-use super::{Error, Exit, output, subject};
+use super::{Error, Exit, output};
 use std::path::PathBuf;
 use tvmspec::blob::Module;
 use tvmspec::examine::loading::reads;
 use tvmspec::release::{Layout, Release};
-use tvmspec::rule::{Findings, Violation};
+use tvmspec::rule::Findings;
 
 /// The input is any container; its host code is not touched, and not carried over: give objects of it by --with.
 ///
@@ -32,46 +30,31 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    let input = Input::open(&args.file)?;
-    let file = subject::open(&input).map_err(|broken| broken_input(&input, &broken))?;
-    let units = subject::units(&input, &file, args.from);
-    let unit = pick(&input, &file, &units, args.blob)?;
-    let Some(partial) = unit.library() else {
-        return Err(subject::nothing(&input, &file));
+    let choice = Choice {
+        file: &args.file,
+        layout: args.from,
+        blob: args.blob,
     };
-    if let Some(broken) = &partial.broken {
-        report(unit, broken);
-        return Ok(Exit::Bad);
-    }
-    let from = partial.blob.layout;
-    let converted = partial.blob.convert(args.layout).map_err(|refused| {
-        Error::new(format!(
-            "{} cannot go from layout {from} to {}: {}",
-            unit.name,
-            args.layout,
-            refused.message()
-        ))
-    })?;
-    for (index, module) in converted.modules.iter().enumerate() {
-        if let Some(why) = unreadable(module, args.layout) {
-            output::note(format_args!(
-                "warning: no release that reads layout {} loads module {index}: {why}",
-                args.layout
-            ));
+    choice.whole(|unit, blob| {
+        let converted = blob.convert(args.layout).map_err(|refused| {
+            Error::new(format!(
+                "{} cannot go from layout {} to {}: {}",
+                unit.name,
+                blob.layout,
+                args.layout,
+                refused.message()
+            ))
+        })?;
+        for (index, module) in converted.modules.iter().enumerate() {
+            if let Some(why) = unreadable(module, args.layout) {
+                output::note(format_args!(
+                    "warning: no release that reads layout {} loads module {index}: {why}",
+                    args.layout
+                ));
+            }
         }
-    }
-    args.packaging.write(&converted)
-}
-
-/// Shows where a library binary is broken.
-pub(crate) fn report(unit: &Unit<'_>, broken: &Violation) {
-    let reading = unit.trace();
-    let place = Place {
-        name: &unit.name,
-        bytes: &unit.bytes,
-        spans: &reading.spans,
-    };
-    eprint!("{}", place.violation(broken));
+        args.packaging.write(&converted)
+    })
 }
 
 /// Why no release of `layout` loads the module, as of the last of them; `None` where one does.
@@ -82,11 +65,4 @@ fn unreadable(module: &Module<'_>, layout: Layout) -> Option<String> {
         why = Some(reads(release, &module.kind, Some(&payload)).err()?);
     }
     why
-}
-
-pub(crate) fn broken_input(input: &Input, broken: &Violation) -> Error {
-    Error::new(format!(
-        "{}: the container itself is broken, {broken}; `tvmspec verify` shows where",
-        input.name
-    ))
 }

@@ -1,6 +1,5 @@
 //! `tvmspec dump FILE`: every byte with its field and its rule.
 
-use super::convert::broken_input;
 use super::hexdump::{Dump, Mark};
 use super::input::Input;
 use super::output::Shown;
@@ -58,7 +57,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
             args.layout.unwrap_or(Layout::V0_22),
         )?],
         None => {
-            file = subject::open(&input).map_err(|broken| broken_input(&input, &broken))?;
+            file = subject::contents(&input)?;
             let units = subject::units(&input, &file, args.layout);
             if units.is_empty() {
                 if !file.parts.iter().any(Part::is_compiled) {

@@ -1,12 +1,11 @@
 //! `tvmspec extract FILE INDEX -o OUT`: what one module stores.
 
-use super::convert::broken_input;
 use super::input::Input;
+use super::library::Choice;
 use super::output::{self, Content};
-use super::subject::pick;
-use super::{Error, Exit, subject};
+use super::{Error, Exit};
 use std::path::{Path, PathBuf};
-use tvmspec::blob::Module;
+use tvmspec::blob::{Module, Partial};
 use tvmspec::payload::{Field, Payload};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
@@ -49,13 +48,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    let input = Input::open(&args.file)?;
-    let file = subject::open(&input).map_err(|broken| broken_input(&input, &broken))?;
-    let units = subject::units(&input, &file, args.layout);
-    let unit = pick(&input, &file, &units, args.blob)?;
-    let Some(partial) = unit.library() else {
-        return Err(subject::nothing(&input, &file));
+    let choice = Choice {
+        file: &args.file,
+        layout: args.layout,
+        blob: args.blob,
     };
+    choice.partial(|input, _, partial| extract(&args, input, &partial))
+}
+
+fn extract(args: &Args, input: &Input, partial: &Partial<'_>) -> Result<Exit, Error> {
     let modules = &partial.blob.modules;
     let (index, module) = find(&args.module, modules).map_err(|message| match &partial.broken {
         Some(broken) => Error::new(format!("{message}; reading stopped at {broken}")),
@@ -85,7 +86,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     if let Some(name) = &args.field {
         return write(&args.output, field(&payload, name)?);
     }
-    code(&args, index, &payload)
+    code(args, index, &payload)
 }
 
 fn find<'m, 'a>(

@@ -15,6 +15,7 @@ mod extract;
 mod hexdump;
 mod input;
 mod inspect;
+mod library;
 mod numpy_text;
 mod on_device;
 mod output;

@@ -82,6 +82,16 @@ pub(crate) fn open(input: &Input) -> Result<container::File<'_>, Violation> {
     container::open(input.bytes())
 }
 
+/// [`open`] for commands to which a broken container is an input that they cannot read.
+pub(crate) fn contents(input: &Input) -> Result<container::File<'_>, Error> {
+    open(input).map_err(|broken| {
+        Error::new(format!(
+            "{}: the container itself is broken, {broken}; `tvmspec verify` shows where",
+            input.name
+        ))
+    })
+}
+
 /// Every unit of `file`, in order. `layout` overrides what symbols and bytes say.
 pub(crate) fn units<'a>(
     input: &'a Input,
@@ -302,43 +312,6 @@ pub(crate) fn releases<'u>(
             until: all.until.min(one.until),
         })
         .filter(|releases| releases.since <= releases.until)
-}
-
-/// The library binary that a command is about: the only one, or number `wanted`.
-pub(crate) fn pick<'u, 'a>(
-    input: &Input,
-    file: &container::File<'_>,
-    units: &'u [Unit<'a>],
-    wanted: Option<usize>,
-) -> Result<&'u Unit<'a>, Error> {
-    let libraries: Vec<&Unit<'a>> = units
-        .iter()
-        .filter(|unit| matches!(unit.format, Format::Library { .. }))
-        .collect();
-    match (libraries.as_slice(), wanted) {
-        ([], _) => Err(nothing(input, file)),
-        ([one], None) => Ok(one),
-        (several, Some(index)) => several.get(index).copied().ok_or_else(|| {
-            Error::new(format!(
-                "there is no library binary {index} in {}: it has {}, counted from 0",
-                input.name,
-                several.len()
-            ))
-        }),
-        (several, None) => {
-            let names: Vec<String> = several
-                .iter()
-                .enumerate()
-                .map(|(index, unit)| format!("\n  --blob {index}  {}", unit.name))
-                .collect();
-            Err(Error::new(format!(
-                "{} has {} library binaries; choose one:{}",
-                input.name,
-                several.len(),
-                names.concat()
-            )))
-        }
-    }
 }
 
 /// The message for a file in which there is nothing to read, with what it is and what to do.

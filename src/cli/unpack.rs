@@ -1,12 +1,10 @@
 //! `tvmspec unpack FILE -o DIR`: what `pack` makes a library binary of.
 
-use super::convert::{broken_input, report};
-use super::input::Input;
+use super::library::Choice;
 use super::output::{self, Content};
-use super::subject::pick;
-use super::{Error, Exit, subject};
+use super::{Error, Exit};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tvmspec::blob::{Blob, LIBRARY, Module};
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
@@ -30,20 +28,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    let input = Input::open(&args.file)?;
-    let file = subject::open(&input).map_err(|broken| broken_input(&input, &broken))?;
-    let units = subject::units(&input, &file, args.layout);
-    let unit = pick(&input, &file, &units, args.blob)?;
-    let Some(partial) = unit.library() else {
-        return Err(subject::nothing(&input, &file));
+    let choice = Choice {
+        file: &args.file,
+        layout: args.layout,
+        blob: args.blob,
     };
-    if let Some(broken) = &partial.broken {
-        report(unit, broken);
-        return Ok(Exit::Bad);
-    }
-    let layout = partial.blob.layout;
-    let listed = as_listed(partial.blob)?;
-    std::fs::create_dir_all(&args.output)?;
+    choice.whole(|_, blob| unpack(blob, &args.output))
+}
+
+fn unpack(blob: Blob<'_>, folder: &Path) -> Result<Exit, Error> {
+    let layout = blob.layout;
+    let listed = as_listed(blob)?;
+    std::fs::create_dir_all(folder)?;
     let mut modules = Vec::new();
     for (index, module) in listed.modules.iter().enumerate() {
         let Some(payload) = &module.payload else {
@@ -51,7 +47,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
             continue;
         };
         let name = file_name(index, module);
-        output::write(&args.output.join(&name), payload, Content::Binary)?;
+        output::write(&folder.join(&name), payload, Content::Binary)?;
         modules.push(json!({"kind": module.kind, "file": name}));
     }
     let mut manifest = json!({"layout": layout.name(), "modules": modules});
@@ -60,7 +56,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     }
     // Last: where it is, all of its files are.
     let text = output::json_text(&manifest)?;
-    let path = args.output.join("manifest.json");
+    let path = folder.join("manifest.json");
     output::write(&path, text.as_bytes(), Content::Text)?;
     Ok(Exit::Good)
 }

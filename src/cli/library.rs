@@ -1,0 +1,93 @@
+//! The one library binary that a command works on.
+
+use super::diagnostic::Place;
+use super::input::Input;
+use super::subject::{Format, Unit};
+use super::{Error, Exit, subject};
+use std::path::Path;
+use tvmspec::blob::container;
+use tvmspec::blob::{Blob, Partial};
+use tvmspec::release::Layout;
+
+/// Which file, and which library binary in it.
+pub(crate) struct Choice<'c> {
+    /// The file, or `-` for stdin.
+    pub(crate) file: &'c Path,
+    /// Overrides what symbols and bytes say.
+    pub(crate) layout: Option<Layout>,
+    /// Its number, where the file has several.
+    pub(crate) blob: Option<usize>,
+}
+
+impl Choice<'_> {
+    /// Reads the library binary as far as it is good, and hands it to `work`, with the file and the place in it.
+    pub(crate) fn partial(
+        self,
+        work: impl FnOnce(&Input, &Unit<'_>, Partial<'_>) -> Result<Exit, Error>,
+    ) -> Result<Exit, Error> {
+        let input = Input::open(self.file)?;
+        let file = subject::contents(&input)?;
+        let units = subject::units(&input, &file, self.layout);
+        let unit = pick(&input, &file, &units, self.blob)?;
+        match unit.library() {
+            Some(partial) => work(&input, unit, partial),
+            None => Err(subject::nothing(&input, &file)),
+        }
+    }
+
+    /// [`Choice::partial`] for work that needs all of it: where a rule is broken, the command shows the place and fails.
+    pub(crate) fn whole(
+        self,
+        work: impl FnOnce(&Unit<'_>, Blob<'_>) -> Result<Exit, Error>,
+    ) -> Result<Exit, Error> {
+        self.partial(|_, unit, partial| match partial.broken {
+            None => work(unit, partial.blob),
+            Some(broken) => {
+                let place = Place {
+                    name: &unit.name,
+                    bytes: &unit.bytes,
+                    spans: &unit.trace().spans,
+                };
+                eprint!("{}", place.violation(&broken));
+                Ok(Exit::Bad)
+            }
+        })
+    }
+}
+
+/// The library binary that a command is about: the only one, or number `wanted`.
+fn pick<'u, 'a>(
+    input: &Input,
+    file: &container::File<'_>,
+    units: &'u [Unit<'a>],
+    wanted: Option<usize>,
+) -> Result<&'u Unit<'a>, Error> {
+    let libraries: Vec<&Unit<'a>> = units
+        .iter()
+        .filter(|unit| matches!(unit.format, Format::Library { .. }))
+        .collect();
+    match (libraries.as_slice(), wanted) {
+        ([], _) => Err(subject::nothing(input, file)),
+        ([one], None) => Ok(one),
+        (several, Some(index)) => several.get(index).copied().ok_or_else(|| {
+            Error::new(format!(
+                "there is no library binary {index} in {}: it has {}, counted from 0",
+                input.name,
+                several.len()
+            ))
+        }),
+        (several, None) => {
+            let names: Vec<String> = several
+                .iter()
+                .enumerate()
+                .map(|(index, unit)| format!("\n  --blob {index}  {}", unit.name))
+                .collect();
+            Err(Error::new(format!(
+                "{} has {} library binaries; choose one:{}",
+                input.name,
+                several.len(),
+                names.concat()
+            )))
+        }
+    }
+}
