@@ -89,7 +89,7 @@ pub(crate) mod module {
     pub(in crate::conformance) mod loading;
     pub(in crate::conformance) mod lookup;
     mod memory;
-    mod opened;
+    pub(in crate::conformance) mod opened;
     pub(crate) mod ops;
     pub(in crate::conformance) mod own;
     mod probe;

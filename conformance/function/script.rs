@@ -2,6 +2,7 @@
 //! caller of the C interface, who sees results, errors in full, and which of the objects he gave away were taken.
 
 use super::driver;
+use crate::conformance::module::opened::why_not_here;
 use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, bytes_arg, text_arg};
@@ -32,23 +33,17 @@ pub(in crate::conformance) fn script_of_library(
     told
 }
 
-/// A library of C++ needs that of the compiler.
+/// A library of C++ needs the library of its compiler, too.
 fn runs_here(library: &[u8]) -> Result<(), Reply> {
-    if !cfg!(all(
-        target_os = "linux",
-        target_env = "gnu",
-        target_arch = "x86_64",
-        not(miri)
-    )) {
-        return Err(unsupported(
-            "the libraries of the cases are machine code for Linux on x86-64",
-        ));
+    if let Some(why) = why_not_here() {
+        return Err(unsupported(why));
     }
     let name = "libstdc++.so.6";
-    if library
-        .windows(name.len())
-        .any(|part| part == name.as_bytes())
-    {
+    let mut parts = library.windows(name.len());
+    if parts.any(|part| part == name.as_bytes()) {
+        if !cfg!(target_env = "gnu") {
+            return Err(unsupported(format!("the {name} of the cases is that of glibc")));
+        }
         // SAFETY: a library of the system, which may be opened and closed at any time.
         let found = unsafe { libloading::Library::new(name) };
         found.map_err(|why| Reply::Skipped(format!("this system has no {name}: {why}")))?;

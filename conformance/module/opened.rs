@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// Why no library of a case can be opened here; `None` where they can.
-fn why_not_here() -> Option<&'static str> {
+pub(in crate::conformance) fn why_not_here() -> Option<&'static str> {
     let here = cfg!(all(target_os = "linux", target_arch = "x86_64", not(miri)));
     (!here).then_some("the libraries of the cases are machine code for Linux on x86-64")
 }
