@@ -42,7 +42,9 @@ fn runs_here(library: &[u8]) -> Result<(), Reply> {
     let mut parts = library.windows(name.len());
     if parts.any(|part| part == name.as_bytes()) {
         if !cfg!(target_env = "gnu") {
-            return Err(unsupported(format!("the {name} of the cases is that of glibc")));
+            return Err(unsupported(format!(
+                "the {name} of the cases is that of glibc"
+            )));
         }
         // SAFETY: a library of the system, which may be opened and closed at any time.
         let found = unsafe { libloading::Library::new(name) };

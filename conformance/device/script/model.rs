@@ -23,6 +23,11 @@ impl Slot<'_> {
             .all(|(other, ordered)| *other == stream || ordered & (1 << stream) != 0)
     }
 
+    /// Whether a step on `stream` may touch `nbytes` from `offset` on: the space has them, and the step is ordered.
+    fn admits(&self, offset: usize, nbytes: usize, stream: u8) -> bool {
+        offset + nbytes <= self.bytes.len() && self.is_ordered(stream)
+    }
+
     fn touch(&mut self, stream: u8) {
         self.busy = BTreeMap::from([(stream, 0)]);
     }
@@ -146,14 +151,12 @@ impl<'a> Runner<'a> {
                 let Some(slot) = self
                     .slots
                     .get_mut(&slot)
-                    .filter(|slot| slot.is_ordered(stream))
+                    .filter(|slot| slot.admits(offset, nbytes, stream))
                 else {
                     return Ok(());
                 };
-                let Some(target) = slot.bytes.get_mut(offset..offset + nbytes) else {
-                    return Ok(());
-                };
                 let bytes = pattern(usize::from(seed), nbytes);
+                let target = &mut slot.bytes[offset..offset + nbytes];
                 for (target, byte) in target.iter_mut().zip(&bytes) {
                     *target = Some(*byte);
                 }
@@ -170,14 +173,11 @@ impl<'a> Runner<'a> {
                 let Some(slot) = self
                     .slots
                     .get_mut(&slot)
-                    .filter(|slot| slot.is_ordered(stream))
+                    .filter(|slot| slot.admits(offset, nbytes, stream))
                 else {
                     return Ok(());
                 };
-                let Some(expected) = slot.bytes.get(offset..offset + nbytes) else {
-                    return Ok(());
-                };
-                let expected = expected.to_vec();
+                let expected = slot.bytes[offset..offset + nbytes].to_vec();
                 let staging = slot
                     .held
                     .read_later(offset, nbytes, queue)
@@ -230,10 +230,7 @@ impl<'a> Runner<'a> {
         let (Some(source), Some(target)) = (self.slots.get(&from.0), self.slots.get(&to.0)) else {
             return Ok(());
         };
-        let fits = |slot: &Slot<'_>, offset: usize| {
-            offset + nbytes <= slot.bytes.len() && slot.is_ordered(stream)
-        };
-        if !fits(source, from.1) || !fits(target, to.1) {
+        if !source.admits(from.1, nbytes, stream) || !target.admits(to.1, nbytes, stream) {
             return Ok(());
         }
         let bytes = source.bytes[from.1..from.1 + nbytes].to_vec();

@@ -125,34 +125,18 @@ fn smaller(step: &Step) -> Vec<Step> {
             seed,
             stream,
         } => {
-            list.extend(towards(offset, 0).map(|offset| Step::Write {
-                slot,
-                offset,
-                nbytes,
-                seed,
-                stream,
-            }));
-            list.extend(towards(nbytes, 1).map(|nbytes| Step::Write {
-                slot,
-                offset,
-                nbytes,
-                seed,
-                stream,
-            }));
-            list.extend(towards(usize::from(stream), 0).map(|stream| Step::Write {
-                slot,
-                offset,
-                nbytes,
-                seed,
-                stream: stream as u8,
-            }));
-            list.extend(towards(usize::from(seed), 1).map(|seed| Step::Write {
+            let (seed, stream) = (usize::from(seed), usize::from(stream));
+            let with = |offset, nbytes, seed, stream| Step::Write {
                 slot,
                 offset,
                 nbytes,
                 seed: seed as u8,
-                stream,
-            }));
+                stream: stream as u8,
+            };
+            list.extend(towards(offset, 0).map(|n| with(n, nbytes, seed, stream)));
+            list.extend(towards(nbytes, 1).map(|n| with(offset, n, seed, stream)));
+            list.extend(towards(stream, 0).map(|n| with(offset, nbytes, seed, n)));
+            list.extend(towards(seed, 1).map(|n| with(offset, nbytes, n, stream)));
         }
         Step::Read {
             slot,
@@ -160,24 +144,16 @@ fn smaller(step: &Step) -> Vec<Step> {
             nbytes,
             stream,
         } => {
-            list.extend(towards(offset, 0).map(|offset| Step::Read {
-                slot,
-                offset,
-                nbytes,
-                stream,
-            }));
-            list.extend(towards(nbytes, 1).map(|nbytes| Step::Read {
-                slot,
-                offset,
-                nbytes,
-                stream,
-            }));
-            list.extend(towards(usize::from(stream), 0).map(|stream| Step::Read {
+            let stream = usize::from(stream);
+            let with = |offset, nbytes, stream| Step::Read {
                 slot,
                 offset,
                 nbytes,
                 stream: stream as u8,
-            }));
+            };
+            list.extend(towards(offset, 0).map(|n| with(n, nbytes, stream)));
+            list.extend(towards(nbytes, 1).map(|n| with(offset, n, stream)));
+            list.extend(towards(stream, 0).map(|n| with(offset, nbytes, n)));
         }
         Step::Copy {
             from,
@@ -187,21 +163,19 @@ fn smaller(step: &Step) -> Vec<Step> {
             nbytes,
             stream,
         } => {
+            let stream = usize::from(stream);
             let with = |from_offset, to_offset, nbytes, stream| Step::Copy {
                 from,
                 from_offset,
                 to,
                 to_offset,
                 nbytes,
-                stream,
+                stream: stream as u8,
             };
             list.extend(towards(from_offset, 0).map(|n| with(n, to_offset, nbytes, stream)));
             list.extend(towards(to_offset, 0).map(|n| with(from_offset, n, nbytes, stream)));
             list.extend(towards(nbytes, 1).map(|n| with(from_offset, to_offset, n, stream)));
-            list.extend(
-                towards(usize::from(stream), 0)
-                    .map(|n| with(from_offset, to_offset, nbytes, n as u8)),
-            );
+            list.extend(towards(stream, 0).map(|n| with(from_offset, to_offset, nbytes, n)));
         }
         Step::Sync { stream } => {
             list.extend(towards(usize::from(stream), 0).map(|n| Step::Sync { stream: n as u8 }))
