@@ -7,7 +7,9 @@
 use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg, read_bytes};
-use crate::conformance::runtime::ffi::{Reply, c_text, fresh_prefix, told, unsupported, value_of};
+use crate::conformance::runtime::ffi::{
+    Reply, c_text, fresh_prefix, no_number, told, unsupported, value_of,
+};
 use crate::conformance::value::convert::converted;
 use crate::function::ErrorCell;
 use crate::value::{ByteArray, Header, Payload, RawAny, index};
@@ -110,7 +112,7 @@ const KNOWN: [Known; 12] = [
     },
 ];
 
-/// Hands an owned value on; an error that was raised is raised again for whoever called.
+/// Hands an owned value on; an error that was raised is raised again for the caller.
 fn give(result: Result<Held, Raised>, api: &'static Api) -> Ended {
     match result {
         Ok(held) => {
@@ -290,7 +292,7 @@ pub(in crate::conformance) fn raw_call(api: &'static Api, args: &Value) -> Resul
 /// A number that a case must state.
 pub(in crate::conformance) fn number(form: Option<&Value>) -> Result<i64, Reply> {
     let number = form.and_then(Value::as_i64);
-    number.ok_or_else(|| Reply::ProtocolError(format!("{form:?} stands where a number does")))
+    number.ok_or_else(|| no_number(form.unwrap_or(&Value::Null)))
 }
 
 /// `function.error`.

@@ -214,12 +214,12 @@ impl Default for Given {
 impl Given {
     /// Whether what was given away was taken; what was not is dropped here.
     fn finish(&self, api: &'static Api) -> Option<bool> {
-        // Through a pointer: whoever was called may have changed it.
+        // Through a pointer: the callee may have changed it.
         let slot: *const *mut std::ffi::c_void = &raw const **self.slot.as_ref()?;
         // SAFETY: the box is alive.
         let left = unsafe { slot.read_volatile() };
         if !left.is_null() {
-            // SAFETY: the slot owned a reference, which nobody took.
+            // SAFETY: the slot owned a reference, which the callee left.
             unsafe { api.drop_one(left) };
         }
         Some(left.is_null())

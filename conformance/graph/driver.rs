@@ -36,7 +36,7 @@ use super::{kernels, own};
 use crate::conformance::adapter::{Rejection, Reply, legacy::modules};
 use crate::conformance::device::counted::{self, Count};
 use crate::conformance::op;
-use crate::conformance::runtime::ffi::unsupported;
+use crate::conformance::runtime::ffi::{no_number, unsupported};
 use crate::conformance::runtime::legacy::{
     Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg,
 };
@@ -139,10 +139,6 @@ fn ours(api: &'static Api) -> bool {
     api.brought("graph.show").is_some()
 }
 
-fn no_number(value: &Value) -> Reply {
-    Reply::ProtocolError(format!("case states no number \"{value}\""))
-}
-
 fn whole(value: &Value) -> Result<i64, Reply> {
     value.as_i64().ok_or_else(|| no_number(value))
 }
@@ -216,7 +212,7 @@ impl Script<'_> {
             }
             ("@show", [name]) => Ok(self.named(name)?.shown()),
             ("@fill", [name, data]) => {
-                self.named(name)?.fill(data);
+                self.named(name)?.fill(data)?;
                 Ok(Value::Null)
             }
             ("@hold", [name, args @ ..]) => {
@@ -412,7 +408,7 @@ impl Lent {
             .tensor()
             .ok_or_else(|| unsupported("no tensor was made"))?;
         let view = Box::new(DLTensor {
-            ndim: c_int::try_from(shape.len()).unwrap_or(0),
+            ndim: c_int::try_from(shape.len()).map_err(|_| no_number(&form["shape"]))?,
             dtype,
             shape: shape.as_mut_ptr(),
             strides: ptr::null_mut(),
@@ -424,7 +420,7 @@ impl Lent {
             view,
             _shape: shape,
         };
-        lent.fill(&form["data"]);
+        lent.fill(&form["data"])?;
         Ok(lent)
     }
 
@@ -433,14 +429,16 @@ impl Lent {
         (TVMValue { v_handle }, code::DLTENSOR)
     }
 
-    fn fill(&self, data: &Value) {
+    fn fill(&self, data: &Value) -> Result<(), Reply> {
         let bytes = bytes_of(data, self.view.dtype);
+        let bytes = bytes.map_err(|wrong| Reply::ProtocolError(wrong.to_string()))?;
         if let Some(memory) = memory(&self.view)
             && bytes.len() <= memory.1
         {
             // SAFETY: the memory of the view has that many bytes, and is the runtime's.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory.0, bytes.len()) };
         }
+        Ok(())
     }
 
     fn shown(&self) -> Value {

@@ -15,7 +15,7 @@ pub(super) fn param_file(params: &Map<String, Value>) -> Result<Bytes, Error> {
         let dtype = dtype_from_text(form["dtype"].as_str().unwrap_or_default())?;
         let extents = form["shape"].as_array().into_iter().flatten();
         let shape: Vec<i64> = extents.filter_map(Value::as_i64).collect();
-        let data = Cow::Owned(bytes_of(&form["data"], dtype));
+        let data = Cow::Owned(bytes_of(&form["data"], dtype)?);
         let record = TensorRecord::new(Dtype::from(dtype), &shape, data, Sizing::V0_7)?;
         records.push((Cow::Borrowed(name.as_str()), record));
     }
@@ -25,21 +25,23 @@ pub(super) fn param_file(params: &Map<String, Value>) -> Result<Bytes, Error> {
 }
 
 /// Numbers as the bytes of a type.
-pub(super) fn bytes_of(data: &Value, dtype: DLDataType) -> Vec<u8> {
+pub(super) fn bytes_of(data: &Value, dtype: DLDataType) -> Result<Vec<u8>, Error> {
     let numbers = data.as_array().into_iter().flatten();
     let mut bytes = Vec::new();
     for number in numbers {
-        let (real, whole) = (number.as_f64().unwrap_or(0.0), number.as_i64().unwrap_or(0));
+        let wrong = || Error::new("TypeError", format!("case states no element \"{number}\""));
+        let real = || number.as_f64().ok_or_else(wrong);
         match (dtype.code, dtype.bits) {
-            (2, 32) => bytes.extend((real as f32).to_le_bytes()),
-            (2, 64) => bytes.extend(real.to_le_bytes()),
+            (2, 32) => bytes.extend((real()? as f32).to_le_bytes()),
+            (2, 64) => bytes.extend(real()?.to_le_bytes()),
             (_, bits) => {
                 let width = usize::from(bits).div_ceil(8).min(8);
+                let whole = number.as_i64().ok_or_else(wrong)?;
                 bytes.extend(&whole.to_le_bytes()[..width]);
             }
         }
     }
-    bytes
+    Ok(bytes)
 }
 
 /// What `view` is, as JSON.

@@ -118,8 +118,10 @@ unsafe extern "C" fn run<const N: usize>(
     _: *mut c_int,
     _: *mut c_void,
 ) -> c_int {
-    let count = usize::try_from(count).unwrap_or(0);
-    let Some((name, kernel)) = NAMES.get(N).and_then(|name| kernel(name)) else {
+    let (Ok(count), Some((name, kernel))) = (
+        usize::try_from(count),
+        NAMES.get(N).and_then(|name| kernel(name)),
+    ) else {
         return -1;
     };
     let mut tensors = Vec::new();

@@ -54,7 +54,7 @@ fn tensor(form: &Value) -> Result<Tensor, Error> {
     let extents = form["shape"].as_array().into_iter().flatten();
     let shape: Vec<i64> = extents.filter_map(Value::as_i64).collect();
     let tensor = Tensor::empty(&shape, dtype)?;
-    tensor.fill(&bytes_of(&form["data"], dtype))?;
+    tensor.fill(&bytes_of(&form["data"], dtype)?)?;
     Ok(tensor)
 }
 

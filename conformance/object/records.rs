@@ -2,7 +2,7 @@
 
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg};
-use crate::conformance::runtime::ffi::{Reply, unsupported};
+use crate::conformance::runtime::ffi::{Reply, number_or, unsupported};
 use crate::conformance::runtime::{Runtime, function_of};
 use crate::value::types::{Column, FieldInfo, Getter, MethodInfo, TypeInfo, TypeMetadata, flag};
 use crate::value::{ByteArray, Header, RawAny, index};
@@ -95,14 +95,12 @@ pub(super) fn define(
         add(api, type_index, field, (field_type, size, offset), default)?;
         end = end.max(offset + size);
     }
-    let size = form.get("size").and_then(Value::as_i64);
-    let size = size.unwrap_or_else(|| end.next_multiple_of(8) as i64);
-    let kind = form.get("kind").and_then(Value::as_i64).unwrap_or(0);
+    let size = number_or(form, "size", end.next_multiple_of(8) as i64)?;
     let metadata = TypeMetadata {
         doc: ByteArray::EMPTY,
         creator: None,
         total_size: i32::try_from(size.max(0)).map_err(|_| unsupported("a type of that size"))?,
-        structural_kind: i32::try_from(kind).map_err(|_| unsupported("no such kind"))?,
+        structural_kind: number_or(form, "kind", 0)?,
     };
     let register: unsafe extern "C" fn(i32, *const TypeMetadata) -> i32 =
         symbol(api.runtime, "TVMFFITypeRegisterMetadata")?;

@@ -3,7 +3,7 @@
 use crate::conformance::runtime::ffi::api::{Api, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, int_arg};
-use crate::conformance::runtime::ffi::{Reply, told, unsupported};
+use crate::conformance::runtime::ffi::{Reply, number_or, told, unsupported};
 use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -73,7 +73,7 @@ unsafe extern "C" fn answer(
 
 pub(in crate::conformance) fn rewrite(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let root = make(api, args.get("value").unwrap_or(&Value::Null))?;
-    let add = args.get("add").and_then(Value::as_i64).unwrap_or(0);
+    let add: i64 = number_or(args, "add", 0)?;
     let add: &'static i64 = Box::leak(Box::new(add));
     let links = callback(api, index::INT, std::ptr::from_ref(add).cast(), increase)?;
     let none = api.call_global("ffi.Array", &[])?;

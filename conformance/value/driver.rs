@@ -4,7 +4,9 @@ use super::convert::converted;
 use crate::conformance::runtime::ffi::api::{Api, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show, type_key};
 use crate::conformance::runtime::ffi::held::{Held, int_arg, text_arg};
-use crate::conformance::runtime::ffi::{Reply, c_text, seen, told, unsupported};
+use crate::conformance::runtime::ffi::{
+    Reply, c_text, number_or, seen, told, unsupported, value_of,
+};
 use crate::conformance::value::custom;
 use crate::value::header::Header;
 use crate::value::{AnyView, ByteArray, BytesObj, Payload, RawAny, index, str_bytes};
@@ -198,8 +200,7 @@ unsafe extern "C-unwind" fn note_flags(_: *mut Header, flags: i32) {
 /// `value.life`: what the runtime does as the last strong reference of an object of ours goes. Weak ones are counted by
 /// whoever holds them, in the header, so only the flags of that one call show.
 pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let weak = args.pointer("/value/weak").and_then(Value::as_u64);
-    let weak = weak.unwrap_or(0);
+    let weak: u64 = number_or(value_of(args), "weak", 0)?;
     let object = Header::new(index::OBJECT, note_flags);
     let ptr = std::ptr::from_ref(&object).cast_mut().cast();
     let own = |step: &str| api.brought(&format!("weak.{step}"));
@@ -262,15 +263,14 @@ pub(in crate::conformance) fn types(api: &'static Api, args: &Value) -> Result<R
     };
     for new in list("/value/new") {
         let text = |field: &str| new.get(field).and_then(Value::as_str);
-        let number = |field: &str| i32::try_from(new.get(field)?.as_i64()?).ok();
         let key = text("key").unwrap_or_default();
         let parent = index_of(&own, text("parent").unwrap_or("ffi.Object"))?;
         let above = api.type_info(parent).map_or(0, |info| info.type_depth);
         let overflow = new.get("overflow").and_then(Value::as_bool).unwrap_or(true);
         let numbers = [
-            number("index").unwrap_or(-1),
-            number("depth").unwrap_or(above + 1),
-            number("slots").unwrap_or(0),
+            number_or(new, "index", -1)?,
+            number_or(new, "depth", above + 1)?,
+            number_or(new, "slots", 0)?,
             i32::from(overflow),
             parent,
         ];

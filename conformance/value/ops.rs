@@ -155,7 +155,9 @@ fn release(args: &Value) -> Result<Release, Refusal> {
 
 fn from_legacy(args: &Value) -> Result<Answer, Refusal> {
     let value = value_of(args)?;
-    let code = value.get("code").and_then(Value::as_i64).unwrap_or(0) as i32;
+    let code = value.get("code").and_then(Value::as_i64);
+    let code = code.and_then(|code| i32::try_from(code).ok());
+    let code = code.ok_or_else(|| Refusal::Unsupported("the value has no type code".into()))?;
     let hex = value.get("hex").and_then(Value::as_str).unwrap_or("0");
     let bits = u64::from_str_radix(hex, 16)
         .map_err(|wrong| Refusal::Unsupported(wrong.to_string()))?

@@ -20,7 +20,8 @@ use crate::conformance::device::counted::{self, Count};
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg, read_bytes};
 use crate::conformance::runtime::ffi::{
-    NUMBERS, Reply, bytes, c_text, forms, fresh_prefix, system_library, tensors, told, unsupported,
+    NUMBERS, Reply, bytes, c_text, forms, fresh_prefix, no_number, system_library, tensors, told,
+    unsupported,
 };
 use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
@@ -222,10 +223,6 @@ impl Run<'_> {
 
 fn no_step(step: &Value) -> Reply {
     Reply::ProtocolError(format!("case states no step \"{step}\""))
-}
-
-fn no_number(value: &Value) -> Reply {
-    Reply::ProtocolError(format!("case states no number \"{value}\""))
 }
 
 fn global(api: &'static Api, name: &str) -> Result<Held, Raised> {

@@ -269,9 +269,9 @@ pub trait TypedFn<P>: Send + Sync + 'static {
 pub struct Signature {
     params: &'static [&'static Param],
     result: fn() -> Schema,
-    /// The type that the first parameter is lent as, such as the list of a method of lists.
+    /// The type that the first parameter is borrowed as, such as the list of a method of lists.
     first: Option<i32>,
-    /// Whether another parameter is lent as one type, or asks a function.
+    /// Whether another parameter is borrowed as one type, or asks a function.
     asks: bool,
 }
 
@@ -341,7 +341,7 @@ impl Signature {
         self.settle_slowly(name, args, &body)
     }
 
-    /// Whether all of `args` are lent, or read, as they are. How many there are is for the body to check.
+    /// Whether all of `args` are borrowed, or read, as they are. How many there are is for the body to check.
     #[inline]
     pub(super) fn is_ready(&self, args: &[AnyView<'_>]) -> bool {
         let mut kinds = args.iter().map(AnyView::type_index);

@@ -32,7 +32,7 @@ pub(super) fn value(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         code::INT | code::FLOAT | code::NULL | code::DATA_TYPE | code::DEVICE | code::BOOL => {}
         _ => {
             return Err(unsupported(
-                "a code that nobody knows only matters to who turns it into a value of today",
+                "an unknown code matters only where it becomes a value of 0.21 and later",
             ));
         }
     }

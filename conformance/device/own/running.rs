@@ -18,7 +18,7 @@ pub(super) fn timer_waits() -> Outcome {
     expect(recorder.take_log(), vec!["sync 0".to_owned(); 2], "calls")
 }
 
-/// A timer that does not wait for anything: every stretch takes as long as it is told.
+/// A timer that does not wait for anything: every stretch takes as long as the test states.
 struct Clock(u64);
 
 impl Timer for Clock {

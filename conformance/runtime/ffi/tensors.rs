@@ -2,7 +2,7 @@
 
 use super::api::Api;
 use super::held::{Held, bytes_arg, int_arg};
-use super::{Reply, bytes, seen, told, unsupported};
+use super::{Reply, bytes, number_or, seen, told, unsupported};
 use crate::conformance::adapter::library;
 use crate::release::Release;
 use crate::tensor::json::from_dtype;
@@ -300,7 +300,6 @@ pub(in crate::conformance) fn dlpack(api: &'static Api, args: &Value) -> Result<
         items.filter_map(Value::as_i64).collect()
     };
     let flag = |name: &str| value.get(name).and_then(Value::as_bool) == Some(true);
-    let number = |name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
     let (shape, strides) = (list("shape"), list("strides"));
     let mut lent = Box::new(Lent {
         managed: DLManagedTensorVersioned {
@@ -315,7 +314,7 @@ pub(in crate::conformance) fn dlpack(api: &'static Api, args: &Value) -> Result<
                 dtype: api.dtype("float32")?,
                 shape: std::ptr::null_mut(),
                 strides: std::ptr::null_mut(),
-                byte_offset: number("offset"),
+                byte_offset: number_or(value, "offset", 0)?,
             },
         },
         shape,
@@ -332,7 +331,7 @@ pub(in crate::conformance) fn dlpack(api: &'static Api, args: &Value) -> Result<
         lent.strides = crate::object::compact_strides(&lent.shape);
         described.strides = lent.strides.as_mut_ptr();
     }
-    let align = i32::try_from(number("align")).map_err(wrong)?;
+    let align: i32 = number_or(value, "align", 0)?;
     let lent = Box::into_raw(lent);
     // SAFETY: it was just made, and no one else has it.
     unsafe { (*lent).managed.manager_ctx = lent.cast() };

@@ -125,7 +125,7 @@ pub fn names() -> Vec<&'static str> {
 
 static INSTALLED: OnceLock<Vec<(Function, Builtin)>> = OnceLock::new();
 
-/// Puts the builtins into the registry, where nobody has one of the name; once.
+/// Puts the builtins into the registry, where none has the name yet; once.
 pub(super) fn provide() {
     INSTALLED.get_or_init(|| {
         ALL.iter()
@@ -329,7 +329,7 @@ fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
     let Some(found) = found.and_then(|at| element_cell(tuple, at)) else {
         return Err(no_element(at, item_count(tuple).unwrap_or(0)));
     };
-    // SAFETY: the cell is an owned value of the tuple. Who calls this promises that nobody looks at the element
+    // SAFETY: the cell is an owned value of the tuple. The caller promises that the element is not borrowed
     // (`registry::lookup_raw`); the compiler does so where it has a machine call it.
     let old = unsafe { found.replace(Any::none()) };
     drop(old);
