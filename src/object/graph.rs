@@ -360,9 +360,6 @@ impl Decoder {
             return cast::<Function>(hook)?.call(&[data]);
         }
         let info = known(type_index)?;
-        if type_index == index::OBJECT {
-            return Err(refuse("Type `ffi.Object` has no contents to read"));
-        }
         let object = create(info)?;
         if data.type_index() != index::MAP {
             return Err(Error::new(

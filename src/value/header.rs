@@ -583,10 +583,6 @@ unsafe impl Object for BareObject {
     fn type_index() -> i32 {
         index::OBJECT
     }
-
-    fn matches(type_index: i32) -> bool {
-        type_index >= index::OBJECT_BEGIN
-    }
 }
 
 impl BareObject {
