@@ -140,14 +140,13 @@ impl Case {
     }
 
     /// What is asked for this case, one after another: the case itself, or one for each of its cuts.
-    pub fn steps(&self) -> Vec<Cow<'_, Case>> {
-        match self.bytes() {
-            Some(bytes) if !self.cuts.is_empty() => {
-                let step = |cut: &Cut| Cow::Owned(cut.step(self, bytes));
-                self.cuts.iter().map(step).collect()
-            }
-            _ => vec![Cow::Borrowed(self)],
-        }
+    pub fn steps(&self) -> impl Iterator<Item = Cow<'_, Case>> {
+        let bytes = self.bytes().filter(|_| !self.cuts.is_empty());
+        let whole = bytes.is_none().then_some(Cow::Borrowed(self));
+        let cut = |bytes| self.cuts.iter().map(move |cut| (cut, bytes));
+        let cuts = bytes.into_iter().flat_map(cut);
+        let cuts = cuts.map(|(cut, bytes)| Cow::Owned(cut.step(self, bytes)));
+        whole.into_iter().chain(cuts)
     }
 
     /// How many bytes of the input of `whole` this step of it puts; `None` where that is put whole.

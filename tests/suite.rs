@@ -535,7 +535,7 @@ fn a_crash_costs_one_case_and_the_first_failure_after_it_is_run_again_alone() {
         .filter(|outcome| outcome.note.is_some())
         .collect();
     assert_eq!(noted.len(), 1, "one case was run again");
-    let steps = report.results.iter().map(|one| one.case.steps().len());
+    let steps = report.results.iter().map(|one| one.case.steps().count());
     assert_eq!(adapter.asked.len(), steps.sum::<usize>() + 1);
 }
 
