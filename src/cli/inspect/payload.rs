@@ -4,6 +4,7 @@ use super::graph;
 use super::room::Room;
 use crate::cli::subject::{Format, Unit};
 use serde_json::{Map, Value, json};
+use tvmspec::object::form::to_json;
 use tvmspec::payload::{self, Field, Payload, relax_vm, relay_vm};
 use tvmspec::rule::Findings;
 use tvmspec::tensor::json::from_dtype;
@@ -141,7 +142,7 @@ fn vm(payload: &Payload<'_>, room: &Room) -> Value {
 }
 
 fn relax(executable: &relax_vm::Executable<'_>, room: &Room) -> Value {
-    use relax_vm::{Constant, FunctionKind};
+    use relax_vm::FunctionKind;
     let (packed, own): (Vec<_>, Vec<_>) = executable
         .functions
         .iter()
@@ -159,14 +160,7 @@ fn relax(executable: &relax_vm::Executable<'_>, room: &Room) -> Value {
             "instructions": function.end.saturating_sub(function.start),
         })
     });
-    let constants = room.list(&executable.constants, |constant| match constant {
-        Constant::Tensor(record) => tensor_constant(record),
-        Constant::Shape(shape) => json!({ "type": "shape", "value": shape }),
-        Constant::Text(text) => json!({ "type": "string", "value": text }),
-        Constant::Int(number) => json!({ "type": "int", "value": number }),
-        Constant::Float(number) => json!({ "type": "float", "value": number }),
-        Constant::Dtype(dtype) => json!({ "type": "dtype", "value": from_dtype(*dtype) }),
-    });
+    let constants = room.list(&executable.constants, relax_constant);
     json!({
         "version": "Relax VM",
         "functions": functions,
@@ -174,6 +168,19 @@ fn relax(executable: &relax_vm::Executable<'_>, room: &Room) -> Value {
         "constants": constants,
         "instructions": executable.offsets.len(),
     })
+}
+
+fn relax_constant(constant: &relax_vm::Constant<'_>) -> Value {
+    use relax_vm::Constant::{Dtype, Float, Int, Shape, Tensor, Text};
+    match constant {
+        Tensor(record) => tensor_constant(record),
+        Shape(shape) => json!({ "type": "shape", "value": shape }),
+        Text(text) => json!({ "type": "string", "value": text }),
+        Int(number) => json!({ "type": "int", "value": number }),
+        // JSON has no number for those that are not finite; values have words for them.
+        Float(number) => json!({ "type": "float", "value": to_json((*number).into())["float"] }),
+        Dtype(dtype) => json!({ "type": "dtype", "value": from_dtype(*dtype) }),
+    }
 }
 
 fn relay(executable: &relay_vm::Executable<'_>, room: &Room) -> Value {
@@ -201,4 +208,23 @@ fn relay(executable: &relay_vm::Executable<'_>, room: &Room) -> Value {
 fn tensor_constant(record: &TensorRecord<'_>) -> Value {
     let extents: Vec<String> = record.shape().iter().map(ToString::to_string).collect();
     json!({ "type": from_dtype(record.dtype()), "value": format!("[{}]", extents.join(", ")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_float_has_a_value() {
+        for (number, value) in [
+            (1.5, json!(1.5)),
+            (-0.0, json!("-0")),
+            (f64::NAN, json!("nan")),
+            (f64::INFINITY, json!("inf")),
+            (f64::NEG_INFINITY, json!("-inf")),
+        ] {
+            let constant = relax_constant(&relax_vm::Constant::Float(number));
+            assert_eq!(constant, json!({ "type": "float", "value": value }));
+        }
+    }
 }
