@@ -20,7 +20,12 @@ const SMALL_FLOATS: [(&str, u8, u8); 11] = [
     ("float4_e2m1fn", 17, 4),
 ];
 
-const ALIASES: [(&str, &str); 6] = [
+/// Short names and what they stand for (TEN-08). A digit must follow the first four.
+const ALIASES: [(&str, &str); 10] = [
+    ("bf", "bfloat"),
+    ("i", "int"),
+    ("u", "uint"),
+    ("f", "float"),
     ("fp8_", "float8_"),
     ("f8_", "float8_"),
     ("fp6_", "float6_"),
@@ -30,17 +35,13 @@ const ALIASES: [(&str, &str); 6] = [
 ];
 
 /// Code and default bits by prefix; the first that fits counts.
-const PREFIXES: [(&str, u8, u8); 10] = [
+const PREFIXES: [(&str, u8, u8); 6] = [
     ("bfloat", 4, 16),
     ("uint", 1, 32),
     ("int", 0, 32),
     ("float", 2, 32),
     ("handle", 3, 64),
-    ("bf", 4, 16),
     ("bool", 6, 8),
-    ("i", 0, 32),
-    ("u", 1, 32),
-    ("f", 2, 32),
 ];
 
 /// The codes of custom types begin here (TEN-02).
@@ -129,19 +130,19 @@ fn parse(text: &str) -> Option<DLDataType> {
             lanes: 0,
         });
     }
-    let expanded = ALIASES
-        .iter()
-        .find_map(|(short, long)| text.strip_prefix(short).map(|rest| format!("{long}{rest}")));
+    let expanded = ALIASES.iter().find_map(|(short, long)| {
+        let rest = text.strip_prefix(short)?;
+        let fits = short.ends_with('_') || rest.starts_with(|next: char| next.is_ascii_digit());
+        fits.then(|| format!("{long}{rest}"))
+    });
     let text = expanded.as_deref().unwrap_or(text);
-    if text == "float4_e2m1fn_x2" {
-        return Some(DLDataType {
-            code: 17,
-            bits: 4,
-            lanes: 2,
-        });
-    }
     for (name, code, bits) in SMALL_FLOATS {
         if let Some(rest) = text.strip_prefix(name) {
+            // Two of them share a byte, and an underscore may stand in front of the lanes (TEN-08).
+            let rest = match rest.strip_prefix('_') {
+                Some(lanes) if bits == 4 => lanes,
+                _ => rest,
+            };
             let fixed = !rest.starts_with(SCALABLE);
             let lanes = lanes(rest).filter(|_| fixed);
             return lanes.map(|lanes| DLDataType { code, bits, lanes });
