@@ -65,17 +65,7 @@ struct OwnError {
     backtrace: UnsafeCell<Vec<u8>>,
 }
 
-// SAFETY: `#[repr(C)]` with the header first; only made here.
-unsafe impl crate::value::Object for OwnError {
-    fn type_index() -> i32 {
-        index::ERROR
-    }
-
-    fn matches(_: i32) -> bool {
-        // Another library's error has the public part only.
-        false
-    }
-}
+own_object!(OwnError, index::ERROR);
 
 impl Drop for OwnError {
     fn drop(&mut self) {

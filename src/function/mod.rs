@@ -6,6 +6,24 @@
 //! | 32..40  | the same with exceptions, for C++ alone; null from here   | FUN-03 |
 //! | 40..    | what the function captured                                |        |
 
+/// Makes an object of this crate's own out of a `#[repr(C)]` struct that begins with the public part of an `$index`. No
+/// object is taken for one by its index: those of other libraries have the public part alone.
+macro_rules! own_object {
+    ($type:ty, $index:expr $(, $param:ident)?) => {
+        // SAFETY: `#[repr(C)]` with the header first; what is behind the public part is reached by functions that are set
+        // in such an object alone.
+        unsafe impl$(<$param: 'static>)? $crate::value::Object for $type {
+            fn type_index() -> i32 {
+                $index
+            }
+
+            fn matches(_: i32) -> bool {
+                false
+            }
+        }
+    };
+}
+
 mod custom_types;
 mod error;
 pub mod registry;
@@ -22,7 +40,7 @@ pub(crate) use typed::{AsItIs, Lent, Named, signature_json};
 pub use typed::{Outcome, Param, Parameter, Signature, Typed, TypedFn};
 
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
-use crate::value::{Any, AnyView, Argument, Object, RawAny, Schema, VAL_10, index};
+use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -85,16 +103,7 @@ struct Closure<F: 'static> {
     body: F,
 }
 
-// SAFETY: `#[repr(C)]` with the header first; only reached through its own `safe_call`.
-unsafe impl<F: 'static> Object for Closure<F> {
-    fn type_index() -> i32 {
-        index::FUNCTION
-    }
-
-    fn matches(_: i32) -> bool {
-        false
-    }
-}
+own_object!(Closure<F>, index::FUNCTION, F);
 
 impl Function {
     /// Makes a function of a closure over borrowed arguments. A panic in it becomes an error (FUN-07).
@@ -278,10 +287,8 @@ where
 {
     // SAFETY: the callee is given the object that carries this function pointer (FUN-01): only `from_packed` sets it.
     let closure = unsafe { &*this.cast::<Closure<F>>() };
-    // A negative count is that of nothing.
-    let count = usize::try_from(count).unwrap_or(0);
-    // SAFETY: the caller gives `count` cells that live for the call (FUN-01).
-    let args = unsafe { AnyView::slice(args, count) };
+    // SAFETY: the caller gives `count` cells that live for the call (FUN-01); a negative count is that of nothing.
+    let args = unsafe { AnyView::slice(args, count.max(0) as usize) };
     // SAFETY: the caller gives null or a cell for the result (FUN-01).
     unsafe { guard(result, || (closure.body)(args)) }
 }
@@ -314,16 +321,7 @@ struct Plain {
     code: Code,
 }
 
-// SAFETY: `#[repr(C)]` with the header first; only reached through its own `safe_call`.
-unsafe impl Object for Plain {
-    fn type_index() -> i32 {
-        index::FUNCTION
-    }
-
-    fn matches(_: i32) -> bool {
-        false
-    }
-}
+own_object!(Plain, index::FUNCTION);
 
 impl Plain {
     /// The call where an argument is converted first, or refused.
@@ -349,10 +347,8 @@ unsafe extern "C-unwind" fn call_plain(
 ) -> i32 {
     // SAFETY: the callee is given the object that carries this function pointer (FUN-01): only `Function::plain` sets it.
     let plain = unsafe { &*this.cast::<Plain>() };
-    // A negative count is that of nothing.
-    let count = usize::try_from(count).unwrap_or(0);
-    // SAFETY: the caller gives `count` cells that live for the call (FUN-01).
-    let args = unsafe { AnyView::slice(args, count) };
+    // SAFETY: the caller gives `count` cells that live for the call (FUN-01); a negative count is that of nothing.
+    let args = unsafe { AnyView::slice(args, count.max(0) as usize) };
     let settled = || match plain.code.signature.is_ready(args) {
         true => (plain.code.body)(plain.name, args),
         false => plain.settle(args),
@@ -415,16 +411,7 @@ struct External {
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
 
-// SAFETY: `#[repr(C)]` with the header first; only reached through its own `safe_call`.
-unsafe impl Object for External {
-    fn type_index() -> i32 {
-        index::FUNCTION
-    }
-
-    fn matches(_: i32) -> bool {
-        false
-    }
-}
+own_object!(External, index::FUNCTION);
 
 impl Drop for External {
     fn drop(&mut self) {

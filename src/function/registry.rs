@@ -11,6 +11,8 @@ use super::custom_types;
 use super::{Code, Error, FUN_10, FUN_11, Function, Result, Signature, TypedFn, signature_json};
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
+use foldhash::fast::FixedState;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
@@ -87,24 +89,12 @@ static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
     retired: Vec::new(),
 });
 
-/// Of eight bytes at a time: every call by name begins with it.
+/// With a fixed seed: names come from code of this process, not from input.
 #[inline]
 fn hash(name: &[u8]) -> u64 {
-    const MUL: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut state = name.len() as u64 ^ MUL;
-    let mut words = name.chunks_exact(8);
-    for word in words.by_ref() {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(word);
-        state = (state ^ u64::from_le_bytes(bytes)).wrapping_mul(MUL);
-        state ^= state >> 29;
-    }
-    let mut last = 0u64;
-    for &byte in words.remainder() {
-        last = last << 8 | u64::from(byte);
-    }
-    state = (state ^ last).wrapping_mul(MUL);
-    state ^ (state >> 32)
+    let mut state = FixedState::default().build_hasher();
+    state.write(name);
+    state.finish()
 }
 
 #[inline]

@@ -381,11 +381,11 @@ impl Signature {
         body(&views)
     }
 
-    /// The first argument that is not what it should be, where one that may not be touched before is among them; 0 when
+    /// The first argument that is not what it should be, where one that may not be touched before is among them; any when
     /// their number is wrong.
     fn mismatch(&self, args: &[AnyView<'_>]) -> Option<usize> {
         if args.len() != self.params.len() {
-            return Some(0);
+            return Some(args.len());
         }
         if !args.iter().any(|arg| arg.type_index() == index::RVALUE_REF) {
             return None;
