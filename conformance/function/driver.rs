@@ -179,6 +179,17 @@ pub(super) fn function(api: &'static Api, name: &str) -> Result<Held, Reply> {
     }
 }
 
+/// The same, for a caller that leaves conversions to it.
+pub(super) fn converting(api: &'static Api, name: &str) -> Result<Held, Reply> {
+    let is_typed = KNOWN
+        .iter()
+        .any(|known| known.name == name && known.parameters.is_some());
+    if is_typed && brought(api, name).is_none() {
+        return Err(unsupported("a callback in C converts nothing"));
+    }
+    function(api, name)
+}
+
 /// A function without a context and without an end: what it is called with in the place of the context.
 fn itself(api: &'static Api) -> Result<Held, Raised> {
     unsafe extern "C" fn body(this: Handle, _: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
@@ -326,6 +337,10 @@ pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<R
             )
         };
     }
+    let frames = value.get("frames").and_then(Value::as_array);
+    for frame in frames.into_iter().flatten() {
+        add_frame(api, &error, frame)?;
+    }
     // Once more through the runtime's own interface, where it brings that.
     let error = match api.brought("error.again") {
         Some(again) => api.call(&again, &[error.raw])?,
@@ -345,6 +360,25 @@ pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<R
         "backtrace": backtrace,
         "cause": cause.map(|[kind, ..]| kind),
     }))
+}
+
+/// Adds a line to the backtrace: through the runtime's own interface, where it brings that, or as text.
+fn add_frame(api: &'static Api, error: &Held, frame: &Value) -> Result<(), Reply> {
+    let text = |at: usize| frame.get(at).and_then(Value::as_str).unwrap_or_default();
+    let (file, function, line) = (text(0), text(2), number(frame.get(1))?);
+    if let Some(add) = api.brought("error.frame") {
+        let [file, function] = [api.text(file)?, api.text(function)?];
+        api.call(&add, &[error.raw, file.raw, int_arg(line), function.raw])?;
+        return Ok(());
+    }
+    // SAFETY: an error has its cell behind the header.
+    let cell = unsafe { &*error.cell::<ErrorCell>() };
+    let update = cell.update_backtrace;
+    let update = update.ok_or_else(|| unsupported("an error without `update_backtrace`"))?;
+    let line = format!("  File \"{file}\", line {line}, in {function}\n");
+    // SAFETY: the error that it belongs to, and a text that is copied.
+    unsafe { update(error.pointer().cast(), &ByteArray::of(line.as_bytes()), 1) };
+    Ok(())
 }
 
 /// `function.raised`.
@@ -421,6 +455,30 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                 api.call_global("ffi.GetGlobalFuncMetadata", &[api.text(&name)?.raw])?;
                 api.global(&name)
                     .map_or(Ok(Value::Null), |found| ask(&found))?
+            }
+            "provide" => {
+                let provide = api.brought("registry.provide");
+                let provide = provide
+                    .ok_or_else(|| unsupported("this runtime has no functions that yield"))?;
+                let function = numbered(api, number(step.get(2))?)?;
+                api.call(&provide, &[api.text(&name)?.raw, function.raw])?;
+                Value::Null
+            }
+            "register_safely" => {
+                let register = api.brought("registry.register");
+                let register = register
+                    .ok_or_else(|| unsupported("this runtime tells no safe callers from others"))?;
+                let function = numbered(api, number(step.get(2))?)?;
+                match api.call(&register, &[api.text(text(1))?.raw, function.raw]) {
+                    Ok(_) => Value::Null,
+                    Err(raised) => json!(raised.kind),
+                }
+            }
+            "is_safe" => {
+                let find = api.brought("registry.find");
+                let find = find
+                    .ok_or_else(|| unsupported("this runtime tells no safe callers from others"))?;
+                show(api, &api.call(&find, &[api.text(text(1))?.raw])?)?
             }
             "call_old" => replaced.get(&name).map_or(Ok(Value::Null), ask)?,
             "describe" => {

@@ -2,8 +2,8 @@
 
 use super::{driver, script};
 use crate::conformance::op::{Op, Refusal, Run};
-use crate::function::{Error, Function, take_broken};
-use crate::value::Any;
+use crate::function::{Error, Function, registry, take_broken};
+use crate::value::{Any, AnyView};
 
 /// What a case of this chapter can ask.
 pub(crate) const OPS: &[Op] = &[
@@ -19,7 +19,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "function.error",
-        help: "value {kind, message, backtrace, cause, updates: [[mode, text]]}: the parts of the error object",
+        help: "value {kind, message, backtrace, cause, updates: [[mode, text]], frames: [[file, line, function]]}: the parts of the error object",
         run: Run::Driven(driver::error),
     },
     Op {
@@ -29,7 +29,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "function.registry",
-        help: "value [[register, name, result, override] | [describe, name, result, doc, metadata] | [metadata, name] | [finished] | [lookup, name] | [call_old, name] | [remove, name] | [names]]: what each gave",
+        help: "value [[register, name, result, override] | [provide, name, result] | [register_safely, whole name, result] | [is_safe, whole name] | [describe, name, result, doc, metadata] | [metadata, name] | [finished] | [lookup, name] | [call_old, name] | [remove, name] | [names]]: what each gave",
         run: Run::Driven(driver::registry),
     },
     Op {
@@ -49,7 +49,13 @@ pub(crate) fn refusal(error: &Error) -> Option<Refusal> {
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     Some(match name {
         "add" => Function::named(Some("add"), |a: i64, b: f64| a as f64 + b),
-        "concat" => Function::named(Some("concat"), |a: String, b: String| a + &b),
+        // One that captures, and borrows its arguments.
+        "concat" => {
+            let between = String::new();
+            Function::named(Some("concat"), move |a: &str, b: &str| {
+                [a, &between, b].concat()
+            })
+        }
         "count" => Function::from_packed(|args| Ok(Any::from(args.len()))),
         "fail" => Function::from_packed(|_| Err(Error::new("ValueError", "as asked"))),
         "frontend" => Function::from_packed(|_| {
@@ -58,8 +64,29 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
         // Without the message that a panic prints: it is intended.
         "panic" => Function::from_packed(|_| std::panic::resume_unwind(Box::new("as asked"))),
         "apply" => Function::named(Some("apply"), |f: Function, x: i64| f.call(&[x.into()])),
+        "keep" => {
+            let instead: Option<Any> = None;
+            Function::named(Some("keep"), move |kept: AnyView<'_>, _: i64| {
+                instead.clone().unwrap_or_else(|| kept.to_any())
+            })
+        }
         "twice" => Function::named(Some("twice"), |x: i64| x * 2),
         "maybe" => Function::named(Some("maybe"), |x: Option<i64>| x.unwrap_or(-1)),
+        _ => return None,
+    })
+}
+
+/// Steps of `function.registry`: what safe code asks of the registry, and functions that yield to others (FUN-11).
+pub(in crate::conformance) fn registry(step: &str) -> Option<Function> {
+    Some(match step {
+        "require" => Function::from_typed(|name: String| registry::require(&name)),
+        "find" => Function::from_typed(|name: String| registry::lookup(&name).is_some()),
+        "provide" => Function::from_typed(|name: String, function: Function| {
+            registry::provide(&name, function);
+        }),
+        "register" => Function::from_typed(|name: String, function: Function| {
+            registry::register(&name, function, false)
+        }),
         _ => return None,
     })
 }

@@ -188,7 +188,7 @@ impl Script {
                 let folder = folder.ok_or_else(|| unsupported("this script has no files"))?;
                 self.api.text(&folder.join(name).to_string_lossy())?
             }
-            (_, Some(name)) => driver::function(self.api, name)?,
+            (_, Some(name)) => driver::converting(self.api, name)?,
             _ => self.value(form)?,
         };
         Ok(Given {

@@ -17,7 +17,7 @@ pub(super) mod shell;
 
 use super::{function, graph, module, object, value, vm};
 use crate::capi::exports;
-use crate::function::{Error, Function, registry, take_broken};
+use crate::function::{Error, Function, take_broken};
 use crate::module::parallel;
 use crate::release::Layout;
 use crate::rule::Violation;
@@ -37,7 +37,8 @@ pub(super) trait Runtime: Send + Sync {
     /// A function object that it has for the suite alone, with one reference that is the caller's: `function.NAME` is a
     /// function of `spec/function.md` with types of its own, `convert.TYPE` returns what it takes its argument for,
     /// `read.device` the device that a text names, `object.hash` the hash of a key, `weak.STEP` a step with weak references,
-    /// `registry.require` the function of a name, which must be there, `error.again` makes an error of the parts of another,
+    /// `registry.STEP` is a step of `function.registry` that only a library in Rust has, `error.again` makes an error of the
+    /// parts of another, `error.frame` adds a line to the backtrace of one,
     /// `threads.configure` takes the number of workers of a launch; `graph/own.rs` describes what begins with
     /// `graph.`, `module/own.rs` what begins with `module.`, `vm/own.rs` what begins with `vm.`. Where there is none a driver finds another way, or none.
     fn brought(&self, _name: &str) -> Option<*mut Header> {
@@ -122,8 +123,14 @@ impl Runtime for Ourselves {
                     None => again,
                 }
             }),
-            ("registry", "require") => {
-                Function::from_typed(|name: String| registry::require(&name))
+            ("registry", step) => function::ops::registry(step)?,
+            ("error", "frame") => {
+                Function::from_typed(|error: Error, file: String, line: i64, function: String| {
+                    let line = u32::try_from(line);
+                    let line = line.map_err(|why| Error::new("ValueError", why.to_string()))?;
+                    error.add_frame(&file, line, &function);
+                    Ok::<(), Error>(())
+                })
             }
             _ => return None,
         };
