@@ -8,25 +8,9 @@
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include "../golden/module/thrown.h"
+
 namespace ffi = tvm::ffi;
-
-struct Derived : std::runtime_error {
-  using std::runtime_error::runtime_error;
-  const char* what() const noexcept override { return "derived says so"; }
-};
-
-struct Ballast {
-  virtual ~Ballast() = default;
-  long weight[3] = {1, 2, 3};
-};
-
-struct Behind : Ballast, Derived {
-  Behind() : Derived("") {}
-};
-
-struct Virtual : Ballast, virtual std::exception {
-  const char* what() const noexcept override { return "virtual says so"; }
-};
 
 struct OwnError : ffi::Error {
   OwnError() : ffi::Error("KeyError", "own says so", "") {}
