@@ -97,6 +97,12 @@ pub(crate) fn listed(spans: &[Span]) -> Value {
         .collect()
 }
 
+/// The violation of a value: what is wrong with it may have a place in the bytes that it would be, which the caller never sees.
+pub(crate) fn of_value(broken: Violation) -> Violation {
+    let refused = broken.rule().refused(broken.kind(), broken.message());
+    refused.in_field(broken.field())
+}
+
 /// Base64 of `bytes` as a JSON string.
 pub(crate) fn base64(bytes: &[u8]) -> Value {
     use base64::prelude::{BASE64_STANDARD, Engine as _};

@@ -40,8 +40,9 @@ fn decode(args: &Value) -> Result<Answer, Refusal> {
 }
 
 fn encode(args: &Value) -> Result<Answer, Refusal> {
-    let blob = Blob::from_json(args.get("value").unwrap_or(&Value::Null))?;
-    Ok(Answer::new(op::base64(&blob.write()?), Findings::default()))
+    let blob = Blob::from_json(args.get("value").unwrap_or(&Value::Null)).map_err(op::of_value)?;
+    let bytes = blob.write().map_err(op::of_value)?;
+    Ok(Answer::new(op::base64(&bytes), Findings::default()))
 }
 
 fn detect_layout(args: &Value) -> Result<Answer, Refusal> {

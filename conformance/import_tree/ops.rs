@@ -1,7 +1,7 @@
 //! The operations of the chapter `import_tree`.
 
 use crate::conformance::module::loading;
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, of_value};
 use crate::import_tree::{Algorithm, ImportTree, json, order};
 use crate::rule::Findings;
 use crate::wire::{Cursor, Span, Trace, Writer};
@@ -52,7 +52,8 @@ fn decode(args: &Value) -> Result<Answer, Refusal> {
 fn encode(args: &Value) -> Result<Answer, Refusal> {
     let mut findings = Findings::default();
     let value = args.get("value").unwrap_or(&Value::Null);
-    let tree = json::to_tree(value, &mut findings).map_err(Refusal::Unsupported)??;
+    let tree = json::to_tree(value, &mut findings).map_err(Refusal::Unsupported)?;
+    let tree = tree.map_err(of_value)?;
     let mut out = Writer::new();
     tree.write(&mut out);
     Ok(Answer::new(base64(&out.into_bytes()), findings))

@@ -1,7 +1,7 @@
 //! The operations of the chapter `payload`.
 
 use crate::conformance::module::loading;
-use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed};
+use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed, of_value};
 use crate::payload::{self, Payload};
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Kind};
@@ -57,7 +57,8 @@ fn encode(args: &Value) -> Result<Answer, Refusal> {
         layout,
         &mut Cursor::new(&bytes),
         &mut findings,
-    )?;
+    )
+    .map_err(of_value)?;
     Ok(Answer::new(base64(&bytes), findings))
 }
 

@@ -827,6 +827,8 @@ def blob_encode(args):
         raise Reject("layout 0.22 begins with the import tree", "missing")
     if layout == "0.22" and len(tree["indptr"]) != len(value["modules"]) + 1:
         raise Reject("layout 0.22 has a row for each module", "malformed")
+    if tree:
+        tree_check(tree["indptr"], tree["indices"])
     framed = string if layout == "0.22" else lambda payload: payload
     for module in value["modules"]:
         if layout == "0.2" and module["kind"] == "_lib":
