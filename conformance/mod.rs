@@ -121,6 +121,7 @@ pub(crate) mod object {
     mod records;
     mod script;
     mod visits;
+    mod weak;
 }
 
 /// The chapter `vm`.

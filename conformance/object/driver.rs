@@ -119,6 +119,12 @@ pub(super) fn from_graph(api: &'static Api, args: &Value) -> Result<Reply, Reply
         (None, Some(text)) => text.to_owned(),
         (None, None) => value.to_string(),
     };
+    if args.get("check").and_then(Value::as_bool) == Some(true) {
+        let checker = api.brought("object.check_graph");
+        let checker = checker.ok_or_else(|| unsupported("no C function only checks a graph"))?;
+        api.call(&checker, &[api.text(&source)?.raw])?;
+        return told(Value::Null);
+    }
     let read = api.call_global("ffi.FromJSONGraphString", &[api.text(&source)?.raw])?;
     told(show(api, &read)?)
 }

@@ -7,10 +7,11 @@ use crate::conformance::runtime::ffi::tensors;
 use crate::function::{Error, Function, take_broken};
 use crate::object::form::{from_json, to_json};
 use crate::object::hash::any_hash;
+use crate::object::{Tensor, construct, graph_check};
 use crate::object::legacy_graph::{LegacyGraph, RELEASES as LEGACY, form as legacy_form};
 use crate::release::Release;
 use crate::rule::Findings;
-use crate::value::{Any, AnyView};
+use crate::value::{Any, AnyView, DLDataType, str_bytes};
 use serde_json::{Value, json};
 
 /// What a case of this chapter can ask.
@@ -42,7 +43,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.from_legacy_graph",
-        help: "value: the value of the JSON graph of 0.2 to 0.21",
+        help: "value, numbers (bool: every node is held to OBJ-36 where it stands): the value of the JSON graph of 0.2 to 0.21",
         run: Run::Here(|args| {
             crate::object::init();
             let source = value_of(args)?;
@@ -50,7 +51,11 @@ pub(crate) const OPS: &[Op] = &[
                 .as_str()
                 .map_or_else(|| source.to_string(), str::to_owned);
             let mut findings = Findings::default();
-            let graph = LegacyGraph::read(source.as_bytes(), &mut findings)?;
+            let read = match args.get("numbers").and_then(Value::as_bool) {
+                Some(true) => LegacyGraph::verify,
+                _ => LegacyGraph::read,
+            };
+            let graph = read(source.as_bytes(), &mut findings)?;
             drop(take_broken());
             finish(graph.value().map(|value| to_json(value.view())))
         }),
@@ -169,7 +174,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "object.from_graph",
-        help: "value or data: the value of a JSON graph",
+        help: "value or data, check (bool: it is only checked, as far as no type is needed): the value of a JSON graph",
         run: Run::Driven(driver::from_graph),
     },
 ];
@@ -185,7 +190,21 @@ fn value_of(args: &Value) -> Result<&Value, Refusal> {
         .ok_or_else(|| Refusal::Unsupported("the request has no value".into()))
 }
 
+/// A value of a case. `{"make": [type key, name, value, ...]}` is an object, `{"tensor": shape}` a tensor of zeros.
 fn any(form: &Value) -> Result<Any, Refusal> {
+    let failed = |error: Error| Refusal::Unsupported(error.to_string());
+    if let Some(parts) = form.get("make").and_then(Value::as_array) {
+        let parts: Vec<Any> = parts.iter().map(any).collect::<Result<_, _>>()?;
+        let views: Vec<AnyView<'_>> = parts.iter().map(Any::view).collect();
+        return construct::make_object(&views).map_err(failed);
+    }
+    if let Some(shape) = form.get("tensor").and_then(Value::as_array) {
+        let shape: Vec<i64> = shape.iter().filter_map(Value::as_i64).collect();
+        let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32)).map_err(failed)?;
+        let zeros = vec![0; tensor.nbytes()];
+        tensor.fill(&zeros).map_err(failed)?;
+        return Ok(tensor.into());
+    }
     from_json(form).map_err(Refusal::Unsupported)
 }
 
@@ -211,6 +230,15 @@ fn one(
     let value = any(value_of(args)?)?;
     drop(take_broken());
     finish(body(value.view()))
+}
+
+/// A function that checks the text of a JSON graph as far as no type is needed.
+pub(in crate::conformance) fn graph_checker() -> Function {
+    Function::from_packed(|args| {
+        let text = args.first().and_then(str_bytes).unwrap_or_default();
+        graph_check::check(text).map_err(|fault| fault.violation)?;
+        Ok(Any::none())
+    })
 }
 
 /// The hash that maps use of the argument, as text in hexadecimal.

@@ -15,6 +15,14 @@ impl Alive {
     pub(super) fn count(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
+
+    pub(super) fn more(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn less(&self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 #[repr(C)]
@@ -25,7 +33,7 @@ struct Probe {
 
 /// One more, as a plain object of the runtime's.
 pub(super) fn make(api: &'static Api, alive: &Alive) -> Held {
-    alive.0.fetch_add(1, Ordering::AcqRel);
+    alive.more();
     let header = Header::new(index::OBJECT, delete);
     let alive = alive.clone();
     let ptr = Box::into_raw(Box::new(Probe { header, alive })).cast();
@@ -40,7 +48,7 @@ unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
     if flags & DELETE_STRONG != 0 {
         // SAFETY: made by `make`, and its memory is still there.
         let alive = unsafe { &(*probe).alive };
-        alive.0.fetch_sub(1, Ordering::AcqRel);
+        alive.less();
     }
     if flags & DELETE_WEAK != 0 {
         // SAFETY: made by `make`; this is the last that happens to it.

@@ -1,7 +1,7 @@
 //! `object.script`: calls in turn. What containers, texts and objects do is reached by every frontend through registered functions,
 //! methods, attributes and fields, so one operation asks for all of it.
 
-use super::{probe, records};
+use super::{probe, records, weak};
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg};
@@ -21,6 +21,7 @@ pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         api,
         given: &[],
         results: Vec::new(),
+        weak: Vec::new(),
         alive: alive.clone(),
         notes: notes.clone(),
     };
@@ -112,6 +113,8 @@ struct Play<'a> {
     /// The arguments of the function that the steps are.
     given: &'a [Held],
     results: Vec<Option<Held>>,
+    /// Weak references, by the step that took them.
+    weak: Vec<(usize, weak::WeakHeld)>,
     alive: Alive,
     notes: Notes,
 }
@@ -143,6 +146,34 @@ impl Play<'_> {
                 let slot = slot.ok_or_else(|| unsupported("there is no such result to drop"))?;
                 drop(slot.take());
                 Ok(api.share(RawAny::NONE))
+            }
+            "weak" => {
+                let value = self.argument(plain(0))?;
+                let weak = weak::WeakHeld::of(&value);
+                let weak = weak.ok_or_else(|| unsupported("only objects are counted"))?;
+                self.weak.push((self.results.len(), weak));
+                Ok(api.share(RawAny::NONE))
+            }
+            "weakly" | "unweak" => {
+                let at = plain(0).as_u64().and_then(|at| usize::try_from(at).ok());
+                let found = self.weak.iter().position(|(step, _)| Some(*step) == at);
+                let found = found.ok_or_else(|| unsupported("no such step took a reference"))?;
+                if word == "unweak" {
+                    drop(self.weak.remove(found));
+                    return Ok(api.share(RawAny::NONE));
+                }
+                Ok(api.share(int_arg(i64::from(self.weak[found].1.strong()))))
+            }
+            "opaque" => {
+                let type_index = plain(0).as_i64().and_then(|at| i32::try_from(at).ok());
+                let type_index = type_index.unwrap_or(index::OPAQUE_PY);
+                Ok(weak::opaque(api, type_index, &self.alive)?)
+            }
+            "stream" => {
+                let part = |at: usize| plain(at).as_i64().and_then(|part| i32::try_from(part).ok());
+                let device = [part(0).unwrap_or(1), part(1).unwrap_or(0)];
+                let stream = plain(2).as_u64().and_then(|at| usize::try_from(at).ok());
+                Ok(api.share(int_arg(weak::stream(api, device, stream)?)))
             }
             "probe" => Ok(probe::make(api, &self.alive)),
             "alive" => Ok(api.share(int_arg(i64::from(self.alive.count())))),
@@ -298,6 +329,7 @@ impl Body {
             api: self.api,
             given,
             results: Vec::new(),
+            weak: Vec::new(),
             alive: self.alive.clone(),
             notes: self.notes.clone(),
         };

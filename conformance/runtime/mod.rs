@@ -36,7 +36,8 @@ pub(super) trait Runtime: Send + Sync {
 
     /// A function object that it has for the suite alone, with one reference that is the caller's: `function.NAME` is a
     /// function of `spec/function.md` with types of its own, `convert.TYPE` returns what it takes its argument for,
-    /// `read.device` the device that a text names, `object.hash` the hash of a key, `weak.STEP` a step with weak references,
+    /// `read.device` the device that a text names, `object.hash` the hash of a key, `object.check_graph` checks the text
+    /// of a graph, `weak.STEP` is a step with weak references,
     /// `registry.STEP` is a step of `function.registry` that only a library in Rust has, `error.again` makes an error of the
     /// parts of another, `error.frame` adds a line to the backtrace of one,
     /// `threads.configure` takes the number of workers of a launch; `graph/own.rs` describes what begins with
@@ -106,6 +107,7 @@ impl Runtime for Ourselves {
             ("module", name) => module::own::function(name)?,
             ("vm", name) => vm::own::function(name)?,
             ("object", "hash") => object::ops::hasher(),
+            ("object", "check_graph") => object::ops::graph_checker(),
             ("weak", step) => value::ops::weak(step)?,
             ("read", "device") => value::ops::device_reader(),
             ("threads", "configure") => Function::from_typed(|workers: i64| -> Result<(), Error> {

@@ -161,6 +161,13 @@ pub(in crate::conformance) fn own(api: &'static Api, args: &Value) -> Result<Rep
     let form = value
         .get("rvalue")
         .ok_or_else(|| unsupported("nothing to own"))?;
+    if form.is_null() {
+        // A slot that somebody has emptied before.
+        let mut slot: *mut c_void = std::ptr::null_mut();
+        let ptr = (&raw mut slot).cast();
+        let owned = api.own(&RawAny::of(index::RVALUE_REF, Payload { ptr }))?;
+        return told(json!({"value": show(api, &owned)?, "index": owned.raw.type_index}));
+    }
     let object = make(api, form)?;
     if object.raw.type_index < index::OBJECT_BEGIN {
         return Err(unsupported("only an object can be moved"));
@@ -215,6 +222,13 @@ pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Re
         None => drop(object.combined.fetch_add(weak << 32, Ordering::Relaxed)),
     }
     FLAGS.take();
+    let mut upgraded = Vec::new();
+    if args.pointer("/value/early").and_then(Value::as_bool) == Some(true) {
+        let Some(((_, upgrade), _)) = &own else {
+            return Err(unsupported("no C function makes a weak reference strong"));
+        };
+        upgraded.push(api.call(upgrade, &address)?.raw.int() != 0);
+    }
     let first = Held {
         api,
         raw: RawAny::of(index::OBJECT, Payload { ptr }),
@@ -231,7 +245,6 @@ pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Re
     let Some(((_, upgrade), release)) = own else {
         return seen("released", json!(FLAGS.take()));
     };
-    let mut upgraded = Vec::new();
     for _ in 0..weak {
         upgraded.push(api.call(&upgrade, &address)?.raw.int() != 0);
         api.call(&release, &address)?;

@@ -3,14 +3,15 @@
 use super::{convert, driver};
 use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::function::Function;
+use crate::object::Tensor;
 use crate::object::form::{from_json, to_json};
 use crate::release::Release;
 use crate::rule::Findings;
 use crate::value::header::{self, Header};
 use crate::value::legacy::{self, TVMValue};
 use crate::value::{
-    Any, AnyView, Argument, DLDataType, DLDevice, ObjectRef, cast, device_from_text, str_bytes,
-    types,
+    Any, AnyView, Argument, DLDataType, DLDevice, DLTensor, ObjectRef, cast, device_from_text,
+    index, str_bytes, types,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "value.life",
-        help: "value {weak}: the flags with which the deleter is called as references go",
+        help: "value {weak, early (bool: one becomes strong before the end)}: the flags with which the deleter is called as references go",
         run: Run::Driven(driver::life),
     },
     Op {
@@ -58,7 +59,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "value.legacy_code",
-        help: "value, release: the type code under which a value is passed up to 0.20",
+        help: "value (or {code}: what that code is called), release, back (bool: what the argument is read as): the type code under which a value is passed up to 0.20",
         run: Run::Here(to_legacy),
     },
 ];
@@ -73,7 +74,18 @@ fn value_of(args: &Value) -> Result<&Value, Refusal> {
 }
 
 fn any_of(args: &Value) -> Result<Any, Refusal> {
-    from_json(value_of(args)?).map_err(Refusal::Unsupported)
+    let form = value_of(args)?;
+    if let Some(address) = form.get("pointer").and_then(Value::as_u64) {
+        // SAFETY: a case looks at the pointer and does not follow it.
+        return Ok(unsafe { Any::handle(address as *mut std::ffi::c_void) });
+    }
+    if let Some(shape) = form.get("tensor").and_then(Value::as_array) {
+        let shape: Vec<i64> = shape.iter().filter_map(Value::as_i64).collect();
+        let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32));
+        let tensor = tensor.map_err(|error| Refusal::Unsupported(error.to_string()))?;
+        return Ok(tensor.into());
+    }
+    from_json(form).map_err(Refusal::Unsupported)
 }
 
 /// A function that returns what it takes its argument for where a value of the type `to` is wanted.
@@ -172,8 +184,29 @@ fn from_legacy(args: &Value) -> Result<Answer, Refusal> {
 }
 
 fn to_legacy(args: &Value) -> Result<Answer, Refusal> {
-    let value = any_of(args)?;
     let release = release(args)?;
-    let (_, code) = legacy::argument_of(&value.view(), release)?;
-    answer(json!({"code": code, "name": legacy::code_name(code, release)}))
+    let named = |code| json!({"code": code, "name": legacy::code_name(code, release)});
+    if let Some(code) = value_of(args)?.get("code").and_then(Value::as_i64) {
+        let code = i32::try_from(code).map_err(|wrong| Refusal::Unsupported(wrong.to_string()))?;
+        return answer(named(code));
+    }
+    let value = any_of(args)?;
+    let (given, code) = legacy::argument_of(&value.view(), release)?;
+    let mut said = named(code);
+    if args.get("back").and_then(Value::as_bool) == Some(true) {
+        // SAFETY: the value and the code of an argument belong together, and what it points to is held.
+        let back = unsafe { legacy::view_of(given, code) }?;
+        let raw = *back.as_raw();
+        said["back"] = match raw.type_index() {
+            index::OPAQUE => json!({"pointer": raw.bits()}),
+            index::DLTENSOR_PTR => {
+                // SAFETY: the description in the tensor that is held.
+                let tensor = unsafe { &*raw.ptr().cast::<DLTensor>() };
+                // SAFETY: it has as many extents as it says.
+                json!({"tensor": unsafe { tensor.shape() }})
+            }
+            _ => to_json(back.to_any().view()),
+        };
+    }
+    answer(said)
 }

@@ -179,7 +179,8 @@ fn lanes(rest: &str) -> Option<u16> {
         Some(number) => (true, number),
         None => (false, rest.strip_prefix('x')?),
     };
-    if number.is_empty() || !number.bytes().all(|c| c.is_ascii_digit()) {
+    // What `parse` takes and the reference does not.
+    if number.starts_with('+') {
         return None;
     }
     // Stored as a negative number of 16 bits: beyond that it would be read as lanes that are fixed.

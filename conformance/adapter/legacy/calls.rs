@@ -73,8 +73,17 @@ pub(super) fn code_of(api: &'static Api, stands: Stands, args: &Value) -> Result
             "the case asks for what {release} does"
         )));
     }
+    if args.get("back").and_then(Value::as_bool) == Some(true) {
+        return Err(unsupported("the runtime reads its arguments itself"));
+    }
     let text = c_text(value.as_str().unwrap_or_default());
+    let named = value.get("code").and_then(Value::as_i64);
+    let named = named.and_then(|code| c_int::try_from(code).ok());
     let arg = match value {
+        // Under these it would not follow the pointer.
+        _ if matches!(named, Some(code::HANDLE | code::DLTENSOR | code::BYTES)) => {
+            (TVMValue::ZERO, named.unwrap_or(code::NULL))
+        }
         Value::Null => null_arg(),
         // A bool is what the runtime itself gives as one.
         Value::Bool(_) => {
