@@ -50,8 +50,10 @@ def seeds(target):
         for case in conformance.load("payload"):
             args, given = case.get("args", {}), case["input"]
             if {"file", "hex"} & set(given) and args.get("kind") in kinds and args.get("layout") in LAYOUTS:
-                raw = bytes.fromhex(given["hex"]) if "hex" in given else (ROOT / "golden" / given["file"]).read_bytes()
-                yield bytes([kinds.index(args["kind"]), LAYOUTS.index(args["layout"])]) + raw
+                raw, front = conformance.data(given), bytes([kinds.index(args["kind"]), LAYOUTS.index(args["layout"])])
+                yield front + raw
+                if len(raw) <= 600 and set(case["expect"]) & {"accept", "accept_file"}:
+                    yield from (front + edit for edit in [*counts(raw), *repeats(raw)])
         return
     chapter = chapter_of(target)
     yield from cases(target)
@@ -84,6 +86,21 @@ def seeds(target):
             yield prefix + file.read_bytes()
 
 
+def counts(raw):
+    """`raw` with one number of 8 bytes, a small one, higher or lower by one."""
+    for at in range(len(raw) - 7):
+        if 0 < raw[at] < 16 and not any(raw[at + 1 : at + 8]):
+            yield from (raw[:at] + bytes([raw[at] + step]) + raw[at + 1 :] for step in (-1, 1))
+
+
+def repeats(raw):
+    """`raw` with a text once more in the place of the empty one behind it: a function that repeats its name."""
+    for at in range(len(raw) - 16):
+        text = raw[at : at + 8 + raw[at]]
+        if 0 < raw[at] < 64 and not any(text[1:8]) and text[8:].isascii() and raw[at + len(text) :].startswith(bytes(8)):
+            yield raw[: at + len(text)] + text + raw[at + len(text) + 8 :]
+
+
 TYPES = ("u8", "u16", "u32", "u64", "i32", "i64", "f64", "bool", "string", "bytes", "vector", "map", "tuple")
 
 
@@ -111,7 +128,7 @@ def cases(target):
         ends = (".find", ".symbols") if target == "blob_container" else (".decode", ".run", ".detect", ".script")
         if not case["op"].endswith(ends) or not {"hex", "file"} & set(given):
             continue
-        raw = bytes.fromhex(given["hex"].replace(" ", "")) if "hex" in given else (ROOT / "golden" / given["file"]).read_bytes()
+        raw = conformance.data(given)
         if target == "wire":
             front = [wire_type(args.get("type", ""))]
         elif target == "tensor":

@@ -18,9 +18,10 @@ fuzz_target!(|data: &[u8]| {
         Ok(graph) => graph,
         Err(broken) => {
             assert!(!naive.is_some_and(|naive| naive.sure), "what keeps every rule is read");
-            // What is no object, or has not all members, breaks later rules as well: these are to blame.
-            let first = naive::graph::blame(text).unwrap_or(broken.rule().id());
-            assert_eq!(broken.rule().id(), first, "{broken}");
+            // What is no object, or has not all members, breaks later rules as well: the first is to blame.
+            if let Some((rule, kind)) = naive::graph::blame(text) {
+                assert_eq!((broken.rule().id(), broken.kind()), (rule, kind.unwrap_or(broken.kind())), "{broken}");
+            }
             return;
         }
     };

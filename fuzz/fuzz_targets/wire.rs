@@ -1,6 +1,7 @@
 //! Wire values: the first bytes choose a type, the rest is read as it.
 //!
-//! Oracles: no panic; what is read is written back to the same bytes; every strict prefix of those bytes is refused.
+//! Oracles: no panic; what is read is written back to the same bytes; every strict prefix of those bytes is refused; what breaks a
+//! rule is rejected for that rule, at its byte.
 #![no_main]
 
 #[path = "naive/mod.rs"]
@@ -49,13 +50,17 @@ fn named(choices: &mut Unstructured<'_>, depth: u32) -> arbitrary::Result<Type> 
 
 fuzz_target!(|input: Input<'_>| {
     let mut cursor = Cursor::new(input.bytes);
-    let Ok(value) = input.named.read(&mut cursor, "value") else {
-        let second = naive::wire::skip(&mut naive::In(input.bytes), &input.named);
-        assert_eq!(second, None, "what keeps every rule is read");
-        return;
-    };
     let mut second = naive::In(input.bytes);
-    naive::wire::skip(&mut second, &input.named).expect("what is read keeps every rule");
+    let skipped = naive::wire::skip(&mut second, &input.named);
+    let value = match input.named.read(&mut cursor, "value") {
+        Ok(value) => value,
+        Err(broken) => {
+            let (rule, left) = skipped.expect_err("what keeps every rule is read");
+            assert_eq!((broken.rule().id(), broken.offset()), (rule, Some((input.bytes.len() - left) as u64)), "{broken}");
+            return;
+        }
+    };
+    assert_eq!(skipped, Ok(()), "what is read keeps every rule");
     assert_eq!(second.0.len(), cursor.remaining(), "both end at one byte");
     let read = &input.bytes[..input.bytes.len() - cursor.remaining()];
     let mut out = Writer::new();

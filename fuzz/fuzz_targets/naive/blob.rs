@@ -31,17 +31,61 @@ pub fn read(bytes: &[u8], layout: Layout, odd: &mut Odd) -> Option<(Modules, Opt
     Some(found)
 }
 
-/// Whether the bytes of layout 0.22 end where a module begins (BLOB-10).
-pub fn is_short(bytes: &[u8]) -> bool {
+/// The rule that is to blame where nothing but a number of modules is wrong: there are fewer.
+pub fn is_short(bytes: &[u8], layout: Layout) -> Option<&'static str> {
     let mut file = In(bytes);
-    let body = file.u64().and_then(|counted| file.take(counted));
-    let mut body = In(body.unwrap_or_default());
-    let rows = tree::read(&mut body, &mut Odd::new()).unwrap_or_default();
+    let counted = file.u64()?;
+    let mut body = In(file.take(counted)?);
+    match layout {
+        Layout::V0_22 => lacks_module(&mut body).then_some("BLOB-10"),
+        _ => lacks_entry(&mut body, layout)?.then_some("BLOB-03"),
+    }
+}
+
+/// BLOB-03: the count says more than 8 bytes an entry allow, or the bytes end where an entry begins.
+fn lacks_entry(body: &mut In<'_>, layout: Layout) -> Option<bool> {
+    let count = body.u64()?;
+    if count > body.0.len() as u64 / 8 {
+        return Some(true);
+    }
+    let (mut trees, mut libraries) = (0, 0);
+    for _ in 0..count {
+        if body.0.is_empty() {
+            return Some(true);
+        }
+        // The entry behind a tree, a reserved name in 0.2 and a second library are to blame for that.
+        let key = kind(body).filter(|key| trees == 0 && (layout != Layout::V0_2 || !key.starts_with('_')))?;
+        match key {
+            "_lib" if libraries > 0 => return None,
+            "_lib" => libraries += 1,
+            "_import_tree" => trees += tree::read(body, &mut Odd::new()).map(|_| 1)?,
+            key => body.0 = payload::any(body.0, key, layout, &mut Odd::new())?,
+        }
+    }
+    Some(false)
+}
+
+/// BLOB-10: the bytes end where a module begins.
+fn lacks_module(body: &mut In<'_>) -> bool {
+    let rows = tree::read(body, &mut Odd::new()).unwrap_or_default();
+    let mut libraries = 0;
     for _ in rows {
         if body.0.is_empty() {
             return true;
         }
-        if body.text().is_none_or(|kind| kind != "_lib" && body.bytes().is_none()) {
+        // Whatever is wrong with a module is to blame itself.
+        let kept = match kind(body) {
+            Some("_lib") => {
+                libraries += 1;
+                libraries < 2
+            }
+            Some(key) => body.bytes().is_some_and(|inside| {
+                let opaque = inside.is_empty() || payload::forms(key, Layout::V0_22).is_empty();
+                opaque || payload::any(inside, key, Layout::V0_22, &mut Odd::new()).is_some()
+            }),
+            None => false,
+        };
+        if !kept {
             return false;
         }
     }

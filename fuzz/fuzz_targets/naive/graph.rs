@@ -1,6 +1,7 @@
 //! GRF-01 to GRF-24 and GRF-51 to GRF-53, on a JSON value that keeps every member.
 
 use super::Odd;
+use tvmspec::rule::Kind;
 
 enum Json {
     Other,
@@ -29,14 +30,23 @@ pub fn read(text: &str, odd: &mut Odd) -> Result<Option<Graph>, TooDeep> {
 
 pub struct TooDeep;
 
-/// GRF-01 or GRF-02 where that is all there is to blame.
-pub fn blame(text: &str) -> Option<&'static str> {
+/// GRF-01, GRF-02 or GRF-04 where that is the first to blame, and as what where the rule knows several words.
+pub fn blame(text: &str) -> Option<(&'static str, Option<Kind>)> {
     let mut parser = Parser { rest: text, depth: 0, sure: true };
     let whole = parser.value().ok()?.filter(|_| parser.peek().is_none() && parser.sure)?;
-    let Some(members) = whole.members() else { return Some("GRF-01") };
+    let Some(members) = whole.members() else { return Some(("GRF-01", None)) };
     let before: Vec<&str> = members.iter().map(|(key, _)| key.as_str()).take_while(|key| *key != "metadata").collect();
     let missing = TOP.iter().any(|name| !before.contains(name));
-    (missing && before.iter().all(|key| TOP.contains(key))).then_some("GRF-02")
+    if !before.iter().all(|key| TOP.contains(key)) {
+        return None;
+    }
+    if missing {
+        return Some(("GRF-02", None));
+    }
+    // A node of another form is malformed, before any member of it can be missing.
+    let nodes = last(&members[..before.len()], "nodes")?.list()?;
+    let first = nodes.iter().find(|item| node(item, &mut Odd::new()).is_none())?;
+    first.members().is_none().then_some(("GRF-04", Some(Kind::Malformed)))
 }
 
 const TOP: [&str; 5] = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
