@@ -11,49 +11,61 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, field
 
 SWITCH = "MUTATED"
 ORIGINAL = "\0"
 # Where the switch stands; the copy is the only one that has this file.
 MODULE = "src/mutant.rs"
+LISTS = pathlib.Path(__file__).resolve().parent
 FOLDERS = ("target", ".git", "__pycache__")
 # Checked arithmetic, as developers have it; fast enough that the suite runs in a moment.
 PROFILE = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_INCREMENTAL": "1"}
 
 SOURCE = """//! Planted: which mutant is on, and which of them are executed.
 #![allow(missing_docs)]
+use std::collections::BTreeSet;
 use std::io::Write;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 static ON: OnceLock<u32> = OnceLock::new();
 static LIST: OnceLock<Option<std::fs::File>> = OnceLock::new();
 static LISTED: [AtomicBool; 65536] = [const { AtomicBool::new(false) }; 65536];
+static ASKED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
 
-pub fn on(number: u32) -> bool {
-    let on = *ON.get_or_init(|| {
+/// 0 is no mutant; with u32::MAX those are listed that are executed.
+fn chosen() -> u32 {
+    *ON.get_or_init(|| {
         let number = std::env::var("TVMSPEC_MUTANT").ok();
         number.and_then(|number| number.parse().ok()).unwrap_or(0)
-    });
-    // 0 is no mutant; with u32::MAX those are listed that are executed.
-    if on == u32::MAX {
-        list(number);
+    })
+}
+
+pub fn on(number: u32) -> bool {
+    let on = chosen();
+    if on == u32::MAX && !LISTED[number as usize].swap(true, Ordering::Relaxed) {
+        list(&number.to_string());
     }
     on == number
 }
 
-#[cold]
-fn list(number: u32) {
-    if LISTED[number as usize].swap(true, Ordering::Relaxed) {
-        return;
+/// Lists a rule whose check is about to fail, and could be off.
+pub fn asked(rule: &'static str) {
+    if chosen() == u32::MAX && ASKED.lock().is_ok_and(|mut asked| asked.insert(rule)) {
+        list(rule);
     }
+}
+
+#[cold]
+fn list(line: &str) {
     let file = LIST.get_or_init(|| {
         let path = std::env::var_os("TVMSPEC_MUTANTS_EXECUTED")?;
         std::fs::OpenOptions::new().create(true).append(true).open(path).ok()
     });
     if let Some(mut file) = file.as_ref() {
-        let _ = file.write_all(format!("{number}\\n").as_bytes());
+        let _ = file.write_all(format!("{line}\\n").as_bytes());
     }
 }
 """
@@ -76,6 +88,27 @@ class Mutant:
     places: list
     number: int = 0
     facts: dict = field(default_factory=dict)
+
+
+def written(copy, chapters):
+    """The mutants of conformance/mutants/<chapter>.toml, whose form a test of the crate holds them to."""
+    mutants = []
+    for path in sorted(LISTS.glob("*.toml")):
+        if path.stem not in chapters:
+            continue
+        for entry in tomllib.loads(path.read_text()).get("mutant", []):
+            places = [place_of(copy, entry["id"], edit) for edit in entry["edit"]]
+            facts = {"id": entry["id"], "rule": entry["rule"], "wrong": entry["wrong"]}
+            mutants.append(Mutant(places, facts=facts))
+    return mutants
+
+
+def place_of(copy, name, edit):
+    source, find = copy.sources.get(edit["file"], b""), edit["find"].encode()
+    if source.count(find) != 1:
+        raise SystemExit(f"{name}: {edit['file']} has {source.count(find)} times: {edit['find']}")
+    start = source.index(find)
+    return Place(edit["file"], start, start + len(find), edit["put"])
 
 
 def files_of(project):
