@@ -186,6 +186,8 @@ impl Parser<'_> {
             return None;
         }
         if let Ok(number) = token.parse::<i64>() {
+            // Whether it is an index is not said.
+            self.sure &= token != "-0";
             return Some(Json::Number(number));
         }
         self.sure = false;
