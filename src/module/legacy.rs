@@ -188,7 +188,7 @@ pub(crate) fn argument(view: &AnyView<'_>) -> Result<(TVMValue, c_int), Error> {
                 .wrapping_add(std::mem::offset_of!(RawAny, payload));
             Ok((TVMValue { v_str: text.cast() }, code::STR))
         }
-        index::TENSOR | index::STR => argument_of(view, SPOKEN).map_err(Error::from),
+        index::TENSOR | index::STR | index::BYTES => argument_of(view, SPOKEN).map_err(Error::from),
         other if other >= index::OBJECT_BEGIN => handle(code::OBJECT),
         _ => argument_of(view, SPOKEN).map_err(Error::from),
     }
