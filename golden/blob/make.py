@@ -168,9 +168,9 @@ def real(id, layout, data, value, release, how, rules, why, **more):
     case(id, rules, SPAN[layout], "blob.decode", input, {"accept": value}, why, origin, args={"layout": layout}, **more)
 
 
-def broken(id, layout, parent, data, kind, rules, hand, why):
+def broken(id, layout, parent, data, kind, rules, hand, why, releases=None):
     input = keep(id + ".bin", data, {"hand": hand})
-    case(id, rules, SPAN[layout], "blob.decode", input, {"reject": kind}, why, {"hand": hand}, parent=parent,
+    case(id, rules, releases or SPAN[layout], "blob.decode", input, {"reject": kind}, why, {"hand": hand}, parent=parent,
          args={"layout": layout})
 
 
@@ -368,7 +368,8 @@ def main(samples):
            "library-alone.bin with a second `_lib` below the first",
            "the host code finds its imports through whichever came last")
     broken("two-libraries-0.8", "0.7", "opencl-0.8", blob7("_lib", "_lib", ("_import_tree", *one)), "duplicate", "BLOB-12",
-           "opencl-0.8.bin with a second `_lib` in place of opencl", "0.8 to 0.21 refuse it, 0.7 and 0.22 do not")
+           "opencl-0.8.bin with a second `_lib` in place of opencl", "0.8 to 0.21 refuse it, 0.7 and 0.22 do not",
+           releases="0.8..0.20")
     broken("rows-for-a-missing-module", "0.22", "opencl", blob22(([0, 1, 1, 1], [1]), "_lib", ("opencl", payload22)),
            "truncated", "BLOB-10 TREE-10", "opencl.bin with one row more in its tree", "which module is missing?")
     odd("module-without-a-row", "0.22", blob22(([0, 0], []), "_lib", ("opencl", payload22)),

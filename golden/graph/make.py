@@ -98,7 +98,7 @@ def main(samples):
     hand = "three nodes, the last with two outputs, one of which reuses the input's pool"
     origin = {"hand": hand}
     case("small", "GRF-01 GRF-08 GRF-09 GRF-10 GRF-11 GRF-12 GRF-22 GRF-23 GRF-24", keep("small.json", json.dumps(small, indent=1), origin),
-         {"accept": normal(small)}, "the smallest graph with everything in it", origin)
+         {"accept": normal(small)}, "the smallest graph with everything in it", origin, releases="0.5..0.19")
 
     def edited(edit):
         graph = copy.deepcopy(small)
@@ -112,9 +112,10 @@ def main(samples):
         case(id, rules, keep(id + ".json", text, {"hand": hand}), {"accept": normal(graph)}, why, {"hand": hand},
              releases=releases, **more)
 
-    def rejects(id, rules, kind, edit, hand, why, text=None):
+    def rejects(id, rules, kind, edit, hand, why, text=None, releases="..0.19"):
         text = text if text is not None else json.dumps(edited(edit), indent=1)
-        case(id, rules, keep(id + ".json", text, {"hand": hand}), {"reject": kind}, why, {"hand": hand}, parent="small")
+        case(id, rules, keep(id + ".json", text, {"hand": hand}), {"reject": kind}, why, {"hand": hand}, parent="small",
+             releases=releases)
 
     def put(path, value):
         def edit(graph):
@@ -143,7 +144,7 @@ def main(samples):
             "small.json with a list of integers nobody knows", "compilers add lists; old readers skip these", ["GRF-21"])
     doubled = json.dumps(small, indent=1).replace('"nodes"', '"arg_nodes": [], "nodes"', 1)
     accepts("member-twice", "GRF-20", None, "small.json with an empty arg_nodes in front", "the last one counts", ["GRF-20"], doubled)
-    accepts("storage-with-a-gap", "GRF-22", put(["attrs", "storage_id", 1], [0, 1, 3, 0]), "small.json without pool 2",
+    accepts("storage-with-a-gap", "GRF-22 GRF-52", put(["attrs", "storage_id", 1], [0, 1, 3, 0]), "small.json without pool 2",
             "ids may have gaps")
 
     text = json.dumps(small, indent=1)
@@ -200,10 +201,10 @@ def main(samples):
     rejects("dtype-nonsense", "GRF-17", "malformed", put(["attrs", "dltype", 1, 0], "flaot32"), "small.json, dtype flaot32", "a typo is not float32")
     rejects("negative-extent", "GRF-18", "malformed", put(["attrs", "shape", 1, 0], [-1, 3]), "small.json, shape [-1, 3]", "a size of 2^64 - 12 bytes")
     rejects("negative-storage", "GRF-22", "unsupported", put(["attrs", "storage_id", 1, 0], -1), "small.json, storage id -1", "no release can run it")
-    rejects("storage-id-2-31", "GRF-22", "limit", put(["attrs", "storage_id", 1, 0], 2 ** 31), "small.json, storage id 2^31", "two billion pools")
+    rejects("storage-id-2-31", "GRF-52", "limit", put(["attrs", "storage_id", 1, 0], 2 ** 31), "small.json, storage id 2^31", "two billion pools")
     rejects("size-overflow", "GRF-23", "limit", put(["attrs", "shape", 1, 0], [2 ** 33, 2 ** 33]), "small.json, shape [2^33, 2^33]", "wraps to 0 bytes in the reference")
     rejects("pool-on-two-devices", "GRF-24", "malformed", put(["attrs", "device_index", 1], [1, 1, 1, 2]), "small.json, entry 3 on device type 2",
-            "one pool cannot be on two devices")
+            "one pool cannot be on two devices", releases="0.5..0.19")
 
     def driven(id, rules, value, expect, why, releases):
         cases.append({"id": "graph/" + id, "rules": rules.split(), "releases": releases, "op": "graph.script", "input": {"value": value},

@@ -18,7 +18,7 @@ NAMES = {0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 6: "bool"} | dict
 
 
 def main():
-    for file in sorted([*HERE.glob("*.params"), *HERE.glob("params*.bin")]):
+    for file in sorted(HERE.glob("*.params")):
         names, tensors = take_apart(file.read_bytes())
         known = file.with_suffix(".npz")
         if known.exists():

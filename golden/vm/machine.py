@@ -220,7 +220,7 @@ refused("make-shape", "codes that are not there are read behind the arguments", 
         ninth_code=[B("make_shape", NONE, 9, *[0, 1] * 8, 2, 0)])
 case("prim-value-forms", "VM-47", "every code", "basic",
      [cells, B("match_prim_value", 5, ref(0), 2, 0, "c"), B("match_prim_value", 5, ref(0), 1, 0, "c"), B("match_prim_value", 6, ref(0), 1, 2, "c"), B("match_prim_value", 5, ref(0), 3, 0, "c"), B("match_prim_value", 6, ref(0), 0, 6, "c"),
-      B("match_prim_value", True, ref(0), 0, 1, "c"), B("make_prim_value", ref(0), 1, 2), B("make_prim_value", NONE, 0, -3)], [after, NONE, NONE, NONE, NONE, NONE, NONE, 6, -3])
+      B("match_prim_value", True, ref(0), 0, 1, "c"), B("make_prim_value", ref(0), 1, 2), B("make_prim_value", ref(0), 0, -3)], [after, NONE, NONE, NONE, NONE, NONE, NONE, 6, -3])
 refused("prim-value", "two values that must agree do not", "prim-value-forms", "malformed VM-47", cell=[cells, B("match_prim_value", 5, ref(0), 3, 0, "c")], operand=[cells, B("match_prim_value", 5, ref(0), 0, 4, "c")])
 refused("prim-value", "a code of a later compiler must not be guessed", "prim-value-forms", "type VM-47", code_4=[cells, B("match_prim_value", 5, ref(0), 4, 0, "c")], make_2=[B("make_prim_value", NONE, 2, 0)], make_below_0=[B("make_prim_value", NONE, -1, 0)])
 
