@@ -109,7 +109,7 @@ script("linked-both", "GRF-43", v, e, "each parameter by its storage", "0.8..0.1
 flag = graph((None, "x", [], [([4], 0, 1, "uint1")]), ("__nop", "y", [(0, 0)], [([4], 0, 1, "uint1")]), heads=[(1, 0)])
 bits = [1, 0, 1, 1]
 v, e = steps(flag, [(["set_input", "x", tensor([4], bits, "bool")], NONE), (["run_from_inputs", 1, 0, "x", tensor([4], bits, "bool")], [tensor([4], bits, "bool")]), (["set_input", "x", tensor([4], bits, "int8")], ERROR), (BROKEN, other), (["set_input", "x", tensor([4], bits, "uint8")], ERROR), (BROKEN, other)])
-script("flags", "GRF-33", v, e, "a flag of old graphs is a byte, and a bool of today", "0.8..0.19", OURS)
+script("flags", "GRF-33", v, e, "a flag of old graphs is a byte, and a bool now", "0.8..0.19", OURS)
 skewed = [(["set_input", "x", {"tensor": "t"}], NONE), (["set_input", "p", P], NONE), (["run"], NONE), (["get_output", 0], Y), (["get_output", 0, {"tensor": "u"}], NONE), (["@show", "u"], Y), (["set_output_zero_copy", 0, {"tensor": "w"}], NONE), (["run"], NONE), (["@show", "w"], Y)]
 v, e = steps(SMALL, skewed, tensors={"t": {**X, "skew": 4}, "u": {**zeros(S), "skew": 12}, "w": {**zeros(S), "skew": 64}})
 script("copies-by-offset", "GRF-33 GRF-34", v, e, "the first byte of a tensor is not that of its memory", "0.19", OURS)

@@ -371,7 +371,7 @@ case("limited-jumps", "VM-22", "a loop that never ends is ended", "machine", [["
      [shown("int64", (1,), [0]), NONE, [True, True], NONE, [False, True], NONE, [True, True]], origin=OWN)
 case("observed", "VM-20", "a profile names every call, once", "machine", [["@own", "observed", "keeps", 1], ["@own", "observed", "nothing"], ["@own", "timed", 2, 3, "nothing"], ["@own", "timed", 1, 1, "size", []], ["@fails", b + "copy"]],
      [[["keeps", keeps, b + "copy", 1], ["three", three, b + "make_tuple", 3], ["keeps", keeps + 1, "three", 3], ["keeps", keeps + 2, b + "make_tuple", 2]], [], [3, True], [1, True], NONE], origin=OWN)
-case("what-can-be-called", "VM-61", "packed functions are the machine's own business", "basic", [["@own", "functions"]], [[["same", "pair", "choose", "nested", "constants", "stale", "drops"], [[1, 0]], [[98, 0], [1, 0]]]], origin=OWN)
+case("what-can-be-called", "VM-61", "packed functions are internal to the machine", "basic", [["@own", "functions"]], [[["same", "pair", "choose", "nested", "constants", "stale", "drops"], [[1, 0]], [[98, 0], [1, 0]]]], origin=OWN)
 
 def as_text(raw):
     """All of an executable in lines, as spec/vm.md says of its parts."""
@@ -458,7 +458,7 @@ for id, kind, rule, index, parent, why in (
     ("ends-in-a-call", "malformed", "VM-01", 0, "decode-ends-in-a-goto", "the machine runs into the next function"),
     ("empty-behind-another", "malformed", "VM-01", 1, "decode-ends-in-a-goto", "a function without instructions runs those of another"), ("branch-backwards", "malformed", "VM-02", 1, "decode-branch-of-one", "the machine never ends"),
     ("tests-the-machine", "malformed", "VM-05", 0, "decode-branch-of-one", "an address is no truth"), ("tests-nothing", "malformed", "VM-05", 0, "decode-branch-of-one", "nothing is no truth"),
-    ("too-many-arguments", "type", "VM-03", 0, "decode-just-enough-arguments", "an argument is lost"), ("compiled-callee", "type", "VM-03", 0, "decode-just-enough-arguments", "it reads registers that nobody set"),
+    ("too-many-arguments", "type", "VM-03", 0, "decode-just-enough-arguments", "an argument is lost"), ("compiled-callee", "type", "VM-03", 0, "decode-just-enough-arguments", "it reads registers that were never set"),
     ("a-name-too-many", "malformed", "VM-04", 0, "decode-no-names", "get_function_arity lies"),
 ):
     decode("decode-" + id, rule, why, id, reject=f"{kind} {rule} {at(id, index)}", parent=parent)
