@@ -4,7 +4,7 @@
 //! careless implementation does instead stands in `conformance/mutants/<chapter>.toml`, and `conformance/mutants/run` plants it
 //! in a copy of the source. This file reads those lists, and holds them to the source as it is.
 
-use crate::rule::Rule;
+use crate::rule::{Level, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -172,7 +172,7 @@ fn problems_of_edits(source: &str, edits: &[(&str, &Edit)]) -> Vec<String> {
 }
 
 #[test]
-fn every_mutant_finds_its_text_and_breaks_a_rule_that_binds() {
+fn every_mutant_finds_its_text_and_breaks_a_rule_of_its_chapter() {
     let lists = lists().expect("lists that parse");
     let (mut problems, mut ids) = (Vec::new(), BTreeSet::new());
     let mut by_file: BTreeMap<&str, Vec<(&str, &Edit)>> = BTreeMap::new();
@@ -184,9 +184,10 @@ fn every_mutant_finds_its_text_and_breaks_a_rule_that_binds() {
             problems.push(format!("{} is there twice", mutant.id));
         }
         match crate::spec::rule(&mutant.rule) {
-            Some(rule) if rule.level.binds() && rule.chapter == *chapter => {}
+            // A SHOULD that is a behaviour has no check either; a MAY cannot be broken.
+            Some(rule) if rule.level != Level::May && rule.chapter == *chapter => {}
             _ => problems.push(format!(
-                "{}: {} is no rule of {chapter} that binds",
+                "{}: {} is no rule of {chapter} that can be broken",
                 mutant.id, mutant.rule
             )),
         }
