@@ -415,6 +415,12 @@ pub(in crate::conformance) fn registry(api: &'static Api, args: &Value) -> Resul
     for name in names(api, &prefix)? {
         remove(api, &format!("{prefix}{name}"))?;
     }
+    let steps = args.get("value").and_then(Value::as_array);
+    let steps = steps.into_iter().flatten();
+    // Their names are whole, without the prefix.
+    for step in steps.filter(|step| step[0] == "register_safely") {
+        remove(api, step[1].as_str().unwrap_or_default())?;
+    }
     told(said?)
 }
 

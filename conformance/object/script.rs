@@ -209,6 +209,16 @@ impl Play<'_> {
                 api.set_attr(type_index, text(1), &self.argument(plain(2))?.raw)?;
                 Ok(api.share(RawAny::NONE))
             }
+            // An attribute stays for as long as the process does: a case that runs again has the one of before.
+            "attribute-once" => {
+                let type_index = self.type_index(plain(0))?;
+                if let Some(there) = records::attribute(api, type_index, text(1)) {
+                    return Ok(there);
+                }
+                let value = self.argument(plain(2))?;
+                api.set_attr(type_index, text(1), &value.raw)?;
+                Ok(value)
+            }
             "reflect" => {
                 let type_index = self.type_index(plain(0))?;
                 Err(Stop::Shown(records::reflect(api, type_index)?))
