@@ -91,10 +91,13 @@ fn run(api: &'static Api, args: &Value, folder: Option<PathBuf>) -> Result<Reply
 impl Script {
     /// A step is `[function, argument, ...]`; `{"of": n}` is the result of step n, in the place of either.
     fn step(&mut self, step: &Value) -> Result<Value, Reply> {
-        let (name, given) = step
-            .as_array()
-            .and_then(|parts| parts.split_first())
-            .ok_or_else(|| unsupported(format!("{step} names no function")))?;
+        let no_function = || unsupported(format!("{step} names no function"));
+        let parts = step.as_array().and_then(|parts| parts.split_first());
+        let (mut name, mut given) = parts.ok_or_else(no_function)?;
+        let kind_alone = name == "kind";
+        if kind_alone {
+            (name, given) = given.split_first().ok_or_else(no_function)?;
+        }
         if name == "forget" {
             let at = given.first().and_then(Value::as_u64);
             let at = at.and_then(|at| usize::try_from(at).ok());
@@ -119,6 +122,7 @@ impl Script {
                 let shown = show(self.api, &result)?;
                 (Some(result), shown)
             }
+            Err(raised) if kind_alone => (None, json!({"raises": [raised.kind]})),
             Err(raised) => (None, json!({"raises": [raised.kind, raised.message]})),
         };
         self.results.push(result);

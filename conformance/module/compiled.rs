@@ -7,7 +7,7 @@ use crate::capi::exports;
 use crate::conformance::function::driver::{number, numbered, remove};
 use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
-use crate::conformance::runtime::ffi::held::{Held, bool_arg, int_arg, text_arg};
+use crate::conformance::runtime::ffi::held::{Held, bool_arg, bytes_arg, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, bytes, c_text, fresh_prefix, seen, system_library, tensors, told, unsupported,
 };
@@ -17,8 +17,9 @@ use crate::payload::{self, Field};
 use crate::release::{Layout, Release};
 use crate::rule::Findings;
 use crate::value::legacy::TVMValue;
-use crate::value::{RawAny, index};
+use crate::value::{ByteArray, RawAny, index};
 use crate::wire::Cursor;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -240,21 +241,35 @@ pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let name = format!("{}f", names.prefix);
     let written = Written::of(&[(&name, body), (names.context.text(), Content::Slot)])?;
     let function = lookup(api, &written.module(api)?, "f", false)?;
-    let mut list = Vec::new();
-    for form in value
+    let forms = value
         .get("args")
         .and_then(Value::as_array)
         .into_iter()
-        .flatten()
-    {
+        .flatten();
+    let views = forms
+        .clone()
+        .map(viewed)
+        .collect::<Result<Vec<_>, Reply>>()?;
+    let mut list = Vec::new();
+    for (form, view) in forms.zip(&views) {
         list.push(match (form, form.get("tensor"), form.get("array")) {
-            (Value::Number(number), ..) if number.is_f64() => make(api, &json!({"float": number}))?,
-            (_, Some(shape), _) => tensors::zeros(api, shape)?,
-            (_, _, Some(_)) => api.call_global("ffi.Array", &[])?,
-            _ => make(api, form)?,
+            _ if view.is_some() => None,
+            (Value::Number(number), ..) if number.is_f64() => {
+                Some(make(api, &json!({"float": number}))?)
+            }
+            (_, Some(shape), _) => Some(tensors::zeros(api, shape)?),
+            (_, _, Some(_)) => Some(api.call_global("ffi.Array", &[])?),
+            _ => Some(make(api, form)?),
         });
     }
-    let cells: Vec<RawAny> = list.iter().map(|held| held.raw).collect();
+    let cells: Vec<RawAny> = list
+        .iter()
+        .zip(&views)
+        .filter_map(|(held, view)| match (held, view) {
+            (Some(held), _) => Some(held.raw),
+            (None, view) => view.as_ref().map(|view| bytes_arg(&view.0)),
+        })
+        .collect();
     SEEN.take();
     match (api.call(&function, &cells), fails) {
         (Err(raised), Some(_)) if raised.broken.is_none() => {
@@ -267,14 +282,36 @@ pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     }
 }
 
+/// Bytes, and in front of them where they are. In a box, so that the address of that stays.
+type KeptBytes = Box<(ByteArray, Vec<u8>)>;
+
+/// Bytes that the caller keeps, where `form` says so.
+fn viewed(form: &Value) -> Result<Option<KeptBytes>, Reply> {
+    let Some(text) = form.get("view").and_then(Value::as_str) else {
+        return Ok(None);
+    };
+    let bytes = BASE64_STANDARD.decode(text);
+    let bytes = bytes.map_err(|why| Reply::ProtocolError(why.to_string()))?;
+    Ok(Some(Box::new((ByteArray::of(&bytes), bytes))))
+}
+
 /// `module.life`: whether the library stays while a function of it does, and no longer.
 pub(super) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let names = Names::of(layout(api, args)?);
     let name = format!("{}f", names.prefix);
     let slot = names.context.text();
     let written = Written::of(&[(&name, address(NUMBERS[0])), (slot, Content::Slot)])?;
+    let steps = texts(args.pointer("/value/globals")).collect::<Vec<_>>();
     let function = {
         let module = written.module(api)?;
+        for step in steps {
+            let name = match step {
+                "add" => "ffi.ModuleGlobalsAdd",
+                "remove" => "ffi.ModuleGlobalsRemove",
+                other => return Err(unsupported(format!("there is no step {other}"))),
+            };
+            api.call_global(name, &[module.raw])?;
+        }
         lookup(api, &module, "f", false)?
     };
     let with_function = written.is_mapped()?;

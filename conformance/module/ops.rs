@@ -50,7 +50,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "module.life",
-        help: "value {layout}: whether the library is there while a function of it is, and after",
+        help: "value {layout, globals: [\"add\" | \"remove\", ...]}: whether the library is there while a function of it is, and after",
         run: Run::Driven(compiled::life),
     },
     Op {
