@@ -105,7 +105,7 @@ impl<'a> Module<'a> {
         let payload = match self.decode(from, &mut findings)? {
             Some(Payload::Opaque { .. }) | None if to != Layout::V0_22 => {
                 let message = format!(
-                    "layout {to} has no payload lengths: nobody could find the end of kind `{}`",
+                    "layout {to} has no payload lengths, and nothing states where the payload ends of kind `{}`",
                     self.kind
                 );
                 return Err(BLOB_17.refused(Kind::Unsupported, message));

@@ -168,7 +168,7 @@ pub(super) fn write(blob: &Blob<'_>, out: &mut Writer) -> Result<(), Violation> 
         };
         if !is_known(&module.kind, blob.layout) {
             return refused(format!(
-                "layout {} has no payload lengths: nobody could find the end of kind `{}`",
+                "layout {} has no payload lengths, and nothing states where the payload ends of kind `{}`",
                 blob.layout, module.kind
             ));
         }

@@ -65,7 +65,8 @@ struct OwnError {
     backtrace: UnsafeCell<Vec<u8>>,
 }
 
-own_object!(OwnError, index::ERROR);
+// SAFETY: `#[repr(C)]`, `public` first; its own functions alone reach the texts.
+own_object!(unsafe OwnError, index::ERROR);
 
 impl Drop for OwnError {
     fn drop(&mut self) {

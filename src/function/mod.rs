@@ -6,12 +6,16 @@
 //! | 32..40  | the same with exceptions, for C++ alone; null from here   | FUN-03 |
 //! | 40..    | what the function captured                                |        |
 
-/// Makes an object of this crate's own out of a `#[repr(C)]` struct that begins with the public part of an `$index`. No
-/// object is taken for one by its index: those of other libraries have the public part alone.
+/// Makes an object of this crate's own out of a struct that has the public part of an `$index` in front. No object is taken
+/// for one by its index: those of other libraries have the public part alone.
+///
+/// # Safety
+///
+/// The struct is `#[repr(C)]`, its first field is `public`, and only functions that are set in such an object reach what is
+/// behind it.
 macro_rules! own_object {
-    ($type:ty, $index:expr $(, $param:ident)?) => {
-        // SAFETY: `#[repr(C)]` with the header first; what is behind the public part is reached by functions that are set
-        // in such an object alone.
+    (unsafe $type:ty, $index:expr $(, $param:ident)?) => {
+        // SAFETY: as for this macro.
         unsafe impl$(<$param: 'static>)? $crate::value::Object for $type {
             fn type_index() -> i32 {
                 $index
@@ -103,7 +107,8 @@ struct Closure<F: 'static> {
     body: F,
 }
 
-own_object!(Closure<F>, index::FUNCTION, F);
+// SAFETY: `#[repr(C)]`, `public` first; `Closure::call` alone reaches the body.
+own_object!(unsafe Closure<F>, index::FUNCTION, F);
 
 impl Function {
     /// Makes a function of a closure over borrowed arguments. A panic in it becomes an error (FUN-07).
@@ -321,7 +326,8 @@ struct Plain {
     code: Code,
 }
 
-own_object!(Plain, index::FUNCTION);
+// SAFETY: `#[repr(C)]`, `public` first; its own call alone reaches the code.
+own_object!(unsafe Plain, index::FUNCTION);
 
 impl Plain {
     /// The call where an argument is converted first, or refused.
@@ -411,7 +417,8 @@ struct External {
     finish: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
 }
 
-own_object!(External, index::FUNCTION);
+// SAFETY: `#[repr(C)]`, `public` first; its own call alone reaches the context.
+own_object!(unsafe External, index::FUNCTION);
 
 impl Drop for External {
     fn drop(&mut self) {

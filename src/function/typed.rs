@@ -381,8 +381,8 @@ impl Signature {
         body(&views)
     }
 
-    /// The first argument that is not what it should be, where one that may not be touched before is among them; any when
-    /// their number is wrong.
+    /// The first argument that is not what it should be, where one that may not be touched before is among them; none of
+    /// them where their number is wrong, which [`refused`] states instead.
     fn mismatch(&self, args: &[AnyView<'_>]) -> Option<usize> {
         if args.len() != self.params.len() {
             return Some(args.len());
