@@ -8,15 +8,16 @@ use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg, read_bytes};
 use crate::conformance::runtime::ffi::{
-    Reply, c_text, fresh_prefix, no_number, told, unsupported, value_of,
+    Reply, alone, c_text, fresh_prefix, no_number, told, unsupported, value_of,
 };
 use crate::conformance::value::convert::converted;
 use crate::function::ErrorCell;
 use crate::value::{ByteArray, Header, Payload, RawAny, index};
 use serde_json::{Value, json};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A function of `spec/function.md`.
 struct Known {
@@ -362,22 +363,14 @@ pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<R
     }))
 }
 
-/// Adds a line to the backtrace: through the runtime's own interface, where it brings that, or as text.
+/// Adds a line to the backtrace. Its form is what is asked for (FUN-05), so only a runtime that makes it can answer.
 fn add_frame(api: &'static Api, error: &Held, frame: &Value) -> Result<(), Reply> {
     let text = |at: usize| frame.get(at).and_then(Value::as_str).unwrap_or_default();
     let (file, function, line) = (text(0), text(2), number(frame.get(1))?);
-    if let Some(add) = api.brought("error.frame") {
-        let [file, function] = [api.text(file)?, api.text(function)?];
-        api.call(&add, &[error.raw, file.raw, int_arg(line), function.raw])?;
-        return Ok(());
-    }
-    // SAFETY: an error has its cell behind the header.
-    let cell = unsafe { &*error.cell::<ErrorCell>() };
-    let update = cell.update_backtrace;
-    let update = update.ok_or_else(|| unsupported("an error without `update_backtrace`"))?;
-    let line = format!("  File \"{file}\", line {line}, in {function}\n");
-    // SAFETY: the error that it belongs to, and a text that is copied.
-    unsafe { update(error.pointer().cast(), &ByteArray::of(line.as_bytes()), 1) };
+    let add = api.brought("error.frame");
+    let add = add.ok_or_else(|| unsupported("this runtime has no function that adds a frame"))?;
+    let [file, function] = [api.text(file)?, api.text(function)?];
+    api.call(&add, &[error.raw, file.raw, int_arg(line), function.raw])?;
     Ok(())
 }
 
@@ -410,6 +403,7 @@ pub(in crate::conformance) fn raised(api: &'static Api, args: &Value) -> Result<
 
 /// `function.registry`: names of this case alone, which are removed at the end.
 pub(in crate::conformance) fn registry(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
+    let _alone = alone();
     let prefix = fresh_prefix();
     let said = registered(api, &prefix, args);
     for name in names(api, &prefix)? {
@@ -417,9 +411,10 @@ pub(in crate::conformance) fn registry(api: &'static Api, args: &Value) -> Resul
     }
     let steps = args.get("value").and_then(Value::as_array);
     let steps = steps.into_iter().flatten();
-    // Their names are whole, without the prefix.
+    // Their names need not begin with the prefix.
     for step in steps.filter(|step| step[0] == "register_safely") {
-        remove(api, step[1].as_str().unwrap_or_default())?;
+        let name = step[1].as_str().unwrap_or_default();
+        remove(api, &name.replace('*', &prefix))?;
     }
     told(said?)
 }
@@ -427,7 +422,8 @@ pub(in crate::conformance) fn registry(api: &'static Api, args: &Value) -> Resul
 fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Reply> {
     let mut said = Vec::new();
     let mut replaced = BTreeMap::new();
-    let before = FINISHED.get();
+    settle(api)?;
+    let before = FINISHED.load(Ordering::SeqCst);
     let ask = |function: &Held| match api.call(function, &[]) {
         Ok(result) => show(api, &result),
         Err(raised) => Ok(json!(raised.kind)),
@@ -440,12 +436,13 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
     {
         let text = |at: usize| step.get(at).and_then(Value::as_str).unwrap_or_default();
         let name = format!("{prefix}{}", text(1));
+        let infixed = text(1).replace('*', prefix);
         said.push(match text(0) {
             "register" => {
                 if let Some(old) = api.global(&name) {
                     replaced.insert(name.clone(), old);
                 }
-                let function = numbered(api, number(step.get(2))?)?;
+                let function = noted_at_its_end(api, number(step.get(2))?)?;
                 let over = step.get(3).and_then(Value::as_bool).unwrap_or(false);
                 api.set_global(&name, &function, over)?;
                 Value::Null
@@ -466,16 +463,16 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                 let provide = api.brought("registry.provide");
                 let provide = provide
                     .ok_or_else(|| unsupported("this runtime has no functions that yield"))?;
-                let function = numbered(api, number(step.get(2))?)?;
+                let function = noted_at_its_end(api, number(step.get(2))?)?;
                 api.call(&provide, &[api.text(&name)?.raw, function.raw])?;
                 Value::Null
             }
             "register_safely" => {
                 let register = api.brought("registry.register");
                 let register = register
-                    .ok_or_else(|| unsupported("this runtime tells no safe callers from others"))?;
-                let function = numbered(api, number(step.get(2))?)?;
-                match api.call(&register, &[api.text(text(1))?.raw, function.raw]) {
+                    .ok_or_else(|| unsupported("this runtime does not distinguish safe callers"))?;
+                let function = noted_at_its_end(api, number(step.get(2))?)?;
+                match api.call(&register, &[api.text(&infixed)?.raw, function.raw]) {
                     Ok(_) => Value::Null,
                     Err(raised) => json!(raised.kind),
                 }
@@ -483,12 +480,12 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
             "is_safe" => {
                 let find = api.brought("registry.find");
                 let find = find
-                    .ok_or_else(|| unsupported("this runtime tells no safe callers from others"))?;
-                show(api, &api.call(&find, &[api.text(text(1))?.raw])?)?
+                    .ok_or_else(|| unsupported("this runtime does not distinguish safe callers"))?;
+                show(api, &api.call(&find, &[api.text(&infixed)?.raw])?)?
             }
             "call_old" => replaced.get(&name).map_or(Ok(Value::Null), ask)?,
             "describe" => {
-                let function = numbered(api, number(step.get(2))?)?;
+                let function = noted_at_its_end(api, number(step.get(2))?)?;
                 let texts = [text(3), text(4)];
                 api.set_global_described(&name, &function, texts)?;
                 Value::Null
@@ -501,7 +498,8 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
             // What was replaced is held for `call_old` until here.
             "finished" => {
                 replaced.clear();
-                json!(FINISHED.get() - before)
+                settle(api)?;
+                json!(FINISHED.load(Ordering::SeqCst) - before)
             }
             "remove" => json!(remove(api, &name)?),
             "names" => json!(names(api, prefix)?),
@@ -511,23 +509,60 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
     Ok(json!(said))
 }
 
-thread_local! {
-    /// How many functions of [`numbered`] this thread has seen the end of.
-    static FINISHED: Cell<u64> = const { Cell::new(0) };
+/// How many functions of [`noted_at_its_end`] have ended, on whichever thread.
+static FINISHED: AtomicU64 = AtomicU64::new(0);
+
+/// Waits until what is replaced or removed has ended: while another thread reads the registry, a runtime may leave that to the
+/// next registration, and one that is due by then ends with it.
+fn settle(api: &'static Api) -> Result<(), Raised> {
+    unsafe extern "C" fn body(_: Handle, _: *const RawAny, _: i32, _: *mut RawAny) -> i32 {
+        0
+    }
+    unsafe extern "C" fn finish(this: Handle) {
+        // SAFETY: the counter below, one reference of which is that of the function.
+        let last = unsafe { Arc::from_raw(this.cast::<AtomicU64>()) };
+        last.fetch_add(1, Ordering::SeqCst);
+    }
+    let ended = Arc::new(AtomicU64::new(0));
+    for _ in 0..TRIES {
+        let name = fresh_prefix();
+        let this = Arc::into_raw(Arc::clone(&ended)).cast_mut().cast();
+        let function = api.function_until(this, body, Some(finish))?;
+        api.set_global(&name, &function, true)?;
+        drop(function);
+        remove(api, &name)?;
+        if ended.load(Ordering::SeqCst) > 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// After so many a runtime is one that does not end functions.
+const TRIES: u32 = 200;
+
+unsafe extern "C" fn state_number(this: Handle, _: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
+    // SAFETY: a place for the result.
+    unsafe { out.write(int_arg(this as i64)) };
+    0
 }
 
 /// A function that gives `number`.
 pub(in crate::conformance) fn numbered(api: &'static Api, number: i64) -> Result<Held, Raised> {
-    unsafe extern "C" fn body(this: Handle, _: *const RawAny, _: i32, out: *mut RawAny) -> i32 {
-        // SAFETY: a place for the result.
-        unsafe { out.write(int_arg(this as i64)) };
-        0
-    }
+    api.function(
+        std::ptr::without_provenance_mut(number as usize),
+        state_number,
+    )
+}
+
+/// The same, whose end is counted.
+fn noted_at_its_end(api: &'static Api, number: i64) -> Result<Held, Raised> {
     unsafe extern "C" fn finish(_: Handle) {
-        FINISHED.set(FINISHED.get() + 1);
+        FINISHED.fetch_add(1, Ordering::SeqCst);
     }
     let this = std::ptr::without_provenance_mut(number as usize);
-    api.function_until(this, body, Some(finish))
+    api.function_until(this, state_number, Some(finish))
 }
 
 pub(in crate::conformance) fn remove(api: &'static Api, name: &str) -> Result<bool, Raised> {

@@ -1,12 +1,14 @@
 //! `function.script` and `module.script`: functions of the registry, and what they return, called one after the other by a
-//! caller of the C interface, who sees results, errors in full, and which of the objects he gave away were taken.
+//! caller of the C interface that sees results, errors in full, and which of the moved objects were taken.
 
 use super::driver;
 use crate::conformance::module::opened::why_not_here;
 use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, bytes_arg, text_arg};
-use crate::conformance::runtime::ffi::{Reply, bytes, c_text, told, unsupported, value_of};
+use crate::conformance::runtime::ffi::{
+    Reply, alone, bytes, c_text, fresh_prefix, told, unsupported, value_of,
+};
 use crate::value::{ByteArray, Payload, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
@@ -57,6 +59,8 @@ struct Script {
     api: &'static Api,
     folder: Option<PathBuf>,
     results: Vec<Option<Held>>,
+    /// What is in front of its `fresh` names.
+    prefix: String,
 }
 
 impl Drop for Script {
@@ -79,10 +83,12 @@ struct Given {
 fn run(api: &'static Api, args: &Value, folder: Option<PathBuf>) -> Result<Reply, Reply> {
     let steps = value_of(args).as_array();
     let steps = steps.ok_or_else(|| unsupported("`value` is no list of steps"))?;
+    let _alone = alone();
     let mut script = Script {
         api,
         folder,
         results: Vec::new(),
+        prefix: fresh_prefix(),
     };
     let answers: Result<Vec<Value>, Reply> = steps.iter().map(|step| script.step(step)).collect();
     told(Value::Array(answers?))
@@ -193,7 +199,10 @@ impl Script {
                 self.api.text(&folder.join(name).to_string_lossy())?
             }
             (_, Some(name)) => driver::converting(self.api, name)?,
-            _ => self.value(form)?,
+            _ => match text("fresh") {
+                Some(name) => self.api.text(&format!("{}{name}", self.prefix))?,
+                None => self.value(form)?,
+            },
         };
         Ok(Given {
             raw: held.raw,
@@ -216,7 +225,7 @@ impl Default for Given {
 }
 
 impl Given {
-    /// Whether what was given away was taken; what was not is dropped here.
+    /// Whether a moved object was taken; one that was not is dropped here.
     fn finish(&self, api: &'static Api) -> Option<bool> {
         // Through a pointer: the callee may have changed it.
         let slot: *const *mut std::ffi::c_void = &raw const **self.slot.as_ref()?;

@@ -6,7 +6,7 @@ use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::held::{
     Held, Raised, bytes_arg, int_arg, read_bytes, text_arg,
 };
-use crate::conformance::runtime::ffi::{Reply, bytes, c_text, fresh_prefix, unsupported};
+use crate::conformance::runtime::ffi::{Reply, alone, bytes, c_text, fresh_prefix, unsupported};
 use crate::conformance::runtime::shell;
 use crate::release::Release;
 use crate::value::ByteArray;
@@ -135,6 +135,8 @@ pub(super) fn stored(api: &'static Api, kind: &str, payload: &[u8]) -> Result<He
     body.extend_from_slice(payload);
     let blob = [&(body.len() as u64).to_le_bytes()[..], &body].concat();
     let library = Library::of(&blob)?;
+    // The loader of the runtime, not one that stands in for another case.
+    let _alone = alone();
     match api.call_global("ffi.ModuleLoadFromFile", &[text_arg(&library.path)]) {
         // What has no loader is not refused for what it is.
         Err(raised) if api.global(&loader_of(kind)).is_none() => Err(unsupported(format!(
@@ -191,6 +193,8 @@ pub(super) fn load_file(
     path: &CStr,
     bytes: &[u8],
 ) -> Result<(Held, Vec<Shown>), Reply> {
+    // Loaders have names of kinds, which are those of the process.
+    let _alone = alone();
     LOADED.take();
     let own = own_loaders(api, bytes)?;
     let root = api.call_global("ffi.ModuleLoadFromFile", &[text_arg(path)]);

@@ -2,7 +2,7 @@
 
 use super::{driver, layout, script, visits};
 use crate::conformance::function::ops::refusal;
-use crate::conformance::op::{Answer, Op, Refusal, Run};
+use crate::conformance::op::{Answer, Op, Refusal, Run, whole};
 use crate::conformance::runtime::ffi::tensors;
 use crate::function::{Error, Function, take_broken};
 use crate::object::form::{from_json, to_json};
@@ -199,7 +199,7 @@ fn any(form: &Value) -> Result<Any, Refusal> {
         return construct::make_object(&views).map_err(failed);
     }
     if let Some(shape) = form.get("tensor").and_then(Value::as_array) {
-        let shape: Vec<i64> = shape.iter().filter_map(Value::as_i64).collect();
+        let shape = whole(shape)?;
         let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32)).map_err(failed)?;
         let zeros = vec![0; tensor.nbytes()];
         tensor.fill(&zeros).map_err(failed)?;

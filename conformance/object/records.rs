@@ -131,6 +131,15 @@ impl From<Reply> for DefineError {
     }
 }
 
+/// The key of a type.
+pub(super) fn key(api: &'static Api, type_index: i32) -> Result<String, Reply> {
+    let info = api.type_info(type_index);
+    let info = info.ok_or_else(|| unsupported(format!("there is no type {type_index}")))?;
+    // SAFETY: types live as long as the process.
+    let key = unsafe { info.type_key.as_slice() };
+    Ok(String::from_utf8_lossy(key).into_owned())
+}
+
 fn size_of_type(info: &TypeInfo) -> usize {
     // SAFETY: null, or metadata that lives as long as the type.
     let metadata = unsafe { info.metadata.load(Ordering::Acquire).as_ref() };

@@ -5,10 +5,13 @@ use super::{probe, records, weak};
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg};
-use crate::conformance::runtime::ffi::{Reply, c_text, tensors, told, unsupported, value_of};
+use crate::conformance::runtime::ffi::{
+    Reply, c_text, no_number, tensors, told, unsupported, value_of,
+};
 use crate::value::{RawAny, index};
 use probe::Alive;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Each step is `[what, argument, ...]`; `{"of": n}` is the result of step n. Behind the last one all results are dropped.
@@ -22,12 +25,14 @@ pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         given: &[],
         results: Vec::new(),
         weak: Vec::new(),
+        fresh: Vec::new(),
         alive: alive.clone(),
         notes: notes.clone(),
     };
     let mut answers = Vec::new();
     for step in steps {
-        let (what, given) = parts_of(step)?;
+        let step = play.renamed(step, Direction::In);
+        let (what, given) = parts_of(&step)?;
         // A result that is too large to be shown.
         let quiet = what.as_str().and_then(|what| what.strip_prefix('-'));
         // Nor is the index of a new type, which depends on those before.
@@ -36,7 +41,7 @@ pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         let answer = match play.step(&what, given) {
             Ok(result) => {
                 let answer = if shown {
-                    show(api, &result)?
+                    play.renamed(&show(api, &result)?, Direction::Out)
                 } else {
                     Value::Null
                 };
@@ -49,11 +54,15 @@ pub(super) fn script(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             }
             Err(Stop::Shown(answer)) => {
                 play.results.push(None);
-                answer
+                play.renamed(&answer, Direction::Out)
             }
             Err(Stop::Reply(reply)) => return Err(reply),
         };
         let noted = std::mem::take(&mut *lock(&notes));
+        let noted: Vec<Value> = noted
+            .iter()
+            .map(|note| play.renamed(note, Direction::Out))
+            .collect();
         answers.push(match noted.is_empty() {
             true => answer,
             false => json!({"notes": noted, "result": answer}),
@@ -115,11 +124,47 @@ struct Play<'a> {
     results: Vec<Option<Held>>,
     /// Weak references, by the step that took them.
     weak: Vec<(usize, weak::WeakHeld)>,
+    /// Types with a fresh key: the key that the case states, and the key itself.
+    fresh: Vec<(String, String)>,
     alive: Alive,
     notes: Notes,
 }
 
+/// A text goes to the runtime, or comes from it.
+#[derive(Clone, Copy)]
+enum Direction {
+    In,
+    Out,
+}
+
 impl Play<'_> {
+    /// A form whose texts have the fresh keys themselves, or those that the case states.
+    fn renamed(&self, form: &Value, direction: Direction) -> Value {
+        if self.fresh.is_empty() {
+            return form.clone();
+        }
+        let text = |text: &str| {
+            self.fresh
+                .iter()
+                .fold(text.to_owned(), |text, (stated, key)| match direction {
+                    Direction::In => text.replace(stated, key),
+                    Direction::Out => text.replace(key, stated),
+                })
+        };
+        match form {
+            Value::String(own) => text(own).into(),
+            Value::Array(parts) => parts
+                .iter()
+                .map(|part| self.renamed(part, direction))
+                .collect(),
+            Value::Object(members) => members
+                .iter()
+                .map(|(name, part)| (text(name), self.renamed(part, direction)))
+                .collect(),
+            other => other.clone(),
+        }
+    }
+
     fn step(&mut self, what: &Value, given: &[Value]) -> Result<Held, Stop> {
         let api = self.api;
         let Some(word) = what.as_str() else {
@@ -128,6 +173,12 @@ impl Play<'_> {
         };
         let plain = |at: usize| given.get(at).unwrap_or(&Value::Null);
         let text = |at: usize| plain(at).as_str().unwrap_or_default();
+        let number_at = |at: usize, absent: i32| {
+            let number = |form: &Value| form.as_i64().and_then(|number| i32::try_from(number).ok());
+            given.get(at).map_or(Ok(absent), |form| {
+                number(form).ok_or_else(|| no_number(form))
+            })
+        };
         match word {
             "value" => Ok(self.argument(plain(0))?),
             "note" => {
@@ -165,14 +216,16 @@ impl Play<'_> {
                 Ok(api.share(int_arg(i64::from(self.weak[found].1.strong()))))
             }
             "opaque" => {
-                let type_index = plain(0).as_i64().and_then(|at| i32::try_from(at).ok());
-                let type_index = type_index.unwrap_or(index::OPAQUE_PY);
+                let type_index = number_at(0, index::OPAQUE_PY)?;
                 Ok(weak::opaque(api, type_index, &self.alive)?)
             }
             "stream" => {
-                let part = |at: usize| plain(at).as_i64().and_then(|part| i32::try_from(part).ok());
-                let device = [part(0).unwrap_or(1), part(1).unwrap_or(0)];
-                let stream = plain(2).as_u64().and_then(|at| usize::try_from(at).ok());
+                let device = [number_at(0, 1)?, number_at(1, 0)?];
+                let stream = given.get(2).map(|form| {
+                    let address = form.as_u64().and_then(|at| usize::try_from(at).ok());
+                    address.ok_or_else(|| no_number(form))
+                });
+                let stream = stream.transpose()?;
                 Ok(api.share(int_arg(weak::stream(api, device, stream)?)))
             }
             "probe" => Ok(probe::make(api, &self.alive)),
@@ -202,22 +255,19 @@ impl Play<'_> {
                         .transpose()
                 };
                 let type_index = records::define(api, plain(0), parent, default)?;
+                if plain(0)["fresh"] == true {
+                    let stated = plain(0)["key"].as_str().unwrap_or("Own");
+                    let key = records::key(api, type_index)?;
+                    self.fresh.push((format!("case.{stated}"), key));
+                    // A key may begin with another one.
+                    self.fresh.sort_by_key(|(stated, _)| Reverse(stated.len()));
+                }
                 Ok(api.share(int_arg(type_index.into())))
             }
             "attribute" => {
                 let type_index = self.type_index(plain(0))?;
                 api.set_attr(type_index, text(1), &self.argument(plain(2))?.raw)?;
                 Ok(api.share(RawAny::NONE))
-            }
-            // An attribute stays for as long as the process does: a case that runs again has the one of before.
-            "attribute-once" => {
-                let type_index = self.type_index(plain(0))?;
-                if let Some(there) = records::attribute(api, type_index, text(1)) {
-                    return Ok(there);
-                }
-                let value = self.argument(plain(2))?;
-                api.set_attr(type_index, text(1), &value.raw)?;
-                Ok(value)
             }
             "reflect" => {
                 let type_index = self.type_index(plain(0))?;
@@ -340,6 +390,7 @@ impl Body {
             given,
             results: Vec::new(),
             weak: Vec::new(),
+            fresh: Vec::new(),
             alive: self.alive.clone(),
             notes: self.notes.clone(),
         };

@@ -5,7 +5,7 @@ use crate::conformance::runtime::ffi::api::{Api, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show, type_key};
 use crate::conformance::runtime::ffi::held::{Held, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
-    Reply, c_text, number_or, seen, told, unsupported, value_of,
+    Reply, alone, c_text, number_or, seen, told, unsupported, value_of,
 };
 use crate::conformance::value::custom;
 use crate::value::header::Header;
@@ -74,8 +74,10 @@ fn made_from(form: &Value) -> Option<Value> {
 
 /// `value.dtype`: text and numbers of a data type, with the custom types that the case says.
 pub(in crate::conformance) fn dtype(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    if let Some(types) = args.get("custom") {
-        custom::keep(types);
+    let _alone = alone();
+    let types = args.get("custom");
+    custom::keep(types.unwrap_or(&Value::Null));
+    if types.is_some() {
         for (name, body) in [
             ("dtype.get_custom_type_code", custom_code as SafeCall),
             ("dtype.get_custom_type_name", custom_name),
@@ -162,7 +164,7 @@ pub(in crate::conformance) fn own(api: &'static Api, args: &Value) -> Result<Rep
         .get("rvalue")
         .ok_or_else(|| unsupported("nothing to own"))?;
     if form.is_null() {
-        // A slot that somebody has emptied before.
+        // A slot that is empty before the call.
         let mut slot: *mut c_void = std::ptr::null_mut();
         let ptr = (&raw mut slot).cast();
         let owned = api.own(&RawAny::of(index::RVALUE_REF, Payload { ptr }))?;
@@ -205,7 +207,7 @@ unsafe extern "C-unwind" fn note_flags(_: *mut Header, flags: i32) {
 }
 
 /// `value.life`: what the runtime does as the last strong reference of an object of ours goes. Weak ones are counted by
-/// whoever holds them, in the header, so only the flags of that one call show.
+/// their holders, in the header, so only the flags of that one call show.
 pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let weak: u64 = number_or(value_of(args), "weak", 0)?;
     let object = Header::new(index::OBJECT, note_flags);

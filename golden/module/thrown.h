@@ -1,6 +1,8 @@
 // Classes that C++ may throw: derived from a standard exception as the only base, as the second base behind another, and as a
 // virtual base. `foreign.cc` of this folder throws them, and so does `tests/throws.cc`.
 
+#pragma once
+
 #include <stdexcept>
 
 struct Derived : std::runtime_error {

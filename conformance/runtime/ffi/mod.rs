@@ -14,6 +14,7 @@ use held::{Held, Raised, text_arg};
 use serde_json::Value;
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(in crate::conformance) fn unsupported(why: impl Into<String>) -> Reply {
     Reply::Unsupported(why.into())
@@ -75,6 +76,12 @@ pub(in crate::conformance) fn bytes(args: &Value) -> Result<Vec<u8>, Reply> {
 pub(in crate::conformance) fn fresh_prefix() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     format!("tvmspec_case_{}_", NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// What a process has once (names of the registry, loaders, custom types) is changed by one case at a time.
+pub(in crate::conformance) fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An empty module of the runtime, with the functions of the system library behind `prefix`.
