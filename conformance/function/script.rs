@@ -116,6 +116,7 @@ impl Script {
             Some(name) => self
                 .api
                 .global(name)
+                .or_else(|| self.api.brought(name))
                 .ok_or_else(|| unsupported(format!("this runtime has no function `{name}`")))?,
             None => self.earlier(name)?,
         };

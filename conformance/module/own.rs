@@ -1,19 +1,35 @@
 //! What no C function can be asked about modules: ours, through the Rust interface.
 
-use crate::function::{Error, Function};
+use super::memory::Memory;
+use crate::conformance::runtime::ffi::fresh_prefix;
+use crate::function::{Error, Function, registry};
 use crate::module::workspace::{self, Request};
-use crate::module::{Kind, Module, Name, Symbols, property_mask, system};
-use crate::release::Release;
-use crate::value::{Any, AnyView, cast};
+use crate::module::{
+    Kind, Module, Name, Names, Symbols, context, legacy, load_symbols, property_mask,
+    register_loader, system, system_library,
+};
+use crate::object::Array;
+use crate::release::{Layout, Release};
+use crate::rule::Strictness;
+use crate::value::{Any, AnyView, Bytes, cast};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::sync::Arc;
 
 /// `numbers` makes a module out of its number and the names of functions, each of which returns the number; `asked` returns
 /// the numbers of the modules that were asked for a function since, as text. `environment` is the lookup of compiled code
 /// in a module, under a name, by a release; `mask` the properties of a kind, by a release, with its runtime there or not.
 /// `host` says whether workspace is aligned that is taken where no device is. `register` names an address in the system
-/// library and says whether another had the name; `address` returns what a prefix and a name lead to there.
+/// library and says whether another had the name; `address` returns what a prefix and a name lead to there. `require` is
+/// the lookup that fails where there is nothing; `save` returns the payload of a module, `hindrance` what keeps it from
+/// running. `memory` loads a library in memory from the name and the bytes of its blob; `loader` registers a loader of a
+/// kind, `global_loader` one under a name in the registry: each makes a module whose function `size` returns the
+/// length of the payload, and 1000 more for the former. `sizes` asks a module and those below it for them. `context` says
+/// what a library finds in a slot that was registered once for each address of a list. `in_system` loads a blob that is registered with the system library, in a segment or in other memory. `codes` returns
+/// the codes of arguments of the old convention, `there_and_back` the arguments as they arrive; `result` is a result that
+/// goes through that convention. `workspace` takes workspace of a device. `needing` loads a library in memory that
+/// needs these names.
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     Some(match name {
         "numbers" => Function::from_packed(|args| {
@@ -45,8 +61,151 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
             // SAFETY: a case compares the address and does not follow it.
             Ok(unsafe { Any::handle(found) })
         }),
+        "require" => Function::from_typed(|module: Module, name: String| module.require(&name)),
+        "save" => Function::from_typed(|module: Module| -> Result<Any, Error> {
+            Ok(Bytes::new(&module.save_to_bytes()?).into())
+        }),
+        "hindrance" => Function::from_typed(|module: Module| {
+            let own = module.implementation();
+            own.and_then(|own| own.hindrance())
+        }),
+        "memory" => Function::from_typed(memory),
+        "loader" => Function::from_typed(|kind: String| {
+            register_loader(&kind, |entry| Ok(sized(1000 + length(entry.payload))));
+        }),
+        "sizes" => Function::from_typed(|module: Module| -> Result<Array, Error> {
+            let sizes = module.walk().into_iter().filter_map(|module| {
+                let size = module.function("size", false).transpose()?;
+                Some(size.and_then(|size| size.call(&[])))
+            });
+            Ok(Array::new(sizes.collect::<Result<Vec<Any>, Error>>()?))
+        }),
+        "global_loader" => Function::from_typed(global_loader),
+        "context" => Function::from_packed(in_context),
+        "in_system" => Function::from_typed(in_system),
+        "codes" => Function::from_packed(|args| {
+            let passed = legacy::Arguments::of(args)?;
+            let codes = passed.codes.iter().take(args.len());
+            Ok(Array::new(codes.map(|code| Any::from(*code)).collect::<Vec<Any>>()).into())
+        }),
+        "there_and_back" => Function::from_packed(|args| {
+            let passed = legacy::Arguments::of(args)?;
+            let both = passed.values.iter().zip(&passed.codes).take(args.len());
+            let arrived = both.map(|(value, code)| {
+                // SAFETY: a value and its code as they are passed, which live through `passed` and `args`.
+                let view = unsafe { legacy::view(*value, *code) };
+                view.map(|view| view.to_any())
+            });
+            Ok(Array::new(arrived.collect::<Result<Vec<Any>, Error>>()?).into())
+        }),
+        "result" => Function::from_packed(|args| {
+            let [result] = args else {
+                return Err(Error::new("TypeError", "a result"));
+            };
+            let mut kept = Any::default();
+            let (value, code) = legacy::give_result(result.to_any(), &mut kept)?;
+            // SAFETY: a result and its code as they are returned; `kept` holds what they borrow.
+            unsafe { legacy::take_result(value, code) }
+        }),
+        "workspace" => Function::from_typed(|device_type: i64, bytes: i64| -> Result<(), Error> {
+            let number = |_| Error::new("ValueError", "a number that no device has");
+            let failed = |text: String| Error::new("RuntimeError", text);
+            let device_type = i32::try_from(device_type).map_err(number)?;
+            let request = Request {
+                device_type,
+                device_id: 0,
+                bytes: u64::try_from(bytes).map_err(number)?,
+                hint: (2, 32),
+            };
+            let memory = workspace::host().alloc(request).map_err(failed)?;
+            // SAFETY: just allocated on this thread.
+            unsafe { workspace::host().free((device_type, 0), memory) }.map_err(failed)
+        }),
+        "needing" => Function::from_packed(|args| {
+            let names = args.iter().map(|name| cast::<String>(*name));
+            let names = names.collect::<Result<Vec<String>, _>>()?;
+            let library = names
+                .iter()
+                .fold(Memory::default(), |all, name| all.need(name));
+            // SAFETY: symbols in memory without code.
+            let loaded = unsafe { load_symbols(Arc::new(library), Strictness::Lenient) }?;
+            Ok(loaded.module.into())
+        }),
         _ => return None,
     })
+}
+
+fn memory(symbol: String, bytes: Vec<u8>) -> Result<Module, Error> {
+    let named = |layout: &Layout| Names::of(*layout).blob.text() == symbol;
+    let layout = Layout::ALL.into_iter().rev().find(named);
+    let context = Names::of(layout.unwrap_or(Layout::V0_22)).context.text();
+    let memory = Memory::default().data(&symbol, &bytes).slot(context);
+    // SAFETY: symbols in memory without code.
+    Ok(unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) }?.module)
+}
+
+fn length(payload: &[u8]) -> i64 {
+    i64::try_from(payload.len()).unwrap_or(i64::MAX)
+}
+
+/// A module whose function `size` returns `number`.
+fn sized(number: i64) -> Module {
+    numbers(number, HashMap::from([("size".to_owned(), number)]))
+}
+
+/// What is no bytes is a stream, whose module has the number -1. With `wrong` it returns no module.
+fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
+    let loader = Function::from_packed(move |args| {
+        let given = args.first();
+        let given = given.ok_or_else(|| Error::new("TypeError", "no argument"))?;
+        if wrong {
+            return Ok(Any::from("no module"));
+        }
+        let number = cast::<Vec<u8>>(*given).map_or(-1, |bytes| length(&bytes));
+        Ok(sized(number).into())
+    });
+    registry::register(&name, loader, true)
+}
+
+fn in_context(addresses: &[AnyView<'_>]) -> Result<Any, Error> {
+    let name = format!("__{}slot", fresh_prefix());
+    for address in addresses {
+        let address = usize::try_from(cast::<i64>(*address)?);
+        let address = address.map_err(|_| Error::new("ValueError", "a negative address"))?;
+        // SAFETY: the library below has the slot and no code.
+        unsafe { context::register(&name, std::ptr::without_provenance_mut(address)) };
+    }
+    let library = Arc::new(Memory::default().slot(&name));
+    // SAFETY: symbols in memory without code.
+    let loaded = unsafe { load_symbols(library.clone(), Strictness::Lenient) }?;
+    let written = library.written(&name).filter(|_| loaded.slots == [name]);
+    let written = written.ok_or_else(|| Error::new("RuntimeError", "the slot is not filled"))?;
+    let written = i64::try_from(written);
+    Ok(written
+        .map_err(|_| Error::new("ValueError", "no such address"))?
+        .into())
+}
+
+/// The blob of a library of 0.22 that is alone: its size; a row without imports, which has two ends; its kind.
+static ALONE: [u8; 60] = *b"\x34\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0_lib\0\0\0\0\0\0\0\0";
+
+fn in_system(in_segment: bool) -> Result<Module, Error> {
+    let prefix = fresh_prefix();
+    let name = format!("{prefix}{}", Names::of(Layout::V0_22).blob.text());
+    let elsewhere;
+    let address = if in_segment {
+        ALONE.as_ptr()
+    } else {
+        elsewhere = Box::new(ALONE);
+        elsewhere.as_ptr()
+    };
+    let address = address.cast_mut().cast();
+    // SAFETY: a blob, which stays in the first case and is taken away in the other before it ends.
+    unsafe { system::register(&name, address) };
+    let module = system_library(&prefix);
+    // SAFETY: no address.
+    unsafe { system::register(&name, std::ptr::null_mut()) };
+    module
 }
 
 fn read(release: &str) -> Result<Release, Error> {

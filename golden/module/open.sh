@@ -12,6 +12,16 @@ build open-0.22.so open-0.22.c -Wl,--hash-style=gnu
 build open-0.22-sysv.so open-0.22.c -Wl,--hash-style=sysv
 # Behind another library, whose symbols count as its own to the dynamic linker.
 build open-0.22-behind.so open-0.22.c -Wl,--hash-style=gnu -Wl,--no-as-needed -lresolv
+# Linked for addresses that begin behind the first page, so that nothing stands where its addresses count from.
+build open-0.22-high.so open-0.22.c -Wl,--hash-style=gnu -Wl,-Ttext-segment=0x10000
+# The program headers behind everything else, where no segment has them.
+python3 -c 'import struct, sys
+file = bytearray(open(sys.argv[1], "rb").read())
+at, count = struct.unpack_from("<Q", file, 32)[0], struct.unpack_from("<H", file, 56)[0]
+headers = bytes(file[at : at + 56 * count])
+file += bytes(-len(file) % 8)
+struct.pack_into("<Q", file, 32, len(file))
+open(sys.argv[2], "wb").write(file + headers)' open-0.22.so open-0.22-headers.so
 build open-0.8.so open-0.8.c -Wl,--hash-style=gnu
 # Modules of C++, and who calls the virtual functions of any.
 g++ -std=c++17 -shared -fPIC -O1 -s -fvisibility=hidden -Wl,--build-id=none -fcf-protection=none -Wa,-mx86-used-note=no -Wno-delete-non-virtual-dtor \
@@ -28,7 +38,7 @@ SLOT void* const __tvm_ffi__library_ctx = 0;
 SLOT int __tvm_ffi_f(void) { return 0; }' > open-constant.c
 build open-constant.so open-constant.c -Wl,--hash-style=gnu
 # A library binary, and the same whose symbol is a byte shorter than what its header promises.
-blob() { # output, what is missing at the end
+blob() { # output, what is missing at the end, table of symbols
     echo ".section .rodata, \"a\"
 .globl __tvm_ffi__library_bin
 .type __tvm_ffi__library_bin, @object
@@ -36,9 +46,10 @@ __tvm_ffi__library_bin: .incbin \"../blob/opencl.bin\"
 .size __tvm_ffi__library_bin, . - __tvm_ffi__library_bin - $2
 .quad 1
 .section .note.GNU-stack, \"\"" > "$1.s"
-    build "$1.so" "$1.s" -Wl,--hash-style=gnu
+    build "$1.so" "$1.s" -Wl,--hash-style="${3:-gnu}"
     rm "$1.s"
 }
 blob open-blob 0
 blob open-blob-short 1
+blob open-blob-sysv 0 sysv
 rm -f open-unmet.c open-weak.c open-constant.c
