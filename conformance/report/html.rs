@@ -16,11 +16,11 @@ pre { overflow-x: auto; padding: .6rem; background: #8881; }
 dt { font-weight: 600; float: left; width: 6rem; } dd { margin-left: 6.5rem; }
 details { border-bottom: 1px solid #8884; padding: .25rem 0; } summary { cursor: pointer; }
 .tag { display: inline-block; min-width: 7.5rem; font-weight: 600; }
-.scroll { overflow-x: auto; } code, dd { overflow-wrap: anywhere; } input { font: inherit; width: 100%; box-sizing: border-box; padding: .4rem; }
+.scroll { overflow-x: auto; } code, dd, h1 { overflow-wrap: anywhere; } input { font: inherit; width: 100%; box-sizing: border-box; padding: .4rem; }
 summary { overflow-wrap: anywhere; } a { color: inherit; } dl { margin: .5rem 0; }
 @media (max-width: 40rem) {
   body { margin: 1rem auto; padding: 0 .6rem; } dt { float: none; } dd { margin-left: .8rem; } th, td { padding: .2rem .4rem; font-size: .8rem; }
-  h1 { font-size: 1.3rem; overflow-wrap: anywhere; } pre { font-size: .75rem; }
+  h1 { font-size: 1.3rem; } pre { font-size: .75rem; }
 }
 .pass { color: #2a8a3e; } .bad { color: #c62828; } .other { color: #8a6d1a; }
 ";
