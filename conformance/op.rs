@@ -75,15 +75,6 @@ pub(crate) enum Refusal {
     Unsupported(String),
 }
 
-/// A list of whole numbers that a case states.
-pub(crate) fn whole(list: &[Value]) -> Result<Vec<i64>, Refusal> {
-    let number = |form: &Value| {
-        let none = || Refusal::Unsupported(format!("case states no number \"{form}\""));
-        form.as_i64().ok_or_else(none)
-    };
-    list.iter().map(number).collect()
-}
-
 impl From<Violation> for Refusal {
     fn from(broken: Violation) -> Refusal {
         Refusal::Rejected(broken)

@@ -8,8 +8,9 @@ use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg, read_bytes};
 use crate::conformance::runtime::ffi::{
-    Reply, alone, c_text, fresh_prefix, no_number, told, unsupported, value_of,
+    Reply, alone, c_text, fresh_prefix, told, unsupported, value_of,
 };
+use crate::conformance::runtime::number::number_of;
 use crate::conformance::value::convert::converted;
 use crate::function::ErrorCell;
 use crate::value::{ByteArray, Header, Payload, RawAny, index};
@@ -301,12 +302,6 @@ pub(in crate::conformance) fn raw_call(api: &'static Api, args: &Value) -> Resul
     }))
 }
 
-/// A number that a case must state.
-pub(in crate::conformance) fn number(form: Option<&Value>) -> Result<i64, Reply> {
-    let number = form.and_then(Value::as_i64);
-    number.ok_or_else(|| no_number(form.unwrap_or(&Value::Null)))
-}
-
 /// `function.error`.
 pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let value = value_of(args);
@@ -323,8 +318,7 @@ pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<R
         .into_iter()
         .flatten()
     {
-        let mode = i32::try_from(number(update.get(0))?);
-        let mode = mode.map_err(|why| Reply::ProtocolError(why.to_string()))?;
+        let mode = number_of(update.get(0))?;
         let text = update.get(1).and_then(Value::as_str).unwrap_or_default();
         let Some(update) = cell.update_backtrace else {
             return told(json!({"update_backtrace": null}));
@@ -366,7 +360,7 @@ pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<R
 /// Adds a line to the backtrace. Its form is what is asked for (FUN-05), so only a runtime that makes it can answer.
 fn add_frame(api: &'static Api, error: &Held, frame: &Value) -> Result<(), Reply> {
     let text = |at: usize| frame.get(at).and_then(Value::as_str).unwrap_or_default();
-    let (file, function, line) = (text(0), text(2), number(frame.get(1))?);
+    let (file, function, line) = (text(0), text(2), number_of(frame.get(1))?);
     let add = api.brought("error.frame");
     let add = add.ok_or_else(|| unsupported("this runtime has no function that adds a frame"))?;
     let [file, function] = [api.text(file)?, api.text(function)?];
@@ -442,7 +436,7 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                 if let Some(old) = api.global(&name) {
                     replaced.insert(name.clone(), old);
                 }
-                let function = noted_at_its_end(api, number(step.get(2))?)?;
+                let function = noted_at_its_end(api, number_of(step.get(2))?)?;
                 let over = step.get(3).and_then(Value::as_bool).unwrap_or(false);
                 api.set_global(&name, &function, over)?;
                 Value::Null
@@ -463,7 +457,7 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                 let provide = api.brought("registry.provide");
                 let provide = provide
                     .ok_or_else(|| unsupported("this runtime has no functions that yield"))?;
-                let function = noted_at_its_end(api, number(step.get(2))?)?;
+                let function = noted_at_its_end(api, number_of(step.get(2))?)?;
                 api.call(&provide, &[api.text(&name)?.raw, function.raw])?;
                 Value::Null
             }
@@ -471,7 +465,7 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                 let register = api.brought("registry.register");
                 let register = register
                     .ok_or_else(|| unsupported("this runtime does not distinguish safe callers"))?;
-                let function = noted_at_its_end(api, number(step.get(2))?)?;
+                let function = noted_at_its_end(api, number_of(step.get(2))?)?;
                 match api.call(&register, &[api.text(&infixed)?.raw, function.raw]) {
                     Ok(_) => Value::Null,
                     Err(raised) => json!(raised.kind),
@@ -485,7 +479,7 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
             }
             "call_old" => replaced.get(&name).map_or(Ok(Value::Null), ask)?,
             "describe" => {
-                let function = noted_at_its_end(api, number(step.get(2))?)?;
+                let function = noted_at_its_end(api, number_of(step.get(2))?)?;
                 let texts = [text(3), text(4)];
                 api.set_global_described(&name, &function, texts)?;
                 Value::Null

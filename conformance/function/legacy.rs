@@ -4,6 +4,7 @@
 
 use crate::capi::legacy::{TVMPackedCFunc, TVMPackedCFuncFinalizer};
 use crate::conformance::op::{Op, Run};
+use crate::conformance::runtime::ffi::forms::{float, float_of};
 use crate::conformance::runtime::ffi::{Reply, told, unsupported, value_of};
 use crate::conformance::runtime::legacy::Api;
 use crate::value::legacy::{TVMValue, code};
@@ -279,7 +280,7 @@ impl Script {
             let v_handle = ptr::null_mut();
             return Ok((TVMValue { v_handle }, code::NULL));
         }
-        if let Some(v_float64) = member("float").and_then(Value::as_f64) {
+        if let Some(v_float64) = member("float").and_then(float_of) {
             return Ok((TVMValue { v_float64 }, code::FLOAT));
         }
         if let Some(bytes) = member("bytes").and_then(Value::as_str) {
@@ -326,7 +327,7 @@ impl Script {
             // SAFETY: the code says so, by this contract; a bool travels as an integer.
             code::BOOL => json!(unsafe { value.v_int64 } != 0),
             // SAFETY: the code says so, by this contract.
-            code::FLOAT => json!({"float": unsafe { value.v_float64 }}),
+            code::FLOAT => json!({"float": float(unsafe { value.v_float64 })}),
             code::STR => {
                 // SAFETY: the code says so, by this contract.
                 let text = unsafe { value.v_str };

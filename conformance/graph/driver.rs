@@ -36,10 +36,11 @@ use super::{kernels, own};
 use crate::conformance::adapter::{Rejection, Reply, legacy::modules};
 use crate::conformance::device::counted::{self, Count};
 use crate::conformance::op;
-use crate::conformance::runtime::ffi::{no_number, unsupported};
+use crate::conformance::runtime::ffi::unsupported;
 use crate::conformance::runtime::legacy::{
     Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg,
 };
+use crate::conformance::runtime::number::{NoNumber, number_of};
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLDevice, DLTensor, dtype_from_text, dtype_to_text};
 use serde_json::{Map, Value, json};
@@ -139,10 +140,6 @@ fn ours(api: &'static Api) -> bool {
     api.brought("graph.show").is_some()
 }
 
-fn whole(value: &Value) -> Result<i64, Reply> {
-    value.as_i64().ok_or_else(|| no_number(value))
-}
-
 fn answer(value: Value) -> Reply {
     Reply::Ok {
         value,
@@ -157,7 +154,7 @@ impl Script<'_> {
         let debug = self.value["debug"] == json!(true);
         let mut args = vec![text_arg(&self.graph), self.kernels.arg()];
         let pairs = devices.iter().flat_map(|pair| [&pair[0], &pair[1]]);
-        let places = pairs.map(|number| Ok(int_arg(whole(number)?)));
+        let places = pairs.map(|number| Ok(int_arg(number_of(number)?)));
         let places: Vec<Arg> = places.collect::<Result<_, Reply>>()?;
         if devices.iter().any(|pair| pair[0] != json!(1)) {
             let create = self.api.brought("graph.create");
@@ -313,7 +310,7 @@ impl Script<'_> {
 
     fn argument(&mut self, arg: &Value) -> Result<Made, Reply> {
         let members = match arg {
-            Value::Number(_) => return Ok(Made::Plain(int_arg(whole(arg)?))),
+            Value::Number(_) => return Ok(Made::Plain(int_arg(number_of(arg)?))),
             Value::String(text) => return Ok(Made::Text(c_text(text))),
             Value::Object(members) => members,
             _ => return Ok(Made::Plain(null_arg())),
@@ -325,14 +322,9 @@ impl Script<'_> {
                 Made::bytes(file.as_bytes().to_vec())
             }
             Some((key, pair)) if key == "device" => {
-                let number = |at: usize| {
-                    whole(&pair[at])?
-                        .try_into()
-                        .map_err(|_| no_number(&pair[at]))
-                };
                 let v_device = DLDevice {
-                    device_type: number(0)?,
-                    device_id: number(1)?,
+                    device_type: number_of(&pair[0])?,
+                    device_id: number_of(&pair[1])?,
                 };
                 Made::Plain((TVMValue { v_device }, code::DEVICE))
             }
@@ -408,7 +400,7 @@ impl Lent {
             .tensor()
             .ok_or_else(|| unsupported("no tensor was made"))?;
         let view = Box::new(DLTensor {
-            ndim: c_int::try_from(shape.len()).map_err(|_| no_number(&form["shape"]))?,
+            ndim: c_int::try_from(shape.len()).map_err(|_| NoNumber::at(&form["shape"]))?,
             dtype,
             shape: shape.as_mut_ptr(),
             strides: ptr::null_mut(),

@@ -1,11 +1,11 @@
 //! What compiled code calls in the libraries beside the runtime: `module.launch`, `module.barrier`, `module.workspace`,
 //! `module.once`.
 
-use crate::conformance::function::driver::number;
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::held::int_arg;
 use crate::conformance::runtime::ffi::{Reply, told, unsupported, value_of};
 use crate::conformance::runtime::function_of;
+use crate::conformance::runtime::number::{number_of, number_or};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -113,7 +113,7 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
             .collect(),
         nested: (value.get("nested") == Some(&Value::Bool(true))).then_some(launch),
     };
-    let workers = number(value.get("workers"))?;
+    let workers = number_of(value.get("workers"))?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if usize::try_from(workers).is_ok_and(|workers| workers > processors) {
         return Err(unsupported("this machine has fewer processors"));
@@ -122,8 +122,7 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     configure(api, workers)?;
     drop(api.take_raised());
     let data = std::ptr::from_ref(&run).cast_mut().cast();
-    let tasks = c_int::try_from(number(value.get("tasks"))?);
-    let tasks = tasks.map_err(|why| Reply::ProtocolError(why.to_string()))?;
+    let tasks = number_of(value.get("tasks"))?;
     // SAFETY: `task` may run on several threads, and `run` outlives the launch.
     let code = unsafe { launch(task, data, tasks) };
     let error = match code {
@@ -265,12 +264,8 @@ unsafe extern "C" fn initialise_with(data: *mut c_void) -> c_int {
 
 /// `module.once`: by the function that 0.22 has for it, and by that of compiled code where there is one.
 pub(super) fn once(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let times = number(value_of(args).get("times"))?;
-    let failures = match value_of(args).get("failures") {
-        Some(failures) => u32::try_from(number(Some(failures))?),
-        None => Ok(0),
-    };
-    let failures = failures.map_err(|why| Reply::ProtocolError(why.to_string()))?;
+    let times = number_of(value_of(args).get("times"))?;
+    let failures = number_or(value_of(args), "failures", 0)?;
     // SAFETY: the type is that of the C header.
     let older = unsafe { backend::<RunOnce>(api, "TVMBackendRunOnce") };
     let newer = |count: &Initialised, place: &mut Handle| {

@@ -4,13 +4,14 @@
 use super::backend;
 use super::loading::stored;
 use crate::capi::exports;
-use crate::conformance::function::driver::{number, numbered, remove};
+use crate::conformance::function::driver::{numbered, remove};
 use crate::conformance::runtime::ffi::api::{Api, Handle, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, bool_arg, bytes_arg, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, bytes, c_text, fresh_prefix, seen, system_library, tensors, told, unsupported,
 };
+use crate::conformance::runtime::number::number_of;
 use crate::conformance::runtime::shell::{self, Content};
 use crate::module::{Convention, Names};
 use crate::payload::{self, Field};
@@ -479,7 +480,7 @@ pub(super) fn constants(api: &'static Api, args: &Value) -> Result<Reply, Reply>
     HANDED_BY.set(Some(api));
     HANDED.take();
     let mut found = None;
-    for _ in 0..number(args.get("times"))? {
+    for _ in 0..number_of::<i64>(args.get("times"))? {
         found = Some(lookup(api, &root, name, true)?);
     }
     let mut initialised = Vec::new();

@@ -2,8 +2,9 @@
 
 use super::{driver, layout, script, visits};
 use crate::conformance::function::ops::refusal;
-use crate::conformance::op::{Answer, Op, Refusal, Run, whole};
+use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::conformance::runtime::ffi::tensors;
+use crate::conformance::runtime::number::numbers_of;
 use crate::function::{Error, Function, take_broken};
 use crate::object::form::{from_json, to_json};
 use crate::object::hash::any_hash;
@@ -199,13 +200,18 @@ fn any(form: &Value) -> Result<Any, Refusal> {
         return construct::make_object(&views).map_err(failed);
     }
     if let Some(shape) = form.get("tensor").and_then(Value::as_array) {
-        let shape = whole(shape)?;
-        let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32)).map_err(failed)?;
-        let zeros = vec![0; tensor.nbytes()];
-        tensor.fill(&zeros).map_err(failed)?;
-        return Ok(tensor.into());
+        return zeros(shape);
     }
     from_json(form).map_err(Refusal::Unsupported)
+}
+
+/// A tensor of float32 zeros on the CPU, by the shape that a case states.
+pub(in crate::conformance) fn zeros(shape: &[Value]) -> Result<Any, Refusal> {
+    let failed = |error: Error| Refusal::Unsupported(error.to_string());
+    let shape = numbers_of(shape)?;
+    let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32)).map_err(failed)?;
+    tensor.fill(&vec![0; tensor.nbytes()]).map_err(failed)?;
+    Ok(tensor.into())
 }
 
 /// An answer, a refusal with its rule, or the kind of an error that no rule of this crate names.

@@ -2,7 +2,8 @@
 
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::held::{Held, Raised, int_arg};
-use crate::conformance::runtime::ffi::{Reply, number_or, unsupported};
+use crate::conformance::runtime::ffi::{Reply, unsupported};
+use crate::conformance::runtime::number::{NoNumber, number_or};
 use crate::conformance::runtime::{Runtime, function_of};
 use crate::value::types::{Column, FieldInfo, Getter, MethodInfo, TypeInfo, TypeMetadata, flag};
 use crate::value::{ByteArray, Header, RawAny, index};
@@ -122,6 +123,12 @@ pub(super) enum DefineError {
 impl From<Raised> for DefineError {
     fn from(raised: Raised) -> DefineError {
         DefineError::Raised(raised)
+    }
+}
+
+impl From<NoNumber> for DefineError {
+    fn from(none: NoNumber) -> DefineError {
+        Reply::from(none).into()
     }
 }
 

@@ -5,9 +5,8 @@ use super::{probe, records, weak};
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg};
-use crate::conformance::runtime::ffi::{
-    Reply, c_text, no_number, tensors, told, unsupported, value_of,
-};
+use crate::conformance::runtime::ffi::{Reply, c_text, tensors, told, unsupported, value_of};
+use crate::conformance::runtime::number::number_of;
 use crate::value::{RawAny, index};
 use probe::Alive;
 use serde_json::{Value, json};
@@ -173,11 +172,8 @@ impl Play<'_> {
         };
         let plain = |at: usize| given.get(at).unwrap_or(&Value::Null);
         let text = |at: usize| plain(at).as_str().unwrap_or_default();
-        let number_at = |at: usize, absent: i32| {
-            let number = |form: &Value| form.as_i64().and_then(|number| i32::try_from(number).ok());
-            given.get(at).map_or(Ok(absent), |form| {
-                number(form).ok_or_else(|| no_number(form))
-            })
+        let number_at = |at: usize, absent: i32| -> Result<i32, Reply> {
+            Ok(given.get(at).map_or(Ok(absent), number_of)?)
         };
         match word {
             "value" => Ok(self.argument(plain(0))?),
@@ -221,11 +217,8 @@ impl Play<'_> {
             }
             "stream" => {
                 let device = [number_at(0, 1)?, number_at(1, 0)?];
-                let stream = given.get(2).map(|form| {
-                    let address = form.as_u64().and_then(|at| usize::try_from(at).ok());
-                    address.ok_or_else(|| no_number(form))
-                });
-                let stream = stream.transpose()?;
+                let stream = given.get(2).map(number_of).transpose();
+                let stream = stream.map_err(Reply::from)?;
                 Ok(api.share(int_arg(weak::stream(api, device, stream)?)))
             }
             "probe" => Ok(probe::make(api, &self.alive)),

@@ -3,7 +3,8 @@
 use crate::conformance::runtime::ffi::api::{Api, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, int_arg};
-use crate::conformance::runtime::ffi::{Reply, number_or, told, unsupported};
+use crate::conformance::runtime::ffi::{Reply, told, unsupported};
+use crate::conformance::runtime::number::number_or;
 use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
 use std::collections::HashMap;

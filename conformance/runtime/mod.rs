@@ -13,6 +13,7 @@
 
 pub(super) mod ffi;
 pub(super) mod legacy;
+pub(super) mod number;
 pub(super) mod shell;
 
 use super::{function, graph, module, object, value, vm};

@@ -4,11 +4,10 @@ use super::convert::converted;
 use crate::conformance::runtime::ffi::api::{Api, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show, type_key};
 use crate::conformance::runtime::ffi::held::{Held, int_arg, text_arg};
-use crate::conformance::runtime::ffi::{
-    Reply, alone, c_text, number_or, seen, told, unsupported, value_of,
-};
+use crate::conformance::runtime::ffi::{Reply, alone, c_text, seen, told, unsupported, value_of};
+use crate::conformance::runtime::number::number_or;
 use crate::conformance::value::custom;
-use crate::value::header::Header;
+use crate::value::header::{self, Header};
 use crate::value::{AnyView, ByteArray, BytesObj, Payload, RawAny, index, str_bytes};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -221,7 +220,12 @@ pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Re
                 api.call(add, &address)?;
             }
         }
-        None => drop(object.combined.fetch_add(weak << 32, Ordering::Relaxed)),
+        None => {
+            for _ in 0..weak {
+                // SAFETY: an object of ours, which lives till the end of this function.
+                unsafe { header::inc_weak(ptr.cast()) };
+            }
+        }
     }
     FLAGS.take();
     let mut upgraded = Vec::new();

@@ -1,9 +1,9 @@
 //! Operations of the chapter value: cells, conversions, reference counts, types, texts, the old value model.
 
 use super::{convert, driver};
-use crate::conformance::op::{Answer, Op, Refusal, Run, whole};
+use crate::conformance::object::ops::zeros;
+use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::function::Function;
-use crate::object::Tensor;
 use crate::object::form::{from_json, to_json};
 use crate::release::Release;
 use crate::rule::Findings;
@@ -80,10 +80,7 @@ fn any_of(args: &Value) -> Result<Any, Refusal> {
         return Ok(unsafe { Any::handle(address as *mut std::ffi::c_void) });
     }
     if let Some(shape) = form.get("tensor").and_then(Value::as_array) {
-        let shape = whole(shape)?;
-        let tensor = Tensor::empty(&shape, DLDataType::scalar(2, 32));
-        let tensor = tensor.map_err(|error| Refusal::Unsupported(error.to_string()))?;
-        return Ok(tensor.into());
+        return zeros(shape);
     }
     from_json(form).map_err(Refusal::Unsupported)
 }

@@ -20,9 +20,9 @@ use crate::conformance::device::counted::{self, Count};
 use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg, read_bytes};
 use crate::conformance::runtime::ffi::{
-    NUMBERS, Reply, bytes, c_text, forms, fresh_prefix, no_number, system_library, tensors, told,
-    unsupported,
+    NUMBERS, Reply, bytes, c_text, forms, fresh_prefix, system_library, tensors, told, unsupported,
 };
+use crate::conformance::runtime::number::{NoNumber, number_of};
 use crate::value::{Payload, RawAny, index};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -171,7 +171,7 @@ impl Run<'_> {
             ("@log", []) => Value::Array(LOG.take()),
             ("@alive", []) => self.count.ok_or_else(|| no_step(step))?.shown(),
             ("@refuse", [after]) => {
-                let after = after.as_u64().ok_or_else(|| no_number(after))?;
+                let after: u64 = number_of(after)?;
                 let count = self.count.ok_or_else(|| no_step(step))?;
                 count.refuse(after as usize);
                 Value::Null
@@ -259,7 +259,7 @@ fn argument(api: &'static Api, value: &Value, results: &[Outcome]) -> Result<Hel
         return Ok(api.call_global("ffi.Array", &raw(&items))?);
     }
     if let Some(at) = value.get("ref") {
-        let at = at.as_u64().ok_or_else(|| no_number(at))?;
+        let at: u64 = number_of(at)?;
         return match results.get(at as usize) {
             Some(Outcome::Held(held)) => Ok(api.share(held.raw)),
             _ => Err(Reply::ProtocolError(format!(
@@ -271,13 +271,13 @@ fn argument(api: &'static Api, value: &Value, results: &[Outcome]) -> Result<Hel
         return Ok(global(api, name)?);
     }
     if let Some(answer) = value.get("watch") {
-        let answer = answer.as_u64().ok_or_else(|| no_number(answer))?;
+        let answer: u64 = number_of(answer)?;
         return Ok(api.function(ptr::without_provenance_mut(answer as usize), watch)?);
     }
     if let Some(answer) = value.get("params") {
-        let answer = answer.as_u64().ok_or_else(|| no_number(answer))?;
+        let answer: u64 = number_of(answer)?;
         let number = NUMBERS.get(answer as usize);
-        let number = number.ok_or_else(|| no_number(value))?;
+        let number = number.ok_or_else(|| NoNumber::at(value))?;
         let prefix = fresh_prefix();
         api.system_symbol(&c_text(&format!("__tvm_ffi_{prefix}get_params")), *number)?;
         return Ok(system_library(api, &prefix)?);

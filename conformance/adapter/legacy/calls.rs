@@ -1,6 +1,7 @@
 //! Values, their codes, and calls.
 
 use super::{Reply, Stands, unsupported};
+use crate::conformance::runtime::ffi::forms::{float, float_of};
 use crate::conformance::runtime::legacy::{
     Api, Arg, Handle, Held, c_text, int_arg, null_arg, text_arg,
 };
@@ -42,7 +43,10 @@ pub(super) fn value(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         code::STR if told == code::DATA_TYPE => ("DataType", json!({"dtype": given.text()?})),
         code::INT => ("int", json!(given.int())),
         // SAFETY: the code says that it is a float.
-        code::FLOAT => ("float", json!({"float": unsafe { given.value.v_float64 }})),
+        code::FLOAT => (
+            "float",
+            json!({"float": float(unsafe { given.value.v_float64 })}),
+        ),
         code::BOOL => ("bool", json!(given.int() != 0)),
         code::NULL => ("None", Value::Null),
         code::DEVICE => {
@@ -110,7 +114,7 @@ fn plain(form: Option<(&String, &Value)>) -> Result<Arg, Reply> {
     let mut arg = TVMValue { v_int64: 0 };
     let code = match key.as_str() {
         "float" => {
-            arg.v_float64 = value.as_f64().ok_or_else(none)?;
+            arg.v_float64 = float_of(value).ok_or_else(none)?;
             code::FLOAT
         }
         "device" => {

@@ -41,13 +41,7 @@ pub(in crate::conformance) fn make(api: &'static Api, form: &Value) -> Result<He
             .collect::<Result<Vec<Held>, Reply>>()
     };
     match kind.as_str() {
-        "float" => match content.as_str() {
-            Some("nan") => Ok(float(f64::NAN)),
-            Some("inf") => Ok(float(f64::INFINITY)),
-            Some("-inf") => Ok(float(f64::NEG_INFINITY)),
-            Some("-0") => Ok(float(-0.0)),
-            _ => Ok(float(content.as_f64().ok_or_else(wrong)?)),
-        },
+        "float" => Ok(float(float_of(content).ok_or_else(wrong)?)),
         "bytes" => {
             let bytes = content
                 .as_str()
@@ -173,7 +167,19 @@ fn pairs(api: &'static Api, map: &Held, name: &str) -> Result<Vec<Value>, Reply>
     Ok(pairs)
 }
 
-fn float(value: f64) -> Value {
+/// The float that a form states: JSON has no number for some.
+pub(in crate::conformance) fn float_of(form: &Value) -> Option<f64> {
+    match form.as_str() {
+        Some("nan") => Some(f64::NAN),
+        Some("inf") => Some(f64::INFINITY),
+        Some("-inf") => Some(f64::NEG_INFINITY),
+        Some("-0") => Some(-0.0),
+        _ => form.as_f64(),
+    }
+}
+
+/// The form of a float.
+pub(in crate::conformance) fn float(value: f64) -> Value {
     if value.is_nan() {
         json!("nan")
     } else if value.is_infinite() {

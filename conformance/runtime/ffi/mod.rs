@@ -41,24 +41,6 @@ pub(in crate::conformance) fn value_of(args: &Value) -> &Value {
     args.get("value").unwrap_or(&Value::Null)
 }
 
-/// The answer to a case that states something else where a number must stand.
-pub(in crate::conformance) fn no_number(form: &Value) -> Reply {
-    Reply::ProtocolError(format!("case states no number \"{form}\""))
-}
-
-/// The number `name` of a form, or `absent` where the case leaves it out.
-pub(in crate::conformance) fn number_or<T: TryFrom<i64>>(
-    form: &Value,
-    name: &str,
-    absent: T,
-) -> Result<T, Reply> {
-    let Some(form) = form.get(name) else {
-        return Ok(absent);
-    };
-    let number = form.as_i64().and_then(|number| T::try_from(number).ok());
-    number.ok_or_else(|| no_number(form))
-}
-
 /// For a C function; what is behind a zero byte is lost.
 pub(in crate::conformance) fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_default()

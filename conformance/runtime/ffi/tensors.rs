@@ -2,8 +2,9 @@
 
 use super::api::Api;
 use super::held::{Held, bytes_arg, int_arg};
-use super::{Reply, bytes, number_or, seen, told, unsupported};
+use super::{Reply, bytes, seen, told, unsupported};
 use crate::conformance::adapter::library;
+use crate::conformance::runtime::number::number_or;
 use crate::release::Release;
 use crate::tensor::json::from_dtype;
 use crate::tensor::{Dtype, Params};
