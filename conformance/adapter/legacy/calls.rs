@@ -42,11 +42,11 @@ pub(super) fn value(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let (name, value) = match given.code {
         code::STR if told == code::DATA_TYPE => ("DataType", json!({"dtype": given.text()?})),
         code::INT => ("int", json!(given.int())),
-        // SAFETY: the code says that it is a float.
-        code::FLOAT => (
-            "float",
-            json!({"float": float(unsafe { given.value.v_float64 })}),
-        ),
+        code::FLOAT => {
+            // SAFETY: the code says that it is a float.
+            let number = unsafe { given.value.v_float64 };
+            ("float", json!({"float": float(number)}))
+        }
         code::BOOL => ("bool", json!(given.int() != 0)),
         code::NULL => ("None", Value::Null),
         code::DEVICE => {
