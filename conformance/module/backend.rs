@@ -5,7 +5,7 @@ use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::held::int_arg;
 use crate::conformance::runtime::ffi::{Reply, told, unsupported, value_of};
 use crate::conformance::runtime::function_of;
-use crate::conformance::runtime::number::{number_of, number_or};
+use crate::conformance::runtime::number::{NoNumber, number_of, number_or};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -99,18 +99,14 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     // SAFETY: the type is that of the C header.
     let launch = unsafe { backend::<Launch>(api, "TVMBackendParallelLaunch") }?;
     let value = args.get("value").unwrap_or(&Value::Null);
-    let fail = value
-        .get("fail")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
+    let fail = value.get("fail").and_then(Value::as_array);
+    let fail = fail.into_iter().flatten();
+    let fail: Vec<c_int> = fail.map(number_of).collect::<Result<_, NoNumber>>()?;
     let run = Run {
         api,
         ran: Mutex::new(Vec::new()),
         group: AtomicU32::new(0),
-        fail: fail
-            .filter_map(|task| c_int::try_from(task.as_i64()?).ok())
-            .collect(),
+        fail,
         nested: (value.get("nested") == Some(&Value::Bool(true))).then_some(launch),
     };
     let workers = number_of(value.get("workers"))?;
@@ -209,7 +205,8 @@ pub(super) fn workspace(api: &'static Api, args: &Value) -> Result<Reply, Reply>
         .into_iter()
         .flatten();
     let mut aligned = Vec::new();
-    for size in sizes.filter_map(Value::as_u64) {
+    for size in sizes {
+        let size: u64 = number_of(size)?;
         // SAFETY: of the CPU, for float32, and given back.
         let memory = unsafe { alloc(1, 0, size, 2, 32) };
         let mut good = !memory.is_null() && (memory as usize).is_multiple_of(64);

@@ -242,35 +242,12 @@ pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let name = format!("{}f", names.prefix);
     let written = Written::of(&[(&name, body), (names.context.text(), Content::Slot)])?;
     let function = lookup(api, &written.module(api)?, "f", false)?;
-    let forms = value
-        .get("args")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let views = forms
-        .clone()
-        .map(viewed)
-        .collect::<Result<Vec<_>, Reply>>()?;
-    let mut list = Vec::new();
-    for (form, view) in forms.zip(&views) {
-        list.push(match (form, form.get("tensor"), form.get("array")) {
-            _ if view.is_some() => None,
-            (Value::Number(number), ..) if number.is_f64() => {
-                Some(make(api, &json!({"float": number}))?)
-            }
-            (_, Some(shape), _) => Some(tensors::zeros(api, shape)?),
-            (_, _, Some(_)) => Some(api.call_global("ffi.Array", &[])?),
-            _ => Some(make(api, form)?),
-        });
-    }
-    let cells: Vec<RawAny> = list
-        .iter()
-        .zip(&views)
-        .filter_map(|(held, view)| match (held, view) {
-            (Some(held), _) => Some(held.raw),
-            (None, view) => view.as_ref().map(|view| bytes_arg(&view.0)),
-        })
-        .collect();
+    let forms = value.get("args").and_then(Value::as_array);
+    let passed = forms.into_iter().flatten();
+    let passed: Vec<Passed> = passed
+        .map(|form| Passed::of(api, form))
+        .collect::<Result<_, Reply>>()?;
+    let cells: Vec<RawAny> = passed.iter().map(Passed::raw).collect();
     SEEN.take();
     match (api.call(&function, &cells), fails) {
         (Err(raised), Some(_)) if raised.broken.is_none() => {
@@ -283,17 +260,35 @@ pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     }
 }
 
-/// Bytes, and in front of them where they are. In a box, so that the address of that stays.
-type KeptBytes = Box<(ByteArray, Vec<u8>)>;
+/// An argument of a call.
+enum Passed {
+    Value(Held),
+    /// Bytes that the caller keeps, and in front of them where they are. In a box, so that the address of that stays.
+    View(Box<(ByteArray, Vec<u8>)>),
+}
 
-/// Bytes that the caller keeps, where `form` says so.
-fn viewed(form: &Value) -> Result<Option<KeptBytes>, Reply> {
-    let Some(text) = form.get("view").and_then(Value::as_str) else {
-        return Ok(None);
-    };
-    let bytes = BASE64_STANDARD.decode(text);
-    let bytes = bytes.map_err(|why| Reply::ProtocolError(why.to_string()))?;
-    Ok(Some(Box::new((ByteArray::of(&bytes), bytes))))
+impl Passed {
+    fn of(api: &'static Api, form: &Value) -> Result<Passed, Reply> {
+        if let Some(text) = form.get("view").and_then(Value::as_str) {
+            let bytes = BASE64_STANDARD.decode(text);
+            let bytes = bytes.map_err(|why| Reply::ProtocolError(why.to_string()))?;
+            return Ok(Passed::View(Box::new((ByteArray::of(&bytes), bytes))));
+        }
+        let value = match (form, form.get("tensor"), form.get("array")) {
+            (Value::Number(number), ..) if number.is_f64() => make(api, &json!({"float": number}))?,
+            (_, Some(shape), _) => tensors::zeros(api, shape)?,
+            (_, _, Some(_)) => api.call_global("ffi.Array", &[])?,
+            _ => make(api, form)?,
+        };
+        Ok(Passed::Value(value))
+    }
+
+    fn raw(&self) -> RawAny {
+        match self {
+            Passed::Value(value) => value.raw,
+            Passed::View(bytes) => bytes_arg(&bytes.0),
+        }
+    }
 }
 
 /// `module.life`: whether the library stays while a function of it does, and no longer.

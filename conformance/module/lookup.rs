@@ -55,9 +55,9 @@ pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let modules: Vec<Held> = modules.collect::<Result<_, Raised>>()?;
     for (module, described) in modules.iter().zip(list) {
         let list = described.get("imports").and_then(Value::as_array);
-        for import in list.into_iter().flatten().filter_map(place) {
-            let import = modules
-                .get(import)
+        for import in list.into_iter().flatten() {
+            let import = place(import)
+                .and_then(|import| modules.get(import))
                 .ok_or_else(|| unsupported("there is no such module"))?;
             api.call_global("ffi.ModuleImportModule", &[module.raw, import.raw])?;
         }
@@ -235,8 +235,8 @@ pub(super) fn system(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 /// The pairs of importer and imported under `value`, and how many modules they are of.
 pub(in crate::conformance) fn pairs(args: &Value) -> Option<(Vec<(usize, usize)>, usize)> {
     let pairs = args.get("value")?.as_array()?.iter();
-    let pairs = pairs.filter_map(|pair| Some((place(pair.get(0)?)?, place(pair.get(1)?)?)));
-    let pairs: Vec<(usize, usize)> = pairs.collect();
+    let pairs = pairs.map(|pair| Some((place(pair.get(0)?)?, place(pair.get(1)?)?)));
+    let pairs: Vec<(usize, usize)> = pairs.collect::<Option<_>>()?;
     let last = pairs.iter().map(|(from, to)| *from.max(to)).max();
     let count = last.map_or(0, |last| last + 1);
     Some((pairs, count))

@@ -51,11 +51,12 @@ pub(super) fn open(args: &Value) -> Result<Answer, Refusal> {
 
     let root = &loaded.module;
     if let Some(functions) = value["import"].as_object() {
-        let functions = functions.iter();
-        let functions =
-            functions.filter_map(|(name, number)| Some((name.clone(), number.as_i64()?)));
-        root.import(numbers(0, functions.collect()))
-            .map_err(failed)?;
+        let functions = functions.iter().map(|(name, number)| {
+            let wrong = || Refusal::Unsupported(format!("`{name}` has no number"));
+            Ok((name.clone(), number.as_i64().ok_or_else(wrong)?))
+        });
+        let functions = functions.collect::<Result<_, Refusal>>()?;
+        root.import(numbers(0, functions)).map_err(failed)?;
     }
     let mut found = Vec::new();
     for name in texts(&value["asks"]) {

@@ -17,50 +17,19 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// `numbers` makes a module out of its number and the names of functions, each of which returns the number; `asked` returns
-/// the numbers of the modules that were asked for a function since, as text. `environment` is the lookup of compiled code
-/// in a module, under a name, by a release; `mask` the properties of a kind, by a release, with its runtime there or not.
-/// `host` says whether workspace is aligned that is taken where no device is. `register` names an address in the system
-/// library and says whether another had the name; `address` returns what a prefix and a name lead to there. `require` is
-/// the lookup that fails where there is nothing; `save` returns the payload of a module, `hindrance` what keeps it from
-/// running. `memory` loads a library in memory from the name and the bytes of its blob; `loader` registers a loader of a
-/// kind, `global_loader` one under a name in the registry: each makes a module whose function `size` returns the
-/// length of the payload, and 1000 more for the former. `sizes` asks a module and those below it for them. `context` says
-/// what a library finds in a slot that was registered once for each address of a list. `in_system` loads a blob that is registered with the system library, in a segment or in other memory. `codes` returns
-/// the codes of arguments of the old convention, `there_and_back` the arguments as they arrive; `result` is a result that
-/// goes through that convention. `workspace` takes workspace of a device. `needing` loads a library in memory that
-/// needs these names.
+/// The function that a case knows as `module.NAME`.
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     Some(match name {
-        "numbers" => Function::from_packed(|args| {
-            let [number, names @ ..] = args else {
-                return Err(Error::new("TypeError", "a number, and names"));
-            };
-            let number: i64 = cast(*number)?;
-            let names = names
-                .iter()
-                .map(|name| Ok((cast::<String>(*name)?, number)));
-            let functions = names.collect::<Result<_, Error>>()?;
-            Ok(numbers(number, functions).into())
-        }),
+        "numbers" => Function::from_packed(numbered),
         "asked" => Function::from_packed(|_| {
             let asked = ASKED.take();
             Ok(serde_json::json!(asked).to_string().into())
         }),
-        "environment" => Function::from_typed(|module: Module, name: String, release: String| {
-            module.from_environment(&name, read(&release)?)
-        }),
-        "mask" => Function::from_typed(|kind: String, release: String, runs: bool| {
-            Ok::<_, Error>(i64::from(property_mask(&kind, read(&release)?, runs)))
-        }),
+        "environment" => Function::from_typed(environment),
+        "mask" => Function::from_typed(mask),
         "host" => Function::from_typed(host),
         "register" => Function::from_packed(register),
-        "address" => Function::from_typed(|prefix: String, name: String| -> Result<Any, Error> {
-            let found = system::SystemSymbols::new(&prefix).address(Name::of(&name));
-            let found = found.map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
-            // SAFETY: a case compares the address and does not follow it.
-            Ok(unsafe { Any::handle(found) })
-        }),
+        "address" => Function::from_typed(address),
         "require" => Function::from_typed(|module: Module, name: String| module.require(&name)),
         "save" => Function::from_typed(|module: Module| -> Result<Any, Error> {
             Ok(Bytes::new(&module.save_to_bytes()?).into())
@@ -73,68 +42,119 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
         "loader" => Function::from_typed(|kind: String| {
             register_loader(&kind, |entry| Ok(sized(1000 + length(entry.payload))));
         }),
-        "sizes" => Function::from_typed(|module: Module| -> Result<Array, Error> {
-            let sizes = module.walk().into_iter().filter_map(|module| {
-                let size = module.function("size", false).transpose()?;
-                Some(size.and_then(|size| size.call(&[])))
-            });
-            Ok(Array::new(sizes.collect::<Result<Vec<Any>, Error>>()?))
-        }),
+        "sizes" => Function::from_typed(sizes),
         "global_loader" => Function::from_typed(global_loader),
         "context" => Function::from_packed(in_context),
         "in_system" => Function::from_typed(in_system),
-        "codes" => Function::from_packed(|args| {
-            let passed = legacy::Arguments::of(args)?;
-            let codes = passed.codes.iter().take(args.len());
-            Ok(Array::new(codes.map(|code| Any::from(*code)).collect::<Vec<Any>>()).into())
-        }),
-        "there_and_back" => Function::from_packed(|args| {
-            let passed = legacy::Arguments::of(args)?;
-            let both = passed.values.iter().zip(&passed.codes).take(args.len());
-            let arrived = both.map(|(value, code)| {
-                // SAFETY: a value and its code as they are passed, which live through `passed` and `args`.
-                let view = unsafe { legacy::view(*value, *code) };
-                view.map(|view| view.to_any())
-            });
-            Ok(Array::new(arrived.collect::<Result<Vec<Any>, Error>>()?).into())
-        }),
-        "result" => Function::from_packed(|args| {
-            let [result] = args else {
-                return Err(Error::new("TypeError", "a result"));
-            };
-            let mut kept = Any::default();
-            let (value, code) = legacy::give_result(result.to_any(), &mut kept)?;
-            // SAFETY: a result and its code as they are returned; `kept` holds what they borrow.
-            unsafe { legacy::take_result(value, code) }
-        }),
-        "workspace" => Function::from_typed(|device_type: i64, bytes: i64| -> Result<(), Error> {
-            let number = |_| Error::new("ValueError", "a number that no device has");
-            let failed = |text: String| Error::new("RuntimeError", text);
-            let device_type = i32::try_from(device_type).map_err(number)?;
-            let request = Request {
-                device_type,
-                device_id: 0,
-                bytes: u64::try_from(bytes).map_err(number)?,
-                hint: (2, 32),
-            };
-            let memory = workspace::host().alloc(request).map_err(failed)?;
-            // SAFETY: just allocated on this thread.
-            unsafe { workspace::host().free((device_type, 0), memory) }.map_err(failed)
-        }),
-        "needing" => Function::from_packed(|args| {
-            let names = args.iter().map(|name| cast::<String>(*name));
-            let names = names.collect::<Result<Vec<String>, _>>()?;
-            let library = names
-                .iter()
-                .fold(Memory::default(), |all, name| all.need(name));
-            // SAFETY: symbols in memory without code.
-            let loaded = unsafe { load_symbols(Arc::new(library), Strictness::Lenient) }?;
-            Ok(loaded.module.into())
-        }),
+        "codes" => Function::from_packed(codes),
+        "there_and_back" => Function::from_packed(there_and_back),
+        "result" => Function::from_packed(result),
+        "workspace" => Function::from_typed(workspace_of),
+        "needing" => Function::from_packed(needing),
         _ => return None,
     })
 }
 
+/// `numbers`: a module out of its number and the names of functions, each of which returns the number. `asked` returns the
+/// numbers of the modules that were asked for a function since, as text.
+fn numbered(args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let [number, names @ ..] = args else {
+        return Err(Error::new("TypeError", "a number, and names"));
+    };
+    let number: i64 = cast(*number)?;
+    let names = names
+        .iter()
+        .map(|name| Ok((cast::<String>(*name)?, number)));
+    let functions = names.collect::<Result<_, Error>>()?;
+    Ok(numbers(number, functions).into())
+}
+
+/// `environment`: the lookup of compiled code in a module, under a name, by a release.
+fn environment(module: Module, name: String, release: String) -> Result<Function, Error> {
+    module.from_environment(&name, read(&release)?)
+}
+
+/// `mask`: the properties of a kind, by a release, with its runtime there or not.
+fn mask(kind: String, release: String, runs: bool) -> Result<i64, Error> {
+    Ok(i64::from(property_mask(&kind, read(&release)?, runs)))
+}
+
+/// `address`: what a prefix and a name lead to in the system library.
+fn address(prefix: String, name: String) -> Result<Any, Error> {
+    let found = system::SystemSymbols::new(&prefix).address(Name::of(&name));
+    let found = found.map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
+    // SAFETY: a case compares the address and does not follow it.
+    Ok(unsafe { Any::handle(found) })
+}
+
+/// `sizes`: what the functions `size` of a module and of those below it return.
+fn sizes(module: Module) -> Result<Array, Error> {
+    let sizes = module.walk().into_iter().filter_map(|module| {
+        let size = module.function("size", false).transpose()?;
+        Some(size.and_then(|size| size.call(&[])))
+    });
+    Ok(Array::new(sizes.collect::<Result<Vec<Any>, Error>>()?))
+}
+
+/// `codes`: the codes of arguments of the old convention.
+fn codes(args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let passed = legacy::Arguments::of(args)?;
+    let codes = passed.codes.iter().take(args.len());
+    Ok(Array::new(codes.map(|code| Any::from(*code)).collect::<Vec<Any>>()).into())
+}
+
+/// `there_and_back`: arguments of the old convention as they arrive.
+fn there_and_back(args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let passed = legacy::Arguments::of(args)?;
+    let both = passed.values.iter().zip(&passed.codes).take(args.len());
+    let arrived = both.map(|(value, code)| {
+        // SAFETY: a value and its code as they are passed, which live through `passed` and `args`.
+        let view = unsafe { legacy::view(*value, *code) };
+        view.map(|view| view.to_any())
+    });
+    Ok(Array::new(arrived.collect::<Result<Vec<Any>, Error>>()?).into())
+}
+
+/// `result`: a result that goes through the old convention.
+fn result(args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let [result] = args else {
+        return Err(Error::new("TypeError", "a result"));
+    };
+    let mut kept = Any::default();
+    let (value, code) = legacy::give_result(result.to_any(), &mut kept)?;
+    // SAFETY: a result and its code as they are returned; `kept` holds what they borrow.
+    unsafe { legacy::take_result(value, code) }
+}
+
+/// `workspace`: takes workspace of a device, and frees it.
+fn workspace_of(device_type: i64, bytes: i64) -> Result<(), Error> {
+    let number = |_| Error::new("ValueError", "a number that no device has");
+    let failed = |text: String| Error::new("RuntimeError", text);
+    let device_type = i32::try_from(device_type).map_err(number)?;
+    let request = Request {
+        device_type,
+        device_id: 0,
+        bytes: u64::try_from(bytes).map_err(number)?,
+        hint: (2, 32),
+    };
+    let memory = workspace::host().alloc(request).map_err(failed)?;
+    // SAFETY: just allocated on this thread.
+    unsafe { workspace::host().free((device_type, 0), memory) }.map_err(failed)
+}
+
+/// `needing`: loads a library in memory that needs these names.
+fn needing(args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let names = args.iter().map(|name| cast::<String>(*name));
+    let names = names.collect::<Result<Vec<String>, _>>()?;
+    let library = names
+        .iter()
+        .fold(Memory::default(), |all, name| all.need(name));
+    // SAFETY: symbols in memory without code.
+    let loaded = unsafe { load_symbols(Arc::new(library), Strictness::Lenient) }?;
+    Ok(loaded.module.into())
+}
+
+/// `memory`: loads a library in memory from the name and the bytes of its blob.
 fn memory(symbol: String, bytes: Vec<u8>) -> Result<Module, Error> {
     let named = |layout: &Layout| Names::of(*layout).blob.text() == symbol;
     let layout = Layout::ALL.into_iter().rev().find(named);
@@ -153,7 +173,9 @@ fn sized(number: i64) -> Module {
     numbers(number, HashMap::from([("size".to_owned(), number)]))
 }
 
-/// What is no bytes is a stream, whose module has the number -1. With `wrong` it returns no module.
+/// `global_loader`: registers a loader under a name, beside those of `loader`, which are of a kind. Each makes a module whose
+/// function `size` returns the length of the payload, and 1000 more for `loader`; what is no bytes is a stream, whose module
+/// has the number -1. With `wrong` it returns no module.
 fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
     let loader = Function::from_packed(move |args| {
         let given = args.first();
@@ -167,6 +189,7 @@ fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
     registry::register(&name, loader, true)
 }
 
+/// `context`: what a library finds in a slot that was registered once for each address of a list.
 fn in_context(addresses: &[AnyView<'_>]) -> Result<Any, Error> {
     let name = format!("__{}slot", fresh_prefix());
     for address in addresses {
@@ -189,6 +212,7 @@ fn in_context(addresses: &[AnyView<'_>]) -> Result<Any, Error> {
 /// The blob of a library of 0.22 that is alone: its size; a row without imports, which has two ends; its kind.
 static ALONE: [u8; 60] = *b"\x34\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0_lib\0\0\0\0\0\0\0\0";
 
+/// `in_system`: loads a blob that is registered with the system library, in a segment or in other memory.
 fn in_system(in_segment: bool) -> Result<Module, Error> {
     let prefix = fresh_prefix();
     let name = format!("{prefix}{}", Names::of(Layout::V0_22).blob.text());
@@ -213,6 +237,7 @@ fn read(release: &str) -> Result<Release, Error> {
     release.map_err(|wrong: String| Error::new("ValueError", wrong))
 }
 
+/// `host`: whether workspace is aligned that is taken where no device is.
 fn host(bytes: i64) -> Result<bool, Error> {
     let bytes = u64::try_from(bytes).map_err(|_| Error::new("ValueError", "less than no bytes"))?;
     let request = Request {
@@ -228,6 +253,7 @@ fn host(bytes: i64) -> Result<bool, Error> {
     Ok((memory.as_ptr() as usize).is_multiple_of(workspace::ALIGNMENT))
 }
 
+/// `register`: names an address in the system library, and says whether another had the name.
 fn register(args: &[AnyView<'_>]) -> Result<Any, Error> {
     let [name, address] = args else {
         return Err(Error::new("TypeError", "a name and an address"));

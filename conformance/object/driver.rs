@@ -167,7 +167,7 @@ pub(super) fn dict(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 
 /// `object.hooked`: a dict of keys whose type has hooks.
 pub(super) fn hooked(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let (form, numbers) = hooks::asked(value_of(args));
+    let (form, numbers) = hooks::asked(value_of(args))?;
     let object = api
         .type_info(index::OBJECT)
         .map_or(0, |info| info.type_depth);

@@ -1,5 +1,6 @@
 //! Keys with hooks of their own: objects that hold a number and are the same key when their last digits are.
 
+use crate::conformance::runtime::number::{self, NoNumber};
 use crate::value::header::{DELETE_WEAK, Header};
 use crate::value::{Payload, RawAny, index};
 use serde_json::Value;
@@ -73,9 +74,14 @@ pub(crate) fn fresh_key() -> String {
 }
 
 /// Form and numbers of a case.
-pub(crate) fn asked(value: &Value) -> (&str, Vec<i64>) {
+///
+/// # Errors
+///
+/// What is no number among them.
+pub(super) fn asked(value: &Value) -> Result<(&str, Vec<i64>), NoNumber> {
     let form = value.get("form").and_then(Value::as_str);
     let numbers = value.get("numbers").and_then(Value::as_array);
-    let numbers = numbers.into_iter().flatten().filter_map(Value::as_i64);
-    (form.unwrap_or_default(), numbers.collect())
+    let numbers = numbers.into_iter().flatten();
+    let numbers = numbers.map(number::number_of).collect::<Result<_, _>>()?;
+    Ok((form.unwrap_or_default(), numbers))
 }

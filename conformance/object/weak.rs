@@ -5,12 +5,9 @@ use super::probe::Alive;
 use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::held::{Held, Raised};
 use crate::conformance::runtime::function_of;
-use crate::value::header::{DELETE_WEAK, Deleter, Header};
+use crate::value::header::{Header, dec_weak, inc_weak};
 use crate::value::{Payload, RawAny, index};
 use std::ffi::c_void;
-use std::sync::atomic::Ordering;
-
-const WEAK_ONE: u64 = 1 << 32;
 
 /// A weak reference, dropped by hand as no C function does it (VAL-05).
 pub(super) struct WeakHeld(*mut Header);
@@ -22,9 +19,8 @@ impl WeakHeld {
             return None;
         }
         let object: *mut Header = value.pointer().cast();
-        // SAFETY: an object that is held begins with a header.
-        let header = unsafe { &*object };
-        header.combined.fetch_add(WEAK_ONE, Ordering::Relaxed);
+        // SAFETY: `value` holds the object.
+        unsafe { inc_weak(object) };
         Some(WeakHeld(object))
     }
 
@@ -37,16 +33,8 @@ impl WeakHeld {
 
 impl Drop for WeakHeld {
     fn drop(&mut self) {
-        // SAFETY: the header stays while a weak reference does.
-        let header = unsafe { &*self.0 };
-        let deleter: Option<Deleter> = header.deleter;
-        let before = header.combined.fetch_sub(WEAK_ONE, Ordering::AcqRel);
-        if before >> 32 == 1
-            && let Some(delete) = deleter
-        {
-            // SAFETY: the last weak reference is gone, so the memory goes.
-            unsafe { delete(self.0, DELETE_WEAK) }
-        }
+        // SAFETY: the reference of `of`, which is gone afterwards.
+        unsafe { dec_weak(self.0) };
     }
 }
 

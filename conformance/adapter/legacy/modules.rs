@@ -5,6 +5,7 @@ use super::{Reply, bytes, unsupported};
 use crate::blob::pack::Naming;
 use crate::conformance::module::lookup::pairs;
 use crate::conformance::runtime::legacy::{Api, Arg, Handle, Held, c_text, int_arg};
+use crate::conformance::runtime::number::number_of;
 use crate::conformance::runtime::shell;
 use crate::release::Release;
 use crate::value::legacy::{TVMValue, code};
@@ -203,8 +204,8 @@ pub(super) fn find(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     }
     for (module, described) in modules.iter().zip(list) {
         let list = described.get("imports").and_then(Value::as_array);
-        for import in list.into_iter().flatten().filter_map(Value::as_u64) {
-            let import = usize::try_from(import).ok().and_then(|at| modules.get(at));
+        for import in list.into_iter().flatten() {
+            let import = modules.get(number_of::<usize>(import)?);
             api.import(
                 module,
                 import.ok_or_else(|| unsupported("there is no such module"))?,
