@@ -31,12 +31,12 @@
 //!
 //! `{"lookup": {ID: tensor}}` is a function that finds linked parameters, of this crate alone. The answer has a result for every step; `{"error": true}` for one that failed.
 
-use super::forms::{bytes_of, elements, param_file};
+use super::forms::{bytes_of, elements, extents, param_file};
 use super::{kernels, own};
 use crate::conformance::adapter::{Rejection, Reply, legacy::modules};
 use crate::conformance::device::counted::{self, Count};
 use crate::conformance::op;
-use crate::conformance::runtime::ffi::unsupported;
+use crate::conformance::runtime::ffi::{forms::plain_float, unsupported};
 use crate::conformance::runtime::legacy::{
     Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg,
 };
@@ -384,8 +384,8 @@ impl Lent {
     fn new(api: &'static Api, form: &Value) -> Result<Lent, Reply> {
         let text = form["dtype"].as_str().unwrap_or_default();
         let dtype = dtype_from_text(text).map_err(|error| unsupported(error.to_string()))?;
-        let extents = form["shape"].as_array().into_iter().flatten();
-        let mut shape: Box<[i64]> = extents.filter_map(Value::as_i64).collect();
+        let shape = extents(form).map_err(|wrong| Reply::ProtocolError(wrong.to_string()))?;
+        let mut shape: Box<[i64]> = shape.into();
         let skew = form["skew"].as_u64();
         let array = match skew {
             None => api.array(&shape, dtype)?,
@@ -478,7 +478,7 @@ fn shown(api: &'static Api, given: &Held) -> Result<Value, Reply> {
         code::INT => json!(given.int()),
         code::BOOL => json!(given.int() != 0),
         // SAFETY: the code says that it is a float.
-        code::FLOAT => json!(unsafe { given.value.v_float64 }),
+        code::FLOAT => plain_float(unsafe { given.value.v_float64 }),
         code::STR => json!(given.text()?),
         code::BYTES => json!({"bytes": given.bytes().map_or(0, <[u8]>::len)}),
         code::MODULE => json!({"module": executor_kind(modules::kind_of(api, given)?)}),

@@ -1,5 +1,6 @@
 //! Tensors and results of a script as JSON.
 
+use crate::conformance::runtime::ffi::forms::plain_float;
 use crate::function::Error;
 use crate::module::Module;
 use crate::tensor::{Dtype, Params, Sizing, TensorRecord};
@@ -13,8 +14,7 @@ pub(super) fn param_file(params: &Map<String, Value>) -> Result<Bytes, Error> {
     let mut records = Vec::new();
     for (name, form) in params {
         let dtype = dtype_from_text(form["dtype"].as_str().unwrap_or_default())?;
-        let extents = form["shape"].as_array().into_iter().flatten();
-        let shape: Vec<i64> = extents.filter_map(Value::as_i64).collect();
+        let shape = extents(form)?;
         let data = Cow::Owned(bytes_of(&form["data"], dtype)?);
         let record = TensorRecord::new(Dtype::from(dtype), &shape, data, Sizing::V0_7)?;
         records.push((Cow::Borrowed(name.as_str()), record));
@@ -22,6 +22,16 @@ pub(super) fn param_file(params: &Map<String, Value>) -> Result<Bytes, Error> {
     let mut out = Writer::new();
     Params::new(records).write(&mut out);
     Ok(Bytes::new(out.into_bytes()))
+}
+
+/// The extents of a tensor of the form `{dtype, shape, data}`.
+pub(super) fn extents(form: &Value) -> Result<Vec<i64>, Error> {
+    let shape = &form["shape"];
+    let wrong = || Error::new("TypeError", format!("case states no shape \"{shape}\""));
+    let extents = shape.as_array().ok_or_else(wrong)?.iter();
+    extents
+        .map(|extent| extent.as_i64().ok_or_else(wrong))
+        .collect()
 }
 
 /// Numbers as the bytes of a type.
@@ -80,7 +90,7 @@ pub(super) fn shown(view: AnyView<'_>) -> Value {
     }
     match (i64::try_from(view), f64::try_from(view)) {
         (Ok(number), _) => json!(number),
-        (_, Ok(number)) => json!(number),
+        (_, Ok(number)) => plain_float(number),
         _ => json!({"type_index": view.type_index()}),
     }
 }
@@ -103,7 +113,7 @@ pub(super) fn elements(bytes: &[u8], code: u8, bits: u8) -> Value {
     match (code, bits) {
         (2, 32) => four
             .iter()
-            .map(|word| json!(f32::from_le_bytes(*word)))
+            .map(|word| plain_float(f32::from_le_bytes(*word).into()))
             .collect(),
         (0, 32) => four
             .iter()

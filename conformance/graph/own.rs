@@ -1,6 +1,6 @@
 //! What no C function of 0.20 and before can be asked about an executor: ours, through the Rust interface.
 
-use super::forms::{bytes_of, param_file, shown};
+use super::forms::{bytes_of, extents, param_file, shown};
 use super::kernels;
 use crate::conformance::device::counted;
 use crate::device::simulated::Simulated;
@@ -51,9 +51,7 @@ fn failed(error: std::io::Error) -> Error {
 /// A tensor of the form `{dtype, shape, data}`.
 fn tensor(form: &Value) -> Result<Tensor, Error> {
     let dtype = dtype_from_text(form["dtype"].as_str().unwrap_or_default())?;
-    let extents = form["shape"].as_array().into_iter().flatten();
-    let shape: Vec<i64> = extents.filter_map(Value::as_i64).collect();
-    let tensor = Tensor::empty(&shape, dtype)?;
+    let tensor = Tensor::empty(&extents(form)?, dtype)?;
     tensor.fill(&bytes_of(&form["data"], dtype)?)?;
     Ok(tensor)
 }

@@ -45,6 +45,11 @@ pub(in crate::conformance) fn number_or<T: TryFrom<i128>>(
     form.get(name).map_or(Ok(absent), number_of)
 }
 
+/// The numbers of the list that a form is.
+pub(in crate::conformance) fn numbers_in(form: &Value) -> Result<Vec<i64>, NoNumber> {
+    numbers_of(form.as_array().ok_or_else(|| NoNumber::at(form))?)
+}
+
 /// The numbers of a list.
 pub(in crate::conformance) fn numbers_of(list: &[Value]) -> Result<Vec<i64>, NoNumber> {
     list.iter().map(number_of).collect()

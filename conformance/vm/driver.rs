@@ -344,10 +344,7 @@ fn tensor(api: &'static Api, values: &[Value]) -> Result<Held, Reply> {
 /// The form of a result, the other way round.
 fn show(api: &'static Api, value: &Held) -> Result<Value, Reply> {
     Ok(match value.raw.type_index {
-        // As a number alone, one that is not finite would be null, which is None.
-        index::FLOAT if f64::from_bits(value.raw.bits()).is_finite() => {
-            json!(f64::from_bits(value.raw.bits()))
-        }
+        index::FLOAT => forms::plain_float(f64::from_bits(value.raw.bits())),
         index::TENSOR => match value.dltensor().map(|tensor| tensor.device) {
             Some(device) if device.device_type != 1 => {
                 json!({"device": [device.device_type, device.device_id]})

@@ -4,7 +4,7 @@ use super::api::Api;
 use super::held::{Held, bytes_arg, int_arg};
 use super::{Reply, bytes, seen, told, unsupported};
 use crate::conformance::adapter::library;
-use crate::conformance::runtime::number::number_or;
+use crate::conformance::runtime::number::{number_or, numbers_in};
 use crate::release::Release;
 use crate::tensor::json::from_dtype;
 use crate::tensor::{Dtype, Params};
@@ -178,8 +178,7 @@ pub(in crate::conformance) fn made(api: &'static Api, form: &Value) -> Result<He
 
 /// A float32 tensor of zeros.
 pub(in crate::conformance) fn zeros(api: &'static Api, shape: &Value) -> Result<Held, Reply> {
-    let extents = shape.as_array().into_iter().flatten();
-    let count: i64 = extents.filter_map(Value::as_i64).product();
+    let count: i64 = numbers_in(shape)?.iter().product();
     let data = vec![0; usize::try_from(count).map_err(wrong)? * 4];
     let data = BASE64_STANDARD.encode(data);
     let tensor = json!({"dtype": "float32", "shape": shape, "data": data});
@@ -292,16 +291,9 @@ unsafe extern "C-unwind" fn give_back(tensor: *mut DLManagedTensorVersioned) {
 /// `object.dlpack`: whether a float32 tensor is taken over.
 pub(in crate::conformance) fn dlpack(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
-    let list = |name: &str| -> Vec<i64> {
-        let items = value
-            .get(name)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        items.filter_map(Value::as_i64).collect()
-    };
+    let list = |name: &str| value.get(name).map_or(Ok(Vec::new()), numbers_in);
     let flag = |name: &str| value.get(name).and_then(Value::as_bool) == Some(true);
-    let (shape, strides) = (list("shape"), list("strides"));
+    let (shape, strides) = (list("shape")?, list("strides")?);
     let mut lent = Box::new(Lent {
         managed: DLManagedTensorVersioned {
             version: DLPackVersion { major: 1, minor: 0 },
