@@ -3,13 +3,13 @@
 use super::Graph;
 use super::executor::Step;
 use super::memory::Tensor;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Built once for a graph, so that an input is set by reference without a walk over all nodes.
 pub(super) struct Aliases {
-    /// The entries of its group, ascending, for each entry that is in a group of several.
-    groups: HashMap<usize, Arc<[usize]>>,
+    /// The entries of its group, for each entry that a `__nop` reads or makes.
+    groups: HashMap<usize, Arc<HashSet<usize>>>,
     /// The steps that take an entry as an argument.
     steps: HashMap<usize, Vec<usize>>,
 }
@@ -30,25 +30,24 @@ impl Aliases {
         }
     }
 
-    /// `entry`, and every other entry that is the same bytes under another shape: in the same pool, and joined to it by `__nop`. Ascending.
+    /// `entry`, and every other entry that is the same bytes under another shape: in the same pool, and joined to it by `__nop`.
     ///
     /// Other entries of the pool hold other values at other times, and may be larger: they stay where they are.
-    pub(super) fn of(&self, entry: usize) -> Arc<[usize]> {
+    pub(super) fn of(&self, entry: usize) -> Arc<HashSet<usize>> {
         let group = self.groups.get(&entry);
-        group.map_or_else(|| [entry].into(), Arc::clone)
+        group.map_or_else(|| Arc::new(HashSet::from([entry])), Arc::clone)
     }
 
     /// The steps that take one of `entries`, which may name a step several times.
-    pub(super) fn users(&self, entries: &[usize]) -> impl Iterator<Item = usize> {
+    pub(super) fn users(&self, entries: &HashSet<usize>) -> impl Iterator<Item = usize> {
         let users = entries.iter().filter_map(|entry| self.steps.get(entry));
         users.flatten().copied()
     }
 }
 
 /// Joins the entries of every `__nop` that are in one pool and of one size.
-fn groups(graph: &Graph, entries: &[Tensor]) -> HashMap<usize, Arc<[usize]>> {
-    let mut leader: HashMap<usize, usize> = HashMap::new();
-    let mut groups: HashMap<usize, Vec<usize>> = HashMap::new();
+fn groups(graph: &Graph, entries: &[Tensor]) -> HashMap<usize, Arc<HashSet<usize>>> {
+    let mut joined: HashMap<usize, Vec<usize>> = HashMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         if node
             .call
@@ -71,30 +70,23 @@ fn groups(graph: &Graph, entries: &[Tensor]) -> HashMap<usize, Arc<[usize]>> {
             let other = *first
                 .entry((entry.storage_id, entries[id].nbytes()))
                 .or_insert(id);
-            let known = |id: usize| leader.get(&id).copied().unwrap_or(id);
-            let (mut keep, mut join) = (known(other), known(id));
-            if keep == join {
-                continue;
-            }
-            // The smaller group moves, so that a chain of many nodes costs little.
-            let size = |id: usize| groups.get(&id).map_or(1, Vec::len);
-            if size(keep) < size(join) {
-                (keep, join) = (join, keep);
-            }
-            let moved = groups.remove(&join).unwrap_or_else(|| vec![join]);
-            leader.insert(keep, keep);
-            leader.extend(moved.iter().map(|id| (*id, keep)));
-            groups
-                .entry(keep)
-                .or_insert_with(|| vec![keep])
-                .extend(moved);
+            joined.entry(other).or_default().push(id);
+            joined.entry(id).or_default().push(other);
         }
     }
-    let mut shared = HashMap::new();
-    for mut group in groups.into_values() {
-        group.sort_unstable();
-        let group: Arc<[usize]> = group.into();
-        shared.extend(group.iter().map(|id| (*id, Arc::clone(&group))));
+    let mut groups = HashMap::new();
+    let all: Vec<usize> = joined.keys().copied().collect();
+    for id in all {
+        // What is joined to `id`, step by step; nothing where an earlier one led here.
+        let (mut group, mut next) = (HashSet::new(), vec![id]);
+        while let Some(id) = next.pop() {
+            if let Some(others) = joined.remove(&id) {
+                group.insert(id);
+                next.extend(others);
+            }
+        }
+        let group = Arc::new(group);
+        groups.extend(group.iter().map(|id| (*id, Arc::clone(&group))));
     }
-    shared
+    groups
 }

@@ -90,7 +90,7 @@ impl Drop for Arguments {
     fn drop(&mut self) {
         for tensor in &self.tensors {
             // SAFETY: leaked from a box in `new`, and freed here alone.
-            drop(unsafe { Box::from_raw(tensor.as_ptr()) });
+            let _ = unsafe { Box::from_raw(tensor.as_ptr()) };
         }
     }
 }

@@ -73,7 +73,7 @@ pub fn run_individual(
     repeat: usize,
     min_repeat_ms: u64,
 ) -> Result<Vec<Vec<f64>>, Error> {
-    check_counts(number, repeat)?;
+    check_counts(&[number, repeat])?;
     // Once through, so that no node is measured on memory that was never touched.
     executor.run()?;
     let mut repetitions = Vec::with_capacity(repeat);
@@ -93,8 +93,8 @@ pub fn run_individual(
 }
 
 /// GRF-42: something is run, and repeated.
-pub(super) fn check_counts(number: usize, repeat: usize) -> Result<(), Error> {
-    GRF_42.demand(Kind::Type, number > 0 && repeat > 0, || {
+pub(super) fn check_counts(counts: &[usize]) -> Result<(), Error> {
+    GRF_42.demand(Kind::Type, !counts.contains(&0), || {
         "number and repeat must be greater than 0".into()
     })?;
     Ok(())
@@ -104,10 +104,9 @@ pub(super) fn check_counts(number: usize, repeat: usize) -> Result<(), Error> {
 pub(crate) fn time_node(
     executor: &mut Executor,
     index: usize,
-    number: usize,
+    mut number: usize,
     min_repeat_ms: u64,
 ) -> Result<f64, Error> {
-    let mut number = number.max(1);
     loop {
         let start = Instant::now();
         for _ in 0..number {

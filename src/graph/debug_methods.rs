@@ -127,7 +127,7 @@ fn individual_node(state: &mut State, args: &[AnyView<'_>]) -> Result {
     check_pauses(&args[4..])?;
     let mut bytes = Vec::new();
     let (number, repeat) = (count(args[1])?, count(args[2])?);
-    debug::check_counts(number, repeat)?;
+    debug::check_counts(&[number, repeat])?;
     for _ in 0..repeat {
         let seconds = debug::time_node(&mut state.executor, node, number, count(args[3])? as u64)?;
         bytes.extend(seconds.to_le_bytes());

@@ -15,7 +15,7 @@ use crate::object;
 use crate::rule::{Kind, Violation};
 use crate::tensor::Params;
 use crate::value::{Any, DLTensor};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 crate::rule::rules! {
@@ -96,7 +96,7 @@ pub struct Executor {
     linked: HashSet<usize>,
     /// Inputs that a parameter file set.
     params: HashSet<usize>,
-    /// Inputs that were ever set. The others hold whatever was in their memory.
+    /// The entries of inputs that were ever set, by a copy or by a reference. The others hold whatever was in their memory.
     set: HashSet<usize>,
 }
 
@@ -149,11 +149,8 @@ impl Executor {
             .entries
             .iter()
             .filter_map(|entry| {
-                Some(Tensor::new(
-                    pools.get(entry.storage_id)?.clone(),
-                    entry.dtype,
-                    &entry.shape,
-                ))
+                let memory = pools.get(entry.storage_id)?.clone();
+                Tensor::new(memory, entry.dtype, &entry.shape)
             })
             .collect();
         let inputs = numbers(&graph);
@@ -228,14 +225,12 @@ impl Executor {
     pub fn require_input(&self, name: &str) -> Result<usize, Violation> {
         self.input_index(name).ok_or_else(|| {
             let names = self.graph.inputs().map(|(_, name)| name);
-            let mut known: Vec<String> = names.take(LISTED).map(str::to_owned).collect();
-            if let Some(more @ 1..) = self.input_count().checked_sub(LISTED) {
-                known.push(format!("and {more} more"));
-            }
+            let known: Vec<&str> = names.take(LISTED).collect();
             GRF_32.refused(
                 Kind::Missing,
                 format!(
-                    "the graph has no input `{name}`; it has {}",
+                    "the graph has no input `{name}`; it has {}: {}",
+                    self.input_count(),
                     known.join(", ")
                 ),
             )
@@ -299,7 +294,7 @@ impl Executor {
         unsafe { Tensor::check_compact(source, "an input") }?;
         // SAFETY: `source` is there for the call, in one piece, and of the type and shape of `target`, as just checked.
         unsafe { target.copy_from(source) }?;
-        self.set.insert(index);
+        self.set.insert(entry);
         Ok(())
     }
 
@@ -313,7 +308,7 @@ impl Executor {
         if !self.linked.contains(&index) {
             self.entry(entry).clear()?;
         }
-        self.set.insert(index);
+        self.set.insert(entry);
         Ok(())
     }
 
@@ -339,7 +334,6 @@ impl Executor {
             // SAFETY: as for `point_at`.
             *slot = unsafe { Tensor::borrowed(source, slot, keep) };
         }
-        self.set.insert(index);
         self.linked.insert(index);
         Ok(())
     }
@@ -392,9 +386,7 @@ impl Executor {
         let entry = self.input_entry(index)?;
         let what = format!("input `{}`", self.input_name(index));
         // SAFETY: as for this function.
-        unsafe { self.redirect(entry, source, &keep, &what) }?;
-        self.set.insert(index);
-        Ok(())
+        unsafe { self.redirect(entry, source, &keep, &what) }
     }
 
     /// Lets every call that writes output `index` write to the memory of `target` instead (GRF-34), which the executor keeps
@@ -468,7 +460,6 @@ impl Executor {
             if let Some(slot) = self.entries.get_mut(entry) {
                 *slot = shared;
             }
-            self.set.insert(here);
         }
         Ok(())
     }
@@ -498,10 +489,14 @@ impl Executor {
 
     /// The inputs that were never set. What they hold is arbitrary.
     pub fn unset_inputs(&self) -> Vec<&str> {
-        let inputs = self.graph.inputs().enumerate();
+        let inputs = self.graph.inputs();
+        let is_set = |node: usize| {
+            let entry = self.graph.entry_of(node, 0);
+            entry.is_some_and(|entry| self.set.contains(&entry))
+        };
         inputs
-            .filter(|(index, _)| !self.set.contains(index))
-            .map(|(_, (_, name))| name)
+            .filter(|(node, _)| !is_set(*node))
+            .map(|(_, name)| name)
             .collect()
     }
 
@@ -556,7 +551,7 @@ impl Executor {
     }
 
     fn find_functions(&self, kernels: &Kernels<'_>) -> Result<Vec<Step>, Error> {
-        let mut missing = Vec::new();
+        let mut missing = BTreeSet::new();
         let mut steps = Vec::with_capacity(self.graph.nodes.len());
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(call) = &node.call else {
@@ -599,13 +594,14 @@ impl Executor {
                             arguments,
                         });
                     }
-                    None => missing.push(name.to_owned()),
+                    None => {
+                        missing.insert(name);
+                    }
                 },
             }
         }
-        missing.sort();
-        missing.dedup();
         GRF_31.demand(Kind::Missing, missing.is_empty(), || {
+            let missing: Vec<&str> = missing.iter().copied().collect();
             format!("no such function in module: {}", missing.join(", "))
         })?;
         Ok(steps)
@@ -657,9 +653,9 @@ impl Executor {
             )
         })?;
         // SAFETY: the extents and strides of `to` are readable.
-        let strided = unsafe { !to.is_contiguous() };
-        let address = (to.data as usize).wrapping_add(to.byte_offset as usize);
-        let in_place = !strided && address.is_multiple_of(ALIGNMENT);
+        let in_one_piece = unsafe { to.is_contiguous() };
+        let first = to.data.wrapping_byte_add(to.byte_offset as usize);
+        let in_place = in_one_piece && first.addr().is_multiple_of(ALIGNMENT);
         GRF_34.demand(Kind::Malformed, in_place, || {
             format!(
                 "{what} must be in one piece and aligned to {ALIGNMENT} bytes to be used in place"
@@ -680,6 +676,7 @@ impl Executor {
             .aliases
             .get_or_init(|| Aliases::new(&self.graph, &self.entries, &self.steps));
         let same = aliases.of(entry);
+        self.set.insert(entry);
         for id in &*same {
             // SAFETY: the entries of `same` are of one size with `entry`.
             let tensor = unsafe { Tensor::borrowed(to, &self.entries[*id], keep.clone()) };
@@ -688,7 +685,7 @@ impl Executor {
         for step in aliases.users(&same) {
             if let Some(Step::Call { arguments, .. }) = self.steps.get_mut(step) {
                 // SAFETY: `external` now keeps the memory of `to`, which is of the size of each of these entries.
-                unsafe { arguments.point_at(|id| same.binary_search(&id).is_ok(), to) };
+                unsafe { arguments.point_at(|id| same.contains(&id), to) };
             }
         }
     }

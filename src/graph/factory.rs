@@ -186,7 +186,7 @@ impl Kind for Factory {
             })
         };
         Ok(Some(match name {
-            _ if name == self.name => {
+            _ if name == self.name() => {
                 with(|factory, module, devices| factory.make(module, devices, false))
             }
             "debug_create" => with(|factory, module, args| {
@@ -197,7 +197,7 @@ impl Kind for Factory {
                 }
                 factory.make(module, &args[1..], true)
             }),
-            "get_graph_json" => with(|factory, _, _| Ok(factory.graph_json.as_str().into())),
+            "get_graph_json" => with(|factory, _, _| Ok(factory.graph_json().into())),
             "get_graph_params" => with(|factory, _, _| {
                 let mut map = Map::new();
                 factory

@@ -3,6 +3,7 @@
 use super::text::Json;
 use super::*;
 use crate::rule::{Findings, Kind, Violation};
+use crate::tensor::Device;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,8 +22,7 @@ impl Graph {
         let nodes = read_nodes(top.nodes, findings)?;
         let arg_nodes = read_indices(top.arg_nodes, GRF_11, "arg_nodes")?;
         let node_row_ptr = read_indices(top.node_row_ptr, GRF_12, "node_row_ptr")?;
-        check_rows(&nodes, &node_row_ptr, top.node_row_ptr)?;
-        let count = node_row_ptr.last().copied().unwrap_or(0);
+        let count = check_rows(&nodes, &node_row_ptr, top.node_row_ptr)?;
         let entries = read_entries(top.attrs, count, findings)?;
         let heads = read_entry_list(top.heads, "heads")?;
         let graph = Graph {
@@ -70,7 +70,10 @@ impl Graph {
         if self.entries.iter().any(|entry| entry.device.is_some()) {
             attrs.insert(
                 "device_index".into(),
-                json!(["list_int", column(|entry| entry.device.unwrap_or(1).into())]),
+                json!([
+                    "list_int",
+                    column(|entry| entry.device.unwrap_or(Device::CPU_KIND).into())
+                ]),
             );
         }
         attrs.insert(
@@ -419,34 +422,27 @@ fn read_indices(
         .collect()
 }
 
-/// GRF-12: `node_row_ptr` counts the entries of each node.
-fn check_rows(nodes: &[Node], rows: &[usize], list: Json<'_>) -> Result<(), Violation> {
-    let at = list.offset();
-    let wrong = |message: String| {
-        GRF_12
-            .require(false, at, || message)
-            .map_err(|broken| broken.in_field("node_row_ptr"))
-    };
-    if rows.len() != nodes.len().saturating_add(1) {
-        wrong(format!(
-            "{} values for {} nodes, one more than nodes is expected",
-            rows.len(),
-            nodes.len()
-        ))?;
-    }
-    if rows.first() != Some(&0) {
-        wrong("the first value is not 0".into())?;
-    }
-    for (index, (node, pair)) in nodes.iter().zip(rows.windows(2)).enumerate() {
+/// GRF-12: `node_row_ptr` counts the entries of each node. Returns how many there are.
+fn check_rows(nodes: &[Node], rows: &[usize], list: Json<'_>) -> Result<usize, Violation> {
+    let mut count = 0;
+    let mut counted = vec![count];
+    for node in nodes {
         let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
-        let [start, end] = pair else { continue };
-        if end.checked_sub(*start) != Some(outputs) {
-            wrong(format!(
-                "node {index} has {outputs} outputs, its row goes from {start} to {end}"
-            ))?;
-        }
+        count = outputs.saturating_add(count);
+        counted.push(count);
     }
-    Ok(())
+    GRF_12
+        .require(rows == counted, list.offset(), || {
+            let found = rows.iter().zip(&counted);
+            let same = found.take_while(|(row, count)| row == count).count();
+            format!(
+                "{} values for {} nodes, which have {count} outputs; the first {same} values are right",
+                rows.len(),
+                nodes.len()
+            )
+        })
+        .map_err(|broken| broken.in_field("node_row_ptr"))?;
+    Ok(count)
 }
 
 /// GRF-13 to GRF-18: the lists that describe each of `count` entries.
@@ -584,7 +580,7 @@ fn read_storage(item: &Json<'_>, entries: usize) -> Result<usize, Violation> {
             format!("storage id {value}: run-time shapes are not supported")
         })
         .map_err(|broken| broken.in_field("attrs.storage_id"))?;
-    let id = usize::try_from(value).unwrap_or(0);
+    let id = usize::try_from(value).unwrap_or(usize::MAX);
     GRF_52
         .require_as(Kind::Limit, id < entries, item.offset(), || {
             format!("storage id {value} in a graph of {entries} entries")

@@ -22,13 +22,13 @@ pub(super) fn link(
     module: &Module,
     lookup: Option<&Function>,
 ) -> Result<(), Error> {
-    let own = match lookup {
-        Some(_) => None,
-        None => own_lookup(module)?,
+    let finder = match lookup {
+        Some(given) => Finder::Given(given),
+        None => match own_lookup(module)? {
+            Some(own) => own,
+            None => return Ok(()),
+        },
     };
-    if lookup.is_none() && own.is_none() {
-        return Ok(());
-    }
     let graph = Arc::clone(executor.graph());
     let device = executor.places().first().map(|place| place.device);
     let device = device.map_or(DLDevice::CPU, DLDevice::from);
@@ -42,26 +42,28 @@ pub(super) fn link(
         let mut template = *executor.input(input)?.as_dltensor();
         (template.data, template.byte_offset) = (null_mut(), 0);
         template.device = DLDevice::CPU;
-        let found = match (lookup, &own) {
-            (Some(lookup), _) => {
+        let found = match &finder {
+            Finder::Given(lookup) => {
                 // SAFETY: the shape is the executor's; whoever looks a parameter up takes shape and type from this and fills in
                 // the data, which is null.
                 let template = unsafe { AnyView::dltensor(&template) };
                 lookup.call(&[module.into(), storage.into(), template, device.into()])?
             }
-            (None, Some((own, _))) => own.call(&[storage.into()])?,
-            (None, None) => Any::none(),
+            Finder::Own { lookup, .. } => lookup.call(&[storage.into()])?,
         };
-        match &own {
-            Some((own, true)) if found.type_index() == index::OPAQUE => {
+        match &finder {
+            Finder::Own {
+                lookup,
+                compiled: true,
+            } if found.type_index() == index::OPAQUE => {
                 let data = <*mut c_void>::try_from(&found)?;
                 if data.is_null() {
                     continue;
                 }
                 let source = DLTensor { data, ..template };
                 // SAFETY: the address is of the library's constant for this storage, as large as the graph of the same
-                // library says, and `own` keeps the library (third clause of `module::load`).
-                unsafe { put(executor, input, source, own.clone().into()) }?;
+                // library says, and `lookup` keeps the library (third clause of `module::load`).
+                unsafe { put(executor, input, source, lookup.clone().into()) }?;
             }
             _ if found.is_none() => {}
             _ => {
@@ -76,12 +78,21 @@ pub(super) fn link(
     Ok(())
 }
 
-/// The function of that name in `module` or below, and whether it is compiled: only then an address is followed.
-fn own_lookup(module: &Module) -> Result<Option<(Function, bool)>, Error> {
+/// Who finds linked parameters.
+enum Finder<'f> {
+    /// Whoever makes the executor says.
+    Given(&'f Function),
+    /// The library itself. Only of a compiled function an address is followed.
+    Own { lookup: Function, compiled: bool },
+}
+
+/// The function of that name in `module` or below.
+fn own_lookup(module: &Module) -> Result<Option<Finder<'static>>, Error> {
     for module in module.walk() {
-        if let Some(found) = module.function(LOOKUP, false)? {
+        if let Some(lookup) = module.function(LOOKUP, false)? {
             let foreign = module.implementation().is_none();
-            return Ok(Some((found, foreign || Library::of(&module).is_some())));
+            let compiled = foreign || Library::of(&module).is_some();
+            return Ok(Some(Finder::Own { lookup, compiled }));
         }
     }
     Ok(None)

@@ -70,12 +70,15 @@ pub struct Tensor {
     pub(super) shape: Arc<[i64]>,
     pub(super) view: DLTensor,
     dtype: Dtype,
+    bytes: usize,
     /// What keeps memory that is not of `memory`.
     keep: Option<Any>,
 }
 
 impl Tensor {
-    pub(super) fn new(memory: Arc<Memory>, dtype: Dtype, shape: &[i64]) -> Tensor {
+    /// Nothing where no memory has as many bytes.
+    pub(super) fn new(memory: Arc<Memory>, dtype: Dtype, shape: &[i64]) -> Option<Tensor> {
+        let bytes = usize::try_from(bytes_of(dtype, shape)?).ok()?;
         let shape: Arc<[i64]> = shape.into();
         let view = DLTensor {
             data: memory.space.0,
@@ -86,13 +89,14 @@ impl Tensor {
             strides: std::ptr::null_mut(),
             byte_offset: 0,
         };
-        Tensor {
+        Some(Tensor {
             memory,
             shape,
             view,
             dtype,
+            bytes,
             keep: None,
-        }
+        })
     }
 
     /// `view` seen as `like`, with `keep` as its owner.
@@ -125,9 +129,7 @@ impl Tensor {
 
     /// Size in bytes.
     pub fn nbytes(&self) -> usize {
-        bytes_of(self.dtype, &self.shape)
-            .and_then(|bytes| usize::try_from(bytes).ok())
-            .unwrap_or(0)
+        self.bytes
     }
 
     /// The same memory as an object that keeps it alive. The next run overwrites what it shows.
@@ -164,13 +166,9 @@ impl Tensor {
 
     /// A copy on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of today, which is that byte.
     pub fn to_host_object(&self) -> Result<crate::object::Tensor, Error> {
-        let dtype = match (self.dtype.code, self.dtype.bits) {
-            (Dtype::UINT, 1) => DLDataType {
-                code: Dtype::BOOL,
-                bits: 8,
-                lanes: self.dtype.lanes,
-            },
-            _ => self.view.dtype,
+        let dtype = match is_flag(self.dtype) {
+            true => bool_of_today(),
+            false => self.view.dtype,
         };
         let copy = crate::object::Tensor::empty(self.shape(), dtype)?;
         copy.fill(&self.to_host()?)?;
@@ -186,13 +184,8 @@ impl Tensor {
             byte_offset: 0,
             ..self.view
         };
-        // SAFETY: `bytes` has room for all bytes of the tensor, and stays until the device is synced below.
+        // SAFETY: `bytes` has room for all bytes of the tensor, and stays for the call, which awaits a side on the host.
         unsafe { self.copy_to(&target) }?;
-        let place = &self.memory.place;
-        place
-            .api
-            .sync(place.device, place.api.current_stream(place.device))
-            .map_err(device_error)?;
         Ok(bytes)
     }
 
@@ -220,17 +213,11 @@ impl Tensor {
     pub(super) unsafe fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
         let dtype = Dtype::from(other.dtype);
         // A bool of old graphs is a uint1, of newer frontends a bool of 8 bits: the same byte.
-        let bool_like = |dtype: Dtype| {
-            matches!(
-                (dtype.code, dtype.bits),
-                (Dtype::UINT, 1) | (Dtype::BOOL, 8)
-            )
-        };
-        let same_type = dtype == self.dtype || (bool_like(dtype) && bool_like(self.dtype));
+        let is_bool = |dtype: Dtype| is_flag(dtype) || DLDataType::from(dtype) == bool_of_today();
+        let same_type = dtype == self.dtype || (is_bool(dtype) && is_bool(self.dtype));
         // SAFETY: the extents of `other` are readable.
         let shape = unsafe { other.shape() };
-        let same_size = bytes_of(dtype, shape) == bytes_of(self.dtype, &self.shape);
-        if same_size && same_type && shape == &*self.shape {
+        if same_type && shape == &*self.shape {
             return Ok(());
         }
         let message = format!(
@@ -348,16 +335,28 @@ pub(super) fn with_record<T>(
     })
 }
 
+/// Whether this is the type of a bool of a graph: `uint1`, of which each element takes a byte.
+fn is_flag(dtype: Dtype) -> bool {
+    dtype == Dtype::scalar(Dtype::UINT, 1)
+}
+
+/// The type of a bool now, of which each element is that byte.
+fn bool_of_today() -> DLDataType {
+    DLDataType {
+        code: Dtype::BOOL,
+        bits: 8,
+        lanes: 1,
+    }
+}
+
 /// A record as an object on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of today, which is that
 /// byte.
 pub(super) fn record_to_object(record: &TensorRecord<'_>) -> Result<crate::object::Tensor, Error> {
-    let dtype = record.dtype();
-    if (dtype.code, dtype.bits, dtype.lanes) != (Dtype::UINT, 1, 1) {
+    if !is_flag(record.dtype()) {
         return crate::object::Tensor::from_record(record);
     }
     let elements = record.elements(Packing::Each)?;
-    let bool = DLDataType::from(Dtype::scalar(Dtype::BOOL, 8));
-    let tensor = crate::object::Tensor::empty(elements.shape(), bool)?;
+    let tensor = crate::object::Tensor::empty(elements.shape(), bool_of_today())?;
     tensor.fill(elements.bytes())?;
     Ok(tensor)
 }

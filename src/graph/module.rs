@@ -59,7 +59,7 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> Result {
     };
     // A function in third place finds linked parameters, instead of the library's own.
     let (lookup, devices) = match rest {
-        [view, devices @ ..] if devices.len() % 2 == 0 => match cast::<Function>(*view) {
+        [view, devices @ ..] => match cast::<Function>(*view) {
             Ok(lookup) => (Some(lookup), devices),
             Err(_) if view.is_none() => (None, devices),
             Err(_) => (None, rest),

@@ -2,7 +2,7 @@
 
 use super::{Entry, GRF_23, GRF_24, GRF_52, GRF_53, Graph};
 use crate::rule::{Kind, Violation};
-use crate::tensor::Dtype;
+use crate::tensor::{Dtype, Packing};
 use serde_json::{Value, json};
 
 /// What a graph needs to run: one pool for every storage id, in order.
@@ -49,11 +49,11 @@ impl Plan {
         let most = graph.entries.iter().map(|entry| entry.storage_id).max();
         let count = most.map_or(0, |most| most.saturating_add(1));
         // Only a graph that was not read can break this: GRF-52 is held where there are bytes to blame.
-        GRF_52.demand(Kind::Limit, count <= graph.entries.len(), || {
-            let (id, entries) = (count.saturating_sub(1), graph.entries.len());
-            format!("storage id {id} in a graph of {entries} entries")
+        let entries = graph.entries.len();
+        GRF_52.demand(Kind::Limit, count <= entries, || {
+            format!("{count} storage ids in a graph of {entries} entries")
         })?;
-        let mut pools: Vec<Option<Pool>> = vec![None; count.min(graph.entries.len())];
+        let mut pools: Vec<Option<Pool>> = vec![None; count.min(entries)];
         for (index, entry) in graph.entries.iter().enumerate() {
             let one = Pool::of(index, entry)?;
             let Some(slot) = pools.get_mut(entry.storage_id) else {
@@ -209,6 +209,5 @@ pub(super) fn bytes_of(dtype: Dtype, shape: &[i64]) -> Option<u64> {
 }
 
 fn element_bytes(dtype: Dtype) -> Option<u64> {
-    let bits = u64::from(dtype.bits).checked_mul(u64::from(dtype.lanes))?;
-    Some(bits.div_ceil(8))
+    Packing::Each.bytes(dtype, &[])
 }

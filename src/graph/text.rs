@@ -130,15 +130,9 @@ impl<'a> Json<'a> {
 
     #[cold]
     fn wrong(&self, rule: Rule, what: &str, form: &str) -> Violation {
-        let shown: String = self.text.chars().take(32).collect();
-        // The whole document or node is no member of anything.
-        let named = if what.is_empty() { "this" } else { what };
-        rule.broken(
-            Kind::Malformed,
-            self.offset,
-            format!("{named} must be {form}, not `{shown}`"),
-        )
-        .in_field(what)
+        let message = format!("{form} is expected, not `{:.32}`", self.text);
+        rule.broken(Kind::Malformed, self.offset, message)
+            .in_field(what)
     }
 }
 
@@ -293,11 +287,11 @@ impl Scan<'_> {
 /// What a string says that is JSON; `None` for another value, and for half of a surrogate pair.
 fn unescaped(text: &str) -> Option<Cow<'_, str>> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.contains('\\') {
+    let Some((before, _)) = inner.split_once('\\') else {
         return Some(Cow::Borrowed(inner));
-    }
-    let mut plain = String::new();
-    let mut rest = inner.chars();
+    };
+    let mut plain = before.to_owned();
+    let mut rest = inner.get(before.len()..)?.chars();
     while let Some(letter) = rest.next() {
         plain.push(match letter {
             '\\' => match rest.next()? {
@@ -308,16 +302,13 @@ fn unescaped(text: &str) -> Option<Cow<'_, str>> {
                 't' => '\t',
                 'u' => {
                     let first = unit(&mut rest)?;
-                    let pair = (0xd800..0xdc00).contains(&first);
-                    let second = match pair && rest.next() == Some('\\') && rest.next() == Some('u')
-                    {
-                        true => Some(unit(&mut rest)?),
-                        false if pair => return None,
-                        false => None,
-                    };
-                    char::decode_utf16([first].into_iter().chain(second))
-                        .next()?
-                        .ok()?
+                    // Looked for only behind the first half of a pair.
+                    let second = std::iter::from_fn(|| {
+                        rest = rest.as_str().strip_prefix("\\u")?.chars();
+                        unit(&mut rest)
+                    });
+                    let units = std::iter::once(first).chain(second);
+                    char::decode_utf16(units).next()?.ok()?
                 }
                 same => same,
             },

@@ -68,7 +68,7 @@ impl Closure {
 
     /// Calls it on `machine`, which must run the same executable.
     pub(super) fn call(&self, machine: &Machine, args: &[AnyView<'_>]) -> Result<Any, Fault> {
-        if !Arc::ptr_eq(&self.of, machine.loaded()) {
+        if Arc::as_ptr(&self.of) != Arc::as_ptr(machine.loaded()) {
             let message = format!("closure `{}` belongs to another executable", self.name);
             return Err(VM_28.refused(Kind::Type, message).into());
         }

@@ -4,7 +4,7 @@ use super::builtin::{self, Builtin};
 use super::closure::Closure;
 use super::interpret::{Callee, Code, Frame, Observer};
 use super::memory::{self, AllocatorKind, Place};
-use super::{Fault, Loaded, VM_11, VM_12, VM_13, VM_14, VM_60, VM_61, VM_62, VM_63};
+use super::{Fault, Loaded, VM_11, VM_12, VM_14, VM_60, VM_61, VM_62, VM_63};
 use crate::device::{Device, byte_size};
 use crate::function::{Error, Function, registry};
 use crate::module::Module;
@@ -107,19 +107,10 @@ impl VirtualMachine {
         imports: Vec<Module>,
         devices: &[Device],
     ) -> Result<VirtualMachine, Fault> {
-        VirtualMachine::with_allocators(loaded, imports, &pooled(devices))
+        VirtualMachine::make(loaded, imports, &pooled(devices), Origin::Unknown)
     }
 
-    /// [`VirtualMachine::new`] with exactly these devices and allocators.
-    pub(crate) fn with_allocators(
-        loaded: Arc<Loaded>,
-        imports: Vec<Module>,
-        devices: &[(Device, AllocatorKind)],
-    ) -> Result<VirtualMachine, Fault> {
-        VirtualMachine::make(loaded, imports, devices, Origin::Unknown)
-    }
-
-    /// [`VirtualMachine::with_allocators`] for code of which more or less is known.
+    /// [`VirtualMachine::new`] with exactly these devices and allocators, at least one, for code of which more or less is known.
     pub(super) fn make(
         loaded: Arc<Loaded>,
         imports: Vec<Module>,
@@ -131,11 +122,6 @@ impl VirtualMachine {
             .iter()
             .map(|(device, kind)| Place::new(*device, *kind));
         let places: Vec<Place> = places.collect::<Result<_, Fault>>()?;
-        if places.is_empty() {
-            return Err(super::VM_30
-                .refused(Kind::Type, "a machine needs a device")
-                .into());
-        }
         let functions = resolve(&loaded, &imports, origin)?;
         let callees = functions
             .iter()
@@ -367,25 +353,20 @@ fn constants(loaded: &Loaded, places: &[Place]) -> Result<Vec<Any>, Fault> {
 /// Copies `elements` into the whole of `tensor`, which `lasting` made for their type and shape.
 fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Fault> {
     let tensor = crate::value::cast::<Tensor>(tensor.view())?;
-    let (mut to, bytes) = (*tensor.dl(), elements.bytes());
-    let mut extents = elements.shape().to_vec();
-    let packed = byte_size(&extents, elements.dtype(), Release::LAST);
-    if packed.is_none_or(|packed| packed > bytes.len()) {
-        return Err(VM_13
-            .refused(
-                Kind::Malformed,
-                "a constant of another size than its tensor",
-            )
-            .into());
-    }
-    if packed != Some(bytes.len()) {
+    let bytes = elements.bytes();
+    let (mut dtype, mut extents) = (tensor.dl().dtype, elements.shape().to_vec());
+    if byte_size(&extents, elements.dtype(), Release::LAST) != Some(bytes.len()) {
         // Elements below eight bits, with room for whole bytes of each: a copy by their type would leave out most of them.
-        to.dtype = DLDataType::from(Dtype::scalar(Dtype::UINT, 8));
+        dtype = DLDataType::from(Dtype::scalar(Dtype::UINT, 8));
         extents = vec![bytes.len() as i64];
     }
-    to.ndim = extents.len() as i32;
-    to.shape = extents.as_mut_ptr();
-    to.strides = std::ptr::null_mut();
+    let to = DLTensor {
+        ndim: extents.len() as i32,
+        dtype,
+        shape: extents.as_mut_ptr(),
+        strides: std::ptr::null_mut(),
+        ..*tensor.dl()
+    };
     let from = DLTensor {
         data: bytes.as_ptr().cast_mut().cast(),
         device: crate::value::DLDevice::CPU,

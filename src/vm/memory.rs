@@ -193,7 +193,7 @@ impl Storage {
             header: Header::new(index::OBJECT, nothing),
             space,
             nbytes,
-            pooled: flat && place.allocator.pool.is_some(),
+            pooled: flat,
             device: place.device,
             allocator: Arc::clone(&place.allocator),
         }))
@@ -260,7 +260,7 @@ struct InStorage {
     dl: DLTensor,
     _storage: Ref<Storage>,
     inline: [i64; 2 * INLINE],
-    _more: Box<[i64]>,
+    _more: Option<Box<[i64]>>,
 }
 
 const INLINE: usize = 4;
@@ -280,11 +280,7 @@ unsafe impl Object for InStorage {
 impl InStorage {
     fn value(storage: Ref<Storage>, dl: DLTensor, shape: &[i64]) -> Any {
         let count = shape.len();
-        let more: Box<[i64]> = if count > INLINE {
-            vec![0; 2 * count].into()
-        } else {
-            Box::default()
-        };
+        let more = (count > INLINE).then(|| vec![0; 2 * count].into());
         let tensor = Ref::new(InStorage {
             header: Header::new(index::TENSOR, nothing),
             dl,
@@ -294,9 +290,9 @@ impl InStorage {
         });
         // SAFETY: just made by `Ref::new`, and nobody else has seen it: this reference is the only one.
         let own = unsafe { &mut *tensor.as_ptr() };
-        let room: &mut [i64] = match count > INLINE {
-            true => &mut own._more,
-            false => &mut own.inline,
+        let room: &mut [i64] = match &mut own._more {
+            Some(more) => more,
+            None => &mut own.inline,
         };
         let (dims, strides) = room.split_at_mut(count);
         dims.copy_from_slice(shape);
@@ -306,8 +302,8 @@ impl InStorage {
             stride = stride.wrapping_mul(*extent);
         }
         // The object stays where it is, and so does its box.
-        own.dl.shape = room.as_mut_ptr();
-        own.dl.strides = own.dl.shape.wrapping_add(count);
+        let first = room.as_mut_ptr();
+        (own.dl.shape, own.dl.strides) = (first, first.wrapping_add(count));
         tensor.into()
     }
 }

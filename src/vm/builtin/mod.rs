@@ -14,7 +14,7 @@ use crate::function::{Error, Function, registry};
 use crate::object::{Array, element_cell, extents_of, item_count, sequence_of};
 use crate::rule::{Kind, Rule};
 use crate::value::types::key_of;
-use crate::value::{Any, AnyView, DLTensor, cast, index};
+use crate::value::{Any, AnyView, DLTensor, ObjectRef, cast, index};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -307,17 +307,11 @@ fn no_element(at: i64, count: usize) -> Fault {
 /// [`tuple_reset_item`] that leaves a tuple alone which somebody else holds: they may be looking at the element. Its memory is
 /// free once they let the tuple go.
 pub(super) fn reset_item_held_alone(args: &[AnyView<'_>]) -> Outcome {
-    let tuple = arg(args, 0).to_any();
     // The argument's holder, and the reference counted here.
-    let held = tuple
-        .as_object()
-        .map_or(0, |object| object.header().strong_count());
-    let inside =
-        usize::try_from(int(args, 1)?).is_ok_and(|at| element_cell(tuple.view(), at).is_some());
-    if held > 2 && inside {
-        return Ok(Any::none());
+    let shared = |object: &ObjectRef| object.header().strong_count() > 2;
+    if arg(args, 0).to_any().as_object().is_some_and(shared) {
+        return tuple_getitem(args).map(|_| Any::none());
     }
-    drop(tuple);
     tuple_reset_item(args)
 }
 
@@ -331,7 +325,6 @@ fn tuple_reset_item(args: &[AnyView<'_>]) -> Outcome {
     };
     // SAFETY: the cell is an owned value of the tuple. The caller promises that the element is not borrowed
     // (`registry::lookup_raw`); the compiler does so where it has a machine call it.
-    let old = unsafe { found.replace(Any::none()) };
-    drop(old);
+    drop(unsafe { found.replace(Any::none()) });
     Ok(Any::none())
 }

@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::object::{Shape, extents_of};
 use crate::rule::{Kind, Rule};
 use crate::value::types::key_of;
-use crate::value::{Any, AnyView, DLDataType, cast};
+use crate::value::{Any, AnyView, DLDataType, DLTensor, cast};
 use crate::vm::machine::Machine;
 use crate::vm::{VM_45, VM_46, VM_47, VM_48, memory};
 
@@ -26,16 +26,22 @@ fn heap<'a>(view: AnyView<'a>) -> Outcome<&'a [std::cell::Cell<i64>]> {
             && extents(dl).len() == 1
             && is_compact(dl)
             && !dl.data.is_null()
-            && (dl.data as usize + dl.byte_offset as usize).is_multiple_of(8)
+            && first_cell(dl).is_aligned()
     });
     let Some(dl) = usable else {
         return refuse(VM_48, "a shape heap is a row of int64 on the host".into());
     };
     let count = usize::try_from(extents(dl)[0]).unwrap_or(0);
-    let first = dl.data.wrapping_byte_add(dl.byte_offset as usize);
     // SAFETY: a compact row of `count` aligned integers on the host, as just seen, that the argument's caller keeps for the
     // call; cells may be written by others of this thread, and a heap belongs to one running function.
-    Ok(unsafe { std::slice::from_raw_parts(first.cast(), count) })
+    Ok(unsafe { std::slice::from_raw_parts(first_cell(dl), count) })
+}
+
+fn first_cell(heap: &DLTensor) -> *const std::cell::Cell<i64> {
+    heap.data
+        .wrapping_byte_add(heap.byte_offset as usize)
+        .cast_const()
+        .cast()
 }
 
 /// Cell `at` of a heap (VM-48).
@@ -92,7 +98,7 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> Outcome {
         },
     };
     let row = heap(*row)?;
-    let (size, codes) = codes(VM_45, "match_shape", *size, rest)?;
+    let (size, codes) = codes(VM_45, *size, rest)?;
     if shape.len() != size {
         return refuse(
             VM_45,
@@ -115,7 +121,6 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> Outcome {
 /// How many extents there are, and the codes for them: pairs of a code and its operand.
 fn codes<'a, 'v>(
     rule: Rule,
-    builtin: &str,
     size: AnyView<'v>,
     rest: &'a [AnyView<'v>],
 ) -> Outcome<(usize, &'a [AnyView<'v>])> {
@@ -124,10 +129,7 @@ fn codes<'a, 'v>(
     let found = extents.and_then(|extents| Some((extents, rest.get(..extents.checked_mul(2)?)?)));
     match found {
         Some(found) => Ok(found),
-        None => refuse(
-            rule,
-            format!("{builtin} of {size} extents has too few codes"),
-        ),
+        None => refuse(rule, format!("there are too few codes for {size} extents")),
     }
 }
 
@@ -154,7 +156,7 @@ pub(super) fn make_shape(args: &[AnyView<'_>]) -> Outcome {
         return refuse(VM_46, "make_shape takes a heap and a size".into());
     };
     let row = heap(*row)?;
-    let (size, codes) = codes(VM_46, "make_shape", *size, rest)?;
+    let (size, codes) = codes(VM_46, *size, rest)?;
     let one =
         |pair: &[AnyView<'_>]| make_one(VM_46, row, cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
     if size <= 8 {

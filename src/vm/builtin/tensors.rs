@@ -4,7 +4,7 @@ use super::{Outcome, arg, extents, int, is_compact, refuse, tensor};
 use crate::device::Device;
 use crate::object::{Shape, Tensor, extents_of};
 use crate::rule::Kind;
-use crate::tensor::Dtype;
+use crate::tensor::{Dtype, Packing};
 use crate::value::header::Ref;
 use crate::value::types::key_of;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, cast, index};
@@ -64,8 +64,10 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> Outcome {
         );
     };
     let (offset, dtype) = (cast::<i64>(*offset)?, cast::<DLDataType>(*dtype)?);
-    let scope = rest.first().map(|scope| cast::<String>(*scope));
-    let scope = scope.transpose()?.unwrap_or_default();
+    let scope = match rest {
+        [scope, ..] => cast::<String>(*scope)?,
+        [] => String::new(),
+    };
     // SAFETY: just checked to be a storage; `into_raw` hands its reference over.
     let storage: Ref<Storage> = unsafe { Ref::from_raw(object.clone().into_raw()) };
     // On the host a scope changes nothing; no device here has views in another.
@@ -106,22 +108,11 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> Outcome {
         );
     };
     let dl = value.dl();
-    let bytes = |shape: &[i64]| {
-        crate::device::byte_size(shape, Dtype::from(dl.dtype), crate::release::Release::LAST)
-    };
+    // More elements of fewer bits than a byte may fill no more bytes, but a graph gives each a byte (DEV-15).
+    let bytes = |shape: &[i64]| Packing::Each.bytes(Dtype::from(dl.dtype), shape);
     let fits = bytes(shape)
         .zip(bytes(extents(dl)))
         .is_some_and(|(new, old)| new <= old);
-    // More elements of fewer bits than a byte may fill no more bytes, but a graph gives each a byte (DEV-15).
-    // The extents before one of 0 may have a product beyond any integer.
-    let count = |shape: &[i64]| {
-        let mut extents = shape.iter();
-        extents.try_fold(1_u128, |count, extent| {
-            count.checked_mul(u128::try_from(*extent).ok()?)
-        })
-    };
-    let counts = count(shape).zip(count(extents(dl)));
-    let fits = fits && counts.is_some_and(|(new, old)| new <= old);
     if !is_compact(dl) || !fits {
         return refuse(
             VM_50,
@@ -131,11 +122,12 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> Outcome {
             ),
         );
     }
-    let mut dims = shape.to_vec();
-    let mut view = *dl;
-    view.ndim = dims.len() as i32;
-    view.shape = dims.as_mut_ptr();
-    view.strides = std::ptr::null_mut();
+    let view = DLTensor {
+        ndim: shape.len() as i32,
+        shape: shape.as_ptr().cast_mut(),
+        strides: std::ptr::null_mut(),
+        ..*dl
+    };
     // SAFETY: the new extents cover no more than the old, as just seen, whose memory `value` keeps; they are copied.
     Ok(unsafe { Tensor::view_of(value.clone().into_object(), &view) }.into())
 }
