@@ -66,6 +66,8 @@ struct Run {
     ran: Mutex<Vec<c_int>>,
     group: AtomicU32,
     fail: Vec<c_int>,
+    /// Those that take longer than anybody spins.
+    slow: Vec<c_int>,
     /// What a task launches in its turn.
     nested: Option<Launch>,
 }
@@ -79,6 +81,9 @@ unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -
         ran.push(number);
     }
     run.group.store(count.unsigned_abs(), Ordering::SeqCst);
+    if run.slow.contains(&number) {
+        std::thread::sleep(LONGER_THAN_SPINNING);
+    }
     if let Some(launch) = run.nested {
         // SAFETY: `nothing` takes any data.
         return unsafe { launch(nothing, std::ptr::null_mut(), 2) };
@@ -90,6 +95,8 @@ unsafe extern "C" fn task(number: c_int, group: *mut Group, data: *mut c_void) -
     0
 }
 
+const LONGER_THAN_SPINNING: Duration = Duration::from_millis(60);
+
 unsafe extern "C" fn nothing(_: c_int, _: *mut Group, _: *mut c_void) -> c_int {
     0
 }
@@ -99,14 +106,16 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     // SAFETY: the type is that of the C header.
     let launch = unsafe { backend::<Launch>(api, "TVMBackendParallelLaunch") }?;
     let value = args.get("value").unwrap_or(&Value::Null);
-    let fail = value.get("fail").and_then(Value::as_array);
-    let fail = fail.into_iter().flatten();
-    let fail: Vec<c_int> = fail.map(number_of).collect::<Result<_, NoNumber>>()?;
+    let tasks_of = |name: &str| -> Result<Vec<c_int>, NoNumber> {
+        let list = value.get(name).and_then(Value::as_array);
+        list.into_iter().flatten().map(number_of).collect()
+    };
     let run = Run {
         api,
         ran: Mutex::new(Vec::new()),
         group: AtomicU32::new(0),
-        fail,
+        fail: tasks_of("fail")?,
+        slow: tasks_of("slow")?,
         nested: (value.get("nested") == Some(&Value::Bool(true))).then_some(launch),
     };
     let workers = number_of(value.get("workers"))?;
@@ -119,8 +128,15 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     drop(api.take_raised());
     let data = std::ptr::from_ref(&run).cast_mut().cast();
     let tasks = number_of(value.get("tasks"))?;
-    // SAFETY: `task` may run on several threads, and `run` outlives the launch.
-    let code = unsafe { launch(task, data, tasks) };
+    let mut code = 0;
+    for round in 0..number_or(value, "times", 1)? {
+        if round > 0 {
+            // Whoever waits for the next one is asleep by then.
+            std::thread::sleep(LONGER_THAN_SPINNING);
+        }
+        // SAFETY: `task` may run on several threads, and `run` outlives the launch.
+        code = unsafe { launch(task, data, tasks) };
+    }
     let error = match code {
         0 => None,
         _ => api.take_raised().and_then(|error| error.error_texts()),

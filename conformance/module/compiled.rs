@@ -16,14 +16,15 @@ use crate::conformance::runtime::shell::{self, Content};
 use crate::module::{Convention, Names};
 use crate::payload::{self, Field};
 use crate::release::{Layout, Release};
-use crate::rule::Findings;
-use crate::value::legacy::TVMValue;
+use crate::rule::{Findings, Kind, Violation};
+use crate::value::dlpack::DLTensor;
+use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, RawAny, index};
 use crate::wire::Cursor;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::PathBuf;
 
 const NAMES: Names = Names::of(Layout::V0_22);
@@ -151,21 +152,76 @@ pub(super) fn symbols(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
 }
 
 thread_local! {
-    static SEEN: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
+    static SEEN: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
+    /// Whether what an argument points to is read, too.
+    static READS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes an argument of this type or code, and with [`READS`] what `content` makes of it.
+fn note(kind: i32, content: impl FnOnce() -> Value) {
+    let seen = match READS.get() {
+        true => json!([kind, content()]),
+        false => json!(kind),
+    };
+    SEEN.with_borrow_mut(|all| all.push(seen));
+}
+
+/// The number that stands at `pointer`, text, bytes, or the extents of a tensor, by the form that a type or a code has.
+///
+/// # Safety
+///
+/// `pointer` leads to what `form` says.
+unsafe fn content_of(form: Pointed, pointer: *const c_void) -> Value {
+    match form {
+        Pointed::Text => {
+            // SAFETY: a C string, by this contract.
+            let text = unsafe { CStr::from_ptr(pointer.cast()) };
+            json!(text.to_string_lossy())
+        }
+        Pointed::Bytes => {
+            // SAFETY: a byte array, by this contract.
+            let array = unsafe { &*pointer.cast::<ByteArray>() };
+            // SAFETY: it says where its bytes are, and how many.
+            let bytes = unsafe { std::slice::from_raw_parts(array.data.cast::<u8>(), array.size) };
+            json!({"bytes": BASE64_STANDARD.encode(bytes)})
+        }
+        Pointed::Tensor => {
+            // SAFETY: the description of a tensor, by this contract.
+            let tensor = unsafe { &*pointer.cast::<DLTensor>() };
+            // SAFETY: a tensor has as many extents as dimensions.
+            json!({"tensor": unsafe { tensor.shape() }})
+        }
+    }
+}
+
+enum Pointed {
+    Text,
+    Bytes,
+    Tensor,
 }
 
 unsafe extern "C" fn note_types(_: Handle, args: *const RawAny, count: i32, _: *mut RawAny) -> i32 {
     for at in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: there are that many arguments.
-        let type_index = unsafe { (*args.wrapping_add(at)).type_index };
-        SEEN.with_borrow_mut(|seen| seen.push(type_index));
+        let raw = unsafe { *args.wrapping_add(at) };
+        note(raw.type_index, || {
+            let form = match raw.type_index {
+                index::RAW_STR => Pointed::Text,
+                index::BYTE_ARRAY => Pointed::Bytes,
+                index::DLTENSOR_PTR => Pointed::Tensor,
+                index::INT | index::BOOL => return json!(raw.int()),
+                _ => return Value::Null,
+            };
+            // SAFETY: a cell of this type points to this.
+            unsafe { content_of(form, raw.ptr()) }
+        });
     }
     0
 }
 
 /// The same for the convention of 0.20 and before: the codes.
 unsafe extern "C" fn note_codes(
-    _: *const TVMValue,
+    values: *const TVMValue,
     codes: *const c_int,
     count: c_int,
     _: *mut TVMValue,
@@ -175,7 +231,21 @@ unsafe extern "C" fn note_codes(
     for at in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: there are that many codes.
         let code = unsafe { *codes.wrapping_add(at) };
-        SEEN.with_borrow_mut(|seen| seen.push(code));
+        // SAFETY: there are that many values.
+        let value = unsafe { *values.wrapping_add(at) };
+        // SAFETY: all eight bytes are written, so they may be read as an address.
+        let pointer = unsafe { value.v_handle };
+        note(code, || {
+            let form = match code {
+                code::STR => Pointed::Text,
+                code::BYTES => Pointed::Bytes,
+                code::DLTENSOR => Pointed::Tensor,
+                code::INT => return json!(pointer as i64),
+                _ => return Value::Null,
+            };
+            // SAFETY: a value of this code points to this.
+            unsafe { content_of(form, pointer) }
+        });
     }
     0
 }
@@ -249,6 +319,7 @@ pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         .collect::<Result<_, Reply>>()?;
     let cells: Vec<RawAny> = passed.iter().map(Passed::raw).collect();
     SEEN.take();
+    READS.set(value.get("reads") == Some(&Value::Bool(true)));
     match (api.call(&function, &cells), fails) {
         (Err(raised), Some(_)) if raised.broken.is_none() => {
             told(json!({"error": [raised.kind, raised.message]}))
@@ -412,11 +483,19 @@ fn environment_steps(
             let name = c_text(&format!("{prefix}{name}"));
             found.push(match look(&name) {
                 Ok(function) => show(api, &api.call(&function, &[])?)?,
-                Err(_) => json!("missing"),
+                Err(raised) => match &raised.broken {
+                    // Where the runtime says what is broken, it is this.
+                    Some(broken) if !is_missing(broken) => return Err(raised.into()),
+                    _ => json!("missing"),
+                },
             });
         }
     }
     Ok(json!(found))
+}
+
+fn is_missing(broken: &Violation) -> bool {
+    broken.rule().id() == "MOD-13" && broken.kind() == Kind::Missing
 }
 
 thread_local! {

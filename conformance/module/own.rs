@@ -5,17 +5,19 @@ use crate::conformance::runtime::ffi::fresh_prefix;
 use crate::function::{Error, Function, registry};
 use crate::module::workspace::{self, Request};
 use crate::module::{
-    Kind, Module, Name, Names, Symbols, context, legacy, load_symbols, property_mask,
-    register_loader, system, system_library,
+    Kind, Module, Name, Names, Symbols, context, legacy, load, load_named, load_symbols, parallel,
+    property_mask, register_loader, system, system_library,
 };
 use crate::object::Array;
 use crate::release::{Layout, Release};
 use crate::rule::Strictness;
+use crate::value::legacy::TVMValue;
 use crate::value::{Any, AnyView, Bytes, cast};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The function that a case knows as `module.NAME`.
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
@@ -51,6 +53,11 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
         "result" => Function::from_packed(result),
         "workspace" => Function::from_typed(workspace_of),
         "needing" => Function::from_packed(needing),
+        "threads" => Function::from_typed(threads),
+        "nothing_of_code" => Function::from_typed(nothing_of_code),
+        "result_code" => Function::from_packed(result_code),
+        "opened" => Function::from_typed(opened),
+        "system_slot" => Function::from_typed(system_slot),
         _ => return None,
     })
 }
@@ -154,6 +161,60 @@ fn needing(args: &[AnyView<'_>]) -> Result<Any, Error> {
     Ok(loaded.module.into())
 }
 
+/// `threads`: how many a launch gets by the text of the environment, or none, and so many processors.
+fn threads(text: Option<String>, processors: i64) -> Result<i64, Error> {
+    let processors = usize::try_from(processors);
+    let processors = processors.map_err(|_| Error::new("ValueError", "less than no processors"))?;
+    let threads = parallel::not_configured(text.as_deref(), processors);
+    i64::try_from(threads).map_err(|_| Error::new("ValueError", "so many threads"))
+}
+
+/// `nothing_of_code`: the value that a null handle of this code of the old convention is.
+fn nothing_of_code(code: i64) -> Result<Any, Error> {
+    let code = i32::try_from(code).map_err(|_| Error::new("ValueError", "no code"))?;
+    // SAFETY: null is a handle of every code.
+    Ok(unsafe { legacy::view(TVMValue::ZERO, code) }?.to_any())
+}
+
+/// `result_code`: the code of a result in the old convention.
+fn result_code(args: &[AnyView<'_>]) -> Result<Any, Error> {
+    let [result] = args else {
+        return Err(Error::new("TypeError", "a result"));
+    };
+    let mut kept = Any::default();
+    let (value, code) = legacy::give_result(result.to_any(), &mut kept)?;
+    // SAFETY: a result and its code as they are returned; the reference that they carry is dropped here.
+    drop(unsafe { legacy::take_result(value, code) }?);
+    Ok(Any::from(code))
+}
+
+/// `opened`: the module of a library by its path, which is that of a file, or as the releases take it.
+fn opened(path: String, is_file: bool) -> Result<Module, Error> {
+    match is_file {
+        // SAFETY: a case names a library of the system or its own, which keep the contract of `load`.
+        true => unsafe { load(path) },
+        // SAFETY: a case names a library of the system or its own, which keep the contract of `load`.
+        false => unsafe { load_named(path) },
+    }
+}
+
+/// `system_slot`: what a context in the system library holds that lies in a segment, or in other memory: whether the module.
+fn system_slot(in_segment: bool) -> Result<bool, Error> {
+    static SLOT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let elsewhere = Box::leak(Box::new(AtomicPtr::new(std::ptr::null_mut())));
+    let slot: &AtomicPtr<c_void> = if in_segment { &SLOT } else { elsewhere };
+    let prefix = fresh_prefix();
+    let name = format!("{prefix}{}", Names::of(Layout::V0_22).context.text());
+    // SAFETY: room for an address, which stays.
+    unsafe { system::register(&name, slot.as_ptr().cast()) };
+    let module = system_library(&prefix);
+    // SAFETY: no address.
+    unsafe { system::register(&name, std::ptr::null_mut()) };
+    Ok(slot.load(Ordering::SeqCst) == module?.context())
+}
+
 /// `memory`: loads a library in memory from the name and the bytes of its blob.
 fn memory(symbol: String, bytes: Vec<u8>) -> Result<Module, Error> {
     let named = |layout: &Layout| Names::of(*layout).blob.text() == symbol;
@@ -174,8 +235,8 @@ fn sized(number: i64) -> Module {
 }
 
 /// `global_loader`: registers a loader under a name, beside those of `loader`, which are of a kind. Each makes a module whose
-/// function `size` returns the length of the payload, and 1000 more for `loader`; what is no bytes is a stream, whose module
-/// has the number -1. With `wrong` it returns no module.
+/// function `size` returns the length of the payload, and 1000 more for `loader`; a stream is read to its end, and what is
+/// neither has the number -1. With `wrong` it returns no module.
 fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
     let loader = Function::from_packed(move |args| {
         let given = args.first();
@@ -183,10 +244,52 @@ fn global_loader(name: String, wrong: bool) -> Result<(), Error> {
         if wrong {
             return Ok(Any::from("no module"));
         }
-        let number = cast::<Vec<u8>>(*given).map_or(-1, |bytes| length(&bytes));
+        let number = match (cast::<Vec<u8>>(*given), cast::<*mut c_void>(*given)) {
+            (Ok(bytes), _) => length(&bytes),
+            // SAFETY: the pointer that a loader gets is that of a stream.
+            (_, Ok(stream)) => unsafe { through(stream) }?,
+            _ => -1,
+        };
         Ok(sized(number).into())
     });
     registry::register(&name, loader, true)
+}
+
+/// The bytes of a stream of C++, read five at a time: a sum of them in which each place counts otherwise, in front of how many
+/// they are. The stream takes nothing that is written.
+///
+/// # Safety
+///
+/// `stream` is one, whose table begins with `read`, `write` and two destructors.
+unsafe fn through(stream: *mut c_void) -> Result<i64, Error> {
+    type Move = unsafe extern "C-unwind" fn(*mut c_void, *mut u8, usize) -> usize;
+    type End = unsafe extern "C-unwind" fn(*mut c_void);
+    // SAFETY: a stream begins with the address of its table.
+    let table = unsafe { stream.cast::<*const (Move, Move, End, End)>().read() };
+    // SAFETY: by this contract.
+    let (read, write, complete, deleting) = unsafe { table.read() };
+    let mut all = Vec::new();
+    loop {
+        let mut room = [0; 5];
+        // SAFETY: the stream, and room for that many bytes.
+        let count = unsafe { read(stream, room.as_mut_ptr(), room.len()) };
+        let part = room.get(..count);
+        let part = part.ok_or_else(|| Error::new("ValueError", "more than there is room for"))?;
+        if part.is_empty() {
+            break;
+        }
+        all.extend_from_slice(part);
+    }
+    // SAFETY: the stream, and as many bytes.
+    if unsafe { write(stream, all.as_mut_ptr(), all.len()) } != 0 {
+        return Err(Error::new("ValueError", "a payload can be written"));
+    }
+    for end in [complete, deleting] {
+        // SAFETY: the stream is not read any more; whoever made it keeps its memory.
+        unsafe { end(stream) };
+    }
+    let sum = |sum: i64, byte: &u8| (256 * sum + i64::from(*byte)) % 65521;
+    Ok(1000 * all.iter().fold(0, sum) + length(&all))
 }
 
 /// `context`: what a library finds in a slot that was registered once for each address of a list.

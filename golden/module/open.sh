@@ -52,4 +52,13 @@ __tvm_ffi__library_bin: .incbin \"../blob/opencl.bin\"
 blob open-blob 0
 blob open-blob-short 1
 blob open-blob-sysv 0 sysv
-rm -f open-unmet.c open-weak.c open-constant.c
+# A function that is chosen when it is bound, and one that is not.
+echo 'typedef struct { int type, padding; long number; } Any;
+#define BODY(name, value) int name(void* self, const Any* args, int count, Any* result) { *result = (Any){1, 0, value}; return 0; }
+static BODY(chosen, 7)
+static void* choose(void) { return chosen; }
+#define SLOT __attribute__((visibility("default")))
+SLOT int __tvm_ffi_f(void* self, const Any* args, int count, Any* result) __attribute__((ifunc("choose")));
+SLOT BODY(__tvm_ffi_g, 8)' > open-indirect.c
+build open-indirect.so open-indirect.c -Wl,--hash-style=gnu
+rm -f open-unmet.c open-weak.c open-constant.c open-indirect.c

@@ -107,7 +107,6 @@ unsafe extern "C" fn personality(
     context: *mut c_void,
 ) -> c_int {
     const SEARCH: c_int = 1;
-    const HANDLER_FRAME: c_int = 4;
     const FORCED: c_int = 8;
     const HANDLER_FOUND: c_int = 6;
     const INSTALL_CONTEXT: c_int = 7;
@@ -119,9 +118,7 @@ unsafe extern "C" fn personality(
     if actions & SEARCH != 0 {
         return HANDLER_FOUND;
     }
-    if actions & HANDLER_FRAME == 0 {
-        return CONTINUE;
-    }
+    // What this frame does not stop ended above, so this is the frame that the search ended at.
     const RAX: c_int = 0;
     // SAFETY: the unwinder passes the context of our frame, whose landing takes the exception in rax.
     unsafe { _Unwind_SetGR(context, RAX, thrown.expose_provenance()) };
@@ -183,11 +180,9 @@ unsafe fn described(own: Type, object: *mut u8) -> Error {
         let what = unsafe { table.wrapping_add(2).read() };
         // SAFETY: `what` takes the object.
         let what = unsafe { what(object) };
-        if !what.is_null() {
-            // SAFETY: and returns a C string that lives as long as the object.
-            let text = unsafe { CStr::from_ptr(what) }.to_string_lossy();
-            return Error::new("InternalError", text.into_owned());
-        }
+        // SAFETY: and returns a C string that lives as long as the object.
+        let text = unsafe { CStr::from_ptr(what) }.to_string_lossy();
+        return Error::new("InternalError", text.into_owned());
     }
     // SAFETY: `own` is type information.
     let name = unsafe { name_of(own) };

@@ -74,7 +74,6 @@ pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
             fill(&added.name, slot, added.address);
         }
     }
-    drop(added);
     filled
 }
 
@@ -122,9 +121,7 @@ impl Drop for Written {
     fn drop(&mut self) {
         let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
         let own = (self.slot, self.context);
-        if let Some(at) = written.iter().rposition(|entry| *entry == own) {
-            written.remove(at);
-        }
+        written.retain(|entry| *entry != own);
         let before = written.iter().rfind(|(slot, _)| *slot == self.slot);
         let now = before.map_or(std::ptr::null_mut(), |(_, module)| module.0);
         let slot = self.slot.0.cast::<*mut c_void>();

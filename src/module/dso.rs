@@ -146,9 +146,7 @@ impl Dso {
     fn own(&self, name: Name<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
         let table = self.table.as_ref().ok_or(())?;
         match table.find(name) {
-            Some(found) => {
-                Ok(NonNull::new(found.address as *mut c_void).map(|address| (address, found.size)))
-            }
+            Some(found) => Ok(Some((found.address.ok_or(())?, found.size))),
             None if table.is_alone() => Ok(None),
             None => Err(()),
         }
@@ -174,11 +172,16 @@ impl Dso {
     /// Whether the table of symbols says that `name`, which is at `address`, is data.
     fn is_data(&self, name: Name<'_>, address: NonNull<c_void>) -> bool {
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-        if let Some(found) = self.table.as_ref().and_then(|table| table.find(name)) {
-            return found.is_data;
+        let own = self.table.as_ref().and_then(|table| table.find(name));
+        #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+        let own: Option<Known> = {
+            let _ = name;
+            None
+        };
+        match own {
+            Some(own) => own.is_data,
+            None => known(address).is_some_and(|symbol| symbol.is_data),
         }
-        let _ = name;
-        known(address).is_some_and(|symbol| symbol.is_data)
     }
 
     /// The segment that holds `address`: this library's own, which it tells itself, or another's.
@@ -220,6 +223,9 @@ impl Symbols for Dso {
             _ => known(address).map(|symbol| symbol.size),
         };
         let symbol = symbol.filter(|size| *size > 0);
+        // A symbol that no segment holds ends nowhere, whatever its size.
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        let symbol = mapped.and(symbol);
         #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
         let symbol =
             symbol.or_else(|| size_in_file(&self.path, name.text()).filter(|_| mapped.is_none()));
@@ -333,13 +339,13 @@ type Opened = (libloading::Library, Option<Shown>, PathBuf);
 #[cfg(unix)]
 unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL, RTLD_NOW};
-    use std::ffi::{OsStr, OsString};
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
     let bytes = path.as_os_str().as_bytes();
     // A bare name would be searched for along the system's library path.
     let is_file = bare_is_file && !bytes.contains(&b'/');
     let prefix: &[u8] = if is_file { b"./" } else { b"" };
-    let mut text = [prefix, bytes, b"\0"].concat();
+    let text = [prefix, bytes, b"\0"].concat();
     // With a NUL at its end it is not copied again; one inside is refused.
     let file = Some(OsStr::from_bytes(&text));
     let mut shown = forward::show();
@@ -356,14 +362,7 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Er
         // SAFETY: the initializers and finalizers of the library are sound to run.
         library = unsafe { Library::open(file, RTLD_LAZY | RTLD_LOCAL) };
     }
-    let library = library?;
-    let path = if prefix.is_empty() {
-        text.pop();
-        OsString::from_vec(text).into()
-    } else {
-        path.to_owned()
-    };
-    Ok((library.into(), shown, path))
+    Ok((library?.into(), shown, path.to_owned()))
 }
 
 /// # Safety
@@ -479,10 +478,7 @@ fn segment(address: usize) -> Option<Segment> {
         let object = unsafe { &*object };
         // SAFETY: `data` is the `Search` below, which only this call uses.
         let search = unsafe { &mut *data.cast::<Search>() };
-        if object.headers.is_null() {
-            return 0;
-        }
-        // SAFETY: an object of the dynamic linker has `count` headers at `headers`, not null as just seen.
+        // SAFETY: an object of the dynamic linker has `count` headers at `headers`.
         let headers = unsafe { std::slice::from_raw_parts(object.headers, object.count.into()) };
         search.found = ProgramHeader::holding(headers, object.base, search.address);
         search.found.is_some().into()
@@ -556,11 +552,9 @@ fn known(address: NonNull<c_void>) -> Option<Known> {
         );
     }
     // What is not found leaves no entry.
-    if entry.is_null() || info.symbol != address.as_ptr() {
-        return None;
-    }
     // SAFETY: the entry lies in the symbol table of a library that is open.
-    let symbol = unsafe { &*entry.cast::<Symbol>() };
+    let symbol = unsafe { entry.cast::<Symbol>().as_ref() };
+    let symbol = symbol.filter(|_| info.symbol == address.as_ptr())?;
     Some(Known {
         size: usize::try_from(symbol.size).ok()?,
         is_data: super::table::is_data(symbol.info),

@@ -84,10 +84,8 @@ impl Arguments {
         for (at, arg) in args.iter().enumerate() {
             (values[at], codes[at]) = match bytes_bytes(arg) {
                 Some(bytes) if arg.type_index() == index::SMALL_BYTES => {
-                    // Never grows beyond what is reserved here, so that addresses in it stay.
-                    if arrays.is_empty() {
-                        arrays.reserve_exact(args.len());
-                    }
+                    // Never grows beyond what the first one reserves, so that addresses in it stay.
+                    arrays.reserve_exact(args.len() - arrays.len());
                     let array: *mut ByteArray = arrays.as_mut_ptr().wrapping_add(arrays.len());
                     arrays.push(ByteArray {
                         data: bytes.as_ptr().cast(),
@@ -242,11 +240,10 @@ pub(crate) unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any, Er
     if !matches!(
         code,
         code::OBJECT | code::MODULE | code::FUNCTION | code::NDARRAY
-    ) || view.is_none()
-    {
+    ) {
         return Ok(view.to_any());
     }
-    // SAFETY: a handle carries one reference, which moves into the result.
+    // SAFETY: a handle carries one reference, which moves into the result; that of nothing is None.
     Ok(unsafe { Any::from_raw(*view.as_raw()) })
 }
 

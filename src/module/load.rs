@@ -4,7 +4,6 @@ use super::loaders::{Entry, Loaders};
 use super::{Dso, Library, MOD_07, MOD_18, MOD_26, Module, Names, Symbols, context, names};
 use crate::blob::{Blob, LIBRARY, detect};
 use crate::function::{Error, registry};
-use crate::import_tree::ImportTree;
 use crate::release::Layout;
 use crate::rule::{Finding, Findings, Kind, Strictness, Violation};
 use std::borrow::Cow;
@@ -300,61 +299,29 @@ fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Mo
                 library: symbols,
             })?
         };
-        modules.push(Some(module));
+        modules.push(module);
     }
     let Some(tree) = &blob.tree else {
         // 0.2, and the blobs of 0.7 that embed nothing: the library imports what there is.
         let module = library(symbols, names);
-        module.add_imports(modules.into_iter().flatten().collect())?;
+        module.add_imports(modules)?;
         return Ok(module);
     };
     if !has_own && blob.layout < Layout::V0_22 {
         context::set(&**symbols, names.context, None);
     }
-    let mut uses = uses(tree, modules.len());
-    for parent in 0..modules.len() {
-        let mut children = tree.children(parent).peekable();
-        if children.peek().is_none() {
-            continue;
-        }
-        let mut imports = Vec::with_capacity(tree.row(parent).len());
-        for child in children.filter_map(|child| usize::try_from(child).ok()) {
-            let Some(slot) = modules.get_mut(child) else {
-                continue;
-            };
-            // A module goes to the last of those who import it; what it imports itself must be settled before.
-            let is_last = uses.get_mut(child).is_none_or(|uses| {
-                *uses = uses.saturating_sub(1);
-                *uses == 0
-            });
-            let is_settled = child < parent || tree.row(child).is_empty();
-            let gives_up = is_last && is_settled && child != 0;
-            imports.extend(if gives_up { slot.take() } else { slot.clone() });
-        }
-        if let Some(Some(module)) = modules.get(parent) {
+    for (parent, module) in modules.iter().enumerate() {
+        let imports = tree.children(parent);
+        let imports =
+            imports.filter_map(|child| modules.get(usize::try_from(child).ok()?).cloned());
+        let imports: Vec<Module> = imports.collect();
+        // Most import nothing, and share the array that says so.
+        if !imports.is_empty() {
             module.add_imports(imports)?;
         }
     }
-    let root = modules.into_iter().next().flatten();
+    let root = modules.into_iter().next();
     Ok(root.ok_or_else(|| MOD_07.refused(Kind::Missing, "the tree of the blob has no module"))?)
-}
-
-/// How often each of `modules` is imported; nothing in a flat tree, where each is once.
-fn uses(tree: &ImportTree<'_>, modules: usize) -> Vec<usize> {
-    if tree.is_flat() {
-        return Vec::new();
-    }
-    let mut uses = vec![0; modules];
-    for child in tree
-        .indices()
-        .iter()
-        .filter_map(|child| usize::try_from(child).ok())
-    {
-        if let Some(uses) = uses.get_mut(child) {
-            *uses += 1;
-        }
-    }
-    uses
 }
 
 /// The system library with `prefix`, the same module every time (MOD-17).

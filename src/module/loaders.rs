@@ -61,26 +61,16 @@ pub fn global_name(kind: &str, layout: Layout) -> String {
     [Names::of(layout).loader, kind].concat()
 }
 
-/// The function of that name, if there is one. No memory is taken for a short name.
+/// The function of that name, if there is one.
 fn global(kind: &str, layout: Layout) -> Option<Function> {
-    let prefix = Names::of(layout).loader;
-    let mut room = [0; 64];
-    match room.get_mut(..prefix.len() + kind.len()) {
-        Some(name) => {
-            let (front, back) = name.split_at_mut(prefix.len());
-            front.copy_from_slice(prefix.as_bytes());
-            back.copy_from_slice(kind.as_bytes());
-            registry::lookup_bytes(name)
-        }
-        _ => registry::lookup(&global_name(kind, layout)),
-    }
+    registry::lookup(&global_name(kind, layout))
 }
 
 /// The loaders of one library, each kind looked up once.
 #[derive(Default)]
 pub(super) struct Loaders<'a> {
-    last: Option<(&'a str, Source)>,
-    before: Vec<(&'a str, Source)>,
+    /// Few, so that walking them is faster than hashing.
+    known: Vec<(&'a str, Source)>,
 }
 
 enum Source {
@@ -110,22 +100,12 @@ impl<'a> Loaders<'a> {
     }
 
     fn source(&mut self, entry: &Entry<'a>) -> &Source {
-        // Few kinds, and mostly the one before.
-        if self
-            .last
-            .as_ref()
-            .is_none_or(|(kind, _)| *kind != entry.kind)
-        {
-            let known = self.before.iter().position(|(kind, _)| *kind == entry.kind);
-            let next = match known {
-                Some(at) => self.before.swap_remove(at),
-                None => (entry.kind, Source::of(entry)),
-            };
-            self.before.extend(self.last.replace(next));
-        }
-        self.last
-            .as_ref()
-            .map_or(&Source::Nobody, |(_, source)| source)
+        let known = self.known.iter().position(|(kind, _)| *kind == entry.kind);
+        let at = known.unwrap_or_else(|| {
+            self.known.push((entry.kind, Source::of(entry)));
+            self.known.len() - 1
+        });
+        &self.known[at].1
     }
 }
 

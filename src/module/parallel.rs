@@ -42,10 +42,15 @@ fn max_concurrency() -> usize {
     let from_environment = ["TVM_NUM_THREADS", "OMP_NUM_THREADS"]
         .into_iter()
         .find_map(|name| std::env::var(name).ok());
-    let number = match from_environment {
-        Some(text) => leading_number(&text),
-        None if cfg!(target_arch = "x86_64") => processors() / 2,
-        None => processors(),
+    not_configured(from_environment.as_deref(), processors())
+}
+
+/// The same for the text of such a variable, if there is one, and so many processors.
+pub(crate) fn not_configured(text: Option<&str>, processors: usize) -> usize {
+    let number = match text {
+        Some(text) => leading_number(text),
+        None if cfg!(target_arch = "x86_64") => processors / 2,
+        None => processors,
     };
     number.max(1)
 }
@@ -78,7 +83,7 @@ pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(
             "Cannot launch parallel job inside worker, consider fuse then parallel".to_owned(),
         );
     }
-    let workers = concurrency.min(processors()).max(1);
+    let workers = concurrency.min(processors());
     if num_task > workers {
         return Err(format!(
             "Request parallel sync task larger than number of threads used  workers={workers} request={num_task}"
@@ -101,9 +106,6 @@ pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
     // SAFETY: `group` is what the launch handed to the task, which lives until the task returns.
     let group = unsafe { &*group };
     let count = usize::try_from(group.num_task).unwrap_or(0);
-    if count <= 1 {
-        return;
-    }
     // SAFETY: the launch put `num_task` counters behind `sync_handle`, and they live until every task is done.
     let counters =
         unsafe { std::slice::from_raw_parts(group.sync_handle.cast::<Counter>(), count) };
@@ -214,9 +216,7 @@ impl Job {
     }
 
     fn run_alone(self) -> Result<(), String> {
-        let outer = IN_TASK.get();
         self.run_task(0);
-        IN_TASK.set(outer);
         self.outcome()
     }
 

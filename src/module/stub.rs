@@ -141,7 +141,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
         out.program_header(LOAD, READ_EXECUTE, place, code_end - code_at, PAGE);
     }
     out.program_header(DYNAMIC, READ_WRITE, (dynamic_at, dynamic_at), TAGS, WORD);
-    out.program_header(STACK, READ_WRITE, START, NOTHING, WORD);
+    out.program_header(STACK, READ_WRITE, START, NOTHING, NOTHING);
     // One bucket: symbol 1, then 2 and so on, then none.
     for word in [1, count as u32, u32::from(count > 1), 0] {
         out.u32(word);
@@ -149,7 +149,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     for next in 2..=count as u32 {
         out.u32(if next < count as u32 { next } else { 0 });
     }
-    out.0.resize(symbols_at + SYMBOL, 0);
+    out.pad_to(symbols_at + SYMBOL);
     let (mut name_at, mut end) = (1, dynamic_at + TAGS);
     for (at, symbol) in all().enumerate() {
         let is_data = at < data.len();
@@ -163,17 +163,16 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
         name_at += symbol.0.len() as u32 + 1;
         end = behind(end, symbol);
     }
-    out.0.push(0);
     for (name, _) in all() {
+        out.pad_to(out.0.len() + 1);
         out.0.extend_from_slice(name.as_bytes());
-        out.0.push(0);
     }
-    out.0.resize(dynamic_at, 0);
+    out.pad_to(dynamic_at);
     out.words(&[DT_HASH, HASH, DT_STRTAB, names_at, DT_SYMTAB, symbols_at]);
     out.words(&[DT_STRSZ, 1 + names, DT_SYMENT, SYMBOL]);
     out.words(&DT_NULL);
     for (_, bytes) in all() {
-        out.0.resize(out.0.len().next_multiple_of(16), 0);
+        out.pad_to(out.0.len().next_multiple_of(16));
         out.0.extend_from_slice(bytes);
     }
     Stub {
@@ -190,6 +189,10 @@ fn behind(end: usize, symbol: &Exported<'_>) -> usize {
 struct Bytes(Vec<u8>);
 
 impl Bytes {
+    fn pad_to(&mut self, end: usize) {
+        self.0.resize(end, 0);
+    }
+
     fn u16(&mut self, value: u16) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }

@@ -6,6 +6,7 @@
 use super::Name;
 use super::dso::{ProgramHeader, Segment};
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::NonNull;
 
 #[repr(C)]
 struct LinkMap {
@@ -40,10 +41,14 @@ const SYMBOLS: i64 = 6;
 const HASH: i64 = 4;
 const GNU_HASH: i64 = 0x6fff_fef5;
 
+/// The type of a symbol whose address a function returns.
+const INDIRECT: u8 = 10;
+
 /// Where a symbol is, and how many bytes the table gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    pub(super) address: usize,
+    /// `None` where a function of the library says it, which `dlsym` calls.
+    pub(super) address: Option<NonNull<c_void>>,
     pub(super) size: usize,
     /// Whether the table says that it is data.
     pub(super) is_data: bool,
@@ -70,10 +75,10 @@ pub(super) struct Table {
     strings: usize,
     /// Without one `dlsym` has to look names up.
     hash: Option<Hash>,
-    /// The older table of `DT_HASH`, or 0.
-    plain_hash: usize,
-    /// Its program headers, and how many.
-    headers: (usize, usize),
+    /// The older table of `DT_HASH`, which counts the symbols where the other is not there.
+    plain_hash: Option<usize>,
+    /// Its program headers, and how many, where the dynamic linker tells: glibc from 2.36 on.
+    headers: Option<(usize, usize)>,
     alone: bool,
 }
 
@@ -85,93 +90,71 @@ impl Table {
     /// `handle` must come from `dlopen` and be open.
     pub(super) unsafe fn of(handle: *mut c_void) -> Option<Table> {
         const LINK_MAP: c_int = 2;
+        const HEADERS: c_int = 11;
         let mut map: *const LinkMap = std::ptr::null();
         // SAFETY: an open handle, and a place for the address of its link map.
-        if unsafe { dlinfo(handle, LINK_MAP, (&raw mut map).cast()) } != 0 || map.is_null() {
-            return None;
-        }
-        // SAFETY: `dlinfo` gave the link map of an open handle, not null as just seen.
-        let map = unsafe { &*map };
-        let (mut symbols, mut strings, mut hash, mut plain_hash) = (0, 0, 0, 0);
-        let (mut needed, mut needs) = ([0; 8], 0);
-        let mut entry = map.dynamic;
-        // SAFETY: the dynamic section ends with an entry whose tag is 0.
-        while let Dynamic { tag, value } = unsafe { &*entry }
-            && *tag != 0
-        {
-            match *tag {
-                NEEDED => {
-                    if let Some(slot) = needed.get_mut(needs) {
-                        *slot = *value;
-                    }
-                    needs += 1;
-                }
-                STRINGS => strings = *value,
-                SYMBOLS => symbols = *value,
-                GNU_HASH => hash = *value,
-                HASH => plain_hash = *value,
-                _ => {}
-            }
-            entry = entry.wrapping_add(1);
-        }
+        unsafe { dlinfo(handle, LINK_MAP, (&raw mut map).cast()) };
+        // SAFETY: the link map of an open handle, or null.
+        let map = unsafe { map.as_ref() }?;
+        let entries = || {
+            let mut next = map.dynamic;
+            std::iter::from_fn(move || {
+                // SAFETY: the dynamic section ends with an entry whose tag is 0, which is the last that is read.
+                let entry = unsafe { &*next };
+                next = next.wrapping_add(1);
+                (entry.tag != 0).then_some(entry)
+            })
+        };
         // glibc has added the base to these already; a table below the base was not, and is left to `dlsym`.
-        let absent = |table: usize| table < map.base || table == 0;
-        if absent(symbols) || absent(strings) || (absent(hash) && absent(plain_hash)) {
-            return None;
-        }
+        let place = |tag| {
+            let entry = entries().find(|entry| entry.tag == tag)?;
+            Some(entry.value).filter(|place| *place > map.base)
+        };
+        let (symbols, strings) = (place(SYMBOLS)?, place(STRINGS)?);
+        let hash = place(GNU_HASH).and_then(|hash| {
+            // SAFETY: the hash table of an open library.
+            unsafe { Hash::at(hash) }
+        });
+        let mut first: *const ProgramHeader = std::ptr::null();
+        // SAFETY: an open handle, and a place for the address of its program headers.
+        let count = unsafe { dlinfo(handle, HEADERS, (&raw mut first).cast()) };
         let mut table = Table {
             base: map.base,
             symbols,
             strings,
-            hash: if absent(hash) {
-                None
-            } else {
-                // SAFETY: the hash table of an open library.
-                unsafe { Hash::at(hash) }
-            },
-            plain_hash: if absent(plain_hash) { 0 } else { plain_hash },
-            headers: headers(map.base, if absent(hash) { plain_hash } else { hash }),
+            hash,
+            plain_hash: place(HASH),
+            headers: usize::try_from(count)
+                .ok()
+                .map(|count| (first as usize, count)),
             alone: false,
         };
-        // More than there is room for need not be looked at one by one: `dlsym` will.
-        let needed = needed.get(..needs);
-        table.alone = table.hash.is_some()
-            && needed.is_some_and(|all| all.iter().all(|name| table.is_system(*name)));
+        let mut needed = entries().filter(|entry| entry.tag == NEEDED);
+        table.alone = table.hash.is_some() && needed.all(|entry| table.is_system(entry.value));
         Some(table)
     }
 
-    /// The names of all symbols that others can see, in the order of the table: those it defines with `false`, then those
-    /// that it needs with `true`.
+    /// The names of all symbols that others can see, in the order of the table; `true` for those that it needs.
     pub(super) fn names(&self) -> Vec<(String, bool)> {
-        const LOCAL: u8 = 0;
-        let (mut defined, mut needed) = (Vec::new(), Vec::new());
-        // The first entry stands for no symbol.
-        for at in 1..self.count() {
+        let symbols = (0..self.count()).filter_map(|at| {
             let symbol = (self.symbols as *const Symbol).wrapping_add(at);
             // SAFETY: `at` is less than the number of symbols in the table.
             let symbol = unsafe { &*symbol };
             let text = (self.strings + symbol.name as usize) as *const c_char;
             // SAFETY: the name of a symbol is an offset into the string table, where a NUL ends it.
             let text = unsafe { CStr::from_ptr(text) };
-            let is_needed = symbol.section == 0;
-            let list = if is_needed { &mut needed } else { &mut defined };
-            if let Ok(text) = text.to_str()
-                && !text.is_empty()
-                && (is_needed || symbol.info >> 4 != LOCAL)
-            {
-                list.push((text.to_owned(), is_needed));
-            }
-        }
-        defined.append(&mut needed);
-        defined
+            let name = text.to_str().ok().filter(|_| is_shown(symbol))?;
+            Some((name.to_owned(), symbol.section == 0))
+        });
+        symbols.collect()
     }
 
     /// The names that this library needs from others and that begin with one of `prefixes`; not those that may be missing.
     pub(super) fn needed<'a>(&'a self, prefixes: &'a [&[u8]]) -> impl Iterator<Item = &'a str> {
         const WEAK: u8 = 2;
         // Where symbols are hashed, those that are needed come first.
-        let end = self.hash.as_ref().map(|hash| hash.first as usize);
-        (1..end.unwrap_or_else(|| self.count())).filter_map(move |at| {
+        let hashed = self.hash.as_ref().map(|hash| hash.first as usize);
+        (0..hashed.unwrap_or_else(|| self.count())).filter_map(move |at| {
             let symbol = (self.symbols as *const Symbol).wrapping_add(at);
             // SAFETY: `at` is less than the number of symbols in the table.
             let symbol = unsafe { &*symbol };
@@ -192,10 +175,11 @@ impl Table {
     /// How many symbols there are.
     fn count(&self) -> usize {
         match &self.hash {
-            Some(hash) => hash.last() + 1,
-            None if self.plain_hash == 0 => 0,
-            // SAFETY: the second word of this older table counts the symbols.
-            None => unsafe { ((self.plain_hash + 4) as *const u32).read() as usize },
+            Some(hash) => hash.count() as usize,
+            None => self.plain_hash.map_or(0, |hash| {
+                // SAFETY: the second word of this older table counts the symbols.
+                unsafe { ((hash + 4) as *const u32).read() as usize }
+            }),
         }
     }
 
@@ -206,11 +190,8 @@ impl Table {
 
     /// The readable segment of this library that holds `address`; `None` also when it does not tell.
     pub(super) fn segment(&self, address: usize) -> Option<Segment> {
-        let (first, count) = self.headers;
-        if count == 0 {
-            return None;
-        }
-        // SAFETY: `headers` found them in memory of the library, which is mapped while `self` is used.
+        let (first, count) = self.headers?;
+        // SAFETY: the dynamic linker has them in memory of the library, which is mapped while `self` is used.
         let headers = unsafe { std::slice::from_raw_parts(first as *const ProgramHeader, count) };
         ProgramHeader::holding(headers, self.base as u64, address as u64)
     }
@@ -257,8 +238,10 @@ impl Table {
                     CStr::from_ptr((self.strings + symbol.name as usize) as *const c_char)
                 };
                 if text.to_bytes() == name.text().as_bytes() && is_plain(symbol) {
+                    let address = (symbol.info & 0xf != INDIRECT)
+                        .then(|| self.base.wrapping_add(symbol.value) as *mut c_void);
                     return Some(Found {
-                        address: self.base.wrapping_add(symbol.value),
+                        address: address.and_then(NonNull::new),
                         size: symbol.size,
                         is_data: is_data(symbol.info),
                     });
@@ -279,7 +262,8 @@ impl Hash {
     unsafe fn at(address: usize) -> Option<Hash> {
         // SAFETY: such a table begins with four words.
         let [buckets, first, masks, shift] = unsafe { *(address as *const [u32; 4]) };
-        (buckets > 0 && masks.is_power_of_two()).then_some(Hash {
+        // `dlsym` finds nothing in a table without buckets.
+        (buckets > 0).then_some(Hash {
             buckets,
             first,
             masks,
@@ -293,7 +277,7 @@ impl Hash {
         let mask_at = self.start + 8 * ((wanted / 64) & (self.masks - 1)) as usize;
         // SAFETY: one of `masks` words of 64 bits.
         let mask = unsafe { (mask_at as *const u64).read() };
-        mask >> (wanted % 64) & mask >> ((wanted >> (self.shift % 32)) % 64) & 1 == 1
+        mask >> (wanted % 64) & mask >> (wanted.wrapping_shr(self.shift) % 64) & 1 == 1
     }
 
     /// The first symbol of a bucket.
@@ -307,59 +291,22 @@ impl Hash {
         self.word(chains + (symbol - self.first) as usize)
     }
 
-    /// The highest index that the table reaches; below `first` are the symbols that the library needs.
-    fn last(&self) -> usize {
-        let mut last = (0..self.buckets)
-            .map(|bucket| self.bucket(bucket))
-            .max()
-            .unwrap_or(0);
-        if last < self.first {
-            return self.first.saturating_sub(1) as usize;
-        }
+    /// How many symbols there are, those below `first` that the library needs included.
+    fn count(&self) -> u32 {
+        let last = (0..self.buckets).map(|bucket| self.bucket(bucket)).max();
+        let Some(mut last) = last.filter(|last| *last >= self.first) else {
+            return self.first;
+        };
         while self.link(last) & 1 == 0 {
             last += 1;
         }
-        last as usize
+        last + 1
     }
 
     fn word(&self, at: usize) -> u32 {
         // SAFETY: the table was made by the linker that made the library, and every caller's index follows its form.
         unsafe { ((self.start + 4 * at) as *const u32).read() }
     }
-}
-
-/// The program headers of the library at `base`, where they can be read without asking the linker: when the page that its
-/// hash table lies in begins with the file's header and holds all of them. Their address and number; elsewhere no number.
-fn headers(base: usize, hash: usize) -> (usize, usize) {
-    const PAGE: usize = 4096;
-    const MAGIC: [u8; 6] = *b"\x7fELF\x02\x01";
-    #[repr(C)]
-    struct FileHeader {
-        magic: [u8; 16],
-        kind: u16,
-        machine: u16,
-        version: u32,
-        entry: u64,
-        headers: u64,
-        sections: u64,
-        flags: u32,
-        size: u16,
-        header_size: u16,
-        header_count: u16,
-    }
-    if hash - base >= PAGE || !base.is_multiple_of(PAGE) {
-        return (0, 0);
-    }
-    // SAFETY: the page is mapped and readable, for the hash table lies in it.
-    let file = unsafe { &*(base as *const FileHeader) };
-    let end = file
-        .headers
-        .saturating_add(u64::from(file.header_count) * 56);
-    let fits = file.header_size == 56 && file.headers % 8 == 0 && end <= PAGE as u64;
-    if !file.magic.starts_with(&MAGIC) || !fits {
-        return (0, 0);
-    }
-    (base + file.headers as usize, file.header_count.into())
 }
 
 /// Whether `text` begins with `prefix`, without a look at the rest of it.
@@ -383,9 +330,14 @@ pub(super) fn is_data(info: u8) -> bool {
     [OBJECT, COMMON].contains(&(info & 0xf))
 }
 
-/// Defined, and data or code at its own address: not thread-local, not resolved by a function.
+/// Defined, seen by others, and the same to every thread.
 fn is_plain(symbol: &Symbol) -> bool {
     const THREAD_LOCAL: u8 = 6;
-    const INDIRECT: u8 = 10;
-    symbol.section != 0 && ![THREAD_LOCAL, INDIRECT].contains(&(symbol.info & 0xf))
+    symbol.section != 0 && is_shown(symbol) && symbol.info & 0xf != THREAD_LOCAL
+}
+
+/// Whether others see the symbol. `dlsym` does not find one that they do not.
+fn is_shown(symbol: &Symbol) -> bool {
+    const LOCAL: u8 = 0;
+    symbol.info >> 4 != LOCAL
 }

@@ -81,17 +81,12 @@ impl Source for HostOnly {
         let layout = layout(request.bytes)?;
         // SAFETY: the layout is never of size 0: it holds at least the line in front.
         let start = unsafe { alloc::alloc(layout) };
-        if start.is_null() {
-            return Err(format!(
-                "out of memory: {} bytes of workspace",
-                request.bytes
-            ));
-        }
+        let start = NonNull::new(start)
+            .ok_or_else(|| format!("out of memory: {} bytes of workspace", request.bytes))?;
         // SAFETY: the line in front is `ALIGNMENT` bytes of this allocation, aligned for a u64.
-        unsafe { ptr::write(start.cast::<u64>(), request.bytes) };
+        unsafe { start.cast::<u64>().write(request.bytes) };
         // SAFETY: the allocation is at least one line long.
-        let memory = unsafe { start.add(ALIGNMENT) };
-        NonNull::new(memory.cast()).ok_or_else(|| "out of memory".to_owned())
+        Ok(unsafe { start.add(ALIGNMENT) }.cast())
     }
 
     unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String> {
