@@ -3,9 +3,8 @@
 use super::Module;
 use crate::function::{Error, Function};
 use crate::module;
-use crate::object::Array;
-use crate::object::{def, def_packed};
-use crate::value::{Any, cast};
+use crate::object::{ArrayOf, def, def_packed};
+use crate::value::{Any, Str, cast};
 use std::sync::{Mutex, PoisonError};
 
 /// Modules that live as long as the process.
@@ -73,7 +72,8 @@ pub(crate) fn register() {
     );
     def("ffi.ModuleGetWriteFormats", |module: &Module| {
         let formats = module.write_formats()?;
-        Ok::<_, Error>(formats.into_iter().map(Any::from).collect::<Array>())
+        let formats = formats.into_iter().map(Any::from).collect();
+        Ok::<_, Error>(ArrayOf::<Str>::new(formats))
     });
     def(
         "ffi.ModuleWriteToFile",

@@ -1440,7 +1440,7 @@ fn missing() -> Error {
 }
 
 macro_rules! map_type {
-    ($type:ident, $kind:ident, $index:expr, $name:literal, $other:expr) => {
+    ($type:ident, $kind:ident, $index:expr, $schema:expr, $other:expr) => {
         impl $type {
             /// An empty one.
             #[allow(clippy::new_without_default)]
@@ -1515,7 +1515,7 @@ macro_rules! map_type {
             const RULE: crate::rule::Rule = VAL_10;
 
             fn schema() -> Schema {
-                Schema::plain($name)
+                $schema
             }
 
             fn try_from_view(view: AnyView<'_>) -> Option<$type> {
@@ -1548,8 +1548,21 @@ pub struct Map(Ref<MapKind>);
 #[repr(transparent)]
 pub struct Dict(Ref<DictKind>);
 
-map_type!(Map, MapKind, index::MAP, "ffi.Map", index::DICT);
-map_type!(Dict, DictKind, index::DICT, "ffi.Dict", index::MAP);
+map_type!(
+    Map,
+    MapKind,
+    index::MAP,
+    Schema::plain("ffi.Map"),
+    index::DICT
+);
+// As C++ declares a dict that a function changes.
+map_type!(
+    Dict,
+    DictKind,
+    index::DICT,
+    Schema::of("ffi.Dict", vec![Any::schema(), Any::schema()]),
+    index::MAP
+);
 lent!(Map, MapKind, index::MAP);
 lent!(Dict, DictKind, index::DICT);
 

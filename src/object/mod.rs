@@ -36,7 +36,7 @@ pub(crate) mod visit;
 pub(crate) use crate::value::header::BareObject;
 pub use crate::value::header::{Header, Object, ObjectRef, Ref};
 pub use crate::value::types;
-pub(crate) use builtin::{def, def_packed};
+pub(crate) use builtin::{ArrayOf, def, def_packed};
 pub use builtin::{init, missing};
 pub(crate) use map::pair_count;
 #[cfg(feature = "frontend")]

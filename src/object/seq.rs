@@ -546,7 +546,7 @@ impl List {
 }
 
 macro_rules! sequence {
-    ($type:ident, $object:ident, $name:literal, $other:ident) => {
+    ($type:ident, $object:ident, $schema:expr, $other:ident) => {
         impl From<$type> for Any {
             fn from(value: $type) -> Any {
                 value.0.into()
@@ -563,7 +563,7 @@ macro_rules! sequence {
             const RULE: crate::rule::Rule = VAL_10;
 
             fn schema() -> Schema {
-                Schema::plain($name)
+                $schema
             }
 
             #[inline]
@@ -606,8 +606,14 @@ macro_rules! sequence {
     };
 }
 
-sequence!(Array, ArrayObj, "ffi.Array", ListObj);
-sequence!(List, ListObj, "ffi.List", ArrayObj);
+sequence!(Array, ArrayObj, Schema::plain("ffi.Array"), ListObj);
+// As C++ declares a list that a function changes.
+sequence!(
+    List,
+    ListObj,
+    Schema::of("ffi.List", vec![Any::schema()]),
+    ArrayObj
+);
 lent!(Array, ArrayObj, index::ARRAY);
 lent!(List, ListObj, index::LIST);
 

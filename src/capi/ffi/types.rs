@@ -122,7 +122,9 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterField(
             unsafe { crate::value::header::inc_ref(field.setter.cast()) }
         }
         // SAFETY: the strings are readable and every object has the field, by this contract; default and setter are kept for ever.
-        Ok(unsafe { types::push_field(type_index, field) }?)
+        let pushed = unsafe { types::push_field(type_index, field) };
+        // The kind that tvm-ffi 0.1.13 and later raise here.
+        pushed.map_err(|broken| Error::said("InternalError", broken))
     })
 }
 

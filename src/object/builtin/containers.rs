@@ -6,7 +6,7 @@ use crate::object::hash::any_equal;
 use crate::object::map::Cursor;
 use crate::object::{Array, Dict, List, Map, Seen, Shape, pairs_of, sequence_of};
 use crate::value::header::ObjectRef;
-use crate::value::{Any, AnyView, DLDevice, cast, index};
+use crate::value::{Any, AnyView, Argument, DLDevice, Schema, cast, index};
 use std::sync::{Mutex, PoisonError};
 
 pub(super) fn register() {
@@ -39,14 +39,15 @@ pub(super) fn register() {
 /// A container as it is: who only looks into one takes no converted copy of the other of its family (VAL-10).
 struct Exactly<'a, T>(&'a T);
 
-impl<T: 'static> Parameter for Exactly<'static, T>
+impl<T: Argument + 'static> Parameter for Exactly<'static, T>
 where
     for<'a> &'static T: Parameter<At<'a> = &'a T>,
 {
     type At<'a> = Exactly<'a, T>;
 
     const PARAM: &'static Param = &Param {
-        schema: <&'static T as Parameter>::PARAM.schema,
+        // Without the types of its elements, which it does not look at.
+        schema: || Schema::plain(T::schema().name),
         // As it is or not at all: what another gives up is not taken (as in the reference).
         lent: None,
         reads: |view| <Self as Parameter>::read(&view).is_some(),

@@ -1,7 +1,7 @@
 //! Registry functions, sentinels, conversions to the builtin types, enumerations, big integers.
 
 use super::path::dynamic_object;
-use super::{def, kwargs, missing};
+use super::{ArrayOf, def, kwargs, missing};
 use crate::function::{Error, Function, Result, SafeCall, registry};
 use crate::object::describe::{Describe, field};
 use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int, column};
@@ -26,7 +26,8 @@ pub(super) fn register() {
     // SAFETY: a module has the array of its imports behind its header, in this library as in C++ of every release.
     unsafe { module.field::<Array>("imports_", "", behind, index::ARRAY, 0, imports) };
     def("ffi.GetRegisteredTypeKeys", || {
-        types::keys().into_iter().map(Any::from).collect::<Array>()
+        let keys = types::keys().into_iter();
+        ArrayOf::<Str>::new(keys.map(Any::from).collect())
     });
     def("ffi.GetInvalidObject", || missing().clone());
     // The same in tvm-ffi 0.1.7 and 0.1.8, whose Python asks for it when it is imported.

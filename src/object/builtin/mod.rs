@@ -18,10 +18,12 @@ pub(crate) use path::dynamic_object;
 pub(crate) use path::{Kind as StepKind, Path, extend, root};
 
 use crate::function::registry;
-use crate::function::{Code, Function, Result, TypedFn};
+use crate::function::{Code, Function, Named, Result, TypedFn};
+use crate::object::Array;
 use crate::value::header::{BareObject, ObjectRef};
 use crate::value::types;
-use crate::value::{AnyView, index};
+use crate::value::{Any, AnyView, Argument, Schema, index};
+use std::marker::PhantomData;
 use std::sync::Once;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,6 +83,27 @@ fn frontend() {
 /// Registers a builtin. A name that a user took before is left to him.
 pub(crate) fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
     registry::define(name, Code::of(body));
+}
+
+/// An array that a function returns, whose metadata name the type of the elements.
+pub(crate) struct ArrayOf<T>(pub(crate) Array, PhantomData<T>);
+
+impl<T> ArrayOf<T> {
+    pub(crate) const fn new(array: Array) -> ArrayOf<T> {
+        ArrayOf(array, PhantomData)
+    }
+}
+
+impl<T> From<ArrayOf<T>> for Any {
+    fn from(array: ArrayOf<T>) -> Any {
+        array.0.into()
+    }
+}
+
+impl<T: Argument> Named for ArrayOf<T> {
+    fn named() -> Schema {
+        Schema::of("ffi.Array", vec![T::schema()])
+    }
 }
 
 /// Registers a builtin over any arguments.

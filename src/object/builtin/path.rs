@@ -1,13 +1,13 @@
 //! Where in an object something is: steps and paths.
 
-use crate::function::{Error, Function, Named, Result};
-use crate::object::Array;
+use crate::function::{Error, Function, Result};
 use crate::object::column;
 use crate::object::describe::{Describe, field};
 use crate::object::hash::any_equal;
+use crate::object::{Array, ArrayOf};
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::heap::delete_plain;
-use crate::value::{Any, AnyView, Argument, Schema, Str, cast, index};
+use crate::value::{Any, AnyView, Str, cast, index};
 
 /// What a step goes through; the `Missing` ones say what was not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,21 +131,6 @@ fn extend_by(path: &Path, step: Ref<AccessStepObj>) -> Path {
     })
 }
 
-/// All steps of a path, as a frontend gets them.
-struct Steps(Vec<Any>);
-
-impl From<Steps> for Any {
-    fn from(steps: Steps) -> Any {
-        Array::new(steps.0).into()
-    }
-}
-
-impl Named for Steps {
-    fn named() -> Schema {
-        Schema::of("ffi.Array", vec![<Ref<AccessStepObj>>::schema()])
-    }
-}
-
 fn steps(path: &Path) -> Result<Vec<Any>> {
     let mut steps = Vec::new();
     let mut at = path.clone();
@@ -234,7 +219,9 @@ pub(super) fn register() {
         .method("_is_prefix_of", "", false, |short: Path, long: Path| {
             is_prefix(&short, &long)
         })
-        .method("_to_steps", "", false, |path: Path| steps(&path).map(Steps))
+        .method("_to_steps", "", false, |path: Path| {
+            steps(&path).map(|steps| ArrayOf::<Ref<AccessStepObj>>::new(Array::new(steps)))
+        })
         .method("_path_equal", "", false, |left: Path, right: Path| {
             Ok::<bool, Error>(left.depth == right.depth && is_prefix(&left, &right)?)
         })

@@ -1,14 +1,14 @@
 //! Structural equality and hash by name, and the key type that uses them.
 
 use super::def;
-use super::path::dynamic_object;
-use crate::function::{Error, Function, Result};
+use super::path::{Path, dynamic_object};
+use crate::function::{Error, Function, Named, Result};
 use crate::object::column;
 use crate::object::describe::{Describe, field};
 use crate::object::structural;
 use crate::value::header::{Header, Object, Ref};
 use crate::value::heap::delete_plain;
-use crate::value::{Any, AnyView, Argument, cast, index, types};
+use crate::value::{Any, AnyView, Argument, Schema, cast, index, types};
 
 /// A value with its structural hash, for use as a map key.
 #[repr(C)]
@@ -62,6 +62,22 @@ fn same_key(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
             && structural::equal(left.key.view(), right.key.view(), false, false)?))
 }
 
+/// The paths to the first difference, if there is one.
+struct Mismatch(Option<(Path, Path)>);
+
+impl From<Mismatch> for Any {
+    fn from(found: Mismatch) -> Any {
+        structural::mismatch_value(found.0)
+    }
+}
+
+impl Named for Mismatch {
+    fn named() -> Schema {
+        let pair = vec![Path::schema(), Path::schema()];
+        Schema::of("Optional", vec![Schema::of("Tuple", pair)])
+    }
+}
+
 pub(super) fn register() {
     def(
         "ffi.StructuralEqual",
@@ -72,8 +88,7 @@ pub(super) fn register() {
     def(
         "ffi.GetFirstStructuralMismatch",
         |left: Any, right: Any, map_free_vars: bool, skip: bool| {
-            structural::first_mismatch(left.view(), right.view(), map_free_vars, skip)
-                .map(structural::mismatch_value)
+            structural::first_mismatch(left.view(), right.view(), map_free_vars, skip).map(Mismatch)
         },
     );
     def(

@@ -1,6 +1,7 @@
 //! Structural visits and rewrites by name, and their types.
 
-use super::def;
+use super::path::Path;
+use super::{ArrayOf, def};
 use crate::function::{Error, Function, Result};
 use crate::object::describe::{Describe, field};
 use crate::object::visit::context::ErrorContext;
@@ -31,7 +32,7 @@ pub(super) fn register() {
     def(
         "ffi.VisitErrorContext.FindAccessPaths",
         |root: ObjectRef, context: Ref<ErrorContext>, allow_prefix: bool| {
-            find_access_paths(&root, &context, allow_prefix)
+            find_access_paths(&root, &context, allow_prefix).map(ArrayOf::<Path>::new)
         },
     );
 }
