@@ -124,6 +124,9 @@ unsafe extern "C-unwind" fn update_backtrace(
     }
 }
 
+/// The mode in which a text follows the backtrace that is there.
+const APPEND: i32 = 1;
+
 /// An error that travels: what a call gives instead of a result.
 #[derive(Clone)]
 #[repr(transparent)]
@@ -243,14 +246,14 @@ impl Error {
         };
         // Its end may come back to this error, so it is not under the lock.
         // SAFETY: null, or the reference that the error owned.
-        drop(unsafe { ObjectRef::from_nullable(before) });
+        let _ended = unsafe { ObjectRef::from_nullable(before) };
     }
 
     /// Adds a line to the backtrace.
     pub fn add_frame(&self, file: &str, line: u32, function: &str) {
         self.update_backtrace(
             &format!("  File \"{file}\", line {line}, in {function}\n"),
-            1,
+            APPEND,
         );
     }
 
@@ -338,7 +341,7 @@ impl Argument for Error {
     const RULE: crate::rule::Rule = crate::value::VAL_10;
 
     fn schema() -> Schema {
-        Schema::plain("ffi.Error")
+        <Ref<ErrorObj> as Argument>::schema()
     }
 
     fn try_from_view(view: AnyView<'_>) -> Option<Error> {

@@ -46,6 +46,7 @@ pub use typed::{Outcome, Param, Parameter, Signature, Typed, TypedFn};
 use crate::value::header::{Header, ObjectRef, Ref, static_object};
 use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 crate::rule::rules! {
@@ -142,14 +143,22 @@ impl Function {
     /// [`Function::from_typed`] with the name that its error messages use, and in less code: those that capture nothing,
     /// as builtins do, are entered in one place, which costs a call some 25 instructions.
     pub fn named<P: 'static, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
-        if const { size_of::<F>() == 0 } {
-            return Function::plain(name, Code::of(body));
-        }
-        Function::from_packed(move |args| {
-            if const { F::SIGNATURE.settles() } {
-                return F::SIGNATURE.settle(name, args, |args| body.invoke(name, args));
+        let made = const {
+            match size_of::<F>() {
+                0 => Function::of_nothing_captured::<P, F>,
+                _ => Function::capturing::<P, F> as fn(Option<&'static str>, F) -> Function,
             }
-            body.invoke(name, args)
+        };
+        made(name, body)
+    }
+
+    fn of_nothing_captured<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
+        Function::plain(name, Code::of(body))
+    }
+
+    fn capturing<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
+        Function::from_packed(move |args| {
+            F::SIGNATURE.settle(name, args, |args| body.invoke(name, args))
         })
     }
 
@@ -311,7 +320,7 @@ impl Code {
     #[inline]
     pub(crate) fn of<P, F: TypedFn<P>>(body: F) -> Code {
         assert!(size_of::<F>() == 0, "it captured something");
-        std::mem::forget(body);
+        let _kept = std::mem::ManuallyDrop::new(body);
         Code {
             signature: const { &F::SIGNATURE },
             body: invoke_plain::<P, F>,
@@ -369,16 +378,15 @@ unsafe extern "C-unwind" fn call_plain(
 /// `result` is null or can be written to.
 #[inline]
 unsafe fn guard(result: *mut RawAny, body: impl FnOnce() -> Result) -> i32 {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => {
-            if !result.is_null() {
-                // SAFETY: not null, so it can be written to, by this contract.
-                unsafe { result.write(value.into_raw()) }
+    match caught(body) {
+        Ok(value) => {
+            // SAFETY: null, or can be written to, by this contract; what is there need not be a value.
+            if let Some(place) = unsafe { result.cast::<MaybeUninit<RawAny>>().as_mut() } {
+                place.write(value.into_raw());
             }
             0
         }
-        Ok(Err(error)) => fail(error),
-        Err(panic) => fail(from_panic(panic)),
+        Err(error) => fail(error),
     }
 }
 
@@ -457,7 +465,7 @@ impl Argument for Function {
     const RULE: crate::rule::Rule = VAL_10;
 
     fn schema() -> Schema {
-        Schema::plain("ffi.Function")
+        <Ref<FunctionObj> as Argument>::schema()
     }
 
     #[inline]
@@ -468,6 +476,8 @@ impl Argument for Function {
 
 /// Runs `body` at the C boundary of a function without a result: 0, or -1 with the error raised.
 pub(crate) fn guard_code(body: impl FnOnce() -> Result<()>) -> i32 {
-    // SAFETY: null, by which nothing is written.
-    unsafe { guard(std::ptr::null_mut(), || body().map(|()| Any::none())) }
+    match caught(body) {
+        Ok(()) => 0,
+        Err(error) => fail(error),
+    }
 }

@@ -4,7 +4,7 @@
 //! take a reference; a writer that replaced or removed a function keeps the old one until it has seen that counter at
 //! zero, so a reader never counts up an object that is gone.
 //!
-//! What the chapters of this crate bring is entered when a name is first not found, or the names are first listed; any
+//! What the chapters of this crate bring is entered when a name is first looked up, or the names are first listed; any
 //! other function takes the place of such a *default* without asking for it (`provide`).
 
 use super::custom_types;
@@ -12,12 +12,12 @@ use super::{Code, Error, FUN_10, FUN_11, Function, Result, Signature, TypedFn, s
 use crate::rule::Kind;
 use crate::value::header::{Header, ObjectRef};
 use foldhash::fast::FixedState;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 struct Entry {
-    hash: u64,
     name: &'static [u8],
     /// Whether the name is one of [`RAW`].
     raw: bool,
@@ -91,15 +91,8 @@ static LEDGER: Mutex<Ledger> = Mutex::new(Ledger {
 
 /// With a fixed seed: names come from code of this process, not from input.
 #[inline]
-fn hash(name: &[u8]) -> u64 {
-    let mut state = FixedState::default().build_hasher();
-    state.write(name);
-    state.finish()
-}
-
-#[inline]
-fn bucket(hash: u64) -> &'static AtomicPtr<Entry> {
-    &BUCKETS[hash as usize % BUCKETS.len()]
+fn bucket(name: &[u8]) -> &'static AtomicPtr<Entry> {
+    &BUCKETS[FixedState::default().hash_one(name) as usize % BUCKETS.len()]
 }
 
 /// The first entry of a bucket.
@@ -111,10 +104,9 @@ fn first(bucket: &AtomicPtr<Entry>) -> Option<&'static Entry> {
 
 #[inline]
 fn find(name: &[u8]) -> Option<&'static Entry> {
-    let hash = hash(name);
-    let mut entry = first(bucket(hash));
+    let mut entry = first(bucket(name));
     while let Some(found) = entry {
-        if found.hash == hash && found.name == name {
+        if found.name == name {
             return Some(found);
         }
         entry = found.next;
@@ -183,16 +175,6 @@ impl Entry {
 /// The entry of `name`, which may be that of a default.
 #[inline]
 fn find_any(name: &[u8]) -> Option<&'static Entry> {
-    // Asked before the search: defaults that another thread brings meanwhile are searched for once more.
-    let settled = DEFAULTS.is_completed();
-    match find(name) {
-        None if !settled => find_default(name),
-        found => found,
-    }
-}
-
-#[cold]
-fn find_default(name: &[u8]) -> Option<&'static Entry> {
     install_defaults();
     find(name)
 }
@@ -228,8 +210,23 @@ enum Claim {
     Override,
 }
 
-fn ledger() -> MutexGuard<'static, Ledger> {
+impl Claim {
+    const fn of(override_existing: bool) -> Claim {
+        match override_existing {
+            true => Claim::Override,
+            false => Claim::New,
+        }
+    }
+}
+
+fn lock() -> MutexGuard<'static, Ledger> {
     LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// With what the chapters bring.
+fn ledger() -> MutexGuard<'static, Ledger> {
+    install_defaults();
+    lock()
 }
 
 /// Registers `function` under `name`. A name that is taken is refused unless `override_existing` (FUN-11).
@@ -239,10 +236,10 @@ fn ledger() -> MutexGuard<'static, Ledger> {
 /// FUN-11; and a name of a device, whose function returns an address that is followed: those go through
 /// `device::manager::register`, or `register_with`.
 pub fn register(name: &str, function: Function, override_existing: bool) -> Result<()> {
-    enter_safely(name, function, override_existing, plain())
+    enter_safely(name, function, Claim::of(override_existing), plain())
 }
 
-fn enter_safely(name: &str, function: Function, over: bool, details: Details) -> Result<()> {
+fn enter_safely(name: &str, function: Function, claim: Claim, details: Details) -> Result<()> {
     if name.starts_with(TABLES) {
         let message = format!(
             "`{name}` returns the address of a device table: device::manager::register makes one of a device"
@@ -250,7 +247,7 @@ fn enter_safely(name: &str, function: Function, over: bool, details: Details) ->
         return Err(Error::new("ValueError", message));
     }
     // SAFETY: no name of a device, as just seen.
-    unsafe { register_with(name.as_bytes(), function, over, details) }
+    unsafe { enter(name.as_bytes(), function, claim, details) }
 }
 
 /// Plain registration counts as a static method.
@@ -263,25 +260,22 @@ fn plain() -> Details {
 
 /// Registers a typed Rust function under `name`, with the metadata of its types.
 pub fn register_typed<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) -> Result<()> {
-    register_signed(
-        name,
-        const { &F::SIGNATURE },
-        Function::named(Some(name), body),
-    )
+    let details = signed(const { &F::SIGNATURE });
+    enter_safely(name, Function::named(Some(name), body), Claim::New, details)
 }
 
 /// Registers a builtin. A name that a user took before is left to him.
 pub(crate) fn define(name: &'static str, code: Code) {
-    let _ = register_signed(name, code.signature, Function::plain(Some(name), code));
+    let function = Function::plain(Some(name), code);
+    let _ = enter_safely(name, function, Claim::New, signed(code.signature));
 }
 
-fn register_signed(name: &str, signature: &Signature, function: Function) -> Result<()> {
-    let details = Details {
+/// [`plain`], with the metadata of known types.
+fn signed(signature: &Signature) -> Details {
+    Details {
         metadata: signature_json(&signature.typed()),
-        flags: crate::value::types::flag::STATIC_METHOD,
-        ..Details::default()
-    };
-    enter_safely(name, function, false, details)
+        ..plain()
+    }
 }
 
 /// [`register`] with documentation and metadata, and for every name.
@@ -296,13 +290,8 @@ pub(crate) unsafe fn register_with(
     override_existing: bool,
     details: Details,
 ) -> Result<()> {
-    let claim = if override_existing {
-        Claim::Override
-    } else {
-        Claim::New
-    };
     // SAFETY: as for this function.
-    unsafe { enter(name, function, claim, details) }
+    unsafe { enter(name, function, Claim::of(override_existing), details) }
 }
 
 /// # Safety
@@ -311,38 +300,39 @@ pub(crate) unsafe fn register_with(
 unsafe fn enter(name: &[u8], function: Function, claim: Claim, details: Details) -> Result<()> {
     // Before the first function is registered nothing can know a custom type.
     custom_types::serve();
-    let mut ledger = ledger();
-    let entry = find(name).unwrap_or_else(|| add(name));
-    let taken = !entry.function.load(Ordering::Acquire).is_null();
-    // Most names are new: only one that is taken is worth the search.
-    let place = if taken { ledger.place(entry) } else { None };
-    let yields = place.is_some_and(|place| ledger.listed[place].default);
-    if taken && claim != Claim::Override && !yields {
-        return Err(already_registered(name));
-    }
-    let default = claim == Claim::Default;
-    let listed = Listed {
-        entry,
-        details,
-        default,
+    // What it replaced ends behind the lock: a destructor may come back here.
+    replaced(name, function, claim, details).map(drop)
+}
+
+fn replaced(
+    name: &[u8],
+    function: Function,
+    claim: Claim,
+    details: Details,
+) -> Result<Vec<ObjectRef>> {
+    let mut ledger = lock();
+    let (entry, place) = match find(name) {
+        Some(entry) => (entry, ledger.place(name)),
+        None => (add(name), None),
     };
     if let Some(place) = place {
+        if claim != Claim::Override && !ledger.listed[place].default {
+            return Err(already_registered(name));
+        }
         ledger.listed.remove(place);
     }
-    ledger.listed.push(listed);
-    let retired = ledger.replace(entry, function.into_object().into_raw());
-    drop(ledger);
-    // Dropped outside the lock: a destructor may come back here.
-    drop(retired);
-    Ok(())
+    ledger.listed.push(Listed {
+        entry,
+        details,
+        default: claim == Claim::Default,
+    });
+    Ok(ledger.replace(entry, function.into_object().into_raw()))
 }
 
 /// A new entry, under the lock, without a function.
 fn add(name: &[u8]) -> &'static Entry {
-    let hash = hash(name);
-    let bucket = bucket(hash);
+    let bucket = bucket(name);
     let entry = Box::leak(Box::new(Entry {
-        hash,
         name: crate::value::types::leak_bytes(name),
         raw: is_raw(name),
         function: AtomicPtr::new(std::ptr::null_mut()),
@@ -353,11 +343,10 @@ fn add(name: &[u8]) -> &'static Entry {
 }
 
 impl Ledger {
-    /// Where `entry` is listed, which it is while it has a function.
-    fn place(&self, entry: &'static Entry) -> Option<usize> {
-        self.listed
-            .iter()
-            .position(|listed| std::ptr::eq(listed.entry, entry))
+    /// Where `name` is listed, which it is while it has a function.
+    fn place(&self, name: &[u8]) -> Option<usize> {
+        let mut listed = self.listed.iter();
+        listed.position(|listed| listed.entry.name == name)
     }
 
     /// Puts `function` (null for none) into `entry`, and returns what no reader can be looking at any more.
@@ -366,22 +355,18 @@ impl Ledger {
         // SAFETY: the entry owned a reference of what was in it.
         self.retired
             .extend(unsafe { ObjectRef::from_nullable(before) });
-        if self.retired.is_empty() {
-            return Vec::new();
-        }
         // A reader is done in a moment; one that is not leaves this to the next writer.
-        for _ in 0..PATIENCE {
+        for _ in PATIENCE {
             if READERS.load(Ordering::SeqCst) == 0 {
                 return std::mem::take(&mut self.retired);
             }
-            std::hint::spin_loop();
         }
         Vec::new()
     }
 }
 
 /// How often a writer looks whether readers are done.
-const PATIENCE: u32 = 1000;
+const PATIENCE: Range<u32> = 0..10_000;
 
 #[cold]
 fn already_registered(name: &[u8]) -> Error {
@@ -398,24 +383,20 @@ fn already_registered(name: &[u8]) -> Error {
 
 /// Removes `name`; false when it was not there.
 pub fn remove(name: &str) -> bool {
-    let Some(entry) = find_any(name.as_bytes()) else {
-        return false;
-    };
+    // What is removed ends behind the lock: a destructor may come back here.
+    removed(name.as_bytes()).is_some()
+}
+
+fn removed(name: &[u8]) -> Option<Vec<ObjectRef>> {
     let mut ledger = ledger();
-    let Some(place) = ledger.place(entry) else {
-        return false;
-    };
+    let place = ledger.place(name)?;
     // A default that is removed is none any more: what takes the name next keeps it.
-    ledger.listed.remove(place);
-    let retired = ledger.replace(entry, std::ptr::null_mut());
-    drop(ledger);
-    drop(retired);
-    true
+    let Listed { entry, .. } = ledger.listed.remove(place);
+    Some(ledger.replace(entry, std::ptr::null_mut()))
 }
 
 /// All names, in the order of their (last) registration.
 pub fn names() -> Vec<&'static str> {
-    install_defaults();
     ledger()
         .listed
         .iter()
@@ -427,9 +408,8 @@ pub fn names() -> Vec<&'static str> {
 
 /// Documentation and metadata of `name`.
 pub fn details(name: &str) -> Option<Details> {
-    let entry = find_any(name.as_bytes())?;
     let ledger = ledger();
-    let place = ledger.place(entry)?;
+    let place = ledger.place(name.as_bytes())?;
     Some(ledger.listed[place].details.clone())
 }
 

@@ -1,7 +1,7 @@
 //! Typed functions: any Rust function or closure whose parameters are [`Parameter`]s becomes a packed function.
 
 use super::{Error, FUN_08, FUN_09, Result};
-use crate::value::header::{Header, ObjectRef};
+use crate::value::header::{Header, ObjectRef, inc_ref};
 use crate::value::{Any, AnyView, Argument, Payload, RawAny, Schema, index, str_bytes, types};
 use std::ops::RangeInclusive;
 
@@ -50,7 +50,7 @@ impl<T: Argument> Named for T {
 
 impl Named for &str {
     fn named() -> Schema {
-        Schema::plain("ffi.String")
+        <String as Argument>::schema()
     }
 }
 
@@ -105,7 +105,7 @@ impl AsItIs {
         match self {
             AsItIs::Type(wanted) => own == *wanted,
             AsItIs::Owned => !matches!(own, index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF),
-            AsItIs::Fit(fits) => own != index::RVALUE_REF && fits(view),
+            AsItIs::Fit(fits) => fits(view),
         }
     }
 }
@@ -126,10 +126,9 @@ impl Param {
         let slot = view.as_raw().ptr().cast::<*mut Header>();
         // SAFETY: an r-value reference is null or the address of an object slot (the contract of `AnyView::from_raw`).
         let object = unsafe { slot.as_ref() };
-        let object = object.filter(|object| !object.is_null());
-        // SAFETY: the slot owns the object in it (the contract of `AnyView::from_raw`).
-        let held = object.map(|&object| unsafe { ObjectRef::retain(object) });
-        let mut tried = held.map_or(std::ptr::null_mut(), ObjectRef::into_raw);
+        let mut tried = object.copied().unwrap_or(std::ptr::null_mut());
+        // SAFETY: null, or an object that the slot owns (the contract of `AnyView::from_raw`).
+        unsafe { inc_ref(tried) };
         let cell = RawAny::of(
             index::RVALUE_REF,
             Payload {
@@ -308,22 +307,6 @@ impl Signature {
             params: self.params.iter().map(|param| (param.schema)()).collect(),
             result: (self.result)(),
         }
-    }
-
-    /// Whether [`Signature::settle`] has anything to do: some parameter is lent, or something may be taken for one of
-    /// several before another is refused.
-    pub(super) const fn settles(&self) -> bool {
-        if self.params.len() > 1 {
-            return true;
-        }
-        let mut at = 0;
-        while at < self.params.len() {
-            if self.params[at].lent.is_some() {
-                return true;
-            }
-            at += 1;
-        }
-        false
     }
 
     /// Calls `body` with `args`, of which those to be lent that are something else are converted before. What an r-value
