@@ -11,8 +11,7 @@ use std::process::Command;
 use tvmspec::value::legacy::code;
 use tvmspec::value::types::flag;
 use tvmspec::value::{
-    Any, AnyView, Argument, Bytes, DLDataType, ObjectRef, Str, dtype_from_text, dtype_to_text,
-    index, str_bytes, types,
+    Any, AnyView, Bytes, DLDataType, Str, dtype_from_text, dtype_to_text, index, str_bytes, types,
 };
 
 proptest! {
@@ -54,21 +53,6 @@ fn a_refusal_names_both_types() {
         "VAL-07: Cannot convert from type `ffi.SmallStr` to `float`"
     );
     assert!(AnyView::none().is_none());
-}
-
-#[test]
-fn an_owned_value_moves_where_it_can() {
-    let text = Any::from("a text on the heap, of which there is one");
-    let object = ObjectRef::try_from(&text).unwrap();
-    assert_eq!(object.header().strong_count(), 2);
-    let moved = Any::try_from_any(text).unwrap();
-    assert_eq!(object.header().strong_count(), 2);
-    assert_eq!(
-        String::try_from_any(moved).unwrap(),
-        "a text on the heap, of which there is one"
-    );
-    assert_eq!(object.header().strong_count(), 1);
-    assert!(i64::try_from_any(Any::from(object)).is_none());
 }
 
 #[test]

@@ -573,7 +573,7 @@ pub unsafe extern "C" fn TVMObjectTypeIndex2Key(
 pub unsafe extern "C" fn TVMObjectDerivedFrom(child: u32, parent: u32, out: *mut c_int) -> c_int {
     guard(|| {
         let both = (c_int::try_from(child), c_int::try_from(parent));
-        let derived = matches!(both, (Ok(child), Ok(parent)) if child == parent || types::is_instance(child, parent));
+        let derived = matches!(both, (Ok(child), Ok(parent)) if types::is_instance(child, parent));
         // SAFETY: `out` is a place for it, by this contract.
         unsafe { put(out, c_int::from(derived)) }
     })

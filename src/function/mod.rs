@@ -144,9 +144,10 @@ impl Function {
     /// as builtins do, are entered in one place, which costs a call some 25 instructions.
     pub fn named<P: 'static, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         let made = const {
-            match size_of::<F>() {
-                0 => Function::of_nothing_captured::<P, F>,
-                _ => Function::capturing::<P, F> as fn(Option<&'static str>, F) -> Function,
+            match (size_of::<F>(), F::SIGNATURE.settles()) {
+                (0, _) => Function::of_nothing_captured::<P, F>,
+                (_, true) => Function::settling::<P, F>,
+                (_, false) => Function::reading::<P, F> as fn(Option<&'static str>, F) -> Function,
             }
         };
         made(name, body)
@@ -156,10 +157,14 @@ impl Function {
         Function::plain(name, Code::of(body))
     }
 
-    fn capturing<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
+    fn settling<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
         Function::from_packed(move |args| {
             F::SIGNATURE.settle(name, args, |args| body.invoke(name, args))
         })
+    }
+
+    fn reading<P, F: TypedFn<P>>(name: Option<&'static str>, body: F) -> Function {
+        Function::from_packed(move |args| body.invoke(name, args))
     }
 
     pub(crate) fn plain(name: Option<&'static str>, code: Code) -> Function {

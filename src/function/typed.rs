@@ -309,6 +309,16 @@ impl Signature {
         }
     }
 
+    /// Whether [`Signature::settle`] has anything to do: some parameter is lent, or something may be taken for one of
+    /// several before another is refused.
+    pub(super) const fn settles(&self) -> bool {
+        match self.params {
+            [] => false,
+            [param] => param.lent.is_some(),
+            _ => true,
+        }
+    }
+
     /// Calls `body` with `args`, of which those to be lent that are something else are converted before. What an r-value
     /// reference leads to is taken only when nothing is wrong with the others.
     #[inline]

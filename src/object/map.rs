@@ -1560,7 +1560,7 @@ map_type!(
     Dict,
     DictKind,
     index::DICT,
-    Schema::of("ffi.Dict", vec![Any::schema(), Any::schema()]),
+    Schema::with("ffi.Dict", &[Any::schema, Any::schema]),
     index::MAP
 );
 lent!(Map, MapKind, index::MAP);

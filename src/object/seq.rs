@@ -611,7 +611,7 @@ sequence!(Array, ArrayObj, Schema::plain("ffi.Array"), ListObj);
 sequence!(
     List,
     ListObj,
-    Schema::of("ffi.List", vec![Any::schema()]),
+    Schema::with("ffi.List", &[Any::schema]),
     ArrayObj
 );
 lent!(Array, ArrayObj, index::ARRAY);

@@ -11,6 +11,7 @@ use super::header::{Header, ObjectRef, dec_ref, inc_ref};
 use super::index;
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 
 /// The eight payload bytes, read as what the type index says.
 #[derive(Clone, Copy)]
@@ -303,11 +304,11 @@ impl<'a> AnyView<'a> {
     /// `'a`; it may be null when `count` is zero.
     #[inline]
     pub unsafe fn slice(cells: *const RawAny, count: usize) -> &'a [AnyView<'a>] {
-        if count == 0 || cells.is_null() {
-            return &[];
+        match NonNull::new(cells.cast_mut()) {
+            // SAFETY: `count` cells that live for `'a`, by this contract; `AnyView` is a transparent wrapper of `RawAny`.
+            Some(cells) => unsafe { std::slice::from_raw_parts(cells.as_ptr().cast(), count) },
+            None => &[],
         }
-        // SAFETY: `count` cells that live for `'a`, by this contract; `AnyView` is a transparent wrapper of `RawAny`.
-        unsafe { std::slice::from_raw_parts(cells.cast(), count) }
     }
 
     /// The cell.
@@ -398,15 +399,13 @@ impl<'a> AnyView<'a> {
                 super::string::Bytes::new(unsafe { array.as_slice() }).into()
             }
             index::RVALUE_REF => {
-                let slot = self.0.ptr().cast::<*mut Header>();
-                if slot.is_null() {
-                    return Any::none();
-                }
-                // SAFETY: the slot is read and written on this thread alone (the contract of `from_raw`), and the callee may
-                // take what is there by nulling it (VAL-09).
-                let object = unsafe { slot.replace(std::ptr::null_mut()) };
+                // SAFETY: null, or a slot that is read and written on this thread alone (the contract of `from_raw`).
+                let slot = unsafe { self.0.ptr().cast::<*mut Header>().as_mut() };
+                // The callee may take what is there by nulling it (VAL-09).
+                let object = slot.map(|slot| std::mem::replace(slot, std::ptr::null_mut()));
                 // SAFETY: the reference of the slot is now ours.
-                unsafe { ObjectRef::from_nullable(object) }.map_or_else(Any::none, Any::from)
+                let object = object.and_then(|object| unsafe { ObjectRef::from_nullable(object) });
+                object.into()
             }
             _ => Any(self.0),
         }

@@ -43,6 +43,11 @@ impl Schema {
         Schema { name, args }
     }
 
+    /// A generic type of the types of these.
+    pub(crate) fn with(name: &'static str, args: &[fn() -> Schema]) -> Schema {
+        Schema::of(name, args.iter().map(|schema| schema()).collect())
+    }
+
     /// As messages write it: `Optional<int>`, `Array<Any>`.
     pub fn text(&self) -> String {
         let name = match self.name {
@@ -107,11 +112,6 @@ pub trait Argument: Sized {
 
     /// Converts, or `None`.
     fn try_from_view(view: AnyView<'_>) -> Option<Self>;
-
-    /// Converts an owned value; types that can move out of it do.
-    fn try_from_any(value: Any) -> Option<Self> {
-        Self::try_from_view(value.view())
-    }
 
     /// Whether a missing trailing argument counts as `None`. Never; here for completeness of the signature text.
     #[doc(hidden)]
@@ -213,7 +213,7 @@ impl Argument for *mut c_void {
     const RULE: Rule = VAL_08;
 
     fn schema() -> Schema {
-        Schema::plain("void*")
+        Schema::plain(types::key_of(index::OPAQUE))
     }
 
     #[inline]
@@ -230,7 +230,7 @@ impl Argument for *mut DLTensor {
     const RULE: Rule = VAL_10;
 
     fn schema() -> Schema {
-        Schema::plain("DLTensor*")
+        Schema::plain(types::key_of(index::DLTENSOR_PTR))
     }
 
     #[inline]
@@ -269,11 +269,6 @@ impl Argument for Any {
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Any> {
         Some(view.to_any())
-    }
-
-    #[inline]
-    fn try_from_any(value: Any) -> Option<Any> {
-        Some(value)
     }
 
     const ANY: bool = true;
@@ -344,7 +339,7 @@ impl Argument for DLDataType {
     const RULE: Rule = VAL_13;
 
     fn schema() -> Schema {
-        Schema::plain("DataType")
+        Schema::plain(types::key_of(index::DATA_TYPE))
     }
 
     fn try_from_view(view: AnyView<'_>) -> Option<DLDataType> {
@@ -360,7 +355,7 @@ impl Argument for DLDevice {
     const RULE: Rule = VAL_13;
 
     fn schema() -> Schema {
-        Schema::plain("Device")
+        Schema::plain(types::key_of(index::DEVICE))
     }
 
     fn try_from_view(view: AnyView<'_>) -> Option<DLDevice> {
@@ -376,7 +371,7 @@ impl Argument for ObjectRef {
     const RULE: Rule = VAL_10;
 
     fn schema() -> Schema {
-        Schema::plain("ffi.Object")
+        Schema::plain(types::key_of(index::OBJECT))
     }
 
     #[inline]
@@ -395,10 +390,7 @@ impl<T: Object> Argument for Ref<T> {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<Ref<T>> {
-        if !T::matches(view.type_index()) {
-            return None;
-        }
-        view.as_object()?.clone().downcast::<T>().ok()
+        Ref::of(view.as_object()?)
     }
 }
 
@@ -406,7 +398,7 @@ impl<T: Argument> Argument for Option<T> {
     const RULE: Rule = VAL_11;
 
     fn schema() -> Schema {
-        Schema::of("Optional", vec![T::schema()])
+        Schema::with("Optional", &[T::schema])
     }
 
     #[inline]

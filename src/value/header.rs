@@ -184,30 +184,25 @@ impl Drop for Level<'_> {
     }
 }
 
-/// Ends an object by `body`, now or, below [`NESTED`] others that are ending on this thread, once the outermost has ended:
+/// Ends an object by `body`, now or, below [`NESTED`] others that are ending on this thread, once the last of those has ended:
 /// a chain of any length costs no stack. For deleters of objects that refer to others.
 ///
 /// # Safety
 /// `body` is a deleter's work on `object` with `flags`, as the header's rules call it (VAL-05): once for each flag.
 #[inline]
 pub(crate) unsafe fn end_nested(object: *mut Header, flags: i32, body: Deleter) {
-    // The memory alone refers to nothing.
-    if flags & DELETE_STRONG == 0 {
-        // SAFETY: `body` and `flags` are as this function's contract says.
-        return unsafe { body(object, flags) };
-    }
     // One look for the thread's own memory: in a shared library that is a call.
     ENDING.with(|ending| {
         let depth = ending.depth.get();
         if depth >= NESTED {
-            // SAFETY: the flags hold DELETE_STRONG; the rest is this function's contract.
+            // SAFETY: this function's contract.
             return unsafe { wait(ending, object, flags, body) };
         }
         let level = Level(&ending.depth, depth);
         ending.depth.set(depth + 1);
         // SAFETY: `body` and `flags` are as this function's contract says.
         unsafe { body(object, flags) };
-        if depth == 0 && ending.queued.get() {
+        if ending.queued.get() {
             end_waiting(ending);
         }
         drop(level);
@@ -215,12 +210,12 @@ pub(crate) unsafe fn end_nested(object: *mut Header, flags: i32, body: Deleter) 
 }
 
 /// # Safety
-/// As [`end_nested`], with DELETE_STRONG in `flags`.
+/// As [`end_nested`].
 #[cold]
 #[inline(never)]
 unsafe fn wait(ending: &Ending, object: *mut Header, flags: i32, body: Deleter) {
     if flags & DELETE_WEAK == 0 {
-        // Who calls a deleter with DELETE_STRONG alone drops the shared weak reference next; this one keeps the memory.
+        // Who calls a deleter without DELETE_WEAK drops the shared weak reference next; this one keeps the memory.
         // SAFETY: that shared reference is still counted.
         unsafe { inc_weak(object) };
     }
@@ -411,8 +406,7 @@ pub unsafe trait Object: Sized + 'static {
     /// Whether an object with `type_index` is an instance, derived types included.
     #[inline]
     fn matches(type_index: i32) -> bool {
-        type_index == Self::type_index()
-            || super::types::is_instance(type_index, Self::type_index())
+        super::types::is_instance(type_index, Self::type_index())
     }
 }
 
@@ -421,12 +415,18 @@ pub unsafe trait Object: Sized + 'static {
 pub struct Ref<T: Object>(ObjectRef, PhantomData<T>);
 
 impl<T: Object> Ref<T> {
+    /// What ends an object of [`Ref::new`].
+    const DELETER: Deleter = match std::mem::needs_drop::<T>() {
+        true => delete_boxed::<T>,
+        false => end_boxed::<T>,
+    };
+
     /// Puts `value` on the heap. Its header is overwritten with that of a fresh `T`.
     pub fn new(value: T) -> Ref<T> {
         let object = Box::into_raw(Box::new(value)).cast::<Header>();
         // SAFETY: `T` starts with a header (the contract of `Object`).
-        unsafe { object.write(Header::new(T::type_index(), delete_boxed::<T>)) };
-        // SAFETY: a whole object, whose only reference this is; `delete_boxed` of the same type frees the box.
+        unsafe { object.write(Header::new(T::type_index(), Self::DELETER)) };
+        // SAFETY: a whole object, whose only reference this is; its deleter, of the same type, frees the box.
         let object = unsafe { ObjectRef::from_raw(object) };
         Ref(object, PhantomData)
     }
@@ -441,11 +441,17 @@ impl<T: Object> Ref<T> {
         Ref(unsafe { ObjectRef::from_raw(object) }, PhantomData)
     }
 
+    /// A new reference of `object`, if it is a `T`.
+    #[inline]
+    pub(crate) fn of(object: &ObjectRef) -> Option<Ref<T>> {
+        object.is::<T>().then(|| Ref(object.clone(), PhantomData))
+    }
+
     /// `object` as what [`Ref::new`] made of a `T`, which its deleter tells. `None` for one that it did not make, and perhaps for
     /// one that another copy of this function made.
     pub(crate) fn made(object: &ObjectRef) -> Option<&T> {
         let deleter = object.header().deleter?;
-        let own = std::ptr::fn_addr_eq(deleter, delete_boxed::<T> as Deleter);
+        let own = std::ptr::fn_addr_eq(deleter, Self::DELETER);
         // SAFETY: `Ref::new` alone gives an object this deleter, and it made it of a `T`; the index excludes another type whose
         // deleter the linker found to be the same code.
         (own && object.type_index() == T::type_index())
@@ -471,18 +477,13 @@ impl<T: Object> Ref<T> {
     }
 }
 
-/// Deleter of objects made by [`Ref::new`].
+/// Deleter of objects made by [`Ref::new`] that refer to others.
 unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: i32) {
-    if std::mem::needs_drop::<T>() {
-        // SAFETY: whoever calls a deleter follows VAL-05, which is the contract of `end_boxed` too.
-        unsafe { end_nested(object, flags, end_boxed::<T>) }
-    } else {
-        // SAFETY: whoever calls a deleter follows VAL-05, which is the contract of `end_boxed`.
-        unsafe { end_boxed::<T>(object, flags) }
-    }
+    // SAFETY: whoever calls a deleter follows VAL-05, which is the contract of `end_boxed` too.
+    unsafe { end_nested(object, flags, end_boxed::<T>) }
 }
 
-/// The work of [`delete_boxed`].
+/// The work of [`delete_boxed`], and the deleter of objects of [`Ref::new`] that refer to no others.
 ///
 /// # Safety
 /// As a deleter is called (VAL-05), for an object of [`Ref::new`].
@@ -513,7 +514,7 @@ unsafe fn drop_copy<T: Object>(object: *mut T) {
     let head = size_of::<Header>();
     // SAFETY: an object starts with its header, whose type index never changes.
     let type_index = unsafe { (*object.cast::<Header>()).type_index };
-    let header = Header::new(type_index, delete_boxed::<T>);
+    let header = Header::new(type_index, Ref::<T>::DELETER);
     // SAFETY: the copy starts with a header.
     unsafe { copy.as_mut_ptr().cast::<Header>().write(header) };
     let from = object.wrapping_byte_add(head).cast::<u8>();

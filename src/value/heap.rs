@@ -9,16 +9,16 @@ unsafe extern "C" {
     fn free(ptr: *mut c_void);
 }
 
-/// `size` bytes, aligned for any object. Ends the process when there are none, as every Rust allocation does.
+/// `size` bytes, at least one, aligned for any object. Ends the process when there are none, as every Rust allocation does.
 pub(crate) fn allocate(size: usize) -> *mut u8 {
     // SAFETY: `malloc` takes any size.
-    checked(unsafe { malloc(size.max(1)) }.cast(), size)
+    checked(unsafe { malloc(size) }.cast(), size)
 }
 
 /// [`allocate`] for a size that somebody else chose: `None` where there are no such bytes.
 pub(crate) fn try_allocate(size: usize) -> Option<*mut u8> {
     // SAFETY: `malloc` takes any size.
-    let ptr: *mut u8 = unsafe { malloc(size.max(1)) }.cast();
+    let ptr: *mut u8 = unsafe { malloc(size) }.cast();
     (!ptr.is_null()).then_some(ptr)
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn try_allocate(size: usize) -> Option<*mut u8> {
 #[allow(dead_code)]
 pub(crate) fn allocate_zeroed(size: usize) -> *mut u8 {
     // SAFETY: `calloc` takes any size.
-    checked(unsafe { calloc(1, size.max(1)) }.cast(), size)
+    checked(unsafe { calloc(1, size) }.cast(), size)
 }
 
 fn checked(ptr: *mut u8, size: usize) -> *mut u8 {

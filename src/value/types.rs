@@ -211,10 +211,12 @@ pub fn keys() -> Vec<&'static str> {
 }
 
 /// Whether an object of type `type_index` is also one of type `ancestor` (VAL-16).
+#[inline]
 pub fn is_instance(type_index: i32, ancestor: i32) -> bool {
-    if type_index == ancestor {
-        return true;
-    }
+    type_index == ancestor || is_derived(type_index, ancestor)
+}
+
+fn is_derived(type_index: i32, ancestor: i32) -> bool {
     let (Some(own), Some(target)) = (info(type_index), info(ancestor)) else {
         return false;
     };

@@ -102,7 +102,7 @@ impl<T> From<ArrayOf<T>> for Any {
 
 impl<T: Argument> Named for ArrayOf<T> {
     fn named() -> Schema {
-        Schema::of("ffi.Array", vec![T::schema()])
+        Schema::with("ffi.Array", &[T::schema])
     }
 }
 

@@ -73,8 +73,8 @@ impl From<Mismatch> for Any {
 
 impl Named for Mismatch {
     fn named() -> Schema {
-        let pair = vec![Path::schema(), Path::schema()];
-        Schema::of("Optional", vec![Schema::of("Tuple", pair)])
+        let pair = || Schema::with("Tuple", &[Path::schema, Path::schema]);
+        Schema::with("Optional", &[pair])
     }
 }
 

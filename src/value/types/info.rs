@@ -5,6 +5,7 @@
 use super::super::string::ByteArray;
 use super::super::{AnyView, Header, RawAny};
 use std::ffi::c_void;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 /// Reads the field at an address into a value: 0 and an owned value, or a code and a raised error.
@@ -142,13 +143,12 @@ fn text(bytes: &ByteArray) -> &'static str {
 
 /// A published list.
 fn list<T>(first: &AtomicPtr<T>, count: &AtomicI32) -> &'static [T] {
-    let count = usize::try_from(count.load(Ordering::Acquire)).unwrap_or(0);
-    let first = first.load(Ordering::Acquire);
-    if count == 0 || first.is_null() {
-        return &[];
+    let count = count.load(Ordering::Acquire) as usize;
+    match NonNull::new(first.load(Ordering::Acquire)) {
+        // SAFETY: `super` publishes a list before its count, with at least that many elements, and never frees it.
+        Some(first) => unsafe { std::slice::from_raw_parts(first.as_ptr(), count) },
+        None => &[],
     }
-    // SAFETY: `super` publishes a list before its count, with at least that many elements, and never frees it.
-    unsafe { std::slice::from_raw_parts(first, count) }
 }
 
 impl TypeInfo {
@@ -164,12 +164,8 @@ impl TypeInfo {
 
     /// The ancestors, root first.
     pub fn ancestors(&self) -> &'static [&'static TypeInfo] {
-        let count = self.type_depth as usize;
-        if count == 0 {
-            return &[];
-        }
-        // SAFETY: `ancestors` holds `type_depth` references to entries that live for ever.
-        unsafe { std::slice::from_raw_parts(self.ancestors.cast(), count) }
+        // SAFETY: `ancestors` is not null and holds `type_depth` references to entries that live for ever.
+        unsafe { std::slice::from_raw_parts(self.ancestors.cast(), self.type_depth as usize) }
     }
 
     /// The parent.
