@@ -306,10 +306,12 @@ pub(in crate::conformance) fn raw_call(api: &'static Api, args: &Value) -> Resul
 pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let value = value_of(args);
     let text = |name: &str| value.get(name).and_then(Value::as_str);
-    let cause = text("cause").map(|kind| api.error([kind, "", ""], None));
+    let cause = text("cause").map(|kind| api.error([kind, "", ""], [None, None]));
     let cause = cause.transpose()?;
     let parts = ["kind", "message", "backtrace"].map(|name| text(name).unwrap_or_default());
-    let error = api.error(parts, cause.as_ref())?;
+    let context = value.get("context").map(|form| make(api, form));
+    let context = context.transpose()?;
+    let error = api.error(parts, [cause.as_ref(), context.as_ref()])?;
     // SAFETY: an error has its cell behind the header.
     let cell = unsafe { &*error.cell::<ErrorCell>() };
     for update in value
@@ -349,12 +351,25 @@ pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<R
         api.share(RawAny::of(index::ERROR, Payload { ptr }))
     });
     let cause = cause.and_then(|cause| cause.error_texts());
-    told(json!({
+    let mut parts = json!({
         "kind": kind,
         "message": message,
         "backtrace": backtrace,
         "cause": cause.map(|[kind, ..]| kind),
-    }))
+    });
+    if context.is_some() {
+        // SAFETY: null or an object, which stays where it is: nobody else has this error.
+        parts["context"] = match unsafe { cell.extra_context.get().read() } {
+            context if context.is_null() => Value::Null,
+            context => {
+                // SAFETY: an object begins with a header.
+                let type_index = unsafe { (*context).type_index };
+                let ptr = context.cast();
+                show(api, &api.share(RawAny::of(type_index, Payload { ptr })))?
+            }
+        };
+    }
+    told(parts)
 }
 
 /// Adds a line to the backtrace. Its form is what is asked for (FUN-05), so only a runtime that makes it can answer.
@@ -467,6 +482,15 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                     .ok_or_else(|| unsupported("this runtime does not distinguish safe callers"))?;
                 let function = noted_at_its_end(api, number_of(step.get(2))?)?;
                 match api.call(&register, &[api.text(&infixed)?.raw, function.raw]) {
+                    Ok(_) => Value::Null,
+                    Err(raised) => json!(raised.kind),
+                }
+            }
+            "register_typed" => {
+                let register = api.brought("registry.register_typed");
+                let register = register
+                    .ok_or_else(|| unsupported("this runtime registers no typed functions"))?;
+                match api.call(&register, &[api.text(&name)?.raw]) {
                     Ok(_) => Value::Null,
                     Err(raised) => json!(raised.kind),
                 }

@@ -29,7 +29,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "function.registry",
-        help: "value [[register, name, result, override] | [provide, name, result] | [register_safely, whole name, result] | [is_safe, whole name] | [describe, name, result, doc, metadata] | [metadata, name] | [finished] | [lookup, name] | [call_old, name] | [remove, name] | [names]]: what each gave",
+        help: "value [[register, name, result, override] | [provide, name, result] | [register_safely, whole name, result] | [register_typed, name] | [is_safe, whole name] | [describe, name, result, doc, metadata] | [metadata, name] | [finished] | [lookup, name] | [call_old, name] | [remove, name] | [names]]: what each gave",
         run: Run::Driven(driver::registry),
     },
     Op {
@@ -83,6 +83,10 @@ pub(in crate::conformance) fn registry(step: &str) -> Option<Function> {
         "find" => Function::from_typed(|name: String| registry::lookup(&name).is_some()),
         "provide" => Function::from_typed(|name: String, function: Function| {
             registry::provide(&name, function);
+        }),
+        "register_typed" => Function::from_typed(|name: String| {
+            // A few bytes for the life of a worker.
+            registry::register_typed(name.leak(), |a: i64, b: f64| a as f64 + b)
         }),
         "register" => Function::from_typed(|name: String, function: Function| {
             registry::register(&name, function, false)

@@ -7,7 +7,7 @@ use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, bytes_arg, text_arg};
 use crate::conformance::runtime::ffi::{
-    Reply, alone, bytes, c_text, fresh_prefix, told, unsupported, value_of,
+    Reply, alone, bytes, fresh_prefix, told, unsupported, value_of,
 };
 use crate::value::{ByteArray, Payload, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -165,17 +165,20 @@ impl Script {
 
     fn argument(&self, form: &Value) -> Result<Given, Reply> {
         let text = |name: &str| form.get(name).and_then(Value::as_str);
-        if let Some(text) = text("raw") {
-            let text = c_text(text);
+        if let Some(raw) = form.get("raw") {
+            let bytes = match raw.as_str() {
+                Some(text) => text.as_bytes().to_vec(),
+                None => bytes_at(raw, "bytes")?,
+            };
+            let text = CString::new(bytes).map_err(|why| unsupported(why.to_string()))?;
             return Ok(Given {
                 raw: text_arg(&text),
                 _text: Some(text),
                 ..Given::default()
             });
         }
-        if let Some(bytes) = text("view") {
-            let bytes = BASE64_STANDARD.decode(bytes);
-            let bytes = bytes.map_err(|why| unsupported(why.to_string()))?;
+        if form.get("view").is_some() {
+            let bytes = bytes_at(form, "view")?;
             let both = Box::new((ByteArray::of(&bytes), bytes));
             return Ok(Given {
                 raw: bytes_arg(&both.0),
@@ -215,6 +218,13 @@ impl Script {
             ..Given::default()
         })
     }
+}
+
+/// The bytes under `name`, from base64.
+fn bytes_at(form: &Value, name: &str) -> Result<Vec<u8>, Reply> {
+    let text = form.get(name).and_then(Value::as_str).unwrap_or_default();
+    let bytes = BASE64_STANDARD.decode(text);
+    bytes.map_err(|why| unsupported(why.to_string()))
 }
 
 impl Default for Given {

@@ -121,10 +121,14 @@ impl Runtime for Ourselves {
             ("error", "again") => Function::from_typed(|error: Error| {
                 let again = Error::new(error.kind(), error.message());
                 again.update_backtrace(&error.backtrace(), 0);
-                match error.cause() {
+                let again = match error.cause() {
                     Some(cause) => again.caused_by(cause),
                     None => again,
+                };
+                if let Some(context) = error.context() {
+                    again.set_context(context);
                 }
+                again
             }),
             ("registry", step) => function::ops::registry(step)?,
             ("error", "frame") => {

@@ -272,30 +272,21 @@ impl Api {
         })
     }
 
-    /// An error with its parts.
+    /// An error with its parts: the error that caused it, and what travels along.
     pub(in crate::conformance) fn error(
         &'static self,
         [kind, message, backtrace]: [&str; 3],
-        cause: Option<&Held>,
+        objects: [Option<&Held>; 2],
     ) -> Result<Held, Raised> {
         let create = self
             .error
             .ok_or_else(|| Raised::missing("errors with a cause"))?;
         let [kind, message, backtrace] =
             [kind, message, backtrace].map(|text| ByteArray::of(text.as_bytes()));
-        let cause = cause.map_or(ptr::null_mut(), Held::pointer);
+        let [cause, context] = objects.map(|object| object.map_or(ptr::null_mut(), Held::pointer));
         let mut handle = ptr::null_mut();
-        // SAFETY: texts that are copied, an error or null, no context, a place.
-        let code = unsafe {
-            create(
-                &kind,
-                &message,
-                &backtrace,
-                cause,
-                ptr::null_mut(),
-                &raw mut handle,
-            )
-        };
+        // SAFETY: texts that are copied, an error or null, an object or null, a place.
+        let code = unsafe { create(&kind, &message, &backtrace, cause, context, &raw mut handle) };
         self.check(code)?;
         Ok(self.object(index::ERROR, handle))
     }

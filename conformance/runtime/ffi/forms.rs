@@ -63,7 +63,7 @@ pub(in crate::conformance) fn make(api: &'static Api, form: &Value) -> Result<He
         }
         "error" => {
             let text = |at: usize| content.get(at).and_then(Value::as_str).ok_or_else(wrong);
-            Ok(api.error([text(0)?, text(1)?, ""], None)?)
+            Ok(api.error([text(0)?, text(1)?, ""], [None, None])?)
         }
         "dtype" => {
             let dtype = api.dtype(content.as_str().ok_or_else(wrong)?)?;
