@@ -7,7 +7,6 @@ use crate::conformance::behaviour::Failure;
 use crate::conformance::device::{behaviour, ops, probe::Probe, script};
 use crate::device::simulated::Simulated;
 use crate::device::{Attribute, Device, DeviceApi, Error, Manager, Value as Answer, kind};
-use crate::release::Release;
 use serde_json::Value;
 
 /// A device that is held to the contract.
@@ -80,7 +79,7 @@ pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
     if family == "simulated" {
         return Ok((family.to_owned(), Device::ext_dev(id)));
     }
-    let kind = kind::number_in(family, Release::LAST);
+    let kind = kind::number_of(family);
     let kind = kind.ok_or_else(|| {
         format!("there is no device `{family}`: cpu, simulated, opencl, vulkan, cuda, ext_dev, ...")
     })?;

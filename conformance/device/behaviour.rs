@@ -94,8 +94,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         releases: "0.8..",
         why: "a texture that silently becomes a buffer is read with the wrong layout",
         program: &[
-            "Taking memory for [4] of float32 in scope `no.such.scope` is refused.",
-            "Asking for the bytes of a tensor of [4], uint8, in that scope is refused.",
+            "Taking memory for [4] of float32 in scope `no.such.scope` is refused, and so is asking for the bytes of a tensor of [4], uint8, in that scope; where an error names a rule, it is DEV-13 as unsupported.",
         ],
         run: unknown_scope_is_refused,
     },
@@ -106,7 +105,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         why: "copying the smaller or the larger number of bytes are both wrong; only refusing is not",
         program: &[
             "Takes two spaces of 16.",
-            "A copy of a tensor of [2, 4] with strides [1, 2] in the first to a compact one of [9] in the second, both uint8, is refused; where the error names a rule, it is DEV-16.",
+            "A copy of a tensor of [2, 4] with strides [1, 2] in the first to a compact one of [9] in the second, both uint8, is refused; where the error names a rule, it is DEV-16 as type.",
         ],
         run: tensor_sizes_must_match,
     },
@@ -117,7 +116,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         why: "copying a transposed view as if it lay in one piece permutes its elements",
         program: &[
             "Takes two spaces of 16.",
-            "A copy of a compact tensor of [2, 4] to one of [2, 4] with strides [1, 2], uint8, is refused, and so is one the other way round.",
+            "A copy of a compact tensor of [2, 4] to one of [2, 4] with strides [1, 2], uint8, is refused, and so is one the other way round; where an error names a rule, it is DEV-17 as unsupported.",
         ],
         run: strided_tensor_is_refused,
     },
@@ -189,7 +188,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         program: &[
             "Needs a device that pools workspace.",
             "Takes workspace of 64 bytes, and a space of 64.",
-            "Freeing the space as workspace is refused.",
+            "Freeing the space as workspace is refused; where the error names a rule, it is DEV-31 as missing.",
         ],
         run: foreign_workspace_is_refused,
     },
@@ -319,7 +318,7 @@ pub const CASES: &[Behaviour<OnDevice>] = &[
         why: "a device that is not there must be refused here and not at the first kernel",
         program: &[
             "Makes the device the current one.",
-            "Unless it is a CPU: making device 1000 of its type the current one is refused, and `exist` of that is 0.",
+            "Unless it is a CPU: making device 1000 of its type the current one is refused, where the error names a rule by DEV-42 as missing, and `exist` of that is 0.",
         ],
         run: set_device,
     },

@@ -19,8 +19,10 @@ pub(crate) mod recorder;
 pub mod registered;
 pub mod script;
 mod simulate;
+pub mod tables;
 
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome};
+use crate::conformance::op::Refusal;
 use crate::device::simulated::Bug;
 use crate::device::{Device, DeviceApi};
 use probe::Probe;
@@ -62,7 +64,7 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Report {
 pub fn programs() -> impl Iterator<Item = Program> {
     let on_device = behaviour::CASES.iter().map(Program::of);
     let own = own::CASES.iter().chain(registered::CASES);
-    let own = own.map(Program::of);
+    let own = own.chain(tables::CASES).map(Program::of);
     let walk = Program {
         id: script::ID,
         rules: script::RULES.iter().map(|rule| rule.id()).collect(),
@@ -84,6 +86,15 @@ pub struct Defect {
     pub bug: Bug,
     /// The same in words, for somebody who simulates a device of his own.
     pub words: &'static str,
+}
+
+impl Defect {
+    /// The defect of this name.
+    fn of(name: &str) -> Result<&'static Defect, Refusal> {
+        let known = DEFECTS.iter().find(|known| known.name == name);
+        let why = || format!("there is no defect `{name}` to simulate");
+        known.ok_or_else(|| Refusal::Unsupported(why()))
+    }
 }
 
 /// Every defect.

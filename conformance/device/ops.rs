@@ -1,7 +1,7 @@
 //! The operations of the chapter `device`.
 
 use super::probe::Probe;
-use super::{DEFECTS, behaviour, own, registered, script};
+use super::{Defect, behaviour, own, registered, script, tables};
 use crate::conformance::behaviour::{Failure, Outcome};
 use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::device::simulated::Simulated;
@@ -25,7 +25,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "device.simulate",
-        help: "`value`: {seed, steps}, a script for a simulated device; the result of every step, what callers did wrong, what is left and alive, and the calls",
+        help: "`value`: {seed, defect, on, steps}, a script for a simulated device, which may have a defect and be called as a `table` of C; the result of every step, what callers did wrong, what is left and alive, and the calls",
         run: Run::Here(super::simulate::run),
     },
     Op {
@@ -60,7 +60,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "device.launch",
-        help: "`value`: {tags, args}; the launch that these arguments ask for: {grid, block, cluster, shared, cooperative, programmatic, arguments}",
+        help: "`value`: {tags, args}; the launch that these arguments ask for: {grid, block, cluster, shared, cooperative, programmatic, dimensions, arguments}",
         run: Run::Here(super::pack::launch),
     },
     Op {
@@ -87,8 +87,8 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
         .and_then(Value::as_str)
         .unwrap_or_default();
     let on = args.get("on").and_then(Value::as_str);
-    let mut alone = own::CASES.iter().chain(registered::CASES);
-    if let Some(case) = alone.find(|case| case.id == id) {
+    let alone = own::CASES.iter().chain(registered::CASES);
+    if let Some(case) = alone.chain(tables::CASES).find(|case| case.id == id) {
         return answer((case.run)());
     }
     let run = |api: &dyn DeviceApi, device| -> Option<Outcome> {
@@ -105,10 +105,7 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
         Some((case.run)(&Probe::new(api, device)))
     };
     if let Some(defect) = args.get("defect").and_then(Value::as_str) {
-        let known = DEFECTS.iter().find(|known| known.name == defect);
-        let bug = known.map(|known| known.bug).ok_or_else(|| {
-            Refusal::Unsupported(format!("there is no defect `{defect}` to simulate"))
-        })?;
+        let bug = Defect::of(defect)?.bug;
         return match run(&Simulated::with_bug(3, bug), Device::ext_dev(0)) {
             // How it shows is the device's own business; that it does is asked.
             Some(Err(Failure::Broken(_))) => Ok(value(json!({"holds": false}))),

@@ -1,24 +1,32 @@
 //! What this crate's own half of the contract must do: the defaults, the pool, the manager.
 
+mod host;
 mod managed;
 mod memory;
 mod running;
 
 use crate::conformance::behaviour::{Behaviour, Outcome};
 use crate::device::{
-    DEV_01, DEV_02, DEV_03, DEV_04, DEV_05, DEV_06, DEV_07, DEV_13, DEV_14, DEV_15, DEV_18, DEV_19,
-    DEV_20, DEV_21, DEV_24, DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_31, DEV_33, DEV_34, DEV_42,
-    DEV_44, DEV_45, DEV_54, DEV_55, DEV_56, Device,
+    DEV_01, DEV_02, DEV_03, DEV_04, DEV_05, DEV_06, DEV_07, DEV_08, DEV_12, DEV_13, DEV_14, DEV_15,
+    DEV_18, DEV_19, DEV_20, DEV_21, DEV_22, DEV_24, DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_31,
+    DEV_33, DEV_34, DEV_41, DEV_42, DEV_44, DEV_45, DEV_47, DEV_53, DEV_54, DEV_55, DEV_56, Device,
+};
+use host::{
+    handles_are_no_addresses, module_of_a_library, modules_of_payloads, no_such_alignment,
+    what_the_cpu_answers, who_pools, workspace_of_compiled_code,
 };
 use managed::{
     copy_between_types, copy_dispatch, exist_of_missing, lookup_once, miss_forgotten, missing_says,
-    remote_share, set_device_reaches, unknown_number, workspace_hint,
+    overtaken, remote_share, set_device_reaches, unknown_number, workspace_hint,
 };
 use memory::{
     default_copy, no_streams, plain_workspace, refuses_foreign, replaces_largest, replaces_single,
     reuses, scoped_memory, smallest_fit, tensor_copy, thread_end, whole_pages,
 };
-use running::{current_device, evaluator_counts, loaded_late, timer_waits, unknown_kernel};
+use running::{
+    best_timer, current_device, evaluator_counts, evaluator_pauses, loaded_late,
+    stream_of_a_kernel, timer_measures, timer_waits, unknown_kernel, what_a_module_has,
+};
 
 /// Every behaviour of this chapter that does not depend on a device.
 pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
@@ -29,7 +37,8 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "a device that only knows bytes must get the right number of them, aligned for its elements",
         program: &[
             "With a recorder: takes memory in scope `global` for each of the tensors below and frees it. The calls are one alloc as stated, with the tensor's dtype as the hint, on device 0, and one free: [3] of int4: 2 bytes, alignment 64; [3, 5] of float32: 60, 64; [7] of float32x3: 84, 64; [2] of float64x16: 256, 128; [0, 9] of uint8: 0, 64.",
-            "Taking memory for [4, -1] of uint8 without a scope is refused.",
+            "Taking memory for [4, -1] of uint8 without a scope is refused by DEV-15 as limit.",
+            "A tensor of [2, 3], float32, at byte offset 8 has 24 bytes without a scope, in that of the empty text, and in `global`; one of [-2, 3] is refused by DEV-15 as limit.",
         ],
         run: scoped_memory,
     },
@@ -50,7 +59,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.8..",
         why: "a device without a copy must say so; silence leaves the destination unwritten",
         program: &[
-            "With a recorder without a copy of its own: a copy of 0 bytes from null on the CPU to null on (12, 0) is refused, and the error has the text `Device does not support CopyDataFromTo.`",
+            "With a recorder without a copy of its own: a copy of 0 bytes from null on the CPU to null on (12, 0) is refused by DEV-18 as unsupported, and the error has the text `Device does not support CopyDataFromTo.`",
         ],
         run: default_copy,
     },
@@ -81,7 +90,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "blocks of odd sizes never fit again, and the pool grows without end",
         program: &[
             "With a pool: workspace of 0, 1, 4096, 4097 and 12288 bytes, none freed, makes one alloc each, of 4096, 4096, 4096, 8192 and 12288 bytes, alignment 64, hint uint8.",
-            "Workspace of the largest size that the host can name is refused.",
+            "Workspace of the largest size that the host can name is refused by DEV-25 as limit.",
         ],
         run: whole_pages,
     },
@@ -132,7 +141,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "upstream takes null for its own sentinel and corrupts the pool",
         program: &[
-            "With a pool: freeing null as workspace is refused.",
+            "With a pool: freeing null as workspace is refused by DEV-31 as missing, and so is all below.",
             "Takes workspace of 64 bytes. Freeing null is refused, and so is freeing an address that is not the pool's.",
             "Frees the workspace. Freeing it again is refused.",
         ],
@@ -147,6 +156,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
             "With a pool: takes workspace of 64 bytes. Another thread does the same, which is another block, frees it, and ends.",
             "Within a second of that the calls are: alloc of 4096, alloc of 4096, free.",
             "Frees the first workspace and takes 64 bytes on the device with the next number: the one call is an alloc of 4096 there.",
+            "The end of the pool, with one free block: the one call is a free.",
         ],
         run: thread_end,
     },
@@ -177,7 +187,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "the user has to learn which backend to build or install",
         program: &[
-            "With a manager over nothing: asking for the device of type 2 is refused, and the error has the text `Device API cuda is not enabled.`",
+            "With a manager over nothing: asking for the device of type 2 is refused by DEV-04 as missing, and the error has the text `Device API cuda is not enabled.`",
             "Asking whether there is one finds none, without an error.",
         ],
         run: missing_says,
@@ -199,7 +209,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "upstream indexes past its table: type 127 is a segmentation fault",
         program: &[
-            "With a manager over `device_api.unknown`: asking for the devices of types -1, 0, 5, 6, 17, 31, 32, 36, 99 and 127 is refused by DEV-06. No name is looked up.",
+            "With a manager over `device_api.unknown`: asking for the devices of types -1, 0, 5, 6, 17, 31, 32, 36, 99 and 127 is refused by DEV-06 as unknown-kind. No name is looked up.",
         ],
         run: unknown_number,
     },
@@ -210,7 +220,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "programs ask whether there is a GPU before they use one",
         program: &[
             "With a manager over `device_api.cuda`: `exist` of device (4, 0) is 0, of (2, 0) it is 1.",
-            "Asking (4, 0) for its warp size is refused.",
+            "Asking (4, 0) for its warp size is refused by DEV-04 as missing; (2, 0) has None.",
         ],
         run: exist_of_missing,
     },
@@ -231,7 +241,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "neither device can read the other's handles",
         program: &[
-            "With a manager over `device_api.cpu`, `device_api.cuda` and `device_api.opencl`: a copy of a tensor from (2, 0) to (4, 0) is refused, and the error has the text `Can not copy across different device types directly`.",
+            "With a manager over `device_api.cpu`, `device_api.cuda` and `device_api.opencl`: a copy of a tensor from (2, 0) to (4, 0) is refused by DEV-20 as unsupported, and the error has the text `Can not copy across different device types directly`.",
             "Copies from (2, 0) to (2, 1) and to (3, 0) are made.",
         ],
         run: copy_between_types,
@@ -311,6 +321,144 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
             "With the module of `device/code-is-loaded-late-and-once-per-device`: there is no function `div`, and looking it up is no error.",
         ],
         run: unknown_kernel,
+    },
+    Behaviour {
+        id: "device/lookup-that-is-overtaken",
+        rules: &[DEV_02],
+        releases: "0.2..",
+        why: "two threads that look for a device at once must not make two of it",
+        program: &[
+            "With a manager whose first look-up of `device_api.metal` asks for the device of type 8 itself, as another thread may meanwhile: asks for that device twice. It is the same; there were two look-ups, and the factory was called once.",
+        ],
+        run: overtaken,
+    },
+    Behaviour {
+        id: "device/who-pools-workspace",
+        rules: &[DEV_08, DEV_22, DEV_24],
+        releases: "0.27",
+        why: "a device that is wrong about itself is held to the rules of another",
+        program: &[
+            "The CPU and the simulated device have a pool of workspace, a recorder has none. Handles of the CPU are addresses, those of the others are not.",
+            "A property of a recorder, `thread_warp_size`, is None. Its stream of this thread is set to the default one and is that.",
+        ],
+        run: who_pools,
+    },
+    Behaviour {
+        id: "device/what-the-cpu-answers",
+        rules: &[DEV_08],
+        releases: "0.27",
+        why: "a scheduler that takes a made-up number of the host for a fact plans for a machine that is not there",
+        program: &[
+            "`exist` of the CPU is 1. `total_global_memory` lies between a half and twice of what `/proc/meminfo` says, where there is such a file. Every other attribute is None.",
+        ],
+        run: what_the_cpu_answers,
+    },
+    Behaviour {
+        id: "device/an-alignment-that-is-none",
+        rules: &[DEV_12],
+        releases: "0.27",
+        why: "memory at an alignment that no allocator knows is aligned to something else",
+        program: &[
+            "Memory of the CPU aligned to 24, 63 and 65 is refused by DEV-12 as unsupported. Aligned to 0 and 1 there is some.",
+        ],
+        run: no_such_alignment,
+    },
+    Behaviour {
+        id: "device/workspace-of-compiled-code",
+        rules: &[DEV_26, DEV_31],
+        releases: "0.27",
+        why: "workspace that compiled code frees and nobody takes back grows with every call",
+        program: &[
+            "On a new thread, twice: takes 5000 bytes of workspace of the CPU as `TVMBackendAllocWorkspace` does, and frees it. It is the same block.",
+            "There is no workspace of type 127, and a foreign block is not taken back.",
+        ],
+        run: workspace_of_compiled_code,
+    },
+    Behaviour {
+        id: "device/handles-are-no-addresses",
+        rules: &[DEV_41],
+        releases: "0.27",
+        why: "a handle that comes twice, or that one plus an offset also is, leads to another tensor",
+        program: &[
+            "With the handles of a device whose memory has no addresses: makes three, for 0, 1 and 2. Each leads to its number, and each is 64 more than the one before.",
+            "The first and one byte is refused by DEV-41 as missing. Takes the first back, which gives 0, and is refused likewise the second time. The third still leads to 2, and a fourth is none of the three.",
+        ],
+        run: handles_are_no_addresses,
+    },
+    Behaviour {
+        id: "device/timer-measures-what-is-between",
+        rules: &[DEV_44],
+        releases: "0.8..",
+        why: "a timer that counts what was before it was started makes the first measurement the worst",
+        program: &[
+            "With the default timer of a recorder: it shows 0 before it is started. Started, after 20 ms stopped: it shows at least those.",
+            "After 20 ms started and stopped at once, and read 20 ms later, five times: at least one shows less than 20 ms.",
+        ],
+        run: timer_measures,
+    },
+    Behaviour {
+        id: "device/timer-of-a-type",
+        rules: &[DEV_44],
+        releases: "0.8..",
+        why: "the clock of the host is not that of a device that has its own",
+        program: &[
+            "Asks for the timer of a recorder as type 12, starts and stops it: the recorder gets two syncs.",
+            "Asks for one as type 2, which has a clock of its own: where there is no such device it fails, and else the recorder gets no sync when it is started.",
+        ],
+        run: best_timer,
+    },
+    Behaviour {
+        id: "device/evaluator-pauses",
+        rules: &[DEV_45],
+        releases: "0.9..",
+        why: "a device that is not left to cool down is measured hot",
+        program: &[
+            "Measures with `number` 1, `repeat` 5 and a pause of 20 ms after every first of 0, 1, 2 and 3 measurements: there is none; one after each; one after measurements 0, 2 and 4; one after 0 and 3.",
+        ],
+        run: evaluator_pauses,
+    },
+    Behaviour {
+        id: "device/kernel-runs-on-the-stream-of-its-thread",
+        rules: &[DEV_22, DEV_55],
+        releases: "0.22..",
+        why: "a kernel on another stream than its thread's is ordered before nothing",
+        program: &[
+            "With the module of `device/code-is-loaded-late-and-once-per-device`: calls `mul` on device 2, once as it is and once with a stream of its own as the thread's of that device, then on device 0. The second call alone is launched on that stream.",
+        ],
+        run: stream_of_a_kernel,
+    },
+    Behaviour {
+        id: "device/what-a-module-has",
+        rules: &[DEV_47, DEV_53, DEV_54],
+        releases: "0.2..",
+        why: "a kernel that is called with other values than it takes reads what is behind them",
+        program: &[
+            "With that module: its kind is that of its driver, its kernels are `add` and `mul`, which take 4 and 2 values.",
+            "`add` with one value is refused by DEV-53, with three by DEV-47, with a number for its handle by DEV-53, each as type. Nothing is loaded.",
+        ],
+        run: what_a_module_has,
+    },
+    Behaviour {
+        id: "device/modules-of-payloads",
+        rules: &[DEV_47, DEV_54],
+        releases: "0.22..",
+        why: "the kernels of a module are known before there is a driver",
+        program: &[
+            "Reads the golden payloads of OpenCL and CUDA: kernels `add_one` and `scalars`, which take two values for their two launch tags beside their own. The first kernel is `add_one`.",
+            "Reading that of CUDA as kind `hip` is refused; where the error names a rule, it is DEV-54 as unsupported.",
+        ],
+        run: modules_of_payloads,
+    },
+    Behaviour {
+        id: "device/module-of-a-library",
+        rules: &[DEV_53, DEV_54, DEV_56],
+        releases: "0.22..",
+        why: "a frontend calls a kernel of a library with whatever values it has",
+        program: &[
+            "Loads the golden library binary with an OpenCL module, whose kernel `main_kernel` takes two handles and has two launch tags, without a driver. Saved, the module is its payload. There is no function `no_kernel`.",
+            "With null for a handle and 1 for a number: one value less or more, a number, a float or a text for the first handle are an error of kind `TypeError`, whose text in the first two cases has `takes 2 arguments and 2 launch parameters, 3 values are given`. Four values of their types on device 1000 are an error of another kind.",
+        ],
+        run: module_of_a_library,
     },
 ];
 

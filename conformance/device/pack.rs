@@ -20,11 +20,12 @@ pub(super) fn launch(args: &Value) -> Result<Answer, Refusal> {
             shared,
             cooperative,
             programmatic,
-            ..
+            dimensions,
         } = tags.sizes(&given)?;
         Ok(json!({
             "grid": grid, "block": block, "cluster": cluster, "shared": shared,
-            "cooperative": cooperative, "programmatic": programmatic, "arguments": tags.arguments(),
+            "cooperative": cooperative, "programmatic": programmatic, "dimensions": dimensions,
+            "arguments": tags.arguments(),
         }))
     };
     refused_or(launch())

@@ -1,5 +1,6 @@
 //! What a process registers for devices: numbers and names of its own, functions under their names, tables of C.
 
+use super::tables::refused;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
 use crate::device::simulated::{Call, Simulated};
 use crate::device::table::{self, DeviceTable};
@@ -10,6 +11,7 @@ use crate::device::{
 };
 use crate::function::registry;
 use crate::release::Release;
+use crate::rule::Kind;
 use crate::value::{Any, AnyView, DLDevice};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -23,7 +25,8 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "a device whose number or name means another one in every file and message is worse than none",
         program: &[
             "Registers a device as number 97 and name `suite_simulated`, which no release has: the name of 97 is then that, and the number of the name 97.",
-            "Registering a device under number 2, 0, -1, 97 or 128, or under the names `cuda` and `suite_simulated`, is refused; where the error names a rule, it is DEV-06.",
+            "Registering a device under number 2, 0, -1, 97 or 128, or under the names `cuda` and `suite_simulated`, is refused; where the error names a rule, it is DEV-06 as duplicate.",
+            "The numbers of the names `cuda` and `hexagon` are 2 and 16; `gpu` and `aocl`, which the release has no more, have none.",
         ],
         run: own_number,
     },
@@ -92,6 +95,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
             "An evaluator has `number` 10, `repeat` 1, 0 for the least time, the pause, and 1 for the repetitions before it, unless it is asked for others.",
             "Measures with `number` 1, `repeat` 2 and a least time of 100 ms, by a clock for which a call takes 10 ms: the function is called 1 + 1 + 11 + 11 times, the results are 0.01 twice.",
             "With a clock that always says 0 and a limit of 3 measurements of no time, `number` 1 and `repeat` 1: 1 + 1 + 1 + 1 calls, and the result is 0.",
+            "With `repeat` 1, 100 ms, and the same limit: 10 calls that take no time become 16 and then 25; 2 of 10 ms become 11; 10 of 9.5 ms become 16, as 1.618 times as many are more than the pace asks for; 10 of 10 ms stay; 0 become 1. All after the first, which is not measured.",
         ],
         run: least_time,
     },
@@ -118,10 +122,15 @@ pub(super) fn behind_a_table() -> &'static dyn DeviceApi {
     static API: OnceLock<&'static dyn DeviceApi> = OnceLock::new();
     *API.get_or_init(|| {
         let device: &'static Simulated = Box::leak(Box::new(Simulated::new(5)));
-        let copied: &'static mut DeviceTable = Box::leak(Box::new(*table::of_api(device)));
-        // SAFETY: a whole table that lives for ever.
-        unsafe { table::to_api(copied) }.unwrap_or(device)
+        as_a_table(device)
     })
+}
+
+/// `device` as C hands it over: a table at an address that is not known as ours.
+pub(super) fn as_a_table(device: &'static dyn DeviceApi) -> &'static dyn DeviceApi {
+    let copied: &'static mut DeviceTable = Box::leak(Box::new(*table::of_api(device)));
+    // SAFETY: a whole table that lives for ever.
+    unsafe { table::to_api(copied) }.unwrap_or(device)
 }
 
 fn own_number() -> Outcome {
@@ -132,7 +141,7 @@ fn own_number() -> Outcome {
         "the name of 97",
     )?;
     expect(
-        kind::number_in(NAME, Release::LAST),
+        kind::number_of(NAME),
         Some(NUMBER),
         "the number of the name",
     )?;
@@ -143,6 +152,12 @@ fn own_number() -> Outcome {
         (NUMBER, "suite_97"),
         (128, "suite_128"),
     ];
+    for (number, name) in taken.into_iter().chain([(96, "cuda"), (96, NAME)]) {
+        let what = format!("{number} as `{name}`");
+        refused(kind::add(number, name), DEV_06, Kind::Duplicate, &what)?;
+    }
+    let numbers = ["cuda", "hexagon", "gpu", "aocl"].map(kind::number_of);
+    expect(numbers, [Some(2), Some(16), None, None], "numbers of names")?;
     for (number, name) in taken.into_iter().chain([(96, "cuda"), (96, NAME)]) {
         // SAFETY: the CPU keeps the contract.
         let refused = unsafe { manager::register_number(number, name, cpu::cpu()) };
@@ -391,5 +406,20 @@ fn least_time() -> Outcome {
     };
     let (calls, seconds) = measure(0, evaluator)?;
     expect(calls, 1 + 1 + 1 + 1, "calls that take no time")?;
-    expect(seconds, vec![0.0], "seconds of a call that takes none")
+    expect(seconds, vec![0.0], "seconds of a call that takes none")?;
+    for (number, nanoseconds, expected, what) in [
+        (10, 0, 1 + 10 + 16 + 25, "ten that take no time"),
+        (2, 10_000_000, 1 + 2 + 11, "two of 10 ms"),
+        (10, 9_500_000, 1 + 10 + 16, "ten of 9.5 ms"),
+        (10, 10_000_000, 1 + 10, "ten of 10 ms"),
+        (0, 100_000_000, 1 + 1, "none of 100 ms"),
+    ] {
+        let evaluator = Evaluator {
+            number,
+            ..evaluator
+        };
+        let (calls, _) = measure(nanoseconds, evaluator)?;
+        expect(calls, expected, what)?;
+    }
+    Ok(())
 }

@@ -2,15 +2,21 @@
 
 use super::ops::value;
 use super::probe::Staging;
+use super::{Defect, registered};
 use crate::conformance::op::{Answer, Refusal};
 use crate::device::simulated::{Call, Hazard, Simulated};
-use crate::device::{Copy, Device, DeviceApi, Dtype, Error, Result as DeviceResult, Space, Stream};
+use crate::device::stream::set_current_device;
+use crate::device::{
+    Attribute, Copy, Device, DeviceApi, Dtype, Error, Result as DeviceResult, Space, Stream,
+    Value as Answered,
+};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// The device, what the script has named so far, and the number of the device that it works on.
-struct Simulation {
-    api: Simulated,
+/// The device, as itself and as it is called; what the script has named so far, and the number of the device that it works on.
+struct Simulation<'a> {
+    simulated: &'a Simulated,
+    api: &'a dyn DeviceApi,
     device: Device,
     spaces: HashMap<String, Space>,
     streams: HashMap<String, Stream>,
@@ -24,8 +30,25 @@ pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
     let of = args.get("value").unwrap_or(&Value::Null);
     let seed = of.get("seed").and_then(Value::as_u64).unwrap_or(1);
     let steps = of.get("steps").and_then(Value::as_array);
+    let simulated = match of.get("defect").and_then(Value::as_str) {
+        None => Simulated::new(seed),
+        Some(defect) => Simulated::with_bug(seed, Defect::of(defect)?.bug),
+    };
+    let kept: &'static Simulated;
+    let (simulated, api): (&Simulated, &dyn DeviceApi) = match of.get("on").and_then(Value::as_str)
+    {
+        None => (&simulated, &simulated),
+        Some("table") => {
+            kept = Box::leak(Box::new(simulated));
+            (kept, registered::as_a_table(kept))
+        }
+        Some(_) => return Err(wrong(of)),
+    };
+    // The thread may have another one from a script before.
+    set_current_device(Device::ext_dev(0));
     let mut simulation = Simulation {
-        api: Simulated::new(seed),
+        simulated,
+        api,
         device: Device::ext_dev(0),
         spaces: HashMap::new(),
         streams: HashMap::new(),
@@ -38,14 +61,13 @@ pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
             Err(Error::Refused(broken)) => {
                 json!({"reject": broken.kind().name(), "rule": broken.rule().id()})
             }
-            Err(Error::OutOfMemory { .. }) => json!({"failed": "memory"}),
-            Err(_) => json!({"failed": "driver"}),
+            Err(failed) => json!({"failed": failed.to_string()}),
         });
     }
     Ok(value(simulation.end(results)))
 }
 
-impl Simulation {
+impl Simulation<'_> {
     /// The result of a step; `None` where it is none.
     fn step(&mut self, step: &Value) -> Option<DeviceResult<Value>> {
         let name = |at: usize| step.get(at).and_then(Value::as_str);
@@ -82,12 +104,23 @@ impl Simulation {
                 host.overwrite(&bytes_of(step.get(2)?)?);
                 Some(Ok(Value::Null))
             }
+            "ask" => {
+                let asked = Attribute::ALL
+                    .into_iter()
+                    .find(|asked| Some(asked.name()) == name(1));
+                let answer = self.api.attribute(self.device, asked?);
+                Some(answer.map(|answer| match answer {
+                    Answered::None => Value::Null,
+                    Answered::Int(number) => json!(number),
+                    Answered::Text(text) => json!(text),
+                }))
+            }
             "see" => Some(Ok(json!(self.hosts.get(name(1)?)?.bytes()))),
             "copy" => done(self.copy(step)?),
             "fill" => {
                 let (space, byte) = (self.space(name(1)?), u8::try_from(number(2)?).ok()?);
                 let stream = self.stream(name(3));
-                done(self.api.launch(stream, move |memory, _| {
+                done(self.simulated.launch(stream, move |memory, _| {
                     if let Some(bytes) = memory.bytes(space) {
                         bytes.fill(byte);
                     }
@@ -115,11 +148,11 @@ impl Simulation {
                 done(self.api.set_device(self.device))
             }
             "fail-alloc" => {
-                self.api.fail_alloc(number(1)?);
+                self.simulated.fail_alloc(number(1)?);
                 Some(Ok(Value::Null))
             }
             "fail-copy" => {
-                self.api.fail_copy(number(1)?);
+                self.simulated.fail_copy(number(1)?);
                 Some(Ok(Value::Null))
             }
             _ => None,
@@ -183,13 +216,13 @@ impl Simulation {
     }
 
     fn end(self, results: Vec<Value>) -> Value {
-        let noted = self.api.hazards();
-        let all = self.api.finish();
+        let noted = self.simulated.hazards();
+        let all = self.simulated.finish();
         let shown = |hazards: &[Hazard]| -> Vec<Value> {
             hazards.iter().map(|hazard| self.hazard(hazard)).collect()
         };
         let left = all.get(noted.len()..).map(shown);
-        let calls = self.api.calls();
+        let calls = self.simulated.calls();
         let count = |is: fn(&Call) -> bool| calls.iter().filter(|call| is(call)).count();
         let streams = count(|call| matches!(call, Call::CreateStream(..)))
             .saturating_sub(count(|call| matches!(call, Call::FreeStream(..))));
@@ -200,7 +233,7 @@ impl Simulation {
             "results": results,
             "hazards": shown(&noted),
             "left": left,
-            "alive": {"spaces": alive.count(), "bytes": self.api.bytes_in_use(), "streams": streams},
+            "alive": {"spaces": alive.count(), "bytes": self.simulated.bytes_in_use(), "streams": streams},
             "calls": calls.iter().map(called).collect::<Vec<_>>(),
         })
     }

@@ -4,7 +4,6 @@ use super::table::table;
 use super::{Error, Exit, output};
 use serde_json::{Map, Value as Json, json};
 use tvmspec::device::{Attribute, Device, Manager, Value, kind};
-use tvmspec::release::Release;
 
 /// Exit code 0, whatever is here.
 #[derive(clap::Args)]
@@ -43,7 +42,7 @@ struct Found {
 
 /// The devices of a type, or why there are none.
 fn look(name: &str) -> Result<Vec<Found>, String> {
-    let of = kind::number_in(name, Release::LAST).ok_or("no release has such a device")?;
+    let of = kind::number_of(name).ok_or("no release has such a device")?;
     let api = Manager::global().api(of).map_err(|error| match name {
         "metal" | "rocm" => "not built: this crate has no backend for it".to_owned(),
         _ => error.to_string(),

@@ -4,7 +4,7 @@ use crate::device::Result;
 use crate::release::{Release, Releases};
 use std::fmt;
 
-/// A question to a device.
+/// A question to a device, in the order of the numbers of the newest release (DEV-09).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Attribute {
@@ -68,14 +68,12 @@ impl Attribute {
 
     /// The number in the newest release (DEV-09).
     pub fn number(self) -> i32 {
-        Attribute::ALL
-            .iter()
-            .position(|&other| other == self)
-            .map_or(-1, |at| at as i32)
+        self as i32
     }
 
     /// The number in `release`; `None` where that release does not know the attribute (DEV-09).
-    pub fn number_in(self, release: Release) -> Option<i32> {
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
+    pub(crate) fn number_in(self, release: Release) -> Option<i32> {
         let (since, renumbered) = match self {
             Attribute::ComputeVersion => (2, Some((2, 3))),
             Attribute::GcnArch => (6, Some((6, 9))),
@@ -101,11 +99,10 @@ impl Attribute {
         }
     }
 
-    /// The attribute that `release` calls `number`.
-    pub(crate) fn from_number(number: i32, release: Release) -> Option<Attribute> {
-        Attribute::ALL
-            .into_iter()
-            .find(|attribute| attribute.number_in(release) == Some(number))
+    /// The attribute that the newest release calls `number`.
+    pub(crate) fn from_number(number: i32) -> Option<Attribute> {
+        let at = usize::try_from(number).ok()?;
+        Attribute::ALL.get(at).copied()
     }
 
     /// The name that Python gives it: `max_threads_per_block`, ...

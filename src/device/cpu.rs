@@ -2,8 +2,9 @@
 
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::{
-    Attribute, Copy, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
+    Attribute, Copy, DEV_12, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
 };
+use crate::rule::Kind;
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +29,7 @@ impl DeviceApi for Cpu {
     fn attribute(&self, _: Device, attribute: Attribute) -> Result<Value> {
         match attribute {
             Attribute::Exist => Ok(Value::Int(1)),
-            Attribute::TotalGlobalMemory => Ok(Value::Int(total_memory().unwrap_or(-1))),
+            Attribute::TotalGlobalMemory => Ok(Value::Int(total_memory().unwrap_or(UNKNOWN))),
             _ => Ok(Value::None),
         }
     }
@@ -44,12 +45,9 @@ impl DeviceApi for Cpu {
 
     unsafe fn copy(&self, copy: &Copy, _: Stream) -> Result<()> {
         let nbytes = copy.nbytes;
-        if nbytes == 0 {
-            return Ok(());
-        }
         let from = copy.from.0.cast::<u8>().wrapping_add(copy.from_offset);
         let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
-        // SAFETY: both spaces hold the bytes; they may overlap.
+        // SAFETY: both spaces hold the bytes; they may overlap. Any pointer will do for no bytes.
         unsafe { std::ptr::copy(from, to, nbytes) };
         Ok(())
     }
@@ -85,9 +83,9 @@ impl SpaceSource for Heap {
             nbytes,
             by: format!("the heap, alignment {alignment}"),
         };
-        if !alignment.is_power_of_two() {
-            return Err(failed());
-        }
+        DEV_12.demand(Kind::Unsupported, alignment.is_power_of_two(), || {
+            format!("no memory is aligned to {alignment} bytes")
+        })?;
         // A space of no bytes is still a space of its own.
         let data = aligned::alloc(nbytes.max(1), alignment).ok_or_else(failed)?;
         Ok(Space(data))
@@ -115,7 +113,7 @@ mod aligned {
         let mut data = std::ptr::null_mut();
         // SAFETY: `data` is a place for the result; the alignment is a power of two and a multiple of a pointer.
         let failed = unsafe { posix_memalign(&raw mut data, alignment, nbytes) };
-        (failed == 0 && !data.is_null()).then_some(data)
+        (failed == 0).then_some(data)
     }
 
     /// # Safety
@@ -151,12 +149,11 @@ mod aligned {
     }
 }
 
+/// The total memory where it cannot be found out (DEV-08).
+const UNKNOWN: i64 = -1;
+
 /// Bytes of memory of this machine, where it can be asked.
 #[cfg(target_os = "linux")]
-#[allow(
-    clippy::unnecessary_cast,
-    reason = "a long is shorter on other machines"
-)]
 fn total_memory() -> Option<i64> {
     use std::ffi::{c_int, c_long};
     const PAGE_SIZE: c_int = 30;
@@ -164,12 +161,10 @@ fn total_memory() -> Option<i64> {
     unsafe extern "C" {
         safe fn sysconf(name: c_int) -> c_long;
     }
-    let (size, count) = (sysconf(PAGE_SIZE), sysconf(PHYSICAL_PAGES));
-    if size > 0 && count > 0 {
-        (size as i64).checked_mul(count as i64)
-    } else {
-        None
-    }
+    // What cannot be found out is negative.
+    let size = u64::try_from(sysconf(PAGE_SIZE)).ok()?;
+    let count = u64::try_from(sysconf(PHYSICAL_PAGES)).ok()?;
+    i64::try_from(size.checked_mul(count)?).ok()
 }
 
 #[cfg(not(target_os = "linux"))]

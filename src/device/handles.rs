@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is alive, by handle. A handle that is not here is refused, and none comes twice.
-pub(super) struct Handles<T> {
+pub(crate) struct Handles<T> {
     backend: &'static str,
     state: Mutex<State<T>>,
 }
@@ -21,7 +21,7 @@ struct State<T> {
 const FIRST: usize = 1 << 40;
 
 impl<T> Handles<T> {
-    pub(super) fn new(backend: &'static str) -> Handles<T> {
+    pub(crate) fn new(backend: &'static str) -> Handles<T> {
         Handles {
             backend,
             state: Mutex::new(State {
@@ -31,7 +31,7 @@ impl<T> Handles<T> {
         }
     }
 
-    pub(super) fn insert(&self, value: T) -> Space {
+    pub(crate) fn insert(&self, value: T) -> Space {
         let mut state = self.state();
         state.last += 64;
         let handle = state.last;
@@ -40,14 +40,14 @@ impl<T> Handles<T> {
     }
 
     /// What is behind `space`, through `look` (DEV-41).
-    pub(super) fn with<R>(&self, space: Space, look: impl FnOnce(&T) -> R) -> Result<R> {
+    pub(crate) fn with<R>(&self, space: Space, look: impl FnOnce(&T) -> R) -> Result<R> {
         match self.state().alive.get(&space.address()) {
             Some(value) => Ok(look(value)),
             None => self.unknown(space),
         }
     }
 
-    pub(super) fn remove(&self, space: Space) -> Result<T> {
+    pub(crate) fn remove(&self, space: Space) -> Result<T> {
         match self.state().alive.remove(&space.address()) {
             Some(value) => Ok(value),
             None => self.unknown(space),

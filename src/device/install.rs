@@ -4,7 +4,6 @@ use crate::device::manager::{self, Manager};
 use crate::device::{Attribute, Device, DeviceApi, Error, Space, Stream, Value, cpu};
 use crate::function::{self, Function, registry};
 use crate::module::workspace::{self, Request};
-use crate::release::Release;
 use crate::value::{Any, AnyView, DLDevice};
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -25,8 +24,8 @@ const OWN: &[(&str, Api)] = &[
 
 /// The device of this build that the registry would know as `device_api.<name>`.
 pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
-    let (_, api) = OWN.iter().find(|(known, _)| *known == name)?;
-    Some(api())
+    OWN.iter()
+        .find_map(|(known, api)| (*known == name).then(api))
 }
 
 /// Registers the devices of this crate as `device_api.<name>`, once, where nobody has registered another.
@@ -64,7 +63,7 @@ fn functions() {
             let device = Device::new(kind, id);
             // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
             let stream = unsafe { Stream::from_handle(device, stream) };
-            manager::set_stream(device, stream).map(drop)
+            manager::set_stream(device, stream)
         }),
     );
     put(
@@ -94,7 +93,7 @@ fn functions() {
             let device = Device::from(device);
             // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
             let stream = unsafe { given(device, stream) };
-            manager::set_stream(device, stream).map(drop)
+            manager::set_stream(device, stream)
         }),
     );
     put(
@@ -143,7 +142,7 @@ fn device_attr(args: &[AnyView<'_>]) -> function::Result {
             ));
         }
     };
-    match Attribute::from_number(number, Release::LAST) {
+    match Attribute::from_number(number) {
         Some(attribute) => Ok(Manager::global().attribute(device, attribute)?.into()),
         None => Ok(Any::none()),
     }

@@ -47,10 +47,16 @@ const NAMES: &[Name] = &[
 /// The name of device type `kind` in `release`, which the registry knows as `device_api.<name>` (DEV-01, DEV-06).
 pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
     let at = release.minor();
-    let of_kind = |name: &&Name| name.0 == kind && name.2 <= at && at <= name.3;
-    match NAMES.iter().find(of_kind) {
-        Some(name) => Ok(name.1),
-        None if added(kind, release).is_some() => Ok(added(kind, release).unwrap_or_default()),
+    let of_kind = |name: &Name| {
+        let Name(number, text, since, until) = *name;
+        (number == kind && since <= at && at <= until).then_some(text)
+    };
+    match NAMES
+        .iter()
+        .find_map(of_kind)
+        .or_else(|| added(kind, release))
+    {
+        Some(name) => Ok(name),
         None => refuse(
             DEV_06,
             Kind::UnknownKind,
@@ -67,7 +73,9 @@ fn added(kind: i32, release: Release) -> Option<&'static str> {
         return None;
     }
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-    added.iter().find(|row| row.0 == kind).map(|row| row.1)
+    added
+        .iter()
+        .find_map(|(number, name)| (*number == kind).then_some(*name))
 }
 
 /// Gives `name` to a number that no release has: greater than 18 and below 128, or 5, 6 and 17, which are free again.
@@ -76,9 +84,9 @@ fn added(kind: i32, release: Release) -> Option<&'static str> {
 ///
 /// DEV-06 where the number or the name is taken, or the number is out of range.
 pub fn add(kind: i32, name: &'static str) -> Result<()> {
-    let free = (0..REMOTE).contains(&kind) && kind > 0;
-    let taken = name_in(kind, Release::LAST).is_ok() || number_in(name, Release::LAST).is_some();
-    if !free || taken {
+    let local = kind.is_positive() && kind < REMOTE;
+    let taken = name_in(kind, Release::LAST).is_ok() || number_of(name).is_some();
+    if !local || taken {
         let message =
             format!("device type {kind} cannot be `{name}`: the number or the name is taken");
         return refuse(DEV_06, Kind::Duplicate, message);
@@ -88,19 +96,17 @@ pub fn add(kind: i32, name: &'static str) -> Result<()> {
     Ok(())
 }
 
-/// The number of `name` in `release`.
-pub fn number_in(name: &str, release: Release) -> Option<i32> {
-    if release == Release::LAST {
-        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(row) = added.iter().find(|row| row.1 == name) {
-            return Some(row.0);
-        }
-    }
-    let at = release.minor();
-    NAMES
-        .iter()
-        .find(|row| row.1 == name && row.2 <= at && at <= row.3)
-        .map(|row| row.0)
+/// The number of `name` in the newest release.
+pub fn number_of(name: &str) -> Option<i32> {
+    let last = Release::LAST.minor();
+    let is_named = |row: &Name| {
+        let Name(number, text, _, until) = *row;
+        (text == name && until == last).then_some(number)
+    };
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let is_added = |row: &(i32, &str)| (row.1 == name).then_some(row.0);
+    let known = NAMES.iter().find_map(is_named);
+    known.or_else(|| added.iter().find_map(is_added))
 }
 
 impl Device {
@@ -188,10 +194,7 @@ impl Device {
     /// A device from `name` or `name:id`, by the names of the newest release.
     pub fn parse(text: &str) -> Option<Device> {
         let (name, id) = text.split_once(':').unwrap_or((text, "0"));
-        Some(Device::new(
-            number_in(name, Release::LAST)?,
-            id.parse().ok()?,
-        ))
+        Some(Device::new(number_of(name)?, id.parse().ok()?))
     }
 }
 

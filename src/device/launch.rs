@@ -93,10 +93,7 @@ impl LaunchTags {
 
     /// How many arguments behind the kernel's own belong to the launch.
     pub(crate) fn arguments(&self) -> usize {
-        self.tags
-            .iter()
-            .filter(|tag| tag.carries_argument())
-            .count()
+        self.with_argument().count()
     }
 
     /// The launch that these arguments ask for (DEV-47): a missing axis is 1, and so is 0 or less.
@@ -108,45 +105,35 @@ impl LaunchTags {
                 arguments.len()
             )
         })?;
-        let mut sizes = WorkSizes::default();
-        let mut arguments = arguments.iter();
-        for tag in &self.tags {
-            let argument = if tag.carries_argument() {
-                arguments.next().copied().unwrap_or(1)
-            } else {
-                1
-            };
+        let mut sizes = WorkSizes {
+            cooperative: self.tags.contains(&Tag::Cooperative),
+            programmatic: self.tags.contains(&Tag::Programmatic),
+            ..WorkSizes::default()
+        };
+        for (tag, &argument) in self.with_argument().zip(arguments) {
             let extent = usize::try_from(argument.max(1)).unwrap_or(usize::MAX);
-            let axis = match tag {
-                Tag::Grid(axis) => sizes.grid.get_mut(*axis),
-                Tag::Block(axis) => sizes.block.get_mut(*axis),
-                Tag::Cluster(axis) => sizes.cluster.get_mut(*axis),
+            match *tag {
+                Tag::Grid(axis) => sizes.grid[axis] = extent,
+                Tag::Block(axis) => sizes.block[axis] = extent,
+                Tag::Cluster(axis) => sizes.cluster[axis] = extent,
                 Tag::Shared => {
                     let refused = || {
                         let message = format!("{argument} bytes of shared memory");
                         DEV_48.refused(Kind::Type, message)
                     };
                     sizes.shared = usize::try_from(argument).map_err(|_| refused())?;
-                    None
                 }
-                Tag::Cooperative => {
-                    sizes.cooperative = true;
-                    None
-                }
-                Tag::Programmatic => {
-                    sizes.programmatic = true;
-                    None
-                }
-                Tag::Ignored => None,
-            };
-            if let Some(axis) = axis {
-                *axis = extent;
+                Tag::Ignored | Tag::Cooperative | Tag::Programmatic => {}
             }
-            if let Tag::Grid(axis) | Tag::Block(axis) = tag {
-                sizes.dimensions = sizes.dimensions.max(*axis as u32 + 1);
+            if let Tag::Grid(axis) | Tag::Block(axis) = *tag {
+                sizes.dimensions = sizes.dimensions.max(axis as u32 + 1);
             }
         }
         Ok(sizes)
+    }
+
+    fn with_argument(&self) -> impl Iterator<Item = &Tag> {
+        self.tags.iter().filter(|tag| tag.carries_argument())
     }
 }
 
@@ -156,28 +143,33 @@ impl Tag {
     }
 }
 
+/// The tag of an axis.
+type OfAxis = fn(usize) -> Tag;
+
+/// What is in front of the name of an axis.
+const SCOPES: [(&str, OfAxis); 4] = [
+    ("blockIdx.", Tag::Grid),
+    ("threadIdx.", Tag::Block),
+    ("clusterCtaIdx.", Tag::Cluster),
+    ("preferredClusterCtaIdx.", |_| Tag::Ignored),
+];
+
 /// One tag; `tir.` became `tirx.` in 0.24, and "programtic" is how it is spelled.
 fn parse_tag(text: &str) -> Result<Tag> {
-    let axis = |text: &str| ["x", "y", "z"].iter().position(|name| *name == text);
-    if let Some((scope, name)) = text.split_once('.') {
-        let of: Option<fn(usize) -> Tag> = match scope {
-            "blockIdx" => Some(Tag::Grid),
-            "threadIdx" => Some(Tag::Block),
-            "clusterCtaIdx" => Some(Tag::Cluster),
-            "preferredClusterCtaIdx" => Some(|_| Tag::Ignored),
-            _ => None,
-        };
-        if let (Some(of), Some(axis)) = (of, axis(name)) {
-            return Ok(of(axis));
+    for (scope, of) in SCOPES {
+        match text.strip_prefix(scope) {
+            Some("x") => return Ok(of(0)),
+            Some("y") => return Ok(of(1)),
+            Some("z") => return Ok(of(2)),
+            _ => {}
         }
-        if matches!(scope, "tir" | "tirx") {
-            match name {
-                "use_dyn_shared_memory" => return Ok(Tag::Shared),
-                "use_programtic_dependent_launch" => return Ok(Tag::Programmatic),
-                "use_cooperative_launch" => return Ok(Tag::Cooperative),
-                _ => {}
-            }
-        }
+    }
+    let name = text.strip_prefix("tir.");
+    match name.or_else(|| text.strip_prefix("tirx.")) {
+        Some("use_dyn_shared_memory") => return Ok(Tag::Shared),
+        Some("use_programtic_dependent_launch") => return Ok(Tag::Programmatic),
+        Some("use_cooperative_launch") => return Ok(Tag::Cooperative),
+        _ => {}
     }
     if text.starts_with("vthread") || text.starts_with("cthread") {
         return Ok(Tag::Ignored);

@@ -41,22 +41,19 @@ pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<Devi
 }
 
 fn driver(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn Driver>> {
-    let format = payload.format().unwrap_or_default().to_owned();
-    let data = payload.data();
-    let _ = (&format, data);
-    match kind {
+    match (kind, payload.data()) {
         #[cfg(feature = "opencl")]
-        "opencl" if data.is_some() => Ok(Box::new(crate::device::opencl::OpenClCode {
-            format,
-            data: data.unwrap_or_default().to_vec(),
+        ("opencl", Some(data)) => Ok(Box::new(crate::device::opencl::OpenClCode {
+            format: payload.format().unwrap_or_default().to_owned(),
+            data: data.to_vec(),
         })),
         #[cfg(feature = "cuda")]
-        "cuda" if data.is_some() => Ok(Box::new(crate::device::cuda::CudaCode {
-            format,
-            data: data.unwrap_or_default().to_vec(),
+        ("cuda", Some(data)) => Ok(Box::new(crate::device::cuda::CudaCode {
+            format: payload.format().unwrap_or_default().to_owned(),
+            data: data.to_vec(),
         })),
         #[cfg(feature = "vulkan")]
-        "vulkan" => {
+        ("vulkan", _) => {
             let shaders = payload.fields().iter().find_map(|field| match field {
                 payload::Field::Shaders(list) => Some(list.iter().map(shader).collect()),
                 _ => None,
@@ -75,11 +72,11 @@ fn driver(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn Driver>> {
 
 #[cfg(feature = "vulkan")]
 fn shader(shader: &payload::Shader<'_>) -> crate::device::vulkan::Shader {
-    let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap_or_default());
+    let (words, _) = shader.spirv.as_chunks();
     crate::device::vulkan::Shader {
         name: shader.name.clone().into_owned(),
         flags: shader.flags,
-        words: shader.spirv.chunks_exact(4).map(word).collect(),
+        words: words.iter().map(|word| u32::from_le_bytes(*word)).collect(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::device::kind::{self, REMOTE, name_in};
 use crate::device::table::{self, DeviceTable};
 use crate::device::{
     Attribute, DEV_04, DEV_20, Device, DeviceApi, Dtype, Error, Result, Space, Stream, TensorRef,
-    Value, stream,
+    Value,
 };
 use crate::function::{Function, registry};
 use crate::module::workspace::Request;
@@ -254,10 +254,6 @@ fn in_registry(name: &str) -> Option<Factory> {
 }
 
 /// The stream functions of the registry, for a device of any type.
-pub(crate) fn set_stream(device: Device, new: Stream) -> Result<Stream> {
-    let before = stream::current(device);
-    Manager::global()
-        .api(device.kind)?
-        .set_stream(device, new)?;
-    Ok(before)
+pub(crate) fn set_stream(device: Device, new: Stream) -> Result<()> {
+    Manager::global().api(device.kind)?.set_stream(device, new)
 }

@@ -23,7 +23,7 @@ pub mod cpu;
 pub mod cuda;
 mod error;
 #[cfg(any(feature = "opencl", feature = "vulkan"))]
-mod handles;
+pub(crate) mod handles;
 mod install;
 pub mod kind;
 pub mod launch;

@@ -10,7 +10,6 @@ use crate::device::error::refuse;
 use crate::device::{DEV_25, DEV_31, Device, Dtype, Result, Space, WORKSPACE_ALIGNMENT};
 use crate::rule::Kind;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Bytes of a page: every block is a multiple of it (DEV-25).
@@ -112,16 +111,11 @@ impl Pool {
     }
 
     fn choose(&self, nbytes: usize) -> Choice {
-        match self.free.as_slice() {
-            [] => Choice::Fresh,
-            [only] if only.nbytes >= nbytes => Choice::Take(0),
-            [_] => Choice::Replace(0),
-            [.., largest] if largest.nbytes >= nbytes => {
-                let fits = |block: &Block| block.nbytes >= nbytes;
-                let last = self.free.len() - 1;
-                Choice::Take(self.free.iter().position(fits).unwrap_or(last))
-            }
-            _ => Choice::Replace(self.free.len() - 1),
+        let fits = |block: &Block| block.nbytes >= nbytes;
+        match self.free.iter().position(fits) {
+            Some(smallest) => Choice::Take(smallest),
+            None if self.free.is_empty() => Choice::Fresh,
+            None => Choice::Replace(self.free.len() - 1),
         }
     }
 
@@ -160,7 +154,6 @@ fn pages(nbytes: usize) -> Result<usize> {
 
 /// The pools of a device API: one per thread and device id (DEV-33). When a thread ends, its free blocks go back.
 pub(crate) struct WorkspacePools {
-    id: u64,
     source: Arc<dyn SpaceSource>,
 }
 
@@ -170,7 +163,6 @@ thread_local! {
 
 /// A pool that gives its free blocks back when its thread ends.
 struct OwnedPool {
-    key: (u64, i32),
     pool: Pool,
     device: Device,
     source: Weak<dyn SpaceSource>,
@@ -188,21 +180,15 @@ impl Drop for OwnedPool {
 impl WorkspacePools {
     /// Pools that are filled from `source`.
     pub(crate) fn new(source: Arc<dyn SpaceSource>) -> WorkspacePools {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        WorkspacePools {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
-            source,
-        }
+        WorkspacePools { source }
     }
 
     /// Workspace on `device` for this thread.
     pub(crate) fn alloc(&self, device: Device, nbytes: usize) -> Result<Space> {
         POOLS.with_borrow_mut(|pools| {
-            let key = self.key(device);
-            let at = pools.iter().position(|owned| owned.key == key);
+            let at = pools.iter().position(|owned| self.is_of(owned, device));
             let at = at.unwrap_or_else(|| {
                 pools.push(OwnedPool {
-                    key,
                     pool: Pool::default(),
                     device,
                     source: Arc::downgrade(&self.source),
@@ -210,15 +196,14 @@ impl WorkspacePools {
                 pools.len() - 1
             });
             let owned = &mut pools[at];
-            // SAFETY: the source and device that this pool was made for: `key` names both.
+            // SAFETY: the source and device that this pool was made for, as `is_of` says.
             unsafe { owned.pool.alloc(&*self.source, owned.device, nbytes) }
         })
     }
 
     /// Takes workspace of `device` back, on the thread that took it.
     pub(crate) fn free(&self, device: Device, space: Space) -> Result<()> {
-        let key = self.key(device);
-        POOLS.with_borrow_mut(|pools| match pools.iter_mut().find(|owned| owned.key == key) {
+        POOLS.with_borrow_mut(|pools| match pools.iter_mut().find(|owned| self.is_of(owned, device)) {
             Some(owned) => owned.pool.free(space),
             None => refuse(
                 DEV_31,
@@ -228,8 +213,14 @@ impl WorkspacePools {
         })
     }
 
-    fn key(&self, device: Device) -> (u64, i32) {
-        (self.id, device.id)
+    /// Whether `pool` is one of these, and of `device`.
+    fn is_of(&self, pool: &OwnedPool, device: Device) -> bool {
+        self.fill(pool) && pool.device.id == device.id
+    }
+
+    /// Whether `pool` is filled from this source: a pool keeps the address of its own from being used again.
+    fn fill(&self, pool: &OwnedPool) -> bool {
+        std::ptr::addr_eq(pool.source.as_ptr(), Arc::as_ptr(&self.source))
     }
 }
 
@@ -238,7 +229,7 @@ impl Drop for WorkspacePools {
         // Blocks of other threads go when those threads end: they hold the source weakly.
         let _ = POOLS.try_with(|pools| {
             if let Ok(mut pools) = pools.try_borrow_mut() {
-                pools.retain(|owned| owned.key.0 != self.id);
+                pools.retain(|owned| !self.fill(owned));
             }
         });
     }

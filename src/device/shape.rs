@@ -42,11 +42,8 @@ pub fn byte_size(shape: &[i64], dtype: Dtype, release: Release) -> Option<usize>
         elements = elements.checked_mul(u128::try_from(extent).ok()?)?;
     }
     let bits = u128::from(dtype.bits) * u128::from(dtype.lanes);
-    let byte_per_bool = (21..=25).contains(&release.minor())
-        && dtype.code == 1
-        && dtype.bits == 1
-        && dtype.lanes == 1;
-    let per_element = release.minor() <= 20 || byte_per_bool;
+    let is_bool = (dtype.code, dtype.bits, dtype.lanes) == (Dtype::UINT, 1, 1);
+    let per_element = release.minor() <= if is_bool { 25 } else { 20 };
     let bytes = if per_element {
         elements.checked_mul(bits.div_ceil(8))?
     } else {

@@ -6,7 +6,6 @@
 use crate::device::{
     Attribute, Copy, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
 };
-use crate::release::Release;
 use crate::value::Few;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -24,6 +23,14 @@ pub struct Answer {
     pub number: i64,
     /// A text that lives until the next call of the table on this thread.
     pub text: *const c_char,
+}
+
+impl Answer {
+    const NOTHING: Answer = Answer {
+        tag: 0,
+        number: 0,
+        text: std::ptr::null(),
+    };
 }
 
 /// A copy, as [`struct@Copy`] has it.
@@ -193,11 +200,7 @@ impl DeviceApi for FromC {
     }
 
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
-        let mut answer = Answer {
-            tag: 0,
-            number: 0,
-            text: std::ptr::null(),
-        };
+        let mut answer = Answer::NOTHING;
         // SAFETY: the table's own function with its own context, and a place for the answer.
         let code = unsafe {
             (self.0.attribute)(
@@ -302,8 +305,7 @@ impl DeviceApi for FromC {
 /// The other direction: a device API of this crate behind C functions.
 mod out {
     use super::{
-        Answer, Attribute, Copy, CopyBytes, Device, Dtype, OfApi, Release, Result, Space, Stream,
-        Value,
+        Answer, Attribute, Copy, CopyBytes, Device, Dtype, OfApi, Result, Space, Stream, Value,
     };
     use std::cell::RefCell;
     use std::ffi::{CString, c_char, c_int, c_void};
@@ -354,6 +356,15 @@ mod out {
         Device::ext_dev(id)
     }
 
+    /// # Safety
+    ///
+    /// As for [`Stream::from_handle`], with a stream of the device that the table is of.
+    unsafe fn given(stream: *mut c_void) -> Stream {
+        const OF_TABLE: Device = Device::ext_dev(0);
+        // SAFETY: as for this function; devices of a table are of one type.
+        unsafe { Stream::from_handle(OF_TABLE, stream) }
+    }
+
     pub(super) unsafe extern "C" fn last_error(_: *mut c_void) -> *const c_char {
         TEXT.with_borrow(|text| text.as_ptr())
     }
@@ -369,25 +380,21 @@ mod out {
         answer: *mut Answer,
     ) -> c_int {
         with(context, |api| {
-            let given = match Attribute::from_number(number, Release::LAST) {
+            let given = match Attribute::from_number(number) {
                 Some(attribute) => api.attribute(device(id), attribute)?,
                 None => Value::None,
             };
             let given = match given {
-                Value::None => Answer {
-                    tag: 0,
-                    number: 0,
-                    text: std::ptr::null(),
-                },
+                Value::None => Answer::NOTHING,
                 Value::Int(number) => Answer {
                     tag: 1,
                     number,
-                    text: std::ptr::null(),
+                    ..Answer::NOTHING
                 },
                 Value::Text(text) => Answer {
                     tag: 2,
-                    number: 0,
                     text: keep(&text),
+                    ..Answer::NOTHING
                 },
             };
             // SAFETY: C hands in a place for the answer.
@@ -449,7 +456,7 @@ mod out {
                 },
             };
             // SAFETY: C hands in null or a stream of this table that is not freed.
-            let stream = unsafe { Stream::from_handle(device(0), stream) };
+            let stream = unsafe { given(stream) };
             // SAFETY: C hands in spaces that hold the bytes, and keeps the side of the host until a sync.
             unsafe { api.copy(&copy, stream) }
         })
@@ -461,7 +468,7 @@ mod out {
         stream: *mut c_void,
     ) -> c_int {
         // SAFETY: C hands in null or a stream of this table that is not freed.
-        let stream = unsafe { Stream::from_handle(device(id), stream) };
+        let stream = unsafe { given(stream) };
         with(context, |api| api.sync(device(id), stream))
     }
 
@@ -484,7 +491,7 @@ mod out {
         stream: *mut c_void,
     ) -> c_int {
         // SAFETY: C hands in null or a stream of this table that is not freed.
-        let stream = unsafe { Stream::from_handle(device(id), stream) };
+        let stream = unsafe { given(stream) };
         // SAFETY: nor is it used afterwards.
         with(context, |api| unsafe {
             api.free_stream(device(id), stream)
@@ -498,9 +505,9 @@ mod out {
         after: *mut c_void,
     ) -> c_int {
         // SAFETY: C hands in null or a stream of this table that is not freed.
-        let before = unsafe { Stream::from_handle(device(id), before) };
+        let before = unsafe { given(before) };
         // SAFETY: C hands in null or a stream of this table that is not freed.
-        let after = unsafe { Stream::from_handle(device(id), after) };
+        let after = unsafe { given(after) };
         with(context, |api| api.sync_streams(device(id), before, after))
     }
 }

@@ -55,10 +55,14 @@ impl Timer for DefaultTimer<'_> {
     }
 }
 
+/// The type of device that has a clock of its own.
+#[cfg(feature = "cuda")]
+const CUDA: i32 = Device::cuda(0).kind;
+
 /// The best timer of `device`: its own clock where it has one, else the host's.
 pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Timer>> {
     #[cfg(feature = "cuda")]
-    if device.kind == Device::cuda(0).kind {
+    if device.kind == CUDA {
         return Ok(Box::new(crate::device::cuda::CudaTimer::new(device)?));
     }
     Ok(Box::new(DefaultTimer::new(api, device)))
@@ -140,10 +144,7 @@ impl Evaluator {
                 number = more(number, taken, self.min_repeat);
             };
             seconds.push(taken as f64 / 1e9 / number as f64);
-            if self.repeats_to_cooldown > 0
-                && repeat.is_multiple_of(self.repeats_to_cooldown)
-                && !self.cooldown.is_zero()
-            {
+            if self.repeats_to_cooldown > 0 && repeat.is_multiple_of(self.repeats_to_cooldown) {
                 std::thread::sleep(self.cooldown);
             }
         }

@@ -1,10 +1,12 @@
 //! What a device says of itself, and the memory that it gives.
 
 use super::super::probe::Probe;
+use super::super::tables::refused;
 use super::copies::tensor;
 use super::workspaces::distinct;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::device::{Attribute, Dtype, Space, Value};
+use crate::device::{Attribute, DEV_13, Dtype, Space, Value};
+use crate::rule::Kind;
 
 pub(super) fn attributes_have_their_types(probe: &Probe<'_>) -> Outcome {
     let ask = |attribute| probe.api.attribute(probe.device, attribute);
@@ -104,13 +106,12 @@ pub(super) fn unknown_scope_is_refused(probe: &Probe<'_>) -> Outcome {
     if let Ok(space) = given {
         // SAFETY: allocated above, freed once.
         unsafe { probe.api.free(probe.device, space)? };
-        return Failure::broken("memory was given for scope `no.such.scope`");
     }
+    let what = "memory in scope `no.such.scope`";
+    refused(given, DEV_13, Kind::Unsupported, what)?;
     let tensor = tensor(probe, Space::NULL, &[4], None, 0);
-    demand(
-        probe.api.data_size(&tensor, Some("no.such.scope")).is_err(),
-        || "a size was given for scope `no.such.scope`".into(),
-    )
+    let size = probe.api.data_size(&tensor, Some("no.such.scope"));
+    refused(size, DEV_13, Kind::Unsupported, "a size in it")
 }
 
 pub(super) fn spaces_are_distinct(probe: &Probe<'_>) -> Outcome {

@@ -1,9 +1,11 @@
 //! Copies between spaces and tensors.
 
 use super::super::probe::{Held, Probe, pattern};
+use super::super::tables::refused;
 use super::STREAM;
-use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::device::{DEV_16, Dtype, Space, TensorRef};
+use crate::conformance::behaviour::{Failure, Outcome, expect};
+use crate::device::{DEV_16, DEV_17, Dtype, Space, TensorRef};
+use crate::rule::Kind;
 
 pub(super) fn tensor<'a>(
     probe: &Probe<'_>,
@@ -28,12 +30,13 @@ pub(super) fn tensor_sizes_must_match(probe: &Probe<'_>) -> Outcome {
     let from = tensor(probe, from.space, &[2, 4], Some(&[1, 2]), 0);
     let to = tensor(probe, to.space, &[9], None, 0);
     // SAFETY: both spaces are larger than either tensor.
-    let Err(error) = (unsafe { probe.api.copy_tensor(&from, &to, STREAM) }) else {
-        return Failure::broken("8 bytes were copied to a tensor of 9");
-    };
-    demand(error.rule().is_none_or(|rule| rule == DEV_16), || {
-        format!("refused, but not for the sizes: {error}")
-    })
+    let copied = unsafe { probe.api.copy_tensor(&from, &to, STREAM) };
+    refused(
+        copied,
+        DEV_16,
+        Kind::Type,
+        "a copy of 8 bytes to a tensor of 9",
+    )
 }
 
 pub(super) fn strided_tensor_is_refused(probe: &Probe<'_>) -> Outcome {
@@ -44,9 +47,9 @@ pub(super) fn strided_tensor_is_refused(probe: &Probe<'_>) -> Outcome {
     let into = unsafe { probe.api.copy_tensor(&flat, &strided, STREAM) };
     // SAFETY: both spaces hold the tensors.
     let out = unsafe { probe.api.copy_tensor(&strided, &flat, STREAM) };
-    demand(into.is_err() && out.is_err(), || {
-        "a strided tensor was copied as if it lay in one piece".into()
-    })
+    let what = "a copy of a strided tensor";
+    refused(into, DEV_17, Kind::Unsupported, what)?;
+    refused(out, DEV_17, Kind::Unsupported, what)
 }
 
 pub(super) fn extent_one_axes_do_not_count(probe: &Probe<'_>) -> Outcome {

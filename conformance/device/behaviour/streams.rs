@@ -1,10 +1,12 @@
 //! Streams, and who waits for whom.
 
 use super::super::probe::{Probe, pattern};
+use super::super::tables::refused;
 use super::STREAM;
 use super::copies::same;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::device::{Attribute, Device, Value};
+use crate::device::{Attribute, DEV_42, Device, Value};
+use crate::rule::Kind;
 
 pub(super) fn stream_of_thread(probe: &Probe<'_>) -> Outcome {
     let Probe { api, device } = *probe;
@@ -79,9 +81,13 @@ pub(super) fn set_device(probe: &Probe<'_>) -> Outcome {
         return Ok(());
     }
     let nowhere = Device::new(probe.device.kind, 1000);
-    demand(probe.api.set_device(nowhere).is_err(), || {
-        "device 1000 was made current".into()
-    })?;
+    let made = probe.api.set_device(nowhere);
+    refused(
+        made,
+        DEV_42,
+        Kind::Missing,
+        "device 1000 as the current one",
+    )?;
     expect(
         probe.api.attribute(nowhere, Attribute::Exist)?,
         Value::Int(0),

@@ -1,10 +1,12 @@
 //! Workspace: reused in order, by device and thread.
 
 use super::super::probe::{Held, Probe, pattern};
+use super::super::tables::refused;
 use super::STREAM;
 use super::copies::same;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::device::{Attribute, Device, Space, Value};
+use crate::device::{Attribute, DEV_31, Device, Space, Value};
+use crate::rule::Kind;
 
 fn pooled(probe: &Probe<'_>) -> Outcome {
     if probe.api.pools_workspace() {
@@ -81,11 +83,9 @@ pub(super) fn foreign_workspace_is_refused(probe: &Probe<'_>) -> Outcome {
     let held = probe.workspace(64)?;
     let foreign = probe.space(64)?;
     // SAFETY: refusing is all that a pool may do with a space that it does not know, and that is what this is about.
-    let refused = unsafe { probe.api.free_workspace(probe.device, foreign.space) };
+    let freed = unsafe { probe.api.free_workspace(probe.device, foreign.space) };
     drop(held);
-    demand(refused.is_err(), || {
-        "the pool took memory that it had not given".into()
-    })
+    refused(freed, DEV_31, Kind::Missing, "freeing memory as workspace")
 }
 
 pub(super) fn workspace_comes_back_in_any_order(probe: &Probe<'_>) -> Outcome {

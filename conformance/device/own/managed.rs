@@ -1,10 +1,15 @@
 //! The manager: which devices it finds, and where it sends what it is asked.
 
 use super::super::recorder::Recorder;
-use crate::conformance::behaviour::{Outcome, demand, expect};
+use super::super::tables::refused;
+use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::manager::{Factory, Manager};
-use crate::device::{Attribute, DEV_06, Device, DeviceApi, Dtype, Space, Stream, TensorRef, Value};
-use std::sync::{Arc, Mutex};
+use crate::device::{
+    Attribute, DEV_04, DEV_06, DEV_20, Device, DeviceApi, Dtype, Space, Stream, TensorRef, Value,
+};
+use crate::rule::Kind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 /// A manager whose registry is a list of names, each with a recorder; it writes down what it is asked.
 struct Registry {
@@ -79,6 +84,32 @@ pub(super) fn lookup_once() -> Outcome {
     )
 }
 
+/// Another thread that looks at the same time is one look-up inside the other here.
+pub(super) fn overtaken() -> Outcome {
+    let counts = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let shared = counts.clone();
+    let manager = Arc::new_cyclic(|manager: &Weak<Manager>| {
+        let manager = manager.clone();
+        Manager::with_lookup(Box::new(move |_| -> Option<Factory> {
+            let counts = shared.clone();
+            let looks = counts[0].fetch_add(1, Ordering::Relaxed);
+            if looks == 0 {
+                manager.upgrade()?.find(8).ok()?;
+            }
+            Some(Box::new(move || {
+                counts[1].fetch_add(1, Ordering::Relaxed);
+                Ok(recorder_of("device_api.metal") as &dyn DeviceApi)
+            }))
+        }))
+    });
+    let first = manager.api(8)?;
+    demand(std::ptr::addr_eq(first, manager.api(8)?), || {
+        "the device is another one at the second look".into()
+    })?;
+    let counts = [0, 1].map(|at: usize| counts[at].load(Ordering::Relaxed));
+    expect(counts, [2, 1], "looks, and calls of the factory")
+}
+
 pub(super) fn remote_share() -> Outcome {
     let registry = Registry::with(&["device_api.rpc"]);
     for kind in [128, 130, 257, 4096 + 4] {
@@ -93,15 +124,14 @@ pub(super) fn remote_share() -> Outcome {
 
 pub(super) fn missing_says() -> Outcome {
     let registry = Registry::with(&[]);
-    let refused = registry
-        .manager
-        .api(2)
-        .err()
-        .map(|error| error.to_string())
-        .unwrap_or_default();
-    demand(refused.contains("Device API cuda is not enabled."), || {
-        format!("the error is `{refused}`")
+    let Err(error) = registry.manager.api(2).map(drop) else {
+        return Failure::broken("something was found where nothing is");
+    };
+    let text = error.to_string();
+    demand(text.contains("Device API cuda is not enabled."), || {
+        format!("the error is `{text}`")
     })?;
+    refused::<()>(Err(error), DEV_04, Kind::Missing, "a missing device")?;
     demand(registry.manager.find(2)?.is_none(), || {
         "something was found where nothing is".into()
     })
@@ -125,18 +155,8 @@ pub(super) fn miss_forgotten() -> Outcome {
 pub(super) fn unknown_number() -> Outcome {
     let registry = Registry::with(&["device_api.unknown"]);
     for kind in [-1, 0, 5, 6, 17, 31, 32, 36, 99, 127] {
-        let given = registry.manager.api(kind);
-        demand(
-            given
-                .as_ref()
-                .is_err_and(|error| error.rule() == Some(DEV_06)),
-            || {
-                format!(
-                    "type {kind}: {:?}",
-                    given.map(|_| "an API").map_err(|error| error.to_string())
-                )
-            },
-        )?;
+        let given = registry.manager.api(kind).map(drop);
+        refused(given, DEV_06, Kind::UnknownKind, &format!("type {kind}"))?;
     }
     expect(registry.asked(), Vec::<String>::new(), "names asked for")
 }
@@ -154,9 +174,14 @@ pub(super) fn exist_of_missing() -> Outcome {
         Value::Int(1),
         "exist of one that is",
     )?;
-    demand(ask(4, Attribute::WarpSize).is_err(), || {
-        "a missing backend knows its warp size".into()
-    })
+    let size = ask(4, Attribute::WarpSize);
+    refused(
+        size,
+        DEV_04,
+        Kind::Missing,
+        "the warp size of a missing one",
+    )?;
+    expect(ask(2, Attribute::WarpSize)?, Value::None, "that of another")
 }
 
 fn bytes_on(device: Device, memory: *mut [u8; 8]) -> TensorRef<'static> {
@@ -218,14 +243,13 @@ pub(super) fn copy_between_types() -> Outcome {
             )
         }
     };
-    let refused = copy(Device::cuda(0), Device::opencl(0))
-        .err()
-        .map(|error| error.to_string())
-        .unwrap_or_default();
-    demand(
-        refused.contains("Can not copy across different device types directly"),
-        || format!("the error is `{refused}`"),
-    )?;
+    let copied = copy(Device::cuda(0), Device::opencl(0));
+    let text = copied.as_ref().err().map(|error| error.to_string());
+    let part = "Can not copy across different device types directly";
+    demand(text.is_some_and(|text| text.contains(part)), || {
+        format!("a copy between types gives {copied:?}")
+    })?;
+    refused(copied, DEV_20, Kind::Unsupported, "a copy between types")?;
     copy(Device::cuda(0), Device::cuda(1))?;
     copy(Device::cuda(0), Device::new(3, 0))?;
     Ok(())

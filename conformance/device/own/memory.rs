@@ -1,10 +1,14 @@
 //! The defaults of a device, and the pools of workspaces.
 
 use super::super::recorder::Recorder;
+use super::super::tables::refused;
 use super::DEVICE;
 use crate::conformance::behaviour::{Outcome, demand, expect};
 use crate::device::pool::WorkspacePools;
-use crate::device::{Copy, Device, DeviceApi, Dtype, Space, Stream, TensorRef};
+use crate::device::{
+    Copy, DEV_15, DEV_18, DEV_25, DEV_31, Device, DeviceApi, Dtype, Space, Stream, TensorRef,
+};
+use crate::rule::Kind;
 use std::sync::Arc;
 
 pub(super) fn scoped_memory() -> Outcome {
@@ -50,12 +54,27 @@ pub(super) fn scoped_memory() -> Outcome {
             &format!("{shape:?} of {dtype:?}"),
         )?;
     }
-    demand(
-        recorder
-            .alloc_scoped(DEVICE, &[4, -1], Dtype::UINT8, None)
-            .is_err(),
-        || "memory for a negative extent".into(),
-    )
+    let negative = recorder.alloc_scoped(DEVICE, &[4, -1], Dtype::UINT8, None);
+    refused(
+        negative,
+        DEV_15,
+        Kind::Limit,
+        "memory for a negative extent",
+    )?;
+    let tensor = |shape| TensorRef {
+        data: Space::NULL,
+        device: DEVICE,
+        dtype: Dtype::FLOAT32,
+        shape,
+        strides: None,
+        byte_offset: 8,
+    };
+    for scope in [None, Some(""), Some("global")] {
+        let size = recorder.data_size(&tensor(&[2, 3]), scope)?;
+        expect(size, 24, "bytes of [2, 3] of float32")?;
+    }
+    let size = recorder.data_size(&tensor(&[-2, 3]), None);
+    refused(size, DEV_15, Kind::Limit, "bytes of a negative extent")
 }
 
 pub(super) fn tensor_copy() -> Outcome {
@@ -98,15 +117,13 @@ pub(super) fn default_copy() -> Outcome {
         hint: Dtype::UINT8,
     };
     // SAFETY: the default looks at nothing.
-    let refused = unsafe { recorder.copy(&copy, Stream::DEFAULT) };
+    let copied = unsafe { recorder.copy(&copy, Stream::DEFAULT) };
+    let text = copied.as_ref().err().map(|error| error.to_string());
     demand(
-        refused.as_ref().is_err_and(|error| {
-            error
-                .to_string()
-                .contains("Device does not support CopyDataFromTo.")
-        }),
-        || format!("the default copy gives {refused:?}"),
-    )
+        text.is_some_and(|text| text.contains("Device does not support CopyDataFromTo.")),
+        || format!("the default copy gives {copied:?}"),
+    )?;
+    refused(copied, DEV_18, Kind::Unsupported, "the default copy")
 }
 
 pub(super) fn no_streams() -> Outcome {
@@ -188,9 +205,8 @@ pub(super) fn whole_pages() -> Outcome {
             &format!("calls for {nbytes} bytes"),
         )?;
     }
-    demand(fixture.pools.alloc(DEVICE, usize::MAX).is_err(), || {
-        "a workspace of all memory".into()
-    })
+    let all = fixture.pools.alloc(DEVICE, usize::MAX);
+    refused(all, DEV_25, Kind::Limit, "a workspace of all memory")
 }
 
 pub(super) fn reuses() -> Outcome {
@@ -238,19 +254,17 @@ pub(super) fn replaces_largest() -> Outcome {
 
 pub(super) fn refuses_foreign() -> Outcome {
     let fixture = Fixture::new();
-    demand(fixture.pools.free(DEVICE, Space::NULL).is_err(), || {
-        "null was taken back by a pool that gave nothing".into()
-    })?;
+    let free = |space, what: &str| {
+        let freed = fixture.pools.free(DEVICE, space);
+        refused(freed, DEV_31, Kind::Missing, what)
+    };
+    free(Space::NULL, "null of a pool that gave nothing")?;
     let given = fixture.pools.alloc(DEVICE, 64)?;
     for foreign in [Space::NULL, Space::host(&0u8)] {
-        demand(fixture.pools.free(DEVICE, foreign).is_err(), || {
-            format!("{foreign:?} was taken back")
-        })?;
+        free(foreign, "a foreign block")?;
     }
     fixture.pools.free(DEVICE, given)?;
-    demand(fixture.pools.free(DEVICE, given).is_err(), || {
-        "a block was taken back twice".into()
-    })
+    free(given, "a block that came back already")
 }
 
 pub(super) fn thread_end() -> Outcome {
@@ -290,5 +304,9 @@ pub(super) fn thread_end() -> Outcome {
         fixture.recorder.take_log(),
         expected,
         "calls for another device",
-    )
+    )?;
+    // With the pools go their free blocks.
+    let Fixture { recorder, pools } = fixture;
+    drop(pools);
+    expect(recorder.take_log(), vec!["free on 0".to_owned()], "the end")
 }

@@ -1,14 +1,18 @@
 //! Timers, the evaluator, and modules of device code.
 
 use super::super::recorder::Recorder;
+use super::super::tables::refused;
 use super::DEVICE;
-use crate::conformance::behaviour::{Outcome, demand, expect};
+use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::launch::{Arg, Packed, WorkSizes};
 use crate::device::module::{DeviceModule, Driver, KernelInfo, Loaded};
-use crate::device::timer::{DefaultTimer, Evaluator, Timer, to_bytes};
-use crate::device::{Device, Dtype, Stream};
+use crate::device::stream;
+use crate::device::timer::{DefaultTimer, Evaluator, Timer, timer, to_bytes};
+use crate::device::{DEV_47, DEV_53, Device, Dtype, Stream};
+use crate::rule::Kind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 pub(super) fn timer_waits() -> Outcome {
     let recorder = Recorder::new();
@@ -16,6 +20,103 @@ pub(super) fn timer_waits() -> Outcome {
     timer.start()?;
     timer.stop()?;
     expect(recorder.take_log(), vec!["sync 0".to_owned(); 2], "calls")
+}
+
+/// The least of some measurements, each of which the system may have held up.
+fn least(measure: impl Fn() -> Result<u64, Failure>) -> Result<u64, Failure> {
+    let all: Result<Vec<u64>, Failure> = (0..5).map(|_| measure()).collect();
+    Ok(all?.into_iter().min().unwrap_or(u64::MAX))
+}
+
+const PAUSE: Duration = Duration::from_millis(20);
+
+fn nanoseconds(of: Duration) -> u64 {
+    u64::try_from(of.as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub(super) fn timer_measures() -> Outcome {
+    let recorder = Recorder::new();
+    let between = |before: Duration, within: Duration| {
+        let mut timer = DefaultTimer::new(&recorder, DEVICE);
+        expect(timer.elapsed()?, 0, "the time before it was started")?;
+        std::thread::sleep(before);
+        timer.start()?;
+        std::thread::sleep(within);
+        timer.stop()?;
+        std::thread::sleep(before);
+        Ok::<_, Failure>(timer.elapsed()?)
+    };
+    let shown = between(Duration::ZERO, PAUSE)?;
+    demand(shown >= nanoseconds(PAUSE), || {
+        format!("{shown} ns for a pause of 20 ms")
+    })?;
+    let shown = least(|| between(PAUSE, Duration::ZERO))?;
+    demand(shown < nanoseconds(PAUSE), || {
+        format!("{shown} ns with the pauses around it")
+    })
+}
+
+pub(super) fn best_timer() -> Outcome {
+    let recorder: &'static Recorder = Box::leak(Box::default());
+    let mut of_host = timer(recorder, DEVICE)?;
+    of_host.start()?;
+    of_host.stop()?;
+    let log = recorder.take_log();
+    expect(log, vec!["sync 0".to_owned(); 2], "calls for type 12")?;
+    let own = timer(recorder, Device::cuda(0));
+    #[cfg(feature = "cuda")]
+    if let Ok(mut own) = own {
+        own.start()?;
+        let log = recorder.take_log();
+        expect(log, Vec::new(), "calls for a device with its own clock")?;
+    }
+    #[cfg(not(feature = "cuda"))]
+    own?.start()?;
+    Ok(())
+}
+
+pub(super) fn evaluator_pauses() -> Outcome {
+    let recorder = Recorder::new();
+    let pauses = |repeats_to_cooldown, cooldown| {
+        let evaluator = Evaluator {
+            number: 1,
+            repeat: 5,
+            cooldown,
+            repeats_to_cooldown,
+            ..Evaluator::default()
+        };
+        let mut calls = Vec::new();
+        evaluator.run(&recorder, DEVICE, &mut Clock(1), || {
+            calls.push(Instant::now());
+            Ok(())
+        })?;
+        calls.push(Instant::now());
+        // The first call is not measured.
+        let measured = calls.get(1..).unwrap_or_default();
+        let waits = measured.windows(2).map(|pair| match pair {
+            [one, other] => other.duration_since(*one) >= cooldown,
+            _ => false,
+        });
+        Ok::<Vec<bool>, Failure>(waits.collect())
+    };
+    for (every, expected) in [
+        (0, [false; 5]),
+        (1, [true; 5]),
+        (2, [true, false, true, false, true]),
+        (3, [true, false, false, true, false]),
+    ] {
+        // A system that holds up a call looks like a pause.
+        let mut seen = pauses(every, PAUSE)?;
+        for _ in 0..5 {
+            if seen == expected {
+                break;
+            }
+            seen = pauses(every, PAUSE)?;
+        }
+        let what = format!("pauses with one before every {every}");
+        expect(seen.as_slice(), expected.as_slice(), &what)?;
+    }
+    Ok(())
 }
 
 /// A timer that does not wait for anything: every stretch takes as long as the test states.
@@ -117,11 +218,16 @@ impl Loaded for CountingOn {
         kernel: &KernelInfo,
         args: &mut Packed,
         sizes: &WorkSizes,
-        _: Stream,
+        stream: Stream,
     ) -> crate::device::Result<()> {
         let bytes: usize = args.values().map(|(_, bytes)| bytes.len()).sum();
+        let aside = if stream == Stream::DEFAULT {
+            ""
+        } else {
+            " aside"
+        };
         self.0.note(format!(
-            "{} on {} with {bytes} bytes, {:?} blocks of {:?}",
+            "{} on {}{aside} with {bytes} bytes, {:?} blocks of {:?}",
             kernel.name, self.1, sizes.grid, sizes.block
         ));
         Ok(())
@@ -139,16 +245,14 @@ pub(super) fn loaded_late() -> Outcome {
     let counting = Counting::default();
     let module = counting.module()?;
     let (Some(add), Some(mul)) = (module.kernel("add"), module.kernel("mul")) else {
-        return crate::conformance::behaviour::Failure::broken(
-            "the module does not know its kernels",
-        );
+        return Failure::broken("the module does not know its kernels");
     };
     expect(
         counting.take(),
         Vec::<String>::new(),
         "before the first launch",
     )?;
-    crate::device::stream::set_current_device(Device::new(31, 0));
+    stream::set_current_device(Device::new(31, 0));
     // SAFETY: this driver launches nothing.
     unsafe { add.call(&KERNEL_ARGS) }?;
     // SAFETY: this driver launches nothing.
@@ -166,16 +270,14 @@ pub(super) fn current_device() -> Outcome {
     let counting = Counting::default();
     let module = counting.module()?;
     let Some(mul) = module.kernel("mul") else {
-        return crate::conformance::behaviour::Failure::broken(
-            "the module does not know its kernels",
-        );
+        return Failure::broken("the module does not know its kernels");
     };
     for id in [2, 0, 2] {
-        crate::device::stream::set_current_device(Device::new(31, id));
+        stream::set_current_device(Device::new(31, id));
         // SAFETY: this driver launches nothing.
         unsafe { mul.call(&[KERNEL_ARGS[0], Arg::Int(1)]) }?;
     }
-    crate::device::stream::set_current_device(Device::new(31, 0));
+    stream::set_current_device(Device::new(31, 0));
     let launches: Vec<String> = counting
         .take()
         .into_iter()
@@ -188,6 +290,64 @@ pub(super) fn current_device() -> Outcome {
             .to_vec(),
         "launches",
     )
+}
+
+pub(super) fn stream_of_a_kernel() -> Outcome {
+    let counting = Counting::default();
+    let module = counting.module()?;
+    let Some(mul) = module.kernel("mul") else {
+        return Failure::broken("the module does not know its kernels");
+    };
+    let device = Device::new(31, 2);
+    // SAFETY: this driver follows no handle.
+    let own = unsafe { Stream::from_handle(device, std::ptr::without_provenance_mut(64)) };
+    stream::set_current_device(device);
+    let call = || {
+        // SAFETY: this driver launches nothing.
+        unsafe { mul.call(&[KERNEL_ARGS[0], Arg::Int(1)]) }
+    };
+    call()?;
+    stream::set(device, own)?;
+    call()?;
+    stream::set_current_device(Device::new(31, 0));
+    call()?;
+    stream::set(device, Stream::DEFAULT)?;
+    let launches = counting.take();
+    let shown: Vec<&str> = launches
+        .iter()
+        .filter_map(|call| call.split(" with").next())
+        .collect();
+    let expected = [
+        "load on 2",
+        "mul on 2",
+        "mul on 2 aside",
+        "load on 0",
+        "mul on 0",
+    ];
+    expect(shown.as_slice(), expected.as_slice(), "launches")
+}
+
+pub(super) fn what_a_module_has() -> Outcome {
+    let counting = Counting::default();
+    let module = counting.module()?;
+    expect(module.kind(), "counting", "the kind")?;
+    expect(module.names().collect(), vec!["add", "mul"], "the kernels")?;
+    let arities = ["add", "mul"].map(|name| module.kernel(name).map(|kernel| kernel.arity()));
+    expect(arities, [Some(4), Some(2)], "values of a call")?;
+    let Some(add) = module.kernel("add") else {
+        return Failure::broken("the module does not know its kernels");
+    };
+    stream::set_current_device(Device::new(31, 0));
+    for (args, rule, what) in [
+        (&KERNEL_ARGS[..1], DEV_53, "an argument less"),
+        (&KERNEL_ARGS[..3], DEV_47, "a value of the launch less"),
+        (&[KERNEL_ARGS[1]; 4], DEV_53, "a number for a handle"),
+    ] {
+        // SAFETY: this driver launches nothing.
+        let called = unsafe { add.call(args) };
+        refused(called, rule, Kind::Type, what)?;
+    }
+    expect(counting.take(), Vec::<String>::new(), "loads and launches")
 }
 
 pub(super) fn unknown_kernel() -> Outcome {

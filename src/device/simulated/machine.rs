@@ -13,6 +13,8 @@ const FRESH: u8 = 0xCD;
 const FREED: u8 = 0xDD;
 /// What the host sees at the destination of a copy that has not run.
 const PENDING: u8 = 0xA5;
+/// Spaces start here, where no memory of the host is.
+const FIRST: usize = 1 << 44;
 
 /// A call that reached the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,9 +107,9 @@ impl Memory {
                 return space(base);
             }
         }
-        let base = self.next.max(1 << 44).next_multiple_of(alignment);
-        // A gap, so that running over the end of one space never looks like the next one.
-        self.next = base + nbytes + 64;
+        let base = self.next.max(FIRST).next_multiple_of(alignment);
+        // A gap, so that running over the end of one space never looks like the next one, and one of no bytes is a space.
+        self.next = base + nbytes + alignment;
         let bytes = vec![FRESH; nbytes];
         self.blocks.insert(base, Block { bytes, alive: true });
         space(base)
@@ -122,8 +124,8 @@ fn space(address: usize) -> Space {
 pub(super) enum Work {
     Copy(Copy, Snapshot),
     Kernel(Box<dyn FnOnce(&mut Memory) + Send>),
-    Record(u64),
-    Wait(u64),
+    Record(usize),
+    Wait(usize),
 }
 
 /// What a host source held when the copy was asked for.
@@ -140,9 +142,7 @@ pub(super) struct Machine {
     /// Workspace that [`Bug::WorkspaceTwice`] will hand out again.
     pub(super) handed_out: Vec<Space>,
     queues: BTreeMap<Queue, VecDeque<Work>>,
-    recorded: BTreeSet<u64>,
-    next_event: u64,
-    next_stream: usize,
+    recorded: BTreeSet<usize>,
     clock: u64,
     bug: Option<Bug>,
 }
@@ -158,8 +158,6 @@ impl Machine {
             handed_out: Vec::new(),
             queues: BTreeMap::new(),
             recorded: BTreeSet::new(),
-            next_event: 0,
-            next_stream: 0x5100,
             clock: seed | 1,
             bug,
         }
@@ -180,7 +178,7 @@ impl Machine {
         if count_down(&mut self.fail_alloc) {
             return Err(injected(nbytes));
         }
-        Ok(self.memory.alloc(nbytes.max(1), alignment.max(1)))
+        Ok(self.memory.alloc(nbytes, alignment.max(1)))
     }
 
     pub(super) fn free(&mut self, device: Device, space: Space) -> Result<()> {
@@ -214,13 +212,17 @@ impl Machine {
         }
         let from_host = copy.from_device.kind == Device::CPU.kind;
         let to_host = copy.to_device.kind == Device::CPU.kind;
+        if from_host && to_host {
+            let message = "neither side of the copy is on the device";
+            return refuse(DEV_41, Kind::Type, message);
+        }
         if !from_host {
-            self.check_range(copy.from, copy.from_offset, copy.nbytes)?;
+            self.check_range(copy.from, copy.from_offset.checked_add(copy.nbytes))?;
         }
         if !to_host {
-            self.check_range(copy.to, copy.to_offset, copy.nbytes)?;
+            self.check_range(copy.to, copy.to_offset.checked_add(copy.nbytes))?;
         }
-        if !from_host && !to_host && overlaps(&copy) {
+        if overlaps(&copy) {
             self.hazards.push(Hazard::Overlap(copy.from));
         }
         let id = if from_host {
@@ -250,15 +252,20 @@ impl Machine {
                 format!("{stream:?} is not a stream of device {id}"),
             );
         }
-        self.queues.entry(queue).or_default().push_back(work);
+        let pending = self.queues.entry(queue).or_default();
+        if self.bug == Some(Bug::StreamRunsBackwards) {
+            pending.push_front(work);
+        } else {
+            pending.push_back(work);
+        }
         self.tick();
         Ok(())
     }
 
     pub(super) fn create_stream(&mut self, device: Device) -> Stream {
         let id = device.id;
-        self.next_stream += 1;
-        let handle = std::ptr::without_provenance_mut(self.next_stream);
+        // Another number for every stream, as calls are only added, and never null.
+        let handle = std::ptr::without_provenance_mut(!self.calls.len());
         // SAFETY: this device follows no handle: it looks streams up in `queues`.
         let stream = unsafe { Stream::from_handle(device, handle) };
         self.queues.insert((id, stream), VecDeque::new());
@@ -266,35 +273,28 @@ impl Machine {
         stream
     }
 
-    pub(super) fn free_stream(&mut self, id: i32, stream: Stream) -> Result<()> {
+    pub(super) fn free_stream(&mut self, id: i32, stream: Stream) {
         self.log(Call::FreeStream(id, stream));
-        self.drain(id, stream)?;
+        self.drain(id, stream);
         self.queues.remove(&(id, stream));
-        Ok(())
     }
 
     /// Work queued on `after` from now on waits for everything on `before`.
     pub(super) fn order(&mut self, id: i32, before: Stream, after: Stream) -> Result<()> {
-        self.next_event += 1;
-        let event = self.next_event;
+        self.log(Call::SyncStreams(id, before, after));
+        // The number of this call, which no other event has.
+        let event = self.calls.len();
         self.push(id, before, Work::Record(event))?;
         self.push(id, after, Work::Wait(event))
     }
 
-    /// Runs everything on a stream, and on others as far as it waits for them.
-    pub(super) fn drain(&mut self, id: i32, stream: Stream) -> Result<()> {
+    /// Runs everything on a stream, and on others as far as it waits for them. What a stream waits for was queued before, so
+    /// that something can always run; only where a stream runs backwards work may be left.
+    pub(super) fn drain(&mut self, id: i32, stream: Stream) {
         let queue = (id, stream);
-        while self.queues.get(&queue).is_some_and(|work| !work.is_empty()) {
-            if !self.step(queue) && !self.step_any() {
-                return Err(Error::driver(
-                    "simulated",
-                    "sync",
-                    -2,
-                    "streams wait for each other",
-                ));
-            }
-        }
-        Ok(())
+        while self.queues.get(&queue).is_some_and(|work| !work.is_empty())
+            && (self.step(queue) || self.step_any())
+        {}
     }
 
     pub(super) fn leftovers(&self) -> Vec<Hazard> {
@@ -321,9 +321,8 @@ impl Machine {
         self.clock ^= self.clock >> 7;
         self.clock ^= self.clock << 17;
         if self.clock.is_multiple_of(8) {
-            let queues: Vec<Queue> = self.queues.keys().copied().collect();
-            let pick = (self.clock >> 8) as usize % queues.len().max(1);
-            if let Some(queue) = queues.get(pick) {
+            let pick = (self.clock >> 8) as usize % self.queues.len();
+            if let Some(queue) = self.queues.keys().nth(pick) {
                 self.step(*queue);
             }
         }
@@ -331,32 +330,20 @@ impl Machine {
 
     /// Runs one piece of work of a queue; false if there is none or it must wait.
     fn step(&mut self, queue: Queue) -> bool {
-        let backwards = self.bug == Some(Bug::StreamRunsBackwards);
         let Some(pending) = self.queues.get_mut(&queue) else {
             return false;
         };
-        let next = if backwards {
-            pending.back()
-        } else {
-            pending.front()
-        };
-        match next {
-            None => return false,
-            Some(Work::Wait(event)) if !self.recorded.contains(event) && !backwards => {
-                return false;
-            }
-            Some(_) => {}
+        if let Some(Work::Wait(event)) = pending.front()
+            && !self.recorded.contains(event)
+        {
+            return false;
         }
-        let work = if backwards {
-            pending.pop_back()
-        } else {
-            pending.pop_front()
-        };
-        match work {
+        match pending.pop_front() {
+            None => return false,
             Some(Work::Copy(copy, snapshot)) => self.run_copy(&copy, snapshot),
             Some(Work::Kernel(kernel)) => kernel(&mut self.memory),
             Some(Work::Record(event)) => drop(self.recorded.insert(event)),
-            Some(Work::Wait(_)) | None => {}
+            Some(Work::Wait(_)) => {}
         }
         true
     }
@@ -364,8 +351,7 @@ impl Machine {
     fn run_copy(&mut self, copy: &Copy, snapshot: Snapshot) {
         let from_host = copy.from_device.kind == Device::CPU.kind;
         let to_host = copy.to_device.kind == Device::CPU.kind;
-        let smears = self.bug == Some(Bug::OverlapSmears);
-        if !from_host && !to_host && smears && overlaps(copy) {
+        if self.bug == Some(Bug::OverlapSmears) && overlaps(copy) {
             return self.smear(copy);
         }
         let bytes = if from_host {
@@ -378,8 +364,7 @@ impl Machine {
         } else {
             let from = space(copy.from.address() + copy.from_offset);
             let bytes = self.memory.bytes(from).unwrap_or_default();
-            let nbytes = copy.nbytes.min(bytes.len());
-            bytes.get(..nbytes).unwrap_or_default().to_vec()
+            bytes.get(..copy.nbytes).unwrap_or_default().to_vec()
         };
         if to_host {
             let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
@@ -397,77 +382,54 @@ impl Machine {
     }
 
     fn smear(&mut self, copy: &Copy) {
-        let Some(bytes) = self.memory.bytes(copy.from) else {
-            return;
-        };
+        let bytes = self.memory.bytes(copy.from).unwrap_or_default();
         for at in 0..copy.nbytes {
-            let byte = bytes.get(copy.from_offset + at).copied().unwrap_or(FREED);
-            if let Some(to) = bytes.get_mut(copy.to_offset + at) {
-                *to = byte;
-            }
+            let from = copy.from_offset + at;
+            bytes.copy_within(from..=from, copy.to_offset + at);
         }
     }
 
-    fn check_range(&mut self, space: Space, offset: usize, nbytes: usize) -> Result<()> {
+    /// Whether a copy may reach up to `end` of a space; no end is one that no number holds.
+    fn check_range(&mut self, space: Space, end: Option<usize>) -> Result<()> {
         let Some(block) = self.memory.alive(space) else {
             self.hazards.push(Hazard::UseAfterFree(space));
             return refuse(DEV_41, Kind::Missing, format!("{space:?} is not allocated"));
         };
-        if offset
-            .checked_add(nbytes)
-            .is_none_or(|end| end > block.bytes.len())
-        {
+        let size = block.bytes.len();
+        if end.is_none_or(|end| end > size) {
             self.hazards.push(Hazard::OutOfBounds(space));
-            return refuse(
-                DEV_41,
-                Kind::Limit,
-                format!(
-                    "bytes {offset} to {offset}+{nbytes} of a space of {}",
-                    block.bytes.len()
-                ),
-            );
+            let message = format!("a copy of bytes up to {end:?} of a space of {size}");
+            return refuse(DEV_41, Kind::Limit, message);
         }
         Ok(())
     }
 
     /// Notes work of another stream that touches the same space, with a write on either side and nothing between.
     fn check_order(&mut self, copy: &Copy, own: Queue) {
-        let mut unordered = Vec::new();
+        let own_work = self.queues.get(&own).into_iter().flatten();
+        let waits = own_work.filter_map(|work| match work {
+            Work::Wait(event) => Some(*event),
+            _ => None,
+        });
+        let waited: BTreeSet<usize> = waits.collect();
+        let ordered = |work: &&Work| matches!(work, Work::Record(event) if waited.contains(event));
         for (queue, pending) in &self.queues {
-            let waits = self
-                .queues
-                .get(&own)
-                .into_iter()
-                .flatten()
-                .filter_map(|work| match work {
-                    Work::Wait(event) => Some(*event),
-                    _ => None,
-                });
-            let waited: BTreeSet<u64> = waits.collect();
-            let mut work: Vec<&Work> = pending.iter().collect();
             if *queue == own {
                 continue;
             }
             // What lies before an event that this queue waits for is ordered.
-            if let Some(at) = work
-                .iter()
-                .rposition(|work| matches!(work, Work::Record(event) if waited.contains(event)))
-            {
-                work.drain(..=at);
-            }
-            for other in work {
-                if let Work::Copy(other, _) = other {
-                    for space in [copy.from, copy.to] {
-                        let both = space == other.from || space == other.to;
-                        let written = space == copy.to || space == other.to;
-                        if both && written {
-                            unordered.push(Hazard::Unordered(space));
-                        }
-                    }
+            for work in pending.iter().rev().take_while(|work| !ordered(work)) {
+                let Work::Copy(other, _) = work else {
+                    continue;
+                };
+                if copy.from == other.to {
+                    self.hazards.push(Hazard::Unordered(copy.from));
+                }
+                if copy.to == other.from || copy.to == other.to {
+                    self.hazards.push(Hazard::Unordered(copy.to));
                 }
             }
         }
-        self.hazards.extend(unordered);
     }
 }
 

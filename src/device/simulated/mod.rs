@@ -69,6 +69,9 @@ impl Bug {
     ];
 }
 
+/// The type of device that kernels are launched on.
+const KIND: i32 = Device::ext_dev(0).kind;
+
 /// The simulated device. Two devices by default, ids 0 and 1, of whatever type it is asked for.
 pub struct Simulated {
     shared: Arc<Shared>,
@@ -120,7 +123,7 @@ impl Simulated {
         stream: Stream,
         kernel: impl FnOnce(&mut Memory, i32) + Send + 'static,
     ) -> Result<()> {
-        let id = current_device(Device::ext_dev(0).kind);
+        let id = current_device(KIND);
         let mut machine = self.machine();
         machine.log(Call::Launch(id, stream));
         machine.push(
@@ -230,14 +233,12 @@ impl DeviceApi for Simulated {
 
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
         let id = self.here(device)?;
-        let early = self.shared.bug == Some(Bug::SyncReturnsEarly);
         let mut machine = self.machine();
         machine.log(Call::Sync(id, stream));
-        if early {
-            Ok(())
-        } else {
-            machine.drain(id, stream)
+        if self.shared.bug != Some(Bug::SyncReturnsEarly) {
+            machine.drain(id, stream);
         }
+        Ok(())
     }
 
     fn create_stream(&self, device: Device) -> Result<Stream> {
@@ -247,45 +248,38 @@ impl DeviceApi for Simulated {
 
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
         let id = self.here(device)?;
-        self.machine().free_stream(id, stream)
+        self.machine().free_stream(id, stream);
+        Ok(())
     }
 
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
         let id = self.here(device)?;
-        let mut machine = self.machine();
-        machine.log(Call::SyncStreams(id, before, after));
-        machine.order(id, before, after)
+        self.machine().order(id, before, after)
     }
 
     fn alloc_workspace(&self, device: Device, nbytes: usize, _: Dtype) -> Result<Space> {
         self.here(device)?;
-        if self.shared.bug == Some(Bug::WorkspaceTwice) {
-            let mut machine = self.machine();
-            if let Some(space) = machine.handed_out.pop() {
-                return Ok(space);
-            }
-            drop(machine);
-            let space = self.pools.alloc(device, nbytes)?;
-            self.machine().handed_out.push(space);
+        let twice = self.machine().handed_out.pop();
+        if let Some(space) = twice {
             return Ok(space);
         }
-        self.pools.alloc(device, nbytes)
+        let space = self.pools.alloc(device, nbytes)?;
+        if self.shared.bug == Some(Bug::WorkspaceTwice) {
+            self.machine().handed_out.push(space);
+        }
+        Ok(space)
     }
 
     unsafe fn free_workspace(&self, device: Device, space: Space) -> Result<()> {
-        let twice = self.shared.bug == Some(Bug::WorkspaceTwice);
-        match self.pools.free(device, space) {
-            Err(_) if twice => Ok(()),
-            freed => {
-                if freed.is_err() {
-                    self.machine()
-                        .hazards
-                        .push(Hazard::WorkspaceNotTaken(space));
-                }
-                self.machine().handed_out.retain(|other| *other != space);
-                freed
+        let freed = self.pools.free(device, space);
+        if freed.is_err() {
+            if self.shared.bug == Some(Bug::WorkspaceTwice) {
+                return Ok(());
             }
+            let hazard = Hazard::WorkspaceNotTaken(space);
+            self.machine().hazards.push(hazard);
         }
+        freed
     }
 
     fn pools_workspace(&self) -> bool {

@@ -1,0 +1,256 @@
+//! The host as a device, handles that are no addresses, and device modules as the module chapter has them.
+
+use super::super::recorder::Recorder;
+use super::super::tables::refused;
+use super::DEVICE;
+use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
+use crate::conformance::case::golden;
+use crate::conformance::module::own;
+use crate::device::stream::set_current_device;
+use crate::device::{
+    Attribute, DEV_12, DEV_41, DEV_54, Device, DeviceApi, Dtype, Space, Stream, Value, cpu, load,
+    simulated::Simulated,
+};
+use crate::function::{Function, registry};
+use crate::module::Module;
+use crate::module::workspace::{self, Request};
+use crate::release::Layout;
+use crate::rule::Kind;
+use crate::value::{Any, AnyView, Bytes, cast};
+
+pub(super) fn what_the_cpu_answers() -> Outcome {
+    let cpu = cpu::cpu();
+    for attribute in Attribute::ALL {
+        let answer = cpu.attribute(Device::CPU, attribute)?;
+        match attribute {
+            Attribute::Exist => expect(answer, Value::Int(1), "exist")?,
+            Attribute::TotalGlobalMemory => memory_is_that_of_the_system(answer)?,
+            _ => expect(answer, Value::None, attribute.name())?,
+        }
+    }
+    Ok(())
+}
+
+/// Compares with what the system says in a text; -1 where it says nothing is as good.
+fn memory_is_that_of_the_system(answer: Value) -> Outcome {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let mut words = text.split_whitespace();
+    let total = words.find(|word| *word == "MemTotal:").and(words.next());
+    let Some(total) = total.and_then(|kib| kib.parse::<i64>().ok()) else {
+        return Ok(());
+    };
+    let (least, most) = (total.saturating_mul(512), total.saturating_mul(2048));
+    demand(
+        matches!(answer, Value::Int(bytes) if (least..most).contains(&bytes)),
+        || format!("total_global_memory is {answer:?}; the system has {total} KiB"),
+    )
+}
+
+pub(super) fn no_such_alignment() -> Outcome {
+    for alignment in [24, 63, 65] {
+        let asked = cpu::cpu().alloc(Device::CPU, 64, alignment, Dtype::UINT8);
+        let what = format!("memory aligned to {alignment}");
+        let named = matches!(&asked, Err(crate::device::Error::Refused(_)));
+        demand(named, || format!("{what}: {asked:?}"))?;
+        refused(asked, DEV_12, Kind::Unsupported, &what)?;
+    }
+    for alignment in [0, 1] {
+        let space = cpu::cpu().alloc(Device::CPU, 8, alignment, Dtype::UINT8)?;
+        demand(!space.is_null(), || format!("null, aligned to {alignment}"))?;
+        // SAFETY: allocated above, freed once.
+        unsafe { cpu::cpu().free(Device::CPU, space) }?;
+    }
+    Ok(())
+}
+
+pub(super) fn who_pools() -> Outcome {
+    let simulated = Simulated::new(1);
+    let recorder = Recorder::new();
+    let pools = [
+        cpu::cpu().pools_workspace(),
+        simulated.pools_workspace(),
+        recorder.pools_workspace(),
+    ];
+    expect(pools, [true, true, false], "devices with a pool")?;
+    let addresses = [
+        cpu::cpu().supports_pointer_arithmetic(),
+        simulated.supports_pointer_arithmetic(),
+        recorder.supports_pointer_arithmetic(),
+    ];
+    expect(addresses, [true, false, false], "devices with addresses")?;
+    let property = recorder.target_property(DEVICE, "thread_warp_size")?;
+    expect(property, Value::None, "a property of a device without any")?;
+    recorder.set_stream(DEVICE, Stream::DEFAULT)?;
+    expect(
+        recorder.current_stream(DEVICE),
+        Stream::DEFAULT,
+        "the thread's stream",
+    )
+}
+
+pub(super) fn workspace_of_compiled_code() -> Outcome {
+    // What the registry brings serves workspace from then on.
+    registry::install_defaults();
+    let request = Request {
+        device_type: 1,
+        device_id: 0,
+        bytes: 5000,
+        hint: (1, 8),
+    };
+    let cycle = || -> Result<usize, String> {
+        let memory = workspace::alloc(request)?;
+        // SAFETY: just allocated on this thread.
+        unsafe { workspace::free((1, 0), memory.as_ptr()) }?;
+        Ok(memory.addr().get())
+    };
+    let both = std::thread::scope(|scope| scope.spawn(|| (cycle(), cycle())).join());
+    let Ok((Ok(first), Ok(second))) = both else {
+        return Failure::broken(format!("there is no workspace: {both:?}"));
+    };
+    expect(second, first, "the block of the second cycle")?;
+    let nowhere = Request {
+        device_type: 127,
+        ..request
+    };
+    demand(workspace::alloc(nowhere).is_err(), || {
+        "a device without a name has workspace".into()
+    })?;
+    let foreign = std::ptr::without_provenance_mut(64);
+    // SAFETY: the pool refuses what it never allocated.
+    let freed = unsafe { workspace::free((1, 0), foreign) };
+    demand(freed.is_err(), || "a foreign block is taken back".into())
+}
+
+#[cfg(any(feature = "opencl", feature = "vulkan"))]
+pub(super) fn handles_are_no_addresses() -> Outcome {
+    let handles = crate::device::handles::Handles::new("suite");
+    let given: Vec<Space> = (0..3).map(|number| handles.insert(number)).collect();
+    for (space, number) in given.iter().zip(0..) {
+        expect(handles.with(*space, |held| *held)?, number, "what is held")?;
+    }
+    let apart = given.windows(2).all(|pair| match pair {
+        [one, other] => other.address().checked_sub(one.address()) == Some(64),
+        _ => false,
+    });
+    demand(apart, || format!("{given:?} are not 64 apart"))?;
+    let [first, .., last] = given.as_slice() else {
+        return Failure::broken("three handles are not three");
+    };
+    let between = Space(first.0.wrapping_byte_add(1));
+    let unknown = handles.with(between, |_| ());
+    refused(unknown, DEV_41, Kind::Missing, "a handle and one byte")?;
+    expect(handles.remove(*first)?, 0, "what is taken back")?;
+    refused(handles.remove(*first), DEV_41, Kind::Missing, "it again")?;
+    expect(handles.with(*last, |held| *held)?, 2, "another one")?;
+    demand(!given.contains(&handles.insert(4)), || {
+        "a handle comes twice".into()
+    })
+}
+
+#[cfg(not(any(feature = "opencl", feature = "vulkan")))]
+pub(super) fn handles_are_no_addresses() -> Outcome {
+    let _ = (Space::NULL, DEV_41);
+    Failure::skipped("this build has no device with such handles")
+}
+
+/// The OpenCL module of a library in memory.
+fn opencl_module() -> Result<(Module, &'static [u8]), Failure> {
+    let bytes = golden("blob/opencl.bin");
+    let bytes = bytes.ok_or_else(|| Failure::Broken("the golden is not there".into()))?;
+    let missing = || Failure::Broken("the suite has no such function".into());
+    let load: Function = own::function("memory").ok_or_else(missing)?;
+    let symbol = Any::from("__tvm_ffi__library_bin");
+    let blob = Any::from(Bytes::new(bytes));
+    let library: Module = cast(load.call(&[symbol.view(), blob.view()])?.view())?;
+    let module = library.imports().into_iter().next();
+    let module = module.ok_or_else(|| Failure::Broken("it imports nothing".into()))?;
+    Ok((module, bytes))
+}
+
+#[cfg(feature = "opencl")]
+pub(super) fn module_of_a_library() -> Outcome {
+    let (module, blob) = opencl_module()?;
+    // The payload is behind the kind; the library's own part of the blob is in front of it.
+    let saved = module.save_to_bytes()?;
+    expect(saved.as_slice(), &blob[0x5a..], "what it saves")?;
+    let found = module.function("no_kernel", false)?;
+    demand(found.is_none(), || "a kernel that is not there".into())?;
+    let Some(kernel) = module.function("main_kernel", false)? else {
+        return Failure::broken("the kernel is not there");
+    };
+    let (null, one, half) = (Any::none(), Any::from(1i64), Any::from(0.5));
+    let text = Any::from("no argument");
+    let call = |args: &[&Any]| {
+        let args: Vec<AnyView<'_>> = args.iter().map(|any| any.view()).collect();
+        let failed = kernel.call(&args).err()?;
+        Some((failed.kind().to_owned(), failed.to_string()))
+    };
+    let counted =
+        |count| format!("takes 2 arguments and 2 launch parameters, {count} values are given");
+    for (args, part) in [
+        (vec![&null, &null, &one], counted(3)),
+        (vec![&null, &null, &one, &one, &one], counted(5)),
+        (vec![&one, &null, &one, &one], "Int(1)".into()),
+        (vec![&half, &null, &one, &one], "Float(0.5)".into()),
+        (
+            vec![&text, &null, &one, &one],
+            "argument of a kernel".into(),
+        ),
+    ] {
+        let (kind, text) = call(&args).unwrap_or_default();
+        demand(kind == "TypeError" && text.contains(&part), || {
+            format!("{kind}: `{text}` has no `{part}`")
+        })?;
+    }
+    // No system has so many devices: what is launched there fails, whether a driver is here or not.
+    let text = std::thread::scope(|scope| {
+        let launched = scope.spawn(|| {
+            set_current_device(Device::opencl(1000));
+            call(&[&null, &null, &one, &one])
+        });
+        launched.join()
+    });
+    let Ok(Some((kind, text))) = text else {
+        return Failure::broken("a launch on device 1000 does not fail");
+    };
+    demand(kind != "TypeError", || {
+        format!("four values of its types: `{text}`")
+    })
+}
+
+#[cfg(not(feature = "opencl"))]
+pub(super) fn module_of_a_library() -> Outcome {
+    let _ = (opencl_module as fn() -> _, set_current_device as fn(_));
+    Failure::skipped("this build launches no kernels of OpenCL")
+}
+
+pub(super) fn modules_of_payloads() -> Outcome {
+    let read = |kind: &str, file: &str| {
+        let bytes = golden(&format!("device/{file}.payload")).unwrap_or_default();
+        load::from_payload(kind, Layout::V0_22, bytes)
+    };
+    for (kind, kernels) in [
+        ("opencl", ["add_one", "scalars"]),
+        ("cuda", ["add_one", "scalars"]),
+    ] {
+        if !load::KINDS.contains(&kind) {
+            continue;
+        }
+        let module = read(kind, &format!("{kind}-0.27"))?;
+        expect(module.kind(), kind, "the kind")?;
+        for name in kernels {
+            let Some(kernel) = module.kernel(name) else {
+                return Failure::broken(format!("{kind} has no kernel `{name}`"));
+            };
+            let own = kernel.info().arg_types.len();
+            expect(kernel.arity(), own + 2, name)?;
+        }
+        expect(module.names().next(), Some(kernels[0]), "the first kernel")?;
+    }
+    refused(
+        read("hip", "cuda-0.27"),
+        DEV_54,
+        Kind::Unsupported,
+        "a module of a kind that no driver is for",
+    )
+}

@@ -1,0 +1,488 @@
+//! A device behind a table of C functions, in both directions.
+
+use super::recorder::Recorder;
+use super::registered::as_a_table;
+use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
+use crate::device::table::{self, Answer, CopyBytes, DeviceTable};
+use crate::device::{
+    Attribute, Copy, DEV_01, DEV_02, DEV_08, DEV_18, DEV_21, DEV_38, Device, DeviceApi, Dtype,
+    Error, Result as DeviceResult, Space, Stream, Value, cpu,
+};
+use crate::function::registry;
+use crate::rule::Kind;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+/// Programs about tables.
+pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
+    Behaviour {
+        id: "device/table-that-fails",
+        rules: &[DEV_02],
+        releases: "0.27",
+        why: "a device of C that fails without its text leaves its user with a number",
+        program: &[
+            "With a table whose functions all return 7 and whose `last_error` returns `out of luck`: setting the device, an attribute, an allocation, freeing, a copy, a sync, making, freeing and ordering streams each fail, and the error is `a device of C: alloc failed with 7 (out of luck)`, with the name of the function: set_device, attribute, alloc, free, copy, sync, create_stream, free_stream, sync_streams.",
+            "With one whose `last_error` returns null, and one without, the error of a sync is `a device of C: sync failed with 7`.",
+        ],
+        run: fails,
+    },
+    Behaviour {
+        id: "device/table-without-streams",
+        rules: &[DEV_21],
+        releases: "0.27",
+        why: "a device of C that leaves out what it has no streams for is called at null otherwise",
+        program: &[
+            "With a table of functions that return 0, without those behind `sync`: making a stream returns the default one, freeing it and ordering it behind itself do nothing and are no error.",
+        ],
+        run: without_streams,
+    },
+    Behaviour {
+        id: "device/table-answers",
+        rules: &[DEV_08],
+        releases: "0.27",
+        why: "an answer that C leaves as it is, or a text that is null, is no number and no address",
+        program: &[
+            "With a table that leaves the answer to attribute 0 as it is, answers 1 with the number 5, 2 with the text `five`, 3 with a text that is null, 4 with tag 3: the answers are None, 5, `five`, None and None.",
+        ],
+        run: answers,
+    },
+    Behaviour {
+        id: "device/table-hands-on-what-it-gets",
+        rules: &[DEV_02, DEV_18],
+        releases: "0.27",
+        why: "two arguments that C mixes up are found when a model computes nonsense",
+        program: &[
+            "With a recorder behind a table: sets device 3, asks for every attribute, takes 5 bytes aligned to 128 of device 2 and frees them, and syncs device 4. The recorder gets these, with the attributes as 0 to 16 and uint8 as the hint.",
+            "A copy of 11 bytes from offset 12 on (12, 5) to offset 13 on (12, 6) with hint float32x3 arrives as that. The recorder cannot copy, and the error has `a device of C: copy failed with -1` and the text of DEV-18.",
+        ],
+        run: hands_on,
+    },
+    Behaviour {
+        id: "device/table-of-a-device-that-panics",
+        rules: &[DEV_02],
+        releases: "0.27",
+        why: "a panic that goes through C ends the process",
+        program: &[
+            "With the table of a device that panics in every function: setting the device through it returns -1, and `last_error` is `the device panicked`.",
+            "With that of a recorder: a copy of no bytes returns -1 and `last_error` has the text of DEV-18; setting the device then returns 0.",
+        ],
+        run: panics,
+    },
+    Behaviour {
+        id: "device/stream-of-another-type-is-refused",
+        rules: &[DEV_38],
+        releases: "0.27",
+        why: "a driver follows the handle of a stream, and that of another driver leads astray",
+        program: &[
+            "With a recorder behind a table: a sync of a stream of type 2, freeing it, and an order with it in front or behind are refused for a device of type 12, by DEV-38 as type. The recorder gets none of them.",
+            "Making it the thread's stream of a device of type 12 is refused by DEV-38 as type; the default stream is not.",
+        ],
+        run: other_streams,
+    },
+    Behaviour {
+        id: "device/tables-of-own-devices",
+        rules: &[DEV_01],
+        releases: "0.27",
+        why: "C that is to call the devices of a library finds them under their names",
+        program: &[
+            "After `tvmspec_install_devices`, `device_api.cpu` of the global registry returns the address of a table: the functions behind it allocate memory that is aligned to 512, and free it. A second call changes nothing.",
+        ],
+        run: own_devices,
+    },
+    Behaviour {
+        id: "device/own-table-keeps-its-errors",
+        rules: &[DEV_01],
+        releases: "0.27",
+        why: "a refusal that went through C and back has lost its rule",
+        program: &[
+            "The table of a recorder, read again, is that recorder: a copy of no bytes is refused by DEV-18 as unsupported.",
+            "The same bytes at an address that is not a multiple of their alignment are no table.",
+        ],
+        run: own_table,
+    },
+];
+
+/// Whether `result` is a refusal by this rule as this kind. A failure that names no rule is the device's own.
+pub(super) fn refused<T>(
+    result: DeviceResult<T>,
+    rule: crate::rule::Rule,
+    kind: Kind,
+    what: &str,
+) -> Outcome {
+    match result {
+        Ok(_) => Failure::broken(format!("{what} is accepted")),
+        Err(Error::Refused(broken)) => {
+            let names = (broken.rule().id(), broken.kind().name());
+            expect(names, (rule.id(), kind.name()), what)
+        }
+        Err(_) => Ok(()),
+    }
+}
+
+const FAILED: c_int = 7;
+
+unsafe extern "C" fn luck(_: *mut c_void) -> *const c_char {
+    c"out of luck".as_ptr()
+}
+
+unsafe extern "C" fn wordless(_: *mut c_void) -> *const c_char {
+    std::ptr::null()
+}
+
+unsafe extern "C" fn set_device(code: *mut c_void, _: i32) -> c_int {
+    given(code)
+}
+
+unsafe extern "C" fn attribute(
+    code: *mut c_void,
+    _: i32,
+    number: i32,
+    answer: *mut Answer,
+) -> c_int {
+    let text = if number == 2 {
+        c"five".as_ptr()
+    } else {
+        std::ptr::null()
+    };
+    let tag = [0, 1, 2, 2, 3].get(number as usize).copied().unwrap_or(0);
+    if tag != 0 {
+        let number = 5;
+        // SAFETY: the caller has a place for the answer.
+        unsafe { answer.write(Answer { tag, number, text }) };
+    }
+    given(code)
+}
+
+unsafe extern "C" fn alloc(
+    code: *mut c_void,
+    _: i32,
+    _: u64,
+    _: u64,
+    _: *mut *mut c_void,
+) -> c_int {
+    given(code)
+}
+
+unsafe extern "C" fn handle(code: *mut c_void, _: i32, _: *mut c_void) -> c_int {
+    given(code)
+}
+
+unsafe extern "C" fn copy(code: *mut c_void, _: *const CopyBytes, _: *mut c_void) -> c_int {
+    given(code)
+}
+
+unsafe extern "C" fn create(code: *mut c_void, _: i32, _: *mut *mut c_void) -> c_int {
+    given(code)
+}
+
+unsafe extern "C" fn order(code: *mut c_void, _: i32, _: *mut c_void, _: *mut c_void) -> c_int {
+    given(code)
+}
+
+/// The context of the table is what its functions return.
+fn given(code: *mut c_void) -> c_int {
+    code.addr() as c_int
+}
+
+/// A table of these functions, all of which return `code`.
+fn returning(code: c_int) -> DeviceTable {
+    DeviceTable {
+        magic: table::MAGIC,
+        size: size_of::<DeviceTable>() as u64,
+        context: std::ptr::without_provenance_mut(code as usize),
+        last_error: Some(luck),
+        set_device,
+        attribute,
+        alloc,
+        free: handle,
+        copy,
+        sync: handle,
+        create_stream: Some(create),
+        free_stream: Some(handle),
+        sync_streams: Some(order),
+    }
+}
+
+/// The device behind a table that lives for ever.
+fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
+    // SAFETY: a whole table that lives for ever.
+    let api = unsafe { table::to_api(Box::leak(Box::new(table))) };
+    api.ok_or_else(|| Failure::Broken("a whole table is no device".into()))
+}
+
+const NOTHING: Copy = Copy {
+    from: Space::NULL,
+    from_offset: 0,
+    to: Space::NULL,
+    to_offset: 0,
+    nbytes: 0,
+    from_device: Device::CPU,
+    to_device: Device::ext_dev(0),
+    hint: Dtype::UINT8,
+};
+
+fn fails() -> Outcome {
+    let device = Device::ext_dev(0);
+    let api = behind(returning(FAILED))?;
+    let default = Stream::DEFAULT;
+    let results = [
+        ("set_device", api.set_device(device)),
+        (
+            "attribute",
+            api.attribute(device, Attribute::Exist).map(drop),
+        ),
+        ("alloc", api.alloc(device, 1, 64, Dtype::UINT8).map(drop)),
+        // SAFETY: the function looks at nothing.
+        ("free", unsafe { api.free(device, Space::NULL) }),
+        // SAFETY: the function looks at nothing.
+        ("copy", unsafe { api.copy(&NOTHING, default) }),
+        ("sync", api.sync(device, default)),
+        ("create_stream", api.create_stream(device).map(drop)),
+        // SAFETY: the function looks at nothing.
+        ("free_stream", unsafe { api.free_stream(device, default) }),
+        ("sync_streams", api.sync_streams(device, default, default)),
+    ];
+    for (name, result) in results {
+        let text = result.err().map(|error| error.to_string());
+        let expected = format!("a device of C: {name} failed with 7 (out of luck)");
+        expect(text, Some(expected), name)?;
+    }
+    for last_error in [Some(wordless as _), None] {
+        let table = DeviceTable {
+            last_error,
+            ..returning(FAILED)
+        };
+        let failed = behind(table)?.sync(device, default).err();
+        let text = failed.map(|error| error.to_string());
+        let expected = "a device of C: sync failed with 7".to_owned();
+        expect(text, Some(expected), "a failure without a text")?;
+    }
+    Ok(())
+}
+
+fn without_streams() -> Outcome {
+    let device = Device::ext_dev(0);
+    let api = behind(DeviceTable {
+        create_stream: None,
+        free_stream: None,
+        sync_streams: None,
+        ..returning(0)
+    })?;
+    let stream = api.create_stream(device)?;
+    expect(stream, Stream::DEFAULT, "a new stream")?;
+    api.sync_streams(device, stream, stream)?;
+    // SAFETY: created above.
+    Ok(unsafe { api.free_stream(device, stream) }?)
+}
+
+fn answers() -> Outcome {
+    let api = behind(returning(0))?;
+    let expected = [
+        Value::None,
+        Value::Int(5),
+        Value::Text("five".into()),
+        Value::None,
+        Value::None,
+    ];
+    for (asked, expected) in Attribute::ALL.into_iter().zip(expected) {
+        let answer = api.attribute(Device::ext_dev(0), asked)?;
+        expect(answer, expected, asked.name())?;
+    }
+    Ok(())
+}
+
+fn hands_on() -> Outcome {
+    let recorder: &'static Recorder = Box::leak(Box::default());
+    let api = as_a_table(recorder);
+    api.set_device(Device::ext_dev(3))?;
+    let mut expected = vec!["set 3".to_owned()];
+    for (asked, number) in Attribute::ALL.into_iter().zip(0..) {
+        api.attribute(Device::ext_dev(0), asked)?;
+        expected.push(format!("attribute {number}"));
+    }
+    let space = api.alloc(Device::ext_dev(2), 5, 128, Dtype::FLOAT32)?;
+    // SAFETY: allocated above, freed once.
+    unsafe { api.free(Device::ext_dev(2), space) }?;
+    api.sync(Device::ext_dev(4), Stream::DEFAULT)?;
+    expected.extend([
+        "alloc 5 align 128 hint 1:8x1 on 2".to_owned(),
+        "free on 2".to_owned(),
+        "sync 4".to_owned(),
+    ]);
+    expect(recorder.take_log(), expected, "calls")?;
+    let copy = Copy {
+        from_offset: 12,
+        to_offset: 13,
+        nbytes: 11,
+        from_device: Device::ext_dev(5),
+        to_device: Device::ext_dev(6),
+        hint: Dtype {
+            lanes: 3,
+            ..Dtype::FLOAT32
+        },
+        ..NOTHING
+    };
+    // SAFETY: the recorder copies nothing.
+    let failed = unsafe { api.copy(&copy, Stream::DEFAULT) }.err();
+    let text = failed.map(|error| error.to_string()).unwrap_or_default();
+    let parts = [
+        "a device of C: copy failed with -1",
+        "Device does not support CopyDataFromTo.",
+    ];
+    demand(parts.iter().all(|part| text.contains(part)), || {
+        format!("the error is `{text}`")
+    })?;
+    let expected = "copy 11 from +12 on 12:5 to +13 on 12:6 hint 2:32x3".to_owned();
+    expect(recorder.take_log(), vec![expected], "the copy")
+}
+
+/// A device that panics, without a word to the terminal.
+struct Panics;
+
+fn panic<T>() -> T {
+    std::panic::resume_unwind(Box::new(()))
+}
+
+impl DeviceApi for Panics {
+    fn set_device(&self, _: Device) -> DeviceResult<()> {
+        panic()
+    }
+
+    fn attribute(&self, _: Device, _: Attribute) -> DeviceResult<Value> {
+        panic()
+    }
+
+    fn alloc(&self, _: Device, _: usize, _: usize, _: Dtype) -> DeviceResult<Space> {
+        panic()
+    }
+
+    unsafe fn free(&self, _: Device, _: Space) -> DeviceResult<()> {
+        panic()
+    }
+
+    fn sync(&self, _: Device, _: Stream) -> DeviceResult<()> {
+        panic()
+    }
+}
+
+/// What `last_error` of a table returns now.
+fn last_error(table: &DeviceTable) -> String {
+    let Some(last_error) = table.last_error else {
+        return String::new();
+    };
+    // SAFETY: the table's own function with its own context.
+    let text = unsafe { last_error(table.context) };
+    // SAFETY: a text that ends, until the next call.
+    unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn panics() -> Outcome {
+    let table = table::of_api(&Panics);
+    // SAFETY: the table's own function with its own context.
+    let code = unsafe { (table.set_device)(table.context, 0) };
+    expect(code, -1, "setting a device that panics")?;
+    expect(
+        last_error(table).as_str(),
+        "the device panicked",
+        "`last_error`",
+    )?;
+    let recorder: &'static Recorder = Box::leak(Box::default());
+    let table = table::of_api(recorder);
+    let bytes = CopyBytes {
+        from: null_mut(),
+        from_offset: 0,
+        to: null_mut(),
+        to_offset: 0,
+        nbytes: 0,
+        from_device: [1, 0],
+        to_device: [12, 0],
+        hint: [1, 8, 1],
+    };
+    // SAFETY: the table's own function with its own context, and a copy of no bytes.
+    let code = unsafe { (table.copy)(table.context, &raw const bytes, null_mut()) };
+    expect(code, -1, "a copy of a device that cannot")?;
+    let text = last_error(table);
+    let named = text.contains("Device does not support CopyDataFromTo.");
+    demand(named, || format!("`last_error` is `{text}`"))?;
+    // SAFETY: the table's own function with its own context.
+    let code = unsafe { (table.set_device)(table.context, 0) };
+    expect(code, 0, "setting the device")
+}
+
+fn other_streams() -> Outcome {
+    let recorder: &'static Recorder = Box::leak(Box::default());
+    let api = as_a_table(recorder);
+    let device = Device::ext_dev(0);
+    // SAFETY: nobody follows the handle: every call with it is refused.
+    let other =
+        unsafe { Stream::from_handle(Device::cuda(0), std::ptr::without_provenance_mut(64)) };
+    let default = Stream::DEFAULT;
+    // SAFETY: the call is refused.
+    let freed = unsafe { api.free_stream(device, other) };
+    let results = [
+        ("a sync", api.sync(device, other)),
+        ("freeing it", freed),
+        ("waiting for it", api.sync_streams(device, other, default)),
+        ("letting it wait", api.sync_streams(device, default, other)),
+        ("making it the thread's", api.set_stream(device, other)),
+    ];
+    for (what, result) in results {
+        let named = matches!(&result, Err(Error::Refused(_)));
+        demand(named, || format!("{what}: {result:?}"))?;
+        refused(result, DEV_38, Kind::Type, what)?;
+    }
+    expect(recorder.take_log(), Vec::<String>::new(), "calls")?;
+    Ok(api.set_stream(device, default)?)
+}
+
+fn own_devices() -> Outcome {
+    for _ in 0..2 {
+        expect(
+            crate::capi::device::tvmspec_install_devices(),
+            0,
+            "installing the devices",
+        )?;
+    }
+    // SAFETY: the function is called for its pointer alone.
+    let function = unsafe { registry::lookup_raw(b"device_api.cpu") };
+    let Some(function) = function else {
+        return Failure::broken("there is no function `device_api.cpu`");
+    };
+    let pointer = <*mut c_void>::try_from(&function.call(&[])?)?;
+    // SAFETY: the address of a table of this library, which lives for ever.
+    let table = unsafe { &*pointer.cast::<DeviceTable>() };
+    expect(table.magic, table::MAGIC, "the first bytes")?;
+    let api = behind(*table)?;
+    let space = api.alloc(Device::CPU, 100, 512, Dtype::UINT8)?;
+    let aligned = space.address().is_multiple_of(512);
+    // SAFETY: allocated above, freed once.
+    unsafe { api.free(Device::CPU, space) }?;
+    demand(aligned, || format!("{space:?} is not aligned to 512"))
+}
+
+fn own_table() -> Outcome {
+    let recorder: &'static Recorder = Box::leak(Box::default());
+    let own = table::of_api(recorder);
+    // SAFETY: a table of ours, which lives for ever.
+    let api = unsafe { table::to_api(std::ptr::from_ref(own).cast_mut()) };
+    let Some(api) = api else {
+        return Failure::broken("a table of ours is no device");
+    };
+    // SAFETY: the recorder copies nothing.
+    let result = unsafe { api.copy(&NOTHING, Stream::DEFAULT) };
+    let named = matches!(&result, Err(Error::Refused(_)));
+    demand(named, || format!("a copy: {result:?}"))?;
+    refused(result, DEV_18, Kind::Unsupported, "a copy")?;
+    let room: &'static mut [DeviceTable; 2] = Box::leak(Box::new([*table::of_api(cpu::cpu()); 2]));
+    let odd = room.as_mut_ptr().wrapping_byte_add(1);
+    // SAFETY: the second table is in the same memory.
+    unsafe {
+        odd.cast::<u8>()
+            .copy_from(std::ptr::from_ref(own).cast(), size_of::<DeviceTable>())
+    };
+    // SAFETY: a whole table that lives for ever.
+    let read = unsafe { table::to_api(odd) };
+    demand(read.is_none(), || "a table at an odd address is one".into())
+}
