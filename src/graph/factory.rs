@@ -31,7 +31,7 @@ pub(super) enum Parameters {
     Mapped {
         payload: &'static [u8],
         _library: Arc<dyn Symbols>,
-        kind: &'static str,
+        kind: String,
         layout: Layout,
     },
     /// Handed in as tensors.
@@ -116,12 +116,10 @@ pub(super) fn load_factory(entry: &Entry<'_>) -> Result<Module> {
     // SAFETY: the payload is a slice that `Symbols::data` gave of the library; `_library`, which is kept beside it, keeps it
     // borrowed, for an `Arc` that is shared gives out no `&mut`.
     let payload = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(entry.payload) };
-    let kind =
-        crate::payload::kind_info(entry.kind).map_or("GraphExecutorFactory", |info| info.kind);
     let params = Parameters::Mapped {
         payload,
         _library: Arc::clone(entry.library),
-        kind,
+        kind: entry.kind.to_owned(),
         layout: entry.layout,
     };
     Ok(Module::new(Factory {

@@ -156,7 +156,8 @@ impl Graph {
 
 /// The offset to blame. A reference is looked for again only where it is wrong.
 fn where_broken(kept: bool, place: impl FnOnce() -> Option<u64>) -> u64 {
-    if kept { 0 } else { place().unwrap_or(0) }
+    let broken = (!kept).then(place);
+    broken.flatten().unwrap_or_default()
 }
 
 impl Node {

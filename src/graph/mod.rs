@@ -178,21 +178,15 @@ pub struct Entry {
 impl Graph {
     /// Number of `entry` among all entries.
     pub fn entry_id(&self, entry: EntryRef) -> Option<usize> {
-        let first = *self.node_row_ptr.get(entry.node)?;
-        let behind = *self.node_row_ptr.get(entry.node.checked_add(1)?)?;
-        let id = first.checked_add(entry.index)?;
-        (id < behind).then_some(id)
+        self.entry_of(entry.node, entry.index)
     }
 
     /// Number of output `index` of node `node` among all entries.
-    #[cfg(feature = "runtime")]
     pub(crate) fn entry_of(&self, node: usize, index: usize) -> Option<usize> {
-        let version = 0;
-        self.entry_id(EntryRef {
-            node,
-            index,
-            version,
-        })
+        let first = *self.node_row_ptr.get(node)?;
+        let behind = *self.node_row_ptr.get(node.checked_add(1)?)?;
+        let id = first.checked_add(index)?;
+        (id < behind).then_some(id)
     }
 
     /// The inputs and parameters: node index and name, in the order of `arg_nodes`.

@@ -91,17 +91,16 @@ impl From<Fault> for Error {
             Cause::Broken(broken) => Error::from(broken.clone()),
             Cause::Failed(error) => error.clone(),
         };
-        if fault.0.places.is_empty() {
-            return error;
+        match fault.0.places.as_slice() {
+            [_, ..] => Error::with_parts(
+                error.kind().as_bytes(),
+                fault.with_places(error.message()).as_bytes(),
+                error.backtrace().as_bytes(),
+                None,
+                None,
+            ),
+            [] => error,
         }
-        let message = fault.with_places(error.message());
-        Error::with_parts(
-            error.kind().as_bytes(),
-            message.as_bytes(),
-            error.backtrace().as_bytes(),
-            None,
-            None,
-        )
     }
 }
 

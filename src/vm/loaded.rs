@@ -63,10 +63,8 @@ impl Loaded {
     }
 
     fn new(bytes: &'static [u8], layout: Layout, owner: Owner) -> Result<Loaded, Violation> {
-        let mut findings = Findings::default();
         let mut cursor = Cursor::new(bytes);
-        let executable = Executable::read(layout, &mut cursor, &mut findings)?;
-        cursor.finish("the executable", &mut findings)?;
+        let executable = Executable::read(layout, &mut cursor, &mut Findings::default())?;
         // Of two functions with one name the last one counts (PAY-95).
         let functions = executable.code().functions.iter().enumerate();
         let by_name = functions

@@ -400,10 +400,8 @@ impl Machine {
 
     #[cold]
     fn spend_one(&self) -> Result<(), Fault> {
-        let take = |left: u64| match left {
-            UNLIMITED => Some(UNLIMITED),
-            left => left.checked_sub(1),
-        };
+        // Where another thread just ended the limit, one less than all there is is no limit either.
+        let take = |left: u64| left.checked_sub(1);
         let taken = self
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
@@ -511,11 +509,6 @@ impl Machine {
                     .refused(Kind::Missing, format!("Unknown function: {name}"))
                     .into()
             })
-    }
-
-    /// Whether there is a function or a saved closure of this name.
-    pub(super) fn knows(&self, name: &str) -> bool {
-        self.state().saved.contains_key(name) || self.index(name).is_ok()
     }
 
     /// Keeps arguments for [`Machine::invoke_stateful`] (VM-62).

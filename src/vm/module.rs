@@ -182,10 +182,10 @@ impl Kind for MachineModule {
             Err(fault) if self.0.loaded.function(name).is_some() => return Err(fault.into()),
             Err(_) => return Ok(None),
         };
-        if !machine.0.knows(name) {
+        // Neither a function nor saved (VM-61).
+        let Ok(closure) = machine.0.closure(name) else {
             return Ok(None);
-        }
-        let closure = machine.0.closure(name)?;
+        };
         Ok(Some(Function::from_packed(move |args| {
             Ok(closure.call(&machine.0, args)?)
         })))

@@ -14,7 +14,7 @@ use crate::function::{Error, Function, registry};
 use crate::object::{Array, element_cell, extents_of, item_count, sequence_of};
 use crate::rule::{Kind, Rule};
 use crate::value::types::key_of;
-use crate::value::{Any, AnyView, DLTensor, ObjectRef, cast, index};
+use crate::value::{Any, AnyView, Argument, DLTensor, ObjectRef, cast};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -202,10 +202,7 @@ fn context(args: &[AnyView<'_>]) -> String {
 
 /// The description behind a tensor argument.
 fn tensor<'a>(view: AnyView<'a>) -> Option<&'a DLTensor> {
-    if !matches!(view.type_index(), index::TENSOR | index::DLTENSOR_PTR) {
-        return None;
-    }
-    let pointer = cast::<*mut DLTensor>(view).ok()?;
+    let pointer = <*mut DLTensor>::try_from_view(view)?;
     // SAFETY: an argument of this type points to a description that lives as long as the view.
     unsafe { pointer.as_ref() }
 }
