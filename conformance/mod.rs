@@ -64,6 +64,7 @@ pub(crate) mod graph {
     mod kernels;
     pub(crate) mod ops;
     pub(in crate::conformance) mod own;
+    mod times;
 }
 
 /// The chapter `import_tree`.

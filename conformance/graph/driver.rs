@@ -24,7 +24,9 @@
 //! | `["@count", NAME, ...]` | calls a function; comma-separated pieces of its text, or the length of its bytes |
 //! | `["@log"]` | kernels called since the last time, with the shapes of their arguments |
 //! | `["@save"]` | the payload of the current module, as base64 |
-//!
+//! | `["@kernels"]` | makes the module of kernels the current one |
+//! | `["@took", NAME, ...]` | calls a function that measures; which of its times are above 0, and whether they fit what the call took |
+//! | `["@report", NAME]` | calls a function that returns a report; the function of each call, and whether it took time |
 //! | `["@broken"]` | the rule that the last error was made of, and its kind, of this crate alone |
 //! | `["@own", NAME, FORM]` | a function of `own.rs` that takes the graph and the kernels, of this crate alone |
 //! | `["@alive"]` | what is alive on the device that counts (type 98), of this crate alone |
@@ -32,7 +34,7 @@
 //! `{"lookup": {ID: tensor}}` is a function that finds linked parameters, of this crate alone. The answer has a result for every step; `{"error": true}` for one that failed.
 
 use super::forms::{bytes_of, elements, extents, param_file};
-use super::{kernels, own};
+use super::{kernels, own, times};
 use crate::conformance::adapter::{Rejection, Reply, legacy::modules};
 use crate::conformance::device::counted::{self, Count};
 use crate::conformance::op;
@@ -40,18 +42,22 @@ use crate::conformance::runtime::ffi::{forms::plain_float, unsupported};
 use crate::conformance::runtime::legacy::{
     Api, Arg, Held, bytes_arg, c_text, int_arg, null_arg, text_arg,
 };
-use crate::conformance::runtime::number::{NoNumber, number_of};
+use crate::conformance::runtime::number::{NoNumber, number_of, numbers_in};
+use crate::function::Error;
 use crate::value::legacy::{TVMValue, code};
 use crate::value::{ByteArray, DLDataType, DLDevice, DLTensor, dtype_from_text, dtype_to_text};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::ptr;
+use std::time::Instant;
 
 struct Script<'a> {
     api: &'static Api,
     value: &'a Value,
     graph: std::ffi::CString,
+    blob: Option<Vec<u8>>,
     kernels: Held,
     tensors: HashMap<String, Lent>,
     current: Option<Held>,
@@ -71,11 +77,21 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
         || counts
             .into_iter()
             .any(|pair| pair[0] == json!(counted::KIND));
+    let blob = blob(value).map_err(wrong_case)?;
+    for (id, tensor) in value["linked"].as_object().into_iter().flatten() {
+        let id = id.parse().map_err(|_| NoNumber::at(&json!(id)))?;
+        let bytes = match tensor {
+            Value::Null => None,
+            form => Some(bytes_of(&form["data"], dtype_of(form)?).map_err(wrong_case)?),
+        };
+        kernels::link(id, bytes.as_deref());
+    }
     let mut script = Script {
         api,
         value,
         graph: c_text(&value["graph"].to_string()),
-        kernels: kernels::library(api)?,
+        kernels: kernels::library(api, extras(value, blob.as_deref()))?,
+        blob,
         tensors: HashMap::new(),
         current: None,
         other: None,
@@ -138,6 +154,31 @@ pub(in crate::conformance) fn script(api: &'static Api, args: &Value) -> Result<
 /// Whether the runtime is this crate.
 fn ours(api: &'static Api) -> bool {
     api.brought("graph.show").is_some()
+}
+
+/// The bytes of `blob`, which is base64 in pieces.
+pub(super) fn blob(form: &Value) -> Result<Option<Vec<u8>>, Error> {
+    let Some(pieces) = form["blob"].as_array() else {
+        return Ok(None);
+    };
+    let text: String = pieces.iter().filter_map(Value::as_str).collect();
+    let bytes = BASE64_STANDARD.decode(text);
+    let wrong = |wrong: base64::DecodeError| Error::new("ValueError", wrong.to_string());
+    bytes.map(Some).map_err(wrong)
+}
+
+fn extras<'a>(value: &Value, blob: Option<&'a [u8]>) -> kernels::Extras<'a> {
+    let linked = value["linked"].is_object();
+    kernels::Extras { blob, linked }
+}
+
+fn wrong_case(error: impl std::fmt::Display) -> Reply {
+    Reply::ProtocolError(error.to_string())
+}
+
+fn dtype_of(form: &Value) -> Result<DLDataType, Reply> {
+    let text = form["dtype"].as_str().unwrap_or_default();
+    dtype_from_text(text).map_err(|error| unsupported(error.to_string()))
 }
 
 fn answer(value: Value) -> Reply {
@@ -243,6 +284,16 @@ impl Script<'_> {
                 serde_json::from_str(&text).map_err(|wrong| unsupported(wrong.to_string()))
             }
             ("@log", []) => Ok(Value::Array(kernels::take_log())),
+            ("@kernels", []) => {
+                let extras = extras(self.value, self.blob.as_deref());
+                self.become_current(kernels::library(self.api, extras)?)
+            }
+            ("@took", [name, args @ ..]) => {
+                let start = Instant::now();
+                let given = self.call(name, args)?;
+                times::shown(name, args, &given, start.elapsed())
+            }
+            ("@report", [name]) => times::report(&self.call(name, &[])?.text()?),
             ("@save", []) => {
                 let save = self.api.brought("graph.save");
                 let none = || unsupported("no function gives the payload of a module");
@@ -378,14 +429,17 @@ struct Lent {
     array: Held,
     view: Box<DLTensor>,
     _shape: Box<[i64]>,
+    _strides: Option<Box<[i64]>>,
 }
 
 impl Lent {
     fn new(api: &'static Api, form: &Value) -> Result<Lent, Reply> {
-        let text = form["dtype"].as_str().unwrap_or_default();
-        let dtype = dtype_from_text(text).map_err(|error| unsupported(error.to_string()))?;
-        let shape = extents(form).map_err(|wrong| Reply::ProtocolError(wrong.to_string()))?;
-        let mut shape: Box<[i64]> = shape.into();
+        let dtype = dtype_of(form)?;
+        let mut shape: Box<[i64]> = extents(form).map_err(wrong_case)?.into();
+        let mut strides: Option<Box<[i64]>> = match form.get("strides") {
+            Some(strides) => Some(numbers_in(strides)?.into()),
+            None => None,
+        };
         let skew = form["skew"].as_u64();
         let array = match skew {
             None => api.array(&shape, dtype)?,
@@ -403,7 +457,9 @@ impl Lent {
             ndim: c_int::try_from(shape.len()).map_err(|_| NoNumber::at(&form["shape"]))?,
             dtype,
             shape: shape.as_mut_ptr(),
-            strides: ptr::null_mut(),
+            strides: strides
+                .as_mut()
+                .map_or(ptr::null_mut(), |strides| strides.as_mut_ptr()),
             byte_offset: skew.unwrap_or(0),
             ..*whole
         });
@@ -411,6 +467,7 @@ impl Lent {
             array,
             view,
             _shape: shape,
+            _strides: strides,
         };
         lent.fill(&form["data"])?;
         Ok(lent)
@@ -423,7 +480,7 @@ impl Lent {
 
     fn fill(&self, data: &Value) -> Result<(), Reply> {
         let bytes = bytes_of(data, self.view.dtype);
-        let bytes = bytes.map_err(|wrong| Reply::ProtocolError(wrong.to_string()))?;
+        let bytes = bytes.map_err(wrong_case)?;
         if let Some(memory) = memory(&self.view)
             && bytes.len() <= memory.1
         {

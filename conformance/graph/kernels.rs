@@ -8,8 +8,13 @@ use crate::value::DLTensor;
 use crate::value::legacy::{TVMValue, code};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::path::Path;
+use std::ptr;
+
+/// How many calls are remembered.
+const LOGGED: usize = 1000;
 
 type Kernel = fn(&[*mut DLTensor]) -> Result<(), Error>;
 
@@ -73,12 +78,45 @@ thread_local! {
     static LOG: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
     /// Whose error a kernel leaves.
     static API: Cell<Option<&'static Api>> = const { Cell::new(None) };
+    /// Parameters that the library brings, by storage id; nothing for one whose address is null.
+    static LINKED: RefCell<HashMap<i64, Option<Vec<Line>>>> = RefCell::default();
+}
+
+/// Memory that is aligned as kernels want it.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[expect(dead_code, reason = "the runtime reads it")] [u8; 64]);
+
+impl Line {
+    fn all(bytes: &[u8]) -> Vec<Line> {
+        let lines = bytes.chunks(64).map(|chunk| {
+            let mut line = [0; 64];
+            line[..chunk.len()].copy_from_slice(chunk);
+            Line(line)
+        });
+        lines.collect()
+    }
 }
 
 /// A script begins: its kernels leave their errors with `api`.
 pub(super) fn begin(api: &'static Api) {
     API.set(Some(api));
     LOG.take();
+    LINKED.take();
+}
+
+/// What a library of kernels has besides them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Extras<'a> {
+    /// Its modules, as it stores them.
+    pub(super) blob: Option<&'a [u8]>,
+    /// Whether it has a function that finds the parameters of [`link`].
+    pub(super) linked: bool,
+}
+
+/// Lets the library bring the parameter of storage `id`; one without bytes is at no address.
+pub(super) fn link(id: i64, bytes: Option<&[u8]>) {
+    LINKED.with_borrow_mut(|linked| linked.insert(id, bytes.map(Line::all)));
 }
 
 /// What was called since the last time.
@@ -97,17 +135,48 @@ type Compiled = unsafe extern "C" fn(
 ) -> c_int;
 
 /// The module of kernels.
-pub(super) fn library(api: &'static Api) -> Result<Held, Reply> {
-    modules::library(api, write)
+pub(super) fn library(api: &'static Api, extras: Extras<'_>) -> Result<Held, Reply> {
+    modules::library(api, |path| write(path, extras))
 }
 
 /// Writes the library of kernels to `path`.
-pub(super) fn write(path: &Path) -> std::io::Result<()> {
+pub(super) fn write(path: &Path, extras: Extras<'_>) -> std::io::Result<()> {
     let all: [Compiled; NAMES.len()] = [run::<0>, run::<1>, run::<2>, run::<3>, run::<4>];
     let named = NAMES.into_iter().zip(all);
     let jumps = named.map(|(name, run)| (name, Content::Jump(run as usize)));
-    let jumps: Vec<(&str, Content)> = jumps.collect();
-    shell::write_symbols(&jumps, path)
+    let lookup = (
+        "_lookup_linked_param",
+        Content::Jump(lookup as Compiled as usize),
+    );
+    let symbols: Vec<(&str, Content)> = jumps.chain(extras.linked.then_some(lookup)).collect();
+    let blob = extras.blob.map(|blob| ("__tvm_dev_mblob", blob));
+    let data: Vec<(&str, &[u8])> = blob.into_iter().collect();
+    shell::write_symbols_and_data(&symbols, &data, path)
+}
+
+/// `(storage id)`: the address of a linked parameter, or None.
+unsafe extern "C" fn lookup(
+    values: *const TVMValue,
+    _: *const c_int,
+    _: c_int,
+    out: *mut TVMValue,
+    out_code: *mut c_int,
+    _: *mut c_void,
+) -> c_int {
+    // SAFETY: it is called with one integer.
+    let id = unsafe { *values };
+    // SAFETY: any eight bytes are an integer.
+    let id = unsafe { id.v_int64 };
+    let (v_handle, told) = LINKED.with_borrow(|linked| match linked.get(&id) {
+        Some(Some(lines)) => (lines.as_ptr().cast_mut().cast(), code::HANDLE),
+        Some(None) => (ptr::null_mut(), code::HANDLE),
+        None => (ptr::null_mut(), code::NULL),
+    });
+    // SAFETY: a place for the result.
+    unsafe { *out = TVMValue { v_handle } };
+    // SAFETY: a place for its code.
+    unsafe { *out_code = told };
+    0
 }
 
 unsafe extern "C" fn run<const N: usize>(
@@ -142,7 +211,12 @@ unsafe extern "C" fn run<const N: usize>(
         shapes.push(json!(unsafe { described.shape() }));
         tensors.push(tensor);
     }
-    LOG.with_borrow_mut(|log| log.push(json!([name, shapes])));
+    LOG.with_borrow_mut(|log| {
+        // Time is measured by as many calls as it takes.
+        if log.len() < LOGGED {
+            log.push(json!([name, shapes]));
+        }
+    });
     match kernel(&tensors) {
         Ok(()) => 0,
         Err(error) => {

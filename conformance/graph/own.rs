@@ -1,8 +1,10 @@
 //! What no C function of 0.20 and before can be asked about an executor: ours, through the Rust interface.
 
+use super::driver::blob;
 use super::forms::{bytes_of, extents, param_file, shown};
 use super::kernels;
 use crate::conformance::device::counted;
+use crate::conformance::runtime::number::{NoNumber, number_of};
 use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceApi};
 use crate::function::{Error, Function, take_broken};
@@ -12,9 +14,12 @@ use crate::graph::{Graph, Model, debug};
 use crate::module::Module;
 use crate::object::Tensor;
 use crate::rule::Findings;
+use crate::tensor::Params;
 use crate::value::{Any, AnyView, Bytes, cast, dtype_from_text};
+use crate::wire::Cursor;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// `create` makes an executor of a graph, a module, whether it is for debugging, and pairs of device type and number, among
 /// them devices that are simulated. `show` is a result as JSON text, `save` the payload of a module. `lookup` makes a function
@@ -95,17 +100,32 @@ fn lookup(text: &str) -> Result<Function, Error> {
 }
 
 /// `{params, runs: [{name: tensor}]}`: the outputs of each run, or the rule and the kind that it breaks; then the inputs that
-/// were never set, and the outputs where all inputs are zeros.
+/// were never set, and the outputs where all inputs are zeros; where there are parameters, how many of them are inputs; with
+/// `from` and `to`, the first output where the first input is used, and the output written, in place.
+///
+/// The model is made of the graph and the library, or with `load` of the library alone, which has the modules of `blob`, and
+/// with `linked` the script's linked parameters. With `bare` it has no device.
 fn model(graph: &str, args: &Value) -> Result<Value, Error> {
     let folder = tempfile::tempdir().map_err(failed)?;
     let path = folder.path().join("model.so");
-    kernels::write(&path).map_err(failed)?;
+    let blob = blob(args)?;
+    let (blob, linked) = (blob.as_deref(), args["linked"] == true);
+    kernels::write(&path, kernels::Extras { blob, linked }).map_err(failed)?;
     let params = match &args["params"] {
         Value::Object(params) => param_file(params)?.as_bytes().to_vec(),
         _ => Vec::new(),
     };
-    // SAFETY: the library is the one of the kernels that cases call.
-    let made = unsafe { Model::from_parts(graph, &params, &path, &[Device::CPU]) };
+    let devices: &[Device] = if args["bare"] == true {
+        &[]
+    } else {
+        &[Device::CPU]
+    };
+    let made = match args["load"] == true {
+        // SAFETY: the library is the one of the kernels that cases call.
+        true => unsafe { Model::load_on(&path, devices) },
+        // SAFETY: the same.
+        false => unsafe { Model::from_parts(graph, &params, &path, devices) },
+    };
     let Ok(mut model) = made else {
         return Ok(broken());
     };
@@ -137,33 +157,60 @@ fn model(graph: &str, args: &Value) -> Result<Value, Error> {
     executor.run()?;
     for index in 0..executor.output_count() {
         let target = executor.output(index)?.to_host_object()?;
-        executor.run()?;
+        target.fill(&vec![255; target.to_bytes()?.len()])?;
         executor.copy_output(index, &target)?;
         results.push(shown(Any::from(target).view()));
     }
     results.push(json!(unset));
+    if !params.is_empty() {
+        let (params, _) = Params::detect(&mut Cursor::new(&params), &mut Findings::default())?;
+        results.push(json!(executor.load_params(&params)?));
+    }
+    if let (Value::Object(_), Value::Object(_)) = (&args["from"], &args["to"]) {
+        let (from, to) = (tensor(&args["from"])?, tensor(&args["to"])?);
+        let referred = executor
+            .set_input_by_reference(0, &from)
+            .and_then(|()| executor.set_output_by_reference(0, &to));
+        results.push(match referred.and_then(|()| executor.run()) {
+            Ok(()) => shown(Any::from(to).view()),
+            Err(_) => broken(),
+        });
+    }
     Ok(Value::Array(results))
 }
 
-/// `{inputs}`: what the debug dump of a run writes: the name of its folder, nodes of the graph, names and phases of the trace
-/// and whether its times go up, the tensors.
+/// `{inputs, devices}`: what the debug dump of a run writes: the name of its folder, nodes of the graph, names and phases of the trace
+/// whether its times go up and end within the call, and which nodes took time, the tensors.
 fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
     let graph = Arc::new(Graph::read(graph, &mut Findings::default())?);
     let kernel = |name: &str| module.function(name, true);
-    let mut executor = Executor::new(graph, &kernel, vec![Place::of(Device::CPU)?])?;
+    let mut places = Vec::new();
+    for pair in args["devices"].as_array().unwrap_or(&vec![json!([1, 0])]) {
+        let number = |at: usize| {
+            let wrong =
+                |_: NoNumber| Error::new("TypeError", format!("case states no device \"{pair}\""));
+            number_of(&pair[at]).map_err(wrong)
+        };
+        places.push(place(number(0)?, number(1)?)?);
+    }
+    let mut executor = Executor::new(graph, &kernel, places)?;
     for (name, form) in members(&args["inputs"]) {
         let index = executor.require_input(name)?;
         executor.set_input(index, &tensor(form)?)?;
     }
     let root = tempfile::tempdir().map_err(failed)?;
+    let start = Instant::now();
     let folder = debug::dump(&mut executor, root.path())?;
+    let micros = start.elapsed().as_secs_f64() * 1e6;
     let read = |name: &str| std::fs::read(folder.join(name)).map_err(failed);
     let text = |name: &str| parsed(&String::from_utf8_lossy(&read(name)?));
     let trace = text("_tvmdbg_execution_trace.json")?;
     let events = trace["traceEvents"].as_array().cloned().unwrap_or_default();
-    let times: Vec<f64> = events
-        .iter()
-        .filter_map(|event| event["ts"].as_f64())
+    let times: Option<Vec<f64>> = events.iter().map(|event| event["ts"].as_f64()).collect();
+    let times = times.unwrap_or_default();
+    let took: Vec<bool> = times
+        .chunks(2)
+        .map(|pair| pair.first() < pair.last())
         .collect();
     let named: Vec<String> = events
         .iter()
@@ -183,10 +230,7 @@ fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
     let mut whole = executor.graph().to_json();
     whole["nodes"].take();
     let bytes = read("output_tensors.params")?;
-    let (params, _) = crate::tensor::Params::detect(
-        &mut crate::wire::Cursor::new(&bytes),
-        &mut Findings::default(),
-    )?;
+    let (params, _) = Params::detect(&mut Cursor::new(&bytes), &mut Findings::default())?;
     let mut tensors = Map::new();
     for (name, record) in params.iter() {
         tensors.insert(
@@ -200,7 +244,8 @@ fn dump(graph: &str, module: &Module, args: &Value) -> Result<Value, Error> {
         "rest": dumped == whole,
         "trace": named,
         "unit": trace["displayTimeUnit"],
-        "in order": times.len() == events.len() && times.is_sorted(),
+        "in order": times.is_sorted() && times.last().is_some_and(|end| *end <= micros),
+        "took": took,
         "tensors": tensors,
     }))
 }

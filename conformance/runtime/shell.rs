@@ -88,10 +88,23 @@ pub(in crate::conformance) fn write_symbols(
     symbols: &[(&str, Content)],
     path: &Path,
 ) -> io::Result<()> {
+    write_symbols_and_data(symbols, &[], path)
+}
+
+/// [`write_symbols`], and symbols that name bytes.
+///
+/// # Errors
+///
+/// As [`write_symbols`].
+pub(in crate::conformance) fn write_symbols_and_data(
+    symbols: &[(&str, Content)],
+    data: &[(&str, &[u8])],
+    path: &Path,
+) -> io::Result<()> {
     let Some(machine) = MACHINE else {
         return Err(io::Error::other("no code is known for this machine"));
     };
-    let (mut slots, mut jumps) = (Vec::new(), Vec::new());
+    let (mut slots, mut jumps) = (data.to_vec(), Vec::new());
     for (name, content) in symbols {
         match content {
             Content::Slot => slots.push((*name, &[0; 8][..])),

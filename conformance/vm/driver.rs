@@ -3,7 +3,7 @@
 //! | step | does |
 //! |---|---|
 //! | `[NAME, ...]` | calls a function of the machine's module, or of the registry where it begins with `vm.builtin.` |
-//! | `["tensor", TYPE, EXTENTS, BASE64]` | makes a tensor; with a number behind, so many of the bytes stand in front of it |
+//! | `["tensor", TYPE, EXTENTS, BASE64]` | makes a tensor; with a number behind, so many of the bytes stand in front of it, and with strides behind that the elements are so far apart |
 //! | `["@executable", NAME, ...]` | calls a function of the executable's module |
 //! | `["@unready", NAME, ...]` | calls a function of a second machine, which has no devices |
 //! | `["@fails", NAME, ...]` | calls as a step without it does, and is `{"error": true}` where that fails |
@@ -329,14 +329,14 @@ unsafe fn c_str(cell: &RawAny) -> &CStr {
     unsafe { CStr::from_ptr(text.cast()) }
 }
 
-/// `tensor(type, extents, base64)`, and the bytes in front of its first element.
+/// `tensor(type, extents, base64)`, the bytes in front of its first element, and its strides.
 fn tensor(api: &'static Api, values: &[Value]) -> Result<Held, Reply> {
-    let [dtype, shape, data, offset @ ..] = values else {
+    let [dtype, shape, data, rest @ ..] = values else {
         return Err(no_step(&json!(values)));
     };
     let mut form = json!({"dtype": dtype["dtype"], "shape": shape["shape"], "data": data});
-    if let [offset] = offset {
-        form["byte_offset"] = offset.clone();
+    for (name, given) in ["byte_offset", "strides"].into_iter().zip(rest) {
+        form[name] = given.get("shape").unwrap_or(given).clone();
     }
     tensors::made(api, &form)
 }

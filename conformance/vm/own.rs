@@ -5,15 +5,18 @@ use crate::device::Device;
 use crate::device::timer::Evaluator;
 use crate::function::{Error, Function};
 use crate::module::Module;
+use crate::object::sequence_of;
+use crate::release::Layout;
 use crate::value::{Any, AnyView, cast};
-use crate::vm::{Step, VirtualMachine};
+use crate::vm::{Loaded, Step, VirtualMachine};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Functions of an executable, which return JSON text: `text` is all of its code, `functions` what can be called and on which
 /// devices by default; `limited` takes a number and a call (a name and arguments), and says whether it ended within so many
 /// jumps and calls; `observed` takes a call, and lists the calls that it makes; `timed` takes a number, a number of repetitions
-/// and a call, and says how often it was measured.
+/// and a call, and says how often it was measured; `alone` takes a call of a function that returns a tuple of integers, and makes it
+/// on a machine of its own of the executable's bytes.
 pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
     let body: fn(&Module, &[AnyView<'_>]) -> Result<Value, Error> = match name {
         "text" => text,
@@ -21,6 +24,7 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
         "limited" => limited,
         "observed" => observed,
         "timed" => timed,
+        "alone" => alone,
         _ => return None,
     };
     Some(Function::from_packed(move |args| {
@@ -42,13 +46,8 @@ fn machine(executable: &Module) -> Result<VirtualMachine, Error> {
 }
 
 fn text(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
-    let machine = machine(executable)?;
-    Ok(machine
-        .loaded()
-        .executable()
-        .disassemble()
-        .lines()
-        .collect())
+    let text = executable.require("as_text")?.call(&[])?;
+    Ok(cast::<String>(text.view())?.lines().collect())
 }
 
 fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
@@ -56,11 +55,15 @@ fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
     let _alone = Count::begin()?;
     let far = VirtualMachine::of(executable, &[counted::number(0)])?;
     let near = machine(executable)?;
+    let both = VirtualMachine::of(executable, &[counted::number(0), Device::CPU])?;
+    let made = executable.require("vm_load_executable")?.call(&[])?;
+    let kind = cast::<Module>(made.view())?.kind();
     let devices = |machine: &VirtualMachine| -> Vec<[i32; 2]> {
         let devices = machine.devices();
         devices.map(|device| [device.kind, device.id]).collect()
     };
-    Ok(json!([near.functions(), devices(&near), devices(&far)]))
+    let known = [devices(&near), devices(&far), devices(&both)];
+    Ok(json!([near.functions(), known, kind]))
 }
 
 fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
@@ -103,6 +106,18 @@ fn observed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     call(&machine, args)?;
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(seen.iter().cloned().collect())
+}
+
+/// A call on a machine of bytes of which no caller has said what they do: it changes no tuple that others hold.
+fn alone(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
+    let loaded = Loaded::from_bytes(executable.save_to_bytes()?, Layout::V0_22)?;
+    let machine = VirtualMachine::new(Arc::new(loaded), Vec::new(), &[Device::CPU])?;
+    let Ok(result) = call(&machine, args) else {
+        return Ok(json!({"error": true}));
+    };
+    let items = sequence_of(result.view());
+    let items = items.as_deref().unwrap_or_default().iter();
+    Ok(items.map(|item| cast::<i64>(item.view()).ok()).collect())
 }
 
 fn timed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {

@@ -72,7 +72,7 @@ ones = plus(zeros(S))
 value = lambda form: {"graph": SMALL, "steps": [own("model", form)]}
 script("model", "GRF-32 GRF-38", value({"runs": [{"x": X}, {"x": X, "p": P}, {"x": P}, {"nope": X}, {"x": tensor([6], [1] * 6)}]}),
        [[lost, [Y], [{**P, "data": [2 * v + 1 for v in P["data"]]}], lost, other, [], 96, True, ones, 0]], "a model in three lines: inputs by name, outputs as copies", "0.8..0.19", OURS)
-script("model-with-params", "GRF-32 GRF-37", value({"params": {"p": P, "nobody": X}, "runs": [{"x": X}]}), [[[Y], [], 96, True, ones, 0]], "weights that came with a file are set", "0.8..0.19", OURS)
+script("model-with-params", "GRF-32 GRF-37", value({"params": {"p": P, "nobody": X}, "runs": [{"x": X}]}), [[[Y], [], 96, True, ones, 0, 1]], "weights that came with a file are set", "0.8..0.19", OURS)
 script("model-that-was-never-fed", "GRF-32", value({"runs": []}), [[["x", "p"], 96, True, ones, 0]], "what was never set holds whatever was there", "0.8..0.19", OURS)
 script("model-without-its-functions", "GRF-31", {"graph": nobody, "bare": True, "steps": [own("model", {})]}, [["GRF-31", "missing"]], "better said when the model is made than in the middle of a run", "..0.19", OURS)
 
@@ -89,7 +89,7 @@ def dumped(g, tensors):
         attrs["T"] = "type: " + g["attrs"]["dltype"][1][first]
         nodes.append({"op": attrs.get("func_name", "param"), "name": node["name"], "inputs": [g["nodes"][i[0]]["name"] for i in node["inputs"]], "attrs": attrs, "shape": g["attrs"]["shape"][1][first]})
     trace = sum(([f"{node['name']} B 1 1", f"{node['name']} E 1 1"] for node in g["nodes"]), [])
-    return {"folder": "_tvmdbg_device_CPU_0", "nodes": nodes, "rest": True, "trace": trace, "unit": "ns", "in order": True, "tensors": tensors}
+    return {"folder": "_tvmdbg_device_CPU_0", "nodes": nodes, "rest": True, "trace": trace, "unit": "ns", "in order": True, "took": ["attrs" in node for node in g["nodes"]], "tensors": tensors}
 
 
 double, both = {**X, "data": [2 * v for v in X["data"]]}, {**X, "data": [2 * v + v + 1 for v in X["data"]]}

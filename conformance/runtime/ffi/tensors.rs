@@ -189,6 +189,7 @@ pub(in crate::conformance) fn zeros(api: &'static Api, shape: &Value) -> Result<
 struct Owned {
     managed: DLManagedTensor,
     shape: Vec<i64>,
+    strides: Vec<i64>,
     data: Vec<u64>,
 }
 
@@ -213,6 +214,7 @@ fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Re
         count.checked_mul(usize::try_from(*extent).ok()?)
     });
     let bits = usize::from(dtype.bits) * usize::from(dtype.lanes);
+    let strides = tensor.get("strides").map(numbers_in).transpose()?;
     // Bytes in front of the first element.
     let offset = match tensor.get("byte_offset") {
         Some(offset) => offset.as_u64().ok_or_else(wrong)?,
@@ -233,6 +235,7 @@ fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Re
     });
     let mut owned = Box::new(Owned {
         shape,
+        strides: strides.unwrap_or_default(),
         data: words.collect(),
         managed: DLManagedTensor {
             dl_tensor: DLTensor {
@@ -253,6 +256,9 @@ fn managed(api: &'static Api, tensor: &Value) -> Result<*mut DLManagedTensor, Re
     });
     owned.managed.dl_tensor.ndim = i32::try_from(owned.shape.len()).map_err(|_| wrong())?;
     owned.managed.dl_tensor.shape = owned.shape.as_mut_ptr();
+    if owned.strides.len() == owned.shape.len() {
+        owned.managed.dl_tensor.strides = owned.strides.as_mut_ptr();
+    }
     owned.managed.dl_tensor.data = owned.data.as_mut_ptr().cast();
     let owned = Box::into_raw(owned);
     // SAFETY: it was just made, and no one else has it.
