@@ -100,6 +100,7 @@ pub(crate) mod module {
 pub(crate) mod value {
     pub(in crate::conformance) mod convert;
     pub(crate) mod custom;
+    mod described;
     pub(in crate::conformance) mod driver;
     pub(crate) mod ops;
 }

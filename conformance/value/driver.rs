@@ -1,11 +1,12 @@
 //! The operations of chapter value, asked of a runtime: cells, ownership, lives, types, texts.
 
 use super::convert::converted;
+use super::described;
 use crate::conformance::runtime::ffi::api::{Api, SafeCall};
 use crate::conformance::runtime::ffi::forms::{make, show, type_key};
 use crate::conformance::runtime::ffi::held::{Held, int_arg, text_arg};
 use crate::conformance::runtime::ffi::{Reply, alone, c_text, seen, told, unsupported, value_of};
-use crate::conformance::runtime::number::number_or;
+use crate::conformance::runtime::number::{number_of, number_or};
 use crate::conformance::value::custom;
 use crate::value::header::{self, Header};
 use crate::value::{AnyView, ByteArray, BytesObj, Payload, RawAny, index, str_bytes};
@@ -303,7 +304,22 @@ pub(in crate::conformance) fn types(api: &'static Api, args: &Value) -> Result<R
         let side = |at: usize| index_of(&own, pair.get(at).and_then(Value::as_str).unwrap_or(""));
         asked.push(is_one(api, side(0)?, side(1)?));
     }
-    told(json!({"given": given, "is": asked}))
+    let mut said = json!({"given": given, "is": asked});
+    let mut about = Vec::new();
+    for step in list("/value/about") {
+        let text = |at: usize| step.get(at).and_then(Value::as_str);
+        let type_index = match text(1) {
+            Some(key) => index_of(&own, key)?,
+            // Of no type: the script states the index itself.
+            None => number_of(step.get(1))?,
+        };
+        let what = text(0).unwrap_or_default();
+        about.push(described::step(api, type_index, what, step)?);
+    }
+    if !about.is_empty() {
+        said["about"] = json!(about);
+    }
+    told(said)
 }
 
 /// Whether the table of ancestors says that a type is one of another.

@@ -39,7 +39,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "value.types",
-        help: "value {new: [{key, parent, slots, overflow, depth}], ask: [[key, ancestor]]}: indices from the first one, and answers",
+        help: "value {new: [{key, parent, slots, overflow, depth}], ask: [[key, ancestor]], about: [[field | method, type, name, doc] | [metadata, type, doc] | [attr, type, name, value] | [show, type]]}: indices from the first one, and answers",
         run: Run::Driven(driver::types),
     },
     Op {

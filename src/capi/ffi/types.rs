@@ -163,7 +163,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterMetadata(
         let metadata = unsafe { metadata.read() };
         // SAFETY: the documentation is readable, and the maker makes objects of the type of that size, by this contract.
         unsafe { types::set_metadata(type_index, metadata) }
-            .map_err(|broken| Error::new("RuntimeError", broken.message()))
+            .map_err(|broken| Error::said("RuntimeError", broken))
     })
 }
 
@@ -187,7 +187,7 @@ pub unsafe extern "C-unwind" fn TVMFFITypeRegisterAttr(
         let value = unsafe { AnyView::from_raw(value) }.to_any();
         // SAFETY: a pointer in `value` is a C function of the attribute's convention, by this contract.
         unsafe { types::set_any_attr(type_index, name, value) }
-            .map_err(|broken| Error::new("RuntimeError", broken.message()))
+            .map_err(|broken| Error::said("RuntimeError", broken))
     })
 }
 
