@@ -2,7 +2,11 @@
 
 use super::memory::Memory;
 use crate::conformance::runtime::ffi::fresh_prefix;
+#[cfg(unix)]
+use crate::function::take_raised;
 use crate::function::{Error, Function, registry};
+#[cfg(unix)]
+use crate::module::forward::Jumps;
 use crate::module::workspace::{self, Request};
 use crate::module::{
     Kind, Module, Name, Names, Symbols, context, legacy, load, load_named, load_symbols, parallel,
@@ -15,7 +19,11 @@ use crate::value::legacy::TVMValue;
 use crate::value::{Any, AnyView, Bytes, cast};
 use std::cell::RefCell;
 use std::collections::HashMap;
+#[cfg(unix)]
+use std::ffi::c_char;
 use std::ffi::c_void;
+#[cfg(unix)]
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -57,6 +65,8 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
         "nothing_of_code" => Function::from_typed(nothing_of_code),
         "result_code" => Function::from_packed(result_code),
         "opened" => Function::from_typed(opened),
+        #[cfg(unix)]
+        "jumps" => Function::from_typed(jumps),
         "system_slot" => Function::from_typed(system_slot),
         _ => return None,
     })
@@ -196,6 +206,37 @@ fn opened(path: String, is_file: bool) -> Result<Module, Error> {
         // SAFETY: a case names a library of the system or its own, which keep the contract of `load`.
         false => unsafe { load_named(path) },
     }
+}
+
+/// `jumps`: whether the dynamic linker finds a function of the C interface in the library that shows them: before it is shown,
+/// twice shown, once hidden, and hidden; then what that function leaves as the error of the thread.
+#[cfg(unix)]
+fn jumps() -> Result<Array, Error> {
+    type Raise = unsafe extern "C" fn(*const c_char, *const c_char);
+    static OPENED: OnceLock<Option<(libloading::os::unix::Library, Jumps)>> = OnceLock::new();
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let opened = OPENED.get_or_init(Jumps::open).as_ref();
+    let no_memory = || Error::new("RuntimeError", "no code can be written into memory here");
+    let (library, jumps) = opened.ok_or_else(no_memory)?;
+    let name = "TVMFFIErrorSetRaisedFromCStr";
+    // SAFETY: the function of the C interface that has this type.
+    let found = || unsafe { library.get::<Raise>(name) }.ok();
+    let mut seen = vec![found().is_some()];
+    let shown = [jumps.show(), jumps.show()];
+    seen.push(found().is_some());
+    let raise = found();
+    for shown in shown {
+        drop(shown);
+        seen.push(found().is_some());
+    }
+    if let Some(raise) = raise {
+        // SAFETY: two C strings.
+        unsafe { raise(c"KeyError".as_ptr(), c"by a jump".as_ptr()) };
+    }
+    let left = take_raised().map(|error| error.to_string());
+    let seen = seen.into_iter().map(Any::from);
+    Ok(seen.chain([Any::from(left)]).collect())
 }
 
 /// `system_slot`: what a context in the system library holds that lies in a segment, or in other memory: whether the module.

@@ -57,6 +57,7 @@ pub(crate) fn register() {
         let found = pinned.iter().position(|known| known == module);
         let gone = found.map(|at| pinned.swap_remove(at));
         drop(pinned);
+        // Not under the lock: it may end here.
         drop(gone);
     });
     def_packed("ffi.SystemLib", |args| {

@@ -154,14 +154,16 @@ impl Dso {
 
     #[inline(never)]
     fn look_up(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
-        if let Ok(known) = self.own(name) {
-            return known.map(|(address, _)| address);
+        match self.own(name) {
+            Ok(known) => known.map(|(address, _)| address),
+            Err(()) => {
+                let name = CString::new(name.text()).ok()?;
+                // SAFETY: a pointer is what every symbol can be taken for; nothing follows it here.
+                let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
+                // SAFETY: the address is not kept beyond the library: who asks holds `self`.
+                NonNull::new(unsafe { symbol.ok()?.try_as_raw_ptr() }?)
+            }
         }
-        let name = CString::new(name.text()).ok()?;
-        // SAFETY: a pointer is what every symbol can be taken for; nothing follows it here.
-        let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
-        // SAFETY: the address is not kept beyond the library: who asks holds `self`.
-        NonNull::new(unsafe { symbol.ok()?.try_as_raw_ptr() }?)
     }
 
     #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
@@ -272,8 +274,9 @@ impl Symbols for Dso {
         let Some(table) = &self.table else {
             return Vec::new();
         };
-        let needed = table.needed(&names::OF_RUNTIME);
-        let needed = needed.filter(|name| names::is_of_runtime(name));
+        let needed = table.needed();
+        let needed = needed.filter(|name| names::is_of_runtime(name.to_bytes()));
+        let needed = needed.filter_map(|name| name.to_str().ok());
         let unmet = needed.filter(|name| {
             let is_ours = exports::find(name).is_some() && forward::is_reachable();
             !is_ours && !self.sees(name)
@@ -314,7 +317,7 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
     // glibc names what is missing behind "undefined symbol: ", musl between two colons.
     let words = || source.split([' ', ':', ',']);
     if words().any(|word| word == "symbol")
-        && let Some(missing) = words().find(|word| names::is_of_runtime(word))
+        && let Some(missing) = words().find(|word| names::is_of_runtime(word.as_bytes()))
     {
         let text = names::not_met(&path, &[missing.to_owned()]);
         return MOD_26.refused(Kind::Missing, text);

@@ -28,8 +28,9 @@ enum Reach {
     Nothing,
 }
 
-/// The shared object of jumps. It stays open.
-struct Jumps {
+/// The functions that jump to ours.
+#[derive(Debug)]
+pub(crate) struct Jumps {
     /// The head of its hash chain: with 0 there nothing is found.
     chain: &'static AtomicU32,
     /// How many [`Shown`] there are.
@@ -42,7 +43,11 @@ fn reach() -> &'static Reach {
         if is_visible() {
             Reach::Process
         } else {
-            Jumps::open().map_or(Reach::Nothing, Reach::Jumps)
+            Jumps::open().map_or(Reach::Nothing, |(library, jumps)| {
+                // It is never closed.
+                std::mem::forget(library);
+                Reach::Jumps(jumps)
+            })
         }
     })
 }
@@ -55,27 +60,25 @@ pub(super) fn is_reachable() -> bool {
 
 /// While one of these lives, the dynamic linker finds the jumps.
 #[derive(Debug)]
-pub(super) struct Shown(());
+pub(crate) struct Shown(&'static Jumps);
 
 /// Shows the C interface to the dynamic linker; `None` when it sees it anyway, or never will.
 pub(super) fn show() -> Option<Shown> {
-    let Reach::Jumps(jumps) = reach() else {
-        return None;
-    };
-    jumps.count(|shown| shown + 1);
-    Some(Shown(()))
+    match reach() {
+        Reach::Jumps(jumps) => Some(jumps.show()),
+        Reach::Process | Reach::Nothing => None,
+    }
 }
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        if let Reach::Jumps(jumps) = reach() {
-            jumps.count(|shown| shown.saturating_sub(1));
-        }
+        self.0.count(|shown| shown.saturating_sub(1));
     }
 }
 
 impl Jumps {
-    fn open() -> Option<Jumps> {
+    /// The object, hidden, and the jumps in it while it is open.
+    pub(crate) fn open() -> Option<(Library, Jumps)> {
         let machine = stub::MACHINE?;
         let code = exports::ALL.iter().map(|export| {
             let address = export.address() as usize;
@@ -89,16 +92,17 @@ impl Jumps {
         let first = unsafe { library.get::<*const ()>(exports::ALL.first()?.name) };
         let first = first.ok()?.as_raw_ptr() as usize;
         let chain = first.checked_sub(stub.code)? + stub::CHAIN_HEAD;
-        // It is never closed.
-        std::mem::forget(library);
         // SAFETY: the word stands in the tables of the object that was just opened, aligned and mapped to be written; the
         // dynamic linker reads it and writes it no more.
         let chain = unsafe { AtomicU32::from_ptr(chain as *mut u32) };
         chain.store(0, Ordering::Release);
-        Some(Jumps {
-            chain,
-            shown: Mutex::new(0),
-        })
+        let shown = Mutex::new(0);
+        Some((library, Jumps { chain, shown }))
+    }
+
+    pub(crate) fn show(&'static self) -> Shown {
+        self.count(|shown| shown + 1);
+        Shown(self)
     }
 
     fn count(&self, change: impl FnOnce(usize) -> usize) {

@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     pub(crate) values: Vec<TVMValue>,
     /// Their codes.
     pub(crate) codes: Vec<c_int>,
-    /// Byte arrays for bytes that lie in their cell.
+    /// Where bytes are.
     _arrays: Vec<ByteArray>,
 }
 
@@ -83,7 +83,7 @@ impl Arguments {
         let mut arrays: Vec<ByteArray> = Vec::new();
         for (at, arg) in args.iter().enumerate() {
             (values[at], codes[at]) = match bytes_bytes(arg) {
-                Some(bytes) if arg.type_index() == index::SMALL_BYTES => {
+                Some(bytes) => {
                     // Never grows beyond what the first one reserves, so that addresses in it stay.
                     arrays.reserve_exact(args.len() - arrays.len());
                     let array: *mut ByteArray = arrays.as_mut_ptr().wrapping_add(arrays.len());
@@ -94,7 +94,7 @@ impl Arguments {
                     let v_handle = array.cast();
                     (TVMValue { v_handle }, code::BYTES)
                 }
-                _ => argument(arg)?,
+                None => argument(arg)?,
             };
         }
         Ok(Arguments {

@@ -69,13 +69,12 @@ impl Library {
     /// The address of the function `name`, the entry point included.
     fn address(&self, name: &str) -> Option<NonNull<c_void>> {
         let prefix = self.names.prefix;
-        if let Entry::NameOf(entry) = self.names.entry
-            && name == entry
-            && let Some(meant) = names::entry_name(&*self.symbols, entry)
-        {
-            return self.symbols.function(prefix, &meant);
-        }
-        self.symbols.function(prefix, name)
+        let meant = match self.names.entry {
+            Entry::NameOf(entry) if name == entry => names::entry_name(&*self.symbols, entry),
+            _ => None,
+        };
+        self.symbols
+            .function(prefix, meant.as_deref().unwrap_or(name))
     }
 
     /// Calls the argument-free function `symbol` for a text: metadata and documentation.

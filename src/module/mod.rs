@@ -21,7 +21,7 @@ pub(crate) mod context;
 mod dso;
 mod foreign;
 #[cfg(unix)]
-mod forward;
+pub(crate) mod forward;
 mod kind;
 pub(crate) mod last_error;
 pub(crate) mod legacy;

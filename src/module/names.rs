@@ -166,14 +166,10 @@ pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
     SLOTS_LEGACY.iter().chain(rest).copied()
 }
 
-/// What the symbols that [`is_of_runtime`] looks for begin with.
-pub(super) const OF_RUNTIME: [&[u8]; 2] = [b"TVM", b"_Z"];
-
 /// Whether `symbol` is a function or a class of a TVM runtime, in C or in C++.
-pub(super) fn is_of_runtime(symbol: &str) -> bool {
-    // By bytes: what searches text for text is a kilobyte of code.
-    let names_tvm = || symbol.as_bytes().windows(4).any(|part| part == b"3tvm");
-    symbol.starts_with("TVM") || symbol.starts_with("_Z") && names_tvm()
+pub(super) fn is_of_runtime(symbol: &[u8]) -> bool {
+    let names_tvm = || symbol.windows(4).any(|part| part == b"3tvm");
+    symbol.starts_with(b"TVM") || symbol.starts_with(b"_Z") && names_tvm()
 }
 
 /// MOD-26: `library` needs these symbols of a runtime, and nobody in this process has them.

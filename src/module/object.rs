@@ -232,11 +232,7 @@ impl Module {
             return more.iter().try_for_each(|each| foreign::import(self, each));
         };
         let mut imports = body.imports.write().unwrap_or_else(PoisonError::into_inner);
-        if imports.is_empty() {
-            *imports = more;
-        } else {
-            imports.extend(more);
-        }
+        imports.extend(more);
         self.publish(&imports);
         Ok(())
     }

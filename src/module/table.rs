@@ -149,12 +149,12 @@ impl Table {
         symbols.collect()
     }
 
-    /// The names that this library needs from others and that begin with one of `prefixes`; not those that may be missing.
-    pub(super) fn needed<'a>(&'a self, prefixes: &'a [&[u8]]) -> impl Iterator<Item = &'a str> {
+    /// The names that this library needs from others; not those that may be missing.
+    pub(super) fn needed(&self) -> impl Iterator<Item = &CStr> {
         const WEAK: u8 = 2;
         // Where symbols are hashed, those that are needed come first.
         let hashed = self.hash.as_ref().map(|hash| hash.first as usize);
-        (0..hashed.unwrap_or_else(|| self.count())).filter_map(move |at| {
+        (0..hashed.unwrap_or_else(|| self.count())).filter_map(|at| {
             let symbol = (self.symbols as *const Symbol).wrapping_add(at);
             // SAFETY: `at` is less than the number of symbols in the table.
             let symbol = unsafe { &*symbol };
@@ -163,12 +163,7 @@ impl Table {
             }
             let text = (self.strings + symbol.name as usize) as *const c_char;
             // SAFETY: a symbol's name is an offset into the string table, where a NUL ends it.
-            let begins = |prefix: &&[u8]| unsafe { begins(text, prefix) };
-            if !prefixes.iter().any(begins) {
-                return None;
-            }
-            // SAFETY: the same text, up to its NUL.
-            unsafe { CStr::from_ptr(text) }.to_str().ok()
+            Some(unsafe { CStr::from_ptr(text) })
         })
     }
 
@@ -307,20 +302,6 @@ impl Hash {
         // SAFETY: the table was made by the linker that made the library, and every caller's index follows its form.
         unsafe { ((self.start + 4 * at) as *const u32).read() }
     }
-}
-
-/// Whether `text` begins with `prefix`, without a look at the rest of it.
-///
-/// # Safety
-///
-/// A NUL ends `text`, and `prefix` holds none.
-unsafe fn begins(text: *const c_char, prefix: &[u8]) -> bool {
-    let mut bytes = prefix.iter().enumerate();
-    bytes.all(|(at, byte)| {
-        let next = text.cast::<u8>().wrapping_add(at);
-        // SAFETY: the bytes before were not NUL, so this one belongs to the text.
-        *byte == unsafe { next.read() }
-    })
 }
 
 /// Whether a symbol of this `st_info` is data, by its type: an object, or one that several files may define.
