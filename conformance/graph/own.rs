@@ -15,7 +15,7 @@ use crate::module::Module;
 use crate::object::Tensor;
 use crate::rule::Findings;
 use crate::tensor::Params;
-use crate::value::{Any, AnyView, Bytes, cast, dtype_from_text};
+use crate::value::{Any, AnyView, Bytes, DLDevice, cast, dtype_from_text};
 use crate::wire::Cursor;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
@@ -84,17 +84,19 @@ fn lookup(text: &str) -> Result<Function, Error> {
             return Err(Error::new("TypeError", "a lookup takes four arguments"));
         };
         cast::<Module>(*library)?;
-        cast::<crate::value::DLDevice>(*device)?;
+        let device = cast::<DLDevice>(*device)?;
         let template = cast::<*mut crate::value::DLTensor>(*template)?;
         // SAFETY: the description lives for the call.
         let template = unsafe { &*template };
         let empty = template.data.is_null() && template.byte_offset == 0;
+        // The first device of every case that makes one of these, and where a template is.
+        let asked = device == DLDevice::CPU && template.device == DLDevice::CPU;
         // SAFETY: its extents are readable for the call.
         let shape = unsafe { template.shape() };
         let id = cast::<i64>(*id)?.to_string();
         let found = known
             .get(&id)
-            .filter(|tensor| empty && tensor.shape() == shape);
+            .filter(|tensor| empty && asked && tensor.shape() == shape);
         Ok(found.map_or(Any::none(), |tensor| tensor.clone().into()))
     }))
 }

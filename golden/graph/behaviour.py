@@ -18,7 +18,7 @@ HAND, OURS = "by formula, in behaviour.py", "by formula, in behaviour.py; ours a
 
 
 def script(id, rules, g, pairs, why, releases="0.8..0.19", origin=HAND, topic="script", file=None, **more):
-    if origin != HAND and pairs[0][0][0] != "@own":
+    if origin != HAND and pairs[0][0][0] not in ("@own", "@broken"):
         # Others stop here, before what they may not survive.
         pairs = [(BROKEN, NONE)] + pairs
     value = {"graph": g, **more, "steps": [step for step, _ in pairs]}
@@ -83,8 +83,8 @@ script("library-of-another-name", "GRF-49", SMALL, [(["@kernels"], factory), (["
        "0.8..0.19", blob=blob("GraphExecutorFactory", payload(SMALL, {"p": record(P)}, "mlp")), bare=True, topic="library")
 flags = tensor([4], [1, 0, 1, 1], "bool")
 flag = graph((None, "x", [], [([4], 0, 1, "uint1")]), ("__nop", "y", [(0, 0)], [([4], 0, 1, "uint1")]), heads=[(1, 0)])
-script("library-of-flags", "GRF-33 GRF-49", flag, [(["@kernels"], factory), (["get_graph_params"], {"x": flags}), (["@make", "default", cpu], executor), (["run_from_inputs", 1, 0], [flags])],
-       "a flag of old graphs is a byte, and a bool now", origin=OURS, blob=blob("GraphExecutorFactory", payload(flag, {"x": record(flags, 1, 1, "B")})), bare=True, topic="library")
+script("library-of-flags", "GRF-33 GRF-49", flag, [(["@kernels"], factory), (["get_graph_params"], {"x": flags}), (["@save"], base64.b64encode(payload(flag, {"x": record(flags, 1, 1, "B")})).decode()), (["@make", "default", cpu], executor), (["run_from_inputs", 1, 0], [flags])],
+       "a flag of old graphs is a byte, and a bool now", origin=OURS, file="script-library-of-flags.json", blob=blob("GraphExecutorFactory", payload(flag, {"x": record(flags, 1, 1, "B")})), bare=True, topic="library")
 script("library-of-0.7", "GRF-49", SMALL, [(["@kernels"], factory), (["@make", "default", cpu], executor), (["get_input", "p"], P), *run(Y)], "the kind had another name in 0.7",
        "0.7", blob=blob("GraphRuntimeFactory", payload(SMALL, {"p": record(P)})), bare=True, topic="library")
 
@@ -113,6 +113,8 @@ model({"linked": True, "runs": [{"x": X}, {"p": X}]}, [[Y], ["GRF-43", "unsuppor
 far = graph((None, "x", [], [(S, 0, 98)]), (None, "p", [], [(S, 1, 98)]), ("touch", "y", [(0, 0), (1, 0)], [(S, 2, 98)]), heads=[(2, 0)])
 script("linked-library-far-away", "GRF-43", far, [(["@global-make", make, text, kernels, 1, 0, 98, 0], executor), (["get_input", "p", {"tensor": "t"}], NONE), (["@show", "t"], P), (["set_input", "p", X], NONE), (["get_input", "p", {"tensor": "t"}], NONE), (["@show", "t"], X)],
        "a device has a copy of what lies in the library, which may be written", origin=OURS, linked=linked, devices=[[1, 0], [98, 0]], bare=True, tensors={"t": zeros(S)}, topic="library")
+script("linked-far-away", "GRF-43", far, [(["@global-make", make, text, kernels, {"lookup": {"1": P}}, 1, 0, 98, 0], executor), (["get_input", "p", {"tensor": "t"}], NONE), (["@show", "t"], P)], "who finds a parameter is asked on the first device",
+       origin=OURS, devices=[[1, 0], [98, 0]], bare=True, tensors={"t": zeros(S)}, topic="library")
 script("linked-other-shape", "GRF-33 GRF-43", SMALL, [(["@global", make, text, kernels, {"lookup": {"1": tensor([6], [1] * 6)}}, 1, 0], executor), (["@global", make, text, kernels, {"lookup": {"0": P}}, 1], ERROR), (BROKEN, ["GRF-43", "type"])],
        "a tensor of another shape is not found; half a pair is no device", origin=OURS, bare=True, topic="library")
 
@@ -161,6 +163,9 @@ script("in-place-of-two-inputs", "GRF-34 GRF-48", joined, [(["set_input_zero_cop
 twice = graph((None, "x", [], [(S, 0)]), ("add", "y", [(0, 0), (0, 0)], [(S, 1)]), heads=[(1, 0)])
 script("in-place-read-twice", "GRF-34", twice, [(["set_input_zero_copy", 0, {"tensor": "t"}], NONE), (["@fill", "t", X["data"]], NONE), (["run"], NONE), (["get_output", 0], double(X)), (["set_input_zero_copy", 0, {"tensor": "u"}], NONE), (["@fill", "u", P["data"]], NONE), (["run"], NONE), (["get_output", 0], double(P))],
        "every argument that is the input moves, and moves again", tensors=tensors)
+beside = graph((None, "x", [], [(S, 0)]), ("add1", "a", [(0, 0)], [(S, 0)]), ("add1", "y", [(1, 0)], [(S, 1)]), heads=[(2, 0)])
+script("in-place-beside-its-result", "GRF-34 GRF-48", beside, [(["set_input_zero_copy", 0, {"tensor": "t"}], NONE), (["@fill", "t", X["data"]], NONE), (["run"], NONE), (["get_output", 0], plus(X, 2.0)), (["@show", "t"], X)],
+       "a result in the pool of the input is not written into the caller's tensor", "0.8..0.13", tensors=tensors)
 across = graph((None, "x", [], [(S, 0)]), ("__copy", "c", [(0, 0)], [(S, 1)]), ("add1", "y", [(1, 0)], [(S, 2)]), heads=[(2, 0)])
 script("copy-in-place", "GRF-34 GRF-36", across, [(["set_input_zero_copy", 0, {"tensor": "t"}], NONE), (["@fill", "t", X["data"]], NONE), (["run"], NONE), (["get_output", 0], plus(X)), (["get_input_index", 5], ERROR), (BROKEN, ["GRF-44", "type"])], "a copy reads what was handed in", origin=OURS, tensors=tensors)
 there = graph((None, "x", [], [(S, 0, 12)]), ("touch", "y", [(0, 0)], [(S, 1, 12)]), heads=[(1, 0)])
@@ -172,6 +177,11 @@ failing("axes-that-are-swapped", "GRF-33 GRF-34", SMALL, [(["set_input", "x", sw
         "bytes are copied as they lie")
 script("strides-of-one-piece", "GRF-33 GRF-34", SMALL, [(["set_input", "x", whole], NONE), (["set_input", "p", P], NONE), (["run"], NONE), (["get_output", 0], Y), (["get_output", 0, {"tensor": "w"}], NONE), (["@show", "w"], Y)], "strides that say nothing new are none", "0.8..0.19", tensors={"w": {**zeros(S), "strides": [3, 1]}})
 failing("no-such-device", "GRF-43", SMALL, [(["@global", make, text, kernels, 77, 0], ["DEV-06", "unknown-kind"]), (["@global", make, text, kernels, 1, 0, 77, 0], ["DEV-06", "unknown-kind"])], "a device that is not here", bare=True)
+for id, sizes, scope, why in (("pool-of-2-64-bytes", [3, 6148914691236517205], "", "a size that is rounded up to nothing"), ("image-of-2-63-rows", [1 << 32, 1 << 31, 1, 1], "global.texture", "a height that no device counts")):
+    full = graph((None, "x", [], [(sizes, 0, 1, "int8")]), ("touch", "y", [(0, 0)], [([1], 1, 1, "int8")]), heads=[(1, 0)])
+    if scope:
+        full["attrs"]["storage_scope"] = ["list_str", [scope, ""]]
+    script(id, "GRF-23" + (" GRF-53" if scope else ""), full, [(BROKEN, ERROR), (BROKEN, ["GRF-23", "limit"])], why, "0.10..0.19" if scope else "0.8..0.19", OURS)
 three = graph((None, "x", [], [([5], 0, 98, "int8")]), ("touch", "y", [(0, 0)], [([9], 1, 98, "int8")]), heads=[(1, 0)])
 alive = lambda spaces, bytes, allocations: {"spaces": spaces, "bytes": bytes, "streams": 0, "allocations": allocations, "copies": 0}
 script("alive-in-whole-words", "GRF-23 GRF-30", three, [(["@alive"], alive(2, 8 + 12, 2))], "a kernel may write its last word whole", origin=OURS, devices=[[1, 0], [98, 0]])

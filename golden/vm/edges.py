@@ -84,6 +84,7 @@ case("reshape-of-swapped-axes", "VM-50", "a view of bytes that lie in another or
 case("heap-of-one-cell", "VM-48", "a cell for each symbol", "basic", [["tensor", D("int64"), S(3), data([1, 2, 3], "int64"), 0, S(0)], B("make_shape", ref(0), 1, 1, 2)], reject="type VM-48", parent="match-shape-forms")
 case("heap-between-cells", "VM-48", "a cell is on a multiple of eight bytes", "basic", [["tensor", D("int64"), S(1), base64.b64encode(bytes(12)).decode(), 4], B("make_shape", ref(0), 1, 1, 0)], reject="type VM-48", parent="match-shape-forms")
 
+case("device-that-is-not-here", "DEV-06 VM-30", "a machine on no device", "basic", [["same", 1]], reject="unknown-kind DEV-06", parent="same", devices=[77, 0, 2, 1, 0, 2])
 FAR = [98, 0, 2, 1, 0, 2]
 live = lambda spaces, bytes, allocations, copies=0: {"spaces": spaces, "bytes": bytes, "streams": 0, "allocations": allocations, "copies": copies}
 case("inputs-that-are-replaced", "VM-62", "a copy of an input goes when another takes its place", "basic", [row, ["set_input", "same", ref(0)], ["@alive"], ["set_input", "same", 5], ["@alive"], ["set_input", "same", ref(0)], ["@alive"]],

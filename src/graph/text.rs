@@ -66,7 +66,8 @@ impl<'a> Json<'a> {
         for pair in parts.chunks_exact(2) {
             let [key, value] = pair else { continue };
             let name = unescaped(key.text);
-            let name = name.ok_or_else(|| key.wrong(rule, "the name of a member", "UTF-16"))?;
+            let name =
+                name.ok_or_else(|| key.wrong(rule, "the name of a member", "text of UTF-16"))?;
             members.push((name, *value));
         }
         Ok(members)

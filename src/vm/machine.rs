@@ -15,7 +15,7 @@ use crate::rule::Kind;
 use crate::tensor::{Dtype, Elements, Packing};
 use crate::value::header::Ref;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, Str, index};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -232,8 +232,7 @@ impl std::fmt::Debug for VirtualMachine {
 
 /// Every entry of the function table as a value, or VM-11 with all names that are nowhere.
 fn resolve(loaded: &Arc<Loaded>, imports: &[Module], origin: Origin) -> Result<Vec<Any>, Fault> {
-    let mut missing: Vec<&str> = Vec::new();
-    let mut seen = HashSet::new();
+    let mut missing: BTreeSet<&str> = BTreeSet::new();
     let mut functions = Vec::new();
     let resets = match loaded.layout() {
         // 0.16 to 0.20 leave a shared tuple as it is (VM-58).
@@ -247,9 +246,7 @@ fn resolve(loaded: &Arc<Loaded>, imports: &[Module], origin: Origin) -> Result<V
             FunctionKind::Packed => match find(name, imports, resets)? {
                 Some(found) => found.into(),
                 None => {
-                    if seen.insert(name) {
-                        missing.push(name);
-                    }
+                    missing.insert(name);
                     Any::none()
                 }
             },
@@ -268,7 +265,7 @@ fn resolve(loaded: &Arc<Loaded>, imports: &[Module], origin: Origin) -> Result<V
     let message = format!(
         "{} of the functions that the executable calls are neither in its library nor registered: {}",
         missing.len(),
-        missing.join(", ")
+        missing.into_iter().collect::<Vec<_>>().join(", ")
     );
     Err(VM_11.refused(Kind::Missing, message).into())
 }

@@ -50,7 +50,7 @@ impl Place {
             pool: (kind == AllocatorKind::Pooled).then(Mutex::default),
         });
         let mut known = allocators();
-        known.retain(|allocator| allocator.strong_count() > 0);
+        known.retain(|allocator| allocator.upgrade().is_some());
         known.push(Arc::downgrade(&allocator));
         Ok(Place {
             device,

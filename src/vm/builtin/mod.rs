@@ -150,7 +150,7 @@ impl Builtin {
         let all = INSTALLED.get()?;
         let found = all
             .iter()
-            .find(|(own, _)| std::ptr::eq(own.as_object().as_ptr(), address));
+            .find(|(own, _)| own.as_object().as_ptr() == address);
         found.map(|(_, builtin)| *builtin)
     }
 }
