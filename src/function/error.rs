@@ -75,7 +75,7 @@ impl Drop for OwnError {
         // SAFETY: null, or an object that the cell owns a reference of.
         unsafe { dec_ref(*self.public.cell.extra_context.get_mut()) };
         // SAFETY: came from a box in `with_parts`, and ends with the error.
-        drop(unsafe { Box::from_raw(self.texts.as_ptr()) });
+        let _texts = unsafe { Box::from_raw(self.texts.as_ptr()) };
     }
 }
 

@@ -345,8 +345,12 @@ fn add(name: &[u8]) -> &'static Entry {
 impl Ledger {
     /// Where `name` is listed, which it is while it has a function.
     fn place(&self, name: &[u8]) -> Option<usize> {
-        let mut listed = self.listed.iter();
-        listed.position(|listed| listed.entry.name == name)
+        for (at, listed) in self.listed.iter().enumerate() {
+            if listed.entry.name == name {
+                return Some(at);
+            }
+        }
+        None
     }
 
     /// Puts `function` (null for none) into `entry`, and returns what no reader can be looking at any more.

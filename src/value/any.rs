@@ -143,7 +143,7 @@ impl RawAny {
     }
 
     fn from_dtype(value: DLDataType) -> RawAny {
-        let mut payload = Payload { bits: 0 };
+        let mut payload = RawAny::NONE.payload;
         payload.dtype = value;
         RawAny::of(index::DATA_TYPE, payload)
     }
@@ -233,9 +233,9 @@ impl Any {
     /// The object in the value, or the value back.
     #[inline]
     pub fn into_object(self) -> Result<ObjectRef, Any> {
-        if !self.0.is_object() {
+        let Some(_) = self.as_object() else {
             return Err(self);
-        }
+        };
         let raw = self.into_raw();
         // SAFETY: the reference of the cell moves into the `ObjectRef`.
         Ok(unsafe { ObjectRef::from_raw(raw.ptr().cast()) })
@@ -378,10 +378,10 @@ impl<'a> AnyView<'a> {
             unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
             return Any(self.0);
         }
-        if self.0.type_index < index::RAW_STR {
-            return Any(self.0);
+        match self.0.type_index {
+            index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF => self.owned(),
+            _ => Any(self.0),
         }
-        self.owned()
     }
 
     #[inline(never)]

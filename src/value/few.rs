@@ -15,8 +15,12 @@ impl<K, V> Few<K, V> {
     where
         K: PartialEq<Q>,
     {
-        let found = self.0.iter().find(|(known, _)| known == key);
-        found.map(|(_, value)| value)
+        for (known, value) in &self.0 {
+            if known == key {
+                return Some(value);
+            }
+        }
+        None
     }
 
     /// Puts `value` under `key` and gives back what stood there.
@@ -24,12 +28,12 @@ impl<K, V> Few<K, V> {
     where
         K: PartialEq,
     {
-        match self.0.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, there)) => Some(std::mem::replace(there, value)),
-            None => {
-                self.0.push((key, value));
-                None
+        for (known, there) in &mut self.0 {
+            if *known == key {
+                return Some(std::mem::replace(there, value));
             }
         }
+        self.0.push((key, value));
+        None
     }
 }

@@ -590,7 +590,7 @@ impl BareObject {
     /// A bare object, useful as a sentinel that is only equal to itself.
     #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new() -> ObjectRef {
-        unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
-        Ref::new(BareObject(Header::new(index::OBJECT, nothing))).into_object()
+        let header = Header::new(index::OBJECT, Ref::<BareObject>::DELETER);
+        Ref::new(BareObject(header)).into_object()
     }
 }

@@ -1,11 +1,11 @@
 //! Memory of objects with a tail: the C allocator, so that libraries that share our objects can grow and free them.
 
+use std::alloc::Layout;
 use std::ffi::c_void;
+use std::ptr::NonNull;
 
 unsafe extern "C" {
     fn malloc(size: usize) -> *mut c_void;
-    #[allow(dead_code)]
-    fn calloc(count: usize, size: usize) -> *mut c_void;
     fn free(ptr: *mut c_void);
 }
 
@@ -25,18 +25,18 @@ pub(crate) fn try_allocate(size: usize) -> Option<*mut u8> {
 /// [`allocate`] with all bytes zero.
 #[allow(dead_code)]
 pub(crate) fn allocate_zeroed(size: usize) -> *mut u8 {
-    // SAFETY: `calloc` takes any size.
-    checked(unsafe { calloc(1, size) }.cast(), size)
+    let ptr = allocate(size);
+    // SAFETY: that many bytes, which are new.
+    unsafe { ptr.write_bytes(0, size) };
+    ptr
 }
 
 fn checked(ptr: *mut u8, size: usize) -> *mut u8 {
-    if ptr.is_null() {
-        std::alloc::handle_alloc_error(
-            std::alloc::Layout::from_size_align(size, 16)
-                .unwrap_or(std::alloc::Layout::new::<u8>()),
-        )
-    }
-    ptr
+    let none = || {
+        let layout = Layout::array::<u8>(size).unwrap_or(Layout::new::<u8>());
+        std::alloc::handle_alloc_error(layout)
+    };
+    NonNull::new(ptr).unwrap_or_else(none).as_ptr()
 }
 
 /// Frees what [`allocate`] gave. Null is allowed.

@@ -122,8 +122,12 @@ impl Writer {
     }
 
     fn column(&self, name: &[u8]) -> Option<&'static Column> {
-        let found = self.columns.iter().find(|(known, _)| *known == name);
-        found.map(|(_, column)| *column)
+        for &(known, column) in &self.columns {
+            if known == name {
+                return Some(column);
+            }
+        }
+        None
     }
 
     fn enter(
@@ -175,10 +179,7 @@ impl Writer {
 
 /// Copies to memory that is never freed, with a NUL behind.
 pub(crate) fn leak_bytes(bytes: &[u8]) -> &'static [u8] {
-    let mut copy = Vec::with_capacity(bytes.len() + 1);
-    copy.extend_from_slice(bytes);
-    copy.push(0);
-    &Vec::leak(copy)[..bytes.len()]
+    &Vec::leak([bytes, b"\0"].concat())[..bytes.len()]
 }
 
 /// The entry of `type_index`.
