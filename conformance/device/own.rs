@@ -285,6 +285,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         program: &[
             "Measures a function with `number` 5 and `repeat` 3 by a clock for which every repetition takes 5 seconds.",
             "The function was called 16 times; the results are 1.0, 1.0 and 1.0 seconds, as bytes three doubles of the host.",
+            "The device was waited for once behind the first call, and once before each measurement.",
         ],
         run: evaluator_counts,
     },
@@ -308,7 +309,8 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "the device is no argument of a kernel; memory of another device is an illegal address",
         program: &[
             "With the module of `device/code-is-loaded-late-and-once-per-device`: looks `mul` up once and calls it with device 2, 0 and 2 of its type as the current one.",
-            "What was noted is: load on 2, launch on 2, load on 0, launch on 0, launch on 2.",
+            "Then does so on a new thread, which never made one current.",
+            "What was noted is: load on 2, launch on 2, load on 0, launch on 0, launch on 2, launch on 0.",
         ],
         run: current_device,
     },

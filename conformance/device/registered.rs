@@ -6,8 +6,8 @@ use crate::device::simulated::{Call, Simulated};
 use crate::device::table::{self, DeviceTable};
 use crate::device::timer::{Evaluator, Timer};
 use crate::device::{
-    Attribute, DEV_01, DEV_06, DEV_07, DEV_12, DEV_22, DEV_38, DEV_42, DEV_45, DEV_46, DEV_55,
-    Device, DeviceApi, Dtype, Stream, cpu, kind, manager, stream,
+    Attribute, DEV_01, DEV_04, DEV_06, DEV_07, DEV_12, DEV_22, DEV_38, DEV_42, DEV_45, DEV_46,
+    DEV_55, Device, DeviceApi, Dtype, Error, Stream, cpu, kind, manager, stream,
 };
 use crate::function::registry;
 use crate::release::Release;
@@ -26,7 +26,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         program: &[
             "Registers a device as number 97 and name `suite_simulated`, which no release has: the name of 97 is then that, and the number of the name 97.",
             "Registering a device under number 2, 0, -1, 97 or 128, or under the names `cuda` and `suite_simulated`, is refused; where the error names a rule, it is DEV-06 as duplicate.",
-            "The numbers of the names `cuda` and `hexagon` are 2 and 16; `gpu` and `aocl`, which the release has no more, have none.",
+            "The numbers of the names `cuda` and `hexagon` are 2 and 16; `gpu` and `aocl`, which the release has no more, have none. `cuda:3`, `cpu` and `suite_simulated:1` are devices (2, 3), (1, 0) and (97, 1); `gpu:0` and `cpu:x` are none. Registering the device under its name once more is no error.",
         ],
         run: own_number,
     },
@@ -41,6 +41,17 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
             "`__tvm_set_device` of (97, 1) is noted as setting 1; of (97, 9) it is an error.",
         ],
         run: functions,
+    },
+    Behaviour {
+        id: "device/errors-of-the-registry",
+        rules: &[DEV_04, DEV_42],
+        releases: "0.27",
+        why: "Python catches an error by its kind",
+        program: &[
+            "As an error of a function of the registry, memory that is not there is a `MemoryError` with the text `no memory for 5 bytes (nobody)`, a failure of a driver and a device that is not here are a `RuntimeError` with theirs, and a refusal has the kind that any refusal of its rule has.",
+            "`runtime.GetDeviceAttr` of two numbers, of four, and of a text is a `TypeError`.",
+        ],
+        run: errors,
     },
     Behaviour {
         id: "device/stream-functions-of-the-registry",
@@ -92,7 +103,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         releases: "0.2..",
         why: "a measurement that is shorter than the clock's step says nothing",
         program: &[
-            "An evaluator has `number` 10, `repeat` 1, 0 for the least time, the pause, and 1 for the repetitions before it, unless it is asked for others.",
+            "An evaluator has `number` 10, `repeat` 1, 0 for the least time, the pause, 1 for the repetitions before it, and 100 for measurements of no time, unless it is asked for others.",
             "Measures with `number` 1, `repeat` 2 and a least time of 100 ms, by a clock for which a call takes 10 ms: the function is called 1 + 1 + 11 + 11 times, the results are 0.01 twice.",
             "With a clock that always says 0 and a limit of 3 measurements of no time, `number` 1 and `repeat` 1: 1 + 1 + 1 + 1 calls, and the result is 0.",
             "With `repeat` 1, 100 ms, and the same limit: 10 calls that take no time become 16 and then 25; 2 of 10 ms become 11; 10 of 9.5 ms become 16, as 1.618 times as many are more than the pace asks for; 10 of 10 ms stay; 0 become 1. All after the first, which is not measured.",
@@ -158,6 +169,11 @@ fn own_number() -> Outcome {
     }
     let numbers = ["cuda", "hexagon", "gpu", "aocl"].map(kind::number_of);
     expect(numbers, [Some(2), Some(16), None, None], "numbers of names")?;
+    let parsed = ["cuda:3", "cpu", "suite_simulated:1", "gpu:0", "cpu:x"].map(Device::parse);
+    let here = [Device::cuda(3), Device::CPU, Device::new(NUMBER, 1)].map(Some);
+    let [first, second, third] = here;
+    let expected = [first, second, third, None, None];
+    expect(parsed, expected, "devices of their texts")?;
     for (number, name) in taken.into_iter().chain([(96, "cuda"), (96, NAME)]) {
         // SAFETY: the CPU keeps the contract.
         let refused = unsafe { manager::register_number(number, name, cpu::cpu()) };
@@ -172,6 +188,8 @@ fn own_number() -> Outcome {
             )
         })?;
     }
+    // SAFETY: the simulated device keeps the contract, as its own cases show.
+    unsafe { manager::register(NAME, simulated()?) }?;
     let before = kind::name_in(NUMBER, "0.26".parse().map_err(Failure::Broken)?);
     demand(before.is_err(), || "an earlier release has the name".into())
 }
@@ -225,6 +243,47 @@ fn functions() -> Outcome {
         call("__tvm_set_device", &[97i64.into(), 9i64.into()]).is_err(),
         || "device 9 was made current".into(),
     )
+}
+
+fn errors() -> Outcome {
+    let raised = |error: Error| {
+        let raised = crate::function::Error::from(error);
+        (raised.kind().to_owned(), raised.message().to_owned())
+    };
+    let memory = Error::OutOfMemory {
+        nbytes: 5,
+        by: "nobody".into(),
+    };
+    let refusal = DEV_04.refused(Kind::Missing, "nothing");
+    let own = crate::function::Error::from(refusal.clone());
+    let own = (own.kind().to_owned(), own.message().to_owned());
+    expect(raised(refusal.into()), own, "a refusal")?;
+    for (error, kind, text) in [
+        (memory, "MemoryError", "no memory for 5 bytes (nobody)"),
+        (
+            Error::driver("suite", "call", 3, "why"),
+            "RuntimeError",
+            "suite: call failed with 3 (why)",
+        ),
+        (Error::Absent("no suite".into()), "RuntimeError", "no suite"),
+    ] {
+        expect(raised(error), (kind.to_owned(), text.to_owned()), kind)?;
+    }
+    // SAFETY: the function reads its arguments alone.
+    let function = unsafe { registry::lookup_raw(b"runtime.GetDeviceAttr") };
+    let Some(function) = function else {
+        return Failure::broken("there is no function `runtime.GetDeviceAttr`");
+    };
+    let (one, text) = (Any::from(1i64), Any::from("cpu"));
+    for args in [vec![&one; 4], vec![&one; 2], vec![&text]] {
+        let views: Vec<AnyView<'_>> = args.iter().map(|any| any.view()).collect();
+        let failed = function.call(&views).err();
+        let kind = failed.map(|error| error.kind().to_owned());
+        let count = args.len();
+        let expected = Some("TypeError".to_owned());
+        expect(kind, expected, &format!("{count} arguments"))?;
+    }
+    Ok(())
 }
 
 fn streams() -> Outcome {
@@ -372,6 +431,8 @@ fn least_time() -> Outcome {
         (10, 1, 1),
         "number, repeat and repetitions before a pause",
     )?;
+    let limit = default.limit_zero_time_iterations;
+    expect(limit, 100, "measurements of no time")?;
     let none = [default.min_repeat, default.cooldown];
     expect(none, [Duration::ZERO; 2], "the least time and the pause")?;
     let measure = |nanoseconds, evaluator: Evaluator| {

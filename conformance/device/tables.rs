@@ -111,11 +111,16 @@ pub(super) fn refused<T>(
 ) -> Outcome {
     match result {
         Ok(_) => Failure::broken(format!("{what} is accepted")),
-        Err(Error::Refused(broken)) => {
-            let names = (broken.rule().id(), broken.kind().name());
-            expect(names, (rule.id(), kind.name()), what)
+        Err(error) => {
+            let named = error.rule().map(|rule| rule.id());
+            match error {
+                Error::Refused(broken) => {
+                    let names = (named, broken.kind().name());
+                    expect(names, (Some(rule.id()), kind.name()), what)
+                }
+                _ => expect(named, None, what),
+            }
         }
-        Err(_) => Ok(()),
     }
 }
 

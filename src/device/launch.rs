@@ -43,20 +43,6 @@ pub(crate) struct WorkSizes {
     pub(crate) dimensions: u32,
 }
 
-impl Default for WorkSizes {
-    fn default() -> WorkSizes {
-        WorkSizes {
-            grid: [1; 3],
-            block: [1; 3],
-            cluster: [1; 3],
-            shared: 0,
-            cooperative: false,
-            programmatic: false,
-            dimensions: 1,
-        }
-    }
-}
-
 /// What a launch tag stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tag {
@@ -108,7 +94,11 @@ impl LaunchTags {
         let mut sizes = WorkSizes {
             cooperative: self.tags.contains(&Tag::Cooperative),
             programmatic: self.tags.contains(&Tag::Programmatic),
-            ..WorkSizes::default()
+            grid: [1; 3],
+            block: [1; 3],
+            cluster: [1; 3],
+            shared: 0,
+            dimensions: 1,
         };
         for (tag, &argument) in self.with_argument().zip(arguments) {
             let extent = usize::try_from(argument.max(1)).unwrap_or(usize::MAX);

@@ -35,10 +35,7 @@ impl Manager {
     /// The manager of this process. It looks into the global registry.
     pub fn global() -> &'static Manager {
         static GLOBAL: OnceLock<Manager> = OnceLock::new();
-        GLOBAL.get_or_init(|| {
-            registry::install_defaults();
-            Manager::with_lookup(Box::new(in_registry))
-        })
+        GLOBAL.get_or_init(|| Manager::with_lookup(Box::new(in_registry)))
     }
 
     /// A manager that looks elsewhere.

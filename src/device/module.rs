@@ -97,10 +97,10 @@ impl DeviceModule {
 
     /// The kernel of this name; a name that the module does not have is no error (DEV-56).
     pub fn kernel(self: &Arc<Self>, name: &str) -> Option<Kernel> {
-        let found = self.kernels.iter().find(|kernel| kernel.name == name);
+        let of_name = |kernel: &Arc<KernelInfo>| (kernel.name == name).then(|| kernel.clone());
         Some(Kernel {
             module: self.clone(),
-            info: found?.clone(),
+            info: self.kernels.iter().find_map(of_name)?,
         })
     }
 

@@ -142,7 +142,7 @@ enum Choice {
 
 /// `nbytes` in whole pages, one at least (DEV-25, DEV-35).
 fn pages(nbytes: usize) -> Result<usize> {
-    match nbytes.max(1).checked_next_multiple_of(PAGE) {
+    match nbytes.max(PAGE).checked_next_multiple_of(PAGE) {
         Some(rounded) => Ok(rounded),
         None => refuse(
             DEV_25,

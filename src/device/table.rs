@@ -144,12 +144,9 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
 /// [`MAGIC`].
 pub unsafe fn to_api(table: *mut DeviceTable) -> Option<&'static dyn DeviceApi> {
     let ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(api) = ours.find(&(table as usize)) {
-        return Some(*api);
-    }
-    drop(ours);
-    if table.is_null() {
-        return None;
+    let known = ours.find(&(table as usize)).copied();
+    if known.is_some() || table.is_null() {
+        return known;
     }
     // SAFETY: eight bytes at least stand there.
     let magic = unsafe { table.cast::<u64>().read_unaligned() };

@@ -72,6 +72,7 @@ pub(super) fn scoped_memory() -> Outcome {
     for scope in [None, Some(""), Some("global")] {
         let size = recorder.data_size(&tensor(&[2, 3]), scope)?;
         expect(size, 24, "bytes of [2, 3] of float32")?;
+        expect(tensor(&[2, 3]).nbytes(), Some(size), "its own size")?;
     }
     let size = recorder.data_size(&tensor(&[-2, 3]), None);
     refused(size, DEV_15, Kind::Limit, "bytes of a negative extent")

@@ -149,6 +149,8 @@ pub(super) fn evaluator_counts() -> Outcome {
         Ok(())
     })?;
     expect(calls.load(Ordering::Relaxed), 1 + 5 * 3, "calls")?;
+    let waits = vec!["sync 0".to_owned(); 1 + 3];
+    expect(recorder.take_log(), waits, "waits")?;
     expect(seconds.as_slice(), &[1.0; 3], "seconds per call")?;
     expect(
         to_bytes(&seconds),
@@ -278,6 +280,14 @@ pub(super) fn current_device() -> Outcome {
         unsafe { mul.call(&[KERNEL_ARGS[0], Arg::Int(1)]) }?;
     }
     stream::set_current_device(Device::new(31, 0));
+    let fresh = std::thread::scope(|scope| {
+        // SAFETY: this driver launches nothing.
+        let launched = scope.spawn(|| unsafe { mul.call(&[KERNEL_ARGS[0], Arg::Int(1)]) });
+        launched.join()
+    });
+    demand(matches!(fresh, Ok(Ok(()))), || {
+        format!("a launch of a new thread: {fresh:?}")
+    })?;
     let launches: Vec<String> = counting
         .take()
         .into_iter()
@@ -285,9 +295,16 @@ pub(super) fn current_device() -> Outcome {
         .collect();
     expect(
         launches,
-        ["load on 2", "mul on 2", "load on 0", "mul on 0", "mul on 2"]
-            .map(String::from)
-            .to_vec(),
+        [
+            "load on 2",
+            "mul on 2",
+            "load on 0",
+            "mul on 0",
+            "mul on 2",
+            "mul on 0",
+        ]
+        .map(String::from)
+        .to_vec(),
         "launches",
     )
 }

@@ -342,7 +342,7 @@ impl Machine {
             None => return false,
             Some(Work::Copy(copy, snapshot)) => self.run_copy(&copy, snapshot),
             Some(Work::Kernel(kernel)) => kernel(&mut self.memory),
-            Some(Work::Record(event)) => drop(self.recorded.insert(event)),
+            Some(Work::Record(event)) => self.recorded.extend([event]),
             Some(Work::Wait(_)) => {}
         }
         true
