@@ -113,9 +113,11 @@ fn individual(state: &mut State, args: &[AnyView<'_>]) -> Result {
             .collect::<String>()
             .into());
     }
-    let nodes = state.executor.graph().nodes.len();
-    let doubles = (0..nodes).flat_map(|node| times.iter().filter_map(move |times| times.get(node)));
-    let mut bytes = (nodes as i64).to_le_bytes().to_vec();
+    let nodes = &state.executor.graph().nodes;
+    let numbered = nodes.iter().enumerate();
+    let doubles =
+        numbered.flat_map(|(node, _)| times.iter().filter_map(move |times| times.get(node)));
+    let mut bytes = (nodes.len() as i64).to_le_bytes().to_vec();
     bytes.extend(doubles.flat_map(|seconds| seconds.to_le_bytes()));
     Ok(Bytes::new(bytes).into())
 }

@@ -66,7 +66,7 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> Result {
         },
         _ => (None, rest),
     };
-    if devices.len() < 2 {
+    if devices.is_empty() {
         return Err(few().into());
     }
     let json = String::try_from(*json)?;
@@ -332,9 +332,9 @@ fn output(state: &mut State, args: &[AnyView<'_>]) -> Result {
 
 /// The tensor itself, or a copy of it in the tensor that was handed in.
 pub(super) fn give(tensor: &Tensor, rest: &[AnyView<'_>]) -> Result {
-    match rest.first() {
-        None => Ok(tensor.to_object().into()),
-        Some(target) => {
+    match rest {
+        [] => Ok(tensor.to_object().into()),
+        [target, ..] => {
             let target = description(target)?;
             // SAFETY: an argument describes memory that its caller keeps for the call.
             unsafe { tensor.copy_into(target) }?;

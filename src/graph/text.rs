@@ -244,7 +244,9 @@ impl Scan<'_> {
             self.digits()?;
         }
         if self.accept(b'e') || self.accept(b'E') {
-            let _ = self.accept(b'+') || self.accept(b'-');
+            if !self.accept(b'+') {
+                self.accept(b'-');
+            }
             self.digits()?;
         }
         Some(())

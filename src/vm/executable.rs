@@ -65,7 +65,7 @@ impl<'a> Executable<'a> {
 
 /// The instructions of `function`, as numbers. PAY-90 has seen that they are in the table.
 pub(super) fn range(function: &Function<'_>) -> std::ops::Range<usize> {
-    let number = |position: i64| usize::try_from(position).unwrap_or(0);
+    let number = |position: i64| usize::try_from(position).unwrap_or(usize::MAX);
     number(function.start)..number(function.end)
 }
 

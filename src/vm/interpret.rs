@@ -195,8 +195,8 @@ impl Frames {
         };
         Ok(Frames {
             start: number(function.start, "as its first instruction")?,
-            registers: number(function.registers, "registers")?,
-            arguments: number(function.num_args, "arguments")?,
+            registers: number(function.registers, "registers in all")?,
+            arguments: number(function.num_args, "arguments in all")?,
         })
     }
 }
@@ -257,7 +257,7 @@ impl Machine {
     pub(super) fn run(&self, function: usize, args: &[AnyView<'_>]) -> Result<Any, Fault> {
         let frames = self.code.functions[function];
         if args.len() != frames.arguments as usize {
-            return Err(self.wrong_count(function, args.len()));
+            return Err(self.wrong_count(function, args));
         }
         let _depth = Depth::enter(frames.registers)?;
         self.spend()?;

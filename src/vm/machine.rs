@@ -17,7 +17,7 @@ use crate::value::header::Ref;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, Str, index};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// A machine that runs one executable. Cloning gives another handle of the same machine.
@@ -39,7 +39,7 @@ pub(super) struct Machine {
     pub(super) frames: Mutex<Vec<Frame>>,
     state: Mutex<State>,
     watchers: RwLock<Watchers>,
-    watched: std::sync::atomic::AtomicBool,
+    watched: AtomicBool,
     /// Jumps and calls that are left; [`UNLIMITED`] where nobody counts.
     left: AtomicU64,
     _imports: Vec<Module>,
@@ -140,7 +140,7 @@ impl VirtualMachine {
             frames: Mutex::default(),
             state: Mutex::default(),
             watchers: RwLock::default(),
-            watched: false.into(),
+            watched: AtomicBool::default(),
             left: AtomicU64::new(UNLIMITED),
             _imports: imports,
         });
@@ -456,14 +456,15 @@ impl Machine {
     }
 
     #[cold]
-    pub(super) fn wrong_count(&self, function: usize, given: usize) -> Fault {
+    pub(super) fn wrong_count(&self, function: usize, given: &[AnyView<'_>]) -> Fault {
         let function = &self.loaded.executable().code().functions[function];
         let names: Vec<&str> = function.params.iter().map(|name| &**name).collect();
         let message = format!(
-            "function `{}` takes {} arguments ({}), {given} were given",
+            "function `{}` takes {} arguments ({}), {} were given",
             function.name,
             function.num_args,
-            names.join(", ")
+            names.join(", "),
+            given.len()
         );
         VM_60.refused(Kind::Type, message).into()
     }
@@ -512,7 +513,7 @@ impl Machine {
     pub(super) fn set_input(&self, name: &str, args: &[AnyView<'_>]) -> Result<(), Fault> {
         let index = self.index(name)?;
         if args.len() as i64 != self.loaded.executable().code().functions[index].num_args {
-            return Err(self.wrong_count(index, args.len()));
+            return Err(self.wrong_count(index, args));
         }
         let first = self.place(0)?;
         let kept: Result<Vec<Any>, Fault> = args.iter().map(|arg| on_device(*arg, first)).collect();
