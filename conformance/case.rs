@@ -143,9 +143,8 @@ impl Case {
     pub fn steps(&self) -> impl Iterator<Item = Cow<'_, Case>> {
         let bytes = self.bytes().filter(|_| !self.cuts.is_empty());
         let whole = bytes.is_none().then_some(Cow::Borrowed(self));
-        let cut = |bytes| self.cuts.iter().map(move |cut| (cut, bytes));
-        let cuts = bytes.into_iter().flat_map(cut);
-        let cuts = cuts.map(|(cut, bytes)| Cow::Owned(cut.step(self, bytes)));
+        let cuts = self.cuts.iter();
+        let cuts = cuts.filter_map(move |cut| Some(Cow::Owned(cut.step(self, bytes?))));
         whole.into_iter().chain(cuts)
     }
 

@@ -5,18 +5,14 @@ use super::super::tables::refused;
 use super::DEVICE;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::conformance::case::golden;
-use crate::conformance::module::own;
-use crate::device::stream::set_current_device;
 use crate::device::{
-    Attribute, DEV_12, DEV_41, DEV_54, Device, DeviceApi, Dtype, Space, Stream, Value, cpu, load,
+    Attribute, DEV_12, DEV_54, Device, DeviceApi, Dtype, Stream, Value, cpu, load,
     simulated::Simulated,
 };
-use crate::function::{Function, registry};
-use crate::module::Module;
+use crate::function::registry;
 use crate::module::workspace::{self, Request};
 use crate::release::Layout;
 use crate::rule::Kind;
-use crate::value::{Any, AnyView, Bytes, cast};
 
 pub(super) fn what_the_cpu_answers() -> Outcome {
     let cpu = cpu::cpu();
@@ -123,6 +119,7 @@ pub(super) fn workspace_of_compiled_code() -> Outcome {
 
 #[cfg(any(feature = "opencl", feature = "vulkan"))]
 pub(super) fn handles_are_no_addresses() -> Outcome {
+    use crate::device::{DEV_41, Space};
     let handles = crate::device::handles::Handles::new("suite");
     let given: Vec<Space> = (0..3).map(|number| handles.insert(number)).collect();
     for (space, number) in given.iter().zip(0..) {
@@ -149,19 +146,20 @@ pub(super) fn handles_are_no_addresses() -> Outcome {
 
 #[cfg(not(any(feature = "opencl", feature = "vulkan")))]
 pub(super) fn handles_are_no_addresses() -> Outcome {
-    let _ = (Space::NULL, DEV_41);
     Failure::skipped("this build has no device with such handles")
 }
 
 /// The OpenCL module of a library in memory.
-fn opencl_module() -> Result<(Module, &'static [u8]), Failure> {
+#[cfg(feature = "opencl")]
+fn opencl_module() -> Result<(crate::module::Module, &'static [u8]), Failure> {
+    use crate::value::{Any, Bytes, cast};
     let bytes = golden("blob/opencl.bin");
     let bytes = bytes.ok_or_else(|| Failure::Broken("the golden is not there".into()))?;
     let missing = || Failure::Broken("the suite has no such function".into());
-    let load: Function = own::function("memory").ok_or_else(missing)?;
+    let load = crate::conformance::module::own::function("memory").ok_or_else(missing)?;
     let symbol = Any::from("__tvm_ffi__library_bin");
     let blob = Any::from(Bytes::new(bytes));
-    let library: Module = cast(load.call(&[symbol.view(), blob.view()])?.view())?;
+    let library: crate::module::Module = cast(load.call(&[symbol.view(), blob.view()])?.view())?;
     let module = library.imports().into_iter().next();
     let module = module.ok_or_else(|| Failure::Broken("it imports nothing".into()))?;
     Ok((module, bytes))
@@ -169,6 +167,8 @@ fn opencl_module() -> Result<(Module, &'static [u8]), Failure> {
 
 #[cfg(feature = "opencl")]
 pub(super) fn module_of_a_library() -> Outcome {
+    use crate::device::stream::set_current_device;
+    use crate::value::{Any, AnyView};
     let (module, blob) = opencl_module()?;
     // The payload is behind the kind; the library's own part of the blob is in front of it.
     let saved = module.save_to_bytes()?;
@@ -220,7 +220,6 @@ pub(super) fn module_of_a_library() -> Outcome {
 
 #[cfg(not(feature = "opencl"))]
 pub(super) fn module_of_a_library() -> Outcome {
-    let _ = (opencl_module as fn() -> _, set_current_device as fn(_));
     Failure::skipped("this build launches no kernels of OpenCL")
 }
 
