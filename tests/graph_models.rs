@@ -171,7 +171,7 @@ fn what_is_handed_in_is_checked() {
     let unset = said(model.run(&[]));
     assert!(unset.contains("never set: x"), "{unset}");
     let name = said(model.run(&[("data", &x)]));
-    assert!(name.contains("no input `data`; it has x"), "{name}");
+    assert!(name.contains("no input `data`; it has 4: x, "), "{name}");
     let int = DLDataType { code: 0, ..float };
     let int = Tensor::empty(x.shape(), int).unwrap();
     let dtype = said(model.run(&[("x", &int)]));
