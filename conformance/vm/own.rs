@@ -63,7 +63,12 @@ fn functions(executable: &Module, _: &[AnyView<'_>]) -> Result<Value, Error> {
         devices.map(|device| [device.kind, device.id]).collect()
     };
     let known = [devices(&near), devices(&far), devices(&both)];
-    Ok(json!([near.functions(), known, kind]))
+    Ok(json!([
+        near.functions(),
+        known,
+        kind,
+        crate::vm::builtins()
+    ]))
 }
 
 fn call(machine: &VirtualMachine, args: &[AnyView<'_>]) -> Result<Any, Error> {
@@ -131,6 +136,8 @@ fn timed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
         ..Evaluator::default()
     };
     let args: Vec<Any> = args.iter().map(|arg| arg.to_any()).collect();
-    let times = machine.time(&cast::<String>(*name)?, &args, &how)?;
+    let Ok(times) = machine.time(&cast::<String>(*name)?, &args, &how) else {
+        return Ok(json!({"error": true}));
+    };
     Ok(json!([times.len(), times.iter().all(|time| *time >= 0.0)]))
 }

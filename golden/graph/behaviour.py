@@ -97,6 +97,8 @@ model({"bare": True}, ["GRF-30", "missing"], "model-without-a-device", "GRF-30",
 model({"load": True, "blob": library, "bare": True}, ["GRF-30", "missing"], "model-of-a-library-without-a-device", "GRF-30", "without a device there is no memory")
 model({"params": {"p": P}, "runs": [], "from": X, "to": zeros(S)}, [["x"], 96, True, ones, 0, 1, Y], "model-in-place", "GRF-34 GRF-37", "inputs and outputs where the caller has them")
 model({"params": {"p": P, "x": X, "nobody": X}, "runs": [{}]}, [[Y], *end(0, 2)], "model-with-all-its-inputs", "GRF-37", "parameters that are inputs are counted")
+one_flag = graph((None, "x", [], [([1], 0, 1, "uint1")]), ("__nop", "y", [(0, 0)], [([1], 0, 1, "uint1")]), heads=[(1, 0)])
+model({"runs": [{"x": tensor([1], [1], "uint1")}, {"x": tensor([1], [1], "bool")}]}, [[tensor([1], [1], "bool")], [tensor([1], [1], "bool")], [], 1, True, tensor([1], [0], "bool"), 0], "model-of-flags", "GRF-33", "a flag has the type of its time, and is the same byte", g=one_flag)
 model({"runs": [], "from": tensor([6], [0] * 6), "to": zeros(S)}, [["x", "p"], 96, True, ones, 0, ["GRF-33", "type"]], "model-in-place-of-other-shape", "GRF-34 GRF-33", "another shape is not used in place")
 model({"runs": [], "from": X, "to": tensor([6], [0] * 6)}, [["x", "p"], 96, True, ones, 0, ["GRF-33", "type"]], "model-out-to-other-shape", "GRF-34 GRF-33", "another shape is not written in place")
 
@@ -130,6 +132,8 @@ log = lambda n: [["add", [S, S, S]]] * n, lambda n: [["add1", [S, S]]] * n
 script("times-count-runs", "GRF-42", SMALL, SET + [(["@count", "run_individual_node", 2, 3, 2, 0], {"bytes": 16}), (["@log"], log[0](6)), (["@took", "run_individual_node", 3, 5, 1, 0], one), (["@log"], log[1](5)),
        (["@took", "run_individual_node", 3, 1, 1, 1], one), (["@hold", "debug_run", 2], {"held": True}), (["@took", "debug_run", 3], one), (["run_individual_node", 0, 1, 1, 0, 0, 0], ERROR), (BROKEN, ["GRF-42", "type"])],
        "as many runs as were asked for, of this node alone", origin=OURS, **debug, topic="times")
+script("times-behind-a-run", "GRF-42", SMALL, SET + [(["@count", "run_individual", 2, 2, 0], 4), (["@log"], log[0](1) + log[1](1) + (log[0](2) + log[1](2)) * 2), (["execute_node", 3], NONE), (["get_node_output", 3, 1], ERROR), (BROKEN, ["GRF-41", "missing"]), (["get_node_output", 3, 0], Y)],
+       "no node is measured on memory that was never touched", origin=OURS, **debug, topic="times")
 script("times-of-every-repetition", "GRF-42", SMALL, SET + [(["@count", "run_individual", 2, 3, 0, 0, 1], {"bytes": 8 + 4 * 3 * 8}), (["@took", "run_individual", 1, 2, 0, 0, 1], measured(False, False, False, False, True, True, True, True)),
        (["@took", "run_individual_node", 2, 1, 3, 0, 0, 1], measured(True, True, True))], "node after node, all repetitions of each", origin=OURS, **debug, topic="times")
 script("report", "GRF-44", SMALL, SET + [(["@report", "profile_rpc"], [["add", True], ["add1", True]])], "which call takes how long", "0.8..0.19", **debug, topic="times")
@@ -160,6 +164,9 @@ script("in-place-through-nops", "GRF-34 GRF-48", nops, [(["set_input_zero_copy",
 joined = graph((None, "x", [], [(S, 0)]), (None, "w", [], [(S, 1)]), ("__nop", "a", [(0, 0)], [([6], 0)]), ("__nop", "b", [(1, 0)], [([6], 1)]), ("add", "y", [(2, 0), (3, 0)], [([6], 2)]), heads=[(4, 0)])
 script("in-place-of-two-inputs", "GRF-34 GRF-48", joined, [(["set_input_zero_copy", "x", {"tensor": "t"}], NONE), (["set_input_zero_copy", "w", {"tensor": "u"}], NONE), (["@fill", "t", X["data"]], NONE), (["@fill", "u", P["data"]], NONE), (["run"], NONE), (["get_output", 0], {**SUM, "shape": [6]})],
        "each input moves what is made of it, and nothing else", "0.14..0.19", tensors=tensors)
+after = graph((None, "x", [], [(S, 0)]), ("__nop", "a", [(0, 0)], [([6], 0)]), ("add1", "y", [(1, 0)], [([6], 0)]), heads=[(2, 0)])
+script("in-place-before-its-pool", "GRF-34 GRF-48", after, [(["set_input_zero_copy", 0, {"tensor": "t"}], NONE), (["@fill", "t", X["data"]], NONE), (["run"], NONE), (["get_output", 0], {**plus(X), "shape": [6]}), (["@show", "t"], X)],
+       "what a `__nop` makes moves, and what comes behind it in the pool does not", origin=OURS, tensors=tensors)
 twice = graph((None, "x", [], [(S, 0)]), ("add", "y", [(0, 0), (0, 0)], [(S, 1)]), heads=[(1, 0)])
 script("in-place-read-twice", "GRF-34", twice, [(["set_input_zero_copy", 0, {"tensor": "t"}], NONE), (["@fill", "t", X["data"]], NONE), (["run"], NONE), (["get_output", 0], double(X)), (["set_input_zero_copy", 0, {"tensor": "u"}], NONE), (["@fill", "u", P["data"]], NONE), (["run"], NONE), (["get_output", 0], double(P))],
        "every argument that is the input moves, and moves again", tensors=tensors)

@@ -119,7 +119,7 @@ cut = name("é").replace("é", "\u00e9").encode()
 rejects("json-cut-in-a-letter", "GRF-01", None, "truncated", "half a model is none", "small.json with a name of one letter, cut in the middle of it", raw=cut[: cut.index(b"\xc3") + 1], offset=cut.index(b"\xc3"))
 behind = '"metadata": [1E5, 1e+5, 1e-5, -0.5, 0.25E-2, -0, 0e0, [], {}, [[]], {"a": {}}, true, false, null, "\\u00e9\\"\\\\\\/\\b\\f\\n\\r\\t"]}'
 accepts("json-every-value", "GRF-01 GRF-02", None, "what is skipped is JSON, too", "small.json with every kind of value in its metadata", raw=text[:-1] + ", " + behind, expect=normal(SMALL))
-for id, bad, back in (("json-minus-alone", "-", 0), ("json-exponent-of-a-sign", "1e+", 0), ("json-truth-cut-short", "tru", 0), ("json-two-names", '{"a" "b"}', 4), ("json-name-without-value", '{"a":}', 1),
+for id, bad, back in (("json-minus-alone", "-", 0), ("json-exponent-of-a-sign", "1e+", 0), ("json-exponent-of-two-signs", "1e+-5", 2), ("json-sign-of-a-sign", "--5", 2), ("json-truth-cut-short", "tru", 0), ("json-two-names", '{"a" "b"}', 4), ("json-name-without-value", '{"a":}', 1),
                       ("json-list-in-a-brace", "[1}", 1), ("json-brace-in-a-list", '{"a": 1]', 1)):
     raw = text[:-1] + f', "metadata": {bad}' + "}"
     offset = raw.index('"metadata": ') + 12 + len(bad) - back

@@ -24,9 +24,10 @@ files["resets"] = assemble([
     function("held", [], 2, ("call", 0, b + "make_tuple", 7, 8), ("call", 1, b + "make_tuple", r(0)), ("call", VOID, b + "tuple_reset_item", r(0), 0), ("ret", 0)),
     function("past", [], 2, ("call", 0, b + "make_tuple", 7), ("call", 1, b + "make_tuple", r(0)), ("call", VOID, b + "tuple_reset_item", r(0), 1), ("ret", 0)),
 ])
-# Two rows of three elements of four bits, a byte each: what 0.16 to 0.20 store.
-small = assemble([function("main", [], 1, ("call", 0, b + "copy", C(0)), ("ret", 0))], [np.array([[1, 2, 3], [4, 5, 6]], "int8")])
-whole = constant(np.array([[1, 2, 3], [4, 5, 6]], "int8"))[4:]
+# Four rows of four elements of four bits, a byte each: what 0.16 to 0.20 store.
+SQUARE = np.arange(1, 17, dtype="int8").reshape(4, 4)
+small = assemble([function("main", [], 1, ("call", 0, b + "copy", C(0)), ("ret", 0))], [SQUARE])
+whole = constant(SQUARE)[4:]
 four_bits = bytearray(whole)
 four_bits[29] = 4
 assert small.count(whole) == 1 and whole[28:30] == bytes([0, 8])
@@ -63,7 +64,7 @@ case("reset-by-code-past-the-end", "VM-49", "an element that is not there", "res
 case("reset-by-code-of-nobody", "VM-49 VM-58", "bytes of which nobody said what they do change no tuple that others hold", "resets",
      [["@own", "alone", "fresh"], ["@own", "alone", "held"], ["@own", "alone", "past"], ["@own", "alone", "given", [1, 2]], B("make_tuple", 3, 4), ["@own", "alone", "given", ref(4)], ["@own", "alone", "given", 5]],
      [[NONE, 8], [7, 8], ERROR, [1, 2], [3, 4], [3, 4], ERROR], releases="0.21..", origin=OWN)
-case("four-bit-matrix", "VM-13", "rows of elements below eight bits have a byte for each in files of 0.16 to 0.20", "four-bit-matrix", [["main"]], [{"tensor": "int4", "shape": [2, 3], "data": data([1, 2, 3, 4, 5, 6], "int8")}], origin=OWN)
+case("four-bit-matrix", "VM-13", "rows of elements below eight bits have a byte for each in files of 0.16 to 0.20", "four-bit-matrix", [["main"]], [{"tensor": "int4", "shape": [4, 4], "data": data(SQUARE, "int8")}], origin=OWN)
 
 row = T("float32", (2, 3), [[0, 1, 2], [3, 4, 5]])
 flat = shown("float32", (2, 3), [[0, 1, 2], [3, 4, 5]])
@@ -85,6 +86,7 @@ case("heap-of-one-cell", "VM-48", "a cell for each symbol", "basic", [["tensor",
 case("heap-between-cells", "VM-48", "a cell is on a multiple of eight bytes", "basic", [["tensor", D("int64"), S(1), base64.b64encode(bytes(12)).decode(), 4], B("make_shape", ref(0), 1, 1, 0)], reject="type VM-48", parent="match-shape-forms")
 
 case("device-that-is-not-here", "DEV-06 VM-30", "a machine on no device", "basic", [["same", 1]], reject="unknown-kind DEV-06", parent="same", devices=[77, 0, 2, 1, 0, 2])
+case("timed-and-failing", "VM-20", "a call that fails has no time", "machine", [["@own", "timed", 2, 3, "inner", 5], ["@own", "timed", 2, 3, "lets-go", 5]], [ERROR, [3, True]], origin=OWN)
 FAR = [98, 0, 2, 1, 0, 2]
 live = lambda spaces, bytes, allocations, copies=0: {"spaces": spaces, "bytes": bytes, "streams": 0, "allocations": allocations, "copies": copies}
 case("inputs-that-are-replaced", "VM-62", "a copy of an input goes when another takes its place", "basic", [row, ["set_input", "same", ref(0)], ["@alive"], ["set_input", "same", 5], ["@alive"], ["set_input", "same", ref(0)], ["@alive"]],
