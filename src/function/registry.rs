@@ -175,6 +175,17 @@ impl Entry {
 /// The entry of `name`, which may be that of a default.
 #[inline]
 fn find_any(name: &[u8]) -> Option<&'static Entry> {
+    // Asked before the search: defaults that another thread brings meanwhile are searched for once more. What is there is found
+    // without a wait (FUN-10).
+    let settled = DEFAULTS.is_completed();
+    match find(name) {
+        None if !settled => find_default(name),
+        found => found,
+    }
+}
+
+#[cold]
+fn find_default(name: &[u8]) -> Option<&'static Entry> {
     install_defaults();
     find(name)
 }

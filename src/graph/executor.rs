@@ -334,6 +334,7 @@ impl Executor {
             // SAFETY: as for `point_at`.
             *slot = unsafe { Tensor::borrowed(source, slot, keep) };
         }
+        self.set.insert(entry);
         self.linked.insert(index);
         Ok(())
     }
@@ -386,7 +387,9 @@ impl Executor {
         let entry = self.input_entry(index)?;
         let what = format!("input `{}`", self.input_name(index));
         // SAFETY: as for this function.
-        unsafe { self.redirect(entry, source, &keep, &what) }
+        unsafe { self.redirect(entry, source, &keep, &what) }?;
+        self.set.insert(entry);
+        Ok(())
     }
 
     /// Lets every call that writes output `index` write to the memory of `target` instead (GRF-34), which the executor keeps
@@ -460,6 +463,7 @@ impl Executor {
             if let Some(slot) = self.entries.get_mut(entry) {
                 *slot = shared;
             }
+            self.set.insert(entry);
         }
         Ok(())
     }
@@ -676,7 +680,6 @@ impl Executor {
             .aliases
             .get_or_init(|| Aliases::new(&self.graph, &self.entries, &self.steps));
         let same = aliases.of(entry);
-        self.set.insert(entry);
         for id in &*same {
             // SAFETY: the entries of `same` are of one size with `entry`.
             let tensor = unsafe { Tensor::borrowed(to, &self.entries[*id], keep.clone()) };

@@ -180,9 +180,11 @@ unsafe fn described(own: Type, object: *mut u8) -> Error {
         let what = unsafe { table.wrapping_add(2).read() };
         // SAFETY: `what` takes the object.
         let what = unsafe { what(object) };
-        // SAFETY: and returns a C string that lives as long as the object.
-        let text = unsafe { CStr::from_ptr(what) }.to_string_lossy();
-        return Error::new("InternalError", text.into_owned());
+        if !what.is_null() {
+            // SAFETY: and returns a C string that lives as long as the object.
+            let text = unsafe { CStr::from_ptr(what) }.to_string_lossy();
+            return Error::new("InternalError", text.into_owned());
+        }
     }
     // SAFETY: `own` is type information.
     let name = unsafe { name_of(own) };

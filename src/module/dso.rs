@@ -481,7 +481,10 @@ fn segment(address: usize) -> Option<Segment> {
         let object = unsafe { &*object };
         // SAFETY: `data` is the `Search` below, which only this call uses.
         let search = unsafe { &mut *data.cast::<Search>() };
-        // SAFETY: an object of the dynamic linker has `count` headers at `headers`.
+        if object.headers.is_null() {
+            return 0;
+        }
+        // SAFETY: an object of the dynamic linker has `count` headers at `headers`, not null as just seen.
         let headers = unsafe { std::slice::from_raw_parts(object.headers, object.count.into()) };
         search.found = ProgramHeader::holding(headers, object.base, search.address);
         search.found.is_some().into()

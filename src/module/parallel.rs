@@ -137,7 +137,7 @@ thread_local! {
 
 fn processors() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(counted)
+    *COUNT.get_or_init(|| counted().max(1))
 }
 
 /// As C++ counts them, so that what a release grants to compiled code is granted here: a quota of a control group counts for

@@ -257,8 +257,8 @@ impl Hash {
     unsafe fn at(address: usize) -> Option<Hash> {
         // SAFETY: such a table begins with four words.
         let [buckets, first, masks, shift] = unsafe { *(address as *const [u32; 4]) };
-        // `dlsym` finds nothing in a table without buckets.
-        (buckets > 0).then_some(Hash {
+        // `dlsym` finds nothing in a table without buckets, and masks are counted by a power of two.
+        (buckets > 0 && masks.is_power_of_two()).then_some(Hash {
             buckets,
             first,
             masks,

@@ -89,7 +89,8 @@ impl Source for HostOnly {
         Ok(unsafe { start.add(ALIGNMENT) }.cast())
     }
 
-    unsafe fn free(&self, _device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String> {
+    unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String> {
+        only_host(device.0)?;
         // SAFETY: `alloc` put one line with the size in front of what it returned.
         let start = unsafe { memory.as_ptr().cast::<u8>().sub(ALIGNMENT) };
         // SAFETY: `alloc` wrote the size there.

@@ -11,7 +11,6 @@ use super::header::{Header, ObjectRef, dec_ref, inc_ref};
 use super::index;
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 
 /// The eight payload bytes, read as what the type index says.
 #[derive(Clone, Copy)]
@@ -304,11 +303,12 @@ impl<'a> AnyView<'a> {
     /// `'a`; it may be null when `count` is zero.
     #[inline]
     pub unsafe fn slice(cells: *const RawAny, count: usize) -> &'a [AnyView<'a>] {
-        match NonNull::new(cells.cast_mut()) {
-            // SAFETY: `count` cells that live for `'a`, by this contract; `AnyView` is a transparent wrapper of `RawAny`.
-            Some(cells) => unsafe { std::slice::from_raw_parts(cells.as_ptr().cast(), count) },
-            None => &[],
+        // Of no cells the pointer may be any, which no slice has.
+        if count == 0 || cells.is_null() {
+            return &[];
         }
+        // SAFETY: `count` cells that live for `'a`, by this contract; `AnyView` is a transparent wrapper of `RawAny`.
+        unsafe { std::slice::from_raw_parts(cells.cast(), count) }
     }
 
     /// The cell.

@@ -2,7 +2,6 @@
 
 use crate::tensor::{Device, Dtype};
 use std::ffi::c_void;
-use std::ptr::NonNull;
 
 /// A data type: code, bits, lanes. 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -157,12 +156,13 @@ impl DLTensor {
     /// # Safety
     /// `ptr` points to `ndim` numbers, or `ndim` is not positive.
     unsafe fn list(&self, ptr: *const i64) -> &[i64] {
-        match NonNull::new(ptr.cast_mut()) {
-            // SAFETY: so many numbers, by this contract.
-            Some(ptr) => unsafe {
-                std::slice::from_raw_parts(ptr.as_ptr(), self.ndim.max(0) as usize)
-            },
-            None => &[],
+        match usize::try_from(self.ndim) {
+            // Without a dimension the pointer may be any, which no slice has.
+            Ok(count) if count > 0 && !ptr.is_null() => {
+                // SAFETY: so many numbers, by this contract.
+                unsafe { std::slice::from_raw_parts(ptr, count) }
+            }
+            _ => &[],
         }
     }
 

@@ -26,7 +26,7 @@ fn heap<'a>(view: AnyView<'a>) -> Outcome<&'a [std::cell::Cell<i64>]> {
             && extents(dl).len() == 1
             && is_compact(dl)
             && !dl.data.is_null()
-            && first_cell(dl).is_aligned()
+            && first_cell(dl).addr().is_multiple_of(8)
     });
     let Some(dl) = usable else {
         return refuse(VM_48, "a shape heap is a row of int64 on the host".into());

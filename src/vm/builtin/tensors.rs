@@ -197,7 +197,7 @@ fn integers(dl: &DLTensor) -> Outcome<Option<Vec<i64>>> {
 
 pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> Outcome {
     let found = tensor(arg(args, 0))
-        .filter(|dl| dl.ndim == 1 && dl.dtype.code == 0 && !matches!(dl.dtype.bits, 1 | 8));
+        .filter(|dl| dl.ndim == 1 && dl.dtype.code == 0 && matches!(dl.dtype.bits, 16 | 32 | 64));
     let read = found.map(integers).transpose()?.flatten();
     match read {
         Some(extents) => Ok(Shape::new(&extents).into()),
