@@ -327,10 +327,10 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/lookup-that-is-overtaken",
         rules: &[DEV_02],
-        releases: "0.2..",
+        releases: "0.27",
         why: "two threads that look for a device at once must not make two of it",
         program: &[
-            "With a manager whose first look-up of `device_api.metal` asks for the device of type 8 itself, as another thread may meanwhile: asks for that device twice. It is the same; there were two look-ups, and the factory was called once.",
+            "With a manager whose first look-up of `device_api.metal` asks for the device of type 8 itself, as another thread may meanwhile: asks for that device twice. It is the same, at the same address, and the factory was called once.",
         ],
         run: overtaken,
     },
@@ -405,7 +405,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "the clock of the host is not that of a device that has its own",
         program: &[
             "Asks for the timer of a recorder as type 12, starts and stops it: the recorder gets two syncs.",
-            "Asks for one as type 2, which has a clock of its own: where there is no such device it fails, and else the recorder gets no sync when it is started.",
+            "Asks for one as type 2, which has a clock of its own: where there is no such device it fails, and else the recorder gets no sync when it is started. A testee that is built without that clock cannot run the program.",
         ],
         run: best_timer,
     },
@@ -447,7 +447,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "the kernels of a module are known before there is a driver",
         program: &[
             "Reads the golden payloads of OpenCL and CUDA: kernels `add_one` and `scalars`, which take two values for their two launch tags beside their own. The first kernel is `add_one`.",
-            "Reading that of CUDA as kind `hip` is refused; where the error names a rule, it is DEV-54 as unsupported.",
+            "Reading that of CUDA as kind `hip` is refused by DEV-54 as unsupported. Kinds that the testee is built without are left out; it cannot run the program where both are.",
         ],
         run: modules_of_payloads,
     },
@@ -458,7 +458,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "a frontend calls a kernel of a library with whatever values it has",
         program: &[
             "Loads the golden library binary with an OpenCL module, whose kernel `main_kernel` takes two handles and has two launch tags, without a driver. Saved, the module is its payload. There is no function `no_kernel`.",
-            "With null for a handle and 1 for a number: one value less or more, a number, a float or a text for the first handle are an error of kind `TypeError`, whose text in the first two cases has `takes 2 arguments and 2 launch parameters, 3 values are given`. Four values of their types on device 1000 are an error of another kind.",
+            "With null for a handle and 1 for a number: one value less or more, a number, a float or a text for the first handle are refused by DEV-53 with an error of kind `TypeError`, whose text in the first two cases has `takes 2 arguments and 2 launch parameters, 3 values are given`. Four values of their types on device 1000 are an error of another kind.",
         ],
         run: module_of_a_library,
     },

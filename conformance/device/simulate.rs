@@ -192,8 +192,8 @@ impl Simulation<'_> {
         };
         for (name, offset) in [(step.get(1)?, 2), (step.get(3)?, 4)] {
             let host = name.as_str().and_then(|name| self.hosts.get(name));
-            let end = number(offset)?.checked_add(copy.nbytes)?;
-            if host.is_some_and(|host| end > host.bytes().len()) {
+            let end = number(offset)?.checked_add(copy.nbytes);
+            if host.is_some_and(|host| end.is_none_or(|end| end > host.bytes().len())) {
                 return None;
             }
         }

@@ -161,7 +161,7 @@ fn parse_tag(text: &str) -> Result<Tag> {
         Some("use_cooperative_launch") => return Ok(Tag::Cooperative),
         _ => {}
     }
-    if text.starts_with("vthread") || text.starts_with("cthread") {
+    if text.starts_with("vthread") || text == "cthread" {
         return Ok(Tag::Ignored);
     }
     refuse(

@@ -112,7 +112,7 @@ impl module::Kind for DeviceKind {
                     kernel.arity() - types.len(),
                     args.len()
                 );
-                return Err(function::Error::new("TypeError", message));
+                return refuse(DEV_53, Kind::Type, message).map_err(Into::into);
             }
             // SAFETY: the kernel is called as it was compiled, by the third and fourth clause of `module::load`: only a
             // library's loader makes this module.

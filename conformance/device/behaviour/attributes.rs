@@ -1,7 +1,7 @@
 //! What a device says of itself, and the memory that it gives.
 
 use super::super::probe::Probe;
-use super::super::tables::refused;
+use super::super::tables::refused_or_failed;
 use super::copies::tensor;
 use super::workspaces::distinct;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
@@ -108,10 +108,10 @@ pub(super) fn unknown_scope_is_refused(probe: &Probe<'_>) -> Outcome {
         unsafe { probe.api.free(probe.device, space)? };
     }
     let what = "memory in scope `no.such.scope`";
-    refused(given, DEV_13, Kind::Unsupported, what)?;
+    refused_or_failed(given, DEV_13, Kind::Unsupported, what)?;
     let tensor = tensor(probe, Space::NULL, &[4], None, 0);
     let size = probe.api.data_size(&tensor, Some("no.such.scope"));
-    refused(size, DEV_13, Kind::Unsupported, "a size in it")
+    refused_or_failed(size, DEV_13, Kind::Unsupported, "a size in it")
 }
 
 pub(super) fn spaces_are_distinct(probe: &Probe<'_>) -> Outcome {

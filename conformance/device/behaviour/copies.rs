@@ -1,7 +1,7 @@
 //! Copies between spaces and tensors.
 
 use super::super::probe::{Held, Probe, pattern};
-use super::super::tables::refused;
+use super::super::tables::refused_or_failed;
 use super::STREAM;
 use crate::conformance::behaviour::{Failure, Outcome, expect};
 use crate::device::{DEV_16, DEV_17, Dtype, Space, TensorRef};
@@ -31,7 +31,7 @@ pub(super) fn tensor_sizes_must_match(probe: &Probe<'_>) -> Outcome {
     let to = tensor(probe, to.space, &[9], None, 0);
     // SAFETY: both spaces are larger than either tensor.
     let copied = unsafe { probe.api.copy_tensor(&from, &to, STREAM) };
-    refused(
+    refused_or_failed(
         copied,
         DEV_16,
         Kind::Type,
@@ -48,8 +48,8 @@ pub(super) fn strided_tensor_is_refused(probe: &Probe<'_>) -> Outcome {
     // SAFETY: both spaces hold the tensors.
     let out = unsafe { probe.api.copy_tensor(&strided, &flat, STREAM) };
     let what = "a copy of a strided tensor";
-    refused(into, DEV_17, Kind::Unsupported, what)?;
-    refused(out, DEV_17, Kind::Unsupported, what)
+    refused_or_failed(into, DEV_17, Kind::Unsupported, what)?;
+    refused_or_failed(out, DEV_17, Kind::Unsupported, what)
 }
 
 pub(super) fn extent_one_axes_do_not_count(probe: &Probe<'_>) -> Outcome {

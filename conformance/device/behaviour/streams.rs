@@ -1,7 +1,7 @@
 //! Streams, and who waits for whom.
 
 use super::super::probe::{Probe, pattern};
-use super::super::tables::refused;
+use super::super::tables::refused_or_failed;
 use super::STREAM;
 use super::copies::same;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
@@ -82,7 +82,7 @@ pub(super) fn set_device(probe: &Probe<'_>) -> Outcome {
     }
     let nowhere = Device::new(probe.device.kind, 1000);
     let made = probe.api.set_device(nowhere);
-    refused(
+    refused_or_failed(
         made,
         DEV_42,
         Kind::Missing,

@@ -1,7 +1,7 @@
 //! Workspace: reused in order, by device and thread.
 
 use super::super::probe::{Held, Probe, pattern};
-use super::super::tables::refused;
+use super::super::tables::refused_or_failed;
 use super::STREAM;
 use super::copies::same;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
@@ -85,7 +85,7 @@ pub(super) fn foreign_workspace_is_refused(probe: &Probe<'_>) -> Outcome {
     // SAFETY: refusing is all that a pool may do with a space that it does not know, and that is what this is about.
     let freed = unsafe { probe.api.free_workspace(probe.device, foreign.space) };
     drop(held);
-    refused(freed, DEV_31, Kind::Missing, "freeing memory as workspace")
+    refused_or_failed(freed, DEV_31, Kind::Missing, "freeing memory as workspace")
 }
 
 pub(super) fn workspace_comes_back_in_any_order(probe: &Probe<'_>) -> Outcome {
