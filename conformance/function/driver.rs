@@ -513,6 +513,14 @@ fn registered(api: &'static Api, prefix: &str, args: &Value) -> Result<Value, Re
                     api.call_global("ffi.GetGlobalFuncMetadata", &[api.text(&name)?.raw])?;
                 show(api, &metadata)?
             }
+            "schema" => {
+                let metadata =
+                    api.call_global("ffi.GetGlobalFuncMetadata", &[api.text(&name)?.raw])?;
+                match metadata.text() {
+                    Some(metadata) => schema_in(&metadata),
+                    None => show(api, &metadata)?,
+                }
+            }
             // What was replaced is held for `call_old` until here.
             "finished" => {
                 replaced.clear();
@@ -587,6 +595,14 @@ pub(in crate::conformance) fn remove(api: &'static Api, name: &str) -> Result<bo
     let name = api.text(name)?;
     let removed = api.call_global("ffi.FunctionRemoveGlobal", &[name.raw])?;
     Ok(removed.raw.int() != 0)
+}
+
+/// The schema that metadata has as text; the metadata itself where it has none.
+fn schema_in(metadata: &str) -> Value {
+    let text = |described: Value| described.get("type_schema")?.as_str().map(str::to_owned);
+    let schema = serde_json::from_str(metadata).ok().and_then(text);
+    let schema = schema.and_then(|schema| serde_json::from_str(&schema).ok());
+    schema.unwrap_or_else(|| json!(metadata))
 }
 
 /// The names behind `prefix`, in the order of the runtime.

@@ -29,7 +29,7 @@ pub(crate) const OPS: &[Op] = &[
     },
     Op {
         name: "function.registry",
-        help: "value [[register, name, result, override] | [provide, name, result] | [register_safely, whole name, result] | [register_typed, name] | [is_safe, whole name] | [describe, name, result, doc, metadata] | [metadata, name] | [finished] | [lookup, name] | [call_old, name] | [remove, name] | [names]]: what each gave",
+        help: "value [[register, name, result, override] | [provide, name, result] | [register_safely, whole name, result] | [register_typed, name] | [is_safe, whole name] | [describe, name, result, doc, metadata] | [metadata, name] | [schema, name] | [finished] | [lookup, name] | [call_old, name] | [remove, name] | [names]]: what each gave",
         run: Run::Driven(driver::registry),
     },
     Op {

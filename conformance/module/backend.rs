@@ -136,6 +136,9 @@ pub(super) fn launch(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         }
         // SAFETY: `task` may run on several threads, and `run` outlives the launch.
         code = unsafe { launch(task, data, tasks) };
+        if code != 0 {
+            break;
+        }
     }
     let error = match code {
         0 => None,

@@ -66,7 +66,10 @@ pub(in crate::conformance) fn function(name: &str) -> Option<Function> {
         "result_code" => Function::from_packed(result_code),
         "opened" => Function::from_typed(opened),
         #[cfg(unix)]
-        "jumps" => Function::from_typed(jumps),
+        "jumps" => {
+            let (library, jumps) = opened_jumps()?;
+            Function::from_typed(|| seen_through(library, jumps))
+        }
         "system_slot" => Function::from_typed(system_slot),
         _ => return None,
     })
@@ -211,14 +214,10 @@ fn opened(path: String, is_file: bool) -> Result<Module, Error> {
 /// `jumps`: whether the dynamic linker finds a function of the C interface in the library that shows them: before it is shown,
 /// twice shown, once hidden, and hidden; then what that function leaves as the error of the thread.
 #[cfg(unix)]
-fn jumps() -> Result<Array, Error> {
+fn seen_through(library: &libloading::os::unix::Library, jumps: &'static Jumps) -> Array {
     type Raise = unsafe extern "C" fn(*const c_char, *const c_char);
-    static OPENED: OnceLock<Option<(libloading::os::unix::Library, Jumps)>> = OnceLock::new();
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let opened = OPENED.get_or_init(Jumps::open).as_ref();
-    let no_memory = || Error::new("RuntimeError", "no code can be written into memory here");
-    let (library, jumps) = opened.ok_or_else(no_memory)?;
     let name = "TVMFFIErrorSetRaisedFromCStr";
     // SAFETY: the function of the C interface that has this type.
     let found = || unsafe { library.get::<Raise>(name) }.ok();
@@ -236,7 +235,14 @@ fn jumps() -> Result<Array, Error> {
     }
     let left = take_raised().map(|error| error.to_string());
     let seen = seen.into_iter().map(Any::from);
-    Ok(seen.chain([Any::from(left)]).collect())
+    seen.chain([Any::from(left)]).collect()
+}
+
+/// The library that shows them; `None` where memory cannot be executed.
+#[cfg(unix)]
+fn opened_jumps() -> Option<&'static (libloading::os::unix::Library, Jumps)> {
+    static OPENED: OnceLock<Option<(libloading::os::unix::Library, Jumps)>> = OnceLock::new();
+    OPENED.get_or_init(Jumps::open).as_ref()
 }
 
 /// `system_slot`: what a context in the system library holds that lies in a segment, or in other memory: whether the module.
