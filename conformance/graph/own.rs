@@ -73,7 +73,8 @@ pub(super) fn broken() -> Value {
     }
 }
 
-/// `(library, storage id, template, device)`: the tensor of that storage, where the form has one.
+/// `(library, storage id, template, device)`: the tensor of that storage, where the form has one of as many
+/// elements.
 fn lookup(text: &str) -> Result<Function, Error> {
     let mut known = std::collections::HashMap::new();
     for (id, form) in parsed(text)?.as_object().into_iter().flatten() {
@@ -94,9 +95,10 @@ fn lookup(text: &str) -> Result<Function, Error> {
         // SAFETY: its extents are readable for the call.
         let shape = unsafe { template.shape() };
         let id = cast::<i64>(*id)?.to_string();
+        let count = |shape: &[i64]| shape.iter().product::<i64>();
         let found = known
             .get(&id)
-            .filter(|tensor| empty && asked && tensor.shape() == shape);
+            .filter(|tensor| empty && asked && count(tensor.shape()) == count(shape));
         Ok(found.map_or(Any::none(), |tensor| tensor.clone().into()))
     }))
 }
