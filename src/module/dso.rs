@@ -274,7 +274,7 @@ impl Symbols for Dso {
         let Some(table) = &self.table else {
             return Vec::new();
         };
-        let needed = table.needed();
+        let needed = table.needed(names::INITIALS);
         let needed = needed.filter(|name| names::is_of_runtime(name.to_bytes()));
         let needed = needed.filter_map(|name| name.to_str().ok());
         let unmet = needed.filter(|name| {
@@ -342,13 +342,13 @@ type Opened = (libloading::Library, Option<Shown>, PathBuf);
 #[cfg(unix)]
 unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL, RTLD_NOW};
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let bytes = path.as_os_str().as_bytes();
     // A bare name would be searched for along the system's library path.
     let is_file = bare_is_file && !bytes.contains(&b'/');
     let prefix: &[u8] = if is_file { b"./" } else { b"" };
-    let text = [prefix, bytes, b"\0"].concat();
+    let mut text = [prefix, bytes, b"\0"].concat();
     // With a NUL at its end it is not copied again; one inside is refused.
     let file = Some(OsStr::from_bytes(&text));
     let mut shown = forward::show();
@@ -365,7 +365,15 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Er
         // SAFETY: the initializers and finalizers of the library are sound to run.
         library = unsafe { Library::open(file, RTLD_LAZY | RTLD_LOCAL) };
     }
-    Ok((library?.into(), shown, path.to_owned()))
+    let library = library?;
+    // The path is here already, where it is as it was.
+    let path = if prefix.is_empty() {
+        text.pop();
+        OsString::from_vec(text).into()
+    } else {
+        path.to_owned()
+    };
+    Ok((library.into(), shown, path))
 }
 
 /// # Safety

@@ -166,6 +166,9 @@ pub(super) fn all_slots() -> impl Iterator<Item = &'static str> {
     SLOTS_LEGACY.iter().chain(rest).copied()
 }
 
+/// What the symbols begin with that [`is_of_runtime`] looks for: `TVM`, `_Z`.
+pub(super) const INITIALS: [u8; 2] = *b"T_";
+
 /// Whether `symbol` is a function or a class of a TVM runtime, in C or in C++.
 pub(super) fn is_of_runtime(symbol: &[u8]) -> bool {
     let names_tvm = || symbol.windows(4).any(|part| part == b"3tvm");

@@ -7,6 +7,7 @@ use super::Name;
 use super::dso::{ProgramHeader, Segment};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 #[repr(C)]
 struct LinkMap {
@@ -77,8 +78,10 @@ pub(super) struct Table {
     hash: Option<Hash>,
     /// The older table of `DT_HASH`, which counts the symbols where the other is not there.
     plain_hash: Option<usize>,
-    /// Its program headers, and how many, where the dynamic linker tells: glibc from 2.36 on.
-    headers: Option<(usize, usize)>,
+    /// The handle of `dlopen`, as a number.
+    handle: usize,
+    /// Its program headers, and how many, where the dynamic linker tells: glibc from 2.36 on. Asked when an address is.
+    headers: OnceLock<Option<(usize, usize)>>,
     alone: bool,
 }
 
@@ -90,47 +93,55 @@ impl Table {
     /// `handle` must come from `dlopen` and be open.
     pub(super) unsafe fn of(handle: *mut c_void) -> Option<Table> {
         const LINK_MAP: c_int = 2;
-        const HEADERS: c_int = 11;
         let mut map: *const LinkMap = std::ptr::null();
         // SAFETY: an open handle, and a place for the address of its link map.
         unsafe { dlinfo(handle, LINK_MAP, (&raw mut map).cast()) };
         // SAFETY: the link map of an open handle, or null.
         let map = unsafe { map.as_ref() }?;
-        let entries = || {
-            let mut next = map.dynamic;
-            std::iter::from_fn(move || {
-                // SAFETY: the dynamic section ends with an entry whose tag is 0, which is the last that is read.
-                let entry = unsafe { &*next };
-                next = next.wrapping_add(1);
-                (entry.tag != 0).then_some(entry)
-            })
-        };
+        let (mut symbols, mut strings, mut hash, mut plain_hash) = (0, 0, 0, 0);
+        let (mut needed, mut needs) = ([0; 8], 0);
+        let mut next = map.dynamic;
+        // One pass: every load walks it.
+        // SAFETY: the dynamic section ends with an entry whose tag is 0, which is the last that is read.
+        while let Dynamic { tag, value } = unsafe { &*next }
+            && *tag != 0
+        {
+            match *tag {
+                NEEDED => {
+                    if let Some(slot) = needed.get_mut(needs) {
+                        *slot = *value;
+                    }
+                    needs += 1;
+                }
+                STRINGS => strings = *value,
+                SYMBOLS => symbols = *value,
+                GNU_HASH => hash = *value,
+                HASH => plain_hash = *value,
+                _ => {}
+            }
+            next = next.wrapping_add(1);
+        }
         // glibc has added the base to these already; a table below the base was not, and is left to `dlsym`.
-        let place = |tag| {
-            let entry = entries().find(|entry| entry.tag == tag)?;
-            Some(entry.value).filter(|place| *place > map.base)
-        };
-        let (symbols, strings) = (place(SYMBOLS)?, place(STRINGS)?);
-        let hash = place(GNU_HASH).and_then(|hash| {
+        let place = |place: usize| Some(place).filter(|place| *place > map.base);
+        let (symbols, strings) = (place(symbols)?, place(strings)?);
+        let hash = place(hash).and_then(|hash| {
             // SAFETY: the hash table of an open library.
             unsafe { Hash::at(hash) }
         });
-        let mut first: *const ProgramHeader = std::ptr::null();
-        // SAFETY: an open handle, and a place for the address of its program headers.
-        let count = unsafe { dlinfo(handle, HEADERS, (&raw mut first).cast()) };
         let mut table = Table {
             base: map.base,
             symbols,
             strings,
             hash,
-            plain_hash: place(HASH),
-            headers: usize::try_from(count)
-                .ok()
-                .map(|count| (first as usize, count)),
+            plain_hash: place(plain_hash),
+            handle: handle as usize,
+            headers: OnceLock::new(),
             alone: false,
         };
-        let mut needed = entries().filter(|entry| entry.tag == NEEDED);
-        table.alone = table.hash.is_some() && needed.all(|entry| table.is_system(entry.value));
+        // Of more than there is room for `dlsym` finds the rest.
+        let needed = needed.get(..needs);
+        table.alone = table.hash.is_some()
+            && needed.is_some_and(|all| all.iter().all(|name| table.is_system(*name)));
         Some(table)
     }
 
@@ -149,12 +160,12 @@ impl Table {
         symbols.collect()
     }
 
-    /// The names that this library needs from others; not those that may be missing.
-    pub(super) fn needed(&self) -> impl Iterator<Item = &CStr> {
+    /// The names that this library needs from others and that begin with one of these bytes; not those that may be missing.
+    pub(super) fn needed(&self, initials: [u8; 2]) -> impl Iterator<Item = &CStr> {
         const WEAK: u8 = 2;
         // Where symbols are hashed, those that are needed come first.
         let hashed = self.hash.as_ref().map(|hash| hash.first as usize);
-        (0..hashed.unwrap_or_else(|| self.count())).filter_map(|at| {
+        (0..hashed.unwrap_or_else(|| self.count())).filter_map(move |at| {
             let symbol = (self.symbols as *const Symbol).wrapping_add(at);
             // SAFETY: `at` is less than the number of symbols in the table.
             let symbol = unsafe { &*symbol };
@@ -162,6 +173,11 @@ impl Table {
                 return None;
             }
             let text = (self.strings + symbol.name as usize) as *const c_char;
+            // Every load comes here, and most names are of others: they are not measured.
+            // SAFETY: the first byte of a text, which may be its NUL.
+            if !initials.contains(&unsafe { text.cast::<u8>().read() }) {
+                return None;
+            }
             // SAFETY: a symbol's name is an offset into the string table, where a NUL ends it.
             Some(unsafe { CStr::from_ptr(text) })
         })
@@ -185,10 +201,18 @@ impl Table {
 
     /// The readable segment of this library that holds `address`; `None` also when it does not tell.
     pub(super) fn segment(&self, address: usize) -> Option<Segment> {
-        let (first, count) = self.headers?;
+        let (first, count) = (*self.headers.get_or_init(|| self.program_headers()))?;
         // SAFETY: the dynamic linker has them in memory of the library, which is mapped while `self` is used.
         let headers = unsafe { std::slice::from_raw_parts(first as *const ProgramHeader, count) };
         ProgramHeader::holding(headers, self.base as u64, address as u64)
+    }
+
+    fn program_headers(&self) -> Option<(usize, usize)> {
+        const HEADERS: c_int = 11;
+        let mut first: *const ProgramHeader = std::ptr::null();
+        // SAFETY: the handle is open while `self` is used, and there is a place for the address of the headers.
+        let count = unsafe { dlinfo(self.handle as *mut c_void, HEADERS, (&raw mut first).cast()) };
+        Some((first as usize, usize::try_from(count).ok()?))
     }
 
     fn is_system(&self, name: usize) -> bool {

@@ -378,9 +378,10 @@ impl<'a> AnyView<'a> {
             unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
             return Any(self.0);
         }
-        match self.0.type_index {
-            index::RAW_STR | index::BYTE_ARRAY | index::RVALUE_REF => self.owned(),
-            _ => Any(self.0),
+        // Most values stand below those that become another.
+        match self.0.type_index < index::RAW_STR {
+            true => Any(self.0),
+            false => self.owned(),
         }
     }
 
