@@ -207,7 +207,7 @@ fn opened(path: String, is_file: bool) -> Result<Module, Error> {
         // SAFETY: a case names a library of the system or its own, which keep the contract of `load`.
         true => unsafe { load(path) },
         // SAFETY: a case names a library of the system or its own, which keep the contract of `load`.
-        false => unsafe { load_named(path) },
+        false => unsafe { load_named(&path) },
     }
 }
 

@@ -347,8 +347,12 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Er
     let bytes = path.as_os_str().as_bytes();
     // A bare name would be searched for along the system's library path.
     let is_file = bare_is_file && !bytes.contains(&b'/');
-    let prefix: &[u8] = if is_file { b"./" } else { b"" };
-    let mut text = [prefix, bytes, b"\0"].concat();
+    let mut text = Vec::with_capacity(bytes.len() + 3);
+    if is_file {
+        text.extend_from_slice(b"./");
+    }
+    text.extend_from_slice(bytes);
+    text.push(0);
     // With a NUL at its end it is not copied again; one inside is refused.
     let file = Some(OsStr::from_bytes(&text));
     let mut shown = forward::show();
@@ -367,7 +371,7 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Er
     }
     let library = library?;
     // The path is here already, where it is as it was.
-    let path = if prefix.is_empty() {
+    let path = if !is_file {
         text.pop();
         OsString::from_vec(text).into()
     } else {

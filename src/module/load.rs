@@ -6,7 +6,6 @@ use crate::blob::{Blob, LIBRARY, detect};
 use crate::function::{Error, registry};
 use crate::release::Layout;
 use crate::rule::{Finding, Findings, Kind, Strictness, Violation};
-use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -97,8 +96,9 @@ impl std::error::Error for LoadError {}
 ///
 /// [`Function::call`]: crate::function::Function::call
 pub unsafe fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
+    let path = path.as_ref();
     // SAFETY: as for this function.
-    unsafe { load_by(path.as_ref(), Dso::open) }
+    unsafe { load_by(path, &path.to_string_lossy(), Dso::open) }
 }
 
 /// [`load`] as the interfaces of the releases have it: a path without a folder is left to the dynamic linker, which looks
@@ -111,9 +111,9 @@ pub unsafe fn load(path: impl AsRef<Path>) -> Result<Module, Error> {
 /// # Safety
 ///
 /// As for [`load`], of whichever file the dynamic linker finds.
-pub unsafe fn load_named(path: impl AsRef<Path>) -> Result<Module, Error> {
+pub unsafe fn load_named(path: &str) -> Result<Module, Error> {
     // SAFETY: as for this function.
-    unsafe { load_by(path.as_ref(), Dso::open_named) }
+    unsafe { load_by(path.as_ref(), path, Dso::open_named) }
 }
 
 type Open = unsafe fn(&Path) -> Result<Dso, Violation>;
@@ -121,12 +121,8 @@ type Open = unsafe fn(&Path) -> Result<Dso, Violation>;
 /// # Safety
 ///
 /// As for [`load`].
-unsafe fn load_by(path: &Path, open: Open) -> Result<Module, Error> {
-    let text = match path.to_str() {
-        Some(text) => Cow::Borrowed(text),
-        None => path.to_string_lossy(),
-    };
-    let extension = match around_last_dot(unversioned(&text)) {
+unsafe fn load_by(path: &Path, text: &str, open: Open) -> Result<Module, Error> {
+    let extension = match around_last_dot(unversioned(text)) {
         Some((_, "dll" | "dylib" | "dso")) => "so",
         Some((_, extension)) => extension,
         None => {
@@ -149,7 +145,7 @@ unsafe fn load_by(path: &Path, open: Open) -> Result<Module, Error> {
         let message = format!("Loader for `.{extension}` files is not registered: there is no global function `{name}`");
         Error::new("RuntimeError", message)
     })?;
-    let made = loader.call_with([text.as_ref().into(), extension.into()])?;
+    let made = loader.call_with([text.into(), extension.into()])?;
     let module = made
         .into_object()
         .ok()

@@ -7,7 +7,6 @@ use super::Name;
 use super::dso::{ProgramHeader, Segment};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 
 #[repr(C)]
 struct LinkMap {
@@ -78,10 +77,8 @@ pub(super) struct Table {
     hash: Option<Hash>,
     /// The older table of `DT_HASH`, which counts the symbols where the other is not there.
     plain_hash: Option<usize>,
-    /// The handle of `dlopen`, as a number.
-    handle: usize,
-    /// Its program headers, and how many, where the dynamic linker tells: glibc from 2.36 on. Asked when an address is.
-    headers: OnceLock<Option<(usize, usize)>>,
+    /// Its program headers, and how many, where the dynamic linker gives them: glibc from 2.36 on.
+    headers: Option<(usize, usize)>,
     alone: bool,
 }
 
@@ -134,8 +131,8 @@ impl Table {
             strings,
             hash,
             plain_hash: place(plain_hash),
-            handle: handle as usize,
-            headers: OnceLock::new(),
+            // SAFETY: the handle is open.
+            headers: unsafe { program_headers(handle) },
             alone: false,
         };
         // Of more than there is room for `dlsym` finds the rest.
@@ -201,18 +198,10 @@ impl Table {
 
     /// The readable segment of this library that holds `address`; `None` also when it does not tell.
     pub(super) fn segment(&self, address: usize) -> Option<Segment> {
-        let (first, count) = (*self.headers.get_or_init(|| self.program_headers()))?;
+        let (first, count) = self.headers?;
         // SAFETY: the dynamic linker has them in memory of the library, which is mapped while `self` is used.
         let headers = unsafe { std::slice::from_raw_parts(first as *const ProgramHeader, count) };
         ProgramHeader::holding(headers, self.base as u64, address as u64)
-    }
-
-    fn program_headers(&self) -> Option<(usize, usize)> {
-        const HEADERS: c_int = 11;
-        let mut first: *const ProgramHeader = std::ptr::null();
-        // SAFETY: the handle is open while `self` is used, and there is a place for the address of the headers.
-        let count = unsafe { dlinfo(self.handle as *mut c_void, HEADERS, (&raw mut first).cast()) };
-        Some((first as usize, usize::try_from(count).ok()?))
     }
 
     fn is_system(&self, name: usize) -> bool {
@@ -326,6 +315,19 @@ impl Hash {
         // SAFETY: the table was made by the linker that made the library, and every caller's index follows its form.
         unsafe { ((self.start + 4 * at) as *const u32).read() }
     }
+}
+
+/// Where the program headers of an opened library are, and how many.
+///
+/// # Safety
+///
+/// `handle` must come from `dlopen` and be open.
+unsafe fn program_headers(handle: *mut c_void) -> Option<(usize, usize)> {
+    const HEADERS: c_int = 11;
+    let mut first: *const ProgramHeader = std::ptr::null();
+    // SAFETY: an open handle, and a place for the address of its headers.
+    let count = unsafe { dlinfo(handle, HEADERS, (&raw mut first).cast()) };
+    Some((first as usize, usize::try_from(count).ok()?))
 }
 
 /// Whether a symbol of this `st_info` is data, by its type: an object, or one that several files may define.

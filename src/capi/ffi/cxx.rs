@@ -527,7 +527,7 @@ pub unsafe extern "C-unwind" fn load_from_file(
     // SAFETY: `path` is a reference to a cell, as C++ calls it.
     let path = unsafe { text(path) };
     // SAFETY: the file keeps the contract of `module::load`, by this contract.
-    let module = or_throw(unsafe { module::load_named(path) });
+    let module = or_throw(unsafe { module::load_named(&path) });
     // SAFETY: `out` is the place of the result, as C++ calls it.
     unsafe { give(out, module.into_object().into_raw()) }
 }
