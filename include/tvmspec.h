@@ -1,11 +1,13 @@
 /*
  * What tvmspec offers beyond the interfaces of TVM: looking into files.
  *
- * tvmspec_inspect() and tvmspec_verify() are there when the library was built with the feature `inspect`, which is a default.
- * Nothing here executes the file that it looks at. Texts are JSON in UTF-8; give them back with tvmspec_free().
+ * tvmspec_examine() is there when the library was built with the feature `inspect`, which is a default.
+ * Nothing here executes the file that it looks at. Texts are UTF-8, freed with tvmspec_free().
  */
 #ifndef TVMSPEC_H_
 #define TVMSPEC_H_
+
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,21 +24,28 @@ extern "C" {
 /* The version of the library, such as "0.1.0". */
 TVM_DLL const char* tvmspec_version(void);
 
-/*
- * What a file holds: {"form", "functions": [..], "blobs": [{"member", "symbol", "blob": {..}, "error", "findings"}],
- * "objects"}, the last of saved objects only.
- * ELF, Mach-O, PE, object files, archives, tar, C text, raw blobs. Null when the file cannot be read.
- */
-TVM_DLL char* tvmspec_inspect(const char* path);
+/* The number of this interface: of what this header declares. Another number, another header. */
+#define TVMSPEC_ABI 2
+TVM_DLL int tvmspec_abi(void);
 
 /*
- * Holds a file to every rule: the number of violations and findings. -1 when the file cannot be read, and when nothing in it
- * has rules: then the report says so, with a null for the rule. With `strict` the first finding is a violation. The report
- * goes to `report` unless that is null: [{"rule", "kind", "offset", "message"}, ..].
+ * What is to be said about a file, as JSON. `command` is that of the command line, without the file:
+ *
+ *   inspect [--layout L]               what is in it                               spec/schema/inspect.json
+ *   verify [--strict] [--layout L]     every rule that it breaks, every oddity     spec/schema/verify.json
+ *   explain [--release R] [--layout L] what the loader of each release makes of it spec/schema/explain.json
+ *   dump [--layout L]                  every byte with its field and its rule      spec/schema/dump.json
+ *
+ * ELF, Mach-O, PE, object files, archives, tar, C text, library binaries, parameters, graphs, executables, saved objects. The file is
+ * the `length` bytes at `bytes`; where that is null, it is read from the path `name`. Libraries that it needs are not looked for.
+ *
+ * Returns the exit code of the command line: 0 where all is good, 1 where a rule is broken (verify --strict: or something is odd;
+ * explain --release: or it does not load), 2 where the file cannot be read, nothing in it has rules, or the command is invalid.
+ * `*text` is the JSON, or for 2 a message; free it with tvmspec_free().
  */
-TVM_DLL int tvmspec_verify(const char* path, int strict, char** report);
+TVM_DLL int tvmspec_examine(const char* command, const char* name, const void* bytes, size_t length, char** text);
 
-/* Gives a text back. Null is allowed. */
+/* Frees a text. Null is allowed. */
 TVM_DLL void tvmspec_free(char* text);
 
 #ifdef __cplusplus

@@ -41,7 +41,7 @@
 //! | `runtime` | values, functions, modules, the processor as a device; both C interfaces; 64-bit machines only |
 //! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls |
 //! | `graph`, `vm` | what runs models: the graph executor, the Relax VM |
-//! | `inspect` | `tvmspec_inspect` and `tvmspec_verify` for C |
+//! | `inspect` | `tvmspec_examine` for C |
 //! | `cuda`, `opencl`, `vulkan` | kernels on these; the driver is looked for when the program runs |
 //! | `rpc` | the protocol between processes (planned) |
 //! | `suite` | the conformance suite: cases, adapters, reports, golden files |
@@ -143,9 +143,6 @@ const DEFAULTS: &[fn()] = &[
 #[path = "../conformance/mod.rs"]
 pub mod conformance;
 
-#[cfg(feature = "runtime")]
-#[cfg_attr(not(feature = "inspect"), allow(dead_code))]
-pub mod document;
 #[cfg(feature = "runtime")]
 pub mod function;
 // What only the builtins for frontends use stays behind without them, for the linker to drop.

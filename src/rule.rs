@@ -358,6 +358,16 @@ pub struct Finding {
     pub offset: u64,
     /// What is odd, for people.
     pub message: String,
+    /// Whether what was read can be used. Where it cannot, a MUST is broken that binds whoever uses it, and a verdict of the file
+    /// counts a violation (TEN-35).
+    pub usable: bool,
+}
+
+impl Finding {
+    /// The violation that it is where it counts as one.
+    pub fn to_violation(&self) -> Violation {
+        self.rule.broken(self.kind, self.offset, &*self.message)
+    }
 }
 
 impl fmt::Display for Finding {
@@ -428,7 +438,25 @@ impl Findings {
             kind,
             offset,
             message: shortened(message),
+            usable: true,
         });
+        Ok(())
+    }
+
+    /// [`Findings::expect`] of a rule without which what was read cannot be used.
+    pub fn expect_usable(
+        &mut self,
+        rule: Rule,
+        kind: Kind,
+        kept: bool,
+        offset: u64,
+        message: impl FnOnce() -> String,
+    ) -> Result<(), Violation> {
+        let before = self.list.len();
+        self.expect(rule, kind, kept, offset, message)?;
+        if let Some(noted) = self.list.get_mut(before) {
+            noted.usable = false;
+        }
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use std::{env, fs};
 use tvmspec::blob::container::{self, Form};
 use tvmspec::blob::{Blob, detect::detect};
 use tvmspec::device::{Attribute, Device, Manager, Value as Attr};
-use tvmspec::document;
+use tvmspec::examine::document;
 use tvmspec::graph::Graph;
 use tvmspec::payload;
 use tvmspec::release::Release;

@@ -1,6 +1,6 @@
 //! What this library offers beyond the interfaces of TVM, declared in `include/tvmspec.h`, in every build.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_int};
 
 /// The version of this library: `0.1.0`.
 #[unsafe(no_mangle)]
@@ -9,15 +9,21 @@ pub extern "C" fn tvmspec_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
+/// The number of this interface: of what `include/tvmspec.h` declares. A function that changes or goes makes it another.
+#[unsafe(no_mangle)]
+pub extern "C" fn tvmspec_abi() -> c_int {
+    2
+}
+
 /// Frees a text of this library. Null is allowed.
 ///
 /// # Safety
 ///
-/// `text` must come from `tvmspec_inspect` or `tvmspec_verify`, once.
+/// `text` must come from `tvmspec_examine`, once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: `text` is a `CString` that `tvmspec_inspect` or `tvmspec_verify` returned, freed once, by this contract.
+        // SAFETY: `text` is a `CString` that `tvmspec_examine` returned, freed once, by this contract.
         drop(unsafe { CString::from_raw(text) });
     }
 }

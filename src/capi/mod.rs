@@ -2,11 +2,11 @@
 
 pub mod backend;
 pub mod device;
+#[cfg(feature = "inspect")]
+pub mod examine;
 pub(crate) mod exports;
 pub mod extras;
 pub mod ffi;
 pub mod half;
-#[cfg(feature = "inspect")]
-pub mod inspect;
 pub mod legacy;
 pub mod legacy_device;

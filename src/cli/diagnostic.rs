@@ -12,6 +12,7 @@
 use super::hexdump::Dump;
 use super::table::wrap;
 use std::fmt::Write as _;
+use tvmspec::examine::verify::field_at;
 use tvmspec::rule::{Finding, Rule, Violation};
 use tvmspec::wire::Span;
 
@@ -52,7 +53,7 @@ impl Place<'_> {
 
     fn location(&self, out: &mut String, offset: u64, field: &str) {
         let field = if field.is_empty() {
-            self.field_at(offset)
+            field_at(self.spans, offset)
         } else {
             field
         };
@@ -75,14 +76,6 @@ impl Place<'_> {
         for line in dump.around(offset, BEFORE).lines() {
             let _ = writeln!(out, "    {line}");
         }
-    }
-
-    /// The field that holds `offset`; empty where none does.
-    pub(crate) fn field_at(&self, offset: u64) -> &str {
-        let behind = self.spans.partition_point(|span| span.start <= offset);
-        let span = behind.checked_sub(1).and_then(|last| self.spans.get(last));
-        span.filter(|span| offset < span.end)
-            .map_or("", |span| span.field.as_str())
     }
 }
 

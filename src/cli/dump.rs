@@ -2,17 +2,16 @@
 
 use super::hexdump::{Dump, Mark};
 use super::input::Input;
+use super::input::distance;
+use super::library;
 use super::output::Shown;
-use super::subject::{Format, Reading, Unit};
-use super::{Error, Exit, output, subject};
-use serde::ser::{Serialize, SerializeMap as _, Serializer};
-use serde_json::json;
-use std::cell::Cell;
+use super::{Error, Exit, output, verify};
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
-use tvmspec::blob::container::Part;
+use tvmspec::examine::dump;
+use tvmspec::examine::{Format, Reading, Subject, Unit};
+use tvmspec::payload;
 use tvmspec::release::Layout;
-use tvmspec::wire::Span;
 
 /// Offsets count from the start of the library binary. What no field covers is called unread: it lies behind a broken
 /// rule. A file of more fields than memory is spent on ends with the offset to go on from. Compiled code without a library binary
@@ -49,53 +48,66 @@ fn offset(text: &str) -> Result<u64, String> {
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     let input = Input::open(&args.file)?;
-    let file;
+    let subject;
     let units = match &args.kind {
-        Some(kind) => vec![subject::payload_of(
-            &input,
-            kind,
-            args.layout.unwrap_or(Layout::V0_22),
-        )?],
+        Some(kind) => vec![payload_of(&input, kind, args.layout)?],
         None => {
-            file = subject::contents(&input)?;
-            let units = subject::units(&input, &file, args.layout);
-            if units.is_empty() {
-                if !file.parts.iter().any(Part::is_compiled) {
-                    return Err(subject::nothing(&input, &file));
-                }
-                // Compiled code has no fields of ours, and that it has none is the answer.
-                output::note(subject::host_only(&input));
-            }
-            units
+            subject = library::subject(&input, args.layout)?;
+            units_of(&subject)?
         }
     };
-    let broken = Cell::new(false);
+    let mut broken = false;
     if args.json {
-        output::json(&Listed {
-            units: &units,
-            from: args.from,
-            broken: &broken,
-        })?;
+        let fields = dump::dump(&units, args.from);
+        output::json(&fields)?;
+        broken = fields.is_broken();
     } else {
         output::stream(|out| {
             for unit in &units {
                 let reading = unit.trace_from(args.from);
-                broken.set(broken.get() || reading.broken.is_some());
+                broken |= reading.broken.is_some();
                 let headed = units.len() > 1
                     || matches!(&unit.format, Format::Library { symbol, .. } if !symbol.is_empty());
                 if headed {
                     let (name, title, length) = (&unit.name, unit.title(), unit.bytes.len());
                     writeln!(out, "# {name}, {title}, {length} bytes")?;
                 }
-                dump(out, unit, &reading, &args)?;
+                write_out(out, unit, &reading, &args)?;
             }
             Ok(())
         })?;
     }
-    Ok(if broken.get() { Exit::Bad } else { Exit::Good })
+    Ok(if broken { Exit::Bad } else { Exit::Good })
 }
 
-fn dump(out: &mut Shown<'_>, unit: &Unit<'_>, reading: &Reading, args: &Args) -> fmt::Result {
+fn units_of<'s>(subject: &'s Subject<'_>) -> Result<Vec<Unit<'s>>, Error> {
+    let units = subject.units();
+    if units.is_empty() {
+        if !subject.is_compiled() {
+            return Err(Error::new(subject.nothing()));
+        }
+        // Compiled code has no fields of ours, and that it has none is the answer.
+        output::note(verify::host_only(subject.name));
+    }
+    Ok(units)
+}
+
+/// The whole input as the payload of a module of `kind`.
+fn payload_of<'i>(input: &'i Input, kind: &str, layout: Option<Layout>) -> Result<Unit<'i>, Error> {
+    let layout = layout.unwrap_or(Layout::V0_22);
+    Unit::payload(&input.name, input.bytes(), kind, layout).ok_or_else(|| {
+        let near = payload::kinds()
+            .iter()
+            .map(|info| (distance(kind, info.kind), info.kind))
+            .min();
+        let hint = near.map_or(String::new(), |(_, near)| {
+            format!("; did you mean `{near}`?")
+        });
+        Error::new(format!("no module kind `{kind}` has a known payload{hint}"))
+    })
+}
+
+fn write_out(out: &mut Shown<'_>, unit: &Unit<'_>, reading: &Reading, args: &Args) -> fmt::Result {
     let mut marks: Vec<Mark> = reading
         .findings
         .iter()
@@ -120,59 +132,4 @@ fn dump(out: &mut Shown<'_>, unit: &Unit<'_>, reading: &Reading, args: &Args) ->
         to: reading.left_out,
     }
     .render(out)
-}
-
-/// The units as JSON, written one by one: only one is in memory at a time.
-struct Listed<'d, 'a> {
-    units: &'d [Unit<'a>],
-    from: u64,
-    broken: &'d Cell<bool>,
-}
-
-impl Serialize for Listed<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.units.iter().map(|unit| {
-            let reading = unit.trace_from(self.from);
-            self.broken
-                .set(self.broken.get() || reading.broken.is_some());
-            Fields { unit, reading }
-        }))
-    }
-}
-
-struct Fields<'d, 'a> {
-    unit: &'d Unit<'a>,
-    reading: Reading,
-}
-
-impl Serialize for Fields<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("name", &self.unit.name)?;
-        map.serialize_entry("format", &self.unit.title())?;
-        map.serialize_entry("bytes", &self.unit.bytes.len())?;
-        map.serialize_entry("fields", &Spans(&self.reading.spans))?;
-        if let Some(offset) = self.reading.left_out {
-            map.serialize_entry("left_out_from", &offset)?;
-        }
-        let broken = self.reading.broken.as_ref().map(ToString::to_string);
-        map.serialize_entry("broken", &broken)?;
-        map.end()
-    }
-}
-
-struct Spans<'d>(&'d [Span]);
-
-impl Serialize for Spans<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|span| {
-            json!({
-                "start": span.start,
-                "end": span.end,
-                "field": span.field,
-                "value": span.value,
-                "rule": span.rule.id(),
-            })
-        }))
-    }
 }

@@ -2,11 +2,10 @@
 
 use super::diagnostic::Place;
 use super::input::Input;
-use super::subject::{Format, Unit};
-use super::{Error, Exit, subject};
+use super::{Error, Exit};
 use std::path::Path;
-use tvmspec::blob::container;
 use tvmspec::blob::{Blob, Partial};
+use tvmspec::examine::{Format, Subject, Unit};
 use tvmspec::release::Layout;
 
 /// Which file, and which library binary in it.
@@ -26,12 +25,12 @@ impl Choice<'_> {
         work: impl FnOnce(&Input, &Unit<'_>, Partial<'_>) -> Result<Exit, Error>,
     ) -> Result<Exit, Error> {
         let input = Input::open(self.file)?;
-        let file = subject::contents(&input)?;
-        let units = subject::units(&input, &file, self.layout);
-        let unit = pick(&input, &file, &units, self.blob)?;
+        let subject = subject(&input, self.layout)?;
+        let units = subject.units();
+        let unit = pick(&subject, &units, self.blob)?;
         match unit.library() {
             Some(partial) => work(&input, unit, partial),
-            None => Err(subject::nothing(&input, &file)),
+            None => Err(Error::new(subject.nothing())),
         }
     }
 
@@ -55,10 +54,19 @@ impl Choice<'_> {
     }
 }
 
+/// The file, for commands to which a broken container is an input that they cannot read.
+pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'_>, Error> {
+    Subject::open(&input.name, input.bytes(), layout).map_err(|broken| {
+        Error::new(format!(
+            "{}: the container itself is broken, {broken}; `tvmspec verify` shows where",
+            input.name
+        ))
+    })
+}
+
 /// The library binary that a command is about: the only one, or number `wanted`.
 fn pick<'u, 'a>(
-    input: &Input,
-    file: &container::File<'_>,
+    subject: &Subject<'_>,
     units: &'u [Unit<'a>],
     wanted: Option<usize>,
 ) -> Result<&'u Unit<'a>, Error> {
@@ -67,12 +75,12 @@ fn pick<'u, 'a>(
         .filter(|unit| matches!(unit.format, Format::Library { .. }))
         .collect();
     match (libraries.as_slice(), wanted) {
-        ([], _) => Err(subject::nothing(input, file)),
+        ([], _) => Err(Error::new(subject.nothing())),
         ([one], None) => Ok(one),
         (several, Some(index)) => several.get(index).copied().ok_or_else(|| {
             Error::new(format!(
                 "there is no library binary {index} in {}: it has {}, counted from 0",
-                input.name,
+                subject.name,
                 several.len()
             ))
         }),
@@ -84,7 +92,7 @@ fn pick<'u, 'a>(
                 .collect();
             Err(Error::new(format!(
                 "{} has {} library binaries; choose one:{}",
-                input.name,
+                subject.name,
                 several.len(),
                 names.concat()
             )))

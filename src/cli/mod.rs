@@ -23,7 +23,6 @@ mod pack;
 mod package;
 mod rule;
 mod run;
-mod subject;
 mod table;
 mod testee;
 mod unpack;

@@ -3,10 +3,9 @@
 use super::library::Choice;
 use super::output::{self, Content};
 use super::{Error, Exit};
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use tvmspec::blob::{Blob, LIBRARY, Module};
-use tvmspec::import_tree::ImportTree;
+use tvmspec::blob::Blob;
+use tvmspec::examine::unpack::unpack;
 use tvmspec::release::Layout;
 
 /// The folder gets `manifest.json` and a file for each payload; `tvmspec pack DIR/manifest.json` writes the same bytes again.
@@ -33,60 +32,18 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         layout: args.layout,
         blob: args.blob,
     };
-    choice.whole(|_, blob| unpack(blob, &args.output))
+    choice.whole(|_, blob| write_out(blob, &args.output))
 }
 
-fn unpack(blob: Blob<'_>, folder: &Path) -> Result<Exit, Error> {
-    let layout = blob.layout;
-    let listed = as_listed(blob)?;
+fn write_out(blob: Blob<'_>, folder: &Path) -> Result<Exit, Error> {
+    let unpacked = unpack(blob).map_err(Error::new)?;
     std::fs::create_dir_all(folder)?;
-    let mut modules = Vec::new();
-    for (index, module) in listed.modules.iter().enumerate() {
-        let Some(payload) = &module.payload else {
-            modules.push(json!({"kind": module.kind}));
-            continue;
-        };
-        let name = file_name(index, module);
-        output::write(&folder.join(&name), payload, Content::Binary)?;
-        modules.push(json!({"kind": module.kind, "file": name}));
-    }
-    let mut manifest = json!({"layout": layout.name(), "modules": modules});
-    if let Some(tree) = &listed.tree {
-        manifest["import_tree"] = rows(tree);
+    for (name, payload) in &unpacked.files {
+        output::write(&folder.join(name), payload, Content::Binary)?;
     }
     // Last: where it is, all of its files are.
-    let text = output::json_text(&manifest)?;
+    let text = output::json_text(&unpacked.manifest)?;
     let path = folder.join("manifest.json");
     output::write(&path, text.as_bytes(), Content::Text)?;
     Ok(Exit::Good)
-}
-
-/// The library in the form of a manifest: with a host library on top, also where the layout has none to store.
-fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Error> {
-    if blob.layout == Layout::V0_2 {
-        return blob.convert(Layout::V0_7).map_err(Error::new);
-    }
-    if !blob.modules.is_empty() {
-        return Ok(blob);
-    }
-    let library = Module {
-        kind: LIBRARY.into(),
-        payload: None,
-        offset: 0,
-    };
-    Ok(Blob {
-        modules: vec![library],
-        ..blob
-    })
-}
-
-/// The number keeps names apart, whatever characters a kind has.
-fn file_name(index: usize, module: &Module<'_>) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    let kind = module.kind.replace(|letter| !plain(letter), "_");
-    format!("{index}.{kind}")
-}
-
-fn rows(tree: &ImportTree<'_>) -> Value {
-    json!({"indptr": tree.indptr().to_vec(), "indices": tree.indices().to_vec()})
 }

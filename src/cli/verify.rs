@@ -2,12 +2,12 @@
 
 use super::diagnostic::{Place, count};
 use super::input::Input;
-use super::{Error, Exit, output, subject};
-use serde_json::{Value, json};
+use super::{Error, Exit, output};
 use std::path::PathBuf;
-use tvmspec::blob::container::Part;
+use tvmspec::examine::Subject;
+use tvmspec::examine::verify::{self, Judged};
 use tvmspec::release::Layout;
-use tvmspec::rule::{Finding, Findings, Violation};
+use tvmspec::rule::Findings;
 
 /// How many findings are written out for people.
 const MOST: usize = 50;
@@ -31,142 +31,54 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     let input = Input::open(&args.file)?;
-    let mut report = Report::default();
-    match subject::open(&input) {
-        Ok(file) => {
-            let units = subject::units(&input, &file, args.layout);
-            let graph = subject::graph(&input, file.form);
-            if units.is_empty() && graph.is_none() {
-                if !file.parts.iter().any(Part::is_compiled) {
-                    return Err(subject::nothing(&input, &file));
-                }
-                report.text = format!("{}\n", subject::host_only(&input));
-            }
-            let whole = Place {
-                name: &input.name,
-                bytes: input.bytes(),
-                spans: &[],
-            };
-            report.findings(&whole, file.findings.as_slice(), file.findings.omitted());
-            if let Some(reading) = &graph {
-                report.findings(&whole, &reading.findings, reading.omitted);
-                if let Some(broken) = &reading.broken {
-                    report.violation(&whole, broken);
-                }
-            }
-            for unit in &units {
-                let mut reading = unit.judge();
-                if reading.broken.is_some() || !reading.findings.is_empty() {
-                    reading = unit.trace();
-                }
-                let place = Place {
-                    name: &unit.name,
-                    bytes: &unit.bytes,
-                    spans: &reading.spans,
-                };
-                report.findings(&place, &reading.findings, reading.omitted);
-                if let Some(broken) = &reading.broken {
-                    report.violation(&place, broken);
-                }
-            }
-        }
-        Err(broken) => report.violation(
-            &Place {
-                name: &input.name,
-                bytes: input.bytes(),
-                spans: &[],
-            },
-            &broken,
-        ),
-    }
-    let bad = !report.violations.is_empty() || args.strict && report.found > 0;
+    let (name, bytes) = (input.name.as_str(), input.bytes());
+    let mut text = String::new();
+    let mut left = MOST;
+    let each = |judged: &Judged<'_>| show(&mut text, &mut left, judged);
+    let found = match Subject::open(name, bytes, args.layout) {
+        Ok(subject) => verify::verify(&subject, each).map_err(Error::new)?,
+        Err(broken) => verify::broken(name, bytes, broken, each),
+    };
+    let bad = !found.violations.is_empty() || args.strict && found.found() > 0;
     if args.json {
-        let omitted = report.found - report.findings.len();
-        let mut value = json!({
-            "file": input.name,
-            "violations": report.violations,
-            "findings": report.findings,
-        });
-        if omitted > 0 {
-            value["omitted_findings"] = omitted.into();
-        }
-        output::json(&value)?;
+        output::json(&found.to_json())?;
     } else {
-        let counts = count(report.violations.len(), report.found);
-        if report.found > MOST {
-            let more = report.found - MOST;
-            let listed = match report.found > Findings::MOST {
+        if found.host_only {
+            text = format!("{}\n{text}", host_only(name));
+        }
+        if found.found() > MOST {
+            let more = found.found() - MOST;
+            let listed = match found.found() > Findings::MOST {
                 true => format!("--json lists the first {}", Findings::MOST),
                 false => "--json lists all".to_owned(),
             };
-            report
-                .text
-                .push_str(&format!("{more} more findings; {listed}\n"));
+            text.push_str(&format!("{more} more findings; {listed}\n"));
         }
-        output::show(&format!("{}{counts}\n", report.text))?;
+        let counts = count(found.violations.len(), found.found());
+        output::show(&format!("{text}{counts}\n"))?;
     }
     Ok(if bad { Exit::Bad } else { Exit::Good })
 }
 
-#[derive(Default)]
-struct Report {
-    text: String,
-    violations: Vec<Value>,
-    /// Those that are listed, [`Findings::MOST`] of all units together.
-    findings: Vec<Value>,
-    /// How many there are.
-    found: usize,
+/// Thousands of findings of the same kind tell a person nothing more than the first `left`.
+fn show(text: &mut String, left: &mut usize, judged: &Judged<'_>) {
+    let place = Place {
+        name: judged.place,
+        bytes: judged.bytes,
+        spans: judged.spans,
+    };
+    for finding in judged.findings.iter().take(*left) {
+        text.push_str(&place.finding(finding));
+    }
+    *left = left.saturating_sub(judged.findings.len());
+    for broken in judged.violations {
+        text.push_str(&place.violation(broken));
+    }
 }
 
-impl Report {
-    fn violation(&mut self, place: &Place<'_>, broken: &Violation) {
-        self.text.push_str(&place.violation(broken));
-        self.violations.push(json!({
-            "rule": broken.rule().id(),
-            "kind": broken.kind().name(),
-            "message": broken.message(),
-            "in": place.name,
-            "offset": broken.offset(),
-            "field": match broken.field() {
-                "" => broken.offset().map_or("", |offset| place.field_at(offset)),
-                field => field,
-            },
-        }));
-    }
-
-    /// `omitted` more were found than are given.
-    fn findings(&mut self, place: &Place<'_>, findings: &[Finding], omitted: usize) {
-        self.found = self.found.saturating_add(omitted);
-        for finding in findings {
-            self.finding(place, finding);
-        }
-    }
-
-    fn finding(&mut self, place: &Place<'_>, finding: &Finding) {
-        // What can be read and not be used breaks a MUST all the same.
-        let Finding {
-            rule,
-            kind,
-            offset,
-            message,
-        } = finding;
-        if rule.text().is_some_and(|text| text.level.binds()) {
-            return self.violation(place, &rule.broken(*kind, *offset, message));
-        }
-        self.found = self.found.saturating_add(1);
-        if self.findings.len() >= Findings::MOST {
-            return;
-        }
-        // Thousands of the same kind tell a person nothing more.
-        if self.findings.len() < MOST {
-            self.text.push_str(&place.finding(finding));
-        }
-        self.findings.push(json!({
-            "rule": finding.rule.id(),
-            "message": finding.message,
-            "in": place.name,
-            "offset": finding.offset,
-            "field": place.field_at(finding.offset),
-        }));
-    }
+/// What is said of compiled code that has nothing else.
+pub(super) fn host_only(name: &str) -> String {
+    format!(
+        "{name} has no library binary: it imports no module, and its host code has no fields to read"
+    )
 }

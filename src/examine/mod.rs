@@ -1,5 +1,64 @@
 //! What can be said about a file without running it.
 //!
-//! * [`loading`]: what the loader of each release makes of a library, whether or not the library keeps the rules
+//! A [`Subject`] is a file that was looked into: its container, and its *units*, runs of bytes of one format each. Every function
+//! here says one thing about it, as plain data with a JSON form, whose schema is in `spec/schema/`:
+//!
+//! | function | what it says | JSON |
+//! |---|---|---|
+//! | [`inspect`](inspect::inspect) | what is in it | `inspect.json` |
+//! | [`verify`](verify::verify) | every rule that it breaks, and every oddity | `verify.json` |
+//! | [`explain`](explain::explain) | what the loader of each release makes of it | `explain.json` |
+//! | [`dump`](dump::dump) | every byte with its field and its rule | `dump.json` |
+//! | [`unpack`](unpack::unpack) | the manifest and the payloads that its library binary is packed from | `manifest.json` |
+//!
+//! The command line prints them and the C interface hands them on; neither computes anything of its own. [`loading`] is beneath
+//! `explain`: what the loader of each release makes of a library, whether or not the library keeps the rules.
 
+pub mod document;
+pub mod dump;
+pub mod explain;
+pub mod inspect;
 pub mod loading;
+mod objects;
+mod subject;
+pub mod unpack;
+pub mod verify;
+
+pub use subject::{Format, Reading, Subject, Unit};
+
+use crate::rule::{Finding, Violation};
+use crate::wire::json::object;
+use serde_json::Value;
+use std::fmt;
+
+/// Why nothing can be said about a file: it has nothing that any rule is about, or not what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nothing(String);
+
+impl fmt::Display for Nothing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Nothing {}
+
+/// The JSON form of a violation.
+pub(crate) fn violation(broken: &Violation) -> Value {
+    object([
+        ("rule", broken.rule().id().into()),
+        ("kind", broken.kind().name().into()),
+        ("offset", broken.offset().into()),
+        ("field", broken.field().into()),
+        ("message", broken.message().into()),
+    ])
+}
+
+/// The JSON form of an oddity.
+fn finding(finding: &Finding) -> Value {
+    object([
+        ("rule", finding.rule.id().into()),
+        ("offset", finding.offset.into()),
+        ("message", finding.message.as_str().into()),
+    ])
+}

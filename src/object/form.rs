@@ -19,6 +19,7 @@ use crate::value::types;
 use crate::value::{
     Any, AnyView, Bytes, DLDevice, bytes_bytes, dtype_from_text, dtype_to_text, index, str_bytes,
 };
+use crate::wire::json::float_form;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ pub fn to_json(value: AnyView<'_>) -> Value {
         index::NONE => Value::Null,
         index::BOOL => json!(raw.int() != 0),
         index::INT => json!(raw.int()),
-        index::FLOAT => json!({"float": float(raw.float())}),
+        index::FLOAT => json!({"float": float_form(raw.float())}),
         index::DATA_TYPE => json!({"dtype": dtype_to_text(raw.dtype()).unwrap_or_default()}),
         index::DEVICE => json!({"device": [raw.device().device_type, raw.device().device_id]}),
         index::BIG_INT => {
@@ -52,19 +53,6 @@ pub fn to_json(value: AnyView<'_>) -> Value {
         },
         own => json!({"object": types::key_of(own)}),
     }
-}
-
-fn float(value: f64) -> Value {
-    if value.is_nan() {
-        return json!("nan");
-    }
-    if value.is_infinite() {
-        return json!(if value > 0.0 { "inf" } else { "-inf" });
-    }
-    if value == 0.0 && value.is_sign_negative() {
-        return json!("-0");
-    }
-    json!(value)
 }
 
 fn list(value: AnyView<'_>) -> Vec<Value> {

@@ -193,7 +193,7 @@ impl<'a> TensorRecord<'a> {
         let data = read_data(cursor, sizing, dtype, &shape, shape_at)?;
         let needed = Packing::Packed.bytes(dtype, &shape);
         let whole = needed.is_some_and(|needed| needed <= data.len() as u64);
-        findings.expect(TEN_35, Kind::Truncated, whole, size_at, || {
+        findings.expect_usable(TEN_35, Kind::Truncated, whole, size_at, || {
             elements::missing(dtype, &shape, data.len(), needed)
         })?;
         Ok(TensorRecord {

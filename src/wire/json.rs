@@ -30,6 +30,20 @@ pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     of(&mut members)
 }
 
+/// A float where a value has a form: JSON has no number for those that are not finite, and none for -0.
+pub(crate) fn float_form(value: f64) -> Value {
+    if value.is_nan() {
+        return json!("nan");
+    }
+    if value.is_infinite() {
+        return json!(if value > 0.0 { "inf" } else { "-inf" });
+    }
+    if value == 0.0 && value.is_sign_negative() {
+        return json!("-0");
+    }
+    json!(value)
+}
+
 /// How deep types may be nested.
 const DEEPEST: usize = 16;
 

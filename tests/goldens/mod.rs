@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::container::{self, Form};
 use tvmspec::blob::{Blob, detect};
-use tvmspec::document;
+use tvmspec::examine::document;
 use tvmspec::import_tree::ImportTree;
 use tvmspec::payload::{self, relay_vm};
 use tvmspec::release::Layout;

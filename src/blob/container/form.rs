@@ -84,6 +84,34 @@ impl Form {
         text || counted || head.starts_with(b"MZ") || Form::of(head) != Form::Unknown
     }
 
+    /// Every form.
+    pub const ALL: [Form; 24] = [
+        Form::ElfShared,
+        Form::ElfExecutable,
+        Form::ElfObject,
+        Form::MachOShared,
+        Form::MachOExecutable,
+        Form::MachOObject,
+        Form::MachOFat,
+        Form::PeShared,
+        Form::PeExecutable,
+        Form::CoffObject,
+        Form::Archive,
+        Form::Tar,
+        Form::GzipTar,
+        Form::CText,
+        Form::RawBlob,
+        Form::Params,
+        Form::Tensor,
+        Form::GraphJson,
+        Form::ObjectJson,
+        Form::FfiJson,
+        Form::RelaxVm,
+        Form::RelayVm,
+        Form::StackVm,
+        Form::Unknown,
+    ];
+
     /// The name: `elf-shared`, `c-text`, ...
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,6 +138,36 @@ impl Form {
             Form::RelaxVm => "relax-vm",
             Form::RelayVm => "relay-vm",
             Form::StackVm => "stackvm",
+            Form::Unknown => "unknown",
+        }
+    }
+
+    /// What it is called in sentences.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Form::ElfShared => "ELF shared object",
+            Form::ElfExecutable => "ELF executable",
+            Form::ElfObject => "ELF object file",
+            Form::MachOShared => "Mach-O dynamic library",
+            Form::MachOExecutable => "Mach-O executable",
+            Form::MachOObject => "Mach-O object file",
+            Form::MachOFat => "Mach-O for several machines",
+            Form::PeShared => "PE dynamic library",
+            Form::PeExecutable => "PE executable",
+            Form::CoffObject => "COFF object file",
+            Form::Archive => "static archive",
+            Form::Tar => "tar archive",
+            Form::GzipTar => "tar archive under gzip",
+            Form::CText => "C text",
+            Form::RawBlob => "library binary",
+            Form::Params => "parameter file",
+            Form::Tensor => "tensor file",
+            Form::GraphJson => "graph JSON",
+            Form::ObjectJson => "object JSON of 0.21 and before",
+            Form::FfiJson => "object JSON of tvm-ffi",
+            Form::RelaxVm => "Relax VM executable",
+            Form::RelayVm => "Relay VM code",
+            Form::StackVm => "StackVM module",
             Form::Unknown => "unknown",
         }
     }

@@ -1,20 +1,19 @@
 //! `tvmspec inspect FILE`: what is in it, without executing any of it.
 //!
-//! [`report`] collects everything into one JSON value, whose form is `spec/schema/inspect.json`; [`text`] and [`html`]
-//! show that value and know nothing else, so that no view says what another cannot.
+//! [`text`] and [`html`] show the report of [`tvmspec::examine::inspect`] and know nothing else, so that no view says what another
+//! cannot.
 
-mod graph;
 mod html;
-mod payload;
-mod report;
-mod room;
 mod text;
 mod tree;
 
+use super::diagnostic::Place;
 use super::input::Input;
 use super::output::{self, Content};
 use super::{Error, Exit};
 use std::path::PathBuf;
+use tvmspec::examine::Subject;
+use tvmspec::examine::inspect::{self, Inspection};
 use tvmspec::release::Layout;
 
 /// Shows everything before a broken rule, then the rule. Exit code 1 if a rule is broken.
@@ -36,7 +35,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     let input = Input::open(&args.file)?;
     let copies = if args.html.is_some() { 3 } else { 1 };
-    let (report, broken) = report::report(&input, args.layout, copies)?;
+    let inspection = inspect::inspect(&input.name, input.bytes(), args.layout, copies);
+    let inspection = inspection.map_err(Error::new)?;
+    let broken = broken(&input, args.layout, &inspection);
+    let report = inspection.report;
     if let Some(path) = &args.html {
         output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
     } else if args.json {
@@ -51,4 +53,34 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     } else {
         Exit::Bad
     })
+}
+
+/// The rules that were broken, each with the fields before the place.
+fn broken(input: &Input, layout: Option<Layout>, inspection: &Inspection) -> String {
+    let whole = Place {
+        name: &input.name,
+        bytes: input.bytes(),
+        spans: &[],
+    };
+    let Ok(subject) = Subject::open(&input.name, input.bytes(), layout) else {
+        let broken = inspection.broken.iter();
+        return broken.map(|(_, broken)| whole.violation(broken)).collect();
+    };
+    let units = match inspection.broken.is_empty() {
+        true => Vec::new(),
+        false => subject.units(),
+    };
+    let shown = inspection.broken.iter().map(|(unit, broken)| {
+        let text = match unit.and_then(|index| units.get(index)) {
+            Some(unit) => Place {
+                name: &unit.name,
+                bytes: &unit.bytes,
+                spans: &unit.trace().spans,
+            }
+            .violation(broken),
+            None => whole.violation(broken),
+        };
+        format!("\n{text}")
+    });
+    shown.collect()
 }

@@ -1,10 +1,10 @@
 //! The report for people at a terminal.
 
 use super::tree;
-use crate::cli::subject::form_title as form_name;
 use crate::cli::table::{size, table};
 use serde_json::Value;
 use std::fmt::Write as _;
+use tvmspec::blob::container::Form;
 
 /// The report as text.
 pub(super) fn render(report: &Value) -> String {
@@ -469,4 +469,13 @@ fn number(value: &Value) -> u64 {
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// What a form of this name is called in sentences.
+fn form_name(name: &str) -> &str {
+    let form = Form::ALL.into_iter().find(|form| form.name() == name);
+    match form {
+        Some(form) => form.title(),
+        None => name,
+    }
 }

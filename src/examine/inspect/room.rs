@@ -20,7 +20,7 @@ impl Room {
     pub(super) fn of(length: usize, copies: u64) -> Room {
         let room = (length as u64).saturating_mul(TIMES).saturating_add(FREE);
         Room {
-            left: Cell::new(room / copies.max(1)),
+            left: Cell::new(room.checked_div(copies).unwrap_or(room)),
             left_out: Cell::new(0),
         }
     }
@@ -59,19 +59,20 @@ fn weight(value: &Value) -> u64 {
     const OBJECT: u64 = 256;
     /// A member: its key, its hash, its place in the order.
     const MEMBER: u64 = 64;
+    let sum = |weights: &mut dyn Iterator<Item = u64>| weights.fold(0, u64::saturating_add);
     let inside = match value {
         Value::String(text) => text.len() as u64,
-        Value::Array(list) => list.iter().map(weight).sum(),
+        Value::Array(list) => sum(&mut list.iter().map(weight)),
         Value::Object(members) => {
-            let members = members.iter();
-            OBJECT
-                + members
-                    .map(|(key, value)| MEMBER + key.len() as u64 + weight(value))
-                    .sum::<u64>()
+            let member = |(key, value): (&String, &Value)| {
+                let key = (key.len() as u64).saturating_add(MEMBER);
+                key.saturating_add(weight(value))
+            };
+            sum(&mut members.iter().map(member)).saturating_add(OBJECT)
         }
         _ => 0,
     };
-    VALUE + inside
+    inside.saturating_add(VALUE)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! What each release makes of saved objects.
 
 use super::account::loads;
+use crate::examine::loading::Load;
+use crate::object::graph_check;
+use crate::object::legacy_graph::{self, LegacyGraph};
+use crate::release::{Release, Releases};
+use crate::rule::{Findings, Kind, Violation};
 use serde::de::IgnoredAny;
-use tvmspec::examine::loading::Load;
-use tvmspec::object::graph_check;
-use tvmspec::object::legacy_graph::{self, LegacyGraph};
-use tvmspec::release::{Release, Releases};
-use tvmspec::rule::{Findings, Kind, Violation};
 
 /// The graph of 0.2 to 0.21.
 pub(super) fn legacy(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {

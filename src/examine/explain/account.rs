@@ -1,36 +1,44 @@
-//! What is said of one library, or of one file, and how it is printed.
+//! What is said of one library, or of one file.
 
-use super::here::Here;
-use crate::cli::table::wrap;
+use super::linked::Here;
+use crate::examine::loading::{Load, Outcome};
+use crate::release::{Release, Releases};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
-use tvmspec::examine::loading::{Load, Outcome};
-use tvmspec::release::{Release, Releases};
 
 /// What is said about one library binary, or about a part without one.
-pub(super) struct Account {
-    pub(super) title: String,
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// What it is.
+    pub title: String,
     /// Why no release opens the file as it is, and what to do; what is said below is then of what is made of it.
-    pub(super) raw: Option<&'static str>,
+    pub raw: Option<&'static str>,
     /// Consecutive releases of which the same is true.
-    pub(super) loads: Vec<(Releases, Load)>,
+    pub loads: Vec<(Releases, Load)>,
     /// What was read to say so; `None` where that is the whole file.
-    pub(super) looked_at: Option<&'static str>,
+    pub looked_at: Option<&'static str>,
     /// What the system's own loader finds, before TVM reads anything.
-    pub(super) here: Here,
+    pub here: Here,
     /// What each module needs.
-    pub(super) needs: Vec<Need>,
+    pub needs: Vec<Need>,
     /// What a user should know besides.
-    pub(super) remarks: Vec<String>,
+    pub remarks: Vec<String>,
 }
 
-pub(super) struct Need {
-    pub(super) module: usize,
-    pub(super) kind: String,
-    pub(super) about: String,
-    pub(super) loaders: Vec<(Releases, String)>,
-    pub(super) registered_by: String,
-    pub(super) renamed: Option<String>,
+/// What a module needs to be loaded.
+#[derive(Clone, Debug)]
+pub struct Need {
+    /// Its number in the library binary.
+    pub module: usize,
+    /// Its kind.
+    pub kind: String,
+    /// What that kind is.
+    pub about: String,
+    /// The loader of each release, by its registered name.
+    pub loaders: Vec<(Releases, String)>,
+    /// Who registers that loader.
+    pub registered_by: String,
+    /// What the kind was called before, or is called since.
+    pub renamed: Option<String>,
 }
 
 /// What is true of each release, consecutive releases with the same taken together.
@@ -70,7 +78,7 @@ impl Account {
     }
 
     /// Whether the file is known to load, as it is and, as far as it is for this machine, here.
-    pub(super) fn is_good(&self) -> bool {
+    pub fn is_good(&self) -> bool {
         let loads = self
             .loads
             .iter()
@@ -78,64 +86,8 @@ impl Account {
         self.raw.is_none() && !self.loads.is_empty() && loads && self.here.is_good()
     }
 
-    pub(super) fn to_text(&self) -> String {
-        let mut out = format!("{}\n", self.title);
-        if let Some(raw) = self.raw {
-            out.push('\n');
-            for line in wrap(&format!("NOT LOADABLE AS IT IS: {raw}"), 96) {
-                let _ = writeln!(out, "{line}");
-            }
-        }
-        if !self.loads.is_empty() {
-            out.push('\n');
-        }
-        for (releases, load) in &self.loads {
-            let range = range(*releases);
-            let lines = wrap(&load.to_string(), 78);
-            for (index, line) in lines.iter().enumerate() {
-                let range = if index == 0 { range.as_str() } else { "" };
-                let _ = writeln!(out, "  {range:<16} {line}");
-            }
-        }
-        if let Some(looked_at) = self.looked_at {
-            let lines = wrap(looked_at, 78);
-            for (index, line) in lines.iter().enumerate() {
-                let what = if index == 0 { "looked at" } else { "" };
-                let _ = writeln!(out, "  {what:<16} {line}");
-            }
-        }
-        out.push_str(&self.here.to_text());
-        for need in &self.needs {
-            let _ = writeln!(
-                out,
-                "\nmodule {} {}: {}",
-                need.module, need.kind, need.about
-            );
-            if need.loaders.is_empty() {
-                let _ = writeln!(out, "  loader           none is registered in any release");
-            }
-            for (releases, name) in &need.loaders {
-                let _ = writeln!(out, "  {:<16} {name}", range(*releases));
-            }
-            let lines = wrap(&need.registered_by, 78);
-            for (index, line) in lines.iter().enumerate() {
-                let what = if index == 0 { "registered by" } else { "" };
-                let _ = writeln!(out, "  {what:<16} {line}");
-            }
-            if let Some(renamed) = &need.renamed {
-                let _ = writeln!(out, "  {:<16} {renamed}", "renamed");
-            }
-        }
-        for remark in &self.remarks {
-            out.push('\n');
-            for line in wrap(remark, 96) {
-                let _ = writeln!(out, "{line}");
-            }
-        }
-        out
-    }
-
-    pub(super) fn to_json(&self) -> Value {
+    /// The JSON form, an element of `explain.json`.
+    pub fn to_json(&self) -> Value {
         let loads: Vec<Value> = self
             .loads
             .iter()
@@ -178,14 +130,5 @@ impl Account {
             "needs": needs,
             "remarks": self.remarks,
         })
-    }
-}
-
-fn range(releases: Releases) -> String {
-    let Releases { since, until } = releases;
-    if since == until {
-        format!("tvm {since}")
-    } else {
-        format!("tvm {since} to {until}")
     }
 }

@@ -9,7 +9,7 @@ use crate::wire::json::object;
 use serde_json::{Map, Value};
 
 /// Sums up the objects of either era; `None` where `text` has none that can be read.
-pub fn summary(text: &[u8], form: Form) -> Option<Value> {
+pub(super) fn summary(text: &[u8], form: Form) -> Option<Value> {
     match form {
         Form::ObjectJson => legacy(text),
         Form::FfiJson => ffi(text),

@@ -2,14 +2,14 @@
 
 use super::graph;
 use super::room::Room;
-use crate::cli::subject::{Format, Unit};
+use crate::examine::subject::{Format, Unit};
+use crate::payload::{self, Field, Payload, relax_vm, relay_vm};
+use crate::rule::Findings;
+use crate::tensor::json::from_dtype;
+use crate::tensor::{Params, Sizing, TensorRecord};
+use crate::wire::Cursor;
+use crate::wire::json::float_form;
 use serde_json::{Map, Value, json};
-use tvmspec::object::form::to_json;
-use tvmspec::payload::{self, Field, Payload, relax_vm, relay_vm};
-use tvmspec::rule::Findings;
-use tvmspec::tensor::json::from_dtype;
-use tvmspec::tensor::{Params, Sizing, TensorRecord};
-use tvmspec::wire::Cursor;
 
 /// Adds what is known of `payload` to the value of its module.
 pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, room: &Room) {
@@ -177,8 +177,7 @@ fn relax_constant(constant: &relax_vm::Constant<'_>) -> Value {
         Shape(shape) => json!({ "type": "shape", "value": shape }),
         Text(text) => json!({ "type": "string", "value": text }),
         Int(number) => json!({ "type": "int", "value": number }),
-        // JSON has no number for those that are not finite; values have words for them.
-        Float(number) => json!({ "type": "float", "value": to_json((*number).into())["float"] }),
+        Float(number) => json!({ "type": "float", "value": float_form(*number) }),
         Dtype(dtype) => json!({ "type": "dtype", "value": from_dtype(*dtype) }),
     }
 }

@@ -1,8 +1,6 @@
 //! Files that are of one format from the first byte to the last: the JSON of models and of objects, parameter files, tensors,
 //! executables.
 
-pub mod objects;
-
 use crate::blob::container::Form;
 use crate::graph::{Graph, Plan};
 use crate::object::graph_check;

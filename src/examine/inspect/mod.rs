@@ -1,99 +1,109 @@
-//! Everything that is known of a file, as one JSON value.
+//! What is in a file, as one JSON value (`spec/schema/inspect.json`).
 
-use super::graph;
-use super::payload;
-use super::room::Room;
-use crate::cli::diagnostic::Place;
-use crate::cli::input::Input;
-use crate::cli::subject::{Format, Unit};
-use crate::cli::{Error, subject};
+mod graph;
+mod payload;
+mod room;
+
+use super::subject::{self, Format, Subject, Unit};
+use super::{Nothing, finding, objects, violation};
+use crate::blob::container::{Form, Part, Role, linkage};
+use crate::blob::{LIBRARY, Partial};
+use crate::release::Layout;
+use crate::rule::{Findings, Violation};
+use room::Room;
 use serde_json::{Map, Value, json};
-use tvmspec::blob::container::{Form, Part, Role, linkage};
-use tvmspec::blob::{LIBRARY, Partial};
-use tvmspec::document::objects;
-use tvmspec::release::Layout;
-use tvmspec::rule::{Finding, Findings, Violation};
 
-/// The report, of which there will be `copies` in memory, and the text of the violations that were met; empty where every rule
-/// is kept.
-pub(super) fn report(
-    input: &Input,
+/// What is in a file.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// All of it. What finds no room in memory is counted in `left_out`.
+    pub report: Value,
+    /// The rules that were broken, each with the number of its unit in [`Subject::units`], or `None` for the file as a whole.
+    pub broken: Vec<(Option<usize>, Violation)>,
+}
+
+/// Collects what is in `bytes`, before a broken rule and behind it. There will be `copies` of the report in memory: the more, the
+/// less each may take.
+///
+/// # Errors
+///
+/// Nothing in the file is of a form that TVM writes.
+pub fn inspect(
+    name: &str,
+    bytes: &[u8],
     layout: Option<Layout>,
     copies: u64,
-) -> Result<(Value, String), Error> {
-    let mut text = String::new();
+) -> Result<Inspection, Nothing> {
+    let mut broken = Vec::new();
     let mut top = Map::new();
-    top.insert("file".into(), input.name.clone().into());
-    top.insert("bytes".into(), input.bytes().len().into());
-    let file = match subject::open(input) {
-        Ok(file) => file,
-        Err(broken) => {
-            let place = Place {
-                name: &input.name,
-                bytes: input.bytes(),
-                spans: &[],
-            };
-            text.push_str(&place.violation(&broken));
-            top.insert("form".into(), Form::of(input.bytes()).name().into());
-            top.insert("violation".into(), violation(&broken));
-            return Ok((Value::Object(top), text));
+    top.insert("file".into(), name.into());
+    top.insert("bytes".into(), bytes.len().into());
+    let subject = match Subject::open(name, bytes, layout) {
+        Ok(subject) => subject,
+        Err(wrong) => {
+            top.insert("form".into(), Form::of(bytes).name().into());
+            top.insert("violation".into(), violation(&wrong));
+            return Ok(Inspection {
+                report: Value::Object(top),
+                broken: vec![(None, wrong)],
+            });
         }
     };
+    let file = &subject.file;
     top.insert("form".into(), file.form.name().into());
-    let linkage = linkage(file.form, input.bytes());
+    let linkage = linkage(file.form, bytes);
     if !linkage.libraries.is_empty() {
         top.insert("links".into(), linkage.libraries.clone().into());
     }
     if linkage.is_runtime() {
         top.insert("runtime".into(), linkage.defines.len().into());
     }
-    let room = Room::of(input.bytes().len(), copies);
-    let units = subject::units(input, &file, layout);
+    let room = Room::of(bytes.len(), copies);
+    let units = subject.units();
     if file.form == Form::Unknown && units.is_empty() {
-        return Err(subject::nothing(input, &file));
+        return Err(subject.nothing());
     }
     if !file.findings.is_empty() {
         let list = room.list(file.findings.as_slice(), finding);
         top.insert("findings".into(), list.into());
     }
     // Units stand in the order of their parts.
-    let mut rest = units.as_slice();
+    let numbered: Vec<(usize, &Unit<'_>)> = units.iter().enumerate().collect();
+    let mut rest = numbered.as_slice();
     let parts = room.list(file.parts.iter().enumerate(), |(index, part)| {
-        let behind = rest.partition_point(|unit| unit.part <= index);
+        let behind = rest.partition_point(|(_, unit)| unit.part <= index);
         let (own, others) = rest.split_at(behind);
         rest = others;
-        part_value(part, own.iter(), &room, &mut text)
+        part_value(part, own, &room, &mut broken)
     });
     if file.form.is_object() || file.form.is_archive() || parts.iter().any(has_library) {
         top.insert("parts".into(), parts.into());
     }
-    for unit in &units {
-        data(unit, &mut top, &room, &mut text);
+    for (index, unit) in numbered {
+        broken.extend(data(unit, &mut top, &room).map(|wrong| (Some(index), wrong)));
     }
     if file.form == Form::GraphJson {
-        let summary = graph::summary(input.bytes(), &room);
+        let summary = graph::summary(bytes, &room);
         top.insert("graph".into(), summary.unwrap_or(Value::Null));
     }
-    if let Some(summary) = objects::summary(input.bytes(), file.form) {
+    if let Some(summary) = objects::summary(bytes, file.form) {
         top.insert("objects".into(), summary);
     }
-    if let Some(reading) = subject::graph(input, file.form) {
+    if let Some(reading) = subject.json() {
         let findings = room.list(&reading.findings, finding);
         top.insert("findings".into(), findings.into());
-        if let Some(broken) = &reading.broken {
-            let place = Place {
-                name: &input.name,
-                bytes: input.bytes(),
-                spans: &[],
-            };
-            text.push_str(&format!("\n{}", place.violation(broken)));
-            top.insert("violation".into(), violation(broken));
+        if let Some(wrong) = reading.broken {
+            top.insert("violation".into(), violation(&wrong));
+            broken.push((None, wrong));
         }
     }
     if room.left_out() > 0 {
         top.insert("left_out".into(), room.left_out().into());
     }
-    Ok((Value::Object(top), text))
+    Ok(Inspection {
+        report: Value::Object(top),
+        broken,
+    })
 }
 
 fn has_library(part: &Value) -> bool {
@@ -102,15 +112,21 @@ fn has_library(part: &Value) -> bool {
         .is_some_and(|list| !list.is_empty())
 }
 
-fn part_value<'a>(
+fn part_value(
     part: &Part<'_>,
-    units: impl Iterator<Item = &'a Unit<'a>> + Clone,
+    units: &[(usize, &Unit<'_>)],
     room: &Room,
-    text: &mut String,
+    broken: &mut Vec<(Option<usize>, Violation)>,
 ) -> Value {
-    let releases = subject::releases(part, units.clone());
-    let libraries = units.filter(|unit| matches!(unit.format, Format::Library { .. }));
-    let libraries = room.list(libraries, |unit| library(unit, room, text));
+    let releases = subject::releases(part, units.iter().map(|(_, unit)| *unit));
+    let libraries = units
+        .iter()
+        .filter(|(_, unit)| matches!(unit.format, Format::Library { .. }));
+    let libraries = room.list(libraries, |(index, unit)| {
+        let (value, wrong) = library(unit, room);
+        broken.extend(wrong.map(|wrong| (Some(*index), wrong)));
+        value
+    });
     let named = |pick: for<'r> fn(&'r Role<'_>) -> Option<&'r str>| -> Vec<&str> {
         part.symbols
             .iter()
@@ -152,15 +168,15 @@ fn part_value<'a>(
     })
 }
 
-fn library(unit: &Unit<'_>, room: &Room, text: &mut String) -> Value {
-    let Some(partial) = unit.library() else {
-        return Value::Null;
+fn library(unit: &Unit<'_>, room: &Room) -> (Value, Option<Violation>) {
+    let (Some(partial), Format::Library { symbol, .. }) = (unit.library(), &unit.format) else {
+        return (Value::Null, None);
     };
     let Partial {
         blob,
         findings,
         broken,
-    } = &partial;
+    } = partial;
     let layout = blob.layout;
     let modules = room.list(blob.modules.iter().enumerate(), |(index, module)| {
         let mut value = Map::new();
@@ -178,13 +194,7 @@ fn library(unit: &Unit<'_>, room: &Room, text: &mut String) -> Value {
         }
         Value::Object(value)
     });
-    let Format::Library { symbol, .. } = &unit.format else {
-        return Value::Null;
-    };
-    if let Some(broken) = broken {
-        text.push_str(&told(unit, broken));
-    }
-    json!({
+    let value = json!({
         "symbol": Some(symbol.as_str()).filter(|symbol| !symbol.is_empty()),
         "offset": unit.offset,
         "bytes": unit.bytes.len(),
@@ -198,49 +208,22 @@ fn library(unit: &Unit<'_>, room: &Room, text: &mut String) -> Value {
         "host": blob.modules.iter().any(|module| module.kind == LIBRARY),
         "findings": room.list(findings.as_slice(), finding),
         "violation": broken.as_ref().map(violation),
-    })
+    });
+    (value, broken)
 }
 
 /// A file that is no container: its content under the name of its format.
-fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, room: &Room, text: &mut String) {
+fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, room: &Room) -> Option<Violation> {
     if matches!(unit.format, Format::Library { .. }) {
-        return;
+        return None;
     }
     let reading = unit.judge();
     let (name, value) = payload::content(unit, room);
     top.insert(name.into(), value);
     let findings = room.list(&reading.findings, finding);
     top.insert("findings".into(), findings.into());
-    if let Some(broken) = &reading.broken {
-        text.push_str(&told(unit, broken));
-        top.insert("violation".into(), violation(broken));
+    if let Some(wrong) = &reading.broken {
+        top.insert("violation".into(), violation(wrong));
     }
-}
-
-fn told(unit: &Unit<'_>, broken: &Violation) -> String {
-    let reading = unit.trace();
-    let place = Place {
-        name: &unit.name,
-        bytes: &unit.bytes,
-        spans: &reading.spans,
-    };
-    format!("\n{}", place.violation(broken))
-}
-
-fn violation(broken: &Violation) -> Value {
-    json!({
-        "rule": broken.rule().id(),
-        "kind": broken.kind().name(),
-        "offset": broken.offset(),
-        "field": broken.field(),
-        "message": broken.message(),
-    })
-}
-
-fn finding(finding: &Finding) -> Value {
-    json!({
-        "rule": finding.rule.id(),
-        "offset": finding.offset,
-        "message": finding.message,
-    })
+    reading.broken
 }

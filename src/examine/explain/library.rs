@@ -1,16 +1,15 @@
 //! What is said of a library binary and of compiled code without one.
 
 use super::account::{Account, Need, loads};
-use super::here::Linked;
+use super::linked::Linked;
 use super::{registrar, unusable};
-use crate::cli::input::Input;
-use crate::cli::subject::{self, Format, Unit};
-use tvmspec::blob::container::{File, Part, Role};
-use tvmspec::blob::{LIBRARY, Partial};
-use tvmspec::examine::loading::{self, Library, Load};
-use tvmspec::payload::{self, Payload};
-use tvmspec::release::{Layout, Release, Releases};
-use tvmspec::rule::Findings;
+use crate::blob::container::{Part, Role};
+use crate::blob::{LIBRARY, Partial};
+use crate::examine::loading::{self, Library, Load};
+use crate::examine::{Format, Subject, Unit};
+use crate::payload::{self, Payload};
+use crate::release::{Layout, Release, Releases};
+use crate::rule::Findings;
 
 /// What each release makes of a library binary, and what it needs.
 pub(super) fn library(
@@ -67,15 +66,12 @@ pub(super) fn library(
 
 /// What each release makes of compiled code that has no library binary.
 pub(super) fn bare(
-    input: &Input,
+    subject: &Subject<'_>,
     part: &Part<'_>,
     linked: &Linked<'_>,
     only: Option<Release>,
 ) -> Account {
-    let name = match part.member.as_str() {
-        "" => input.name.clone(),
-        member => format!("{}, member {member}", input.name),
-    };
+    let name = subject.place(part);
     let mut remarks = vec![
         "Without a library binary no module is imported: every function must be host code. That is how a host-only library of 0.2 to 0.27 looks when its root imports nothing."
             .to_owned(),
@@ -88,10 +84,7 @@ pub(super) fn bare(
         remarks.push("0.7 and 0.21 changed how packed functions are called, and nothing in this file says which way its functions speak: a runtime of another era calls them and they crash, or return nonsense. Ask who built it.".into());
     }
     remarks.extend(linked.remark());
-    let title = format!(
-        "{name}: {}, no library binary",
-        subject::form_name(part.form)
-    );
+    let title = format!("{name}: {}, no library binary", part.form.title());
     let load = |release| linked.judge(release, loading::bare(part, release));
     Account {
         remarks,
@@ -101,15 +94,14 @@ pub(super) fn bare(
 
 /// What each release makes of a TVM runtime.
 pub(super) fn runtime(
-    input: &Input,
-    file: &File<'_>,
+    subject: &Subject<'_>,
     linked: &Linked<'_>,
     only: Option<Release>,
 ) -> Account {
     let title = format!(
         "{}: {}, a TVM runtime",
-        input.name,
-        subject::form_name(file.form)
+        subject.name,
+        subject.file.form.title()
     );
     let load = |release| {
         let load = Load::silent(
@@ -160,7 +152,8 @@ fn needs(library: &Library<'_>) -> Vec<Need> {
                 };
                 match loaders.last_mut() {
                     Some((range, last))
-                        if *last == name && range.until.minor() + 1 == release.minor() =>
+                        if *last == name
+                            && range.until.minor().checked_add(1) == Some(release.minor()) =>
                     {
                         range.until = release;
                     }
@@ -209,16 +202,13 @@ fn remarks(library: &Library<'_>) -> Vec<String> {
     if libraries == 0 && blob.tree.is_some() {
         remarks.push("No entry is `_lib`: host functions of this library cannot be reached, and host code that looks for device functions finds no context (it is null up to 0.21, and left as it was from 0.22 on).".into());
     }
-    if blob
-        .modules
-        .first()
-        .is_some_and(|root| root.kind != LIBRARY)
+    let root = blob.modules.first().map(|root| &root.kind);
+    if let Some(root) = root.filter(|root| *root != LIBRARY)
         && libraries > 0
         && blob.tree.is_some()
     {
         remarks.push(format!(
-            "The root is of kind `{}` and imports the host library: host functions are found with query_imports only.",
-            blob.modules[0].kind
+            "The root is of kind `{root}` and imports the host library: host functions are found with query_imports only."
         ));
     }
     if part.form.is_object() {

@@ -1,0 +1,146 @@
+//! Looking into files from C, declared in `include/tvmspec.h`. There with the feature `inspect`.
+//!
+//! Nothing here executes the file that it looks at. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
+
+use crate::examine::dump::dump;
+use crate::examine::explain::{Account, damaged, explain};
+use crate::examine::inspect::inspect;
+use crate::examine::{Subject, verify};
+use crate::release::{Layout, Release};
+use serde_json::Value;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The command line's exit codes.
+const GOOD: c_int = 0;
+const BAD: c_int = 1;
+const FAILED: c_int = 2;
+
+/// Says what is to be said about a file, as JSON of the form that `spec/schema/COMMAND.json` describes.
+///
+/// `command` is the command line's, without the file: `inspect [--layout L]`, `verify [--strict] [--layout L]`, `explain
+/// [--release R] [--layout L]`, `dump [--layout L]`. The file is the `length` bytes at `bytes`, or, where that is null, the one at the
+/// path `name`. Libraries that a file needs are not looked for, as with `explain --elsewhere`.
+///
+/// Returns the exit code of the command line: 0, 1 where a rule is broken or the release does not load the file, 2 where the file
+/// cannot be read, nothing in it has rules, or the command is invalid; then the text is a message. `text` is always set.
+///
+/// # Safety
+///
+/// `command` and `name` must be C strings, `bytes` null or `length` bytes that nobody writes during the call, `text` a place for a
+/// text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tvmspec_examine(
+    command: *const c_char,
+    name: *const c_char,
+    bytes: *const c_void,
+    length: usize,
+    text: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: `command` is a C string, by this contract.
+    let command = unsafe { CStr::from_ptr(command) }.to_string_lossy();
+    // SAFETY: `name` is a C string, by this contract.
+    let name = unsafe { CStr::from_ptr(name) };
+    let read;
+    let bytes = if bytes.is_null() {
+        read = name.to_str().map_or_else(
+            |error| Err(error.to_string()),
+            |path| std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}")),
+        );
+        read.as_deref().map_err(String::clone)
+    } else {
+        // SAFETY: `bytes` is not null, so `length` bytes that nobody writes during the call, by this contract.
+        Ok(unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) })
+    };
+    let name = name.to_string_lossy();
+    let said = bytes.and_then(|bytes| {
+        let say = || examine(&command, &name, bytes);
+        catch_unwind(AssertUnwindSafe(say)).unwrap_or_else(|_| Err("it panicked".into()))
+    });
+    let (code, said) = match said {
+        Ok((true, said)) => (GOOD, said),
+        Ok((false, said)) => (BAD, said),
+        Err(message) => (FAILED, message),
+    };
+    // A message may quote a name of the file.
+    let said = CString::new(said.replace('\0', "\u{fffd}")).unwrap_or_default();
+    // SAFETY: `text` is a place for a text, by this contract.
+    unsafe { text.write(said.into_raw()) };
+    code
+}
+
+/// What a command asks for besides itself.
+#[derive(Default)]
+struct Options {
+    strict: bool,
+    layout: Option<Layout>,
+    release: Option<Release>,
+}
+
+impl Options {
+    fn parse<'w>(
+        command: &str,
+        mut words: impl Iterator<Item = &'w str>,
+    ) -> Result<Options, String> {
+        let mut options = Options::default();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} has no value"));
+            match (word, command) {
+                ("--strict", "verify") => options.strict = true,
+                ("--layout", _) => options.layout = Some(value()?.parse()?),
+                ("--release", "explain") => options.release = Some(value()?.parse()?),
+                _ => return Err(format!("`{command}` has no option `{word}`")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Whether all is good, and the JSON text; a message where nothing can be said.
+fn examine(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String), String> {
+    let mut words = command.split_ascii_whitespace();
+    let command = words.next().unwrap_or_default();
+    let options = Options::parse(command, words)?;
+    let subject = Subject::open(name, bytes, options.layout);
+    let (good, value) = match command {
+        "inspect" => {
+            let all = inspect(name, bytes, options.layout, 2).map_err(|none| none.to_string())?;
+            (all.broken.is_empty(), all.report)
+        }
+        "verify" => {
+            let all = match &subject {
+                Ok(subject) => verify::verify(subject, |_| {}).map_err(|none| none.to_string())?,
+                Err(broken) => verify::broken(name, bytes, broken.clone(), |_| {}),
+            };
+            let odd = options.strict && all.found() > 0;
+            (all.violations.is_empty() && !odd, all.to_json())
+        }
+        "explain" => {
+            let accounts = match &subject {
+                Ok(subject) => {
+                    explain(subject, options.release).map_err(|none| none.to_string())?
+                }
+                Err(broken) => vec![damaged(name, bytes, broken, options.release)],
+            };
+            let good = options.release.is_none() || accounts.iter().all(Account::is_good);
+            let accounts: Vec<Value> = accounts.iter().map(Account::to_json).collect();
+            (good, accounts.into())
+        }
+        "dump" => {
+            let subject = subject.map_err(|broken| broken.to_string())?;
+            let units = subject.units();
+            if units.is_empty() && !subject.is_compiled() {
+                return Err(subject.nothing().to_string());
+            }
+            let fields = dump(&units, 0);
+            let text = serde_json::to_string(&fields).map_err(|error| error.to_string())?;
+            return Ok((!fields.is_broken(), text));
+        }
+        _ => {
+            return Err(format!(
+                "there is no command `{command}`; there are inspect, verify, explain, dump"
+            ));
+        }
+    };
+    Ok((good, value.to_string()))
+}

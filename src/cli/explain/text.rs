@@ -1,0 +1,107 @@
+//! How an account is printed.
+
+use crate::cli::table::wrap;
+use std::fmt::Write as _;
+use tvmspec::examine::explain::{Account, Here};
+use tvmspec::release::Releases;
+
+/// What is said, for people.
+pub(super) fn text(account: &Account) -> String {
+    let mut out = format!("{}\n", account.title);
+    if let Some(raw) = account.raw {
+        out.push('\n');
+        for line in wrap(&format!("NOT LOADABLE AS IT IS: {raw}"), 96) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    if !account.loads.is_empty() {
+        out.push('\n');
+    }
+    for (releases, load) in &account.loads {
+        let range = range(*releases);
+        let lines = wrap(&load.to_string(), 78);
+        for (index, line) in lines.iter().enumerate() {
+            let range = if index == 0 { range.as_str() } else { "" };
+            let _ = writeln!(out, "  {range:<16} {line}");
+        }
+    }
+    if let Some(looked_at) = account.looked_at {
+        let lines = wrap(looked_at, 78);
+        for (index, line) in lines.iter().enumerate() {
+            let what = if index == 0 { "looked at" } else { "" };
+            let _ = writeln!(out, "  {what:<16} {line}");
+        }
+    }
+    out.push_str(&here(&account.here));
+    for need in &account.needs {
+        let _ = writeln!(
+            out,
+            "\nmodule {} {}: {}",
+            need.module, need.kind, need.about
+        );
+        if need.loaders.is_empty() {
+            let _ = writeln!(out, "  loader           none is registered in any release");
+        }
+        for (releases, name) in &need.loaders {
+            let _ = writeln!(out, "  {:<16} {name}", range(*releases));
+        }
+        let lines = wrap(&need.registered_by, 78);
+        for (index, line) in lines.iter().enumerate() {
+            let what = if index == 0 { "registered by" } else { "" };
+            let _ = writeln!(out, "  {what:<16} {line}");
+        }
+        if let Some(renamed) = &need.renamed {
+            let _ = writeln!(out, "  {:<16} {renamed}", "renamed");
+        }
+    }
+    for remark in &account.remarks {
+        out.push('\n');
+        for line in wrap(remark, 96) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    out
+}
+
+/// What stands in the way, in lines; empty if nothing does.
+fn here(here: &Here) -> String {
+    let mut out = String::new();
+    let missing = here.libraries.iter().filter(|(_, found)| !found);
+    let missing: Vec<&str> = missing.map(|(name, _)| name.as_str()).collect();
+    let mut say = |text: &str| {
+        out.push('\n');
+        for line in wrap(text, 96) {
+            let _ = writeln!(out, "{line}");
+        }
+    };
+    if let Some(foreign) = &here.foreign {
+        say(&format!("NOT ON THIS MACHINE: {foreign}."));
+    }
+    if !missing.is_empty() {
+        say(&format!(
+            "NOT ON THIS MACHINE: it needs {}, which cannot be found here. Install it, or name its folder in LD_LIBRARY_PATH.",
+            missing.join(", ")
+        ));
+    } else if !here.absent.is_empty() {
+        let names: Vec<String> = here
+            .absent
+            .iter()
+            .take(8)
+            .map(|name| format!("`{}`", name.escape_debug()))
+            .collect();
+        say(&format!(
+            "NOT ON THIS MACHINE: it calls {}, which neither the libraries that it needs define here nor those of C and C++. Unless the program that opens it has them, opening it fails, or the first such call ends the process.",
+            names.join(", ")
+        ));
+    }
+    out
+}
+
+fn range(releases: Releases) -> String {
+    let Releases { since, until } = releases;
+    if since == until {
+        format!("tvm {since}")
+    } else {
+        format!("tvm {since} to {until}")
+    }
+}

@@ -1,0 +1,78 @@
+//! Every byte of a file with its field and its rule (`spec/schema/dump.json`).
+
+use super::{Reading, Unit};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::json;
+use std::cell::Cell;
+
+/// The fields of some units as JSON: `[{"name", "format", "bytes", "fields": [{"start", "end", "field", "value", "rule"}],
+/// "broken"}]`. They are read while they are written, one unit after the other: only one is in memory at a time.
+pub struct Dump<'d, 'a> {
+    units: &'d [Unit<'a>],
+    from: u64,
+    broken: Cell<bool>,
+}
+
+/// The fields of `units` that end behind offset `from`.
+pub fn dump<'d, 'a>(units: &'d [Unit<'a>], from: u64) -> Dump<'d, 'a> {
+    Dump {
+        units,
+        from,
+        broken: Cell::new(false),
+    }
+}
+
+impl Dump<'_, '_> {
+    /// Whether a rule was broken in what was written so far.
+    pub fn is_broken(&self) -> bool {
+        self.broken.get()
+    }
+}
+
+impl Serialize for Dump<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.units.iter().map(|unit| {
+            let reading = unit.trace_from(self.from);
+            self.broken
+                .set(self.broken.get() || reading.broken.is_some());
+            Fields { unit, reading }
+        }))
+    }
+}
+
+struct Fields<'d, 'a> {
+    unit: &'d Unit<'a>,
+    reading: Reading,
+}
+
+impl Serialize for Fields<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &self.unit.name)?;
+        map.serialize_entry("format", &self.unit.title())?;
+        map.serialize_entry("bytes", &self.unit.bytes.len())?;
+        map.serialize_entry("fields", &Spans(&self.reading))?;
+        if let Some(offset) = self.reading.left_out {
+            map.serialize_entry("left_out_from", &offset)?;
+        }
+        let broken = self.reading.broken.as_ref().map(ToString::to_string);
+        map.serialize_entry("broken", &broken)?;
+        map.end()
+    }
+}
+
+struct Spans<'d>(&'d Reading);
+
+impl Serialize for Spans<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.spans.iter().map(|span| {
+            json!({
+                "start": span.start,
+                "end": span.end,
+                "field": span.field,
+                "value": span.value,
+                "rule": span.rule.id(),
+            })
+        }))
+    }
+}

@@ -1,0 +1,145 @@
+//! What the loader of the system finds before TVM reads anything: the machine, the libraries that are needed, the functions
+//! of TVM that are called. Nothing is executed.
+
+use crate::blob::container::{File, Form, Linkage, linkage};
+use crate::examine::loading::elf::{self, Looked};
+use crate::examine::loading::{Load, Outcome, Stop, exported};
+use crate::release::{Release, Releases};
+use serde_json::{Value, json};
+
+/// An image, what it is linked to, and what the dynamic loader finds in its tables; nothing for any other file.
+pub(super) struct Linked<'a>(Linkage<'a>, Option<Result<Looked, Stop>>);
+
+/// What stands in the way on a machine; nothing where none was looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Here {
+    /// What is wrong with the machine or the system.
+    pub foreign: Option<String>,
+    /// The libraries that are needed, and whether each was found; empty where they were not looked for.
+    pub libraries: Vec<(String, bool)>,
+    /// What it calls and none of those libraries defines, nor any that every program of TVM has.
+    pub absent: Vec<String>,
+}
+
+impl<'a> Linked<'a> {
+    pub(super) fn of(file: &File<'a>, bytes: &'a [u8]) -> Linked<'a> {
+        let tables = is_image(file.form).then(|| elf::tables(bytes));
+        Linked(linkage(file.form, bytes), tables)
+    }
+
+    /// What "loads" rests on; `None` where no system's loader opens the file.
+    pub(super) fn looked_at(&self) -> Option<&'static str> {
+        match &self.1 {
+            Some(Ok(looked)) => Some(looked.text()),
+            Some(Err(_)) => Some(Looked::Tables.text()),
+            None => None,
+        }
+    }
+
+    /// Whether it is a runtime of TVM instead of something that TVM compiled.
+    pub(super) fn is_runtime(&self) -> bool {
+        self.0.is_runtime()
+    }
+
+    /// How many functions of TVM's C interface it defines.
+    pub(super) fn defines(&self) -> usize {
+        self.0.defines.len()
+    }
+
+    /// The releases whose C interface it defines, as far as it knows their functions.
+    pub(super) fn releases(&self) -> Option<Releases> {
+        let mut known = self.0.defines.iter().map(|name| exported(name));
+        let known: Vec<_> = known.by_ref().filter(|ranges| !ranges.is_empty()).collect();
+        let has_all = |release: &Release| {
+            let has = |ranges: &&[Releases]| ranges.iter().any(|range| range.contains(*release));
+            known.iter().all(has)
+        };
+        let fitting: Vec<Release> = Release::all().filter(has_all).collect();
+        Some(Releases {
+            since: *fitting.first()?,
+            until: *fitting.last()?,
+        })
+    }
+
+    /// `load`, unless the dynamic loader does not come so far, or functions are called that `release` does not have.
+    pub(super) fn judge(&self, release: Release, load: Load) -> Load {
+        if let Some(Err(stop)) = &self.1
+            && matches!(load.outcome, Outcome::Loads | Outcome::Silent)
+        {
+            return stop.clone().into();
+        }
+        if load.outcome != Outcome::Loads {
+            return load;
+        }
+        let is_missing = |name: &&&str| {
+            let ranges = exported(name);
+            !ranges.is_empty() && !ranges.iter().any(|range| range.contains(release))
+        };
+        let missing: Vec<String> = self
+            .0
+            .calls
+            .iter()
+            .filter(is_missing)
+            .map(|name| format!("`{name}` ({})", since(exported(name))))
+            .collect();
+        if missing.is_empty() {
+            return load;
+        }
+        let names = missing.join(", ");
+        match self.0.binds_now {
+            true => Load::fails(format!(
+                "it cannot be opened: it calls {names}, which this release does not have"
+            )),
+            false => Load::silent(format!(
+                "it calls {names}, which this release does not have: opening it fails, or the first such call ends the process"
+            )),
+        }
+    }
+
+    /// What is called that no release has.
+    pub(super) fn remark(&self) -> Option<String> {
+        let strange = self.0.calls.iter().filter(|name| exported(name).is_empty());
+        let strange: Vec<&str> = strange.copied().take(8).collect();
+        (!strange.is_empty()).then(|| {
+            format!("It calls {}, which the C interface of no release from 0.2 to 0.27 has: another library has to define it.", strange.join(", "))
+        })
+    }
+}
+
+fn since(ranges: &[Releases]) -> String {
+    let ranges: Vec<String> = ranges
+        .iter()
+        .map(|range| match *range {
+            Releases { since, until } if since == until => format!("of {since}"),
+            Releases { since, until } if until == Release::LAST => format!("from {since} on"),
+            Releases { since, until } => format!("of {since} to {until}"),
+        })
+        .collect();
+    ranges.join(" and ")
+}
+
+impl Here {
+    /// Whether nothing stands in the way.
+    pub fn is_good(&self) -> bool {
+        let found = self.libraries.iter().all(|(_, found)| *found);
+        self.foreign.is_none() && found && self.absent.is_empty()
+    }
+
+    /// The JSON form.
+    pub fn to_json(&self) -> Value {
+        let libraries: Vec<Value> = self
+            .libraries
+            .iter()
+            .map(|(name, found)| json!({ "name": name, "found": found }))
+            .collect();
+        json!({ "good": self.is_good(), "machine": self.foreign, "libraries": libraries, "absent": self.absent })
+    }
+}
+
+/// Whether a file of this form is opened by the loader of a system.
+pub const fn is_image(form: Form) -> bool {
+    matches!(
+        form,
+        Form::ElfShared | Form::MachOShared | Form::MachOFat | Form::PeShared
+    )
+}

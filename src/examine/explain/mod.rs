@@ -1,0 +1,214 @@
+//! Why a file loads in a release, or why it does not (`spec/schema/explain.json`).
+//!
+//! What each release does is computed for every release ([`loading`]) from the layout, the symbols and the payloads; nothing is
+//! looked up by file.
+
+mod account;
+mod damaged;
+mod library;
+mod linked;
+mod objects;
+mod registrar;
+
+pub use account::{Account, Need};
+pub use damaged::damaged;
+pub use linked::{Here, is_image};
+
+use super::loading::{self, Load};
+use super::{Format, Nothing, Subject, Unit};
+use crate::blob::container::{File, Form, Part};
+use crate::payload;
+use crate::release::{Release, Releases};
+use crate::rule::{Finding, Findings, Violation};
+use crate::wire::Cursor;
+use account::loads;
+use linked::Linked;
+
+/// Says for every release, or for `only` one, whether it reads the file, what it needs to, and where it fails without a word. One
+/// account for each library binary or other thing in the file.
+///
+/// A broken file is judged by what the loader of each release looks at, and the tables of an ELF library by what the dynamic
+/// loader does with them; instructions are not looked at. No library of any machine is looked for: [`Account::here`] is the
+/// caller's to fill.
+///
+/// # Errors
+///
+/// Nothing in the file is of a form that TVM loads.
+pub fn explain(subject: &Subject<'_>, only: Option<Release>) -> Result<Vec<Account>, Nothing> {
+    let file = &subject.file;
+    let units = subject.units();
+    let linked = Linked::of(file, subject.bytes);
+    // The members of an archive are linked into one library: what one lacks another may have.
+    let joined = file.form.is_archive() && file.form != Form::MachOFat;
+    let whole = joined.then(|| join(file));
+    let mut accounts = Vec::new();
+    for unit in &units {
+        let own = file.parts.get(unit.part);
+        let account = match (whole.as_ref().or(own), &unit.format) {
+            (Some(part), Format::Library { .. }) => library::library(unit, part, &linked, only),
+            _ => data(unit, only),
+        };
+        accounts.push(account);
+    }
+    let parts = match &whole {
+        Some(whole) => std::slice::from_ref(whole),
+        None => file.parts.as_slice(),
+    };
+    if linked.is_runtime() {
+        accounts.push(library::runtime(subject, &linked, only));
+    } else {
+        for part in parts.iter().filter(|part| is_bare(part)) {
+            accounts.push(library::bare(subject, part, &linked, only));
+        }
+    }
+    if accounts.is_empty() {
+        accounts.push(other(subject, &linked, only)?);
+    }
+    for account in &mut accounts {
+        account.raw = raw(file.form);
+        account.looked_at = linked.looked_at();
+    }
+    Ok(accounts)
+}
+
+/// Why no release opens a file of this form as it is, and what to do.
+fn raw(form: Form) -> Option<&'static str> {
+    Some(match form {
+        Form::ElfObject | Form::MachOObject | Form::CoffObject => {
+            "it is an object file. Link it into a library first: `cc -shared -o lib.so FILE.o`. (Python's `load_module` does that itself for a name that ends in .o, and needs a compiler for it.) What is said here is said of that library."
+        }
+        Form::Archive => {
+            "it is a static archive. Link it into a library first: `cc -shared -o lib.so -Wl,--whole-archive FILE.a -Wl,--no-whole-archive`. What is said here is said of that library."
+        }
+        Form::Tar | Form::GzipTar => {
+            "it is an archive of object files or sources. Unpack it and link what is in it into a library first: `tar -xf FILE.tar` in an empty folder, then `cc -shared -fPIC -o lib.so` with every member. (Python's `load_module` does that itself for a name that ends in .tar, and needs a compiler for it.) What is said here is said of that library."
+        }
+        Form::CText => {
+            "it is source text. Compile and link it, with the host code that belongs to it: `cc -shared -fPIC -o lib.so FILE.c`. What is said here is said of that library."
+        }
+        Form::ElfExecutable | Form::MachOExecutable | Form::PeExecutable => {
+            "it is an executable, and the loader of the system opens libraries only. Link the same objects with `-shared`."
+        }
+        _ => return None,
+    })
+}
+
+/// The members of an archive as the one part that a linker makes of them.
+fn join<'a>(file: &File<'a>) -> Part<'a> {
+    let mut parts = file.parts.iter();
+    let mut whole = Part {
+        member: String::new(),
+        form: file.form,
+        machine: None,
+        blobs: Vec::new(),
+        symbols: Vec::new(),
+    };
+    for part in parts.by_ref().filter(|part| part.form.is_object()) {
+        whole.form = part.form;
+        whole.blobs.extend(part.blobs.iter().cloned());
+        whole.symbols.extend(part.symbols.iter().cloned());
+    }
+    whole
+}
+
+/// A compiled part that speaks of TVM but has no library binary.
+fn is_bare(part: &Part<'_>) -> bool {
+    part.form.is_object() && part.blobs.is_empty() && part.releases().is_some()
+}
+
+fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
+    let reading = unit.judge();
+    let broken = reading.broken.or_else(|| unusable(&reading.findings));
+    let payload = match &unit.format {
+        Format::Payload { kind, layout } => {
+            let mut cursor = Cursor::new(&unit.bytes);
+            payload::read(kind, *layout, &mut cursor, &mut Findings::default()).ok()
+        }
+        _ => None,
+    };
+    let version = match &unit.format {
+        Format::RelayCode => payload::relay_vm::Executable::read_code(
+            &mut Cursor::new(&unit.bytes),
+            &mut Findings::default(),
+        )
+        .ok()
+        .map(|executable| executable.version.into_owned()),
+        _ => None,
+    };
+    let load = |release: Release| match (&unit.format, &broken) {
+        (Format::Payload { kind, .. }, broken) => loading::stored(
+            release,
+            kind,
+            &unit.bytes,
+            payload.as_ref(),
+            broken.as_ref(),
+        ),
+        (Format::RelayCode, _) if !Releases::between(6, 19).contains(release) => {
+            Load::fails("it has no such executable")
+        }
+        (_, Some(broken)) => Load::unknown(format!("it breaks {broken}")),
+        (Format::RelayCode, None) => loading::relay_code(release, version.as_deref()),
+        (Format::Params, None) => {
+            Load::whole("by `load_param_dict` or an executor's `load_params`")
+        }
+        (_, None) => Load::whole("as a file"),
+    };
+    let mut account = Account::new(
+        format!("{}: {}", unit.name, unit.title()),
+        loads(only, load),
+    );
+    if unit.format == Format::Params {
+        account.remarks.push("The bytes are the same from 0.2 to 0.27 for tensors of one lane and whole bytes. Vector types are cut to one lane from 0.4 on, and up to 0.6 types below 8 bits lose their data.".into());
+    }
+    account
+}
+
+/// What can be read and not be used: a MUST is broken all the same, as `verify` has it.
+fn unusable(findings: &[Finding]) -> Option<Violation> {
+    let unusable = findings.iter().find(|finding| !finding.usable)?;
+    Some(unusable.to_violation())
+}
+
+/// What is not loaded by name: JSON, text, object code without anything of TVM.
+fn other(
+    subject: &Subject<'_>,
+    linked: &Linked<'_>,
+    only: Option<Release>,
+) -> Result<Account, Nothing> {
+    let form = subject.file.form;
+    let (remark, loads) = match form {
+        Form::GraphJson => {
+            let broken = subject.json().and_then(|reading| reading.broken);
+            let load = |release: Release| match &broken {
+                _ if release >= Release::of(20) => Load::fails("there is no graph executor"),
+                Some(broken) => Load::unknown(format!("it breaks {broken}")),
+                None => Load::whole("with the library that it was built with"),
+            };
+            (
+                "The graph of a graph executor: `tvm.graph_runtime.create` (0.2 to 0.7) or `tvm.graph_executor.create` (0.8 to 0.19) takes it with a library and parameters. 0.20 dropped the graph executor.",
+                loads(only, load),
+            )
+        }
+        Form::ObjectJson => (
+            "Objects as `save_json` wrote them up to 0.21. Each release reads the members and containers of its time.",
+            objects::legacy(subject.bytes, only),
+        ),
+        Form::FfiJson => (
+            "Objects as tvm-ffi writes them.",
+            objects::ffi(subject.bytes, only),
+        ),
+        form if form.is_object() || form.is_archive() => (
+            "It holds no TVM library: no symbol in it is one of TVM. Whatever functions it has are taken for packed ones up to 0.21.",
+            loads(only, |release| {
+                let load = Load::silent(
+                    "it opens it without a complaint, as a library that imports nothing",
+                );
+                linked.judge(release, load)
+            }),
+        ),
+        _ => return Err(subject.nothing()),
+    };
+    let mut account = Account::new(format!("{}: {}", subject.name, form.title()), loads);
+    account.remarks.push(remark.into());
+    Ok(account)
+}

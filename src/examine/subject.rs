@@ -1,0 +1,368 @@
+//! What a file holds that can be read field by field: library binaries, parameter files, tensors, executables.
+
+use super::{Nothing, document};
+use crate::blob::container::{self, Form, Part};
+use crate::blob::{Blob, Partial, detect};
+use crate::payload::{self, relay_vm};
+use crate::release::{Layout, Releases};
+use crate::rule::{Finding, Findings, Violation};
+use crate::tensor::{Params, Sizing, TensorRecord};
+use crate::wire::{Cursor, Span, Trace};
+use std::borrow::Cow;
+
+/// A file whose container was read.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// What it is called in names and messages: its path.
+    pub name: &'a str,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Its container.
+    pub file: container::File<'a>,
+    /// Overrides what symbols and bytes say of the layout of library binaries and payloads.
+    pub layout: Option<Layout>,
+}
+
+/// A run of bytes of one format.
+#[derive(Clone, Debug)]
+pub struct Unit<'a> {
+    /// For messages: `model.so, symbol __tvm_dev_mblob`.
+    pub name: String,
+    /// Where the bytes start in the file; `None` where the file does not have them as they are.
+    pub offset: Option<u64>,
+    /// What they are.
+    pub format: Format,
+    /// The bytes. Offsets of fields, violations and findings count from their start.
+    pub bytes: Cow<'a, [u8]>,
+    /// The part of the container that holds them, in [`container::File::parts`].
+    pub part: usize,
+}
+
+/// What a [`Unit`] is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// A library binary.
+    Library {
+        /// Its layout.
+        layout: Layout,
+        /// Its symbol; empty for a raw blob.
+        symbol: String,
+    },
+    /// A parameter file.
+    Params,
+    /// One tensor.
+    Tensor,
+    /// Relay VM code, as `save()` of 0.6 to 0.19 returns it.
+    RelayCode,
+    /// What a module of this kind stores, as a file of its own.
+    Payload {
+        /// The kind.
+        kind: &'static str,
+        /// The layout of the era that wrote it.
+        layout: Layout,
+    },
+}
+
+/// A unit read to its end or to the first broken rule.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Every field, by offset.
+    pub spans: Vec<Span>,
+    /// Where the first field starts that `spans` has no room for.
+    pub left_out: Option<u64>,
+    /// What is odd.
+    pub findings: Vec<Finding>,
+    /// How many more oddities there are.
+    pub omitted: usize,
+    /// Why reading stopped early.
+    pub broken: Option<Violation>,
+}
+
+impl Reading {
+    fn of(findings: Findings, broken: Option<Violation>) -> Reading {
+        Reading {
+            omitted: findings.omitted(),
+            findings: findings.into_iter().collect(),
+            broken,
+            ..Reading::default()
+        }
+    }
+
+    /// That of a container, whose oddities are noted already.
+    pub(super) fn noted(findings: &Findings) -> Reading {
+        Reading {
+            omitted: findings.omitted(),
+            findings: findings.as_slice().to_vec(),
+            ..Reading::default()
+        }
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// Looks into the container of `bytes`. `layout` overrides what symbols and bytes say.
+    ///
+    /// # Errors
+    ///
+    /// A violation of the container itself, at an offset into the file.
+    pub fn open(
+        name: &'a str,
+        bytes: &'a [u8],
+        layout: Option<Layout>,
+    ) -> Result<Subject<'a>, Violation> {
+        Ok(Subject {
+            name,
+            bytes,
+            file: container::open(bytes)?,
+            layout,
+        })
+    }
+
+    /// Every unit, in the order of the parts.
+    pub fn units(&self) -> Vec<Unit<'_>> {
+        let mut units = Vec::new();
+        for (index, part) in self.file.parts.iter().enumerate() {
+            let place = self.place(part);
+            for blob in &part.blobs {
+                let symbol = Some(blob.symbol.as_str()).filter(|symbol| !symbol.is_empty());
+                units.push(Unit {
+                    name: match symbol {
+                        Some(symbol) => format!("{place}, symbol {symbol}"),
+                        None => place.clone(),
+                    },
+                    offset: blob.offset,
+                    format: Format::Library {
+                        layout: self
+                            .layout
+                            .unwrap_or_else(|| detect::detect(&blob.bytes, symbol)),
+                        symbol: blob.symbol.clone(),
+                    },
+                    bytes: Cow::Borrowed(&blob.bytes),
+                    part: index,
+                });
+            }
+            // Only a file of its own: members of archives are code.
+            if part.member.is_empty()
+                && let Some(format) = data(part.form, self.bytes, self.layout)
+            {
+                units.push(Unit {
+                    name: place,
+                    offset: Some(0),
+                    format,
+                    bytes: Cow::Borrowed(self.bytes),
+                    part: index,
+                });
+            }
+        }
+        let form = self.file.form;
+        let container = form.is_object() || form.is_archive() || form == Form::CText;
+        if let Some(layout) = self.layout
+            && !container
+            && units
+                .iter()
+                .all(|unit| !matches!(unit.format, Format::Library { .. } | Format::Payload { .. }))
+        {
+            // A layout that is asked for says that this is a library binary, even if nothing in it looks like one.
+            units = vec![Unit {
+                name: self.name.to_owned(),
+                offset: Some(0),
+                format: Format::Library {
+                    layout,
+                    symbol: String::new(),
+                },
+                bytes: Cow::Borrowed(self.bytes),
+                part: 0,
+            }];
+        }
+        units
+    }
+
+    /// What a part is called: the file, and the member of the archive.
+    pub(super) fn place(&self, part: &Part<'_>) -> String {
+        match part.member.as_str() {
+            "" => self.name.to_owned(),
+            member => format!("{}, member {member}", self.name),
+        }
+    }
+
+    /// The JSON of models and of objects, held to the rules of its own chapter; `None` for any other form. Offsets are those of
+    /// JSON values.
+    pub fn json(&self) -> Option<Reading> {
+        let mut findings = Findings::default();
+        let broken = match self.file.form {
+            form @ (Form::GraphJson | Form::ObjectJson | Form::FfiJson) => {
+                document::read(form, self.bytes, &mut findings)?.err()
+            }
+            _ => return None,
+        };
+        Some(Reading::of(findings, broken))
+    }
+
+    /// Whether any part of it is code that TVM compiled.
+    pub fn is_compiled(&self) -> bool {
+        self.file.parts.iter().any(Part::is_compiled)
+    }
+
+    /// The message for a file in which there is nothing to read: what it is and what to do.
+    pub fn nothing(&self) -> Nothing {
+        let form = self.file.form;
+        let hint = match form {
+            _ if self.bytes.is_empty() => "it is empty",
+            Form::Unknown => {
+                "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, say its layout (--layout)"
+            }
+            Form::GraphJson | Form::ObjectJson | Form::FfiJson => {
+                "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
+            }
+            form if form.is_object()
+                && self.file.parts.iter().any(|part| part.releases().is_some()) =>
+            {
+                "it holds no library binary and none of the symbols of compiled code; it calls the TVM runtime, or is one"
+            }
+            form if form.is_object() || form.is_archive() => {
+                "no symbol in it is a library binary: a library without imported modules may have none; `tvmspec explain` says more"
+            }
+            _ => "there is no library binary in it",
+        };
+        let form = match form {
+            Form::Unknown => String::new(),
+            form => format!(" ({})", form.title()),
+        };
+        Nothing(format!("nothing to read in {}{form}: {hint}", self.name))
+    }
+}
+
+fn data(form: Form, bytes: &[u8], layout: Option<Layout>) -> Option<Format> {
+    Some(match form {
+        Form::Params => Format::Params,
+        Form::Tensor => Format::Tensor,
+        // `save()` writes the code without the length that the payload puts in front.
+        Form::RelayVm if document::magic_first(bytes) => Format::RelayCode,
+        _ => {
+            let (kind, detected) = document::payload(form, bytes)?;
+            Format::Payload {
+                kind,
+                layout: layout.unwrap_or(detected),
+            }
+        }
+    })
+}
+
+impl<'a> Unit<'a> {
+    /// The whole of `bytes` as the payload of a module of `kind`; `None` where no kind of this name has a known payload.
+    pub fn payload(name: &str, bytes: &'a [u8], kind: &str, layout: Layout) -> Option<Unit<'a>> {
+        let info = payload::kind_info(kind)?;
+        Some(Unit {
+            name: name.to_owned(),
+            offset: Some(0),
+            format: Format::Payload {
+                kind: info.kind,
+                layout,
+            },
+            bytes: Cow::Borrowed(bytes),
+            part: 0,
+        })
+    }
+}
+
+impl Unit<'_> {
+    /// Reads everything and says what is wrong and odd, without a record of the fields.
+    pub fn judge(&self) -> Reading {
+        self.read(None)
+    }
+
+    /// Reads everything and records every field, as far as memory goes.
+    pub fn trace(&self) -> Reading {
+        self.trace_from(0)
+    }
+
+    /// [`Unit::trace`] of the fields behind offset `from`.
+    pub fn trace_from(&self, from: u64) -> Reading {
+        /// How many fields of a small unit are recorded. One takes some 300 bytes, with what a dump makes of it.
+        const FREE: usize = 48 << 10;
+        /// And one more for each so many bytes.
+        const BYTES: usize = 24;
+        let most = (self.bytes.len() / BYTES).saturating_add(FREE);
+        let trace = Trace::bounded(from, most);
+        let reading = self.read(Some(&trace));
+        Reading {
+            left_out: trace.left_out(),
+            spans: trace.into_spans(),
+            ..reading
+        }
+    }
+
+    /// The library binary, as far as it is good.
+    pub fn library(&self) -> Option<Partial<'_>> {
+        match &self.format {
+            Format::Library { layout, .. } => Some(Blob::read_partial(
+                &self.bytes,
+                *layout,
+                Findings::default(),
+            )),
+            _ => None,
+        }
+    }
+
+    /// What the format is called.
+    pub fn title(&self) -> String {
+        match &self.format {
+            Format::Library { layout, .. } => format!("library binary, layout {layout}"),
+            Format::Params => "parameter file".into(),
+            Format::Tensor => "tensor file".into(),
+            Format::RelayCode => "Relay VM code".into(),
+            Format::Payload { kind, .. } => format!("file of a `{kind}` module"),
+        }
+    }
+
+    fn read(&self, trace: Option<&Trace>) -> Reading {
+        let mut findings = Findings::default();
+        let bytes: &[u8] = &self.bytes;
+        let mut cursor = match trace {
+            Some(trace) => Cursor::traced(bytes, trace),
+            None => Cursor::new(bytes),
+        };
+        let broken = match &self.format {
+            Format::Library { layout, .. } => {
+                let partial = match trace {
+                    Some(trace) => Blob::read_traced(bytes, *layout, findings, trace),
+                    None => Blob::read_partial(bytes, *layout, findings),
+                };
+                findings = partial.findings;
+                partial.broken
+            }
+            Format::Params => Params::detect(&mut cursor, &mut findings)
+                .and_then(|_| cursor.finish("the parameter file", &mut findings))
+                .err(),
+            Format::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings)
+                .and_then(|_| cursor.finish("the tensor", &mut findings))
+                .err(),
+            Format::RelayCode => relay_vm::Executable::read_code(&mut cursor, &mut findings)
+                .and_then(|_| cursor.finish("the VM code", &mut findings))
+                .err(),
+            Format::Payload { kind, layout } => {
+                payload::read(kind, *layout, &mut cursor, &mut findings).err()
+            }
+        };
+        Reading::of(findings, broken)
+    }
+}
+
+/// The releases that both the symbols of a part and the layouts of its library binaries speak of.
+pub(super) fn releases<'u>(
+    part: &Part<'_>,
+    units: impl Iterator<Item = &'u Unit<'u>>,
+) -> Option<Releases> {
+    let layouts = units.filter_map(|unit| match unit.format {
+        Format::Library { layout, .. } => Some(layout.releases()),
+        _ => None,
+    });
+    part.releases()
+        .into_iter()
+        .chain(layouts)
+        .reduce(|all, one| Releases {
+            since: all.since.max(one.since),
+            until: all.until.min(one.until),
+        })
+        .filter(|releases| releases.since <= releases.until)
+}

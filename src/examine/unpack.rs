@@ -1,0 +1,72 @@
+//! What a library binary is packed from: a manifest and a file for each payload (`spec/schema/manifest.json`).
+
+use crate::blob::{Blob, LIBRARY, Module};
+use crate::release::Layout;
+use crate::rule::Violation;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// A manifest, and the files that it names.
+#[derive(Clone, Debug)]
+pub struct Unpacked<'a> {
+    /// The manifest: `{"layout", "modules": [{"kind", "file"}, ..], "import_tree"}`.
+    pub manifest: Value,
+    /// The payloads as they are stored, each with the name of its file.
+    pub files: Vec<(String, Cow<'a, [u8]>)>,
+}
+
+/// Takes a library binary apart; `tvmspec pack` makes the same bytes of it again. Layout 0.2 has no import tree to store: it is
+/// listed as layout 0.7 has it.
+///
+/// # Errors
+///
+/// A payload of layout 0.2 that layout 0.7 cannot hold.
+pub fn unpack(blob: Blob<'_>) -> Result<Unpacked<'_>, Violation> {
+    let layout = blob.layout;
+    let listed = as_listed(blob)?;
+    let (mut modules, mut files) = (Vec::new(), Vec::new());
+    let tree = listed
+        .tree
+        .as_ref()
+        .map(|tree| json!({"indptr": tree.indptr().to_vec(), "indices": tree.indices().to_vec()}));
+    for (index, module) in listed.modules.into_iter().enumerate() {
+        let name = file_name(index, &module);
+        let Some(payload) = module.payload else {
+            modules.push(json!({"kind": module.kind}));
+            continue;
+        };
+        modules.push(json!({"kind": module.kind, "file": name}));
+        files.push((name, payload));
+    }
+    let mut manifest = json!({"layout": layout.name(), "modules": modules});
+    if let (Some(tree), Value::Object(members)) = (tree, &mut manifest) {
+        members.insert("import_tree".to_owned(), tree);
+    }
+    Ok(Unpacked { manifest, files })
+}
+
+/// The library in the form of a manifest: with a host library on top, also where the layout has none to store.
+fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
+    if blob.layout == Layout::V0_2 {
+        return blob.convert(Layout::V0_7);
+    }
+    if !blob.modules.is_empty() {
+        return Ok(blob);
+    }
+    let library = Module {
+        kind: LIBRARY.into(),
+        payload: None,
+        offset: 0,
+    };
+    Ok(Blob {
+        modules: vec![library],
+        ..blob
+    })
+}
+
+/// The number keeps names apart, whatever characters a kind has.
+fn file_name(index: usize, module: &Module<'_>) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    let kind = module.kind.replace(|letter| !plain(letter), "_");
+    format!("{index}.{kind}")
+}

@@ -1,0 +1,207 @@
+//! Every rule that a file breaks, and every oddity (`spec/schema/verify.json`).
+
+use super::{Nothing, Reading, Subject};
+use crate::rule::{Finding, Findings, Violation};
+use crate::wire::Span;
+use crate::wire::json::object;
+use serde_json::Value;
+
+/// What was found in a file.
+#[derive(Clone, Debug)]
+pub struct Verification {
+    /// The file.
+    pub file: String,
+    /// The broken rules. What can be read and not be used breaks a MUST all the same.
+    pub violations: Vec<Located<Violation>>,
+    /// The oddities, [`Findings::MOST`] at most.
+    pub findings: Vec<Located<Finding>>,
+    /// How many oddities there are besides.
+    pub omitted: usize,
+    /// Whether nothing in the file has fields: it is compiled code without a library binary.
+    pub host_only: bool,
+}
+
+/// Something that is wrong or odd, and where.
+#[derive(Clone, Debug)]
+pub struct Located<T> {
+    /// What it is about.
+    pub what: T,
+    /// The file, and what inside it: `model.so, symbol __tvm_dev_mblob`.
+    pub place: String,
+    /// The field that holds the offset; empty where none is known.
+    pub field: String,
+}
+
+/// A run of bytes that was read to its end, or to the first broken rule.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    /// The file, and what inside it.
+    pub place: &'a str,
+    /// The bytes that offsets count.
+    pub bytes: &'a [u8],
+    /// Every field, by offset; empty where nothing is wrong or odd, and of JSON.
+    pub spans: &'a [Span],
+    /// The broken rules.
+    pub violations: &'a [Violation],
+    /// The oddities.
+    pub findings: &'a [Finding],
+}
+
+/// Holds a file to every rule that is about its bytes. `each` sees every run of bytes, one after the other: what it is shown
+/// does not stay in memory.
+///
+/// # Errors
+///
+/// Nothing in the file has rules: it is no file of TVM, or a runtime and no compiled code.
+pub fn verify(
+    subject: &Subject<'_>,
+    mut each: impl FnMut(&Judged<'_>),
+) -> Result<Verification, Nothing> {
+    let units = subject.units();
+    let json = subject.json();
+    let host_only = units.is_empty() && json.is_none();
+    if host_only && !subject.is_compiled() {
+        return Err(subject.nothing());
+    }
+    let mut all = Verification {
+        host_only,
+        ..Verification::new(subject.name)
+    };
+    let container = Reading::noted(&subject.file.findings);
+    for reading in std::iter::once(container).chain(json) {
+        all.add(subject.name, subject.bytes, reading, &mut each);
+    }
+    for unit in &units {
+        let mut reading = unit.judge();
+        if reading.broken.is_some() || !reading.findings.is_empty() {
+            reading = unit.trace();
+        }
+        all.add(&unit.name, &unit.bytes, reading, &mut each);
+    }
+    Ok(all)
+}
+
+/// [`verify`] of a file whose container itself is broken.
+pub fn broken(
+    name: &str,
+    bytes: &[u8],
+    broken: Violation,
+    mut each: impl FnMut(&Judged<'_>),
+) -> Verification {
+    let reading = Reading {
+        broken: Some(broken),
+        ..Reading::default()
+    };
+    let mut all = Verification::new(name);
+    all.add(name, bytes, reading, &mut each);
+    all
+}
+
+impl Verification {
+    fn new(file: &str) -> Verification {
+        Verification {
+            file: file.to_owned(),
+            violations: Vec::new(),
+            findings: Vec::new(),
+            omitted: 0,
+            host_only: false,
+        }
+    }
+
+    /// How many oddities there are.
+    pub fn found(&self) -> usize {
+        self.findings.len().saturating_add(self.omitted)
+    }
+
+    /// The JSON form: `{"file", "violations": [..], "findings": [..]}`, and `omitted_findings` where there are any.
+    pub fn to_json(&self) -> Value {
+        let violations = self.violations.iter().map(|located| {
+            let broken = &located.what;
+            object([
+                ("rule", broken.rule().id().into()),
+                ("kind", broken.kind().name().into()),
+                ("message", broken.message().into()),
+                ("in", located.place.as_str().into()),
+                ("offset", broken.offset().into()),
+                ("field", located.field.as_str().into()),
+            ])
+        });
+        let findings = self.findings.iter().map(|located| {
+            let finding = &located.what;
+            object([
+                ("rule", finding.rule.id().into()),
+                ("message", finding.message.as_str().into()),
+                ("in", located.place.as_str().into()),
+                ("offset", finding.offset.into()),
+                ("field", located.field.as_str().into()),
+            ])
+        });
+        let mut whole = object([
+            ("file", self.file.as_str().into()),
+            ("violations", violations.collect::<Vec<_>>().into()),
+            ("findings", findings.collect::<Vec<_>>().into()),
+        ]);
+        if let (1.., Value::Object(whole)) = (self.omitted, &mut whole) {
+            whole.insert("omitted_findings".to_owned(), self.omitted.into());
+        }
+        whole
+    }
+
+    fn add(
+        &mut self,
+        place: &str,
+        bytes: &[u8],
+        reading: Reading,
+        each: &mut impl FnMut(&Judged<'_>),
+    ) {
+        let spans = reading.spans;
+        let (findings, unusable): (Vec<_>, Vec<_>) = reading
+            .findings
+            .into_iter()
+            .partition(|finding| finding.usable);
+        let violations: Vec<Violation> = unusable
+            .iter()
+            .map(Finding::to_violation)
+            .chain(reading.broken)
+            .collect();
+        each(&Judged {
+            place,
+            bytes,
+            spans: &spans,
+            violations: &violations,
+            findings: &findings,
+        });
+        self.violations.extend(violations.into_iter().map(|broken| {
+            let known = broken.field();
+            let field = match broken.offset() {
+                Some(offset) if known.is_empty() => field_at(&spans, offset),
+                _ => known,
+            };
+            Located {
+                place: place.to_owned(),
+                field: field.to_owned(),
+                what: broken,
+            }
+        }));
+        self.omitted = self.omitted.saturating_add(reading.omitted);
+        for finding in findings {
+            if self.findings.len() >= Findings::MOST {
+                self.omitted = self.omitted.saturating_add(1);
+                continue;
+            }
+            self.findings.push(Located {
+                place: place.to_owned(),
+                field: field_at(&spans, finding.offset).to_owned(),
+                what: finding,
+            });
+        }
+    }
+}
+
+/// The field of `spans` that holds `offset`; empty where none does.
+pub fn field_at(spans: &[Span], offset: u64) -> &str {
+    let behind = spans.partition_point(|span| span.start <= offset);
+    let span = behind.checked_sub(1).and_then(|last| spans.get(last));
+    span.filter(|span| offset < span.end)
+        .map_or("", |span| span.field.as_str())
+}

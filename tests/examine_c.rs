@@ -1,0 +1,144 @@
+//! Looking into files through the C symbols, as `include/tvmspec.h` promises.
+#![cfg(feature = "inspect")]
+
+use serde_json::Value;
+use std::ffi::{CStr, CString};
+use tvmspec::capi::examine::tvmspec_examine;
+use tvmspec::capi::extras::{tvmspec_abi, tvmspec_free};
+
+/// The answer of the library to `command` about the file of this name, or about `bytes`.
+fn examine(command: &str, name: &str, bytes: Option<&[u8]>) -> (i32, String) {
+    let command = CString::new(command).unwrap();
+    let name = CString::new(name).unwrap();
+    let (start, length) = bytes.map_or((std::ptr::null(), 0), |bytes| {
+        (bytes.as_ptr().cast(), bytes.len())
+    });
+    let mut text = std::ptr::null_mut();
+    // SAFETY: two C strings, null or `length` bytes that live on, and a place for a text.
+    let code = unsafe {
+        tvmspec_examine(
+            command.as_ptr(),
+            name.as_ptr(),
+            start,
+            length,
+            &raw mut text,
+        )
+    };
+    assert!(!text.is_null());
+    // SAFETY: the library made the text, which ends with a zero.
+    let said = unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned();
+    // SAFETY: the library made the text, and it is not used any more.
+    unsafe { tvmspec_free(text) };
+    (code, said)
+}
+
+fn json((code, said): (i32, String)) -> (i32, Value) {
+    (code, serde_json::from_str(&said).expect(&said))
+}
+
+fn golden(name: &str) -> String {
+    format!("{}/golden/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn what_cannot_be_examined_is_code_2_and_a_message() {
+    let said = |command: &str, bytes: Option<&[u8]>| {
+        let (code, message) = examine(command, "no/such.so", bytes);
+        assert_eq!(code, 2, "{message}");
+        message
+    };
+    assert!(said("inspect", None).starts_with("cannot read no/such.so: "));
+    for command in ["inspect", "verify", "explain", "dump"] {
+        let message = said(command, Some(b"just a text\n"));
+        assert!(
+            message.contains("it is of no form that TVM writes"),
+            "{command}: {message}"
+        );
+        assert!(
+            said(command, Some(b"")).contains("it is empty"),
+            "{command}"
+        );
+    }
+    assert!(said("look", Some(b"")).contains("there is no command `look`"));
+    assert!(said("inspect --strict", Some(b"")).contains("no option `--strict`"));
+    assert!(said("verify --layout", Some(b"")).contains("--layout has no value"));
+    assert!(said("verify --layout 9", Some(b"")).contains('9'));
+    assert!(said("explain --release 1.0", Some(b"")).contains("not a TVM release"));
+    assert_eq!(tvmspec_abi(), 2);
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_command_line() {
+    let good = std::fs::read(golden("blob/opencl-0.6.bin")).unwrap();
+    let code = |command: &str, bytes: &[u8]| json(examine(command, "a.bin", Some(bytes))).0;
+    assert_eq!(code("verify", &good), 0);
+    assert_eq!(code("verify --strict --layout 0.2", &good), 0);
+    assert_eq!(code("verify", &good[..good.len() - 1]), 1);
+    assert_eq!(code("inspect", &good[..good.len() - 1]), 1);
+    assert_eq!(code("dump", &good[..good.len() - 1]), 1);
+    assert_eq!(code("explain", &good), 0);
+    assert_eq!(code("explain --release 0.6", &good), 0);
+    assert_eq!(code("explain --release 0.27", &good), 1);
+}
+
+fn verify_text(text: &str) -> (i32, Value) {
+    json(examine("verify", "objects.json", Some(text.as_bytes())))
+}
+
+#[test]
+fn saved_objects_are_held_to_their_rules() {
+    let legacy = |nodes: &str| {
+        format!(r#"{{"root": 1, "nodes": [{{"type_key": ""}}, {nodes}], "b64ndarrays": []}}"#)
+    };
+    let ffi = |root: &str, nodes: &str| format!(r#"{{"root_index":{root},"nodes":[{nodes}]}}"#);
+    let array = r#"{"type_key": "Array", "data": [2]}"#;
+    let cases = [
+        (legacy(r#"{"type_key": "Array", "data": [0]}"#), None),
+        (legacy(&format!("{array}, {array}")), Some("OBJ-27")),
+        (legacy(r#"{"type_key": "a\/b"}"#), Some("OBJ-21")),
+        (
+            legacy(r#"{"type_key": "Array", "data": [99999999999999999999999]}"#),
+            Some("OBJ-23"),
+        ),
+        (ffi("0", r#"{"type":"ffi.Array","data":[]}"#), None),
+        (ffi("0", r#"{"type":"None"}"#), None),
+        (ffi("1", r#"{"type":"None"}"#), Some("OBJ-20")),
+        (ffi("-1", r#"{"type":"None"}"#), Some("OBJ-20")),
+        (
+            ffi("0", r#"{"type":"ffi.Array","data":[5]}"#),
+            Some("OBJ-20"),
+        ),
+        (
+            ffi("0", r#"{"type":"ffi.List","data":[0]}"#),
+            Some("OBJ-19"),
+        ),
+        (
+            ffi("0", r#"{"type":"ffi.Map","data":[1]},{"type":"None"}"#),
+            Some("OBJ-18"),
+        ),
+        (ffi("0", r#"{"data":1}"#), Some("OBJ-18")),
+        // Nobody follows the second node.
+        (
+            ffi("0", r#"{"type":"None"},{"type":"ffi.Array","data":[9]}"#),
+            None,
+        ),
+    ];
+    for (text, rule) in cases {
+        let (count, report) = verify_text(&text);
+        match rule {
+            Some(rule) => {
+                assert_eq!(count, 1, "{text}: {report}");
+                assert_eq!(report["violations"][0]["rule"], rule, "{text}");
+            }
+            None => assert_eq!(count, 0, "{text}: {report}"),
+        }
+    }
+}
+
+#[test]
+fn forms_have_the_names_of_the_command_line() {
+    let (code, value) = json(examine("inspect", &golden("object/0.8/map-str.json"), None));
+    assert_eq!(code, 0);
+    assert_eq!(value["form"], "object-json");
+    assert_eq!(value["objects"]["root"], "Map");
+}
