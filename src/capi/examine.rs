@@ -5,7 +5,7 @@
 use crate::examine::dump::dump;
 use crate::examine::explain::{Account, damaged, explain};
 use crate::examine::inspect::inspect;
-use crate::examine::{Subject, verify};
+use crate::examine::{Nothing, Subject, verify};
 use crate::release::{Layout, Release};
 use serde_json::Value;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -127,7 +127,7 @@ fn examine(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String), St
             (good, accounts.into())
         }
         "dump" => {
-            let subject = subject.map_err(|broken| broken.to_string())?;
+            let subject = subject.map_err(|broken| Nothing::broken(name, &broken).to_string())?;
             let units = subject.units();
             if units.is_empty() && !subject.is_compiled() {
                 return Err(subject.nothing().to_string());

@@ -5,7 +5,7 @@ use super::input::Input;
 use super::{Error, Exit};
 use std::path::Path;
 use tvmspec::blob::{Blob, Partial};
-use tvmspec::examine::{Format, Subject, Unit};
+use tvmspec::examine::{Format, Nothing, Subject, Unit};
 use tvmspec::release::Layout;
 
 /// Which file, and which library binary in it.
@@ -56,12 +56,8 @@ impl Choice<'_> {
 
 /// The file, for commands to which a broken container is an input that they cannot read.
 pub(crate) fn subject(input: &Input, layout: Option<Layout>) -> Result<Subject<'_>, Error> {
-    Subject::open(&input.name, input.bytes(), layout).map_err(|broken| {
-        Error::new(format!(
-            "{}: the container itself is broken, {broken}; `tvmspec verify` shows where",
-            input.name
-        ))
-    })
+    Subject::open(&input.name, input.bytes(), layout)
+        .map_err(|broken| Error::new(Nothing::broken(&input.name, &broken)))
 }
 
 /// The library binary that a command is about: the only one, or number `wanted`.

@@ -35,6 +35,15 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nothing(String);
 
+impl Nothing {
+    /// Of the file of this name, whose container itself is broken.
+    pub fn broken(name: &str, broken: &Violation) -> Nothing {
+        Nothing(format!(
+            "{name}: the container itself is broken, {broken}; `tvmspec verify` shows where"
+        ))
+    }
+}
+
 impl fmt::Display for Nothing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

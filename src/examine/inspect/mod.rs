@@ -82,9 +82,10 @@ pub fn inspect(
     for (index, unit) in numbered {
         broken.extend(data(unit, &mut top, &room).map(|wrong| (Some(index), wrong)));
     }
-    if file.form == Form::GraphJson {
-        let summary = graph::summary(bytes, &room);
-        top.insert("graph".into(), summary.unwrap_or(Value::Null));
+    if file.form == Form::GraphJson
+        && let Some(summary) = graph::summary(bytes, &room)
+    {
+        top.insert("graph".into(), summary);
     }
     if let Some(summary) = objects::summary(bytes, file.form) {
         top.insert("objects".into(), summary);
@@ -218,8 +219,9 @@ fn data(unit: &Unit<'_>, top: &mut Map<String, Value>, room: &Room) -> Option<Vi
         return None;
     }
     let reading = unit.judge();
-    let (name, value) = payload::content(unit, room);
-    top.insert(name.into(), value);
+    if let Some((name, value)) = payload::content(unit, room) {
+        top.insert(name.into(), value);
+    }
     let findings = room.list(&reading.findings, finding);
     top.insert("findings".into(), findings.into());
     if let Some(wrong) = &reading.broken {

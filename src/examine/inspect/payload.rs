@@ -48,8 +48,9 @@ fn describe_field(name: &str, field: &Field<'_>, value: &mut Map<String, Value>,
     const LONGEST: usize = 200;
     let plain = match field {
         Field::Text(text) if name == "graph_json" => {
-            let summary = graph::summary(text.as_bytes(), room);
-            value.insert("graph".into(), summary.unwrap_or(Value::Null));
+            if let Some(summary) = graph::summary(text.as_bytes(), room) {
+                value.insert("graph".into(), summary);
+            }
             return;
         }
         Field::Text(_) if name == "format" => return,
@@ -92,43 +93,36 @@ fn tensor(name: &str, record: &TensorRecord<'_>, room: &Room) -> Value {
     })
 }
 
-/// The content of a file that is no container: under which name it stands in the report, and what stands there.
-pub(super) fn content(unit: &Unit<'_>, room: &Room) -> (&'static str, Value) {
+/// The content of a file that is no container: under which name it stands in the report, and what stands there; `None` where it
+/// cannot be read.
+pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Value)> {
     let mut findings = Findings::default();
     let mut cursor = Cursor::new(&unit.bytes);
-    match &unit.format {
+    Some(match &unit.format {
         Format::Params => {
-            let list = Params::detect(&mut cursor, &mut findings).map(|(params, _)| {
-                room.list(params.iter(), |(name, record)| tensor(name, record, room))
-            });
-            ("params", list.map_or(Value::Null, Value::from))
+            let (params, _) = Params::detect(&mut cursor, &mut findings).ok()?;
+            let list = room.list(params.iter(), |(name, record)| tensor(name, record, room));
+            ("params", list.into())
         }
         Format::Tensor => {
-            let record = TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings);
-            (
-                "tensor",
-                record.map_or(Value::Null, |record| json!([tensor("", &record, room)])),
-            )
+            let record = TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings).ok()?;
+            ("tensor", json!([tensor("", &record, room)]))
         }
         Format::RelayCode => {
-            let executable = relay_vm::Executable::read_code(&mut cursor, &mut findings);
-            let value = executable
-                .map(|executable| json!({ "kind": "Relay VM", "vm": relay(&executable, room) }));
-            ("module", value.unwrap_or(Value::Null))
+            let executable = relay_vm::Executable::read_code(&mut cursor, &mut findings).ok()?;
+            let vm = relay(&executable, room);
+            ("module", json!({ "kind": "Relay VM", "vm": vm }))
         }
         Format::Payload { kind, layout } => {
-            let payload = payload::read(kind, *layout, &mut cursor, &mut findings);
-            let value = payload.map(|payload| {
-                let mut value = Map::new();
-                value.insert("kind".into(), (*kind).into());
-                value.insert("bytes".into(), unit.bytes.len().into());
-                describe(&payload, &mut value, room);
-                Value::Object(value)
-            });
-            ("module", value.unwrap_or(Value::Null))
+            let payload = payload::read(kind, *layout, &mut cursor, &mut findings).ok()?;
+            let mut value = Map::new();
+            value.insert("kind".into(), (*kind).into());
+            value.insert("bytes".into(), unit.bytes.len().into());
+            describe(&payload, &mut value, room);
+            ("module", Value::Object(value))
         }
-        Format::Library { .. } => ("library", Value::Null),
-    }
+        Format::Library { .. } => return None,
+    })
 }
 
 /// An executable of either VM: functions, what they call, constants.
