@@ -146,7 +146,6 @@ pub mod conformance;
 #[cfg(feature = "runtime")]
 pub mod function;
 // What only the builtins for frontends use stays behind without them, for the linker to drop.
-#[cfg(feature = "runtime")]
 #[cfg_attr(not(feature = "frontend"), allow(dead_code))]
 pub mod object;
 #[cfg(all(doctest, feature = "runtime"))]

@@ -38,7 +38,10 @@ fn all_fronts_say_the_same_about_every_golden() {
     let mut counts = BTreeMap::<(&str, i32), usize>::new();
     for path in folder::files(&root.join("golden")) {
         // What is said about a golden, its dump and its origin, is none.
-        if path.extension().is_some_and(|end| end == "txt" || end == "md") {
+        if path
+            .extension()
+            .is_some_and(|end| end == "txt" || end == "md")
+        {
             continue;
         }
         let name = path.to_str().expect("a golden has a plain name");

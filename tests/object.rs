@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use tvmspec::function::{Function, registry};
 use tvmspec::object::hash::{any_hash, hash_bytes};
 #[cfg(feature = "suite")]
-use tvmspec::object::legacy_graph::form::{self, Wrong};
-use tvmspec::object::legacy_graph::{LegacyGraph, Node};
+use tvmspec::object::json_graph::legacy::form::{self, Wrong};
+use tvmspec::object::json_graph::legacy::{LegacyGraph, Node};
 use tvmspec::object::{
     Array, Dict, List, Map, PairIter, Pairs, Shape, Tensor, big_int, lookup_in, pairs_of,
     sequence_of,

@@ -8,8 +8,9 @@ use crate::conformance::runtime::number::numbers_of;
 use crate::function::{Error, Function, take_broken};
 use crate::object::form::{from_json, to_json};
 use crate::object::hash::any_hash;
-use crate::object::legacy_graph::{LegacyGraph, RELEASES as LEGACY, form as legacy_form};
-use crate::object::{Tensor, construct, graph_check};
+use crate::object::json_graph::ffi;
+use crate::object::json_graph::legacy::{LegacyGraph, RELEASES as LEGACY, form as legacy_form};
+use crate::object::{Tensor, construct};
 use crate::release::Release;
 use crate::rule::Findings;
 use crate::value::{Any, AnyView, DLDataType, str_bytes};
@@ -53,7 +54,7 @@ pub(crate) const OPS: &[Op] = &[
                 .map_or_else(|| source.to_string(), str::to_owned);
             let mut findings = Findings::default();
             let read = match args.get("numbers").and_then(Value::as_bool) {
-                Some(true) => LegacyGraph::verify,
+                Some(true) => LegacyGraph::verify_known,
                 _ => LegacyGraph::read,
             };
             let graph = read(source.as_bytes(), &mut findings)?;
@@ -242,7 +243,7 @@ fn one(
 pub(in crate::conformance) fn graph_checker() -> Function {
     Function::from_packed(|args| {
         let text = args.first().and_then(str_bytes).unwrap_or_default();
-        graph_check::check(text).map_err(|fault| fault.violation)?;
+        ffi::check(text).map_err(|fault| fault.violation)?;
         Ok(Any::none())
     })
 }

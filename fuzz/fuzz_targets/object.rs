@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tvmspec::object::legacy_graph::LegacyGraph;
+use tvmspec::object::json_graph::legacy::LegacyGraph;
 use tvmspec::object::{self, graph};
 use tvmspec::rule::Findings;
 use tvmspec::value::AnyView;
@@ -28,7 +28,7 @@ fn legacy(data: &[u8]) {
         assert_eq!(again.write(None).expect("what was read can be written"), text);
     }
     let Ok(value) = graph.value() else { return };
-    let Ok(graph) = LegacyGraph::of(value.view(), tvmspec::object::legacy_graph::RELEASES.until) else { return };
+    let Ok(graph) = LegacyGraph::of(value.view(), tvmspec::object::json_graph::legacy::RELEASES.until) else { return };
     let text = graph.write(None).expect("a value has names that can be written");
     let again = LegacyGraph::read(&text, &mut Findings::default()).expect("what was written can be read");
     assert_eq!(graph, again);

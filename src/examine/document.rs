@@ -3,8 +3,8 @@
 
 use crate::blob::container::Form;
 use crate::graph::{Graph, Plan};
-use crate::object::graph_check;
-use crate::object::legacy_graph::LegacyGraph;
+use crate::object::json_graph::ffi;
+use crate::object::json_graph::legacy::LegacyGraph;
 use crate::payload::{self, relay_vm};
 use crate::release::Layout;
 use crate::rule::{Findings, Violation};
@@ -19,7 +19,7 @@ pub fn read(form: Form, bytes: &[u8], findings: &mut Findings) -> Option<Result<
             .and_then(|graph| Plan::of(&graph))
             .map(drop),
         Form::ObjectJson => LegacyGraph::verify(bytes, findings).map(drop),
-        Form::FfiJson => graph_check::check(bytes).map_err(|fault| fault.violation),
+        Form::FfiJson => ffi::check(bytes).map_err(|fault| fault.violation),
         Form::Params => Params::detect(&mut cursor, findings)
             .and_then(|_| cursor.finish("the parameter file", findings)),
         Form::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, findings)

@@ -1,10 +1,9 @@
 //! Objects saved as JSON in a few numbers: the root, how many nodes of which types, who wrote them.
 
 use crate::blob::container::Form;
-use crate::object::legacy_graph::{LegacyGraph, VERSION};
-use crate::object::{graph_check, json, sequence_of};
+use crate::object::json_graph::ffi;
+use crate::object::json_graph::legacy::{LegacyGraph, VERSION};
 use crate::rule::Findings;
-use crate::value::{Any, cast, str_bytes};
 use crate::wire::json::object;
 use serde_json::{Map, Value};
 
@@ -12,7 +11,7 @@ use serde_json::{Map, Value};
 pub(super) fn summary(text: &[u8], form: Form) -> Option<Value> {
     match form {
         Form::ObjectJson => legacy(text),
-        Form::FfiJson => ffi(text),
+        Form::FfiJson => self::ffi(text),
         _ => None,
     }
 }
@@ -39,36 +38,17 @@ fn legacy(text: &[u8]) -> Option<Value> {
 }
 
 fn ffi(text: &[u8]) -> Option<Value> {
-    let graph = json::parse(text).ok()?;
-    let nodes = graph_check::member(&graph, "nodes")?;
-    let nodes = sequence_of(nodes.view())?;
-    let root = graph_check::member(&graph, "root_index")?;
-    let root: usize = cast::<i64>(root.view()).ok()?.try_into().ok()?;
-    let keys: Vec<String> = nodes.iter().filter_map(|node| said(node, "type")).collect();
-    let version = graph_check::member(&graph, "metadata");
-    let tensors = keys.iter().filter(|key| *key == "ffi.Tensor").count();
+    let graph = ffi::summary(text, VERSION)?;
+    let tensors = graph.keys.iter().filter(|key| *key == "ffi.Tensor").count();
+    let keys = graph.keys.iter().map(|key| named(key)).collect();
     Some(object([
-        (
-            "root",
-            nodes.get(root).and_then(|root| said(root, "type")).into(),
-        ),
-        ("nodes", nodes.len().into()),
+        ("root", graph.root.into()),
+        ("nodes", graph.nodes.into()),
         ("tensors", tensors.into()),
-        ("types", counts(keys.iter().map(|key| named(key)).collect())),
-        (
-            "written_by",
-            version.and_then(|metadata| said(&metadata, VERSION)).into(),
-        ),
+        ("types", counts(keys)),
+        ("written_by", graph.written_by.into()),
         ("releases", "0.22..".into()),
     ]))
-}
-
-/// The text that is member `name` of a map.
-fn said(map: &Any, name: &str) -> Option<String> {
-    let text = graph_check::member(map, name)?;
-    let text = text.view();
-    let text = str_bytes(&text)?;
-    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 /// Null has no type key.

@@ -1,14 +1,12 @@
 //! JSON text to values and back (OBJ-16, OBJ-17), with what the tvm-ffi reader accepts beyond the standard: `NaN`,
 //! `Infinity`, `-Infinity`, and numbers such as `01`, `1.`, `.5` and `+1`.
 
+use super::json_graph::text::{Build, MAX_DEPTH, read};
 use super::text::general;
-use super::{Array, Map, OBJ_16, OBJ_17, OBJ_39, OBJ_40, depth, pairs_of, sequence_of};
+use super::{Array, Map, OBJ_17, OBJ_40, depth, pairs_of, sequence_of};
 use crate::function::{Error, Result};
-use crate::rule::{Kind, Violation};
+use crate::rule::Kind;
 use crate::value::{Any, AnyView, Str, index, str_bytes, types};
-
-/// How deep arrays and objects may nest (OBJ-40). The reference has no limit and overflows its stack.
-pub const MAX_DEPTH: usize = 10_000;
 
 /// The most spaces that a level is indented by.
 pub(crate) const MAX_INDENT: usize = 1024;
@@ -17,331 +15,49 @@ pub(crate) const MAX_TEXT: usize = 1 << 30;
 
 /// The value of JSON text: None, bool, int, float, string, array, map. A repeated key keeps its last value.
 pub fn parse(text: &[u8]) -> Result {
-    read(text).map_err(|broken| match broken.kind() {
+    read(text, Values).map_err(|broken| match broken.kind() {
         Kind::Malformed => Error::said("ValueError", broken),
         _ => broken.into(),
     })
 }
 
-/// [`parse`], with the rule that is broken.
-pub(super) fn read(text: &[u8]) -> std::result::Result<Any, Violation> {
-    let mut reader = Reader { text, at: 0 };
-    reader.document().map_err(|wrong| {
-        let message = reader.describe(&wrong);
-        match wrong.what {
-            COLLIDING => OBJ_39.broken(Kind::Limit, wrong.at as u64, message),
-            TOO_DEEP => OBJ_40.broken(Kind::Limit, wrong.at as u64, message),
-            _ => OBJ_16.broken(Kind::Malformed, wrong.at as u64, message),
-        }
-    })
-}
+/// Makes values of this process.
+struct Values;
 
-/// What is wrong, and where.
-struct Wrong {
-    what: &'static str,
-    at: usize,
-}
+impl Build for Values {
+    type Value = Any;
 
-struct Reader<'a> {
-    text: &'a [u8],
-    at: usize,
-}
-
-/// A container on the way.
-enum Open {
-    Array(Vec<Any>),
-    Object(Vec<(Any, Any)>, Any),
-}
-
-const VALUE: &str = "Expecting value";
-const COLLIDING: &str = "Too many names of an object share a chain of the map";
-const TOO_DEEP: &str = "Nested too deeply";
-const NAME: &str = "Expecting property name enclosed in double quotes";
-
-impl Reader<'_> {
-    fn describe(&self, wrong: &Wrong) -> String {
-        let before = &self.text[..wrong.at.min(self.text.len())];
-        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        let start = before
-            .iter()
-            .rposition(|&byte| byte == b'\n')
-            .map_or(0, |at| at + 1);
-        format!(
-            "{}: line {line} column {} (char {})",
-            wrong.what,
-            wrong.at - start + 1,
-            wrong.at
-        )
+    fn null(&mut self) -> Any {
+        Any::none()
     }
 
-    const fn wrong<T>(&self, what: &'static str) -> std::result::Result<T, Wrong> {
-        Err(Wrong { what, at: self.at })
+    fn truth(&mut self, value: bool) -> Any {
+        value.into()
     }
 
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
+    fn int(&mut self, value: i64) -> Any {
+        value.into()
     }
 
-    fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
-        }
+    fn float(&mut self, value: f64) -> Any {
+        value.into()
     }
 
-    fn document(&mut self) -> std::result::Result<Any, Wrong> {
-        let value = self.value()?;
-        self.skip_space();
-        if self.at < self.text.len() {
-            return self.wrong("Extra data");
-        }
-        Ok(value)
+    fn text(&mut self, bytes: &[u8]) -> Any {
+        Str::new(bytes).into()
     }
 
-    fn value(&mut self) -> std::result::Result<Any, Wrong> {
-        let mut open: Vec<Open> = Vec::new();
-        loop {
-            self.skip_space();
-            let mut done = match self.peek() {
-                None => return self.wrong(VALUE),
-                Some(b'{') => {
-                    self.at += 1;
-                    self.skip_space();
-                    if self.peek() == Some(b'}') {
-                        self.at += 1;
-                        Any::from(Map::new())
-                    } else {
-                        let key = self.key()?;
-                        self.push(&mut open, Open::Object(Vec::new(), key))?;
-                        continue;
-                    }
-                }
-                Some(b'[') => {
-                    self.at += 1;
-                    self.skip_space();
-                    if self.peek() == Some(b']') {
-                        self.at += 1;
-                        Any::from(Array::new(Vec::new()))
-                    } else {
-                        self.push(&mut open, Open::Array(Vec::new()))?;
-                        continue;
-                    }
-                }
-                Some(b'"') => self.string()?,
-                Some(b't') => self.literal("true", Any::from(true))?,
-                Some(b'f') => self.literal("false", Any::from(false))?,
-                Some(b'n') => self.literal("null", Any::none())?,
-                Some(b'N') => self.literal("NaN", Any::from(f64::NAN))?,
-                Some(b'I') => self.literal("Infinity", Any::from(f64::INFINITY))?,
-                Some(b'-') if self.text.get(self.at + 1) == Some(&b'I') => {
-                    self.literal("-Infinity", Any::from(f64::NEG_INFINITY))?
-                }
-                Some(_) => self.number()?,
-            };
-            // Hand the value to what is open around it, as long as that ends.
-            loop {
-                let Some(around) = open.last_mut() else {
-                    return Ok(done);
-                };
-                match around {
-                    Open::Array(items) => items.push(done),
-                    Open::Object(pairs, key) => pairs.push((std::mem::take(key), done)),
-                }
-                self.skip_space();
-                match (self.peek(), around) {
-                    (Some(b','), Open::Array(_)) => {
-                        self.at += 1;
-                        break;
-                    }
-                    (Some(b','), Open::Object(_, key)) => {
-                        self.at += 1;
-                        self.skip_space();
-                        *key = self.key()?;
-                        break;
-                    }
-                    (Some(b']'), Open::Array(items)) => {
-                        done = Any::from(Array::new(std::mem::take(items)));
-                    }
-                    (Some(b'}'), Open::Object(pairs, _)) => {
-                        done = self.map(std::mem::take(pairs))?
-                    }
-                    _ => return self.wrong("Expecting ',' delimiter"),
-                }
-                self.at += 1;
-                open.pop();
-            }
-        }
+    fn array(&mut self, items: Vec<Any>) -> Any {
+        Array::new(items).into()
     }
 
-    fn map(&self, pairs: Vec<(Any, Any)>) -> std::result::Result<Any, Wrong> {
-        match Map::from_untrusted(pairs) {
-            Ok(map) => Ok(Any::from(map)),
-            // Text hashes and compares without an error, so it is the chain that is too long.
-            Err(_) => self.wrong(COLLIDING),
-        }
+    fn empty_object(&mut self) -> Any {
+        Map::new().into()
     }
 
-    fn push(&self, open: &mut Vec<Open>, fresh: Open) -> std::result::Result<(), Wrong> {
-        if open.len() >= MAX_DEPTH {
-            return self.wrong(TOO_DEEP);
-        }
-        open.push(fresh);
-        Ok(())
-    }
-
-    fn key(&mut self) -> std::result::Result<Any, Wrong> {
-        if self.peek() != Some(b'"') {
-            return self.wrong(NAME);
-        }
-        let key = self.string()?;
-        self.skip_space();
-        if self.peek() != Some(b':') {
-            return self.wrong("Expecting ':' delimiter");
-        }
-        self.at += 1;
-        Ok(key)
-    }
-
-    fn literal(&mut self, word: &str, value: Any) -> std::result::Result<Any, Wrong> {
-        if !self.text[self.at..].starts_with(word.as_bytes()) {
-            return self.wrong(VALUE);
-        }
-        self.at += word.len();
-        Ok(value)
-    }
-
-    fn number(&mut self) -> std::result::Result<Any, Wrong> {
-        let start = self.at;
-        while matches!(
-            self.peek(),
-            Some(b'0'..=b'9' | b'e' | b'E' | b'+' | b'-' | b'.')
-        ) {
-            self.at += 1;
-        }
-        let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or_default();
-        let wrong = Err(Wrong {
-            what: VALUE,
-            at: start,
-        });
-        if text.is_empty() {
-            return wrong;
-        }
-        if !text.contains(['.', 'e', 'E'])
-            && let Ok(value) = text.parse::<i64>()
-        {
-            return Ok(Any::from(value));
-        }
-        match text.parse::<f64>() {
-            Ok(value) if value.is_finite() => Ok(Any::from(value)),
-            _ => wrong,
-        }
-    }
-
-    fn string(&mut self) -> std::result::Result<Any, Wrong> {
-        let start = self.at;
-        self.at += 1;
-        let plain = self.text[self.at..]
-            .iter()
-            .position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ')
-            .unwrap_or(self.text.len() - self.at);
-        let mut text: Vec<u8> = Vec::new();
-        let first = &self.text[self.at..self.at + plain];
-        self.at += plain;
-        if self.peek() == Some(b'"') {
-            self.at += 1;
-            return Ok(Any::from(Str::new(first)));
-        }
-        text.extend_from_slice(first);
-        loop {
-            match self.peek() {
-                None => {
-                    return Err(Wrong {
-                        what: "Unterminated string starting at",
-                        at: start,
-                    });
-                }
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(Any::from(Str::new(&text)));
-                }
-                Some(b'\\') => self.escape(&mut text)?,
-                Some(byte) if byte < b' ' => return self.wrong("Invalid control character at"),
-                Some(byte) => {
-                    text.push(byte);
-                    self.at += 1;
-                }
-            }
-        }
-    }
-
-    fn escape(&mut self, text: &mut Vec<u8>) -> std::result::Result<(), Wrong> {
-        self.at += 1;
-        let byte = match self.peek() {
-            Some(plain @ (b'"' | b'\\' | b'/')) => plain,
-            Some(b'b') => 8,
-            Some(b'f') => 12,
-            Some(b'n') => b'\n',
-            Some(b'r') => b'\r',
-            Some(b't') => b'\t',
-            Some(b'u') => return self.unicode(text),
-            _ => return self.wrong("Invalid \\escape"),
-        };
-        text.push(byte);
-        self.at += 1;
-        Ok(())
-    }
-
-    fn unicode(&mut self, text: &mut Vec<u8>) -> std::result::Result<(), Wrong> {
-        const PAIR: &str = "Invalid surrogate pair of \\uXXXX escapes";
-        let start = self.at;
-        let first = self.four_digits(start)?;
-        let code = match first {
-            0xd800..0xdc00 => {
-                let second_at = self.at + 1;
-                if !self.text[self.at..].starts_with(b"\\u") {
-                    return Err(Wrong {
-                        what: PAIR,
-                        at: start,
-                    });
-                }
-                self.at = second_at;
-                let second = self.four_digits(second_at + 1)?;
-                if !(0xdc00..0xe000).contains(&second) {
-                    return Err(Wrong {
-                        what: PAIR,
-                        at: second_at + 1,
-                    });
-                }
-                0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)
-            }
-            code => code,
-        };
-        match char::from_u32(code) {
-            Some(c) => text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-            None => {
-                return Err(Wrong {
-                    what: PAIR,
-                    at: start,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Four hexadecimal digits after the `u` at the cursor.
-    fn four_digits(&mut self, blame: usize) -> std::result::Result<u32, Wrong> {
-        let digits = self.text.get(self.at + 1..self.at + 5);
-        let code = digits
-            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        let Some(code) = code else {
-            return Err(Wrong {
-                what: "Invalid \\uXXXX escape",
-                at: blame,
-            });
-        };
-        self.at += 5;
-        Ok(code)
+    fn object(&mut self, pairs: Vec<(Any, Any)>) -> Option<Any> {
+        // Text hashes and compares without an error, so it is the chain that is too long.
+        Map::from_untrusted(pairs).ok().map(Any::from)
     }
 }
 

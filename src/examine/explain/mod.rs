@@ -191,11 +191,11 @@ fn other(
         }
         Form::ObjectJson => (
             "Objects as `save_json` wrote them up to 0.21. Each release reads the members and containers of its time.",
-            objects::legacy(subject.bytes, only),
+            objects::old(subject.bytes, only),
         ),
         Form::FfiJson => (
             "Objects as tvm-ffi writes them.",
-            objects::ffi(subject.bytes, only),
+            objects::new(subject.bytes, only),
         ),
         form if form.is_object() || form.is_archive() => (
             "It holds no TVM library: no symbol in it is one of TVM. Whatever functions it has are taken for packed ones up to 0.21.",

@@ -2,14 +2,14 @@
 
 use super::account::loads;
 use crate::examine::loading::Load;
-use crate::object::graph_check;
-use crate::object::legacy_graph::{self, LegacyGraph};
+use crate::object::json_graph::legacy::LegacyGraph;
+use crate::object::json_graph::{self, legacy};
 use crate::release::{Release, Releases};
 use crate::rule::{Findings, Kind, Violation};
 use serde::de::IgnoredAny;
 
 /// The graph of 0.2 to 0.21.
-pub(super) fn legacy(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
+pub(super) fn old(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
     let whole = closed(text);
     let cut = whole.is_some();
     let graph = LegacyGraph::read(whole.as_deref().unwrap_or(text), &mut Findings::default());
@@ -17,7 +17,7 @@ pub(super) fn legacy(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)
     let number = number.filter(|broken| broken.rule().id() == "OBJ-36");
     let json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
     loads(only, |release| {
-        if !legacy_graph::RELEASES.contains(release) {
+        if !legacy::RELEASES.contains(release) {
             return Load::fails("tvm-ffi reads another form");
         }
         let known = match &graph {
@@ -94,8 +94,8 @@ fn closed(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The graph of 0.22 on.
-pub(super) fn ffi(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
-    let fault = graph_check::check(text).err();
+pub(super) fn new(text: &[u8], only: Option<Release>) -> Vec<(Releases, Load)> {
+    let fault = json_graph::ffi::check(text).err();
     loads(only, |release| {
         if release < Release::of(22) {
             return Load::fails("it expects the older form");

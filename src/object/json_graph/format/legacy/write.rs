@@ -1,8 +1,8 @@
 //! Writing a legacy graph, byte for byte as releases do (OBJ-31, OBJ-32).
 
-use super::super::{OBJ_25, OBJ_31, OBJ_32};
 use super::text::{Writer, is_plain};
 use super::{LegacyGraph, Node};
+use crate::object::{OBJ_25, OBJ_31, OBJ_32};
 use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use base64::prelude::{BASE64_STANDARD, Engine as _};

@@ -1,11 +1,11 @@
 //! Reading a legacy graph (OBJ-21 to OBJ-30, OBJ-36, OBJ-37).
 
-use super::super::{
-    OBJ_21, OBJ_22, OBJ_23, OBJ_24, OBJ_25, OBJ_26, OBJ_27, OBJ_28, OBJ_29, OBJ_30, OBJ_37,
-};
-use super::decode::check_numbers;
+use super::numbers::{self, Fields};
 use super::text::{Reader, is_plain};
 use super::{Container, LegacyGraph, Node};
+use crate::object::{
+    OBJ_21, OBJ_22, OBJ_23, OBJ_24, OBJ_25, OBJ_26, OBJ_27, OBJ_28, OBJ_29, OBJ_30, OBJ_37,
+};
 use crate::rule::{Findings, Kind, Strictness, Violation};
 use crate::tensor::TensorRecord;
 use crate::wire::Cursor;
@@ -17,17 +17,26 @@ impl LegacyGraph {
     ///
     /// Which text is a reference only a type knows: attributes are not followed.
     pub fn read(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
-        LegacyGraph::read_as(text, false, findings)
+        LegacyGraph::read_as(text, None, findings)
     }
 
-    /// [`LegacyGraph::read`] that holds numbers to OBJ-36, too, in nodes of the types that this process knows.
+    /// [`LegacyGraph::read`] that holds numbers to OBJ-36, too, in nodes of the types that the form itself has.
     pub fn verify(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
-        LegacyGraph::read_as(text, true, findings)
+        LegacyGraph::verify_with(text, &|_| Fields::new(), findings)
+    }
+
+    /// [`LegacyGraph::verify`], and in nodes of the types of which `fields` knows the fields.
+    pub(crate) fn verify_with(
+        text: &[u8],
+        fields: &dyn Fn(&str) -> Fields,
+        findings: &mut Findings,
+    ) -> Result<LegacyGraph, Violation> {
+        LegacyGraph::read_as(text, Some(fields), findings)
     }
 
     fn read_as(
         text: &[u8],
-        numbers: bool,
+        numbers: Option<&dyn Fn(&str) -> Fields>,
         findings: &mut Findings,
     ) -> Result<LegacyGraph, Violation> {
         let mut reader = Reader::new(text);
@@ -147,7 +156,7 @@ fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Violation>
 /// The nodes, and where each stands.
 fn read_nodes(
     reader: &mut Reader<'_>,
-    numbers: bool,
+    numbers: Option<&dyn Fn(&str) -> Fields>,
     findings: &mut Findings,
 ) -> Result<(Vec<Node>, Vec<u64>), Violation> {
     let (mut nodes, mut starts, mut begun) = (Vec::new(), Vec::new(), false);
@@ -158,8 +167,8 @@ fn read_nodes(
         let index = nodes.len();
         let node = read_node(reader, findings, at, &mut largest)
             .and_then(|(node, places)| {
-                if numbers {
-                    check_numbers(&node, |name| places.of(reader, name))?;
+                if let Some(fields) = numbers {
+                    numbers::check(&node, fields, |name| places.of(reader, name))?;
                 }
                 Ok(node)
             })

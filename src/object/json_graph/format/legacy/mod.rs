@@ -14,47 +14,13 @@
 //! | `data` | node indices: elements of an array, values of a map, or keys and values in turn | all | OBJ-23, OBJ-24 |
 //!
 //! What an attribute means only its type knows, and most types are the compiler's. A [`LegacyGraph`] therefore keeps every
-//! node as it stands; [`LegacyGraph::value`] makes objects of the types that this process knows.
+//! node as it stands; [`LegacyGraph`] has methods with the feature `runtime` that make objects of the types that this process knows.
 
-mod decode;
-mod encode;
 #[cfg(feature = "suite")]
 pub mod form;
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
+pub(crate) mod numbers;
 mod read;
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
 mod text;
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
 mod write;
 
 use crate::release::{Release, Releases};

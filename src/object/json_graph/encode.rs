@@ -1,10 +1,10 @@
 //! The legacy graph of a value, as a release numbers and spells it (OBJ-33).
 
-use super::super::record::{OwnField, can_create, fields_of};
-use super::super::text::general;
-use super::super::{Dict, OBJ_27, OBJ_33, Tensor, depth, extents_of, pairs_of, sequence_of};
-use super::{LegacyGraph, Node, VERSION};
+use super::legacy::{LegacyGraph, Node, VERSION};
 use crate::function::{Error, Result};
+use crate::object::record::{OwnField, can_create, fields_of};
+use crate::object::text::general;
+use crate::object::{Dict, OBJ_27, OBJ_33, Tensor, depth, extents_of, pairs_of, sequence_of};
 use crate::release::Release;
 use crate::rule::Kind;
 use crate::tensor::{Dtype, Sizing, TensorRecord};

@@ -1,6 +1,6 @@
 //! The JSON of 0.2 to 0.21: what its reader takes, and how its writer spaces and breaks lines.
 
-use super::super::OBJ_21;
+use crate::object::OBJ_21;
 use crate::rule::{Kind, Violation};
 
 /// Whether `repr_str` may hold the byte (OBJ-25).

@@ -1,9 +1,10 @@
 //! A legacy graph as a value: real objects of every type that this process knows (OBJ-33).
 
-use super::super::record::{can_create, create, fields_of};
-use super::super::{Array, Map, OBJ_23, OBJ_27, OBJ_33, OBJ_36, Shape, Tensor, depth};
-use super::{Container, LegacyGraph, Node};
+use super::legacy::numbers::{Fields, Number, float, parse, truth};
+use super::legacy::{Container, LegacyGraph, Node};
 use crate::function::{Error, Result};
+use crate::object::record::{can_create, create, fields_of};
+use crate::object::{Array, Map, OBJ_23, OBJ_27, OBJ_33, Shape, Tensor, depth};
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Sizing, TensorRecord};
 use crate::value::types::{self, FieldInfo, TypeInfo};
@@ -12,6 +13,14 @@ use crate::wire::Cursor;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 impl LegacyGraph {
+    /// [`LegacyGraph::verify`], and in nodes of the types that this process knows.
+    pub fn verify_known(
+        text: &[u8],
+        findings: &mut Findings,
+    ) -> std::result::Result<LegacyGraph, Violation> {
+        LegacyGraph::verify_with(text, &numbers, findings)
+    }
+
     /// The value of the root. Containers, strings, shapes, tensors and boxed numbers become what they are; types that
     /// describe themselves to reflection become their objects. A node of any other type becomes a map of `type_key` and,
     /// where it has them, `repr` and `attrs`, the attributes still text: what they mean, only their type knows.
@@ -157,88 +166,6 @@ fn attribute<'n>(node: &'n Node, name: &str) -> Result<&'n str> {
     std::str::from_utf8(text).map_err(|_| wrong(node, format!("has bytes under `{name}`")))
 }
 
-/// Holds the numbers of a node to OBJ-36, as far as its type is known. `place`: where an attribute stands, or, without a name,
-/// the representation.
-pub(super) fn check_numbers(
-    node: &Node,
-    place: impl Fn(Option<&str>) -> u64,
-) -> std::result::Result<(), Violation> {
-    let check = |name: Option<&str>, kind: i32| {
-        let text = match name {
-            None => &node.repr,
-            // A missing attribute has a default, or breaks OBJ-33.
-            Some(name) => match node.attrs.get(name) {
-                Some(text) => text,
-                None => return Ok(()),
-            },
-        };
-        let text = String::from_utf8_lossy(text);
-        let number = match kind {
-            index::BOOL => truth(node, &text).map(drop),
-            index::INT => parse::<i64>(node, &text).map(drop),
-            // The halves of a device.
-            index::DEVICE => parse::<i32>(node, &text).map(drop),
-            index::FLOAT => float(node, &text).map(drop),
-            _ => Ok(()),
-        };
-        number.map_err(|broken| OBJ_36.broken(broken.kind(), place(name), broken.message()))
-    };
-    match node.type_key.as_str() {
-        "runtime.BoxInt" => check(None, index::INT),
-        "runtime.BoxFloat" => check(None, index::FLOAT),
-        "int" => check(Some("v_int64"), index::INT),
-        "bool" => check(Some("v_int64"), index::BOOL),
-        "float" => check(Some("v_float64"), index::FLOAT),
-        "Device" => {
-            check(Some("v_device_type"), index::DEVICE)?;
-            check(Some("v_device_id"), index::DEVICE)
-        }
-        _ if node.attrs.is_empty() => Ok(()),
-        key => {
-            let fields = described(key).into_iter().flat_map(TypeInfo::all_fields);
-            for field in fields {
-                let null = |text: &Vec<u8>| text == b"null";
-                if !node.attrs.get(field.name()).is_some_and(null) {
-                    check(Some(field.name()), field.static_type_index)?;
-                }
-            }
-            Ok(())
-        }
-    }
-}
-
-fn no_number(node: &Node, text: &str) -> Violation {
-    let message = format!(
-        "a `{}` has `{text}` where a number is expected",
-        node.type_key
-    );
-    OBJ_36.refused(Kind::Malformed, message)
-}
-
-/// An integer (OBJ-36).
-fn parse<T: std::str::FromStr>(node: &Node, text: &str) -> std::result::Result<T, Violation> {
-    text.parse().map_err(|_| no_number(node, text))
-}
-
-/// A bool (OBJ-36).
-fn truth(node: &Node, text: &str) -> std::result::Result<bool, Violation> {
-    match text {
-        "0" => Ok(false),
-        "1" => Ok(true),
-        _ => Err(no_number(node, text)),
-    }
-}
-
-/// A float (OBJ-36). Of the words that Rust knows only those that releases write.
-fn float(node: &Node, text: &str) -> std::result::Result<f64, Violation> {
-    let value = parse(node, text)?;
-    let word = matches!(text, "inf" | "-inf" | "nan" | "-nan");
-    match f64::is_finite(value) || word {
-        true => Ok(value),
-        false => Err(no_number(node, text)),
-    }
-}
-
 /// What is known of a node whose type nobody knows.
 fn record(node: &Node) -> Result {
     let mut map = Map::new();
@@ -276,6 +203,22 @@ fn shape(node: &Node) -> Result<Shape> {
         Ok(extents) if count == i64::try_from(extents.len()).ok() => Ok(Shape::new(&extents)),
         _ => Err(wrong(node, "does not hold as many extents as it counts")),
     }
+}
+
+/// The numbers among the fields of a type that this process knows.
+fn numbers(key: &str) -> Fields {
+    let fields = described(key).into_iter().flat_map(TypeInfo::all_fields);
+    let number = |field: &FieldInfo| {
+        let number = match field.static_type_index {
+            index::BOOL => Number::Bool,
+            index::INT => Number::Int,
+            index::DEVICE => Number::Half,
+            index::FLOAT => Number::Float,
+            _ => return None,
+        };
+        Some((field.name().to_owned(), number))
+    };
+    fields.filter_map(number).collect()
 }
 
 /// A type that tells reflection how it is made.

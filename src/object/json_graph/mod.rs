@@ -1,0 +1,29 @@
+//! Saved objects: the JSON graph of both eras (`save_json`, `load_json`).
+//!
+//! | form | releases | rules | here |
+//! |---|---|---|---|
+//! | nodes by type key, attributes as text | 0.2 to 0.21 | OBJ-21 to OBJ-37 | [`legacy`] |
+//! | nodes of tvm-ffi | from 0.22 on | OBJ-16 to OBJ-20 | [`ffi`], over JSON [`text`] |
+
+#[forbid(unsafe_code)]
+#[deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::panic
+)]
+mod format {
+    pub mod ffi;
+    pub mod legacy;
+    pub mod text;
+}
+pub use format::{ffi, legacy, text};
+
+#[cfg(feature = "runtime")]
+mod decode;
+#[cfg(feature = "runtime")]
+mod encode;
