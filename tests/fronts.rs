@@ -3,12 +3,14 @@
 
 mod folder;
 mod schema;
+mod skip;
 
 use serde_json::Value;
+use skip::skipped;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::capi::examine::tvmspec_examine;
 use tvmspec::capi::extras::tvmspec_free;
@@ -80,6 +82,76 @@ fn all_fronts_say_the_same_about_every_golden() {
             "{command} refuses nothing"
         );
     }
+}
+
+/// Files of ten kinds, one of them none of TVM.
+const TEN: [&str; 10] = [
+    "golden/blob/opencl-0.6.bin",
+    "golden/blob/graph-factory.bin",
+    "golden/blob/containers/relax_vm-0.27.so",
+    "golden/blob/containers/tree3-0.8.so",
+    "golden/blob/containers/system_lib-0.8.tar",
+    "golden/blob/containers/elf-cut.o",
+    "golden/object/map.json",
+    "golden/object/0.8/irmodule-relay.json",
+    "golden/tensor/all_dtypes-0.8.params",
+    "README.md",
+];
+
+#[test]
+fn webassembly_says_the_same_in_node() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(module) = module(root) else { return };
+    for (command, besides, _) in COMMANDS {
+        let output = Command::new("node")
+            .current_dir(root)
+            .env("TVMSPEC_WASM", &module)
+            .args(["examples/web/tvmspec.mjs", command])
+            .args(TEN)
+            .output()
+            .expect("node runs");
+        let lines = String::from_utf8(output.stdout).expect("text");
+        assert_eq!(lines.lines().count(), TEN.len(), "{command}: {lines}");
+        for (name, line) in TEN.iter().zip(lines.lines()) {
+            let theirs: Value = serde_json::from_str(line).expect(line);
+            let bytes = fs::read(root.join(name)).expect(name);
+            let (code, said) = from_c(command, name, &bytes);
+            assert_eq!(theirs["code"], code, "{command} {name} ({besides:?})");
+            let ours = match code {
+                2 => Value::from(said),
+                _ => serde_json::from_str(&said).expect(name),
+            };
+            assert_eq!(theirs["answer"], ours, "{command} {name}");
+        }
+    }
+}
+
+/// The WebAssembly module; says why there is none.
+fn module(root: &Path) -> Option<PathBuf> {
+    if Command::new("node").arg("--version").output().is_err() {
+        skipped("node is not installed");
+        return None;
+    }
+    let Some(cargo) = std::env::var_os("CARGO") else {
+        skipped("cargo did not start this test");
+        return None;
+    };
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
+    let target = target.expect("a folder for what is built");
+    let built = Command::new(cargo)
+        .current_dir(root.join("examples/web"))
+        .args(["build", "--quiet", "--release", "--offline", "--locked"])
+        .args(["--target", "wasm32-unknown-unknown", "--target-dir"])
+        .arg(target)
+        .output()
+        .expect("cargo runs");
+    let said = String::from_utf8_lossy(&built.stderr);
+    if said.contains("can't find crate for `core`") || said.contains("may not be installed") {
+        skipped("the target wasm32-unknown-unknown is not installed");
+        return None;
+    }
+    assert!(built.status.success(), "{said}");
+    Some(target.join("wasm32-unknown-unknown/release/tvmspec_web.wasm"))
 }
 
 fn from_c(command: &str, name: &str, bytes: &[u8]) -> (i32, String) {

@@ -2,12 +2,7 @@
 //!
 //! Nothing here executes the file that it looks at. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
-use crate::examine::dump::dump;
-use crate::examine::explain::{Account, damaged, explain};
-use crate::examine::inspect::inspect;
-use crate::examine::{Nothing, Subject, verify};
-use crate::release::{Layout, Release};
-use serde_json::Value;
+use crate::examine;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -54,8 +49,11 @@ pub unsafe extern "C" fn tvmspec_examine(
     };
     let name = name.to_string_lossy();
     let said = bytes.and_then(|bytes| {
-        let say = || examine(&command, &name, bytes);
-        catch_unwind(AssertUnwindSafe(say)).unwrap_or_else(|_| Err("it panicked".into()))
+        let say = || examine::answer(&command, &name, bytes);
+        match catch_unwind(AssertUnwindSafe(say)) {
+            Ok(said) => said.map_err(|nothing| nothing.to_string()),
+            Err(_) => Err(format!("`{command}` of {name} panicked")),
+        }
     });
     let (code, said) = match said {
         Ok((true, said)) => (GOOD, said),
@@ -67,80 +65,4 @@ pub unsafe extern "C" fn tvmspec_examine(
     // SAFETY: `text` is a place for a text, by this contract.
     unsafe { text.write(said.into_raw()) };
     code
-}
-
-/// What a command asks for besides itself.
-#[derive(Default)]
-struct Options {
-    strict: bool,
-    layout: Option<Layout>,
-    release: Option<Release>,
-}
-
-impl Options {
-    fn parse<'w>(
-        command: &str,
-        mut words: impl Iterator<Item = &'w str>,
-    ) -> Result<Options, String> {
-        let mut options = Options::default();
-        while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or(format!("{word} has no value"));
-            match (word, command) {
-                ("--strict", "verify") => options.strict = true,
-                ("--layout", _) => options.layout = Some(value()?.parse()?),
-                ("--release", "explain") => options.release = Some(value()?.parse()?),
-                _ => return Err(format!("`{command}` has no option `{word}`")),
-            }
-        }
-        Ok(options)
-    }
-}
-
-/// Whether all is good, and the JSON text; a message where nothing can be said.
-fn examine(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String), String> {
-    let mut words = command.split_ascii_whitespace();
-    let command = words.next().unwrap_or_default();
-    let options = Options::parse(command, words)?;
-    let subject = Subject::open(name, bytes, options.layout);
-    let (good, value) = match command {
-        "inspect" => {
-            let all = inspect(name, bytes, options.layout, 2).map_err(|none| none.to_string())?;
-            (all.broken.is_empty(), all.report)
-        }
-        "verify" => {
-            let all = match &subject {
-                Ok(subject) => verify::verify(subject, |_| {}).map_err(|none| none.to_string())?,
-                Err(broken) => verify::broken(name, bytes, broken.clone(), |_| {}),
-            };
-            let odd = options.strict && all.found() > 0;
-            (all.violations.is_empty() && !odd, all.to_json())
-        }
-        "explain" => {
-            let accounts = match &subject {
-                Ok(subject) => {
-                    explain(subject, options.release).map_err(|none| none.to_string())?
-                }
-                Err(broken) => vec![damaged(name, bytes, broken, options.release)],
-            };
-            let good = options.release.is_none() || accounts.iter().all(Account::is_good);
-            let accounts: Vec<Value> = accounts.iter().map(Account::to_json).collect();
-            (good, accounts.into())
-        }
-        "dump" => {
-            let subject = subject.map_err(|broken| Nothing::broken(name, &broken).to_string())?;
-            let units = subject.units();
-            if units.is_empty() && !subject.is_compiled() {
-                return Err(subject.nothing().to_string());
-            }
-            let fields = dump(&units, 0);
-            let text = serde_json::to_string(&fields).map_err(|error| error.to_string())?;
-            return Ok((!fields.is_broken(), text));
-        }
-        _ => {
-            return Err(format!(
-                "there is no command `{command}`; there are inspect, verify, explain, dump"
-            ));
-        }
-    };
-    Ok((good, value.to_string()))
 }

@@ -11,9 +11,10 @@
 //! | [`dump`](dump::dump) | every byte with its field and its rule | `dump.json` |
 //! | [`unpack`](unpack::unpack) | the manifest and the payloads that its library binary is packed from | `manifest.json` |
 //!
-//! The command line prints them and the C interface hands them on; neither computes anything of its own. [`loading`] is beneath
+//! [`answer`] has them by name. The command line prints them and the C interface hands them on; neither computes anything of its own. [`loading`] is beneath
 //! `explain`: what the loader of each release makes of a library, whether or not the library keeps the rules.
 
+mod answer;
 pub mod document;
 pub mod dump;
 pub mod explain;
@@ -24,6 +25,7 @@ mod subject;
 pub mod unpack;
 pub mod verify;
 
+pub use answer::answer;
 pub use subject::{Format, Reading, Subject, Unit};
 
 use crate::rule::{Finding, Violation};

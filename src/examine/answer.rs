@@ -1,0 +1,88 @@
+//! The commands by name, for callers that are not Rust: C, JavaScript, a shell.
+
+use super::dump::dump;
+use super::explain::{Account, damaged, explain};
+use super::inspect::inspect;
+use super::{Nothing, Subject, verify};
+use crate::release::{Layout, Release};
+use serde_json::Value;
+
+/// What `command` says about the file of this name, as JSON, and whether all is good. The command is the command line's, without the
+/// file: `inspect [--layout L]`, `verify [--strict] [--layout L]`, `explain [--release R] [--layout L]`, `dump [--layout L]`.
+///
+/// # Errors
+///
+/// Nothing can be said about the file, or the command is invalid.
+pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String), Nothing> {
+    let mut words = command.split_ascii_whitespace();
+    let command = words.next().unwrap_or_default();
+    let options = Options::parse(command, words).map_err(Nothing)?;
+    let subject = Subject::open(name, bytes, options.layout);
+    let (good, value) = match command {
+        "inspect" => {
+            let all = inspect(name, bytes, options.layout, 2)?;
+            (all.broken.is_empty(), all.report)
+        }
+        "verify" => {
+            let all = match &subject {
+                Ok(subject) => verify::verify(subject, |_| {})?,
+                Err(broken) => verify::broken(name, bytes, broken.clone(), |_| {}),
+            };
+            let odd = options.strict && all.found() > 0;
+            (all.violations.is_empty() && !odd, all.to_json())
+        }
+        "explain" => {
+            let accounts = match &subject {
+                Ok(subject) => explain(subject, options.release)?,
+                Err(broken) => vec![damaged(name, bytes, broken, options.release)],
+            };
+            let good = options.release.is_none() || accounts.iter().all(Account::is_good);
+            let accounts: Vec<Value> = accounts.iter().map(Account::to_json).collect();
+            (good, accounts.into())
+        }
+        "dump" => {
+            let subject = subject.map_err(|broken| Nothing::broken(name, &broken))?;
+            let units = subject.units();
+            if units.is_empty() && !subject.is_compiled() {
+                return Err(subject.nothing());
+            }
+            let fields = dump(&units, 0);
+            let text =
+                serde_json::to_string(&fields).map_err(|error| Nothing(error.to_string()))?;
+            return Ok((!fields.is_broken(), text));
+        }
+        _ => {
+            return Err(Nothing(format!(
+                "there is no command `{command}`; there are inspect, verify, explain, dump"
+            )));
+        }
+    };
+    Ok((good, value.to_string()))
+}
+
+/// What a command asks for besides itself.
+#[derive(Default)]
+struct Options {
+    strict: bool,
+    layout: Option<Layout>,
+    release: Option<Release>,
+}
+
+impl Options {
+    fn parse<'w>(
+        command: &str,
+        mut words: impl Iterator<Item = &'w str>,
+    ) -> Result<Options, String> {
+        let mut options = Options::default();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} has no value"));
+            match (word, command) {
+                ("--strict", "verify") => options.strict = true,
+                ("--layout", _) => options.layout = Some(value()?.parse()?),
+                ("--release", "explain") => options.release = Some(value()?.parse()?),
+                _ => return Err(format!("`{command}` has no option `{word}`")),
+            }
+        }
+        Ok(options)
+    }
+}
