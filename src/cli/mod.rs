@@ -23,6 +23,7 @@ mod pack;
 mod package;
 mod rule;
 mod run;
+mod several;
 mod table;
 mod testee;
 mod unpack;
@@ -90,6 +91,16 @@ pub(crate) enum Exit {
     Good,
     /// Exit code 1: violations, or failed cases.
     Bad,
+}
+
+impl Exit {
+    /// That of two pieces of work.
+    pub(crate) fn or(self, other: Exit) -> Exit {
+        match self {
+            Exit::Good => other,
+            Exit::Bad => Exit::Bad,
+        }
+    }
 }
 
 /// Why a subcommand could not do its work: usage or I/O, exit code 2.

@@ -1,9 +1,10 @@
-//! `tvmspec verify FILE`: every violation and finding, rule by rule.
+//! `tvmspec verify FILE...`: every violation and finding, rule by rule.
 
 use super::diagnostic::{Place, count};
 use super::input::Input;
-use super::{Error, Exit, output};
-use std::path::PathBuf;
+use super::several::{self, Said};
+use super::{Error, Exit};
+use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
 use tvmspec::examine::verify::{self, Judged};
 use tvmspec::release::Layout;
@@ -13,24 +14,29 @@ use tvmspec::rule::Findings;
 const MOST: usize = 50;
 
 /// Exit code 0: no rule is broken. 1: one is, or, with --strict, something is odd. 2: the file cannot be read, or nothing in it has
-/// rules: it is no file of TVM, or a runtime and no compiled code.
+/// rules: it is no file of TVM, or a runtime and no compiled code. Of several files the largest counts, and all are looked at.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The file, or - for stdin
-    file: PathBuf,
+    /// The files; - is stdin
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// Let findings fail, too
     #[arg(long)]
     strict: bool,
     /// Read library binaries in this layout, whatever symbol and bytes say
     #[arg(long, value_name = "0.2|0.7|0.21|0.22")]
     layout: Option<Layout>,
-    /// Print JSON: {"file", "violations": [..], "findings": [..]}, and "omitted_findings" where there are more than 10,000
+    /// Print JSON, of the form in spec/schema/verify.json; of several files a list
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    let input = Input::open(&args.file)?;
+    several::each(&args.files, |path| verify(path, &args))
+}
+
+fn verify(path: &Path, args: &Args) -> Result<(Said, Exit), Error> {
+    let input = Input::open(path)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
     let mut text = String::new();
     let mut left = MOST;
@@ -40,24 +46,27 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         Err(broken) => verify::broken(name, bytes, broken, each),
     };
     let bad = !found.violations.is_empty() || args.strict && found.found() > 0;
+    let exit = if bad { Exit::Bad } else { Exit::Good };
     if args.json {
-        output::json(&found.to_json())?;
-    } else {
-        if found.host_only {
-            text = format!("{}\n{text}", host_only(name));
-        }
-        if found.found() > MOST {
-            let more = found.found() - MOST;
-            let listed = match found.found() > Findings::MOST {
-                true => format!("--json lists the first {}", Findings::MOST),
-                false => "--json lists all".to_owned(),
-            };
-            text.push_str(&format!("{more} more findings; {listed}\n"));
-        }
-        let counts = count(found.violations.len(), found.found());
-        output::show(&format!("{text}{counts}\n"))?;
+        return Ok((Said::Json(found.to_json()), exit));
     }
-    Ok(if bad { Exit::Bad } else { Exit::Good })
+    if found.host_only {
+        text = format!("{}\n{text}", host_only(name));
+    }
+    if found.found() > MOST {
+        let more = found.found() - MOST;
+        let listed = match found.found() > Findings::MOST {
+            true => format!("--json lists the first {}", Findings::MOST),
+            false => "--json lists all".to_owned(),
+        };
+        text.push_str(&format!("{more} more findings; {listed}\n"));
+    }
+    let of = match args.files.as_slice() {
+        [_] => String::new(),
+        _ => format!("{name}: "),
+    };
+    let counts = count(found.violations.len(), found.found());
+    Ok((Said::Text(format!("{text}{of}{counts}\n")), exit))
 }
 
 /// Thousands of findings of the same kind tell a person nothing more than the first `left`.

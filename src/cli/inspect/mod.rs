@@ -1,4 +1,4 @@
-//! `tvmspec inspect FILE`: what is in it, without executing any of it.
+//! `tvmspec inspect FILE...`: what is in it, without executing any of it.
 //!
 //! [`text`] and [`html`] show the report of [`tvmspec::examine::inspect`] and know nothing else, so that no view says what another
 //! cannot.
@@ -10,18 +10,21 @@ mod tree;
 use super::diagnostic::Place;
 use super::input::Input;
 use super::output::{self, Content};
+use super::several::{self, Said};
 use super::{Error, Exit};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
 use tvmspec::examine::inspect::{self, Inspection};
 use tvmspec::release::Layout;
 
-/// Shows everything before a broken rule, then the rule. Exit code 1 if a rule is broken.
+/// Shows everything before a broken rule, then the rule. Exit code 1 if a rule is broken. Of several files the largest exit code
+/// counts, and all are looked at.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Shared object, object file, archive, tar, library binary, parameter file, executable, graph or saved objects; - for stdin
-    file: PathBuf,
-    /// Print JSON, of the form in spec/schema/inspect.json
+    /// Shared objects, object files, archives, tars, library binaries, parameter files, executables, graphs, saved objects; - is stdin
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print JSON, of the form in spec/schema/inspect.json; of several files a list
     #[arg(long, conflicts_with = "html")]
     json: bool,
     /// Write one self-contained HTML page
@@ -33,26 +36,33 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    let input = Input::open(&args.file)?;
+    if let ([_, _, ..], Some(path)) = (args.files.as_slice(), &args.html) {
+        let message = format!("{} is a page about one file", path.display());
+        return Err(Error::new(message));
+    }
+    several::each(&args.files, |path| inspect(path, &args))
+}
+
+fn inspect(path: &Path, args: &Args) -> Result<(Said, Exit), Error> {
+    let input = Input::open(path)?;
     let copies = if args.html.is_some() { 3 } else { 1 };
     let inspection = inspect::inspect(&input.name, input.bytes(), args.layout, copies);
     let inspection = inspection.map_err(Error::new)?;
     let broken = broken(&input, args.layout, &inspection);
+    let exit = match broken.is_empty() {
+        true => Exit::Good,
+        false => Exit::Bad,
+    };
     let report = inspection.report;
-    if let Some(path) = &args.html {
+    let said = if let Some(path) = &args.html {
         output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
+        Said::Text(String::new())
     } else if args.json {
-        output::json(&report)?;
+        Said::Json(report)
     } else {
-        let mut shown = text::render(&report);
-        shown.push_str(&broken);
-        output::show(&shown)?;
-    }
-    Ok(if broken.is_empty() {
-        Exit::Good
-    } else {
-        Exit::Bad
-    })
+        Said::Text(text::render(&report) + &broken)
+    };
+    Ok((said, exit))
 }
 
 /// The rules that were broken, each with the fields before the place.
