@@ -31,7 +31,7 @@ TVM_DLL int tvmspec_abi(void);
 /*
  * What is to be said about a file, as JSON. `command` is that of the command line, without the file:
  *
- *   inspect [--layout L]               what is in it                               spec/schema/inspect.json
+ *   inspect [--code] [--layout L]      what is in it                               spec/schema/inspect.json
  *   verify [--strict] [--layout L]     every rule that it breaks, every oddity     spec/schema/verify.json
  *   explain [--release R] [--layout L] what the loader of each release makes of it spec/schema/explain.json
  *   dump [--layout L]                  every byte with its field and its rule      spec/schema/dump.json

@@ -13,7 +13,7 @@ const FAILED: c_int = 2;
 
 /// Says what is to be said about a file, as JSON of the form that `spec/schema/COMMAND.json` describes.
 ///
-/// `command` is the command line's, without the file: `inspect [--layout L]`, `verify [--strict] [--layout L]`, `explain
+/// `command` is the command line's, without the file: `inspect [--code] [--layout L]`, `verify [--strict] [--layout L]`, `explain
 /// [--release R] [--layout L]`, `dump [--layout L]`. The file is the `length` bytes at `bytes`, or, where that is null, the one at the
 /// path `name`. Libraries that a file needs are not looked for, as with `explain --elsewhere`.
 ///

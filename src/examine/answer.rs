@@ -2,13 +2,13 @@
 
 use super::dump::dump;
 use super::explain::{Account, damaged, explain};
-use super::inspect::inspect;
+use super::inspect::{Asked, inspect};
 use super::{Nothing, Subject, verify};
 use crate::release::{Layout, Release};
 use serde_json::Value;
 
 /// What `command` says about the file of this name, as JSON, and whether all is good. The command is the command line's, without the
-/// file: `inspect [--layout L]`, `verify [--strict] [--layout L]`, `explain [--release R] [--layout L]`, `dump [--layout L]`.
+/// file: `inspect [--code] [--layout L]`, `verify [--strict] [--layout L]`, `explain [--release R] [--layout L]`, `dump [--layout L]`.
 ///
 /// # Errors
 ///
@@ -20,7 +20,15 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
     let subject = Subject::open(name, bytes, options.layout);
     let (good, value) = match command {
         "inspect" => {
-            let all = inspect(name, bytes, options.layout, 2)?;
+            let all = inspect(
+                name,
+                bytes,
+                Asked {
+                    layout: options.layout,
+                    code: options.code,
+                    copies: 1,
+                },
+            )?;
             (all.broken.is_empty(), all.report)
         }
         "verify" => {
@@ -64,6 +72,7 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
 #[derive(Default)]
 struct Options {
     strict: bool,
+    code: bool,
     layout: Option<Layout>,
     release: Option<Release>,
 }
@@ -77,6 +86,7 @@ impl Options {
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} has no value"));
             match (word, command) {
+                ("--code", "inspect") => options.code = true,
                 ("--strict", "verify") => options.strict = true,
                 ("--layout", _) => options.layout = Some(value()?.parse()?),
                 ("--release", "explain") => options.release = Some(value()?.parse()?),

@@ -27,6 +27,7 @@ mod name_set;
 mod relax_code;
 pub mod relax_vm;
 mod relay_code;
+mod relay_text;
 pub mod relay_vm;
 mod stackvm;
 mod vendor;

@@ -232,7 +232,7 @@ fn read_header<'a>(cursor: &mut Cursor<'a>) -> Result<(Text<'a>, u8), Violation>
 }
 
 /// The minor number of a version from 0.6 to 0.19: `0.8.0`, `0.9.dev0`, `0.19.0`.
-fn era_of(version: &str) -> Option<u8> {
+pub(super) fn era_of(version: &str) -> Option<u8> {
     let rest = version.strip_prefix("0.")?;
     let minor: u8 = rest.split('.').next()?.parse().ok()?;
     (6..=19).contains(&minor).then_some(minor)

@@ -14,7 +14,7 @@ use super::several::{self, Said};
 use super::{Error, Exit};
 use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
-use tvmspec::examine::inspect::{self, Inspection};
+use tvmspec::examine::inspect::{self, Asked, Inspection};
 use tvmspec::release::Layout;
 
 /// Shows everything before a broken rule, then the rule. Exit code 1 if a rule is broken. Of several files the largest exit code
@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// Shared objects, object files, archives, tars, library binaries, parameter files, executables, graphs, saved objects; - is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Show the code of VM executables, an instruction a line
+    #[arg(long)]
+    code: bool,
     /// Print JSON, of the form in spec/schema/inspect.json; of several files a list
     #[arg(long, conflicts_with = "html")]
     json: bool,
@@ -45,9 +48,13 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 
 fn inspect(path: &Path, args: &Args) -> Result<(Said, Exit), Error> {
     let input = Input::open(path)?;
-    let copies = if args.html.is_some() { 3 } else { 1 };
-    let inspection = inspect::inspect(&input.name, input.bytes(), args.layout, copies);
-    let inspection = inspection.map_err(Error::new)?;
+    let asked = Asked {
+        layout: args.layout,
+        code: args.code,
+        // A page holds two texts of the report.
+        copies: if args.html.is_some() { 2 } else { 0 },
+    };
+    let inspection = inspect::inspect(&input.name, input.bytes(), asked).map_err(Error::new)?;
     let broken = broken(&input, args.layout, &inspection);
     let exit = match broken.is_empty() {
         true => Exit::Good,

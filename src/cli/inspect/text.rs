@@ -290,6 +290,12 @@ fn vm(out: &mut String, title: &str, vm: &Value) {
         });
         out.push_str(&rows(&["constant", "type", "value"], described));
     }
+    if !list(&vm["code"]).is_empty() {
+        let _ = writeln!(out, "\n{title}: code");
+    }
+    for line in list(&vm["code"]) {
+        let _ = writeln!(out, "  {}", text(line));
+    }
 }
 
 fn params(out: &mut String, title: &str, tensors: &Value) {

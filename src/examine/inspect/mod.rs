@@ -22,23 +22,28 @@ pub struct Inspection {
     pub broken: Vec<(Option<usize>, Violation)>,
 }
 
-/// Collects what is in `bytes`, before a broken rule and behind it. There will be `copies` of the report in memory: the more, the
-/// less each may take.
+/// What a report is to have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// The layout of library binaries, whatever symbols and bytes say.
+    pub layout: Option<Layout>,
+    /// Whether it shows the code of executables of both VMs.
+    pub code: bool,
+    /// How many copies of it there will be in memory besides: the more, the less each may take.
+    pub copies: u64,
+}
+
+/// Collects what is in `bytes`, before a broken rule and behind it.
 ///
 /// # Errors
 ///
 /// Nothing in the file is of a form that TVM writes.
-pub fn inspect(
-    name: &str,
-    bytes: &[u8],
-    layout: Option<Layout>,
-    copies: u64,
-) -> Result<Inspection, Nothing> {
+pub fn inspect(name: &str, bytes: &[u8], asked: Asked) -> Result<Inspection, Nothing> {
     let mut broken = Vec::new();
     let mut top = Map::new();
     top.insert("file".into(), name.into());
     top.insert("bytes".into(), bytes.len().into());
-    let subject = match Subject::open(name, bytes, layout) {
+    let subject = match Subject::open(name, bytes, asked.layout) {
         Ok(subject) => subject,
         Err(wrong) => {
             top.insert("form".into(), Form::of(bytes).name().into());
@@ -58,7 +63,7 @@ pub fn inspect(
     if linkage.is_runtime() {
         top.insert("runtime".into(), linkage.defines.len().into());
     }
-    let room = Room::of(bytes.len(), copies);
+    let room = Room::of(bytes.len(), asked);
     let units = subject.units();
     if file.form == Form::Unknown && units.is_empty() {
         return Err(subject.nothing());

@@ -7,6 +7,7 @@ use crate::payload::{self, Field, Payload, relax_vm, relay_vm};
 use crate::rule::Findings;
 use crate::tensor::json::from_dtype;
 use crate::tensor::{Params, Sizing, TensorRecord};
+use crate::vm;
 use crate::wire::Cursor;
 use crate::wire::json::float_form;
 use serde_json::{Map, Value, json};
@@ -111,6 +112,7 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
         Format::RelayCode => {
             let executable = relay_vm::Executable::read_code(&mut cursor, &mut findings).ok()?;
             let vm = relay(&executable, room);
+            let vm = with_code(vm, || Some(executable.disassemble()), room);
             ("module", json!({ "kind": "Relay VM", "vm": vm }))
         }
         Format::Payload { kind, layout } => {
@@ -125,14 +127,35 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
     })
 }
 
-/// An executable of either VM: functions, what they call, constants.
+/// An executable of either VM: functions, what they call, constants, and, where it is asked for, the code.
 fn vm(payload: &Payload<'_>, room: &Room) -> Value {
     if let Some(executable) = payload.relax_vm() {
-        return relax(executable, room);
+        let code = || {
+            // What breaks a rule of chapter vm has no readable form.
+            let executable = vm::Executable::new(executable.clone()).ok()?;
+            Some(executable.disassemble())
+        };
+        return with_code(relax(executable, room), code, room);
     }
-    payload
-        .relay_vm()
-        .map_or(Value::Null, |executable| relay(executable, room))
+    let relay_with_code = |executable| {
+        with_code(
+            relay(executable, room),
+            || Some(executable.disassemble()),
+            room,
+        )
+    };
+    payload.relay_vm().map_or(Value::Null, relay_with_code)
+}
+
+/// `value` with the lines of its code, as many as there is room for.
+fn with_code(mut value: Value, code: impl FnOnce() -> Option<String>, room: &Room) -> Value {
+    if room.code
+        && let (Value::Object(members), Some(code)) = (&mut value, code())
+    {
+        let lines = room.list(code.lines(), Value::from);
+        members.insert("code".into(), lines.into());
+    }
+    value
 }
 
 fn relax(executable: &relax_vm::Executable<'_>, room: &Room) -> Value {

@@ -1,5 +1,6 @@
 //! What a report may take of memory: a file of a few megabytes can hold a hundred thousand functions of a few bytes each.
 
+use super::Asked;
 use serde_json::Value;
 use std::cell::Cell;
 
@@ -11,16 +12,22 @@ const TIMES: u64 = 8;
 
 /// The memory that is left for the lists of a report, and how many of their entries found none.
 pub(super) struct Room {
+    /// Whether code is shown.
+    pub(super) code: bool,
     left: Cell<u64>,
     left_out: Cell<u64>,
 }
 
 impl Room {
-    /// That of a file of `length` bytes, of which there are `copies`: a page holds a report and two texts of it.
-    pub(super) fn of(length: usize, copies: u64) -> Room {
+    /// That of a file of `length` bytes.
+    pub(super) fn of(length: usize, asked: Asked) -> Room {
         let room = (length as u64).saturating_mul(TIMES).saturating_add(FREE);
         Room {
-            left: Cell::new(room.checked_div(copies).unwrap_or(room)),
+            code: asked.code,
+            left: Cell::new(
+                room.checked_div(asked.copies.saturating_add(1))
+                    .unwrap_or(room),
+            ),
             left_out: Cell::new(0),
         }
     }
@@ -82,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted() {
-        let room = Room::of(0, 1);
+        let room = Room::of(0, Asked::default());
         let text = "x".repeat(1 << 20);
         let listed = room.list(0..100, |_| json!(text));
         assert_eq!(listed.len(), 16);
