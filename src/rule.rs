@@ -57,6 +57,10 @@ impl Rule {
     }
 
     /// Holds the rule: when `kept` is false, a violation of kind [`Kind::Malformed`] at byte `offset`.
+    ///
+    /// # Errors
+    ///
+    /// The violation, unless `kept` or the rule-off check has switched the rule off.
     pub fn require(
         self,
         kept: bool,
@@ -84,6 +88,10 @@ impl Rule {
     }
 
     /// `Rule::require_as` of a value that was never bytes: the violation has no offset.
+    ///
+    /// # Errors
+    ///
+    /// The violation of `kind`, unless `kept` or the rule-off check has switched the rule off.
     pub fn demand(
         self,
         kind: Kind,
@@ -415,6 +423,10 @@ impl Findings {
     }
 
     /// Notes that `rule` is not kept at `offset`; under [`Strictness::Strict`] that is a violation.
+    ///
+    /// # Errors
+    ///
+    /// Under [`Strictness::Strict`], the violation of `rule` at `offset`.
     pub fn note(
         &mut self,
         rule: Rule,
@@ -444,6 +456,10 @@ impl Findings {
     }
 
     /// [`Findings::expect`] of a rule without which what was read cannot be used.
+    ///
+    /// # Errors
+    ///
+    /// As [`Findings::expect`].
     pub fn expect_usable(
         &mut self,
         rule: Rule,
@@ -461,6 +477,10 @@ impl Findings {
     }
 
     /// [`Findings::note`] unless `kept`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Findings::note`] when not `kept`.
     pub fn expect(
         &mut self,
         rule: Rule,

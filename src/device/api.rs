@@ -139,17 +139,34 @@ pub struct Copy {
 /// Six methods have no default; the rest behaves as the specification says unless a device knows better.
 pub trait DeviceApi: Send + Sync {
     /// Makes `device` the current one of this thread: kernels that this thread launches later run there (DEV-55).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Absent`](super::Error::Absent) for a device that is not there; what the driver answers.
     fn set_device(&self, device: Device) -> Result<()>;
 
     /// Answers a question about `device`; [`Value::None`] for a question that this device does not know (DEV-08).
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers. A device that is not there is [`Attribute::Exist`] answered with 0, and no error (DEV-07).
     fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value>;
 
     /// `nbytes` of memory on `device`, at least aligned to `alignment` where addresses mean something (DEV-12).
     ///
     /// Spaces that are alive never overlap (DEV-41). `hint` is the element type.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`](super::Error::OutOfMemory) where there is no such memory; DEV-12 for an alignment that the device
+    /// does not have.
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space>;
 
     /// Gives memory back. Work that is already queued may still use it; nobody else gets it before that is done (DEV-46).
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers. The space is not used again, freed or not.
     ///
     /// # Safety
     ///
@@ -157,6 +174,11 @@ pub trait DeviceApi: Send + Sync {
     unsafe fn free(&self, device: Device, space: Space) -> Result<()>;
 
     /// Queues a copy on `stream`, or does it (DEV-18, DEV-36 to DEV-40). The default refuses.
+    ///
+    /// # Errors
+    ///
+    /// DEV-18 from the default. Else what the device rejects: a stream of another type of device (DEV-38), a failed call of the
+    /// driver.
     ///
     /// # Safety
     ///
@@ -172,9 +194,17 @@ pub trait DeviceApi: Send + Sync {
     }
 
     /// Returns when everything queued on `stream` before is done (DEV-36).
+    ///
+    /// # Errors
+    ///
+    /// DEV-38 for a stream of another type of device; what the driver answers, for work that was queued before as well.
     fn sync(&self, device: Device, stream: Stream) -> Result<()>;
 
     /// Bytes that a tensor takes in memory of `scope` (DEV-13, DEV-15).
+    ///
+    /// # Errors
+    ///
+    /// DEV-13 for a scope that is not flat; DEV-15 for a shape without a size in bytes.
     fn data_size(&self, tensor: &TensorRef<'_>, scope: Option<&str>) -> Result<usize> {
         flat_scope(
             scope,
@@ -184,6 +214,10 @@ pub trait DeviceApi: Send + Sync {
     }
 
     /// A named property of a device, for code generators; null unless the device has properties (DEV-08).
+    ///
+    /// # Errors
+    ///
+    /// None from the default; what the driver answers.
     fn target_property(&self, device: Device, name: &str) -> Result<Value> {
         let _ = (device, name);
         Ok(Value::None)
@@ -192,6 +226,10 @@ pub trait DeviceApi: Send + Sync {
     /// Memory for a tensor in `scope`. Only the flat scopes (none, empty, `global`) are known to the default (DEV-13);
     /// it asks [`DeviceApi::alloc`] for the bytes of the tensor (DEV-15) at the alignment of its elements, 64 at least
     /// (DEV-14).
+    ///
+    /// # Errors
+    ///
+    /// DEV-13 for a scope that is not flat; DEV-15 for a shape without a size in bytes; what [`DeviceApi::alloc`] returns.
     fn alloc_scoped(
         &self,
         device: Device,
@@ -210,6 +248,10 @@ pub trait DeviceApi: Send + Sync {
 
     /// Copies a tensor: equal sizes in bytes (DEV-16), both in one piece (DEV-17), then [`DeviceApi::copy`] with both
     /// offsets, both devices and the source's element type (DEV-18).
+    ///
+    /// # Errors
+    ///
+    /// DEV-15, DEV-16, DEV-17; what [`DeviceApi::copy`] returns.
     ///
     /// # Safety
     ///
@@ -246,12 +288,20 @@ pub trait DeviceApi: Send + Sync {
     }
 
     /// A new stream. The default has none and gives the default stream (DEV-21); up to 0.7 it failed.
+    ///
+    /// # Errors
+    ///
+    /// None from the default; what the driver answers.
     fn create_stream(&self, device: Device) -> Result<Stream> {
         let _ = device;
         Ok(Stream::DEFAULT)
     }
 
     /// Frees a stream.
+    ///
+    /// # Errors
+    ///
+    /// None from the default; DEV-38 for a stream of another type of device; what the driver answers.
     ///
     /// # Safety
     ///
@@ -264,12 +314,20 @@ pub trait DeviceApi: Send + Sync {
 
     /// Work queued on `after` from now on waits for what is queued on `before` now (DEV-38). Device ids may differ,
     /// types may not.
+    ///
+    /// # Errors
+    ///
+    /// None from the default; DEV-38 for a stream of another type of device; what the driver answers.
     fn sync_streams(&self, device: Device, before: Stream, after: Stream) -> Result<()> {
         let _ = (device, before, after);
         Ok(())
     }
 
     /// Sets this thread's stream for `device` (DEV-22).
+    ///
+    /// # Errors
+    ///
+    /// DEV-38 for a stream of another type of device.
     fn set_stream(&self, device: Device, stream: Stream) -> Result<()> {
         stream::set(device, stream).map(drop)
     }
@@ -281,11 +339,19 @@ pub trait DeviceApi: Send + Sync {
 
     /// Temporary memory: small, short-lived, of this thread alone, given back in about reverse order.
     /// The default is plain memory of byte elements at the alignment of workspace (DEV-24).
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceApi::alloc`]; DEV-35 where a pool cannot round the size up to whole pages.
     fn alloc_workspace(&self, device: Device, nbytes: usize, hint: Dtype) -> Result<Space> {
         self.alloc(device, nbytes, WORKSPACE_ALIGNMENT, hint)
     }
 
     /// Gives workspace back, on the thread that took it.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceApi::free`]; DEV-31 from a pool that did not hand the space out.
     ///
     /// # Safety
     ///

@@ -143,11 +143,20 @@ pub enum Value {
 
 impl Value {
     /// An answer from a number that fits.
+    ///
+    /// # Errors
+    ///
+    /// None: a number that does not fit is answered with [`Value::None`]. The type is the one of
+    /// [`DeviceApi::attribute`](super::DeviceApi::attribute), which returns it.
     pub fn int(number: impl TryInto<i64>) -> Result<Value> {
         Ok(number.try_into().map_or(Value::None, Value::Int))
     }
 
     /// An answer from a text.
+    ///
+    /// # Errors
+    ///
+    /// None. The type is the one of [`DeviceApi::attribute`](super::DeviceApi::attribute), which returns it.
     pub fn text(text: impl Into<String>) -> Result<Value> {
         Ok(Value::Text(text.into()))
     }

@@ -25,6 +25,11 @@ pub(crate) const KINDS: &[&str] = &[
 
 /// The module of `kind` in `bytes`, as `layout` stores it. Its kernels' types and tags are checked; no driver is loaded
 /// (DEV-54).
+///
+/// # Errors
+///
+/// What [`payload::read`] rejects; DEV-53 for a kernel with an argument of another type; DEV-54 for a kind that this build does
+/// not launch.
 pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<DeviceModule>> {
     let mut findings = Findings::new(Strictness::Lenient);
     let payload = payload::read(kind, layout, &mut Cursor::new(bytes), &mut findings)?;

@@ -47,6 +47,10 @@ impl Manager {
     }
 
     /// The API of device type `kind`, or why there is none (DEV-01 to DEV-06).
+    ///
+    /// # Errors
+    ///
+    /// DEV-04 when the type has a name and no API; as [`Manager::find`].
     pub fn api(&self, kind: i32) -> Result<&'static dyn DeviceApi> {
         match self.find(kind)? {
             Some(api) => Ok(api),
@@ -62,6 +66,10 @@ impl Manager {
     }
 
     /// The API of device type `kind` if there is one. That there is none is not remembered (DEV-05).
+    ///
+    /// # Errors
+    ///
+    /// DEV-06 for a number without a name; what the factory returns.
     pub fn find(&self, kind: i32) -> Result<Option<&'static dyn DeviceApi>> {
         // All remote types are one: the session is in the number, the API is not (DEV-03).
         let slot = kind.min(REMOTE);
@@ -83,6 +91,11 @@ impl Manager {
     }
 
     /// Answers `runtime.GetDeviceAttr`: whether a device exists is answered for a backend that does not, with 0 (DEV-07).
+    ///
+    /// # Errors
+    ///
+    /// DEV-06 for a number without a name; DEV-04 for any question but [`Attribute::Exist`] about a type without an API; what
+    /// the device answers.
     pub fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
         if attribute == Attribute::Exist {
             let Some(api) = self.find(device.kind)? else {
@@ -141,6 +154,10 @@ impl Manager {
     }
 
     /// What compiled code calls as `__tvm_set_device` (DEV-42).
+    ///
+    /// # Errors
+    ///
+    /// As [`Manager::api`]; what the device answers.
     pub fn set_device(&self, device: Device) -> Result<()> {
         self.api(device.kind)?.set_device(device)
     }
@@ -176,7 +193,7 @@ fn name_of(kind: i32) -> Result<&'static str> {
 ///
 /// # Errors
 ///
-/// None today; a registry may refuse a name.
+/// None from the registry of this crate: this entry may override another (FUN-11).
 ///
 /// # Safety
 ///

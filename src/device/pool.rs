@@ -18,8 +18,16 @@ pub const PAGE: usize = 4096;
 /// Where a pool gets blocks from, and gives them back to.
 pub trait SpaceSource: Send + Sync {
     /// As [`DeviceApi::alloc`](crate::device::DeviceApi::alloc).
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceApi::alloc`](crate::device::DeviceApi::alloc).
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space>;
 
+    /// As [`DeviceApi::free`](crate::device::DeviceApi::free).
+    ///
+    /// # Errors
+    ///
     /// As [`DeviceApi::free`](crate::device::DeviceApi::free).
     ///
     /// # Safety
@@ -82,6 +90,10 @@ impl Pool {
     }
 
     /// Takes a block back. Blocks may come back in any order (DEV-32); one that was never handed out is refused (DEV-31).
+    ///
+    /// # Errors
+    ///
+    /// DEV-31.
     pub fn free(&mut self, space: Space) -> Result<()> {
         let at = self.taken.iter().rposition(|block| block.space == space);
         let Some(at) = at else {

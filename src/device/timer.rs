@@ -7,12 +7,24 @@ use std::time::{Duration, Instant};
 /// Measures one stretch of work of a device.
 pub trait Timer {
     /// Begins the stretch.
+    ///
+    /// # Errors
+    ///
+    /// What the device answers when it is asked to finish its work or to record an event.
     fn start(&mut self) -> Result<()>;
 
     /// Ends it; returns before the device is done.
+    ///
+    /// # Errors
+    ///
+    /// As [`Timer::start`].
     fn stop(&mut self) -> Result<()>;
 
     /// Waits for the device and gives the nanoseconds between.
+    ///
+    /// # Errors
+    ///
+    /// What the device answers, for the work between as well.
     fn elapsed(&mut self) -> Result<u64>;
 }
 
@@ -60,6 +72,10 @@ impl Timer for DefaultTimer<'_> {
 const CUDA: i32 = Device::cuda(0).kind;
 
 /// The best timer of `device`: its own clock where it has one, else the host's.
+///
+/// # Errors
+///
+/// What CUDA answers when it is asked for events; none for other devices.
 pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Timer>> {
     #[cfg(feature = "cuda")]
     if device.kind == CUDA {
@@ -114,6 +130,10 @@ impl Default for Evaluator {
 impl Evaluator {
     /// Seconds per call, one number per measurement (DEV-45): one call to warm up, then `repeat` times `number` calls,
     /// more where `min_repeat` asks for them.
+    ///
+    /// # Errors
+    ///
+    /// What `call`, the timer, and a sync of the device return; nothing is called after the first error.
     pub fn run(
         &self,
         api: &dyn DeviceApi,

@@ -278,6 +278,10 @@ impl Error {
     }
 
     /// The error that `object` is, or `object` back.
+    ///
+    /// # Errors
+    ///
+    /// The object itself when it is no error.
     pub fn from_object(object: ObjectRef) -> Result<Error, ObjectRef> {
         object.downcast().map(Error)
     }

@@ -257,6 +257,10 @@ impl Function {
     }
 
     /// The function that `object` is, or `object` back.
+    ///
+    /// # Errors
+    ///
+    /// The object itself when it is no function.
     #[inline]
     pub fn from_object(object: ObjectRef) -> std::result::Result<Function, ObjectRef> {
         object.downcast().map(Function)

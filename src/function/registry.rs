@@ -270,6 +270,11 @@ fn plain() -> Details {
 }
 
 /// Registers a typed Rust function under `name`, with the metadata of its types.
+///
+/// # Errors
+///
+/// FUN-11 for a name that is taken; a ValueError for a name that begins with `device_api.`, whose function returns an address
+/// that is followed: `device::manager::register` enters those.
 pub fn register_typed<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) -> Result<()> {
     let details = signed(const { &F::SIGNATURE });
     enter_safely(name, Function::named(Some(name), body), Claim::New, details)

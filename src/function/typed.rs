@@ -11,6 +11,10 @@ pub trait Outcome {
     fn schema() -> Schema;
 
     /// Turns it into the result of a call.
+    ///
+    /// # Errors
+    ///
+    /// The error that it holds.
     fn outcome(self) -> Result;
 }
 
@@ -252,6 +256,11 @@ pub(crate) use lent;
 /// ```
 pub trait TypedFn<P>: Send + Sync + 'static {
     /// Converts the arguments, calls, converts the result. `name` is for messages.
+    ///
+    /// # Errors
+    ///
+    /// FUN-08 for another number of arguments, FUN-09 for the first argument that does not convert, and the error that the
+    /// callable returns.
     fn invoke(&self, name: Option<&'static str>, args: &[AnyView<'_>]) -> Result;
 
     /// Types of the parameters and of the result.

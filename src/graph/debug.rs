@@ -67,6 +67,10 @@ impl Stepper {
 /// How long each node takes, in seconds: the mean of `number` runs, the last of `repeat` times (GRF-42).
 ///
 /// Where `min_repeat_ms` asks for it, `number` is raised until one repetition takes that long. Inputs take 0.
+///
+/// # Errors
+///
+/// GRF-42 when `number` or `repeat` is 0; what a function raises; what a device rejects.
 pub fn run_individual(
     executor: &mut Executor,
     number: usize,
@@ -180,6 +184,11 @@ pub(crate) fn chrome_trace(graph: &Graph, seconds: &[f64]) -> Value {
 
 /// Runs every node once by itself and writes the dump of it below `root`: a folder `_tvmdbg_device_<DEVICE>` with the graph,
 /// a Chrome trace, and every tensor. Returns the folder.
+///
+/// # Errors
+///
+/// What a function raises; what a device rejects; a tensor whose type parameter files do not have; a RuntimeError with the path
+/// of a folder or file that cannot be written.
 pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
     let graph = &Arc::clone(executor.graph());
     let mut stepper = Stepper::default();

@@ -222,6 +222,10 @@ impl Executor {
     }
 
     /// The number of the input called `name`, or a violation of GRF-32 that lists what there is.
+    ///
+    /// # Errors
+    ///
+    /// GRF-32.
     pub fn require_input(&self, name: &str) -> Result<usize, Violation> {
         self.input_index(name).ok_or_else(|| {
             let names = self.graph.inputs().map(|(_, name)| name);
@@ -238,11 +242,19 @@ impl Executor {
     }
 
     /// Input `index`, as it is in memory now.
+    ///
+    /// # Errors
+    ///
+    /// GRF-32 when there is no such input.
     pub fn input(&self, index: usize) -> Result<&Tensor, Violation> {
         Ok(self.entry(self.input_entry(index)?))
     }
 
     /// Output `index`, as it is in memory now. The next run overwrites it.
+    ///
+    /// # Errors
+    ///
+    /// GRF-32 when there is no such output.
     pub fn output(&self, index: usize) -> Result<&Tensor, Violation> {
         Ok(self.entry(self.output_entry(index)?))
     }
@@ -470,6 +482,11 @@ impl Executor {
 
     /// Sets every parameter that is an input of the graph; others are skipped, as from 0.7 on (GRF-37). Returns how many
     /// were set.
+    ///
+    /// # Errors
+    ///
+    /// GRF-33 for a parameter of another type or shape than its input; GRF-43 for one that is linked; what a device rejects.
+    /// Those before it are set.
     pub fn load_params(&mut self, params: &Params<'_>) -> Result<usize, Error> {
         let mut set = 0;
         for (name, record) in params.iter() {
@@ -505,6 +522,10 @@ impl Executor {
     }
 
     /// Waits for every device.
+    ///
+    /// # Errors
+    ///
+    /// What the first device that fails answers.
     pub fn sync(&self) -> Result<(), Error> {
         for place in &self.places {
             place

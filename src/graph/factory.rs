@@ -131,6 +131,11 @@ pub(super) fn load_factory(entry: &Entry<'_>) -> Result<Module> {
 
 impl Factory {
     /// An executor of this model, whose kernels are in the modules that `module` imports, with its parameters set.
+    ///
+    /// # Errors
+    ///
+    /// What [`Graph::read`] and [`Executor::new`] reject; GRF-33 for a parameter of another type or shape than its input; what
+    /// a lookup in the imports raises.
     pub fn create(&self, module: &Module, places: Vec<Place>) -> Result<Executor> {
         let graph = Graph::read(&self.graph_json, &mut Findings::default())?;
         let imports = module.imports();

@@ -37,6 +37,11 @@ impl Graph {
     }
 
     /// [`Graph::read`] of what may not even be UTF-8.
+    ///
+    /// # Errors
+    ///
+    /// GRF-01 at the first byte that is not UTF-8, of kind [`Kind::Truncated`] where the text ends inside a letter; as
+    /// [`Graph::read`].
     pub fn read_bytes(bytes: &[u8], findings: &mut Findings) -> Result<Graph, Violation> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let at = error.valid_up_to();

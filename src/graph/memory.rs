@@ -165,6 +165,10 @@ impl Tensor {
     }
 
     /// A copy on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of today, which is that byte.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-11 where the host has no such memory; what the device rejects.
     pub fn to_host_object(&self) -> Result<crate::object::Tensor, Error> {
         let dtype = match is_flag(self.dtype) {
             true => bool_of_today(),
@@ -176,6 +180,10 @@ impl Tensor {
     }
 
     /// The elements, copied to the host.
+    ///
+    /// # Errors
+    ///
+    /// What the device rejects.
     pub fn to_host(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0_u8; self.nbytes()];
         let target = DLTensor {

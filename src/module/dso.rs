@@ -28,6 +28,10 @@ pub trait Symbols: Send + Sync {
     }
 
     /// The bytes of the data symbol `name`: no more than belong to it, as far as that can be known.
+    ///
+    /// # Errors
+    ///
+    /// MOD-18 for a symbol whose end cannot be found: neither the symbol table nor a segment has a size.
     fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation>;
 
     /// The function `name` whose symbols begin with `prefix`. Data is no function.

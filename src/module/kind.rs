@@ -48,24 +48,44 @@ pub trait Kind: std::any::Any + Send + Sync {
     }
 
     /// The module's own function `name`; `None` when it has none. An error ends the whole lookup.
+    ///
+    /// # Errors
+    ///
+    /// What the kind finds wrong, such as code that does not load.
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error>;
 
     /// Whether there is a function `name`, where that can be told without making it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kind::function`], which the default asks.
     fn implements(&self, module: &Module, name: &str) -> Result<bool, Error> {
         Ok(self.function(module, name)?.is_some())
     }
 
     /// Source text in `format`, the default format when empty; empty when there is none.
+    ///
+    /// # Errors
+    ///
+    /// None from the default. A kind may reject a format.
     fn source(&self, _format: &str) -> Result<String, Error> {
         Ok(String::new())
     }
 
     /// The payload that a loader of this kind reads back.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError from the default: the kind cannot be saved.
     fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         Err(cannot(self.kind(), "does not support SaveToBytes"))
     }
 
     /// Writes to a file in `format`.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError from the default: the kind cannot be written. What the system answers for the path.
     fn write_to_file(&self, _path: &str, _format: &str) -> Result<(), Error> {
         Err(cannot(self.kind(), "does not support WriteToFile"))
     }
@@ -76,11 +96,19 @@ pub trait Kind: std::any::Any + Send + Sync {
     }
 
     /// JSON metadata of the function `name` (libraries of 0.22 on).
+    ///
+    /// # Errors
+    ///
+    /// None from the default.
     fn metadata(&self, _module: &Module, _name: &str) -> Result<Option<String>, Error> {
         Ok(None)
     }
 
     /// Documentation of the function `name` (libraries of 0.22 on).
+    ///
+    /// # Errors
+    ///
+    /// None from the default.
     fn doc(&self, _module: &Module, _name: &str) -> Result<Option<String>, Error> {
         Ok(None)
     }

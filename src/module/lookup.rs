@@ -25,11 +25,19 @@ impl Module {
     }
 
     /// The function `name`: the module's own, or, with `query_imports`, the first one below it (MOD-08).
+    ///
+    /// # Errors
+    ///
+    /// What the first module that fails raises, which ends the lookup; MOD-09 when imports of modules of C++ form a cycle.
     pub fn function(&self, name: &str, query_imports: bool) -> Result<Option<Function>, Error> {
         self.first(query_imports, |module| module.own_function(name))
     }
 
     /// [`Module::function`], or an error that says which functions there are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Module::function`]; an AttributeError when there is no such function.
     pub fn require(&self, name: &str) -> Result<Function, Error> {
         self.function(name, true)?.ok_or_else(|| {
             let text = format!("Module[{}] has no function `{name}`", self.kind());
@@ -38,6 +46,10 @@ impl Module {
     }
 
     /// Whether there is a function `name`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Module::function`].
     pub fn implements(&self, name: &str, query_imports: bool) -> Result<bool, Error> {
         self.search(query_imports, &mut |module| match module.implementation() {
             Some(own) => own.implements(module, name),
@@ -46,6 +58,10 @@ impl Module {
     }
 
     /// JSON metadata of the function `name`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Module::function`].
     pub fn metadata(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
         self.first(query_imports, |module| match module.implementation() {
             Some(own) => own.metadata(module, name),
@@ -54,6 +70,10 @@ impl Module {
     }
 
     /// Documentation of the function `name`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Module::function`].
     pub fn doc(&self, name: &str, query_imports: bool) -> Result<Option<String>, Error> {
         self.first(query_imports, |module| match module.implementation() {
             Some(own) => own.doc(module, name),
@@ -62,6 +82,10 @@ impl Module {
     }
 
     /// Source text in `format`; empty when there is none.
+    ///
+    /// # Errors
+    ///
+    /// What the kind raises, such as for an unknown format.
     pub fn source(&self, format: &str) -> Result<String, Error> {
         match self.implementation() {
             Some(own) => own.source(format),
@@ -70,6 +94,11 @@ impl Module {
     }
 
     /// The payload that a loader of this kind reads back.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError of a kind that cannot be saved; of a module of C++, what it throws, and a TypeError when it returns no
+    /// bytes.
     pub fn save_to_bytes(&self) -> Result<Vec<u8>, Error> {
         match self.implementation() {
             Some(own) => own.save_to_bytes(),
@@ -78,6 +107,10 @@ impl Module {
     }
 
     /// Writes the module to a file in `format`.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError of a kind that cannot be written; what the system answers for `path`; what a module of C++ throws.
     pub fn write_to_file(&self, path: &str, format: &str) -> Result<(), Error> {
         match self.implementation() {
             Some(own) => own.write_to_file(path, format),
@@ -86,6 +119,10 @@ impl Module {
     }
 
     /// The formats that [`Module::write_to_file`] knows.
+    ///
+    /// # Errors
+    ///
+    /// What a module of C++ throws; none of this crate's kinds fails.
     pub fn write_formats(&self) -> Result<Vec<String>, Error> {
         match self.implementation() {
             Some(own) => Ok(own.write_formats()),

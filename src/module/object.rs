@@ -92,6 +92,10 @@ impl Module {
     }
 
     /// The module that `object` is, or `object` back.
+    ///
+    /// # Errors
+    ///
+    /// The object itself when it is no module.
     pub fn from_object(object: ObjectRef) -> Result<Module, ObjectRef> {
         object.downcast().map(Module)
     }
@@ -201,6 +205,10 @@ impl Module {
 
     /// Adds `other` behind the imports there are. Refused when this module can be reached from `other` (MOD-10).
     /// A module that C++ made does it by its virtual function.
+    ///
+    /// # Errors
+    ///
+    /// MOD-10; what a module of C++ throws.
     pub fn import(&self, other: Module) -> Result<(), Error> {
         if self.body().is_none() {
             return foreign::import(self, &other);

@@ -67,8 +67,11 @@ pub fn workers() -> usize {
 
 /// Runs `task` for every task number from 0 to `num_task`, 0 meaning [`workers`], and waits for all of them (MOD-20).
 ///
-/// Errors: a launch from within a task; more tasks than workers; and the tasks that failed, each as `Task <i> error: ...`.
 /// With a concurrency of 1 the task runs once, as number 0 of 1, whatever `num_task` says.
+///
+/// # Errors
+///
+/// A launch from within a task; more tasks than workers; and the tasks that failed, each as `Task <i> error: ...`.
 ///
 /// # Safety
 ///

@@ -230,6 +230,10 @@ impl Any {
     }
 
     /// The object in the value, or the value back.
+    ///
+    /// # Errors
+    ///
+    /// The value itself when it holds no object.
     #[inline]
     pub fn into_object(self) -> Result<ObjectRef, Any> {
         let Some(_) = self.as_object() else {

@@ -137,6 +137,10 @@ fn no_conversion(rule: Rule, given: i32, schema: fn() -> Schema) -> Violation {
 }
 
 /// Converts a value, or says which rule refuses it.
+///
+/// # Errors
+///
+/// The rule of `T` ([`Argument::RULE`]), of kind [`Kind::Type`], with the type that there is and the type that is wanted.
 pub fn cast<T: Argument>(view: AnyView<'_>) -> Result<T, Violation> {
     T::try_from_view(view).ok_or_else(|| mismatch::<T>(view))
 }

@@ -39,6 +39,10 @@ const NAMES: [(&str, i32); 30] = [
 ];
 
 /// The device that `text` names; the number is 0 unless it says so.
+///
+/// # Errors
+///
+/// VAL-13 for an unknown name, or a number that is none.
 pub fn device_from_text(text: &str) -> Result<DLDevice, Violation> {
     parse(text).ok_or_else(|| {
         VAL_13.refused(

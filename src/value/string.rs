@@ -191,6 +191,10 @@ macro_rules! owned_bytes {
             }
 
             /// The value as this type, or back.
+            ///
+            /// # Errors
+            ///
+            /// The value itself when it is of another type.
             #[inline]
             pub fn from_any(value: Any) -> Result<$name, Any> {
                 match value.type_index() {

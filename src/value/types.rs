@@ -328,6 +328,10 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
 }
 
 /// Registers a type below `parent` (`ffi.Object` by default) with room to overflow.
+///
+/// # Errors
+///
+/// VAL-15 for an unknown parent, one that has no room for more children, and when all type indices are taken.
 pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
     get_or_alloc(NewType {
         key,

@@ -28,6 +28,11 @@ impl<'a> Executable<'a> {
     }
 
     /// Holds decoded code to VM-01 to VM-05.
+    ///
+    /// # Errors
+    ///
+    /// The first of VM-01 to VM-05 that a function breaks, at the byte of its instruction, and PAY rules of an instruction that
+    /// cannot be decoded.
     pub fn new(code: relax_vm::Executable<'a>) -> Result<Executable<'a>, Violation> {
         for function in &code.functions {
             if function.kind == FunctionKind::Vm {

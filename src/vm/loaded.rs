@@ -47,6 +47,10 @@ impl Loaded {
     }
 
     /// The executable in `bytes`, as a `.vmexec` file of `layout`.
+    ///
+    /// # Errors
+    ///
+    /// What [`Executable::read`] rejects.
     pub fn from_bytes(bytes: impl Into<Box<[u8]>>, layout: Layout) -> Result<Loaded, Violation> {
         let owned = Vec::from(bytes.into());
         // SAFETY: the heap block stays where it is when the vector is moved, and unchanged, for nothing borrows `_owner`.
@@ -55,6 +59,10 @@ impl Loaded {
     }
 
     /// The executable in the file at `path`, as `layout` stores it.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError with the path when the file cannot be read; as [`Loaded::from_bytes`].
     pub fn from_file(path: impl AsRef<std::path::Path>, layout: Layout) -> Result<Loaded, Error> {
         let path = path.as_ref();
         let bytes = std::fs::read(path)

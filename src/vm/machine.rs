@@ -75,6 +75,11 @@ impl VirtualMachine {
     /// A machine for the executable that `module` is or imports, on `devices`, with pooled memory.
     ///
     /// The first device holds constants; the host is added behind the others when it is not among them.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError when no module is an executable, which lists the kinds that there are; what [`VirtualMachine::new`]
+    /// rejects: devices without an API (DEV-04), functions that are missing (VM-11) or not run (VM-12).
     pub fn of(module: &Module, devices: &[Device]) -> Result<VirtualMachine, Error> {
         let all = module.walk();
         let found = all
@@ -155,6 +160,10 @@ impl VirtualMachine {
     }
 
     /// Names of the parameters of `function`.
+    ///
+    /// # Errors
+    ///
+    /// VM-61 for an unknown function.
     pub fn parameters(&self, function: &str) -> Result<Vec<&str>, Fault> {
         let index = self.0.index(function)?;
         let code = self.0.loaded.executable().code();
@@ -166,6 +175,11 @@ impl VirtualMachine {
     }
 
     /// Calls the function, or what was saved under that name (VM-64).
+    ///
+    /// # Errors
+    ///
+    /// VM-61 for an unknown function; VM-60 for another number of arguments; whatever breaks or is raised on the way, with the
+    /// instructions that led there.
     pub fn call(&self, function: &str, args: &[Any]) -> Result<Any, Fault> {
         let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
         self.call_views(function, &views)
@@ -202,6 +216,10 @@ impl VirtualMachine {
     }
 
     /// Seconds per call of `function`, one number for each repetition of `how`, measured on the first device.
+    ///
+    /// # Errors
+    ///
+    /// As [`VirtualMachine::call`], of the first call that fails; what the device answers to a sync.
     pub fn time(
         &self,
         function: &str,

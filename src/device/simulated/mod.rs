@@ -118,6 +118,10 @@ impl Simulated {
     }
 
     /// Queues `kernel` on this thread's current device (DEV-55). It runs late, with the device's memory.
+    ///
+    /// # Errors
+    ///
+    /// DEV-42 for a stream that the current device does not have.
     pub fn launch(
         &self,
         stream: Stream,
