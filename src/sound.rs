@@ -30,7 +30,7 @@ struct Fields;
 /// ```
 /// ```compile_fail,E0603
 /// tvmspec::object::init();
-/// let _ = tvmspec::object::env::register_hook(b"PyErr_CheckSignals", 64 as *mut _);
+/// let _ = tvmspec::object::reflect::env::register_hook(b"PyErr_CheckSignals", 64 as *mut _);
 /// ```
 struct Hooks;
 
@@ -43,7 +43,7 @@ struct Hooks;
 /// ```compile_fail,E0603
 /// # tvmspec::object::init();
 /// let bare = tvmspec::object::missing();
-/// assert!(tvmspec::object::record::set_field(bare, "imports_").is_err());
+/// assert!(tvmspec::object::reflect::record::set_field(bare, "imports_").is_err());
 /// ```
 struct Records;
 

@@ -7,7 +7,7 @@
 use crate::function::{Error, Function, caught, registry};
 use crate::module::legacy::{self as convention, Arguments, give_result, view};
 use crate::module::{self, Module, last_error};
-use crate::object::{env, frontend};
+use crate::object::reflect::{env, frontend};
 use crate::tensor::Dtype;
 use crate::value::header::{Header, dec_ref, inc_ref};
 use crate::value::legacy::{TVMValue, code};

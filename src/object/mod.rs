@@ -1,61 +1,20 @@
 //! Objects: types, containers, reflection, comparison, and the JSON graph.
+//!
+//! | room | what it holds | rules |
+//! |---|---|---|
+//! | `container` | arrays, maps, shapes, tensors, big integers, and the hash of keys | OBJ-01 to OBJ-12, OBJ-38, OBJ-39 |
+//! | `reflect` | what types say about themselves, constructors, the builtins, the hooks of frontends | OBJ-15 |
+//! | `walk` | comparison, hash, copies, text, visits | OBJ-13, OBJ-14, OBJ-34, OBJ-35, OBJ-41 |
+//! | [`json_graph`] | JSON text, and saved objects of both eras | OBJ-16 to OBJ-33, OBJ-36, OBJ-37, OBJ-40 |
 
 pub mod json_graph;
 
 #[cfg(feature = "runtime")]
-pub mod big_int;
+pub(crate) mod container;
 #[cfg(feature = "runtime")]
-mod builtin;
+pub(crate) mod reflect;
 #[cfg(feature = "runtime")]
-pub(crate) mod column;
-#[cfg(feature = "runtime")]
-pub mod construct;
-#[cfg(feature = "runtime")]
-pub(crate) mod copy;
-#[cfg(feature = "runtime")]
-mod depth;
-#[cfg(feature = "runtime")]
-mod describe;
-#[cfg(feature = "runtime")]
-pub(crate) mod env;
-#[cfg(feature = "suite")]
-pub mod form;
-#[cfg(feature = "runtime")]
-pub(crate) mod frontend;
-#[cfg(feature = "runtime")]
-pub mod graph;
-#[cfg(feature = "runtime")]
-pub mod hash;
-#[cfg(feature = "runtime")]
-pub mod json;
-#[cfg(feature = "runtime")]
-mod map;
-#[cfg(feature = "runtime")]
-mod native;
-#[cfg(feature = "runtime")]
-pub(crate) mod opaque;
-#[cfg(feature = "runtime")]
-mod record;
-#[cfg(feature = "runtime")]
-pub mod recursive;
-#[cfg(feature = "runtime")]
-pub mod repr;
-#[cfg(feature = "runtime")]
-mod seen;
-#[cfg(feature = "runtime")]
-mod seq;
-#[cfg(feature = "runtime")]
-mod shape;
-#[cfg(feature = "runtime")]
-pub mod structural;
-#[cfg(feature = "runtime")]
-mod tensor;
-#[cfg(feature = "runtime")]
-pub(crate) mod text;
-#[cfg(feature = "runtime")]
-mod turnstile;
-#[cfg(feature = "frontend")]
-pub(crate) mod visit;
+pub(crate) mod walk;
 
 #[cfg(feature = "suite")]
 pub(crate) use crate::value::header::BareObject;
@@ -64,35 +23,46 @@ pub use crate::value::header::{Header, Object, ObjectRef, Ref};
 #[cfg(feature = "runtime")]
 pub use crate::value::types;
 #[cfg(feature = "runtime")]
-pub(crate) use builtin::{ArrayOf, def, def_packed};
-#[cfg(feature = "runtime")]
-pub use builtin::{init, missing};
-#[cfg(feature = "runtime")]
-pub(crate) use map::pair_count;
+pub(crate) use container::map::pair_count;
 #[cfg(feature = "frontend")]
-pub(crate) use map::swap_value;
+pub(crate) use container::map::swap_value;
 #[cfg(feature = "runtime")]
-pub use map::{Dict, Map, PairIter, Pairs, lookup_in, pairs_of};
-#[cfg(feature = "runtime")]
-pub use record::field;
-#[cfg(feature = "runtime")]
-pub(crate) use seen::Seen;
-#[cfg(feature = "runtime")]
-pub(crate) use seq::element_cell;
-#[cfg(feature = "runtime")]
-pub(crate) use seq::item_count;
+pub use container::map::{Dict, Map, PairIter, Pairs, lookup_in, pairs_of};
 #[cfg(feature = "frontend")]
-pub(crate) use seq::swap_element;
+pub(crate) use container::seq::swap_element;
 #[cfg(feature = "runtime")]
-pub use seq::{Array, List, sequence_of};
+pub use container::seq::{Array, List, sequence_of};
 #[cfg(feature = "runtime")]
-pub use shape::{Shape, extents_of};
+pub(crate) use container::seq::{element_cell, item_count};
 #[cfg(feature = "runtime")]
-pub(crate) use tensor::Allocator;
+pub use container::shape::{Shape, extents_of};
 #[cfg(feature = "runtime")]
-pub use tensor::Tensor;
+pub(crate) use container::tensor::Allocator;
+#[cfg(feature = "runtime")]
+pub use container::tensor::Tensor;
 #[cfg(feature = "suite")]
-pub(crate) use tensor::compact_strides;
+pub(crate) use container::tensor::compact_strides;
+#[cfg(feature = "runtime")]
+pub use container::{big_int, hash};
+#[cfg(feature = "suite")]
+#[doc(inline)]
+pub use json_graph::form;
+#[cfg(feature = "runtime")]
+#[doc(inline)]
+pub use json_graph::{graph, json};
+#[cfg(feature = "runtime")]
+pub(crate) use reflect::builtin::{ArrayOf, def, def_packed};
+#[cfg(feature = "runtime")]
+pub use reflect::builtin::{init, missing};
+#[cfg(feature = "runtime")]
+pub use reflect::construct;
+#[cfg(feature = "runtime")]
+pub use reflect::record::field;
+#[cfg(feature = "runtime")]
+pub(crate) use walk::seen::Seen;
+#[cfg(feature = "runtime")]
+pub use walk::{recursive, repr, structural};
+
 crate::rule::rules! {
     OBJ_01 "OBJ-01" OBJ_02 "OBJ-02" OBJ_38 "OBJ-38" OBJ_03 "OBJ-03" OBJ_04 "OBJ-04" OBJ_05 "OBJ-05" OBJ_06 "OBJ-06" OBJ_07 "OBJ-07"
     OBJ_08 "OBJ-08" OBJ_09 "OBJ-09" OBJ_10 "OBJ-10" OBJ_11 "OBJ-11" OBJ_12 "OBJ-12" OBJ_13 "OBJ-13" OBJ_14 "OBJ-14"

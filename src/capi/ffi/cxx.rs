@@ -16,8 +16,9 @@
 use crate::function::{Error, Result};
 use crate::module::throwing::{self, Exception};
 use crate::module::{self, Module, context};
-use crate::object::visit::paths::find_access_paths as find_paths;
-use crate::object::{Array, copy, graph, json, recursive, repr, structural};
+use crate::object::walk::copy;
+use crate::object::walk::visit::paths::find_access_paths as find_paths;
+use crate::object::{Array, graph, json, recursive, repr, structural};
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, AnyView, RawAny, Str, cast, str_bytes};
 use std::ffi::{c_int, c_void};

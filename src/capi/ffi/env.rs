@@ -2,7 +2,7 @@
 
 use super::enter;
 use crate::object::Allocator;
-use crate::object::env;
+use crate::object::reflect::env;
 use crate::value::DLTensor;
 use crate::value::header::Header;
 use std::ffi::{CStr, c_char, c_void};

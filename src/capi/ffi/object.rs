@@ -2,7 +2,7 @@
 
 use super::enter;
 use crate::function::{Error, raised};
-use crate::object::opaque;
+use crate::object::reflect::opaque;
 use crate::value::header::{self, Header};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};

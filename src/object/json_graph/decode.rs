@@ -3,8 +3,9 @@
 use super::legacy::numbers::{Fields, Number, float, parse, truth};
 use super::legacy::{Container, LegacyGraph, Node};
 use crate::function::{Error, Result};
-use crate::object::record::{can_create, create, fields_of};
-use crate::object::{Array, Map, OBJ_23, OBJ_27, OBJ_33, Shape, Tensor, depth};
+use crate::object::reflect::record::{can_create, create, fields_of};
+use crate::object::walk::depth;
+use crate::object::{Array, Map, OBJ_23, OBJ_27, OBJ_33, Shape, Tensor};
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Sizing, TensorRecord};
 use crate::value::types::{self, FieldInfo, TypeInfo};

@@ -2,9 +2,10 @@
 
 use super::legacy::{LegacyGraph, Node, VERSION};
 use crate::function::{Error, Result};
-use crate::object::record::{OwnField, can_create, fields_of};
-use crate::object::text::general;
-use crate::object::{Dict, OBJ_27, OBJ_33, Tensor, depth, extents_of, pairs_of, sequence_of};
+use crate::object::reflect::record::{OwnField, can_create, fields_of};
+use crate::object::walk::depth;
+use crate::object::walk::text::general;
+use crate::object::{Dict, OBJ_27, OBJ_33, Tensor, extents_of, pairs_of, sequence_of};
 use crate::release::Release;
 use crate::rule::Kind;
 use crate::tensor::{Dtype, Sizing, TensorRecord};

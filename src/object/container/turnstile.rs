@@ -1,0 +1,275 @@
+//! Who is at a [`List`](crate::object::List), a [`Dict`](crate::object::Dict) or a field of a record: they change in place, and safe code
+//! shares them between threads.
+//!
+//! Their memory is part of the ABI and has no room for a lock, so the locks are found by address. [`alone`] is for work that
+//! calls nothing: it waits, and always has its turn. Looking a key up calls the hash and the equality of its type, which may
+//! come back to the same dict or wait for another thread; for that a thread stays at the dict ([`Stay`]) without holding a
+//! lock. Where no thread stays ([`Turn::is_free`]), a change that calls no hook happens under the lock alone.
+//! Libraries that change a container through inlined code take no part in this; loading them is `unsafe`.
+
+use super::map::MapObj;
+use crate::function::{Error, Result};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What a thread stays for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It looks: others look as well, and nothing changes.
+    Look,
+    /// It changes the dict: no other thread stays, and what it calls meanwhile may only look.
+    Change,
+}
+
+struct Presence {
+    object: usize,
+    thread: usize,
+    purpose: Purpose,
+}
+
+struct Inside {
+    present: Vec<Presence>,
+    waiting: usize,
+}
+
+/// Who stays at objects whose addresses meet here.
+struct Turnstile {
+    inside: Mutex<Inside>,
+    left: Condvar,
+}
+
+/// A lock that costs two atomic operations where no thread waits: the standard library's also asks, both times, whether the
+/// thread is panicking.
+struct Lock {
+    state: AtomicU32,
+    /// How many stays there are at the objects of this lock. Written under the lock.
+    stays: AtomicU32,
+}
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+/// Held, and others wait for it.
+const AWAITED: u32 = 2;
+/// How often a thread looks again before it sleeps: what runs under a lock is short.
+const LOOKS: u32 = if cfg!(miri) { 1 } else { 100 };
+
+/// The locks of [`alone`]. All their bytes are zero, so they take no room in the library's file.
+static LOCKS: [Lock; 64] = [const {
+    Lock {
+        state: AtomicU32::new(FREE),
+        stays: AtomicU32::new(0),
+    }
+}; 64];
+
+/// Those who sleep until any of [`LOCKS`] is free.
+static ASLEEP: Mutex<()> = Mutex::new(());
+static FREED: Condvar = Condvar::new();
+
+impl Lock {
+    #[inline]
+    fn take(&'static self) -> Turn {
+        if self.try_take().is_err() {
+            self.wait();
+        }
+        Turn(self)
+    }
+
+    #[inline]
+    fn try_take(&self) -> std::result::Result<u32, u32> {
+        self.state
+            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self) {
+        for _ in 0..LOOKS {
+            std::hint::spin_loop();
+            if self.state.load(Ordering::Relaxed) == FREE && self.try_take().is_ok() {
+                return;
+            }
+        }
+        let mut asleep = ASLEEP.lock().unwrap_or_else(PoisonError::into_inner);
+        // A holder that finds the mark needs `ASLEEP` before it wakes anyone, so it cannot come between this and the wait.
+        while self.state.swap(AWAITED, Ordering::Acquire) != FREE {
+            asleep = FREED.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake() {
+        drop(ASLEEP.lock().unwrap_or_else(PoisonError::into_inner));
+        FREED.notify_all();
+    }
+}
+
+/// Few, for they are in the file: a lock of these is held only while somebody comes or goes.
+static TURNSTILES: [Turnstile; 8] = [const {
+    Turnstile {
+        inside: Mutex::new(Inside {
+            present: Vec::new(),
+            waiting: 0,
+        }),
+        left: Condvar::new(),
+    }
+}; 8];
+
+/// What stands in `table` for `object`. Objects that change in place are at least 64 bytes apart; what comes nearer, as
+/// fields do, shares.
+#[inline]
+fn of_object<T, const COUNT: usize>(table: &'static [T; COUNT], object: usize) -> &'static T {
+    &table[(object >> 6) % COUNT]
+}
+
+thread_local! {
+    /// How many stays the thread has. Its address names the thread among those that live.
+    static STAYS: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Turnstile {
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs `work` while no other thread's work on `object`, or the field of that address, runs. It must not drop values, call
+/// hooks or do other work of this kind: the lock is not reentrant. There is one of these for each `work` anyway, so it is
+/// always inlined.
+#[inline(always)]
+pub(crate) fn alone<T, R>(object: *const T, work: impl FnOnce() -> R) -> R {
+    let _turn = turn(object);
+    work()
+}
+
+/// While one lives, no other thread has one for the same object.
+pub(super) struct Turn(&'static Lock);
+
+impl Turn {
+    /// Whether no thread stays at the object, so that nothing found before is still to be used.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.0.stays.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Drop for Turn {
+    // A panic below the lock comes before the first change (more elements than memory can hold).
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.state.swap(FREE, Ordering::Release) == AWAITED {
+            Lock::wake();
+        }
+    }
+}
+
+/// What [`alone`] holds while it runs its work, for code that holds it as it goes on. As little may be done meanwhile.
+#[inline]
+pub(super) fn turn<T>(object: *const T) -> Turn {
+    of_object(&LOCKS, object.addr()).take()
+}
+
+/// A thread's stay at a dict, until it is dropped. Bound to the thread.
+pub(super) struct Stay {
+    object: usize,
+    thread: usize,
+    purpose: Purpose,
+    bound: PhantomData<*const ()>,
+}
+
+impl Stay {
+    /// Stays at `object`. Waits for other threads only where this thread stays nowhere: those who wait hold nothing up.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError where the hook of a key changes the dict that it is looked up in, and where waiting could last forever.
+    pub(super) fn at(object: *const MapObj, purpose: Purpose) -> Result<Stay> {
+        let object = object.addr();
+        let (thread, stays) = STAYS.with(|stays| (std::ptr::from_ref(stays).addr(), stays.get()));
+        let turnstile = of_object(&TURNSTILES, object);
+        let mut inside = turnstile.lock();
+        loop {
+            let here = inside.present.iter().filter(|other| other.object == object);
+            let mut blocked = false;
+            for other in here {
+                let own = other.thread == thread;
+                if own && purpose == Purpose::Change {
+                    return Err(changes());
+                }
+                blocked |= !own && (purpose, other.purpose) != (Purpose::Look, Purpose::Look);
+            }
+            if !blocked {
+                break;
+            }
+            if stays > 0 {
+                return Err(busy());
+            }
+            inside.waiting += 1;
+            inside = turnstile
+                .left
+                .wait(inside)
+                .unwrap_or_else(PoisonError::into_inner);
+            inside.waiting -= 1;
+        }
+        inside.present.push(Presence {
+            object,
+            thread,
+            purpose,
+        });
+        drop(inside);
+        STAYS.set(stays + 1);
+        count_stay(object, 1);
+        Ok(Stay {
+            object,
+            thread,
+            purpose,
+            bound: PhantomData,
+        })
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        count_stay(self.object, u32::MAX);
+        let turnstile = of_object(&TURNSTILES, self.object);
+        let mut inside = turnstile.lock();
+        let own = inside.present.iter().position(|presence| {
+            (presence.object, presence.thread, presence.purpose)
+                == (self.object, self.thread, self.purpose)
+        });
+        if let Some(at) = own {
+            inside.present.swap_remove(at);
+        }
+        STAYS.with(|stays| stays.set(stays.get() - 1));
+        if inside.waiting > 0 {
+            turnstile.left.notify_all();
+        }
+    }
+}
+
+/// Adds `more` to the stays at the objects of a lock: 1, or -1 in two's complement.
+fn count_stay(object: usize, more: u32) {
+    let turn = of_object(&LOCKS, object).take();
+    let stays = turn.0.stays.load(Ordering::Relaxed);
+    turn.0
+        .stays
+        .store(stays.wrapping_add(more), Ordering::Relaxed);
+}
+
+#[cold]
+fn changes() -> Error {
+    Error::new(
+        "RuntimeError",
+        "the dict changes while it is looked at: the hash or equality of a key changes the dict that the key is looked up in",
+    )
+}
+
+#[cold]
+fn busy() -> Error {
+    Error::new(
+        "RuntimeError",
+        "the dict is in use by another thread, and the hash or equality of a key does not wait for it",
+    )
+}

@@ -1,0 +1,327 @@
+//! Registry functions, sentinels, conversions to the builtin types, enumerations, big integers.
+
+use super::path::dynamic_object;
+use super::{ArrayOf, def, kwargs, missing};
+use crate::function::{Error, Function, Result, SafeCall, registry};
+use crate::object::reflect::column;
+use crate::object::reflect::describe::{Describe, field};
+use crate::object::{Array, Dict, List, Map, Shape, Tensor, big_int};
+use crate::value::header::{Header, Object, ObjectRef, Ref};
+use crate::value::heap::delete_plain;
+use crate::value::types::{self, flag};
+use crate::value::{Any, AnyView, Argument, Bytes, Schema, Str, index};
+use std::ffi::c_void;
+
+pub(super) fn register() {
+    let root = types::TypeMetadata {
+        doc: crate::value::ByteArray::EMPTY,
+        creator: None,
+        total_size: size_of::<Header>() as i32,
+        structural_kind: 0,
+    };
+    // SAFETY: no documentation and no creator; every object has a header.
+    let _ = unsafe { types::set_metadata(index::OBJECT, root) };
+    let module = Describe::opaque(index::MODULE, 48, 0);
+    let imports = "{\"type\":\"ffi.Array\",\"args\":[{\"type\":\"Any\"}]}";
+    let behind = size_of::<Header>();
+    // SAFETY: a module has the array of its imports behind its header, in this library as in C++ of every release.
+    unsafe { module.field::<Array>("imports_", "", behind, index::ARRAY, 0, imports) };
+    def("ffi.GetRegisteredTypeKeys", || {
+        let keys = types::keys().into_iter();
+        ArrayOf::<Str>::new(keys.map(Any::from).collect())
+    });
+    def("ffi.GetInvalidObject", || missing().clone());
+    // The same in tvm-ffi 0.1.7 and 0.1.8, whose Python asks for it when it is imported.
+    def("ffi.MapGetMissingObject", || missing().clone());
+    def("ffi.GetKwargsObject", || kwargs().clone());
+    def("ffi.FunctionRemoveGlobal", |name: &str| {
+        registry::remove(name)
+    });
+    def("ffi.FunctionListGlobalNamesFunctor", list_names);
+    def("ffi.String", |value: Str| value);
+    def("ffi.Bytes", |value: Bytes| value);
+    def("ffi.GetGlobalFuncMetadata", |name: &str| {
+        registry::details(name)
+            .map(|details| details.metadata)
+            .ok_or_else(|| {
+                Error::new(
+                    "RuntimeError",
+                    format!("Global Function is not found: {name}"),
+                )
+            })
+    });
+    def(
+        "ffi.FunctionFromExternC",
+        |context: *mut c_void, call: *mut c_void, finish: *mut c_void| {
+            if call.is_null() {
+                return Err(Error::new("ValueError", "the function must not be null"));
+            }
+            type Finish = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
+            // SAFETY: whoever looked this builtin up vouches for the addresses (the contract of `registry::lookup_raw`).
+            let call = unsafe { std::mem::transmute::<*mut c_void, SafeCall>(call) };
+            // SAFETY: as for the function; null is None.
+            let finish = unsafe { std::mem::transmute::<*mut c_void, Finish>(finish) };
+            // SAFETY: the function is for this context, by that contract.
+            Ok(unsafe { Function::from_c(context, call, finish) })
+        },
+    );
+    conversions();
+    enumerations();
+    big_integers();
+}
+
+fn list_names() -> Function {
+    let names = registry::names();
+    Function::named(None, move |at: i64| match usize::try_from(at) {
+        Err(_) => Ok(Any::from(names.len())),
+        Ok(at) => names
+            .get(at)
+            .map(|name| Any::from(*name))
+            .ok_or_else(|| Error::new("IndexError", format!("there is no name {at}"))),
+    })
+}
+
+/// The attribute that converts any value to a type.
+pub(super) fn convert_to<T: Argument + 'static>() -> Any
+where
+    Any: From<T>,
+{
+    converter(|value| T::try_from_view(value).map(Any::from), T::schema)
+}
+
+fn converter(convert: fn(AnyView<'_>) -> Option<Any>, schema: fn() -> Schema) -> Any {
+    let body = move |args: &[AnyView<'_>]| {
+        let [value] = args else {
+            return Err(Error::new("TypeError", "a conversion takes one value"));
+        };
+        convert(*value).ok_or_else(|| no_conversion(value.type_index(), schema))
+    };
+    Function::from_packed(body).into()
+}
+
+#[cold]
+fn no_conversion(given: i32, schema: fn() -> Schema) -> Error {
+    let (from, to) = (types::key_of(given), schema().text());
+    Error::new("TypeError", format!("Cannot cast from `{from}` to `{to}`"))
+}
+
+fn conversions() {
+    let list: [(i32, Any); 11] = [
+        (index::OBJECT, convert_to::<ObjectRef>()),
+        (index::STR, convert_to::<Str>()),
+        (index::BYTES, convert_to::<Bytes>()),
+        (index::ERROR, convert_to::<Error>()),
+        (index::FUNCTION, convert_to::<Function>()),
+        (index::SHAPE, convert_to::<Shape>()),
+        (index::TENSOR, convert_to::<Tensor>()),
+        (index::ARRAY, convert_to::<Array>()),
+        (index::MAP, convert_to::<Map>()),
+        (index::LIST, convert_to::<List>()),
+        (index::DICT, convert_to::<Dict>()),
+    ];
+    for (type_index, convert) in list {
+        let _ = types::set_attr(type_index, column::CONVERT.name(), convert);
+    }
+}
+
+#[repr(C)]
+struct EnumState {
+    header: Header,
+    entries: List,
+    indexes: Dict,
+    attrs: Dict,
+}
+
+dynamic_object!(EnumState, "ffi.EnumState");
+
+fn blank() -> Header {
+    Header::new(index::OBJECT, delete_plain)
+}
+
+impl Default for EnumState {
+    fn default() -> EnumState {
+        EnumState {
+            header: blank(),
+            entries: List::new(Vec::new()),
+            indexes: Dict::new(),
+            attrs: Dict::new(),
+        }
+    }
+}
+
+impl Clone for EnumState {
+    fn clone(&self) -> EnumState {
+        EnumState {
+            header: blank(),
+            entries: self.entries.clone(),
+            indexes: self.indexes.clone(),
+            attrs: self.attrs.clone(),
+        }
+    }
+}
+
+macro_rules! enumeration {
+    ($name:ident, $key:literal, $parent:expr) => {
+        #[repr(C)]
+        struct $name {
+            header: Header,
+            int_index: i64,
+            str_index: Str,
+        }
+
+        // SAFETY: `#[repr(C)]` with the header first; the key is registered for this layout.
+        unsafe impl Object for $name {
+            fn type_index() -> i32 {
+                static TYPE: types::Dynamic = types::Dynamic::new($key, $parent);
+                TYPE.index()
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name {
+                    header: blank(),
+                    int_index: 0,
+                    str_index: Str::new(""),
+                }
+            }
+        }
+
+        impl Clone for $name {
+            fn clone(&self) -> $name {
+                $name {
+                    header: blank(),
+                    int_index: self.int_index,
+                    str_index: self.str_index.clone(),
+                }
+            }
+        }
+    };
+}
+
+enumeration!(Enum, "ffi.Enum", || index::OBJECT);
+enumeration!(IntEnum, "ffi.IntEnum", Enum::type_index);
+enumeration!(StrEnum, "ffi.StrEnum", Enum::type_index);
+
+/// Index of `ffi.Enum`.
+pub(crate) fn enum_index() -> i32 {
+    Enum::type_index()
+}
+
+/// Name of an enumeration's member.
+pub(crate) fn enum_name(member: &ObjectRef) -> Option<Str> {
+    member.get::<Enum>().map(|member| member.str_index.clone())
+}
+
+/// Number of an enumeration's member.
+pub(crate) fn enum_number(member: &ObjectRef) -> Option<i64> {
+    member.get::<Enum>().map(|member| member.int_index)
+}
+
+fn enumerations() {
+    const INT: &str = "{\"type\":\"int\"}";
+    const STR: &str = "{\"type\":\"ffi.String\"}";
+    const HIDDEN: i64 = flag::INIT_OFF;
+    let state = Describe::<EnumState>::whole(0);
+    field!(state, EnumState, entries: List,
+        "entries", "Enum singletons in registration order.", index::LIST, HIDDEN,
+        "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");
+    field!(state, EnumState, indexes: Dict,
+        "indexes", "Canonical integer and string indices to enum singletons.", index::OBJECT, HIDDEN,
+        "{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"Any\"},{\"type\":\"ffi.Object\"}]}");
+    field!(state, EnumState, attrs: Dict,
+        "attrs", "Extensible-attribute columns keyed by enum singleton.", index::OBJECT, HIDDEN,
+        "{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.String\"},{\"type\":\"ffi.Dict\",\"args\":[{\"type\":\"ffi.Object\"},{\"type\":\"Any\"}]}]}");
+    state
+        .method("__ffi_init__", "", true, || {
+            Ref::new(EnumState::default()).into_object()
+        })
+        .attr(
+            &column::INIT,
+            Function::named(None, || Ref::new(EnumState::default()).into_object()).into(),
+        );
+    let numbers = "Canonical integer index.";
+    let names = "Canonical string index.";
+    let hidden = HIDDEN | flag::EQ_HASH_IGNORE;
+    let any = Describe::<Enum>::whole(5);
+    field!(any, Enum, int_index: i64, "_int_index", numbers, index::INT, flag::EQ_HASH_IGNORE, INT);
+    field!(any, Enum, str_index: Str, "_str_index", names, index::ANY, 0, STR);
+    let numbered = Describe::<IntEnum>::whole(5);
+    field!(numbered, IntEnum, int_index: i64, "value", numbers, index::INT, hidden, INT);
+    numbered.attr(&column::CONVERT, convert_to::<Ref<IntEnum>>());
+    let named = Describe::<StrEnum>::whole(5);
+    field!(named, StrEnum, str_index: Str, "value", names, index::ANY, hidden, STR);
+    named.attr(&column::CONVERT, convert_to::<Ref<StrEnum>>());
+}
+
+fn words(value: AnyView<'_>) -> Result<Vec<i64>> {
+    big_int::words_of(&value)
+        .map(<[i64]>::to_vec)
+        .ok_or_else(|| {
+            Error::new(
+                "TypeError",
+                format!(
+                    "Cannot convert from type `{}` to `BigInt`",
+                    types::key_of(value.type_index())
+                ),
+            )
+        })
+}
+
+fn big_integers() {
+    Describe::opaque(index::BIG_INT, 32, 0)
+        // Function objects: C++ of every tvm-ffi calls these alike, bare functions it does not (OBJ-38).
+        .attr(
+            &column::ANY_HASH,
+            Function::named(None, |value: AnyView<'_>| {
+                Ok::<i64, Error>(big_int::hash(&words(value)?) as i64)
+            })
+            .into(),
+        )
+        .attr(
+            &column::ANY_EQUAL,
+            Function::named(None, |left: AnyView<'_>, right: AnyView<'_>| {
+                Ok::<bool, Error>(words(left)? == words(right)?)
+            })
+            .into(),
+        )
+        .attr(
+            &column::EQ,
+            Function::named(
+                None,
+                |left: AnyView<'_>, right: AnyView<'_>, _: AnyView<'_>| {
+                    Ok::<bool, Error>(words(left)? == words(right)?)
+                },
+            )
+            .into(),
+        )
+        .attr(
+            &column::COMPARE,
+            Function::named(
+                None,
+                |left: AnyView<'_>, right: AnyView<'_>, _: AnyView<'_>| {
+                    let order = big_int::compare(&words(left)?, &words(right)?);
+                    Ok::<i64, Error>(order as i64)
+                },
+            )
+            .into(),
+        )
+        .attr(
+            &column::HASH,
+            Function::named(None, |value: AnyView<'_>, _: AnyView<'_>| {
+                Ok::<i64, Error>(big_int::hash(&words(value)?) as i64)
+            })
+            .into(),
+        )
+        .attr(
+            &column::DATA_TO_JSON,
+            Function::named(None, |value: AnyView<'_>| {
+                Ok::<String, Error>(big_int::to_decimal(&words(value)?))
+            })
+            .into(),
+        )
+        .attr(
+            &column::DATA_FROM_JSON,
+            Function::named(None, |text: &str| big_int::from_decimal(text)).into(),
+        );
+}

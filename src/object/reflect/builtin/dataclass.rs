@@ -1,0 +1,74 @@
+//! Copy, text, comparison and hash by contents, and constructors.
+
+use super::{def, def_packed};
+use crate::function::{Error, Function, raised};
+use crate::object::reflect::construct;
+use crate::object::reflect::record::{getter_for, store};
+use crate::object::walk::copy;
+use crate::object::{recursive, repr};
+use crate::value::{Any, RawAny, cast};
+use std::ffi::c_void;
+
+pub(super) fn register() {
+    def("ffi._RegisterFFIInit", construct::register_init);
+    def(
+        "ffi.MakeFieldSetter",
+        |field_type: i32, converter: i64, convert: i64| make_setter(field_type, converter, convert),
+    );
+    def(
+        "ffi._PyClassRegisterTypeAttrColumns",
+        |type_index: i32, size: i64| construct::register_frontend_type(type_index, size),
+    );
+    def("ffi.DeepCopy", |value: Any| copy::deep_copy(value.view()));
+    def("ffi.ReprPrint", |value: Any| repr::repr(value.view()));
+    def("ffi.RecursiveHash", |value: Any| {
+        recursive::hash(value.view()).map(|hash| hash as i64)
+    });
+    def("ffi.MakeFieldGetter", |field_type: i32| {
+        getter_for(field_type).map(|getter| getter as usize as i64)
+    });
+    def("ffi.RecursiveEq", |left: Any, right: Any| {
+        recursive::equal(left.view(), right.view())
+    });
+    macro_rules! orders {
+        ($($name:literal $operator:tt)*) => {$(
+            def($name, |left: Any, right: Any| {
+                Ok::<bool, Error>(recursive::compare(left.view(), right.view())? $operator 0)
+            });
+        )*};
+    }
+    orders! { "ffi.RecursiveLt" < "ffi.RecursiveLe" <= "ffi.RecursiveGt" > "ffi.RecursiveGe" >= }
+    def_packed("ffi.MakeObjectFromPackedArgs", construct::make_object);
+}
+
+/// A setter that lets the frontend convert the value, then stores it.
+fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function, Error> {
+    type Convert = unsafe extern "C-unwind" fn(*mut c_void, *const RawAny, *mut RawAny) -> i32;
+    if convert == 0 {
+        return Err(Error::new("ValueError", "the conversion function is null"));
+    }
+    let (converter, convert) = (converter as usize, convert as usize);
+    Ok(Function::from_packed(move |args| {
+        let [at, value] = args else {
+            return Err(Error::new(
+                "TypeError",
+                "a setter takes an address and a value",
+            ));
+        };
+        let at = cast::<*mut c_void>(*at)?;
+        let mut converted = RawAny::NONE;
+        // SAFETY: whoever looked the builtin up that made this vouches for the address (the contract of
+        // `registry::lookup_raw`), which is that of a function of this signature.
+        let convert = unsafe { std::mem::transmute::<usize, Convert>(convert) };
+        // SAFETY: as for the function, with its context; the value lives for the call.
+        let code = unsafe { convert(converter as *mut c_void, value.as_raw(), &mut converted) };
+        if code != 0 {
+            return Err(raised(code));
+        }
+        // SAFETY: a conversion that answers 0 has written an owned value.
+        let converted = unsafe { Any::from_raw(converted) };
+        // SAFETY: the address of such a field, which `OwnField::set` passes; a setter is made for that alone.
+        unsafe { store(at, field_type, converted) }?;
+        Ok(Any::none())
+    }))
+}

@@ -1,0 +1,179 @@
+//! The environment of a thread: streams, the tensor allocator, and the hooks of a Python frontend.
+
+use crate::function::{Error, Result, set_raised, take_raised};
+use crate::object::container::tensor::{Allocator, Tensor};
+use crate::value::{DLTensor, Few};
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::{PoisonError, RwLock};
+
+thread_local! {
+    static STREAMS: RefCell<Few<(i32, i32), *mut c_void>> = const { RefCell::new(Few::new()) };
+    static ALLOCATOR: Cell<Option<Allocator>> = const { Cell::new(None) };
+}
+
+/// The allocator that threads without their own use.
+static GLOBAL_ALLOCATOR: RwLock<Option<Allocator>> = RwLock::new(None);
+
+/// Sets the current stream of a device for this thread and returns the one before; null is the default stream.
+///
+/// # Safety
+/// `stream` is null or a stream of that device, until another is set.
+pub(crate) unsafe fn set_stream(
+    device_type: i32,
+    device_id: i32,
+    stream: *mut c_void,
+) -> Result<*mut c_void> {
+    if device_type < 0 || device_id < 0 {
+        return Err(Error::new(
+            "ValueError",
+            format!("there is no device {device_type}:{device_id}"),
+        ));
+    }
+    let key = (device_type, device_id);
+    let before = STREAMS.with_borrow_mut(|streams| streams.put(key, stream));
+    Ok(before.unwrap_or(std::ptr::null_mut()))
+}
+
+/// The current stream of a device for this thread.
+pub(crate) fn stream(device_type: i32, device_id: i32) -> *mut c_void {
+    let key = (device_type, device_id);
+    STREAMS
+        .with_borrow(|streams| streams.find(&key).copied())
+        .unwrap_or(std::ptr::null_mut())
+}
+
+/// Sets this thread's allocator, and that of all threads if asked; returns this thread's one before.
+///
+/// # Safety
+/// `allocator` may be called from then on, by every thread if it is for all: given a prototype with a readable shape it
+/// answers 0 and a DLPack tensor that belongs to the caller, or reports an error.
+pub(crate) unsafe fn set_allocator(
+    allocator: Option<Allocator>,
+    for_all: bool,
+) -> Option<Allocator> {
+    if for_all {
+        let mut global = GLOBAL_ALLOCATOR
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *global = allocator;
+    }
+    ALLOCATOR.replace(allocator)
+}
+
+/// The allocator in force: this thread's, else that of all threads.
+pub(crate) fn allocator() -> Option<Allocator> {
+    let global = || {
+        GLOBAL_ALLOCATOR
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    };
+    ALLOCATOR.get().or_else(|| *global())
+}
+
+/// # Safety
+/// `kind` and `message` are C strings.
+unsafe extern "C-unwind" fn report(_: *mut c_void, kind: *const c_char, message: *const c_char) {
+    // SAFETY: a C string, by this contract.
+    let kind = unsafe { CStr::from_ptr(kind) };
+    // SAFETY: a C string, by this contract.
+    let message = unsafe { CStr::from_ptr(message) };
+    set_raised(Error::new(&kind.to_string_lossy(), message.to_bytes()));
+}
+
+/// A tensor like `prototype` from the allocator in force.
+///
+/// # Safety
+/// `prototype` has a readable shape.
+pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
+    let Some(allocator) = allocator() else {
+        return Err(Error::new(
+            "RuntimeError",
+            "TVMFFIEnvTensorAlloc: allocator is nullptr, likely because no allocator was set in the environment",
+        ));
+    };
+    let mut out = std::ptr::null_mut();
+    // SAFETY: an allocator may be called (the contract of `set_allocator`), with a prototype as it stands in this contract.
+    let code = unsafe { allocator(prototype, &mut out, std::ptr::null_mut(), report) };
+    if code != 0 {
+        return Err(take_raised().unwrap_or_else(|| {
+            Error::new(
+                "RuntimeError",
+                "the tensor allocator failed without a reason",
+            )
+        }));
+    }
+    // SAFETY: an allocator that answers 0 has given a tensor that belongs to its caller (the contract of `set_allocator`).
+    unsafe { Tensor::from_dlpack_versioned(out, 0, false) }
+}
+
+type Check = unsafe extern "C-unwind" fn() -> i32;
+type Release = unsafe extern "C-unwind" fn(i32);
+
+/// The hooks of a Python frontend, which are CPython's functions.
+#[derive(Clone, Copy)]
+struct PythonHooks {
+    check_signals: Option<Check>,
+    ensure: Option<Check>,
+    release: Option<Release>,
+}
+
+static HOOKS: RwLock<PythonHooks> = RwLock::new(PythonHooks {
+    check_signals: None,
+    ensure: None,
+    release: None,
+});
+
+/// Registers a function of the frontend under CPython's name for it; null takes it back.
+///
+/// # Safety
+/// `symbol` is null or the function of CPython that has this name, which any thread may call from then on.
+pub(crate) unsafe fn register_hook(name: &[u8], symbol: *mut c_void) -> Result<()> {
+    let mut hooks = HOOKS.write().unwrap_or_else(PoisonError::into_inner);
+    match name {
+        b"PyErr_CheckSignals" => {
+            // SAFETY: null is None; else the function of this name, by this contract, which has this signature.
+            hooks.check_signals =
+                unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(symbol) };
+        }
+        b"PyGILState_Ensure" => {
+            // SAFETY: as for `PyErr_CheckSignals`; the state is an enumeration, an int in C.
+            hooks.ensure = unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(symbol) };
+        }
+        b"PyGILState_Release" => {
+            // SAFETY: as for `PyGILState_Ensure`.
+            hooks.release = unsafe { std::mem::transmute::<*mut c_void, Option<Release>>(symbol) };
+        }
+        other => {
+            return Err(Error::new(
+                "ValueError",
+                format!("Unknown env API {}", String::from_utf8_lossy(other)),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Asks the frontend whether a signal is pending: 0, or -1 with the error left in the frontend.
+pub(crate) fn check_signals() -> i32 {
+    let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(check) = hooks.check_signals else {
+        return 0;
+    };
+    // SAFETY: any thread may call it (the contract of `register_hook`); the lock of the interpreter is held.
+    with_interpreter(|| unsafe { check() })
+}
+
+/// Runs `body` with the interpreter's lock, where the frontend registered how to take it.
+pub(super) fn with_interpreter<T>(body: impl FnOnce() -> T) -> T {
+    let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
+    let (Some(ensure), Some(release)) = (hooks.ensure, hooks.release) else {
+        return body();
+    };
+    // SAFETY: any thread may call it, with or without the lock (the contract of `register_hook`).
+    let state = unsafe { ensure() };
+    let answer = body();
+    // SAFETY: gives up what `ensure` has taken, with the state that it answered, on this thread.
+    unsafe { release(state) }
+    answer
+}

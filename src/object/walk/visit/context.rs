@@ -1,0 +1,62 @@
+//! Where a visit failed: the context that grows on an error on its way up.
+
+use super::blank;
+use crate::function::Error;
+use crate::object::List;
+use crate::object::reflect::builtin::dynamic_object;
+use crate::value::AnyView;
+use crate::value::header::{Header, Object, ObjectRef, Ref};
+
+/// The objects on the way to a failure, innermost first, and the context that the error had before.
+#[repr(C)]
+pub(crate) struct ErrorContext {
+    header: Header,
+    pub(crate) pattern: List,
+    pub(crate) before: Option<ObjectRef>,
+}
+
+const _: () = assert!(size_of::<ErrorContext>() == 40);
+
+dynamic_object!(ErrorContext, "ffi.VisitErrorContext");
+
+impl Default for ErrorContext {
+    fn default() -> ErrorContext {
+        ErrorContext {
+            header: blank(),
+            pattern: List::new(Vec::new()),
+            before: None,
+        }
+    }
+}
+
+impl Clone for ErrorContext {
+    fn clone(&self) -> ErrorContext {
+        ErrorContext {
+            header: blank(),
+            pattern: self.pattern.clone(),
+            before: self.before.clone(),
+        }
+    }
+}
+
+/// Adds the value, if it is an object, to the context of an error.
+#[cold]
+pub(super) fn attach(error: &Error, value: AnyView<'_>) {
+    let Some(object) = value.as_object() else {
+        return;
+    };
+    let before = error.context();
+    if let Some(context) = before
+        .as_ref()
+        .and_then(|before| before.get::<ErrorContext>())
+    {
+        context.pattern.push(object.clone().into());
+        return;
+    }
+    let context = Ref::new(ErrorContext {
+        header: blank(),
+        pattern: List::new(vec![object.clone().into()]),
+        before,
+    });
+    error.set_context(context.into_object());
+}

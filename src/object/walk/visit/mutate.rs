@@ -1,0 +1,291 @@
+//! Mutators: what a structural rewrite runs under, and how a value is rewritten as its type says.
+//!
+//! A mutator's table has four functions. The first two answer with the new value, with the tag `ffi.Unchanged` for "what
+//! it was", or with an error; the second may change the object itself, and is only called for one that nobody else holds.
+//! The other two look up and set what stands for a variable or a shared node from now on.
+
+use super::context::attach;
+use super::{Region, blank, kind, structural_kind, view_of};
+use crate::function::{Error, Function, Result};
+use crate::object::reflect::builtin::dynamic_object;
+use crate::object::reflect::record::{OwnField, fields_of};
+use crate::object::reflect::{column, native};
+use crate::value::Payload;
+use crate::value::header::{Header, Object, ObjectRef, Ref};
+use crate::value::types::{self, TypeInfo, flag};
+use crate::value::{Any, AnyView, RawAny, cast, index};
+use std::ffi::c_void;
+
+/// A function of the table, and the form of the hooks `__s_mutate__` and `__s_maybe_inplace_mutate__`.
+pub(crate) type MutateFn =
+    unsafe extern "C-unwind" fn(mutator: *mut MutatorObj, value: RawAny) -> RawAny;
+type SetFn = unsafe extern "C-unwind" fn(
+    mutator: *mut MutatorObj,
+    variable: RawAny,
+    mapped: RawAny,
+) -> RawAny;
+
+/// The table of a mutator.
+#[repr(C)]
+pub(crate) struct MutatorTable {
+    pub(super) mutate: MutateFn,
+    pub(super) maybe_in_place: MutateFn,
+    pub(super) remap_get: MutateFn,
+    pub(super) remap_set: SetFn,
+}
+
+/// The public part of a mutator.
+#[repr(C)]
+pub(crate) struct MutatorObj {
+    header: Header,
+    pub(super) table: *const MutatorTable,
+    pub(super) region: Region,
+}
+
+const _: () = assert!(size_of::<MutatorObj>() == 40);
+
+dynamic_object!(MutatorObj, "ffi.StructuralMutator");
+
+// SAFETY: the table never changes; the region is atomic.
+unsafe impl Send for MutatorObj {}
+// SAFETY: the table never changes; the region is atomic.
+unsafe impl Sync for MutatorObj {}
+
+impl MutatorObj {
+    pub(super) fn new(table: &'static MutatorTable, region: i32) -> MutatorObj {
+        MutatorObj {
+            header: blank(),
+            table,
+            region: Region::of(region),
+        }
+    }
+}
+
+/// The value that says "what it was".
+pub(crate) fn unchanged() -> Any {
+    // SAFETY: no object is behind this tag.
+    unsafe { Any::from_raw(RawAny::of(index::UNCHANGED, Payload { bits: 0 })) }
+}
+
+/// Whether a rewrite left a value as it was.
+pub(crate) fn is_same(before: AnyView<'_>, after: &Any) -> bool {
+    let (left, right) = (before.as_raw(), after.as_raw());
+    right.type_index == index::UNCHANGED
+        || (left.type_index == right.type_index
+            && left.aux == right.aux
+            && left.bits() == right.bits())
+}
+
+/// What a rewrite came to, given what it began with.
+pub(crate) fn resolve(after: Any, before: AnyView<'_>) -> Any {
+    if after.type_index() == index::UNCHANGED {
+        before.to_any()
+    } else {
+        after
+    }
+}
+
+/// Whether nobody but the caller holds what is behind a value.
+pub(super) fn is_unshared(value: AnyView<'_>) -> bool {
+    value.as_object().is_some_and(ObjectRef::is_unique)
+}
+
+/// A mutator that somebody holds for the time of the rewrite.
+#[derive(Clone, Copy)]
+pub(crate) struct Mutator(*mut MutatorObj);
+
+impl Mutator {
+    /// # Safety
+    /// `mutator` is alive for as long as the result is used.
+    pub(crate) const unsafe fn from_raw(mutator: *mut MutatorObj) -> Mutator {
+        Mutator(mutator)
+    }
+
+    pub(crate) fn of(mutator: &Ref<MutatorObj>) -> Mutator {
+        Mutator(mutator.as_ptr())
+    }
+
+    /// The region, changed while parts are rewritten.
+    pub(crate) const fn region(&self) -> &Region {
+        // SAFETY: the mutator is alive (the contract of `from_raw`).
+        unsafe { &(*self.0).region }
+    }
+
+    /// The mutator as an argument.
+    pub(crate) const fn view(&self) -> AnyView<'_> {
+        // SAFETY: the mutator is alive (the contract of `from_raw`).
+        unsafe { view_of(self.0.cast()) }
+    }
+
+    const fn table(self) -> &'static MutatorTable {
+        // SAFETY: the mutator is alive (the contract of `from_raw`).
+        let table = unsafe { (*self.0).table };
+        // SAFETY: the table of a mutator outlives it.
+        unsafe { &*table }
+    }
+
+    /// Rewrites a value in the mutator's own way. `in_place` allows to change the object itself if nobody else holds it
+    /// (OBJ-35).
+    pub(crate) fn mutate(self, value: AnyView<'_>, in_place: bool) -> Result {
+        let table = self.table();
+        let function = if in_place && is_unshared(value) {
+            table.maybe_in_place
+        } else {
+            table.mutate
+        };
+        self.ask(function, value)
+    }
+
+    fn ask(self, function: MutateFn, value: AnyView<'_>) -> Result {
+        // SAFETY: the function is of this mutator, or a hook for any; the value lives for the call.
+        let answer = unsafe { function(self.0, *value.as_raw()) };
+        // SAFETY: what such a function answers is owned by its caller.
+        native::settle(unsafe { Any::from_raw(answer) })
+    }
+
+    /// What stands for a variable or a shared node; None when nothing was set.
+    pub(crate) fn remap_get(self, variable: AnyView<'_>) -> Result {
+        self.ask(self.table().remap_get, variable)
+    }
+
+    /// Sets what stands for a variable or a shared node.
+    pub(crate) fn remap_set(self, variable: AnyView<'_>, mapped: AnyView<'_>) -> Result<()> {
+        let set = self.table().remap_set;
+        // SAFETY: the function is of this mutator; the values live for the call.
+        let answer = unsafe { set(self.0, *variable.as_raw(), *mapped.as_raw()) };
+        // SAFETY: what such a function answers is owned by its caller.
+        native::settle(unsafe { Any::from_raw(answer) }).map(drop)
+    }
+
+    /// Rewrites a value as its type says: by its hook, or field by field in a copy. An error names the value.
+    pub(crate) fn default_mutate(self, value: AnyView<'_>, in_place: bool) -> Result {
+        let result = match column::S_MAYBE_INPLACE.value(value.type_index()) {
+            Some(hook) if in_place => match self.hook(hook, value) {
+                Some(result) => result,
+                None => return self.default_mutate(value, false),
+            },
+            _ => match column::S_MUTATE.value(value.type_index()) {
+                Some(hook) => self.hook(hook, value).unwrap_or_else(|| Err(bad_hook())),
+                None => match value.as_object() {
+                    Some(object) => self.object(object),
+                    None => Ok(value.to_any()),
+                },
+            },
+        };
+        result.inspect_err(|error| attach(error, value))
+    }
+
+    /// Calls a hook, unless it is something that cannot be called.
+    fn hook(self, hook: AnyView<'_>, value: AnyView<'_>) -> Option<Result> {
+        match hook.type_index() {
+            index::OPAQUE => {
+                let address = hook.as_raw().ptr();
+                // SAFETY: a pointer that is an attribute is a function of its convention (the contract of `set_any_attr`).
+                let hook = unsafe { std::mem::transmute::<*mut c_void, MutateFn>(address) };
+                Some(self.ask(hook, value))
+            }
+            index::FUNCTION => Some(
+                native::function(hook)
+                    .and_then(|hook| hook.call(&[self.view(), value]))
+                    .and_then(native::settle),
+            ),
+            _ => None,
+        }
+    }
+
+    /// An object without a hook. A variable or a shared node that was rewritten before is what it became then.
+    fn object(self, object: &ObjectRef) -> Result {
+        let value = AnyView::from(object);
+        let Some(info) = types::info(object.type_index()) else {
+            return Ok(unchanged());
+        };
+        let (is_variable, is_shared) = match structural_kind(info) {
+            kind::VARIABLE => (true, false),
+            kind::SHARED => (false, true),
+            _ => return self.fields(object, info),
+        };
+        let known = self.remap_get(value)?;
+        if !known.is_none() {
+            return Ok(known);
+        }
+        if is_variable && self.region().kind() == Region::NONE {
+            return Ok(unchanged());
+        }
+        let after = self.fields(object, info)?;
+        let changed = after.type_index() != index::UNCHANGED;
+        if is_shared || changed || self.region().kind() == Region::PATTERN {
+            self.remap_set(value, after.view())?;
+        }
+        Ok(after)
+    }
+
+    fn fields(self, object: &ObjectRef, info: &'static TypeInfo) -> Result {
+        let copy = shallow_copy(object)?;
+        let changed = self.region().of_fields(info, || {
+            let mut changed = false;
+            for field in fields_of(&copy) {
+                if field.flags & flag::EQ_HASH_IGNORE == 0 {
+                    changed |= self.field(field, info)?;
+                }
+            }
+            Ok::<bool, Error>(changed)
+        })?;
+        Ok(if changed { copy.into() } else { unchanged() })
+    }
+
+    /// Rewrites one field of a copy; whether that changed it.
+    fn field(self, field: OwnField<'_>, info: &TypeInfo) -> Result<bool> {
+        let before = field.get()?;
+        let after = self
+            .region()
+            .of_field(&field, || self.mutate(before.view(), false))?;
+        if is_same(before.view(), &after) {
+            return Ok(false);
+        }
+        if field.setter.is_null() {
+            return Err(Error::new(
+                "TypeError",
+                format!(
+                    "Cannot structurally mutate field `{}` of type `{}` because it does not define a setter",
+                    field.name(),
+                    info.key()
+                ),
+            ));
+        }
+        field.set(after.view())?;
+        Ok(true)
+    }
+}
+
+/// A copy of an object that shares its fields, by the attribute of its type.
+fn shallow_copy(object: &ObjectRef) -> Result<ObjectRef> {
+    let hook = column::SHALLOW_COPY
+        .value(object.type_index())
+        .filter(|hook| hook.type_index() == index::FUNCTION);
+    let Some(hook) = hook else {
+        return Err(Error::new(
+            "TypeError",
+            "__ffi_shallow_copy__ must be an ffi.Function",
+        ));
+    };
+    let made = native::settle(cast::<Function>(hook)?.call(&[object.into()])?)?;
+    match made.into_object() {
+        Ok(copy)
+            if copy.type_index() == object.type_index() && copy.as_ptr() != object.as_ptr() =>
+        {
+            Ok(copy)
+        }
+        _ => Err(Error::new(
+            "TypeError",
+            "Shallow copy callback must return a distinct object with the same type as its input",
+        )),
+    }
+}
+
+#[cold]
+fn bad_hook() -> Error {
+    Error::new(
+        "TypeError",
+        "__s_mutate__ must be a direct hook pointer or ffi.Function",
+    )
+}
