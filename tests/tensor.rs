@@ -213,6 +213,62 @@ fn files() -> impl Strategy<Value = (Sizing, Vec<Owned>)> {
         .prop_flat_map(|sizing| (Just(sizing), prop::collection::vec(tensors(sizing), 0..4)))
 }
 
+/// Every code with widths that names fix, default or spell out, and lanes of both signs.
+fn every_dtype() -> impl Iterator<Item = Dtype> {
+    let widths = [0, 1, 4, 6, 7, 8, 16, 32, 64, 128, 255];
+    let lanes = [0, 1, 2, 4, 32767, 32768, 65532, 65535];
+    (0..=u8::MAX).flat_map(move |code| {
+        widths
+            .into_iter()
+            .flat_map(move |bits| lanes.map(|lanes| Dtype { code, bits, lanes }))
+    })
+}
+
+#[test]
+fn a_dtype_that_is_displayed_by_name_parses_as_itself() {
+    let mut names = std::collections::BTreeSet::new();
+    let mut unnamed = 0;
+    for dtype in every_dtype() {
+        let text = dtype.to_string();
+        match (dtype.exact_text(), text.parse::<Dtype>()) {
+            (Some(exact), Ok(again)) => {
+                assert_eq!((again, &text), (dtype, &exact));
+                let name = text.trim_end_matches(|c: char| c.is_ascii_digit());
+                names.insert(name.trim_end_matches(['x', '_']).to_owned());
+            }
+            (None, Ok(void)) => assert_eq!((void, dtype), (Dtype::VOID, Dtype::VOID), "{text}"),
+            (None, Err(broken)) => {
+                unnamed += 1;
+                assert_eq!(broken.rule(), tvmspec::tensor::TEN_02, "{text}");
+            }
+            (Some(_), Err(broken)) => panic!("{text}: {broken}"),
+        }
+    }
+    for name in [
+        "int",
+        "uint",
+        "float",
+        "bfloat",
+        "bool",
+        "handle",
+        "float8_e4m3fn",
+    ] {
+        assert!(names.contains(name), "{name} is not among {names:?}");
+    }
+    assert!(unnamed > 1000, "{unnamed}");
+    for (text, rule) in [
+        ("quux", "TEN-02"),
+        ("float32y4", "TEN-09"),
+        ("int300", "TEN-09"),
+    ] {
+        assert_eq!(
+            text.parse::<Dtype>().unwrap_err().rule().id(),
+            rule,
+            "{text}"
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn params_come_back((sizing, tensors) in files()) {

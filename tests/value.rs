@@ -45,6 +45,41 @@ proptest! {
 }
 
 #[test]
+fn a_data_type_parses_from_what_it_displays() {
+    for text in [
+        "int8",
+        "uint1",
+        "float32x4",
+        "handle",
+        "bfloat16",
+        "bool",
+        "boolx8",
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float6_e2m3fn",
+        "float6_e3m2fn",
+        "float4_e2m1fnx2",
+        "float16xvscalex4",
+        "void",
+    ] {
+        let dtype: DLDataType = text.parse().unwrap();
+        assert_eq!(dtype.to_string(), text);
+        assert_eq!(dtype_from_text(text), Ok(dtype));
+    }
+    let rule = |text: &str| text.parse::<DLDataType>().unwrap_err().rule().id();
+    assert_eq!(
+        [rule("float99x"), rule("custom[nobody]8")],
+        ["VAL-17", "VAL-21"]
+    );
+}
+
+#[test]
 fn a_refusal_names_both_types() {
     let text = Any::from("abc");
     let said = f64::try_from(&text).unwrap_err().to_string();

@@ -5,6 +5,7 @@ use crate::release::Release;
 use crate::rule::{Kind, Violation};
 use crate::wire::show;
 use std::fmt;
+use std::str::FromStr;
 
 /// One line of the table in TEN-02.
 struct Name {
@@ -180,6 +181,31 @@ impl fmt::Display for Dtype {
                 self.code, self.bits, self.lanes
             ),
         }
+    }
+}
+
+/// The text of the newest release, as [`Display`](fmt::Display) writes it.
+///
+/// ```
+/// use tvmspec::tensor::Dtype;
+///
+/// let dtype: Dtype = "float32x4".parse()?;
+/// assert_eq!((dtype.code, dtype.bits, dtype.lanes), (Dtype::FLOAT, 32, 4));
+/// assert_eq!(dtype.to_string(), "float32x4");
+/// let unknown = "flaot32".parse::<Dtype>().unwrap_err();
+/// assert_eq!(unknown.rule(), tvmspec::tensor::TEN_02);
+/// # Ok::<(), tvmspec::rule::Violation>(())
+/// ```
+impl FromStr for Dtype {
+    type Err = Violation;
+
+    /// [`Dtype::parse`] in the newest release.
+    ///
+    /// # Errors
+    ///
+    /// TEN-02 for a name that the release does not have, TEN-09 for what follows a name and is no bits or lanes.
+    fn from_str(text: &str) -> Result<Dtype, Violation> {
+        Dtype::parse(text, Release::LAST)
     }
 }
 

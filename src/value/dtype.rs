@@ -3,6 +3,9 @@
 use super::dlpack::DLDataType;
 use super::{VAL_17, VAL_18, VAL_21};
 use crate::rule::{Kind, Violation};
+use crate::tensor::Dtype;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::OnceLock;
 
 /// Name, code, and bits when the name fixes them, of the small floats.
@@ -233,4 +236,24 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
         _ => {}
     }
     Ok(text)
+}
+
+impl FromStr for DLDataType {
+    type Err = Violation;
+
+    /// [`dtype_from_text`].
+    ///
+    /// # Errors
+    ///
+    /// VAL-17 for text that names no data type, VAL-21 for a custom type that this process does not know.
+    fn from_str(text: &str) -> Result<DLDataType, Violation> {
+        dtype_from_text(text)
+    }
+}
+
+/// As [`Dtype`] is written: the text that reads as this type, or all three numbers where there is none.
+impl fmt::Display for DLDataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Dtype::from(*self).fmt(f)
+    }
 }
