@@ -6,13 +6,6 @@
 use tvmspec::function::Error;
 use tvmspec::module;
 use tvmspec::object::Tensor;
-use tvmspec::value::DLDataType;
-
-const F32: DLDataType = DLDataType {
-    code: 2,
-    bits: 32,
-    lanes: 1,
-};
 
 fn main() -> Result<(), Error> {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/module/host-0.27.so");
@@ -20,19 +13,14 @@ fn main() -> Result<(), Error> {
     // SAFETY: the library is trusted code, and `main` is called as it was compiled.
     let main = unsafe { module::load(library) }?.require("main")?;
 
-    let input = Tensor::empty(&[12], F32)?;
-    let numbers = (0..12).flat_map(|number| (number as f32).to_le_bytes());
-    input.fill(&numbers.collect::<Vec<u8>>())?;
-    let output = Tensor::empty(&[12], F32)?;
+    let numbers: Vec<f32> = (0..12_u8).map(f32::from).collect();
+    let input = Tensor::from_slice(&numbers, &[12])?;
+    let output = Tensor::from_slice(&[0.0_f32; 12], &[12])?;
     main.call_with([input.into(), output.clone().into()])?;
-    let numbers: Vec<f32> = output
-        .to_bytes()?
-        .chunks_exact(4)
-        .map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-        .collect();
+    let numbers: Vec<f32> = output.to_vec()?;
     println!("main(0 .. 11) = {numbers:?}");
 
-    let short = Tensor::empty(&[3], F32)?;
+    let short = Tensor::from_slice(&[0.0_f32; 3], &[3])?;
     match main.call_with([short.into(), output.into()]) {
         Ok(_) => println!("main takes three numbers, too"),
         Err(error) => println!("main of three numbers fails: {error}"),

@@ -12,7 +12,7 @@ use tvmspec::object::hash::{any_hash, hash_bytes};
 use tvmspec::object::json_graph::legacy::form::{self, Wrong};
 use tvmspec::object::json_graph::legacy::{LegacyGraph, Node};
 use tvmspec::object::{
-    Array, Dict, List, Map, PairIter, Pairs, Shape, Tensor, big_int, lookup_in, pairs_of,
+    Array, Dict, List, Map, PairIter, Pairs, Scalar, Shape, Tensor, big_int, lookup_in, pairs_of,
     sequence_of,
 };
 use tvmspec::release::Release;
@@ -330,6 +330,137 @@ fn tensors_go_out_and_in_through_dlpack() {
     back.fill(&[8; 24]).unwrap();
     assert_eq!(from_old.to_bytes().unwrap(), [8; 24]);
     assert_eq!(Shape::new(&[1, 2]).as_slice(), [1, 2]);
+}
+
+fn round_trips<T: Scalar + PartialEq + std::fmt::Debug>(elements: [T; 6], dtype: &str) {
+    let tensor = Tensor::from_slice(&elements, &[3, 1, 2]).unwrap();
+    assert_eq!(tensor.dl().dtype.to_string(), dtype);
+    assert_eq!(tensor.shape(), [3, 1, 2]);
+    assert_eq!(tensor.nbytes(), size_of_val(&elements));
+    assert_eq!(tensor.to_vec::<T>().unwrap(), elements);
+    let told = format!("Tensor {{ shape: [3, 1, 2], dtype: {dtype}, device: cpu:0 }}");
+    assert_eq!(format!("{tensor:?}"), told);
+}
+
+#[test]
+fn tensors_come_from_slices_and_go_to_vectors() {
+    round_trips([i8::MIN, -1, 0, 1, 2, i8::MAX], "int8");
+    round_trips([i16::MIN, -1, 0, 1, 2, i16::MAX], "int16");
+    round_trips([i32::MIN, -1, 0, 1, 2, i32::MAX], "int32");
+    round_trips([i64::MIN, -1, 0, 1, 2, i64::MAX], "int64");
+    round_trips([0, 1, 2, 3, 4, u8::MAX], "uint8");
+    round_trips([0, 1, 2, 3, 4, u16::MAX], "uint16");
+    round_trips([0, 1, 2, 3, 4, u32::MAX], "uint32");
+    round_trips([0, 1, 2, 3, 4, u64::MAX], "uint64");
+    round_trips(
+        [f32::MIN, -0.0, 0.5, 1.0, f32::MAX, f32::INFINITY],
+        "float32",
+    );
+    round_trips(
+        [f64::MIN, -0.0, 0.5, 1.0, f64::MAX, f64::INFINITY],
+        "float64",
+    );
+    round_trips(
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.5].map(half::f16::from_f32),
+        "float16",
+    );
+    round_trips(
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.5].map(half::bf16::from_f32),
+        "bfloat16",
+    );
+    round_trips([true, false, true, true, false, false], "bool");
+}
+
+#[test]
+fn elements_of_another_type_count_or_device_are_refused() {
+    let kinds =
+        |error: tvmspec::function::Error| (error.kind().to_owned(), error.message().to_owned());
+    let tensor = Tensor::from_slice(&[1_i32, 2], &[2]).unwrap();
+    let (kind, message) = kinds(tensor.to_vec::<f32>().unwrap_err());
+    assert_eq!(
+        (kind.as_str(), message.as_str()),
+        ("TypeError", "elements of `int32` are read as `float32`")
+    );
+    assert!(tensor.to_vec::<u32>().is_err() && tensor.to_vec::<i64>().is_err());
+    let lanes = Tensor::empty(&[2], "float32x4".parse().unwrap()).unwrap();
+    assert!(lanes.to_vec::<f32>().is_err());
+    for shape in [&[3][..], &[1], &[], &[-1, -2], &[i64::MAX, i64::MAX], &[0]] {
+        let (kind, message) = kinds(Tensor::from_slice(&[1_u8, 2], shape).unwrap_err());
+        assert_eq!(kind, "ValueError");
+        assert_eq!(
+            message,
+            format!("2 elements for a tensor of shape {shape:?}")
+        );
+    }
+    // No element, and one without an axis.
+    let none = Tensor::from_slice::<f64>(&[], &[4, 0]).unwrap();
+    assert!(none.to_vec::<f64>().unwrap().is_empty());
+    assert_eq!(
+        Tensor::from_slice(&[7_u16], &[])
+            .unwrap()
+            .to_vec::<u16>()
+            .unwrap(),
+        [7]
+    );
+    // Any byte but 0 is true in compiled code.
+    let bools = Tensor::empty(&[3], "bool".parse().unwrap()).unwrap();
+    bools.fill(&[0, 1, 255]).unwrap();
+    assert_eq!(bools.to_vec::<bool>().unwrap(), [false, true, true]);
+}
+
+/// A tensor over `numbers` with this description.
+fn over(numbers: &[i16], device: DLDevice, shape: &[i64], strides: &[i64], skipped: u64) -> Tensor {
+    let mut numbers = numbers.to_vec();
+    let (mut shape, mut strides) = (shape.to_vec(), strides.to_vec());
+    let dl = DLTensor {
+        data: numbers.as_mut_ptr().cast(),
+        device,
+        ndim: shape.len() as i32,
+        dtype: DLDataType::scalar(0, 16),
+        shape: shape.as_mut_ptr(),
+        strides: strides.as_mut_ptr(),
+        byte_offset: skipped,
+    };
+    // SAFETY: `finish` holds the numbers; the description is inside of them, as each caller counts.
+    unsafe { Tensor::over(dl, Box::new(move || drop(numbers))) }
+}
+
+#[test]
+fn elements_are_read_by_their_strides() {
+    let numbers: Vec<i16> = (0..24).collect();
+    let rows = over(&numbers, DLDevice::CPU, &[2, 3], &[12, 4], 2);
+    assert_eq!(rows.to_vec::<i16>().unwrap(), [1, 5, 9, 13, 17, 21]);
+    assert!(rows.to_bytes().is_err(), "it is not compact");
+    let transposed = over(&numbers, DLDevice::CPU, &[4, 6], &[1, 4], 0);
+    let expected: Vec<i16> = (0..4)
+        .flat_map(|row| (0..6).map(move |column| row + 4 * column))
+        .collect();
+    assert_eq!(transposed.to_vec::<i16>().unwrap(), expected);
+    let backwards = over(&numbers, DLDevice::CPU, &[4], &[-2], 46);
+    assert_eq!(backwards.to_vec::<i16>().unwrap(), [23, 21, 19, 17]);
+    let repeated = over(&numbers, DLDevice::CPU, &[2, 2], &[0, 1], 0);
+    assert_eq!(repeated.to_vec::<i16>().unwrap(), [0, 1, 0, 1]);
+    let empty = over(&numbers, DLDevice::CPU, &[2, 0, 3], &[9, 9, 9], 0);
+    assert!(empty.to_vec::<i16>().unwrap().is_empty());
+    // A row repeated more often than memory has room for, and than can be counted.
+    let huge = over(&numbers, DLDevice::CPU, &[1 << 60, 4], &[0, 1], 0);
+    let error = huge.to_vec::<i16>().unwrap_err();
+    assert!(error.message().contains("no room in memory"), "{error}");
+    let uncounted = over(&numbers, DLDevice::CPU, &[1 << 62, 4], &[0, 1], 0);
+    assert!(uncounted.to_vec::<i16>().is_err());
+    let cuda = DLDevice {
+        device_type: 2,
+        device_id: 1,
+    };
+    for strides in [[3, 1], [1, 2]] {
+        let elsewhere = over(&numbers, cuda, &[2, 3], &strides, 0);
+        let error = elsewhere.to_vec::<i16>().unwrap_err();
+        assert!(error.message().contains("on the CPU"), "{error}");
+        assert!(
+            format!("{elsewhere:?}").contains("device: cuda:1"),
+            "{elsewhere:?}"
+        );
+    }
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(crate) use container::map::pair_count;
 pub(crate) use container::map::swap_value;
 #[cfg(feature = "runtime")]
 pub use container::map::{Dict, Map, PairIter, Pairs, lookup_in, pairs_of};
+#[cfg(feature = "runtime")]
+pub use container::scalar::Scalar;
 #[cfg(feature = "frontend")]
 pub(crate) use container::seq::swap_element;
 #[cfg(feature = "runtime")]

@@ -5,6 +5,7 @@
 pub mod big_int;
 pub mod hash;
 pub(crate) mod map;
+pub(crate) mod scalar;
 pub(crate) mod seq;
 pub(crate) mod shape;
 pub(crate) mod tensor;

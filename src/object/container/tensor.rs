@@ -280,6 +280,49 @@ impl Tensor {
         Ok(NonNull::slice_from_raw_parts(first, count))
     }
 
+    /// Shows `each` the bytes of every element of a CPU tensor, row-major, whatever its strides. Elements take whole bytes. No
+    /// [`Tensor::fill`] runs meanwhile, so `each` must not lead to one.
+    pub(super) fn each_element(&self, mut each: impl FnMut(&[u8])) -> Result<()> {
+        let dl = self.dl();
+        let size = usize::from(dl.dtype.bits / 8) * usize::from(dl.dtype.lanes);
+        // SAFETY: tensors of this ABI have readable shapes and strides.
+        let strides = match unsafe { dl.is_contiguous() } {
+            true => None,
+            // SAFETY: tensors of this ABI have readable shapes and strides.
+            false => unsafe { dl.strides() },
+        };
+        let Some(strides) = strides.filter(|_| is_cpu(dl.device)) else {
+            let memory = self.memory()?;
+            let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: memory of this tensor, which lives while `self` does. Nothing in here writes meanwhile (`COPIES`), and
+            // compiled functions do so by the contract of loading them.
+            let bytes = unsafe { memory.as_ref() };
+            bytes.chunks_exact(size).for_each(each);
+            return Ok(());
+        };
+        let shape = self.shape();
+        if dl.data.is_null() || shape.iter().any(|extent| *extent <= 0) {
+            return Ok(());
+        }
+        let first = dl.data.cast::<u8>();
+        let first = first.wrapping_add(dl.byte_offset as usize);
+        let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
+        let mut at = vec![0_i64; shape.len()];
+        loop {
+            let steps = at.iter().zip(strides).fold(0_i64, |steps, (at, stride)| {
+                steps.wrapping_add(at.wrapping_mul(*stride))
+            });
+            let place = first.wrapping_offset((steps as isize).wrapping_mul(size as isize));
+            // SAFETY: an element inside the extents of a description of CPU memory, which is that of live memory by the
+            // contracts of the makers of tensors; what writes to it is ordered as above.
+            each(unsafe { std::slice::from_raw_parts(place, size) });
+            let next = (0..at.len()).rev().find(|&axis| at[axis] + 1 < shape[axis]);
+            let Some(axis) = next else { return Ok(()) };
+            at[axis] += 1;
+            at[axis + 1..].fill(0);
+        }
+    }
+
     /// Copies `bytes` into a compact CPU tensor of exactly that size. No [`Tensor::to_bytes`] runs meanwhile.
     pub fn fill(&self, bytes: &[u8]) -> Result<()> {
         let room = self.memory()?;

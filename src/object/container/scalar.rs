@@ -1,0 +1,161 @@
+//! Tensors as slices and vectors of Rust numbers.
+
+use crate::function::Result;
+use crate::object::{OBJ_11, Tensor};
+use crate::rule::Kind;
+use crate::value::{DLDataType, device_to_text};
+use std::fmt;
+
+/// A Rust type that elements of a tensor convert to and from: integers and floats of whole bytes, and `bool`.
+///
+/// Sealed: elements are copied as bytes, so a type must have a value for any bytes of its width.
+pub trait Scalar: Copy + sealed::Bytes {
+    /// The data type of a tensor of these.
+    const DTYPE: DLDataType;
+}
+
+mod sealed {
+    /// Elements as bytes in the order of this machine.
+    pub trait Bytes: Sized {
+        /// Appends the bytes of one element.
+        fn append(self, out: &mut Vec<u8>);
+
+        /// The element that starts `bytes`; `None` where they are fewer than it takes.
+        fn first(bytes: &[u8]) -> Option<Self>;
+    }
+}
+
+macro_rules! scalars {
+    ($($type:ty: $code:literal)*) => {$(
+        impl sealed::Bytes for $type {
+            #[inline]
+            fn append(self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_ne_bytes());
+            }
+
+            #[inline]
+            fn first(bytes: &[u8]) -> Option<$type> {
+                bytes.first_chunk().map(|bytes| <$type>::from_ne_bytes(*bytes))
+            }
+        }
+
+        impl Scalar for $type {
+            const DTYPE: DLDataType = DLDataType::scalar($code, (size_of::<$type>() * 8) as u8);
+        }
+    )*};
+}
+
+scalars! { i8: 0 i16: 0 i32: 0 i64: 0 u8: 1 u16: 1 u32: 1 u64: 1 f32: 2 f64: 2 half::f16: 2 half::bf16: 4 }
+
+impl sealed::Bytes for bool {
+    fn append(self, out: &mut Vec<u8>) {
+        out.push(u8::from(self));
+    }
+
+    // Compiled code takes any byte but 0 for true; in a Rust `bool` other bytes than 0 and 1 are undefined.
+    fn first(bytes: &[u8]) -> Option<bool> {
+        bytes.first().map(|byte| *byte != 0)
+    }
+}
+
+impl Scalar for bool {
+    const DTYPE: DLDataType = DLDataType::scalar(6, 8);
+}
+
+impl Tensor {
+    /// A compact CPU tensor of these elements, row-major.
+    ///
+    /// ```
+    /// use tvmspec::object::Tensor;
+    ///
+    /// let tensor = Tensor::from_slice(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
+    /// assert_eq!(tensor.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    /// assert_eq!(format!("{tensor:?}"), "Tensor { shape: [2, 3], dtype: float32, device: cpu:0 }");
+    ///
+    /// let error = tensor.to_vec::<i32>().unwrap_err();
+    /// assert_eq!(error.kind(), "TypeError");
+    /// assert!(Tensor::from_slice(&[1_u8, 2, 3], &[2, 3]).is_err());
+    /// # Ok::<(), tvmspec::function::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// OBJ-11 where the extents ask for more or fewer elements than these, or where there is no memory for a copy.
+    pub fn from_slice<T: Scalar>(elements: &[T], shape: &[i64]) -> Result<Tensor> {
+        let asked = shape.iter().try_fold(1_usize, |product, extent| {
+            usize::try_from(*extent).ok()?.checked_mul(product)
+        });
+        // Before memory is taken for them.
+        if asked != Some(elements.len()) {
+            let message = format!(
+                "{} elements for a tensor of shape {shape:?}",
+                elements.len()
+            );
+            return Err(OBJ_11.refused(Kind::Malformed, message).into());
+        }
+        let tensor = Tensor::empty(shape, T::DTYPE)?;
+        let mut bytes = Vec::with_capacity(size_of_val(elements));
+        for element in elements {
+            element.append(&mut bytes);
+        }
+        tensor.fill(&bytes)?;
+        Ok(tensor)
+    }
+
+    /// A copy of the elements of a CPU tensor in row-major order, whatever its strides. No [`Tensor::fill`] runs meanwhile;
+    /// compiled functions that write to the tensor are ordered by those who call them.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-11: a `TypeError` where the tensor is of another data type than [`Scalar::DTYPE`]; a `RuntimeError` where it is on
+    /// another device (copy it to the CPU first), or where there is no memory for a copy.
+    pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
+        let dl = self.dl();
+        if dl.dtype != T::DTYPE {
+            let message = format!("elements of `{}` are read as `{}`", dl.dtype, T::DTYPE);
+            return Err(OBJ_11.refused(Kind::Type, message).into());
+        }
+        let count = self.count()?;
+        let mut elements = Vec::new();
+        if elements.try_reserve_exact(count).is_err() {
+            let message = format!("{count} elements have no room in memory");
+            return Err(OBJ_11.refused(Kind::Limit, message).into());
+        }
+        self.each_element(|bytes| elements.extend(T::first(bytes)))?;
+        if elements.len() != count {
+            let message = format!(
+                "a tensor of {count} elements has {} in memory",
+                elements.len()
+            );
+            return Err(OBJ_11.refused(Kind::Missing, message).into());
+        }
+        Ok(elements)
+    }
+
+    /// How many elements the extents count.
+    fn count(&self) -> Result<usize> {
+        let count = self.shape().iter().try_fold(1_usize, |product, extent| {
+            usize::try_from(*extent).ok()?.checked_mul(product)
+        });
+        count.ok_or_else(|| {
+            let message = format!(
+                "a tensor of shape {:?} has no count of elements",
+                self.shape()
+            );
+            OBJ_11.refused(Kind::Limit, message).into()
+        })
+    }
+}
+
+/// Shape, data type and device; elements may be many, and on another device.
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dl = self.dl();
+        let device = device_to_text(dl.device);
+        f.debug_struct("Tensor")
+            .field("shape", &format_args!("{:?}", self.shape()))
+            .field("dtype", &format_args!("{}", dl.dtype))
+            .field("device", &format_args!("{device}"))
+            .finish()
+    }
+}
