@@ -8,10 +8,15 @@ use skip::skipped;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tvmspec::function::{Error, Function};
+use tvmspec::module::Module;
+use tvmspec::object::{Array, Dict, List, Map, Shape, Tensor};
+use tvmspec::rule::Violation;
 use tvmspec::value::legacy::code;
 use tvmspec::value::types::flag;
 use tvmspec::value::{
-    Any, AnyView, Bytes, DLDataType, Str, dtype_from_text, dtype_to_text, index, str_bytes, types,
+    Any, AnyView, Argument, Bytes, DLDataType, ObjectRef, Str, cast, dtype_from_text,
+    dtype_to_text, index, str_bytes, types,
 };
 
 proptest! {
@@ -41,6 +46,83 @@ proptest! {
         prop_assert_eq!(i64::try_from(&any).unwrap(), value);
         prop_assert_eq!(f64::try_from(&any).unwrap(), value as f64);
         prop_assert!(String::try_from(&any).is_err());
+    }
+}
+
+/// What `cast`, and `TryFrom` of each form of a value, make of `value`: all the same.
+fn converted<T>(value: Any) -> Result<T, String>
+where
+    T: Argument + TryFrom<Any, Error = Violation>,
+    T: for<'a> TryFrom<&'a Any, Error = Violation>
+        + for<'a> TryFrom<AnyView<'a>, Error = Violation>,
+{
+    let by_cast = cast::<T>(value.view()).map_err(|broken| broken.to_string());
+    let others = [
+        T::try_from(&value).map(drop),
+        T::try_from(value.view()).map(drop),
+        T::try_from(value).map(drop),
+    ];
+    for other in others {
+        let other = other.map_err(|broken| broken.to_string());
+        assert_eq!(other.err(), by_cast.as_ref().err().cloned());
+    }
+    by_cast
+}
+
+#[test]
+fn values_convert_with_try_from_as_with_cast() {
+    let some = |text: &str| Any::from(text);
+    assert_eq!(converted::<i64>(Any::from(true)), Ok(1));
+    assert_eq!(converted::<u8>(Any::from(7_i64)), Ok(7));
+    assert_eq!(converted::<f64>(Any::from(7_i64)), Ok(7.0));
+    assert_eq!(converted::<bool>(Any::from(7_i64)), Ok(true));
+    assert_eq!(
+        converted::<String>(some("a text that is no small one")).as_deref(),
+        Ok("a text that is no small one")
+    );
+    assert_eq!(
+        converted::<Vec<u8>>(Any::from(Bytes::new(b"\0\xff"))),
+        Ok(vec![0, 255])
+    );
+    assert_eq!(
+        converted::<DLDataType>(some("float32")).map(|dtype| dtype.to_string()),
+        Ok("float32".into())
+    );
+    let tensor = Tensor::from_slice(&[1.5_f32], &[1]).unwrap();
+    let back = converted::<Tensor>(tensor.into()).unwrap();
+    assert_eq!(back.to_vec::<f32>().unwrap(), [1.5]);
+    let function = Function::from_typed(|number: i64| number + 1);
+    let function = converted::<Function>(function.into()).unwrap();
+    let next = i64::try_from(function.call(&[41_i64.into()]).unwrap());
+    assert_eq!(next, Ok(42));
+    let list: List = [Any::from(1_i64), Any::from(2_i64)].into_iter().collect();
+    // The other sequence converts by copying.
+    assert_eq!(
+        converted::<Array>(list.clone().into()).map(|array| array.len()),
+        Ok(2)
+    );
+    assert_eq!(
+        converted::<Shape>(list.into()).map(|shape| shape.as_slice().to_vec()),
+        Ok(vec![1, 2])
+    );
+    for refused in [
+        converted::<i64>(some("1")).err(),
+        converted::<f64>(some("1")).err(),
+        converted::<String>(Any::from(1_i64)).err(),
+        converted::<Vec<u8>>(some("1")).err(),
+        converted::<Function>(some("1")).err(),
+        converted::<Tensor>(some("1")).err(),
+        converted::<Module>(some("1")).err(),
+        converted::<Array>(some("1")).err(),
+        converted::<List>(some("1")).err(),
+        converted::<Map>(some("1")).err(),
+        converted::<Dict>(some("1")).err(),
+        converted::<Shape>(some("1")).err(),
+        converted::<Error>(some("1")).err(),
+        converted::<ObjectRef>(some("1")).err(),
+    ] {
+        let refused = refused.expect("it does not convert");
+        assert!(refused.contains("Cannot convert from type `"), "{refused}");
     }
 }
 

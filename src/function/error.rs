@@ -341,6 +341,8 @@ impl From<Error> for Any {
     }
 }
 
+crate::value::try_from_any!(Error);
+
 impl Argument for Error {
     const RULE: crate::rule::Rule = crate::value::VAL_10;
 

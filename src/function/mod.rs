@@ -470,6 +470,8 @@ impl<'a> From<&'a Function> for AnyView<'a> {
     }
 }
 
+crate::value::try_from_any!(Function);
+
 impl Argument for Function {
     const RULE: crate::rule::Rule = VAL_10;
 

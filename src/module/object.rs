@@ -335,6 +335,8 @@ impl<'a> From<&'a Module> for AnyView<'a> {
     }
 }
 
+crate::value::try_from_any!(Module);
+
 impl Argument for Module {
     const RULE: rule::Rule = VAL_10;
 

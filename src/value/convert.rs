@@ -136,11 +136,23 @@ fn no_conversion(rule: Rule, given: i32, schema: fn() -> Schema) -> Violation {
     )
 }
 
-/// Converts a value, or says which rule refuses it.
+/// Converts a value, or says which rule refuses it. For the types of this crate `try_from` and `try_into` of an [`Any`] or an
+/// [`AnyView`] do the same.
+///
+/// ```
+/// use tvmspec::object::Tensor;
+/// use tvmspec::value::{Any, VAL_10};
+///
+/// let number: f64 = Any::from(true).try_into()?;
+/// assert_eq!(number, 1.0);
+/// let error = Tensor::try_from(Any::from("text")).unwrap_err();
+/// assert_eq!(error.rule(), VAL_10);
+/// # Ok::<(), tvmspec::rule::Violation>(())
+/// ```
 ///
 /// # Errors
 ///
-/// The rule of `T` ([`Argument::RULE`]), of kind [`Kind::Type`], with the type that there is and the type that is wanted.
+/// The rule of the type ([`Argument::RULE`]), which names both types, where the value is of no type that converts to it.
 pub fn cast<T: Argument>(view: AnyView<'_>) -> Result<T, Violation> {
     T::try_from_view(view).ok_or_else(|| mismatch::<T>(view))
 }
@@ -414,24 +426,42 @@ impl<T: Argument> Argument for Option<T> {
     }
 }
 
-macro_rules! try_from {
+/// `TryFrom` of values, borrowed or owned, by [`cast`], for types that are an [`Argument`].
+macro_rules! try_from_any {
     ($($type:ty)*) => {$(
-        impl TryFrom<AnyView<'_>> for $type {
-            type Error = Violation;
+        impl TryFrom<$crate::value::AnyView<'_>> for $type {
+            type Error = $crate::rule::Violation;
 
-            fn try_from(view: AnyView<'_>) -> Result<$type, Violation> {
-                cast(view)
+            fn try_from(
+                view: $crate::value::AnyView<'_>,
+            ) -> std::result::Result<$type, $crate::rule::Violation> {
+                $crate::value::cast(view)
             }
         }
 
-        impl TryFrom<&Any> for $type {
-            type Error = Violation;
+        impl TryFrom<&$crate::value::Any> for $type {
+            type Error = $crate::rule::Violation;
 
-            fn try_from(value: &Any) -> Result<$type, Violation> {
-                cast(value.view())
+            fn try_from(
+                value: &$crate::value::Any,
+            ) -> std::result::Result<$type, $crate::rule::Violation> {
+                $crate::value::cast(value.view())
+            }
+        }
+
+        impl TryFrom<$crate::value::Any> for $type {
+            type Error = $crate::rule::Violation;
+
+            fn try_from(
+                value: $crate::value::Any,
+            ) -> std::result::Result<$type, $crate::rule::Violation> {
+                $crate::value::cast(value.view())
             }
         }
     )*};
 }
+pub(crate) use try_from_any;
 
-try_from! { i64 u64 i32 u32 bool f64 f32 String Str Bytes DLDataType DLDevice ObjectRef *mut c_void }
+try_from_any! {
+    i64 u64 i32 u32 i16 u16 i8 u8 usize isize bool f64 f32 String Str Bytes Vec<u8> DLDataType DLDevice ObjectRef *mut c_void
+}

@@ -19,6 +19,7 @@ mod string;
 pub mod types;
 
 pub use any::{Any, AnyView, Payload, RawAny};
+pub(crate) use convert::try_from_any;
 pub use convert::{Argument, Schema, cast};
 pub use device::{device_from_text, device_to_text};
 pub use dlpack::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor};

@@ -1511,6 +1511,8 @@ macro_rules! map_type {
             }
         }
 
+        crate::value::try_from_any!($type);
+
         impl Argument for $type {
             const RULE: crate::rule::Rule = VAL_10;
 

@@ -559,6 +559,8 @@ macro_rules! sequence {
             }
         }
 
+        crate::value::try_from_any!($type);
+
         impl Argument for $type {
             const RULE: crate::rule::Rule = VAL_10;
 

@@ -79,6 +79,8 @@ impl From<Shape> for Any {
     }
 }
 
+crate::value::try_from_any!(Shape);
+
 impl Argument for Shape {
     const RULE: crate::rule::Rule = VAL_10;
 

@@ -498,6 +498,8 @@ impl<'a> From<&'a Tensor> for AnyView<'a> {
     }
 }
 
+crate::value::try_from_any!(Tensor);
+
 impl Argument for Tensor {
     const RULE: crate::rule::Rule = VAL_10;
 
