@@ -460,7 +460,7 @@ impl Findings {
     /// # Errors
     ///
     /// As [`Findings::expect`].
-    pub fn expect_usable(
+    pub(crate) fn expect_usable(
         &mut self,
         rule: Rule,
         kind: Kind,

@@ -88,6 +88,10 @@ fn values_convert_with_try_from_as_with_cast() {
         converted::<DLDataType>(some("float32")).map(|dtype| dtype.to_string()),
         Ok("float32".into())
     );
+    assert_eq!(
+        converted::<Str>(some("abc")).map(|text| text.to_text().into_owned()),
+        Ok("abc".into())
+    );
     let tensor = Tensor::from_slice(&[1.5_f32], &[1]).unwrap();
     let back = converted::<Tensor>(tensor.into()).unwrap();
     assert_eq!(back.to_vec::<f32>().unwrap(), [1.5]);

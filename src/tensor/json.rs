@@ -29,7 +29,7 @@ pub fn from_record(record: &TensorRecord<'_>) -> Value {
 }
 
 /// The text of the newest release where it says everything, otherwise `[code, bits, lanes]`.
-pub fn from_dtype(dtype: Dtype) -> Value {
+pub(crate) fn from_dtype(dtype: Dtype) -> Value {
     match dtype.exact_text() {
         Some(text) => text.into(),
         None => json!([dtype.code, dtype.bits, dtype.lanes]),
