@@ -43,7 +43,7 @@
 //! | `graph`, `vm` | what runs models: the graph executor, the Relax VM |
 //! | `inspect` | `tvmspec_examine` for C |
 //! | `cuda`, `opencl`, `vulkan` | kernels on these; the driver is looked for when the program runs |
-//! | `rpc` | the protocol between processes (planned) |
+//! | `rpc` | nothing yet but `runtime`: the name is kept for the protocol between processes |
 //! | `suite` | the conformance suite: cases, adapters, reports, golden files |
 //! | `cli` | the command line |
 //! | `cxx` | the C++ symbols of `libtvm_ffi.so`, for a C library that stands in its place |
@@ -65,16 +65,17 @@
 //! * [`import_tree`]: which module imports which, and the order in which they are stored
 //! * [`blob`]: the library binary and the files around it
 //!
-//! **Runtime** chapters behave; they are there with the feature `runtime`, the last two with features of their own. `unsafe` only
-//! where a C boundary, a loader or a driver is touched:
+//! **Runtime** chapters behave; they are there with the feature `runtime`. What reads the formats of `object`, [`graph`] and
+//! [`vm`] is there without any feature, under the same lints as the chapters above, and what runs models comes with the
+//! features `graph` and `vm`. `unsafe` is only where a C boundary, a loader, a driver or the memory of an object is touched:
 //!
 //! * `value`: the tagged value, the object header, strings, types, conversions
 //! * `function`: the calling convention of both eras, errors, typed functions, the registry
 //! * `object`: containers, reflection, comparison, visits, the JSON graph of both eras
 //! * `module`: the contract of modules, loading compiled libraries of every release
 //! * `device`: memory, copies, streams, workspace, kernels: one contract for every kind of device
-//! * [`graph`]: the graph executor and its debug executor
-//! * [`vm`]: the Relax VM: executables as text, and the machine that runs them
+//! * [`graph`]: the graph JSON and its plan of storage; the graph executor and its debug executor
+//! * [`vm`]: executables of the Relax VM, checked and as text; the machine that runs them
 //!
 //! Around them: [`rule`] (what a rule, a violation and a finding are), [`release`] (which TVM release) and [`examine`] (what each
 //! release makes of a file).
@@ -129,7 +130,7 @@ pub mod graph;
 #[cfg_attr(not(feature = "vm"), allow(dead_code))]
 pub mod vm;
 
-/// What the chapters put into the global registry, each by a function of its own, when somebody first looks for it.
+/// What the chapters put into the global registry, each by a function of its own, at its first lookup.
 #[cfg(feature = "runtime")]
 const DEFAULTS: &[fn()] = &[
     device::provide,

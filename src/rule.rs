@@ -1,4 +1,4 @@
-//! What a rule is, and what is said when one is broken.
+//! What a rule is, and what a violation of one holds.
 //!
 //! A [`Rule`] is the id of a heading in `spec/<chapter>.md`. Code enforces it through [`Rule::require`], [`Rule::demand`] or
 //! [`Findings::note`], which the rule-off check of the suite switches off. Where there is nothing to go on with,
@@ -354,7 +354,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// A tolerated oddity: the input is readable, but a rule is broken that is not a MUST, or one that binds whoever uses what
+/// A tolerated oddity: the input is readable, but a rule is broken that is not a MUST, or one that binds the user of what
 /// was read (TEN-35).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -366,7 +366,7 @@ pub struct Finding {
     pub offset: u64,
     /// What is odd, for people.
     pub message: String,
-    /// Whether what was read can be used. Where it cannot, a MUST is broken that binds whoever uses it, and a verdict of the file
+    /// Whether what was read can be used. Where it cannot, a MUST is broken that binds its user, and a verdict of the file
     /// counts a violation (TEN-35).
     pub usable: bool,
 }

@@ -47,7 +47,7 @@ struct Hooks;
 /// ```
 struct Records;
 
-/// A description of a tensor says where memory is, and whoever makes an argument of it vouches for that.
+/// A description of a tensor says where memory is, and the caller that makes an argument of it vouches for that.
 /// ```
 /// use tvmspec::value::{AnyView, DLDataType};
 /// let tensor = tvmspec::object::Tensor::empty(&[2], DLDataType::scalar(2, 32)).unwrap();

@@ -1,7 +1,7 @@
 //! The specification as data: every rule of every chapter, parsed from the prose that is built in, and its evidence.
 //!
 //! A rule is a heading `### BLOB-07 Title`, one line of attributes, and text up to the next heading. Reports print that
-//! text where a rule is broken, so that nobody has to look it up. `spec/README.md` describes the form.
+//! text where a rule is broken, so that no one has to look it up. `spec/README.md` describes the form.
 
 use crate::release::{Release, Releases};
 use crate::rule::{Kind, Level, Rule};
@@ -56,7 +56,7 @@ pub enum Party {
     Runtime,
     /// Implements the device API.
     Device,
-    /// Compiled code, or whoever else calls a function.
+    /// Compiled code, or any other caller of a function.
     Caller,
     /// A language on top of the C interface.
     Frontend,

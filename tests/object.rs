@@ -85,12 +85,12 @@ fn builtins_that_look_into_a_container_take_its_own_type_alone() {
 }
 
 #[test]
-fn a_range_beyond_a_list_is_told_as_a_range() {
+fn a_range_beyond_a_list_is_an_index_error_that_names_it() {
     let list = List::new(vec![int(1), int(2)]);
     for (start, stop) in [(0, 3), (-1, 1), (2, 1), (i64::MAX, i64::MIN)] {
         let error = list.remove(start, stop).unwrap_err();
-        let told = format!("Erase range [{start}, {stop}) out of bounds 2");
-        assert_eq!((error.kind(), error.message()), ("IndexError", &*told));
+        let message = format!("Erase range [{start}, {stop}) out of bounds 2");
+        assert_eq!((error.kind(), error.message()), ("IndexError", &*message));
     }
     let error = list.insert(3, vec![int(3)]).unwrap_err();
     assert_eq!(error.message(), "Index 3 out of bounds [0, 2]");

@@ -1,4 +1,4 @@
-//! Which layout is it? Told by the symbol where there is one, else by the bytes. Total: any bytes get an answer.
+//! Which layout is it? Known from the symbol where there is one, else by the bytes. Total: any bytes get an answer.
 
 use super::{Blob, IMPORT_TREE, LIBRARY};
 use crate::release::Layout;

@@ -34,7 +34,7 @@ pub extern "C" fn TVMBackendAllocWorkspace(
     }
 }
 
-/// Gives back what [`TVMBackendAllocWorkspace`] gave on this thread (MOD-23).
+/// Frees what [`TVMBackendAllocWorkspace`] returned on this thread (MOD-23).
 ///
 /// # Safety
 ///

@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use std::ffi::c_int;
 
 /// Registers the devices of this library as `device_api.<name>`, for C that wants to call their tables. Names that
-/// somebody registered before stay theirs. Gives 0.
+/// were registered before stay. Returns 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn tvmspec_install_devices() -> c_int {
     crate::device::install();

@@ -22,7 +22,7 @@ const FAILED: c_int = 2;
 ///
 /// # Safety
 ///
-/// `command` and `name` must be C strings, `bytes` null or `length` bytes that nobody writes during the call, `text` a place for a
+/// `command` and `name` must be C strings, `bytes` null or `length` bytes that are not written to during the call, `text` a place for a
 /// text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_examine(
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn tvmspec_examine(
         );
         read.as_deref().map_err(String::clone)
     } else {
-        // SAFETY: `bytes` is not null, so `length` bytes that nobody writes during the call, by this contract.
+        // SAFETY: `bytes` is not null, so `length` bytes that are not written to during the call, by this contract.
         Ok(unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) })
     };
     let name = name.to_string_lossy();

@@ -1,6 +1,7 @@
 //! The C interface of 0.8 to 0.20 (`tvm/runtime/c_runtime_api.h`), declared in `include/tvm_c_runtime_api.h`.
 //!
-//! No logic lives here. Every function returns 0, or -1 with a text that [`TVMGetLastError`] gives on the same thread.
+//! The rules FUN-13 to FUN-24 are kept here: type codes of results, texts that stay on the thread, callbacks and their
+//! resources. Every function returns 0, or -1 with a text that [`TVMGetLastError`] returns on the same thread.
 //! Handles of modules, functions and objects are the objects of this crate; handles of arrays are the addresses of
 //! their descriptions, as in every release of that time.
 

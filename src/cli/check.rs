@@ -199,7 +199,7 @@ fn line(case: &Case) -> String {
     )
 }
 
-/// A case for somebody who wants to know what is asked: its words, the request and what must come back.
+/// A case, for a reader who wants to know what is asked: its words, the request and what must come back.
 fn shown(case: &Case) -> String {
     let request = json!({"id": 1, "op": case.op, "args": case.request()});
     let parent = case.parent.as_ref();

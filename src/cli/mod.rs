@@ -108,7 +108,7 @@ impl Exit {
 pub(crate) enum Error {
     /// For people: what is wrong, where, and what to do.
     Message(String),
-    /// Whoever reads our output has enough; nothing is said.
+    /// The reader closed the pipe: the command ends without a message.
     ClosedPipe,
 }
 

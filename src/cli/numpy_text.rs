@@ -1,4 +1,4 @@
-//! Arrays as numpy prints them: `print(array)` with the options that nobody has changed.
+//! Arrays as numpy prints them: `print(array)` with its default options.
 //!
 //! Eight digits at most, columns aligned, lines of 75 characters, the middle left out beyond 1,000 elements.
 

@@ -5,7 +5,7 @@ use tvmspec::device::{Copy, Device, DeviceApi, Dtype, Manager, Space, Stream};
 use tvmspec::object::Tensor;
 use tvmspec::value::{AnyView, DLDevice, DLTensor};
 
-/// Memory of a device with what a tensor of the host holds. Given back when dropped.
+/// Memory of a device with what a tensor of the host holds. Freed when dropped.
 pub(crate) struct OnDevice {
     api: &'static dyn DeviceApi,
     device: Device,

@@ -1,4 +1,4 @@
-//! `tvmspec testee` speaks the exec protocol for our own implementation; `tvmspec worker SPEC`, which nobody types, for
+//! `tvmspec testee` speaks the exec protocol for our own implementation; `tvmspec worker SPEC`, which is not typed by hand, for
 //! whatever `check` wants in a process of its own.
 
 use super::{Error, Exit};

@@ -162,7 +162,7 @@ pub trait DeviceApi: Send + Sync {
     /// does not have.
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space>;
 
-    /// Gives memory back. Work that is already queued may still use it; nobody else gets it before that is done (DEV-46).
+    /// Frees memory. Work that is already queued may still use it; it serves no other request before that is done (DEV-46).
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `space` came from `alloc` of this device, was not freed yet, and nobody uses it afterwards.
+    /// `space` came from `alloc` of this device, was not freed yet, and it is not used afterwards.
     unsafe fn free(&self, device: Device, space: Space) -> Result<()>;
 
     /// Queues a copy on `stream`, or does it (DEV-18, DEV-36 to DEV-40). The default refuses.
@@ -305,7 +305,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `stream` came from `create_stream` of this device, was not freed yet, and nobody uses it afterwards: no thread has it
+    /// `stream` came from `create_stream` of this device, was not freed yet, and it is not used afterwards: no thread has it
     /// as its current one.
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
         let _ = (device, stream);
@@ -337,7 +337,7 @@ pub trait DeviceApi: Send + Sync {
         stream::current(device)
     }
 
-    /// Temporary memory: small, short-lived, of this thread alone, given back in about reverse order.
+    /// Temporary memory: small, short-lived, of this thread alone, freed in about reverse order.
     /// The default is plain memory of byte elements at the alignment of workspace (DEV-24).
     ///
     /// # Errors
@@ -347,7 +347,7 @@ pub trait DeviceApi: Send + Sync {
         self.alloc(device, nbytes, WORKSPACE_ALIGNMENT, hint)
     }
 
-    /// Gives workspace back, on the thread that took it.
+    /// Frees workspace, on the thread that took it.
     ///
     /// # Errors
     ///
@@ -355,9 +355,9 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `space` came from `alloc_workspace` of this device on this thread, and nobody uses it afterwards.
+    /// `space` came from `alloc_workspace` of this device on this thread, and it is not used afterwards.
     unsafe fn free_workspace(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the default `alloc_workspace` took it from `alloc`; nobody uses it afterwards.
+        // SAFETY: the default `alloc_workspace` took it from `alloc`; it is not used afterwards.
         unsafe { self.free(device, space) }
     }
 

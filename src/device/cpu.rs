@@ -39,7 +39,7 @@ impl DeviceApi for Cpu {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: `space` came from `alloc`, was not freed, and nobody uses it afterwards.
+        // SAFETY: `space` came from `alloc`, was not freed, and it is not used afterwards.
         unsafe { Heap.free(device, space) }
     }
 
@@ -98,7 +98,7 @@ impl SpaceSource for Heap {
     }
 }
 
-/// The platform's aligned allocation: unlike `std::alloc` it frees without being told the size.
+/// The platform's aligned allocation: unlike `std::alloc` it frees without the size.
 #[cfg(unix)]
 mod aligned {
     use super::c_void;

@@ -1,4 +1,4 @@
-//! Handles of memory that is not an address: numbers that nobody can follow.
+//! Handles of memory that is not an address: numbers that lead to no memory.
 
 use crate::device::error::refuse;
 use crate::device::{DEV_41, Result, Space};
@@ -17,7 +17,7 @@ struct State<T> {
     last: usize,
 }
 
-/// Handles start here: far from small integers, and 64 apart, so that adding an offset to one gives nobody's handle.
+/// Handles start here: far from small integers, and 64 apart, so that a handle with an offset added is no handle.
 const FIRST: usize = 1 << 40;
 
 impl<T> Handles<T> {

@@ -28,7 +28,7 @@ pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
         .find_map(|(known, api)| (*known == name).then(api))
 }
 
-/// Registers the devices of this crate as `device_api.<name>`, once, where nobody has registered another.
+/// Registers the devices of this crate as `device_api.<name>`, once, where no other is registered.
 ///
 /// This crate finds its devices without. It is for C that wants their tables, and not done unasked, because a C++ runtime
 /// in the same process takes what such a function gives for an object of its own.

@@ -187,7 +187,7 @@ fn name_of(kind: i32) -> Result<&'static str> {
     }
 }
 
-/// Registers `api` as `device_api.<name>`, for this crate and for everybody who reads the global registry (DEV-01).
+/// Registers `api` as `device_api.<name>`, for this crate and for all readers of the global registry (DEV-01).
 ///
 /// What the registry function gives is the address of a [`DeviceTable`], so that C can call the device as well.
 ///
@@ -198,7 +198,7 @@ fn name_of(kind: i32) -> Result<&'static str> {
 /// # Safety
 ///
 /// Executors, machines and compiled code use the device's memory from here on, and rely on what the rules say of it: a
-/// space of `alloc` has the bytes and the alignment that were asked for (DEV-12, DEV-13), belongs to nobody else (DEV-41)
+/// space of `alloc` has the bytes and the alignment that were asked for (DEV-12, DEV-13), is part of no other (DEV-41)
 /// and stays until `free`, and what was queued before that (DEV-46). The spaces of a type of device whose memory the host
 /// reads (`cpu`, `cuda_host`, `rocm_host`, `cuda_managed`) are addresses.
 ///

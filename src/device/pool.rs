@@ -1,6 +1,6 @@
 //! The workspace pool: temporary memory without a device call, in the steady state.
 //!
-//! Operators take and give back scratch memory on every call, nearly always in the same pattern. The pool keeps what it got
+//! Operators take and return scratch memory on every call, nearly always in the same pattern. The pool keeps what it got
 //! in whole pages and hands it out again. Its order is part of the contract: compiled programs have come to rely
 //! on which block returns, in that their peak memory does.
 //!
@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 /// Bytes of a page: every block is a multiple of it (DEV-25).
 pub const PAGE: usize = 4096;
 
-/// Where a pool gets blocks from, and gives them back to.
+/// Where a pool gets blocks from, and returns them to.
 pub trait SpaceSource: Send + Sync {
     /// As [`DeviceApi::alloc`](crate::device::DeviceApi::alloc).
     ///
@@ -32,7 +32,7 @@ pub trait SpaceSource: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `space` came from `alloc`, was not freed, and nobody uses it afterwards.
+    /// `space` came from `alloc`, was not freed, and it is not used afterwards.
     unsafe fn free(&self, device: Device, space: Space) -> Result<()>;
 }
 

@@ -3,7 +3,7 @@
 use crate::device::{Device, Dtype, Space};
 use crate::release::Release;
 
-/// A tensor that somebody else owns, on any device.
+/// A tensor that is borrowed, on any device.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorRef<'a> {
     /// The handle of its memory.

@@ -1,6 +1,6 @@
 //! A device API as C sees it: a table of functions.
 //!
-//! The registry holds pointers. Upstream's point to a C++ object, whose layout is nobody's business but its compiler's;
+//! The registry holds pointers. Upstream's point to a C++ object, whose layout its compiler chooses;
 //! ours point to a [`DeviceTable`], which any language can fill. `include/tvmspec_device.h` declares it.
 
 use crate::device::{
@@ -127,7 +127,7 @@ pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {
         },
         api,
     }));
-    // SAFETY: just made, and seen by nobody else.
+    // SAFETY: just made, and not shared yet.
     unsafe { (*made).table.context = made.cast() };
     // SAFETY: never freed, and not written any more.
     let table = unsafe { &(*made).table };
@@ -161,7 +161,7 @@ pub unsafe fn to_api(table: *mut DeviceTable) -> Option<&'static dyn DeviceApi> 
     Some(Box::leak(Box::new(FromC(table))))
 }
 
-/// A device API that somebody filled in as a table.
+/// A device API that a caller filled in as a table.
 struct FromC(&'static DeviceTable);
 
 impl FromC {
@@ -235,7 +235,7 @@ impl DeviceApi for FromC {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: `space` came from this table, was not freed, and nobody uses it afterwards.
+        // SAFETY: `space` came from this table, was not freed, and it is not used afterwards.
         let code = unsafe { (self.0.free)(self.0.context, device.id, space.0) };
         self.checked("free", code)
     }

@@ -176,7 +176,7 @@ impl Evaluator {
 fn more(number: u64, taken: u64, wanted: Duration) -> u64 {
     let per_call = taken as f64 / number as f64;
     let by_pace = wanted.as_nanos() as f64 / per_call + 1.0;
-    // A pace of zero gives infinity, and that is more than anybody wants to wait for.
+    // A pace of zero gives infinity, and no caller waits that long.
     let by_pace = if by_pace.is_finite() { by_pace } else { 0.0 };
     by_pace.max(number as f64 * 1.618) as u64
 }

@@ -361,7 +361,7 @@ thread_local! {
 
 /// Leaves `error` for the caller of this thread to take (FUN-06). What was there is dropped.
 pub(crate) fn set_raised(error: Error) {
-    // During the end of a thread there is nobody left to take it.
+    // During the end of a thread no caller is left to take it.
     let _ = RAISED.try_with(|slot| slot.set(Some(error)));
 }
 

@@ -440,7 +440,7 @@ own_object!(unsafe External, index::FUNCTION);
 impl Drop for External {
     fn drop(&mut self) {
         if let Some(finish) = self.finish {
-            // SAFETY: called once, when nobody can call the function any more (the contract of `from_c`).
+            // SAFETY: called once, when the function can no longer be called (the contract of `from_c`).
             unsafe { finish(self.context) }
         }
     }

@@ -147,7 +147,7 @@ pub(crate) fn lookup_bytes(name: &[u8]) -> Option<Function> {
 /// # Safety
 ///
 /// Where the function loads a library, that library keeps the contract of [`crate::module::load`]; where it takes the
-/// address of a stream, the stream is one of that device and not freed; where it empties a place of a tuple, nobody looks at
+/// address of a stream, the stream is one of that device and not freed; where it empties a place of a tuple, nothing looks at
 /// that element; where it makes a function of addresses, they are those of functions with the conventions that it calls.
 #[inline]
 pub unsafe fn lookup_raw(name: &[u8]) -> Option<Function> {
@@ -162,7 +162,7 @@ impl Entry {
         let function = if object.is_null() {
             None
         } else {
-            // SAFETY: whoever takes this object out of the entry drops it only after seeing no reader, and we are one.
+            // SAFETY: the thread that takes this object out of the entry drops it only after seeing no reader, and we are one.
             let object = unsafe { ObjectRef::retain(object) };
             // SAFETY: only functions are entered.
             Some(unsafe { std::mem::transmute::<ObjectRef, Function>(object) })

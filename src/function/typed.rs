@@ -58,16 +58,16 @@ impl Named for &str {
     }
 }
 
-/// What a function takes: an [`Argument`] of its own, or one that is lent for the call, which counts no reference: a view
+/// What a function takes: an [`Argument`] of its own, or one that is borrowed for the call, which counts no reference: a view
 /// of any value, `&str`, or `&Array` and its like.
 pub trait Parameter: 'static {
     /// What the function gets.
     type At<'a>;
 
-    /// How the parameter is named and lent.
+    /// How the parameter is named and borrowed.
     const PARAM: &'static Param;
 
-    /// Converts or lends, or `None`.
+    /// Converts or borrows, or `None`.
     fn read<'a>(view: &'a AnyView<'_>) -> Option<Self::At<'a>>;
 }
 
@@ -76,22 +76,22 @@ pub trait Parameter: 'static {
 pub struct Param {
     /// Its type.
     pub(crate) schema: fn() -> Schema,
-    /// How it is lent, if it is.
+    /// How it is borrowed, if it is.
     pub(crate) lent: Option<Lent>,
     /// Whether it reads a view, which may take what an r-value reference leads to.
     pub(crate) reads: fn(AnyView<'_>) -> bool,
 }
 
-/// How a value is lent for a call.
+/// How a value is borrowed for a call.
 #[derive(Debug)]
 pub(crate) struct Lent {
-    /// Which can be lent as they are.
+    /// Which can be borrowed as they are.
     pub as_it_is: AsItIs,
     /// Converts any other beforehand.
     pub convert: fn(AnyView<'_>) -> Option<Any>,
 }
 
-/// Which values are lent as they are. In words where it can be: a call of a function each time is more than the question.
+/// Which values are borrowed as they are. In words where it can be: a call of a function each time is more than the question.
 #[derive(Debug)]
 pub(crate) enum AsItIs {
     /// Those of this type.
@@ -194,7 +194,7 @@ impl Parameter for &'static str {
         schema: <String as Argument>::schema,
         lent: Some(Lent {
             as_it_is: AsItIs::Fit(|view| <&str as Parameter>::read(&view).is_some()),
-            // What is no UTF-8 is mended.
+            // Invalid UTF-8 is replaced.
             convert: |view| String::try_from_view(view).map(Any::from),
         }),
         reads: |view| <Self as Parameter>::read(&view).is_some(),
@@ -272,7 +272,7 @@ pub trait TypedFn<P>: Send + Sync + 'static {
     }
 }
 
-/// The types of a function, before anybody asks for their names.
+/// The types of a function, before their names are needed.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
     params: &'static [&'static Param],
@@ -283,7 +283,7 @@ pub struct Signature {
     asks: bool,
 }
 
-/// What lives for the call alone, so that one comparison tells.
+/// What lives for the call alone, so that one comparison decides.
 const FLEETING: RangeInclusive<i32> = index::RAW_STR..=index::RVALUE_REF;
 
 impl Signature {
@@ -318,7 +318,7 @@ impl Signature {
         }
     }
 
-    /// Whether [`Signature::settle`] has anything to do: some parameter is lent, or something may be taken for one of
+    /// Whether [`Signature::settle`] has anything to do: some parameter is borrowed, or something may be taken for one of
     /// several before another is refused.
     pub(super) const fn settles(&self) -> bool {
         match self.params {
@@ -328,7 +328,7 @@ impl Signature {
         }
     }
 
-    /// Calls `body` with `args`, of which those to be lent that are something else are converted before. What an r-value
+    /// Calls `body` with `args`, of which those to borrow that are of another type are converted before. What an r-value
     /// reference leads to is taken only when nothing is wrong with the others.
     #[inline]
     pub(super) fn settle(

@@ -325,7 +325,7 @@ impl Executor {
     }
 
     /// Lets input `index` be `source`, which the library brings with it (GRF-43). It counts as set, every call uses it, and
-    /// nobody writes to it. `keep` lives as long as the executor, and as every tensor that it gives of the input.
+    /// nothing writes to it. `keep` lives as long as the executor, and as every tensor that it gives of the input.
     ///
     /// # Safety
     ///

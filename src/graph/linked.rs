@@ -44,7 +44,7 @@ pub(super) fn link(
         template.device = DLDevice::CPU;
         let found = match &finder {
             Finder::Given(lookup) => {
-                // SAFETY: the shape is the executor's; whoever looks a parameter up takes shape and type from this and fills in
+                // SAFETY: the shape is the executor's; the lookup of a parameter takes shape and type from this and fills in
                 // the data, which is null.
                 let template = unsafe { AnyView::dltensor(&template) };
                 lookup.call(&[module.into(), storage.into(), template, device.into()])?
@@ -80,7 +80,7 @@ pub(super) fn link(
 
 /// Who finds linked parameters.
 enum Finder<'f> {
-    /// Whoever makes the executor says.
+    /// The caller that makes the executor provides it.
     Given(&'f Function),
     /// The library itself. Only of a compiled function an address is followed.
     Own { lookup: Function, compiled: bool },

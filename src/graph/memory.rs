@@ -11,7 +11,7 @@ use crate::tensor::{Packing, TensorRecord};
 use crate::value::{Any, DLDataType, DLDevice, DLTensor};
 use std::sync::Arc;
 
-/// The bytes of one pool. Given back when nobody looks at them any more.
+/// The bytes of one pool. Freed when nothing refers to them any more.
 pub(super) struct Memory {
     place: Place,
     space: Space,
@@ -164,7 +164,7 @@ impl Tensor {
         unsafe { self.copy_to(target) }
     }
 
-    /// A copy on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of today, which is that byte.
+    /// A copy on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of the newest release, which is that byte.
     ///
     /// # Errors
     ///
@@ -357,7 +357,7 @@ fn bool_of_today() -> DLDataType {
     }
 }
 
-/// A record as an object on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of today, which is that
+/// A record as an object on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of the newest release, which is that
 /// byte.
 pub(super) fn record_to_object(record: &TensorRecord<'_>) -> Result<crate::object::Tensor, Error> {
     if !is_flag(record.dtype()) {

@@ -17,6 +17,10 @@ pub(crate) fn from_tree(tree: &ImportTree<'_>) -> Value {
 
 /// The tree of `{"indptr": [...], "indices": [...]}`, held to every rule. The outer error says that the JSON is not of
 /// this form.
+///
+/// # Errors
+///
+/// A text: an array is missing, or holds something that is no u64. The inner error is that of [`ImportTree::new`].
 pub fn to_tree(
     value: &Value,
     findings: &mut Findings,

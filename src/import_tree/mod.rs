@@ -54,6 +54,10 @@ impl<'a> ImportTree<'a> {
     pub const DEPTH: usize = 16_384;
 
     /// A tree that was never in a file, held to every rule. Offsets of violations count as if `indptr` began at byte 0.
+    ///
+    /// # Errors
+    ///
+    /// The first of TREE-02 to TREE-12 that it breaks; of those that are no MUST, only under strict findings.
     pub fn new(
         indptr: &[u64],
         indices: &[u64],
@@ -69,6 +73,10 @@ impl<'a> ImportTree<'a> {
 
     /// Reads both vectors and holds them to every rule of this chapter but TREE-13, for which see
     /// `ImportTree::check_modules`.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 or WIRE-06 where a vector is cut; then as [`ImportTree::new`], at the byte of the number.
     pub fn read(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
@@ -100,7 +108,7 @@ impl<'a> ImportTree<'a> {
             .filter_map(|position| self.indices.get(position))
     }
 
-    /// Whether module 0 imports all others, in their order, and nobody else imports any: the tree of most libraries, which
+    /// Whether module 0 imports all others, in their order, and no other imports any: the tree of most libraries, which
     /// keeps every rule about its rows.
     pub(crate) fn is_flat(&self) -> bool {
         let others = 1..self.modules() as u64;

@@ -103,6 +103,11 @@ pub struct Order {
 }
 
 /// Orders `graph` and makes its import tree. Costs about modules plus edges; no recursion.
+///
+/// # Errors
+///
+/// TREE-02 for a graph without modules; TREE-28 for an import that is no module of it; TREE-24 and TREE-25 for what the
+/// algorithm cannot number.
 pub fn order(graph: &ModuleGraph, algorithm: Algorithm) -> Result<Order, Violation> {
     graph.check()?;
     match algorithm {

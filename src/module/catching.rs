@@ -26,7 +26,7 @@ pub(super) unsafe fn call(function: *const c_void, args: [Word; 4]) -> Result<Wo
     if thrown.is_null() {
         return Ok(returned);
     }
-    // SAFETY: the landing stored an exception of C++ that was just caught, and nobody else has it.
+    // SAFETY: the landing stored an exception of C++ that was just caught, and has no other owner.
     Err(unsafe { error_of(thrown) })
 }
 
@@ -134,7 +134,7 @@ unsafe extern "C" fn personality(
 ///
 /// # Safety
 ///
-/// `thrown` is an exception of C++ that was caught, and that nobody else has.
+/// `thrown` is an exception of C++ that was caught, and that has no other owner.
 unsafe fn error_of(thrown: *mut Unwind) -> Error {
     // SAFETY: it begins with what every language's exceptions begin with.
     let class = unsafe { (*thrown).class };

@@ -18,7 +18,7 @@ pub trait Symbols: Send + Sync {
     /// The address of an exported symbol.
     fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>>;
 
-    /// Tells `found` of each of `names` that is exported: which it is, and its address.
+    /// Calls `found` for each of `names` that is exported: which it is, and its address.
     fn addresses(&self, names: &[Name<'_>], found: &mut dyn FnMut(usize, NonNull<c_void>)) {
         for (at, name) in names.iter().enumerate() {
             if let Some(address) = self.address(*name) {
@@ -49,7 +49,7 @@ pub trait Symbols: Send + Sync {
     /// Names that the library exports or needs, where they can be listed: exported first, `true` for needed.
     fn list(&self) -> Vec<(String, bool)>;
 
-    /// Functions of a TVM runtime that it needs and that nobody in this process has (MOD-26).
+    /// Functions of a TVM runtime that it needs and that this process does not have (MOD-26).
     fn unmet(&self) -> Vec<String> {
         Vec::new()
     }
@@ -80,7 +80,7 @@ pub(crate) struct Dso {
 }
 
 impl Dso {
-    /// Opens `path` with its symbols visible to nobody else. What it needs of the C interface it finds here, however this
+    /// Opens `path` with its symbols visible to no other library. What it needs of the C interface it finds here, however this
     /// library came into the process.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Dso {
         }
     }
 
-    /// The segment that holds `address`: this library's own, which it tells itself, or another's.
+    /// The segment that holds `address`: this library's own, of which it has a table, or another's.
     fn segment(&self, address: usize) -> Option<Segment> {
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         if let Some(own) = self.table.as_ref().and_then(|table| table.segment(address)) {

@@ -204,7 +204,7 @@ unsafe fn invoke(
     unsafe { super::catching::call(function, words) }
 }
 
-/// Elsewhere nobody has written down how such results travel.
+/// Elsewhere it is not documented how such results travel.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
 unsafe fn invoke(_: &Module, _: Slot, _: [*mut c_void; 4]) -> Result<*mut c_void, Error> {
     let text = "modules that C++ made are called on x86-64 Linux alone";

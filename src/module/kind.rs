@@ -54,7 +54,7 @@ pub trait Kind: std::any::Any + Send + Sync {
     /// What the kind finds wrong, such as code that does not load.
     fn function(&self, module: &Module, name: &str) -> Result<Option<Function>, Error>;
 
-    /// Whether there is a function `name`, where that can be told without making it.
+    /// Whether there is a function `name`, where that is known without making it.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ pub trait Kind: std::any::Any + Send + Sync {
         Ok(None)
     }
 
-    /// For whoever asks why: what stands in the way of running this module, if anything.
+    /// For diagnostics: what stands in the way of running this module, if anything.
     fn hindrance(&self) -> Option<String> {
         None
     }

@@ -32,7 +32,7 @@ impl Library {
 
     /// Keeps what takes the module out of the library's context symbol again.
     pub(super) fn keep(&self, context: Written) {
-        // Set once, by whoever made the module.
+        // Set once, by the maker of the module.
         let _ = self.context.set(context);
     }
 

@@ -72,14 +72,14 @@ impl std::error::Error for LoadError {}
 ///
 /// # Errors
 ///
-/// See [`load_library`]; and an extension that nobody loads.
+/// See [`load_library`]; and an extension without a loader.
 ///
 /// # Safety
 ///
 /// The file is trusted code. Its initializers run when it is opened, and its functions run with the rights of the process;
 /// a compiled function checks of its arguments what its compiler made it check, which up to 0.6 is nothing and in a library
 /// of TVM's compilers is most, but not all. From here on its functions are safe to call ([`Function::call`]), by the safe
-/// code of this process as well as by what it registers and returns. So whoever loads it promises, for all code that the
+/// code of this process as well as by what it registers and returns. So the caller promises, for all code that the
 /// modules, the functions and the registry reach, that
 ///
 /// * opening it, and dropping it while none of its functions runs, is sound;

@@ -175,7 +175,7 @@ pub(super) fn is_of_runtime(symbol: &[u8]) -> bool {
     symbol.starts_with(b"TVM") || symbol.starts_with(b"_Z") && names_tvm()
 }
 
-/// MOD-26: `library` needs these symbols of a runtime, and nobody in this process has them.
+/// MOD-26: `library` needs these symbols of a runtime, and nothing in this process has them.
 #[cold]
 pub(super) fn not_met(library: &str, needed: &[String]) -> String {
     let own = |name: &String| exports::find(name).is_some();
@@ -201,9 +201,9 @@ pub(super) fn not_met(library: &str, needed: &[String]) -> String {
 /// So many names make a message long enough.
 const SHOWN: usize = 8;
 
-/// The blob of a library, and the dialect that the name of its symbol tells (MOD-01).
+/// The blob of a library, and the dialect that the name of its symbol states (MOD-01).
 ///
-/// 0.2 and 0.7 share their names and are told apart by the blob itself.
+/// 0.2 and 0.7 share their names and differ in the blob itself.
 pub(super) fn blob(symbols: &dyn Symbols) -> Result<Option<(Layout, Data<'_>)>, Violation> {
     for layout in [Layout::V0_22, Layout::V0_21, Layout::V0_7] {
         let found = symbols.data(Names::of(layout).blob)?;
@@ -214,7 +214,7 @@ pub(super) fn blob(symbols: &dyn Symbols) -> Result<Option<(Layout, Data<'_>)>, 
     Ok(None)
 }
 
-/// The dialect of a library without a blob, told by its other symbols (MOD-03). 0.2 and 0.7 do not differ then.
+/// The dialect of a library without a blob, known from its other symbols (MOD-03). 0.2 and 0.7 do not differ then.
 pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
     const MAIN: Name<'_> = Name::of("__tvm_ffi_main");
     const CONTEXTS: [(Name<'_>, Layout); 2] = [

@@ -351,7 +351,7 @@ impl Argument for Module {
 
 lent!(Module, ModuleObj, index::MODULE);
 
-/// The array of every module that imports nothing. Whoever adds to an array that others hold makes a new one.
+/// The array of every module that imports nothing. An addition to an array that others hold makes a new one.
 fn no_imports() -> ObjectRef {
     static NONE: OnceLock<ObjectRef> = OnceLock::new();
     NONE.get_or_init(|| Array::new([]).into_object()).clone()
@@ -373,9 +373,9 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
         .wrapping_sub(std::mem::offset_of!(Cell, public))
         .cast::<Cell>();
     if flags & DELETE_STRONG != 0 {
-        // SAFETY: the header says so once, when nobody refers to the module strongly any more.
+        // SAFETY: the header says so once, when nothing refers to the module strongly any more.
         let body = unsafe { &mut (*cell).body };
-        // SAFETY: nobody looks at the body again.
+        // SAFETY: nothing reads the body again.
         let body = unsafe { ManuallyDrop::take(body) };
         // SAFETY: the memory stays until the weak references are gone as well, which the second flag says.
         let public = unsafe { &(*cell).public };
@@ -387,7 +387,7 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
         drop((fields, body));
     }
     if flags & DELETE_WEAK != 0 {
-        // SAFETY: the header says so once, when nobody refers to the memory; the body was taken out before.
+        // SAFETY: the header says so once, when nothing refers to the memory; the body was taken out before.
         drop(unsafe { Box::from_raw(cell) });
     }
 }

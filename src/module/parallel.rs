@@ -30,7 +30,7 @@ pub type Task = unsafe extern "C" fn(c_int, *mut GroupEnv, *mut c_void) -> c_int
 #[repr(C, align(64))]
 struct Counter(AtomicI32);
 
-/// How many tasks may run at once when nobody asked for a number.
+/// How many tasks may run at once when no number was set.
 ///
 /// [`configure`] wins over `TVM_NUM_THREADS`, that over `OMP_NUM_THREADS`, and without any of them it is the number of
 /// processors, halved on x86-64, where two of them share a core. Never below 1.

@@ -1,4 +1,4 @@
-//! The system library: symbols of statically linked code, registered before anybody asks for them.
+//! The system library: symbols of statically linked code, registered before the first lookup.
 
 use super::dso::Data;
 use super::{Name, Symbols};

@@ -20,7 +20,7 @@ pub(crate) struct Exception {
 }
 
 pub(crate) unsafe extern "C-unwind" fn destroy(exception: *mut c_void) {
-    // SAFETY: the C++ runtime calls this with an exception of this class, which nobody else uses any more.
+    // SAFETY: the C++ runtime calls this with an exception of this class, which has no other user.
     let exception = unsafe { &mut *exception.cast::<Exception>() };
     let error = std::mem::replace(&mut exception.error, std::ptr::null_mut());
     // SAFETY: the exception owned this reference, and has it no more.
@@ -51,7 +51,7 @@ pub(crate) unsafe extern "C-unwind" fn what(exception: *const c_void) -> *const 
     })
 }
 
-/// Throws `error`. It comes back where no libstdc++ is in this process, so that there is nobody to catch it.
+/// Throws `error`. It comes back where no libstdc++ is in this process, so that nothing can catch it.
 pub(super) fn throw(error: Error) -> Error {
     let Some(class) = class() else {
         return error;

@@ -1,7 +1,7 @@
 //! The table of virtual functions in front of a module, so that a C++ runtime in this process can call our modules.
 //!
 //! Written for x86-64, where a result that owns something travels through a hidden first argument. Elsewhere the table is
-//! there, so that our own modules are told from others, and must not be called.
+//! there, so that our own modules are distinguished from others, and must not be called.
 //!
 //! A failure, a panic too, is thrown as the C++ class `tvm::ffi::Error`. Where no libstdc++ is in the process, and on
 //! other machines, it is raised on the thread and the result is empty.

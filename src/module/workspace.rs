@@ -1,4 +1,4 @@
-//! Workspace of compiled code: temporary memory that a function takes and gives back while it runs.
+//! Workspace of compiled code: temporary memory that a function takes and returns while it runs.
 //!
 //! Compiled code asks through `TVMBackendAllocWorkspace` for anything that does not fit on its stack. Memory of a device
 //! is the business of its DeviceAPI, so a [`Source`] can be provided; until then host memory is served here.
@@ -33,7 +33,7 @@ pub(crate) trait Source: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `memory` must come from `alloc` of the same device on the same thread and not have been given back.
+    /// `memory` must come from `alloc` of the same device on the same thread and not have been freed.
     unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String>;
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn current() -> &'static dyn Source {
     SOURCE.read().map_or(host(), |source| *source)
 }
 
-/// Who serves it until somebody else is provided: memory of the host, and no other.
+/// What serves it until another is provided: memory of the host, and no other.
 pub(crate) fn host() -> &'static dyn Source {
     &HostOnly
 }

@@ -144,7 +144,7 @@ pub struct Shader<'a> {
     pub spirv: Bytes<'a>,
 }
 
-/// PAY-17: what tells form 0.13 of metal from the others is that it starts with a version.
+/// PAY-17: what distinguishes form 0.13 of metal from the others is that it starts with a version.
 pub(super) fn read_version<'a>(
     cursor: &mut Cursor<'a>,
     field: &str,

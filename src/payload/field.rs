@@ -42,7 +42,7 @@ pub enum Shape {
     Names,
     /// A function map (PAY-02).
     Functions,
-    /// A function map whose functions do not repeat their names: what a form has that nobody wrote after 0.23 (PAY-09).
+    /// A function map whose functions do not repeat their names: what a form has that no release after 0.23 writes (PAY-09).
     SilentFunctions,
     /// A map from kernel name to code.
     Kernels,

@@ -65,7 +65,7 @@ pub(super) fn read<'a>(
     Ok(list)
 }
 
-/// The map as forms up to 0.23 have it. What tells such a form from a later one that is cut short or damaged is that
+/// The map as forms up to 0.23 have it. What distinguishes such a form from a later one that is cut short or damaged is that
 /// its functions do not repeat their names (PAY-09).
 pub(super) fn read_silent<'a>(
     layout: Layout,

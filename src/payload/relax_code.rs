@@ -14,7 +14,7 @@ use super::relax_vm::{Executable, Function, FunctionKind};
 use super::{PAY_88, PAY_89, PAY_90, PAY_91, PAY_92, PAY_93, PAY_94, PAY_96, PAY_97};
 use crate::rule::{Kind, Violation};
 
-/// Nothing: the destination of a call whose result nobody wants, and the operand that is no value.
+/// Nothing: the destination of a call whose result is not used, and the operand that is no value.
 pub const VOID_REGISTER: i64 = 1 << 54;
 /// The operand that stands for the VM itself.
 pub const VM_REGISTER: i64 = VOID_REGISTER + 1;

@@ -11,7 +11,7 @@
 //! | instruction offsets | vector of i64 | PAY-88, PAY-96 |
 //! | instruction words | vector of i64 | PAY-88 .. PAY-94 |
 //!
-//! Neither magic nor version tells the releases before 0.22 apart; the constant tags of three eras differ all the same.
+//! Neither magic nor version distinguishes the releases before 0.22; the constant tags of three eras differ all the same.
 //! The layout of the library does tell.
 
 use super::field::{Shape, Slot, names, text, write_names};
@@ -134,6 +134,10 @@ const fn tags(layout: Layout) -> [i32; 6] {
 impl<'a> Executable<'a> {
     /// Reads an executable as `layout` stores it: with its length in front before 0.22 (PAY-81), without from then on.
     /// `.vmexec` files have the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// PAY-81 to PAY-97 and the rules of [`wire`](crate::wire), at the byte of the field.
     pub fn read(
         layout: Layout,
         cursor: &mut Cursor<'a>,

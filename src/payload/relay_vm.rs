@@ -99,6 +99,11 @@ pub struct Function<'a> {
 
 impl<'a> Executable<'a> {
     /// Reads the payload: the code with its length in front (PAY-60).
+    ///
+    /// # Errors
+    ///
+    /// As [`Executable::read_code`]; WIRE-01 for a length beyond the payload; under strict findings, WIRE-08 for bytes behind
+    /// the code.
     pub fn read(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
@@ -110,6 +115,10 @@ impl<'a> Executable<'a> {
     }
 
     /// Reads the code alone, as `save` of a release returns it.
+    ///
+    /// # Errors
+    ///
+    /// PAY-61 to PAY-77 and the rules of [`wire`](crate::wire), at the byte of the field.
     pub fn read_code(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,

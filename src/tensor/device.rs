@@ -24,6 +24,10 @@ impl Device {
     };
 
     /// Reads both numbers (TEN-10).
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Device, Violation> {
         cursor.within("device", None, |cursor| {
             Ok(Device {

@@ -12,7 +12,7 @@ use crate::wire::{Cursor, Writer};
 
 /// An element type as DLPack and TVM store it: what it is, how wide one lane is, and how many lanes an element has.
 ///
-/// Any four bytes are a `Dtype`; whether a release has a meaning for them is for the rules of whoever uses it.
+/// Any four bytes are a `Dtype`; whether a release has a meaning for them is for the rules of its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dtype {
     /// The kind of number: [`Dtype::INT`], [`Dtype::FLOAT`], ... What codes from 5 to 17 mean depends on the release.
@@ -63,6 +63,10 @@ impl Dtype {
     };
 
     /// Reads the four bytes (TEN-01).
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn read(cursor: &mut Cursor<'_>) -> Result<Dtype, Violation> {
         cursor.within("dtype", None, |cursor| {
             Ok(Dtype {
@@ -75,6 +79,10 @@ impl Dtype {
 
     /// Refuses what no element of a tensor in memory is: one without bits or lanes (TEN-28), one whose lanes are a multiple
     /// of what a machine has (TEN-07), and one of no meaning (TEN-33).
+    ///
+    /// # Errors
+    ///
+    /// TEN-28 of kind type, TEN-07 of kind unsupported, TEN-33 of kind unknown-kind.
     pub fn check_element(self) -> Result<(), Violation> {
         let Dtype { bits, lanes, .. } = self;
         let wrong = if bits == 0 || lanes == 0 {

@@ -140,6 +140,10 @@ pub(crate) fn to_dtype(value: &Value) -> Result<Dtype, String> {
 }
 
 /// The device of `[type, id]`.
+///
+/// # Errors
+///
+/// A text for anything but two numbers that fit into an i32.
 pub fn to_device(value: &Value) -> Result<Device, String> {
     let number = |index| {
         let number = value.get(index).and_then(Value::as_i64)?;

@@ -36,6 +36,10 @@ impl<'a> Params<'a> {
     /// Reads a parameter file whose family of releases is not known: the newest whose sizes agree (TEN-45).
     ///
     /// Answers with the family too. When none agrees, what is wrong is what is wrong for the newest.
+    ///
+    /// # Errors
+    ///
+    /// As [`Params::read`] for the newest family.
     pub fn detect(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
@@ -54,6 +58,11 @@ impl<'a> Params<'a> {
     }
 
     /// Reads a parameter file, sizes counted as `sizing` says. Leaves the cursor behind the last tensor.
+    ///
+    /// # Errors
+    ///
+    /// TEN-40, TEN-43, under strict findings TEN-42 and TEN-44, the rules of names and vectors (WIRE-01 to WIRE-06), and those
+    /// of [`TensorRecord::read`].
     pub fn read(
         cursor: &mut Cursor<'a>,
         sizing: Sizing,

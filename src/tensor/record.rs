@@ -123,6 +123,10 @@ impl<'a> TensorRecord<'a> {
     pub(crate) const SMALLEST: usize = 40;
 
     /// A record on the CPU for `data`, which is as many bytes as `sizing` counts for the shape.
+    ///
+    /// # Errors
+    ///
+    /// TEN-25 to TEN-28 for a shape or type of no size; TEN-29 to TEN-31, which `sizing` names, for another number of bytes.
     pub fn new(
         dtype: Dtype,
         shape: &[i64],
@@ -164,6 +168,10 @@ impl<'a> TensorRecord<'a> {
     }
 
     /// Reads one record and holds it to every rule, sizes counted as `sizing` says.
+    ///
+    /// # Errors
+    ///
+    /// TEN-20 to TEN-35, and WIRE-01 when the input ends, at the byte of the field.
     pub fn read(
         cursor: &mut Cursor<'a>,
         sizing: Sizing,

@@ -84,6 +84,10 @@ impl Dtype {
     ///
     /// Refused where the release has no name for the code (TEN-02). The text of some dtypes says less than they do: a
     /// handle loses its lanes, a small float that is not as wide as its name its width.
+    ///
+    /// # Errors
+    ///
+    /// TEN-02: of kind unsupported for a custom type, else of kind unknown-kind.
     pub fn text(self, release: Release) -> Result<String, Violation> {
         if self == Dtype::VOID && release >= VOID_SINCE {
             return Ok(String::new());
@@ -114,6 +118,10 @@ impl Dtype {
     }
 
     /// What `release` reads from `text`.
+    ///
+    /// # Errors
+    ///
+    /// TEN-02 for an unknown name (kind unknown-kind); TEN-09 for bits or lanes that the release does not read.
     pub fn parse(text: &str, release: Release) -> Result<Dtype, Violation> {
         let is_void = text.is_empty() && release >= VOID_SINCE
             || text == "void" && release >= VOID_NAME_SINCE;

@@ -152,7 +152,7 @@ impl RawAny {
     }
 }
 
-/// An owned value: whoever holds it holds one reference of the object in it, if it is one.
+/// An owned value: it holds one reference of the object in it, if it is one.
 #[repr(transparent)]
 pub struct Any(RawAny);
 
@@ -336,7 +336,7 @@ impl<'a> AnyView<'a> {
     /// A borrowed C pointer; null is None (VAL-08).
     ///
     /// # Safety
-    /// Whoever is given the view, or a copy of it, may use the pointer as what it takes there.
+    /// The callee of the view, or of a copy of it, may use the pointer as what it takes there.
     #[inline]
     pub const unsafe fn handle(value: *mut c_void) -> AnyView<'a> {
         AnyView(RawAny::from_handle(value), PhantomData)
@@ -346,7 +346,7 @@ impl<'a> AnyView<'a> {
     ///
     /// # Safety
     /// `value` describes memory that is there for `'a`: `shape` and `strides` have `ndim` extents (`strides` may be null), and
-    /// `data` has the elements that they reach, which whoever is given the view may read and write.
+    /// `data` has the elements that they reach, which the callee of the view may read and write.
     #[inline]
     pub const unsafe fn dltensor(value: &'a DLTensor) -> AnyView<'a> {
         let ptr = (&raw const *value).cast_mut().cast();

@@ -314,7 +314,7 @@ impl Argument for String {
     }
 
     fn try_from_view(view: AnyView<'_>) -> Option<String> {
-        // Text mostly is UTF-8, which is told faster than it is mended.
+        // Most text is valid UTF-8: checking it is faster than the lossy conversion.
         str_bytes(&view).map(|bytes| match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(_) => String::from_utf8_lossy(bytes).into_owned(),

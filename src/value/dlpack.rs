@@ -62,7 +62,7 @@ impl From<DLDevice> for Device {
     }
 }
 
-/// A description of a tensor that somebody else owns. 48 bytes.
+/// A description of a tensor that is borrowed. 48 bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DLTensor {

@@ -23,7 +23,7 @@ impl<K, V> Few<K, V> {
         None
     }
 
-    /// Puts `value` under `key` and gives back what stood there.
+    /// Puts `value` under `key` and returns what stood there.
     pub(crate) fn put(&mut self, key: K, value: V) -> Option<V>
     where
         K: PartialEq,

@@ -74,7 +74,7 @@ impl Header {
 #[inline]
 pub(crate) unsafe fn inc_ref(object: *mut Header) {
     if let Some(object) = NonNull::new(object) {
-        // SAFETY: alive, by this contract. Relaxed is enough: whoever has a reference already synchronised to get it.
+        // SAFETY: alive, by this contract. Relaxed is enough: the holder of a reference already synchronised to get it.
         unsafe { object.as_ref() }
             .combined
             .fetch_add(1, Ordering::Relaxed);
@@ -120,7 +120,7 @@ unsafe fn last_strong(object: *mut Header, before: u64) {
     let deleter = unsafe { deleter_of(object) };
     if before == FRESH {
         if let Some(delete) = deleter {
-            // SAFETY: nobody else refers to the object, strongly or weakly.
+            // SAFETY: nothing else refers to the object, strongly or weakly.
             unsafe { delete(object, DELETE_STRONG | DELETE_WEAK) }
         }
         return;
@@ -146,7 +146,7 @@ pub unsafe fn dec_weak(object: *mut Header) {
     // SAFETY: the memory stays until the deleter frees it.
     let deleter = unsafe { deleter_of(object) };
     if let Some(delete) = deleter {
-        // SAFETY: nobody refers to the object any more.
+        // SAFETY: nothing refers to the object any more.
         unsafe { delete(object, DELETE_WEAK) }
     }
 }
@@ -447,7 +447,7 @@ impl<T: Object> Ref<T> {
         object.is::<T>().then(|| Ref(object.clone(), PhantomData))
     }
 
-    /// `object` as what [`Ref::new`] made of a `T`, which its deleter tells. `None` for one that it did not make, and perhaps for
+    /// `object` as what [`Ref::new`] made of a `T`, which its deleter shows. `None` for one that it did not make, and perhaps for
     /// one that another copy of this function made.
     pub(crate) fn made(object: &ObjectRef) -> Option<&T> {
         let deleter = object.header().deleter?;
@@ -479,7 +479,7 @@ impl<T: Object> Ref<T> {
 
 /// Deleter of objects made by [`Ref::new`] that refer to others.
 unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: i32) {
-    // SAFETY: whoever calls a deleter follows VAL-05, which is the contract of `end_boxed` too.
+    // SAFETY: the caller of a deleter follows VAL-05, which is the contract of `end_boxed` too.
     unsafe { end_nested(object, flags, end_boxed::<T>) }
 }
 
@@ -489,7 +489,7 @@ unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: 
 /// As a deleter is called (VAL-05), for an object of [`Ref::new`].
 unsafe extern "C-unwind" fn end_boxed<T: Object>(object: *mut Header, flags: i32) {
     match flags & DELETE_BOTH {
-        // SAFETY: called once when the last strong reference went, and nobody has a weak one.
+        // SAFETY: called once when the last strong reference went, and there is no weak one.
         DELETE_BOTH => unsafe {
             std::ptr::drop_in_place(object.cast::<T>());
         },

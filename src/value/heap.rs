@@ -15,7 +15,7 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
     checked(unsafe { malloc(size) }.cast(), size)
 }
 
-/// [`allocate`] for a size that somebody else chose: `None` where there are no such bytes.
+/// [`allocate`] for a size that the caller did not choose: `None` where there are no such bytes.
 pub(crate) fn try_allocate(size: usize) -> Option<*mut u8> {
     // SAFETY: `malloc` takes any size.
     let ptr: *mut u8 = unsafe { malloc(size) }.cast();
@@ -42,7 +42,7 @@ fn checked(ptr: *mut u8, size: usize) -> *mut u8 {
 /// Frees what [`allocate`] gave. Null is allowed.
 ///
 /// # Safety
-/// `ptr` came from [`allocate`] or from C's `malloc`, and nobody uses it any more.
+/// `ptr` came from [`allocate`] or from C's `malloc`, and is not used any more.
 pub(crate) unsafe fn release(ptr: *mut u8) {
     // SAFETY: null or memory of `malloc` that is not used any more, by this contract.
     unsafe { free(ptr.cast()) }
@@ -51,7 +51,7 @@ pub(crate) unsafe fn release(ptr: *mut u8) {
 /// Deleter of objects that own nothing but their memory.
 pub(crate) unsafe extern "C-unwind" fn delete_plain(object: *mut super::Header, flags: i32) {
     if flags & super::header::DELETE_WEAK != 0 {
-        // SAFETY: objects with this deleter are made with `allocate`, and nobody refers to it any more.
+        // SAFETY: objects with this deleter are made with `allocate`, and nothing refers to it any more.
         unsafe { release(object.cast()) }
     }
 }

@@ -59,7 +59,7 @@ struct Entry {
 pub(crate) enum Layout {
     /// A Rust type of this library.
     Rust = 1,
-    /// Nobody but reflection: fields in zeroed memory.
+    /// Reflection alone: fields in zeroed memory.
     Record = 2,
 }
 
@@ -294,7 +294,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
                 parent.key()
             )));
         }
-        // Somebody may have asked for just this one before.
+        // A caller may have asked for just this one before.
         let free = (next..INDICES).find(|&at| published(at).is_none());
         let given = free.unwrap_or(INDICES);
         next = given.saturating_add(wanted);
@@ -343,7 +343,7 @@ pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
     })
 }
 
-/// Says who lays the objects of a type out; false where somebody else does already.
+/// Says who lays the objects of a type out; false where another library does already.
 pub(crate) fn lay_out(type_index: i32, layout: Layout) -> bool {
     let Some(entry) = published(type_index) else {
         return false;
@@ -355,7 +355,7 @@ pub(crate) fn lay_out(type_index: i32, layout: Layout) -> bool {
     known.is_ok() || known == Err(wanted)
 }
 
-/// A type of this library whose index is given out when somebody first asks for it.
+/// A type of this library whose index is given out at the first request for it.
 pub(crate) struct Dynamic {
     key: &'static str,
     parent: fn() -> i32,
@@ -380,8 +380,8 @@ impl Dynamic {
         }
     }
 
-    /// Whoever asks at the same time is given the same. No object has the index that stands for none: that of a type whose
-    /// key somebody else uses for objects of his own, or for which no index is left.
+    /// Callers at the same time get the same. No object has the index that stands for none: that of a type whose
+    /// key another library uses for objects of its own, or for which no index is left.
     #[cold]
     fn give(&self) -> i32 {
         let index = register(self.key, (self.parent)()).ok();

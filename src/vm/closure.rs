@@ -7,7 +7,7 @@ use crate::value::header::{Header, Ref};
 use crate::value::{Any, AnyView, Object, index};
 use std::sync::{Arc, OnceLock};
 
-/// A closure (`relax.vm.Closure`). It does not keep a machine: whoever calls it brings one.
+/// A closure (`relax.vm.Closure`). It does not keep a machine: the caller brings one.
 #[repr(C)]
 pub(super) struct Closure {
     header: Header,

@@ -40,7 +40,7 @@ pub(super) struct Machine {
     state: Mutex<State>,
     watchers: RwLock<Watchers>,
     watched: AtomicBool,
-    /// Jumps and calls that are left; [`UNLIMITED`] where nobody counts.
+    /// Jumps and calls that are left; [`UNLIMITED`] where there is no limit.
     left: AtomicU64,
     _imports: Vec<Module>,
 }
@@ -208,7 +208,7 @@ impl VirtualMachine {
     /// From now on the machine makes at most `most` jumps and calls of VM functions together, on all threads; `None` ends it.
     ///
     /// A loop has a jump and recursion a call, so that every call of the machine comes to an end: what would be one more is
-    /// an error. For code that somebody else wrote.
+    /// an error. For code that is not trusted.
     pub fn limit(&self, most: Option<u64>) {
         self.0
             .left
@@ -592,7 +592,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Sets or ends the instrument: a function that is told of every call, before and after.
+    /// Sets or ends the instrument: a function that is called around every call, before and after.
     pub(super) fn set_instrument(&self, instrument: Option<Function>) {
         self.watch(|watchers| watchers.instrument = instrument);
     }

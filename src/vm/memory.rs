@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 /// How a machine takes memory of a device. The numbers are those of `vm_initialization`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AllocatorKind {
-    /// Every storage is taken from the device and given back to it (1).
+    /// Every storage is taken from the device and returned to it (1).
     Naive,
-    /// Storage that is given back is kept for the next of the same size (2).
+    /// Storage that is returned is kept for the next of the same size (2).
     #[default]
     Pooled,
 }
@@ -66,15 +66,16 @@ fn allocators() -> std::sync::MutexGuard<'static, Vec<Weak<Allocator>>> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives back to the devices what pools keep and nobody uses.
+/// Returns to the devices what pools keep and nothing uses.
 pub(super) fn clear_pools() {
     for allocator in allocators().iter().filter_map(Weak::upgrade) {
         allocator.clear();
     }
 }
 
-/// Takes memory of one device and gives it back. A machine has one of its own for each device, so memory goes back when
-/// the last user of the machine's memory goes. (Released runtimes share one in the process and keep it until told.)
+/// Takes memory of one device and returns it. A machine has one of its own for each device, so memory goes back when
+/// the last user of the machine's memory goes. (Released runtimes share one in the process and keep it until a caller clears
+/// it.)
 pub(super) struct Allocator {
     device: Device,
     api: &'static dyn DeviceApi,
@@ -288,7 +289,7 @@ impl InStorage {
             inline: [0; 2 * INLINE],
             _more: more,
         });
-        // SAFETY: just made by `Ref::new`, and nobody else has seen it: this reference is the only one.
+        // SAFETY: just made by `Ref::new`, and not shared yet: this reference is the only one.
         let own = unsafe { &mut *tensor.as_ptr() };
         let room: &mut [i64] = match &mut own._more {
             Some(more) => more,

@@ -95,6 +95,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// `length` bytes as they are.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn take(&mut self, length: u64, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let start = self.offset();
         let bytes = self.advance(length, field)?;
@@ -103,6 +107,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// One byte.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn u8(&mut self, field: &str, rule: Rule) -> Result<u8, Violation> {
         self.number(field, rule, u8::from_le_bytes, |value| {
             Value::Unsigned(value.into())
@@ -110,6 +118,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// A 16-bit unsigned integer.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn u16(&mut self, field: &str, rule: Rule) -> Result<u16, Violation> {
         self.number(field, rule, u16::from_le_bytes, |value| {
             Value::Unsigned(value.into())
@@ -117,6 +129,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// A 32-bit unsigned integer.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn u32(&mut self, field: &str, rule: Rule) -> Result<u32, Violation> {
         self.number(field, rule, u32::from_le_bytes, |value| {
             Value::Unsigned(value.into())
@@ -124,6 +140,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// A 32-bit signed integer.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn i32(&mut self, field: &str, rule: Rule) -> Result<i32, Violation> {
         self.number(field, rule, i32::from_le_bytes, |value| {
             Value::Signed(value.into())
@@ -131,21 +151,37 @@ impl<'a> Cursor<'a> {
     }
 
     /// A 64-bit unsigned integer.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn u64(&mut self, field: &str, rule: Rule) -> Result<u64, Violation> {
         self.number(field, rule, u64::from_le_bytes, Value::Unsigned)
     }
 
     /// A 64-bit signed integer.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn i64(&mut self, field: &str, rule: Rule) -> Result<i64, Violation> {
         self.number(field, rule, i64::from_le_bytes, Value::Signed)
     }
 
     /// A 64-bit IEEE float.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn f64(&mut self, field: &str, rule: Rule) -> Result<f64, Violation> {
         self.number(field, rule, f64::from_le_bytes, Value::Float)
     }
 
     /// A bool: one byte, 0 or 1 (WIRE-03).
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there is no byte; WIRE-03 for another byte than 0 and 1.
     pub fn bool(&mut self, field: &str, rule: Rule) -> Result<bool, Violation> {
         let start = self.offset();
         let byte = self.u8(field, rule)?;
@@ -158,6 +194,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// A u64 length and that many bytes (WIRE-04).
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes than the length or its content takes.
     #[inline]
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
@@ -168,6 +208,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// A u64 length and that many bytes of which nothing is known: recorded as a length and a run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cursor::bytes`].
     #[inline]
     pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
@@ -178,6 +222,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// A u64 length and that many bytes of UTF-8 (WIRE-04, WIRE-05).
+    ///
+    /// # Errors
+    ///
+    /// As [`Cursor::bytes`]; WIRE-05 at the first byte that is not UTF-8.
     pub fn str(&mut self, field: &str, rule: Rule) -> Result<&'a str, Violation> {
         let bytes = self.run_here(field)?;
         if self.trace.is_some() {
@@ -195,7 +243,11 @@ impl<'a> Cursor<'a> {
 
     /// A u64 length and a cursor over that many bytes, which keeps offsets, path and trace.
     ///
-    /// The content is recorded by whoever reads it; nothing is recorded here but the length.
+    /// The content is recorded by its reader; nothing is recorded here but the length.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cursor::bytes`].
     pub fn window(&mut self, field: &str) -> Result<Cursor<'a>, Violation> {
         let length = self.length(field, WIRE_04)?;
         let mut behind = self.clone();
@@ -206,6 +258,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// A cursor over the next `length` bytes, which keeps offsets, path and trace; this one goes on behind them.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when there are fewer bytes.
     pub fn split(&mut self, length: u64, field: &str) -> Result<Cursor<'a>, Violation> {
         let inner = self.clone();
         let window = self.advance(length, field)?;
@@ -221,6 +277,10 @@ impl<'a> Cursor<'a> {
     /// A u64 count of elements of at least `smallest` bytes each; more than the rest can hold breaks WIRE-06.
     ///
     /// After it, reserving `count` elements is justified by the input.
+    ///
+    /// # Errors
+    ///
+    /// WIRE-01 when the count itself is cut; WIRE-06 for a count that the rest cannot hold.
     pub fn count(&mut self, smallest: usize, field: &str) -> Result<usize, Violation> {
         self.counted(smallest, field, WIRE_06)
     }
@@ -240,7 +300,11 @@ impl<'a> Cursor<'a> {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    /// A vector: a count, then each element through `read`, which is told its index.
+    /// A vector: a count, then each element through `read`, whose path has its index.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cursor::count`]; the first error of `read`.
     pub fn vector<T>(
         &mut self,
         smallest: usize,
@@ -254,6 +318,10 @@ impl<'a> Cursor<'a> {
     /// A map: a count, then key and value of each entry through `read`, in the order of the bytes (WIRE-07).
     ///
     /// `smallest` is the least size of a key and a value together.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cursor::count`]; the first error of `read`.
     pub fn map<T>(
         &mut self,
         smallest: usize,
@@ -276,6 +344,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// A vector of u64, borrowed: a million elements cost nothing to open.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cursor::count`], of elements of eight bytes.
     pub fn words(&mut self, field: &'static str, rule: Rule) -> Result<Words<'a>, Violation> {
         self.words_shown(field, rule, Value::Unsigned)
     }
@@ -316,6 +388,10 @@ impl<'a> Cursor<'a> {
     }
 
     /// Notes whatever is left in the window behind `what` (WIRE-08) and reads over it.
+    ///
+    /// # Errors
+    ///
+    /// Under [`Strictness::Strict`](crate::rule::Strictness::Strict), WIRE-08 at the first byte that is left.
     pub fn finish(&mut self, what: &str, findings: &mut Findings) -> Result<(), Violation> {
         if self.is_at_end() {
             return Ok(());

@@ -20,8 +20,8 @@ pub struct Span {
     pub value: String,
 }
 
-/// Whoever wants to hear of every field. Behind a `dyn`, so that what writes values out for people is only linked where
-/// somebody does.
+/// A listener for every field. Behind a `dyn`, so that what writes values out for people is only linked where
+/// there is one.
 pub(super) trait Record: fmt::Debug {
     /// Whether a field that ends at `end` would be kept: its name and value are made up only then.
     fn wants(&self, end: u64) -> bool;

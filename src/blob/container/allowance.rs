@@ -1,7 +1,7 @@
 //! What a file may cost its reader: memory, time, and the report of what was found (BLOB-57, BLOB-68).
 //!
 //! A few bytes can name much: a symbol by an offset into another's name, a member by a path that all of its neighbours share, a
-//! library binary by its address. Whoever reads a file spends from one [`Allowance`], at whatever depth of archives.
+//! library binary by its address. The reader of a file spends from one [`Allowance`], at whatever depth of archives.
 
 use super::rules::{BLOB_57, BLOB_68};
 use super::{MAX_INFLATION, MAX_KEPT};

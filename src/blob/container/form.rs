@@ -61,7 +61,7 @@ impl Form {
     /// The form of a file with this content. Looks at the first kilobytes, and at the last ones of text; at all of JSON that says nothing
     /// there.
     ///
-    /// Forms with a magic come first; a raw blob has none and is told by its header, which counts the bytes that
+    /// Forms with a magic come first; a raw blob has none and is known by its header, which counts the bytes that
     /// follow, or by the shape of its first fields.
     pub fn of(bytes: &[u8]) -> Form {
         magic(bytes)
@@ -72,7 +72,7 @@ impl Form {
             .unwrap_or(Form::Unknown)
     }
 
-    /// How many bytes at the start, and of text at the end, the form is told by.
+    /// How many bytes at the start, and of text at the end, the form is known by.
     pub(super) const WINDOW: usize = 1 << 16;
 
     /// Whether a file of `size` bytes that starts with `head` may be of a known form; `head` holds [`Form::WINDOW`] bytes, or

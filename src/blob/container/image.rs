@@ -47,7 +47,7 @@ pub(super) struct Entry<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Defined {
-    /// Undefined: somebody else has it.
+    /// Undefined: another file has it.
     Nowhere,
     /// In the section of a relocatable object file.
     Section(usize),
@@ -252,7 +252,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Whether the tables of an ELF file lie inside it, which tells a download that broke off, and have entries of the size that
+/// Whether the tables of an ELF file lie inside it, which shows a download that broke off, and have entries of the size that
 /// their format gives them.
 fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     let wide = bytes.get(4) == Some(&2);

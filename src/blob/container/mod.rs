@@ -180,11 +180,19 @@ impl Blob<'_> {
 /// BLOB-68.
 ///
 /// A file that is of no known form is not an error: its form is [`Form::Unknown`] and it has no blob.
+///
+/// # Errors
+///
+/// BLOB-52, BLOB-53, BLOB-55 to BLOB-58, BLOB-68, at the byte of the file that breaks it.
 pub fn open(bytes: &[u8]) -> Result<File<'_>, Violation> {
     open_with(bytes, Strictness::Lenient)
 }
 
 /// [`open`]; under [`Strictness::Strict`] a tolerated oddity (BLOB-54) is a violation.
+///
+/// # Errors
+///
+/// As [`open`], and BLOB-54 under [`Strictness::Strict`].
 pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Violation> {
     let mut walk = Walk {
         parts: Vec::new(),

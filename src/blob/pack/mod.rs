@@ -45,6 +45,10 @@ impl Naming {
 
     /// A blob that registers itself with the runtime that it is linked with: the system library. From 0.13 on it may
     /// have a prefix, so that several fit into one program (BLOB-61).
+    ///
+    /// # Errors
+    ///
+    /// BLOB-61 for a prefix before 0.13 (kind unsupported), and for one that no C name begins with (kind type).
     pub fn system(release: Release, prefix: &str) -> Result<Naming, Violation> {
         let known = prefix.is_empty() || release >= Release::of(13);
         BLOB_61.demand(Kind::Unsupported, known, || {
@@ -72,6 +76,10 @@ impl Naming {
     }
 
     /// [`Naming::library`], or [`Naming::system`] with `prefix`; a prefix without a system library breaks BLOB-61.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-61: as [`Naming::system`], and for a prefix without a system library.
     pub fn of(release: Release, system_lib: bool, prefix: &str) -> Result<Naming, Violation> {
         if system_lib {
             return Naming::system(release, prefix);

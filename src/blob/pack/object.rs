@@ -18,6 +18,10 @@ const LARGE: usize = 1 << 30;
 ///
 /// A system library registers itself when it is loaded (BLOB-67). That takes code, and is written for ELF on x86-64 and
 /// AArch64; elsewhere it is a violation of kind unsupported, and [`super::c_text()`] does it.
+///
+/// # Errors
+///
+/// BLOB-66 for a target without an object format; BLOB-67 for a system library of a target whose constructor is not written.
 pub fn object(blob: &[u8], naming: &Naming, target: Target) -> Result<Vec<u8>, Violation> {
     let mut file = empty(target)?;
     let section = match target {

@@ -23,6 +23,11 @@ pub struct Shared {
 ///
 /// The library is written beside `output` and then renamed, so that a failure leaves what was there; before that it is
 /// read back. The error carries what the compiler said.
+///
+/// # Errors
+///
+/// What the system answers for the files; what the compiler printed when it is missing or fails; and a library from which
+/// `blob` does not read back.
 pub fn shared(blob: &[u8], naming: &Naming, with: &Shared, output: &Path) -> io::Result<()> {
     let scratch = Scratch::beside(output)?;
     let (part, source) = part(blob, naming)?;

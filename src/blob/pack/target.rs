@@ -116,6 +116,10 @@ impl Target {
     }
 
     /// The target of an LLVM triple such as `aarch64-apple-darwin`, `x86_64-pc-windows-msvc`, `armv7a-linux-gnueabihf`.
+    ///
+    /// # Errors
+    ///
+    /// BLOB-66 for a machine or a system for which no object file is written.
     pub fn from_triple(triple: &str) -> Result<Target, Violation> {
         let machine = triple.split('-').next().unwrap_or_default();
         let (arch, little_endian) = match machine {

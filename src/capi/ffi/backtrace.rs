@@ -12,7 +12,7 @@ thread_local! {
 }
 
 /// The place of the caller, if both texts are given, and the calls above it, valid until the next call on this thread.
-/// Ends where a call crossed the interface or came from Python, which tells its own part, unless `cross_ffi_boundary`.
+/// Ends where a call crossed the interface or came from Python, which adds its own part, unless `cross_ffi_boundary`.
 ///
 /// # Safety
 /// `file` and `function` are C strings or null.

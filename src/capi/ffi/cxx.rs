@@ -548,7 +548,7 @@ pub(crate) unsafe extern "C-unwind" fn visit_context_symbols(callback: *const *m
     };
     for (name, address) in context::added() {
         let name = Str::new(&name);
-        // SAFETY: the address of a symbol that somebody has added under this name.
+        // SAFETY: the address of a symbol that was added under this name.
         let address = unsafe { AnyView::handle(address) };
         or_throw(function.call(&[(&name).into(), address]).map(drop));
     }

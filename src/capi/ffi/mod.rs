@@ -1,6 +1,7 @@
-//! The C interface of tvm-ffi (from 0.21 on). Declared in `include/tvm_ffi_c_api.h`. No logic lives here.
+//! The C interface of tvm-ffi (from 0.21 on). Declared in `include/tvm_ffi_c_api.h`.
 //!
-//! No panic leaves these functions. Those that return an int say 0, or -1 with the error raised on this thread.
+//! What the functions do is in the chapters; backtraces and the C++ symbols, which no other caller needs, are here. No panic
+//! leaves these functions. Those that return an int return 0, or -1 with the error raised on this thread.
 
 pub mod backtrace;
 #[cfg(all(feature = "cxx", target_arch = "x86_64", target_os = "linux"))]

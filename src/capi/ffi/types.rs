@@ -80,7 +80,7 @@ pub extern "C-unwind" fn TVMFFIGetTypeInfo(type_index: i32) -> *const TypeInfo {
     super::init();
     match types::info(type_index) {
         Some(info) => info,
-        // Nobody looks whether this is null.
+        // Callers do not check whether this is null.
         None => {
             eprintln!("Cannot find type info for type_index={type_index}");
             exit(-1)

@@ -85,7 +85,7 @@ fn part_lines(out: &mut String, part: &Value, alone: bool) {
     } else if part["machine"].is_object() {
         let none = "no symbol in it is one of TVM";
         if alone {
-            // Its functions may be anybody's.
+            // Its functions may be those of any library.
             let _ = writeln!(out, "  holds no TVM library: {none}");
             return;
         }

@@ -8,7 +8,7 @@ const DEEPEST: usize = 100;
 /// How many lines are drawn.
 const MOST: usize = 4_000;
 
-/// Draws who imports whom from `root` down, one module a line: its `label`, indented below whoever imports it.
+/// Draws which module imports which from `root` down, one module a line: its `label`, indented below its importer.
 ///
 /// A module that is imported twice is drawn whole once; later lines refer to it. A cycle ends where it closes,
 /// and what is below [`DEEPEST`] is left out with a note.

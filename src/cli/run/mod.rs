@@ -206,7 +206,7 @@ fn load(path: &Path) -> Result<Module, Error> {
     Ok(loaded.module)
 }
 
-/// Shown while a large file is read, where somebody is looking.
+/// Shown while a large file is read, on a terminal.
 fn spinner(path: &Path) -> ProgressBar {
     const LARGE: u64 = 64 << 20;
     let size = std::fs::metadata(path).map_or(0, |file| file.len());

@@ -135,7 +135,7 @@ fn profile(machine: &VirtualMachine, func: &str, values: &[Any]) -> Result<Vec<O
 /// `float32[2,3]`, of a tensor.
 fn described(arg: AnyView<'_>) -> Option<String> {
     let tensor = cast::<*mut DLTensor>(arg).ok()?;
-    // SAFETY: an argument of a call that has just ended; whoever made it still holds it.
+    // SAFETY: an argument of a call that has just ended; its maker still holds it.
     let tensor = unsafe { &*tensor };
     // SAFETY: an argument has as many extents as it says.
     let (dtype, shape) = (tensor.dtype, unsafe { tensor.shape() });

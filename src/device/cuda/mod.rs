@@ -153,7 +153,7 @@ impl SpaceSource for Inner {
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
         self.enter(device.id)?;
-        // SAFETY: `space` came from `alloc`, was not freed, and nobody uses it afterwards; the call waits for work that is
+        // SAFETY: `space` came from `alloc`, was not freed, and it is not used afterwards; the call waits for work that is
         // queued (DEV-46).
         checked("cuMemFree", unsafe { result::free_sync(address(space, 0)) })
     }
@@ -239,7 +239,7 @@ impl DeviceApi for Cuda {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: `space` came from `alloc`, was not freed, and nobody uses it afterwards.
+        // SAFETY: `space` came from `alloc`, was not freed, and it is not used afterwards.
         unsafe { self.inner.free(device, space) }
     }
 

@@ -190,9 +190,9 @@ impl Loaded for OnDevice {
 
 impl Drop for OnDevice {
     fn drop(&mut self) {
-        // At the end of the process the driver may be gone; that helps nobody to know.
+        // At the end of the process the driver may be gone; no caller is left to report it to.
         if cuda().inner.enter(self.id).is_ok() {
-            // SAFETY: ours, and nobody has a function of it any more.
+            // SAFETY: ours, and none of its functions is in use any more.
             let _ = unsafe { result::module::unload(self.module) };
         }
     }

@@ -86,7 +86,7 @@ fn checked<T>(call: &str, result: std::result::Result<T, i32>) -> Result<T> {
     result.map_err(|code| Error::driver("opencl", call, code.into(), error_text(code)))
 }
 
-/// Events are how OpenCL tells that something is done; the queue is in order, so nobody needs them.
+/// Events are how OpenCL tells that something is done; the queue is in order, so none is needed.
 fn forget(event: *mut c_void) {
     if !event.is_null() {
         // SAFETY: the event was just made, and is released once. A failure changes nothing.
@@ -183,7 +183,7 @@ impl SpaceSource for Inner {
     unsafe fn free(&self, _: Device, space: Space) -> Result<()> {
         let buffer = self.buffers.remove(space)?;
         // Work that is queued still has the buffer: OpenCL keeps what a command uses until the command is done.
-        // SAFETY: the buffer is ours and in nobody's hands any more.
+        // SAFETY: the buffer is ours and no longer in use.
         checked("clReleaseMemObject", unsafe {
             release_mem_object(buffer.memory)
         })
@@ -287,7 +287,7 @@ impl DeviceApi for OpenCl {
         let opened = self.inner.device(device)?;
         Ok(match attribute {
             Attribute::MaxThreadsPerBlock => self.number(opened, CL_DEVICE_MAX_WORK_GROUP_SIZE),
-            // OpenCL does not say; one is what upstream assumes unless told otherwise.
+            // OpenCL does not say; one is what upstream assumes unless the environment says otherwise.
             Attribute::WarpSize => {
                 let told = std::env::var("TVM_OPENCL_WARP_SIZE")
                     .ok()
@@ -342,7 +342,7 @@ impl DeviceApi for OpenCl {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: `space` came from `alloc`, was not freed, and nobody uses it afterwards.
+        // SAFETY: `space` came from `alloc`, was not freed, and it is not used afterwards.
         unsafe { self.inner.free(device, space) }
     }
 

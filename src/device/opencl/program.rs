@@ -86,7 +86,7 @@ unsafe impl Sync for Program {}
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: ours. A failure at the end of the process is nobody's business.
+        // SAFETY: ours. A failure at the end of the process changes nothing.
         let _ = unsafe { release_program(self.0) };
     }
 }

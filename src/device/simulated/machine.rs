@@ -56,9 +56,9 @@ pub enum Hazard {
     SourceChanged(Space),
     /// Workspace came back that was not taken, or came back twice.
     WorkspaceNotTaken(Space),
-    /// At the end: work that nobody waited for.
+    /// At the end: work that was never waited for.
     NeverSynced(Stream),
-    /// At the end: memory that nobody freed.
+    /// At the end: memory that was never freed.
     NeverFreed(Space),
 }
 
@@ -237,7 +237,7 @@ impl Machine {
         }));
         if to_host {
             let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);
-            // SAFETY: the destination of a copy holds its bytes, and nobody looks before a sync.
+            // SAFETY: the destination of a copy holds its bytes, and is not read before a sync.
             unsafe { std::ptr::write_bytes(to, PENDING, copy.nbytes) };
         }
         self.push(id, stream, Work::Copy(copy, snapshot))

@@ -1,4 +1,4 @@
-//! An asynchronous device without hardware, for the tests of everybody who programs against [`DeviceApi`].
+//! An asynchronous device without hardware, for tests of code that calls a [`DeviceApi`].
 //!
 //! It is slower to do things than any real one: a copy or kernel runs when it must, or when a seeded clock says so,
 //! never when it is asked for. Its memory is not host memory, a fresh space holds `0xCD`, a freed one `0xDD`, and the
@@ -22,7 +22,7 @@
 //!     simulated.copy(&to, Stream::DEFAULT)?;
 //!     simulated.copy(&back, Stream::DEFAULT)?;
 //! }
-//! assert_ne!(output, input); // not there yet: nobody synced
+//! assert_ne!(output, input); // not there before a sync
 //! simulated.sync(device, Stream::DEFAULT)?;
 //! assert_eq!(output, input);
 //! # Ok(())
@@ -147,7 +147,7 @@ impl Simulated {
         self.machine().hazards.clone()
     }
 
-    /// [`Simulated::hazards`] plus what is wrong at the end: work that nobody waited for, and memory that nobody freed.
+    /// [`Simulated::hazards`] plus what is wrong at the end: work that was never waited for, and memory that was never freed.
     pub fn finish(&self) -> Vec<Hazard> {
         let machine = self.machine();
         let mut hazards = machine.hazards.clone();

@@ -52,7 +52,7 @@ impl Opened {
         let memory = match unsafe { self.device.allocate_memory(&allocate, None) } {
             Ok(memory) => memory,
             Err(code) => {
-                // SAFETY: nobody has the buffer yet.
+                // SAFETY: nothing else has the buffer yet.
                 unsafe { self.device.destroy_buffer(handle, None) };
                 return Err(Error::OutOfMemory {
                     nbytes,

@@ -1,6 +1,6 @@
 //! Vulkan compute, through the loader that is found when the first question comes.
 //!
-//! One queue per device. Work is recorded and submitted when somebody waits, as released runtimes do: copies and
+//! One queue per device. Work is recorded and submitted when a caller waits, as released runtimes do: copies and
 //! launches cost no trip to the driver each. There are no other streams.
 
 mod instance;
@@ -236,7 +236,7 @@ impl DeviceApi for Vulkan {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: `space` came from `alloc`, was not freed, and nobody uses it afterwards.
+        // SAFETY: `space` came from `alloc`, was not freed, and it is not used afterwards.
         unsafe { self.inner.free(device, space) }
     }
 

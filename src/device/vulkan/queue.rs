@@ -1,4 +1,4 @@
-//! Recorded work: a command buffer that is submitted when somebody waits.
+//! Recorded work: a command buffer that is submitted when a caller waits.
 
 use super::checked;
 use super::instance::Opened;
@@ -162,14 +162,14 @@ impl Queue {
         )
     }
 
-    /// Runs what is recorded, waits, and gives back what it needed (DEV-36).
+    /// Runs what is recorded, waits, and returns what it needed (DEV-36).
     pub(super) fn sync(&mut self, opened: &Opened) -> Result<()> {
         let ran = self.submit(opened);
         self.release(opened);
         ran
     }
 
-    /// Gives back staging and descriptor sets. Nothing may be recorded.
+    /// Returns staging and descriptor sets. Nothing may be recorded.
     fn release(&mut self, opened: &Opened) {
         for buffer in self.staging.drain(..) {
             opened.destroy(buffer);

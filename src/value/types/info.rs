@@ -217,7 +217,7 @@ impl FieldInfo {
 
     /// The default, or the function that makes it.
     pub(crate) const fn default_value(&self) -> AnyView<'static> {
-        // SAFETY: whoever registers a default keeps it for ever (the contract of `super::push_field`).
+        // SAFETY: the caller that registers a default keeps it for ever (the contract of `super::push_field`).
         unsafe { AnyView::from_raw(self.default) }
     }
 }

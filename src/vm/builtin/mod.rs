@@ -1,6 +1,6 @@
 //! The functions `vm.builtin.*` that compiled pipelines call.
 //!
-//! They are in the global registry, for everybody; a machine calls them without that detour, unless the registry or the
+//! They are in the global registry, for all callers; a machine calls them without that detour, unless the registry or the
 //! library has another function of the name.
 
 mod checks;
@@ -301,8 +301,8 @@ fn no_element(at: i64, count: usize) -> Fault {
     VM_49.refused(Kind::Missing, message).into()
 }
 
-/// [`tuple_reset_item`] that leaves a tuple alone which somebody else holds: they may be looking at the element. Its memory is
-/// free once they let the tuple go.
+/// [`tuple_reset_item`] that leaves a tuple alone which has another holder, who may be looking at the element. Its
+/// memory is free once that holder lets the tuple go.
 pub(super) fn reset_item_held_alone(args: &[AnyView<'_>]) -> Outcome {
     // The argument's holder, and the reference counted here.
     let shared = |object: &ObjectRef| object.header().strong_count() > 2;
