@@ -11,7 +11,7 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // Compiled code looks for the C interface among the symbols of the process. Programs of others do without this, by
-    // `src/module/forward.rs`; where that writes no code, they need it too.
+    // `src/module/dso/forward.rs`; where that writes no code, they need it too.
     if env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|family| family == "unix") {
         println!("cargo::rustc-link-arg=-rdynamic");
     }

@@ -6,7 +6,7 @@ use crate::conformance::runtime::ffi::fresh_prefix;
 use crate::function::take_raised;
 use crate::function::{Error, Function, registry};
 #[cfg(unix)]
-use crate::module::forward::Jumps;
+use crate::module::dso::forward::Jumps;
 use crate::module::workspace::{self, Request};
 use crate::module::{
     Kind, Module, Name, Names, Symbols, context, legacy, load, load_named, load_symbols, parallel,

@@ -8,7 +8,7 @@
 //! Functions that give a number are written as machine code, a few instructions each, so that lookups can be asked too.
 
 use crate::blob::pack::{self, Naming, Shared};
-use crate::module::stub::{self, Exported, MACHINE, X86_64};
+use crate::module::dso::stub::{self, Exported, MACHINE, X86_64};
 use std::fs;
 use std::io;
 use std::path::Path;

@@ -90,7 +90,7 @@ impl<'a> Loaders<'a> {
                     let bytes = Bytes::new(entry.payload);
                     function.call(&[(&bytes).into()])?
                 } else {
-                    let mut stream = super::stream::Stream::new(entry.payload);
+                    let mut stream = super::cxx::stream::Stream::new(entry.payload);
                     function.call(&[stream.handle()])?
                 };
                 into_module(made, entry)

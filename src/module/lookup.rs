@@ -1,6 +1,7 @@
 //! Lookup: in a module, through its imports, and from compiled code.
 
-use super::{MOD_09, MOD_13, Module, foreign};
+use super::cxx::foreign;
+use super::{MOD_09, MOD_13, Module};
 use crate::function::{Error, Function, registry};
 use crate::object::Seen;
 use crate::release::Release;

@@ -3,7 +3,8 @@
 //! | what | where | rules |
 //! |---|---|---|
 //! | names that a library and its loader meet under | [`names`] | MOD-01 to MOD-05 |
-//! | an opened library and the bounds of its data | `dso` | MOD-18 |
+//! | an opened library and the bounds of its data | `dso` | MOD-01, MOD-05, MOD-18, MOD-26 |
+//! | modules of C++ in the same process | `cxx` | MOD-10, MOD-15 |
 //! | the system library | `system` | MOD-16, MOD-17 |
 //! | the module object and its kinds | [`Module`], [`Kind`] | MOD-10, MOD-15 |
 //! | lookup | [`Module::function`], [`Module::from_environment`] | MOD-08, MOD-09, MOD-13, MOD-14 |
@@ -14,14 +15,10 @@
 //! | workspace | `workspace` | MOD-23 |
 
 pub(crate) mod builtin;
-#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-mod catching;
 mod constants;
 pub(crate) mod context;
-mod dso;
-mod foreign;
-#[cfg(unix)]
-pub(crate) mod forward;
+pub(crate) mod cxx;
+pub(crate) mod dso;
 mod kind;
 pub(crate) mod last_error;
 pub(crate) mod legacy;
@@ -34,14 +31,7 @@ mod object;
 pub mod once;
 mod opaque;
 pub mod parallel;
-mod stream;
-pub(crate) mod stub;
 pub(crate) mod system;
-#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-mod table;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) mod throwing;
-mod virtuals;
 pub(crate) mod workspace;
 
 pub(crate) use dso::Dso;

@@ -9,7 +9,8 @@
 //!
 //! A C++ runtime in the same process sees a `ModuleObj` of its own; one that it made is called through its table.
 
-use super::{Kind, MOD_10, foreign, virtuals};
+use super::cxx::{foreign, virtuals};
+use super::{Kind, MOD_10};
 use crate::function::{Error, Function, lent};
 use crate::object::{Array, Seen, sequence_of};
 use crate::rule;

@@ -14,7 +14,7 @@
 //!   `String` and optional values, a handle for object references. A pointer is null or such an address, which may be written.
 
 use crate::function::{Error, Result};
-use crate::module::throwing::{self, Exception};
+use crate::module::cxx::throwing::{self, Exception};
 use crate::module::{self, Module, context};
 use crate::object::walk::copy;
 use crate::object::walk::visit::paths::find_access_paths as find_paths;

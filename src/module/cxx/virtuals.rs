@@ -6,8 +6,8 @@
 //! A failure, a panic too, is thrown as the C++ class `tvm::ffi::Error`. Where no libstdc++ is in the process, and on
 //! other machines, it is raised on the thread and the result is empty.
 
-use super::Module;
 use crate::function::{Error, caught, set_raised};
+use crate::module::Module;
 use crate::object::Array;
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, AnyView, Bytes, RawAny, Str, str_bytes};
@@ -17,7 +17,7 @@ type This = *mut c_void;
 
 /// Offset to the top, type information, then the functions; a C++ object points at the third word.
 #[repr(C)]
-pub(super) struct Table {
+pub(in crate::module) struct Table {
     pub(super) kind: unsafe extern "C-unwind" fn(This) -> *const c_char,
     pub(super) property_mask: unsafe extern "C-unwind" fn(This) -> c_int,
     pub(super) function:
@@ -63,7 +63,7 @@ static WHOLE: Whole = Whole {
 };
 
 /// The table of every module of this crate.
-pub(super) fn table() -> &'static Table {
+pub(in crate::module) fn table() -> &'static Table {
     debug_assert!(WHOLE.offset_to_top == 0 && WHOLE.type_information == 0);
     &WHOLE.table
 }

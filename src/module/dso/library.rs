@@ -1,78 +1,29 @@
-//! An opened shared library: its symbols, and how far each may be read.
-//!
-//! A library can lie about the size of its data, and a loader that believes it reads its neighbours. So every access to
-//! data goes through [`Symbols`], which knows two bounds that the blob's own header has no say in: the size that the
-//! symbol table gives the symbol, and the end of the mapped segment.
+//! Opens a shared library with the dynamic linker, and finds its symbols.
 
 #[cfg(unix)]
 use super::forward::{self, Shown};
-use super::{MOD_01, MOD_18, MOD_26, Name, names};
+use super::known::known;
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+use super::known::size_in_file;
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+use super::known::{Known, list_in_file};
+use super::segment::{Segment, executable, segment, writable};
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+use super::table::Table;
+use super::{Data, Symbols};
+use crate::module::{MOD_01, MOD_18, MOD_26, Name, names};
 use crate::rule::{Kind, Violation};
 use std::ffi::{CString, c_void};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
-/// Where symbols come from: an opened library, the system library's table, or the memory of a test.
-pub trait Symbols: Send + Sync {
-    /// The address of an exported symbol.
-    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>>;
-
-    /// Calls `found` for each of `names` that is exported: which it is, and its address.
-    fn addresses(&self, names: &[Name<'_>], found: &mut dyn FnMut(usize, NonNull<c_void>)) {
-        for (at, name) in names.iter().enumerate() {
-            if let Some(address) = self.address(*name) {
-                found(at, address);
-            }
-        }
-    }
-
-    /// The bytes of the data symbol `name`: no more than belong to it, as far as that can be known.
-    ///
-    /// # Errors
-    ///
-    /// MOD-18 for a symbol whose end cannot be found: neither the symbol table nor a segment has a size.
-    fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation>;
-
-    /// The function `name` whose symbols begin with `prefix`. Data is no function.
-    fn function(&self, prefix: &str, name: &str) -> Option<NonNull<c_void>> {
-        let address = self.address(Name::of(&format!("{prefix}{name}")))?;
-        self.is_code(address).then_some(address)
-    }
-
-    /// Whether what stands at `address` can be executed.
-    fn is_code(&self, address: NonNull<c_void>) -> bool;
-
-    /// Whether `bytes` from `address` on may be written, for slots that a loader fills.
-    fn is_writable(&self, address: NonNull<c_void>, bytes: usize) -> bool;
-
-    /// Names that the library exports or needs, where they can be listed: exported first, `true` for needed.
-    fn list(&self) -> Vec<(String, bool)>;
-
-    /// Functions of a TVM runtime that it needs and that this process does not have (MOD-26).
-    fn unmet(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// For messages: the path, or what stands in its place.
-    fn describe(&self) -> String;
-}
-
-/// The bytes of a data symbol.
-#[derive(Clone, Copy, Debug)]
-pub struct Data<'a> {
-    /// From the symbol on.
-    pub bytes: &'a [u8],
-    /// Whether they end where the symbol does; otherwise where the memory does, and other data may be among them.
-    pub exact: bool,
-}
-
 /// A shared library that this process has opened. It stays mapped until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Dso {
     // Before `library`, which it reads.
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-    table: Option<super::table::Table>,
+    table: Option<Table>,
     library: libloading::Library,
     // After `library`, whose functions may be bound when they are first called.
     _shown: Option<Shown>,
@@ -123,7 +74,7 @@ impl Dso {
             // SAFETY: the handle that was just taken apart.
             let library = unsafe { libloading::os::unix::Library::from_raw(raw) };
             // SAFETY: the handle is open, and the fields of `Dso` drop the table before the library.
-            let table = unsafe { super::table::Table::of(raw) };
+            let table = unsafe { Table::of(raw) };
             (library.into(), table)
         };
         Ok(Dso {
@@ -266,7 +217,7 @@ impl Symbols for Dso {
 
     fn list(&self) -> Vec<(String, bool)> {
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-        let list = self.table.as_ref().map(super::table::Table::names);
+        let list = self.table.as_ref().map(Table::names);
         #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
         let list = list_in_file(&self.path);
         list.unwrap_or_default()
@@ -392,247 +343,4 @@ unsafe fn open(path: &Path, _bare_is_file: bool) -> Result<Opened, libloading::E
     // SAFETY: the initializers and finalizers of the library are sound to run.
     let library = unsafe { libloading::Library::new(path) }?;
     Ok((library, None, path.to_owned()))
-}
-
-/// Readable bytes from `address` to the end of the segment that it lies in, where that can be known.
-pub(super) fn room_behind(address: NonNull<c_void>) -> Option<usize> {
-    let start = address.as_ptr() as usize;
-    Some(segment(start)?.end - start)
-}
-
-/// Whether `bytes` from `address` on may be written. Where segments cannot be asked for, a slot is taken at its word, as
-/// every release does.
-pub(super) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
-    let start = address.as_ptr() as usize;
-    writable(segment(start), start, bytes)
-}
-
-fn writable(segment: Option<Segment>, start: usize, bytes: usize) -> bool {
-    match segment {
-        Some(segment) => segment.writable && segment.end - start >= bytes,
-        None => !cfg!(target_os = "linux"),
-    }
-}
-
-/// Whether `address` lies in executable memory. Where segments cannot be asked for, it is taken at its word.
-pub(super) fn can_execute(address: NonNull<c_void>) -> bool {
-    executable(segment(address.as_ptr() as usize))
-}
-
-fn executable(segment: Option<Segment>) -> bool {
-    match segment {
-        Some(segment) => segment.executable,
-        None => !cfg!(target_os = "linux"),
-    }
-}
-
-/// A mapped segment of a library.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
-    pub(super) end: usize,
-    pub(super) writable: bool,
-    pub(super) executable: bool,
-}
-
-/// A program header of a 64-bit ELF file.
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-#[repr(C)]
-pub(super) struct ProgramHeader {
-    kind: u32,
-    flags: u32,
-    offset: u64,
-    address: u64,
-    physical: u64,
-    file_size: u64,
-    memory_size: u64,
-    alignment: u64,
-}
-
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-impl ProgramHeader {
-    /// The readable segment among `headers` of an object loaded at `base` that holds `address`.
-    pub(super) fn holding(headers: &[Self], base: u64, address: u64) -> Option<Segment> {
-        const LOAD: u32 = 1;
-        const EXECUTE: u32 = 1;
-        const WRITE: u32 = 2;
-        const READ: u32 = 4;
-        headers.iter().find_map(|header| {
-            let start = base.wrapping_add(header.address);
-            let end = start.wrapping_add(header.memory_size);
-            let holds = start <= address && address < end;
-            (header.kind == LOAD && header.flags & READ != 0 && holds).then_some(Segment {
-                end: end as usize,
-                writable: header.flags & WRITE != 0,
-                executable: header.flags & EXECUTE != 0,
-            })
-        })
-    }
-}
-
-/// The segment of a loaded library that holds `address` and can be read; asked of the dynamic linker, not of the file.
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-fn segment(address: usize) -> Option<Segment> {
-    use std::ffi::{c_char, c_int};
-
-    #[repr(C)]
-    struct Object {
-        base: u64,
-        name: *const c_char,
-        headers: *const ProgramHeader,
-        count: u16,
-    }
-    unsafe extern "C" {
-        fn dl_iterate_phdr(
-            callback: unsafe extern "C" fn(*mut Object, usize, *mut c_void) -> c_int,
-            data: *mut c_void,
-        ) -> c_int;
-    }
-    struct Search {
-        address: u64,
-        found: Option<Segment>,
-    }
-
-    unsafe extern "C" fn visit(object: *mut Object, _size: usize, data: *mut c_void) -> c_int {
-        // SAFETY: the dynamic linker passes an object that stays for the call.
-        let object = unsafe { &*object };
-        // SAFETY: `data` is the `Search` below, which only this call uses.
-        let search = unsafe { &mut *data.cast::<Search>() };
-        if object.headers.is_null() {
-            return 0;
-        }
-        // SAFETY: an object of the dynamic linker has `count` headers at `headers`, not null as just seen.
-        let headers = unsafe { std::slice::from_raw_parts(object.headers, object.count.into()) };
-        search.found = ProgramHeader::holding(headers, object.base, search.address);
-        search.found.is_some().into()
-    }
-
-    let mut search = Search {
-        address: address as u64,
-        found: None,
-    };
-    // SAFETY: `visit` has the signature that the linker calls, and `search` outlives the call.
-    unsafe { dl_iterate_phdr(visit, (&raw mut search).cast()) };
-    search.found
-}
-
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-fn segment(_address: usize) -> Option<Segment> {
-    None
-}
-
-/// What the symbol table says of a symbol.
-struct Known {
-    size: usize,
-    is_data: bool,
-}
-
-/// What the symbol table says of the symbol at `address`.
-#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-fn known(address: NonNull<c_void>) -> Option<Known> {
-    use std::ffi::{c_char, c_int};
-
-    #[repr(C)]
-    struct Info {
-        file: *const c_char,
-        base: *mut c_void,
-        name: *const c_char,
-        symbol: *mut c_void,
-    }
-    #[repr(C)]
-    struct Symbol {
-        name: u32,
-        info: u8,
-        other: u8,
-        section: u16,
-        value: u64,
-        size: u64,
-    }
-    unsafe extern "C" {
-        fn dladdr1(
-            address: *const c_void,
-            info: *mut Info,
-            extra: *mut *mut c_void,
-            flags: c_int,
-        ) -> c_int;
-    }
-    const SYMBOL_ENTRY: c_int = 1;
-
-    let mut info = Info {
-        file: std::ptr::null(),
-        base: std::ptr::null_mut(),
-        name: std::ptr::null(),
-        symbol: std::ptr::null_mut(),
-    };
-    let mut entry: *mut c_void = std::ptr::null_mut();
-    // SAFETY: both out-pointers are valid; the linker only writes them.
-    unsafe {
-        dladdr1(
-            address.as_ptr(),
-            &raw mut info,
-            &raw mut entry,
-            SYMBOL_ENTRY,
-        );
-    }
-    // What is not found leaves no entry.
-    // SAFETY: the entry lies in the symbol table of a library that is open.
-    let symbol = unsafe { entry.cast::<Symbol>().as_ref() };
-    let symbol = symbol.filter(|_| info.symbol == address.as_ptr())?;
-    Some(Known {
-        size: usize::try_from(symbol.size).ok()?,
-        is_data: super::table::is_data(symbol.info),
-    })
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-fn known(_address: NonNull<c_void>) -> Option<Known> {
-    None
-}
-
-/// Without segments to ask for: bytes from the symbol to its own end, or to the end of its section where the format keeps no sizes.
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-fn size_in_file(path: &Path, name: &str) -> Option<usize> {
-    use object::{Object, ObjectSection, ObjectSymbol};
-    let file = std::fs::read(path).ok()?;
-    let file = object::File::parse(&*file).ok()?;
-    let decorated = format!("_{name}");
-    let symbol = file
-        .dynamic_symbols()
-        .chain(file.symbols())
-        .find(|symbol| {
-            symbol
-                .name()
-                .is_ok_and(|text| text == name || text == decorated)
-        })?;
-    if symbol.size() > 0 {
-        return usize::try_from(symbol.size()).ok();
-    }
-    let section = file.section_by_index(symbol.section_index()?).ok()?;
-    let end = section.address().checked_add(section.size())?;
-    usize::try_from(end.checked_sub(symbol.address())?).ok()
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
-    use object::{BinaryFormat, Object, ObjectSymbol};
-    let file = std::fs::read(path).ok()?;
-    let file = object::File::parse(&*file).ok()?;
-    let decorated = file.format() == BinaryFormat::MachO;
-    let symbols = match file.format() {
-        BinaryFormat::Elf => file.dynamic_symbols(),
-        _ => file.symbols(),
-    };
-    let mut list: Vec<(String, bool)> = symbols
-        .filter(|symbol| symbol.is_global() || symbol.is_undefined())
-        .filter_map(|symbol| {
-            let name = symbol.name().ok()?;
-            let name = if decorated {
-                name.strip_prefix('_')?
-            } else {
-                name
-            };
-            (!name.is_empty()).then(|| (name.to_owned(), symbol.is_undefined()))
-        })
-        .collect();
-    list.sort_by_key(|(_, needed)| *needed);
-    Some(list)
 }

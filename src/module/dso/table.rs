@@ -3,8 +3,8 @@
 //! A loader asks for some twenty names, most of which a library does not have. `dlsym` answers such a question by searching
 //! every dependency and composing an error text; the library's own hash table answers with one look at a bit mask.
 
-use super::Name;
-use super::dso::{ProgramHeader, Segment};
+use super::segment::{ProgramHeader, Segment};
+use crate::module::Name;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
 

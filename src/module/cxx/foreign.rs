@@ -3,9 +3,9 @@
 //! A result that owns something is written to a place that is handed over in front of the module; anything else comes back
 //! in a register.
 
-use super::Module;
 use super::virtuals::Table;
 use crate::function::{Error, Function};
+use crate::module::Module;
 use crate::object::sequence_of;
 use crate::value::header::{Header, ObjectRef};
 use crate::value::{Any, RawAny, bytes_bytes, str_bytes};
@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 /// A place in the table of virtual functions.
 type Slot = usize;
 
-pub(super) fn kind(module: &Module) -> String {
+pub(in crate::module) fn kind(module: &Module) -> String {
     // SAFETY: the function in this slot takes nothing behind the module.
     let Ok(text) = (unsafe { call(module, offset_of!(Table, kind), []) }) else {
         return String::new();
@@ -27,7 +27,7 @@ pub(super) fn kind(module: &Module) -> String {
     text.to_string_lossy().into_owned()
 }
 
-pub(super) fn property_mask(module: &Module) -> u32 {
+pub(in crate::module) fn property_mask(module: &Module) -> u32 {
     // SAFETY: the function in this slot takes nothing behind the module.
     let mask = unsafe { call(module, offset_of!(Table, property_mask), []) };
     // An int lies in the lower half of the register.
@@ -35,7 +35,7 @@ pub(super) fn property_mask(module: &Module) -> u32 {
 }
 
 /// The own function `name`.
-pub(super) fn function(module: &Module, name: &str) -> Result<Option<Function>, Error> {
+pub(in crate::module) fn function(module: &Module, name: &str) -> Result<Option<Function>, Error> {
     let made = object(module, offset_of!(Table, function), Some(name))?;
     let no_function = |_| {
         let text = "a module returned something that is no function";
@@ -46,7 +46,7 @@ pub(super) fn function(module: &Module, name: &str) -> Result<Option<Function>, 
         .map_err(no_function)
 }
 
-pub(super) fn implements(module: &Module, name: &str) -> Result<bool, Error> {
+pub(in crate::module) fn implements(module: &Module, name: &str) -> Result<bool, Error> {
     let name = Any::from(name);
     let name = std::ptr::from_ref(name.as_raw()).cast_mut().cast();
     // SAFETY: the function in this slot takes a text by its address.
@@ -54,28 +54,32 @@ pub(super) fn implements(module: &Module, name: &str) -> Result<bool, Error> {
     Ok(answer.addr() as u8 != 0)
 }
 
-pub(super) fn doc(module: &Module, name: &str) -> Result<Option<String>, Error> {
+pub(in crate::module) fn doc(module: &Module, name: &str) -> Result<Option<String>, Error> {
     let doc = value(module, offset_of!(Table, doc), Some(name))?;
     Ok(text_of(&doc))
 }
 
-pub(super) fn metadata(module: &Module, name: &str) -> Result<Option<String>, Error> {
+pub(in crate::module) fn metadata(module: &Module, name: &str) -> Result<Option<String>, Error> {
     let metadata = value(module, offset_of!(Table, metadata), Some(name))?;
     Ok(text_of(&metadata))
 }
 
-pub(super) fn source(module: &Module, format: &str) -> Result<String, Error> {
+pub(in crate::module) fn source(module: &Module, format: &str) -> Result<String, Error> {
     let source = value(module, offset_of!(Table, inspect_source), Some(format))?;
     Ok(text_of(&source).unwrap_or_default())
 }
 
-pub(super) fn save_to_bytes(module: &Module) -> Result<Vec<u8>, Error> {
+pub(in crate::module) fn save_to_bytes(module: &Module) -> Result<Vec<u8>, Error> {
     let bytes = value(module, offset_of!(Table, save_to_bytes), None)?;
     let bytes = bytes_bytes(&bytes.view()).map(<[u8]>::to_vec);
     bytes.ok_or_else(|| Error::new("TypeError", "a module saved something that is no bytes"))
 }
 
-pub(super) fn write_to_file(module: &Module, path: &str, format: &str) -> Result<(), Error> {
+pub(in crate::module) fn write_to_file(
+    module: &Module,
+    path: &str,
+    format: &str,
+) -> Result<(), Error> {
     let texts = [Any::from(path), Any::from(format)];
     let [path, format] = texts
         .each_ref()
@@ -84,7 +88,7 @@ pub(super) fn write_to_file(module: &Module, path: &str, format: &str) -> Result
     unsafe { call(module, offset_of!(Table, write_to_file), [path, format]) }.map(drop)
 }
 
-pub(super) fn write_formats(module: &Module) -> Result<Vec<String>, Error> {
+pub(in crate::module) fn write_formats(module: &Module) -> Result<Vec<String>, Error> {
     let made = object(module, offset_of!(Table, write_formats), None)?;
     let made = made.map(Any::from).unwrap_or_default();
     let formats = sequence_of(made.view()).unwrap_or_default();
@@ -92,7 +96,7 @@ pub(super) fn write_formats(module: &Module) -> Result<Vec<String>, Error> {
 }
 
 /// Adds an import behind those there are. The class refuses a cycle (MOD-10).
-pub(super) fn import(module: &Module, other: &Module) -> Result<(), Error> {
+pub(in crate::module) fn import(module: &Module, other: &Module) -> Result<(), Error> {
     let mut handle = other.as_object().as_ptr();
     let handle: *mut c_void = (&raw mut handle).cast();
     let slot = offset_of!(Table, import_module);
@@ -101,7 +105,7 @@ pub(super) fn import(module: &Module, other: &Module) -> Result<(), Error> {
 }
 
 /// Takes all imports away.
-pub(super) fn clear_imports(module: &Module) -> Result<(), Error> {
+pub(in crate::module) fn clear_imports(module: &Module) -> Result<(), Error> {
     let slot = offset_of!(Table, clear_imports);
     // SAFETY: no arguments.
     alone(|| unsafe { call(module, slot, []) }).map(drop)
@@ -109,7 +113,7 @@ pub(super) fn clear_imports(module: &Module) -> Result<(), Error> {
 
 /// Runs `body` while no other thread reads or changes imports of C++ modules through this crate: their array has no lock
 /// of its own. What it calls may come here again.
-pub(super) fn alone<T>(body: impl FnOnce() -> T) -> T {
+pub(in crate::module) fn alone<T>(body: impl FnOnce() -> T) -> T {
     static LOCK: Mutex<()> = Mutex::new(());
     thread_local! {
         static HELD: Cell<bool> = const { Cell::new(false) };

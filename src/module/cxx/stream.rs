@@ -15,13 +15,13 @@ struct Table {
 
 /// Reads `bytes` from the front; a read beyond the end gives what there is.
 #[repr(C)]
-pub(super) struct Stream<'a> {
+pub(in crate::module) struct Stream<'a> {
     table: &'static Table,
     bytes: &'a [u8],
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Stream<'a> {
+    pub(in crate::module) fn new(bytes: &'a [u8]) -> Stream<'a> {
         Stream {
             table: &TABLE,
             bytes,
@@ -29,7 +29,7 @@ impl<'a> Stream<'a> {
     }
 
     /// The stream as the argument of a loader. It must not outlive `self`.
-    pub(super) fn handle(&mut self) -> AnyView<'_> {
+    pub(in crate::module) fn handle(&mut self) -> AnyView<'_> {
         debug_assert!(std::ptr::eq(self.table, &TABLE));
         // SAFETY: loaders take the pointer as a stream with the table in front, which this is.
         unsafe { AnyView::handle(std::ptr::from_mut(self).cast()) }

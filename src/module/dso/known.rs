@@ -1,0 +1,125 @@
+//! What is known of a symbol: by the dynamic linker, or where that cannot be asked, by the file of the library.
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+use super::table::is_data;
+use std::ffi::c_void;
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+use std::path::Path;
+use std::ptr::NonNull;
+
+/// What the symbol table says of a symbol.
+pub(super) struct Known {
+    pub(super) size: usize,
+    pub(super) is_data: bool,
+}
+
+/// What the symbol table says of the symbol at `address`.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+pub(super) fn known(address: NonNull<c_void>) -> Option<Known> {
+    use std::ffi::{c_char, c_int};
+
+    #[repr(C)]
+    struct Info {
+        file: *const c_char,
+        base: *mut c_void,
+        name: *const c_char,
+        symbol: *mut c_void,
+    }
+    #[repr(C)]
+    struct Symbol {
+        name: u32,
+        info: u8,
+        other: u8,
+        section: u16,
+        value: u64,
+        size: u64,
+    }
+    unsafe extern "C" {
+        fn dladdr1(
+            address: *const c_void,
+            info: *mut Info,
+            extra: *mut *mut c_void,
+            flags: c_int,
+        ) -> c_int;
+    }
+    const SYMBOL_ENTRY: c_int = 1;
+
+    let mut info = Info {
+        file: std::ptr::null(),
+        base: std::ptr::null_mut(),
+        name: std::ptr::null(),
+        symbol: std::ptr::null_mut(),
+    };
+    let mut entry: *mut c_void = std::ptr::null_mut();
+    // SAFETY: both out-pointers are valid; the linker only writes them.
+    unsafe {
+        dladdr1(
+            address.as_ptr(),
+            &raw mut info,
+            &raw mut entry,
+            SYMBOL_ENTRY,
+        );
+    }
+    // What is not found leaves no entry.
+    // SAFETY: the entry lies in the symbol table of a library that is open.
+    let symbol = unsafe { entry.cast::<Symbol>().as_ref() };
+    let symbol = symbol.filter(|_| info.symbol == address.as_ptr())?;
+    Some(Known {
+        size: usize::try_from(symbol.size).ok()?,
+        is_data: is_data(symbol.info),
+    })
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+pub(super) fn known(_address: NonNull<c_void>) -> Option<Known> {
+    None
+}
+
+/// Without segments to ask for: bytes from the symbol to its own end, or to the end of its section where the format keeps no sizes.
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+pub(super) fn size_in_file(path: &Path, name: &str) -> Option<usize> {
+    use object::{Object, ObjectSection, ObjectSymbol};
+    let file = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*file).ok()?;
+    let decorated = format!("_{name}");
+    let symbol = file
+        .dynamic_symbols()
+        .chain(file.symbols())
+        .find(|symbol| {
+            symbol
+                .name()
+                .is_ok_and(|text| text == name || text == decorated)
+        })?;
+    if symbol.size() > 0 {
+        return usize::try_from(symbol.size()).ok();
+    }
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let end = section.address().checked_add(section.size())?;
+    usize::try_from(end.checked_sub(symbol.address())?).ok()
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+pub(super) fn list_in_file(path: &Path) -> Option<Vec<(String, bool)>> {
+    use object::{BinaryFormat, Object, ObjectSymbol};
+    let file = std::fs::read(path).ok()?;
+    let file = object::File::parse(&*file).ok()?;
+    let decorated = file.format() == BinaryFormat::MachO;
+    let symbols = match file.format() {
+        BinaryFormat::Elf => file.dynamic_symbols(),
+        _ => file.symbols(),
+    };
+    let mut list: Vec<(String, bool)> = symbols
+        .filter(|symbol| symbol.is_global() || symbol.is_undefined())
+        .filter_map(|symbol| {
+            let name = symbol.name().ok()?;
+            let name = if decorated {
+                name.strip_prefix('_')?
+            } else {
+                name
+            };
+            (!name.is_empty()).then(|| (name.to_owned(), symbol.is_undefined()))
+        })
+        .collect();
+    list.sort_by_key(|(_, needed)| *needed);
+    Some(list)
+}

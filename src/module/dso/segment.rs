@@ -1,0 +1,130 @@
+//! Mapped segments: how far memory behind an address goes, and what may be done there (MOD-18).
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+/// Readable bytes from `address` to the end of the segment that it lies in, where that can be known.
+pub(crate) fn room_behind(address: NonNull<c_void>) -> Option<usize> {
+    let start = address.as_ptr() as usize;
+    Some(segment(start)?.end - start)
+}
+
+/// Whether `bytes` from `address` on may be written. Where segments cannot be asked for, a slot is taken at its word, as
+/// every release does.
+pub(crate) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
+    let start = address.as_ptr() as usize;
+    writable(segment(start), start, bytes)
+}
+
+pub(super) fn writable(segment: Option<Segment>, start: usize, bytes: usize) -> bool {
+    match segment {
+        Some(segment) => segment.writable && segment.end - start >= bytes,
+        None => !cfg!(target_os = "linux"),
+    }
+}
+
+/// Whether `address` lies in executable memory. Where segments cannot be asked for, it is taken at its word.
+pub(crate) fn can_execute(address: NonNull<c_void>) -> bool {
+    executable(segment(address.as_ptr() as usize))
+}
+
+pub(super) fn executable(segment: Option<Segment>) -> bool {
+    match segment {
+        Some(segment) => segment.executable,
+        None => !cfg!(target_os = "linux"),
+    }
+}
+
+/// A mapped segment of a library.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub(super) end: usize,
+    pub(super) writable: bool,
+    pub(super) executable: bool,
+}
+
+/// A program header of a 64-bit ELF file.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[repr(C)]
+pub(super) struct ProgramHeader {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    physical: u64,
+    file_size: u64,
+    memory_size: u64,
+    alignment: u64,
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+impl ProgramHeader {
+    /// The readable segment among `headers` of an object loaded at `base` that holds `address`.
+    pub(super) fn holding(headers: &[Self], base: u64, address: u64) -> Option<Segment> {
+        const LOAD: u32 = 1;
+        const EXECUTE: u32 = 1;
+        const WRITE: u32 = 2;
+        const READ: u32 = 4;
+        headers.iter().find_map(|header| {
+            let start = base.wrapping_add(header.address);
+            let end = start.wrapping_add(header.memory_size);
+            let holds = start <= address && address < end;
+            (header.kind == LOAD && header.flags & READ != 0 && holds).then_some(Segment {
+                end: end as usize,
+                writable: header.flags & WRITE != 0,
+                executable: header.flags & EXECUTE != 0,
+            })
+        })
+    }
+}
+
+/// The segment of a loaded library that holds `address` and can be read; asked of the dynamic linker, not of the file.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub(super) fn segment(address: usize) -> Option<Segment> {
+    use std::ffi::{c_char, c_int};
+
+    #[repr(C)]
+    struct Object {
+        base: u64,
+        name: *const c_char,
+        headers: *const ProgramHeader,
+        count: u16,
+    }
+    unsafe extern "C" {
+        fn dl_iterate_phdr(
+            callback: unsafe extern "C" fn(*mut Object, usize, *mut c_void) -> c_int,
+            data: *mut c_void,
+        ) -> c_int;
+    }
+    struct Search {
+        address: u64,
+        found: Option<Segment>,
+    }
+
+    unsafe extern "C" fn visit(object: *mut Object, _size: usize, data: *mut c_void) -> c_int {
+        // SAFETY: the dynamic linker passes an object that stays for the call.
+        let object = unsafe { &*object };
+        // SAFETY: `data` is the `Search` below, which only this call uses.
+        let search = unsafe { &mut *data.cast::<Search>() };
+        if object.headers.is_null() {
+            return 0;
+        }
+        // SAFETY: an object of the dynamic linker has `count` headers at `headers`, not null as just seen.
+        let headers = unsafe { std::slice::from_raw_parts(object.headers, object.count.into()) };
+        search.found = ProgramHeader::holding(headers, object.base, search.address);
+        search.found.is_some().into()
+    }
+
+    let mut search = Search {
+        address: address as u64,
+        found: None,
+    };
+    // SAFETY: `visit` has the signature that the linker calls, and `search` outlives the call.
+    unsafe { dl_iterate_phdr(visit, (&raw mut search).cast()) };
+    search.found
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+pub(super) fn segment(_address: usize) -> Option<Segment> {
+    None
+}
