@@ -1,6 +1,7 @@
 //! Checks of arguments.
 
-use super::{Outcome, arg, context, int, tensor};
+use super::Outcome;
+use super::arguments::{arg, context, int, tensor};
 use crate::function::Function;
 use crate::object::{extents_of, item_count};
 use crate::rule::{Kind, Rule};

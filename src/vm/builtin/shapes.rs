@@ -1,6 +1,7 @@
 //! The shape heap: integers of one running function, in a tensor on the host.
 
-use super::{Outcome, arg, context, extents, int, is_compact, refuse, tensor};
+use super::Outcome;
+use super::arguments::{arg, context, extents, int, is_compact, refuse, tensor};
 use crate::device::Device;
 use crate::object::{Shape, extents_of};
 use crate::rule::{Kind, Rule};

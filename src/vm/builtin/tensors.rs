@@ -1,6 +1,7 @@
 //! Storage, and tensors in it; what becomes of a tensor.
 
-use super::{Outcome, arg, extents, int, is_compact, refuse, tensor};
+use super::Outcome;
+use super::arguments::{arg, extents, int, is_compact, refuse, tensor};
 use crate::device::Device;
 use crate::object::{Shape, Tensor, extents_of};
 use crate::rule::Kind;
