@@ -8,25 +8,23 @@
 //! ```
 //!
 //! ```
-//! use tvmspec::blob::{Blob, container};
-//! use tvmspec::release::Layout;
-//! use tvmspec::rule::Findings;
+//! use tvmspec::blob;
 //!
 //! // The modules inside a library that TVM 0.8 compiled. Nothing of it runs.
 //! let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
-//! let found = container::open(&file)?;
-//! let (_, raw) = found.blobs().next().expect("a library binary");
-//! let blob = Blob::read(&raw.bytes, Layout::V0_7, &mut Findings::default())?;
-//! let kinds: Vec<&str> = blob.modules.iter().map(|module| &*module.kind).collect();
-//! assert_eq!(kinds, ["_lib", "metal", "opencl"]);
+//! for library in blob::open(&file)? {
+//!     let kinds: Vec<&str> = library.blob.modules.iter().map(|module| &*module.kind).collect();
+//!     assert_eq!(kinds, ["_lib", "metal", "opencl"]);
+//!     assert_eq!(library.blob.imports(0), [1, 2]);
+//! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Start here
 //!
-//! * You **read or write files**: [`blob::container::open`] finds library binaries in any container, [`blob::Blob`] reads them in
-//!   four layouts, [`payload::read`] what a module stores, [`tensor`] parameter files, [`graph`] and [`vm`] models.
-//!   Every [`rule::Violation`] names its rule, its byte and its field.
+//! * You **read or write files**: [`blob::open`] reads the library binaries of a file, in any container and all four layouts;
+//!   [`blob::Module::decode`] what a module stores, [`tensor`] parameter files, [`graph`] and [`vm`] models. Every
+//!   [`rule::Violation`] names its rule, its byte and its field.
 //! * You **run compiled code** (feature `runtime`): `module::load`, then `Module::require`, then `Function::call_with`; or the C
 //!   interfaces of both eras in `capi`. `examples/embed.rs` is a whole program.
 //! * You **wrote a runtime, a loader or a device**: the suite judges it, from the command line (`tvmspec check`) or from your own

@@ -1,10 +1,13 @@
 //! The library binary: what is written reads back, what is cut is refused, and every real blob is written to its own bytes.
 
+mod folder;
+
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use std::borrow::Cow;
 use std::path::PathBuf;
-use tvmspec::blob::{Blob, LIBRARY, Module, detect::detect};
+use tvmspec::blob::{self, Blob, LIBRARY, Module, detect::detect};
+use tvmspec::examine::Subject;
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
@@ -63,6 +66,89 @@ fn real_blobs_are_written_to_the_same_bytes() {
             );
         }
     }
+}
+
+/// Whole libraries, tars of C text and all: what `open` reads of each is what reading by hand gives.
+#[test]
+fn a_file_of_any_form_opens_in_one_call() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let (mut read, mut broken, mut members, mut owned) = (0, 0, 0, 0);
+    for path in folder::files(&folder) {
+        let bytes = std::fs::read(&path).unwrap();
+        let name = path.display().to_string();
+        let opened = blob::open(&bytes);
+        let Ok(subject) = Subject::open(&name, &bytes, None) else {
+            assert!(opened.is_err(), "{name}");
+            broken += 1;
+            continue;
+        };
+        let units = subject.units();
+        let by_hand: Vec<_> = units
+            .iter()
+            .filter_map(|unit| Some((unit, unit.library()?)))
+            .collect();
+        let first = by_hand
+            .iter()
+            .find_map(|(unit, partial)| Some((unit, partial.broken.as_ref()?)));
+        if let Some((unit, expected)) = first {
+            let found = opened.unwrap_err();
+            assert_eq!(
+                found.to_string(),
+                expected
+                    .clone()
+                    .shifted(unit.offset.unwrap_or(0))
+                    .to_string(),
+                "{name}"
+            );
+            assert_eq!(
+                found.offset(),
+                expected.clone().shifted(unit.offset.unwrap_or(0)).offset(),
+                "{name}"
+            );
+            broken += 1;
+            continue;
+        }
+        let opened = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(opened.len(), by_hand.len(), "{name}");
+        for (bundle, (unit, partial)) in opened.iter().zip(&by_hand) {
+            assert_eq!(bundle.blob, partial.blob, "{name}");
+            assert_eq!(
+                bundle.findings.as_slice(),
+                partial.findings.as_slice(),
+                "{name}"
+            );
+            let part = &subject.file.parts[unit.part];
+            assert_eq!(
+                bundle.functions,
+                part.functions().collect::<Vec<_>>(),
+                "{name}"
+            );
+            members += usize::from(!bundle.member.is_empty());
+            owned += usize::from(unit.offset.is_none());
+            read += 1;
+        }
+    }
+    println!(
+        "{read} read, {members} of them in archives, {owned} not in the file as they are; {broken} files broken"
+    );
+    assert!(
+        read > 100 && broken > 50 && members > 3 && owned > 5,
+        "{read} {broken} {members} {owned}"
+    );
+}
+
+#[test]
+fn what_opens_says_where_it_was_found() {
+    let file = golden("containers/tree3-0.8.so");
+    let [library] = <[_; 1]>::try_from(blob::open(&file).unwrap()).unwrap();
+    assert_eq!(
+        (&*library.symbol, &*library.member, &*library.prefix),
+        ("__tvm_dev_mblob", "", "")
+    );
+    assert_eq!(library.blob.imports(0), [1, 2]);
+    assert_eq!(library.entry.as_deref(), Some("__tvm_main__"));
+    assert!(!library.functions.is_empty());
+    assert!(blob::open(b"no file of TVM").unwrap().is_empty());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Operations on the files around the library binary.
 
-use crate::blob::container::{self, Blob, Form, Part, Role, Size, linkage, made_for};
+use crate::blob::container::{self, Embedded, Form, Part, Role, Size, linkage, made_for};
 use crate::conformance::op::{Answer, Op, Refusal, Run, data};
 use crate::rule::Findings;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn find(args: &Value) -> Result<Answer, Refusal> {
     Ok(Answer::new(Value::Array(found), file.findings))
 }
 
-fn describe(part: &Part<'_>, blob: &Blob<'_>) -> Value {
+fn describe(part: &Part<'_>, blob: &Embedded<'_>) -> Value {
     let machine = part.machine.as_ref();
     json!({
         "form": part.form.name(),

@@ -14,8 +14,10 @@
 //! | `module[i].kind` | 0.22 | string, one for each row of the tree | BLOB-10, BLOB-04 |
 //! | `module[i].payload` | 0.22 | u64 length, bytes; absent for `_lib` | BLOB-11 |
 //!
-//! Reading borrows: a payload is a slice of the file. Any input is safe.
+//! [`open`] reads every library binary of a file in one call, whatever the container and the layout. Reading borrows: a payload is a
+//! slice of the file. Any input is safe.
 
+mod bundle;
 pub mod container;
 pub mod convert;
 pub mod detect;
@@ -23,6 +25,8 @@ mod framed;
 pub mod json;
 pub mod pack;
 mod streamed;
+
+pub use bundle::{Bundle, open};
 
 use crate::import_tree::ImportTree;
 use crate::payload::{self, Payload};
@@ -166,6 +170,15 @@ impl<'a> Blob<'a> {
             .collect()
     }
 
+    /// The blob with nothing borrowed.
+    pub fn into_owned(self) -> Blob<'static> {
+        Blob {
+            layout: self.layout,
+            modules: self.modules.into_iter().map(Module::into_owned).collect(),
+            tree: self.tree.map(ImportTree::into_owned),
+        }
+    }
+
     fn empty(layout: Layout) -> Blob<'a> {
         Blob {
             layout,
@@ -239,6 +252,15 @@ impl<'a> Module<'a> {
         };
         let mut cursor = Cursor::new(bytes).at(self.offset);
         payload::read(&self.kind, layout, &mut cursor, findings).map(Some)
+    }
+
+    /// The module with nothing borrowed.
+    pub fn into_owned(self) -> Module<'static> {
+        Module {
+            kind: Cow::Owned(self.kind.into_owned()),
+            payload: self.payload.map(|bytes| Cow::Owned(bytes.into_owned())),
+            offset: self.offset,
+        }
     }
 
     /// What a writer stores behind the kind: the payload, or nothing for `_lib` (BLOB-17).

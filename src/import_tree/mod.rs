@@ -97,6 +97,14 @@ impl<'a> ImportTree<'a> {
         out.words(&self.indices);
     }
 
+    /// The tree with nothing borrowed.
+    pub fn into_owned(self) -> ImportTree<'static> {
+        ImportTree {
+            indptr: self.indptr.into_owned(),
+            indices: self.indices.into_owned(),
+        }
+    }
+
     /// How many modules the tree speaks of.
     pub fn modules(&self) -> usize {
         self.indptr.len().saturating_sub(1)

@@ -55,6 +55,14 @@ impl<'a> Words<'a> {
         self.iter().collect()
     }
 
+    /// The words with nothing borrowed.
+    pub fn into_owned(self) -> Words<'static> {
+        Words {
+            bytes: Cow::Owned(self.bytes.into_owned()),
+            start: self.start,
+        }
+    }
+
     /// The elements as they are in a file: 8 bytes each, little endian.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes

@@ -4,7 +4,7 @@ use super::allowance::Allowance;
 use super::form::find;
 use super::rules::BLOB_58;
 use super::symbols::{self, Raw};
-use super::{Blob, Part, Size};
+use super::{Embedded, Part, Size};
 use crate::rule::{Kind, Violation};
 use crate::wire::show;
 use std::borrow::Cow;
@@ -33,7 +33,7 @@ pub(super) fn read<'a>(
                 },
             )
             .map_err(|broken| broken.in_field(name))?;
-        part.blobs.push(Blob {
+        part.blobs.push(Embedded {
             symbol: name.to_owned(),
             prefix: prefix.to_owned(),
             layout: Some(layout),

@@ -53,7 +53,7 @@ pub struct File<'a> {
 
 impl<'a> File<'a> {
     /// Every blob, with the part that holds it.
-    pub fn blobs(&self) -> impl Iterator<Item = (&Part<'a>, &Blob<'a>)> {
+    pub fn blobs(&self) -> impl Iterator<Item = (&Part<'a>, &Embedded<'a>)> {
         self.parts
             .iter()
             .flat_map(|part| part.blobs.iter().map(move |blob| (part, blob)))
@@ -70,7 +70,7 @@ pub struct Part<'a> {
     /// What it was compiled for; object files only.
     pub machine: Option<Machine>,
     /// The blobs in it.
-    pub blobs: Vec<Blob<'a>>,
+    pub blobs: Vec<Embedded<'a>>,
     /// The symbols that matter to TVM, in the order of the symbol table.
     pub symbols: Vec<Symbol<'a>>,
 }
@@ -86,9 +86,9 @@ pub struct Machine {
     pub little_endian: bool,
 }
 
-/// A library binary that was found, header included.
+/// A library binary as its container holds it: bytes, not yet read. [`crate::blob::Blob`] reads them.
 #[derive(Clone, Debug)]
-pub struct Blob<'a> {
+pub struct Embedded<'a> {
     /// The symbol; empty for a raw blob.
     pub symbol: String,
     /// What stands before the name that TVM knows: the prefix of a system library.
@@ -125,7 +125,7 @@ impl Part<'_> {
             member: self.member,
             form: self.form,
             machine: self.machine,
-            blobs: self.blobs.into_iter().map(Blob::into_owned).collect(),
+            blobs: self.blobs.into_iter().map(Embedded::into_owned).collect(),
             symbols: self.symbols.into_iter().map(Symbol::into_owned).collect(),
         }
     }
@@ -162,9 +162,9 @@ impl Part<'_> {
     }
 }
 
-impl Blob<'_> {
-    fn into_owned(self) -> Blob<'static> {
-        Blob {
+impl Embedded<'_> {
+    fn into_owned(self) -> Embedded<'static> {
+        Embedded {
             symbol: self.symbol,
             prefix: self.prefix,
             layout: self.layout,
@@ -298,7 +298,7 @@ impl<'a> Walk<'a> {
         };
         match form {
             Form::CText => c_text::read(bytes, &mut part, &mut self.allowance)?,
-            Form::RawBlob => part.blobs.push(Blob {
+            Form::RawBlob => part.blobs.push(Embedded {
                 symbol: String::new(),
                 prefix: String::new(),
                 layout: None,

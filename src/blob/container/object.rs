@@ -4,7 +4,7 @@ use super::allowance::Allowance;
 use super::image::{self, Defined, Entry, Image};
 use super::rules::BLOB_52;
 use super::symbols::{self, Raw};
-use super::{Blob, Part, Place, bounded};
+use super::{Embedded, Part, Place, bounded};
 use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ pub(super) fn read<'a>(
         allowance
             .blob(content.len(), range.start)
             .map_err(|broken| broken.in_field(entry.name))?;
-        part.blobs.push(Blob {
+        part.blobs.push(Embedded {
             symbol: entry.name.to_owned(),
             prefix: prefix.to_owned(),
             layout: Some(layout),

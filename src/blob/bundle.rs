@@ -1,0 +1,84 @@
+//! From a file to its modules in one call.
+
+use super::{Blob, container, detect};
+use crate::rule::{Findings, Violation};
+use container::{Embedded, Part, Role};
+use std::borrow::Cow;
+
+/// A library binary of a file, read, with the part of the file that it belongs to.
+#[derive(Clone, Debug)]
+pub struct Bundle<'a> {
+    /// Path of the archive member that holds it; empty for the file itself.
+    pub member: String,
+    /// The symbol under which it stands; empty for a raw blob.
+    pub symbol: String,
+    /// The prefix of a system library; empty otherwise.
+    pub prefix: String,
+    /// The packed functions that the host code beside it exports (BLOB-62, BLOB-63): those of the module `_lib`.
+    pub functions: Vec<String>,
+    /// The symbol that names the entry function of the host code (BLOB-64).
+    pub entry: Option<String>,
+    /// The modules, each with its kind and payload; [`Blob::imports`] says which imports which.
+    pub blob: Blob<'a>,
+    /// Oddities of the blob that were tolerated.
+    pub findings: Findings,
+}
+
+/// Reads every library binary in `bytes`, the content of a file of any form: shared objects, object files, archives, C text, raw
+/// blobs. The layout of each is that of its symbol, or else that its bytes fit best (BLOB-18). A file without one has no bundle.
+///
+/// ```
+/// use tvmspec::blob;
+/// use tvmspec::rule::Findings;
+///
+/// let file = std::fs::read("golden/blob/containers/tree3-0.8.so")?;
+/// for bundle in blob::open(&file)? {
+///     let blob = &bundle.blob;
+///     for (index, module) in blob.modules.iter().enumerate() {
+///         let payload = module.decode(blob.layout, &mut Findings::default())?;
+///         let format = payload.as_ref().and_then(|payload| payload.format());
+///         println!("{} {:?}, imports {:?}", module.kind, format, blob.imports(index));
+///     }
+///     assert_eq!(blob.imports(0), [1, 2]);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// What [`container::open`] and [`Blob::read`] reject, at an offset into the file; where the file does not hold the bytes as they
+/// are (gzip, C text), into the blob.
+pub fn open(bytes: &[u8]) -> Result<Vec<Bundle<'_>>, Violation> {
+    let file = container::open(bytes)?;
+    let mut bundles = Vec::new();
+    for mut part in file.parts {
+        for embedded in std::mem::take(&mut part.blobs) {
+            bundles.push(read(&part, embedded)?);
+        }
+    }
+    Ok(bundles)
+}
+
+fn read<'a>(part: &Part<'_>, embedded: Embedded<'a>) -> Result<Bundle<'a>, Violation> {
+    let symbol = Some(embedded.symbol.as_str()).filter(|symbol| !symbol.is_empty());
+    let layout = detect::detect(&embedded.bytes, symbol);
+    let mut findings = Findings::default();
+    let blob = match embedded.bytes {
+        Cow::Borrowed(bytes) => Blob::read(bytes, layout, &mut findings),
+        Cow::Owned(bytes) => Blob::read(&bytes, layout, &mut findings).map(Blob::into_owned),
+    };
+    let blob = blob.map_err(|broken| broken.shifted(embedded.offset.unwrap_or(0)))?;
+    let entry = part
+        .symbols
+        .iter()
+        .find(|symbol| symbol.role == Role::Entry && symbol.prefix == embedded.prefix);
+    Ok(Bundle {
+        member: part.member.clone(),
+        functions: part.functions().map(str::to_owned).collect(),
+        entry: entry.map(|symbol| symbol.name.clone().into_owned()),
+        symbol: embedded.symbol,
+        prefix: embedded.prefix,
+        blob,
+        findings,
+    })
+}
