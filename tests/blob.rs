@@ -6,7 +6,8 @@ use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use std::borrow::Cow;
 use std::path::PathBuf;
-use tvmspec::blob::{self, Blob, LIBRARY, Module, detect::detect};
+use tvmspec::blob::container::{self, Embedded};
+use tvmspec::blob::{self, Blob, Bundle, LIBRARY, Module, detect::detect};
 use tvmspec::examine::Subject;
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
@@ -140,7 +141,14 @@ fn a_file_of_any_form_opens_in_one_call() {
 #[test]
 fn what_opens_says_where_it_was_found() {
     let file = golden("containers/tree3-0.8.so");
-    let [library] = <[_; 1]>::try_from(blob::open(&file).unwrap()).unwrap();
+    let bundles: Vec<Bundle<'_>> = blob::open(&file).unwrap();
+    let [library] = bundles.as_slice() else {
+        panic!("{} library binaries", bundles.len());
+    };
+    let found = container::open(&file).unwrap();
+    let embedded: Vec<&Embedded<'_>> = found.blobs().map(|(_, embedded)| embedded).collect();
+    assert_eq!(embedded[0].bytes, library.blob.write().unwrap());
+    assert_eq!(embedded.len(), 1);
     assert_eq!(
         (&*library.symbol, &*library.member, &*library.prefix),
         ("__tvm_dev_mblob", "", "")

@@ -6,13 +6,16 @@ mod folder;
 
 use proptest::prelude::*;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
+use tvmspec::blob::{LIBRARY, Module};
 use tvmspec::payload::{
     self, Field, FunctionInfo, KindInfo, Network, Payload, Shader, StackVm, relax_vm, relay_vm,
 };
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
+use tvmspec::tensor::{Sizing, TensorRecord};
 use tvmspec::wire::{Cursor, Trace, Writer};
 
 /// What the accepted cases read: name, kind, layout, bytes, expected value.
@@ -57,6 +60,132 @@ fn read<'a>(kind: &str, layout: Layout, bytes: &'a [u8]) -> (Payload<'a>, Findin
         payload.unwrap_or_else(|broken| panic!("{kind}: {broken}")),
         findings,
     )
+}
+
+/// The module of an accepted case.
+fn module(case: &Accepted) -> Module<'_> {
+    Module {
+        kind: Cow::from(&case.kind),
+        payload: Some(Cow::from(&case.bytes)),
+        offset: 7,
+    }
+}
+
+#[test]
+fn a_payload_that_is_edited_back_and_forth_is_as_it_was() {
+    let mut edited = [0; 4];
+    for case in accepted() {
+        let mut module = module(&case);
+        let mut edit = |change: &mut dyn FnMut(&mut Payload<'_>)| {
+            let changed = module.edit(case.layout, &mut Findings::default(), |payload| {
+                change(payload)
+            });
+            changed.unwrap_or_else(|broken| panic!("{}: {broken}", case.id));
+            module.payload.clone().unwrap()
+        };
+        assert_eq!(edit(&mut |_| ()), case.bytes, "{}", case.id);
+        edited[0] += 1;
+        // One more argument of every function, and away with it.
+        let mut seen = 0;
+        let longer = edit(&mut |payload| {
+            for function in payload.functions_mut().into_iter().flatten() {
+                function.info.arg_types.push("float64".parse().unwrap());
+                seen += 1;
+            }
+        });
+        if seen > 0 {
+            assert_eq!(longer.len(), case.bytes.len() + 4 * seen, "{}", case.id);
+            edited[1] += 1;
+        }
+        let shorter = edit(&mut |payload| {
+            for function in payload.functions_mut().into_iter().flatten() {
+                function.info.arg_types.pop();
+            }
+        });
+        assert_eq!(shorter, case.bytes, "{}", case.id);
+        // Parameters upside down, and back.
+        let mut upside_down = |payload: &mut Payload<'_>| {
+            for slot in ["params", "variables"] {
+                if let Some(Field::Tensors(list)) = payload.field_mut(slot) {
+                    for (_, tensor) in list.iter_mut() {
+                        let bytes: Vec<u8> = tensor.data().iter().map(|byte| !byte).collect();
+                        let (reserved, device) = (tensor.reserved(), tensor.device());
+                        let other =
+                            TensorRecord::new(tensor.dtype(), tensor.shape(), bytes, Sizing::V0_7);
+                        *tensor = other.unwrap().with_reserved(reserved).with_device(device);
+                        edited[2] += 1;
+                    }
+                }
+            }
+        };
+        edit(&mut upside_down);
+        assert_eq!(edit(&mut upside_down), case.bytes, "{}", case.id);
+        let mut code = Vec::new();
+        edit(&mut |payload| {
+            if let Some(data) = payload.data_mut().filter(|data| data.len() > 1) {
+                code = data.to_vec();
+                // What cuts OpenCL into kernels stays (PAY-22).
+                data.to_mut().extend_from_slice(b"\n");
+            }
+        });
+        let back = edit(&mut |payload| {
+            if let Some(data) = payload.data_mut().filter(|_| !code.is_empty()) {
+                assert_eq!(data.len(), code.len() + 1);
+                *data = Cow::Owned(code.clone());
+                edited[3] += 1;
+            }
+        });
+        assert_eq!(back, case.bytes, "{}", case.id);
+    }
+    println!("{edited:?} payloads, with functions, tensors, with one code");
+    assert!(edited.iter().all(|count| *count > 10), "{edited:?}");
+}
+
+#[test]
+fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
+    let cases = accepted();
+    let device = |form| {
+        let mut found = cases
+            .iter()
+            .filter(|case| case.layout == Layout::V0_22 && case.kind == "metal");
+        found.find(|case| read(&case.kind, case.layout, &case.bytes).0.form() == Some(form))
+    };
+    let (new, old) = (device("0.24").unwrap(), device("0.2").unwrap());
+    let refused = |case: &Accepted, change: &dyn Fn(&mut Payload<'_>)| {
+        let mut module = module(case);
+        let before = module.clone();
+        let edited = module.edit(case.layout, &mut Findings::default(), change);
+        assert_eq!(module, before);
+        edited.unwrap_err().rule().id()
+    };
+    // A field of another shape, and a format that is no word.
+    assert_eq!(
+        refused(new, &|payload| *payload.field_mut("format").unwrap() =
+            Field::Int(1)),
+        "PAY-18"
+    );
+    let spaced = |payload: &mut Payload<'_>| {
+        *payload.field_mut("format").unwrap() = Field::Text("two words".into());
+    };
+    assert_eq!(refused(new, &spaced), "PAY-11");
+    // Without code it is a payload of 0.24 without kernels.
+    let emptied = |payload: &mut Payload<'_>| {
+        *payload.field_mut("data").unwrap() = Field::Bytes(Cow::Borrowed(b""));
+    };
+    assert_eq!(refused(old, &emptied), "PAY-09");
+    let mut library = Module {
+        kind: LIBRARY.into(),
+        payload: None,
+        offset: 0,
+    };
+    let nothing = library.edit(Layout::V0_22, &mut Findings::default(), |_| ());
+    assert_eq!(nothing.unwrap_err().rule().id(), "BLOB-17");
+    assert_eq!(
+        module(new).edit(new.layout, &mut Findings::default(), |payload| payload
+            .data_mut()
+            .is_none()),
+        Ok(true)
+    );
 }
 
 #[test]

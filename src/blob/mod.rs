@@ -21,6 +21,7 @@ mod bundle;
 pub mod container;
 pub mod convert;
 pub mod detect;
+mod edit;
 mod framed;
 pub mod json;
 pub mod pack;

@@ -332,6 +332,59 @@ impl<'a> Payload<'a> {
             .try_for_each(|(slot, field)| slot.write(field, layout, out))
     }
 
+    /// [`Payload::write`] to bytes of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Payload::write`].
+    pub fn to_bytes(&self, layout: Layout) -> Result<Vec<u8>, Violation> {
+        let mut out = Writer::new();
+        self.write(layout, &mut out)?;
+        Ok(out.into_bytes())
+    }
+
+    /// The field in slot `name`, as the form's table names it, to change. Writing refuses a field of another shape.
+    pub fn field_mut(&mut self, name: &str) -> Option<&mut Field<'a>> {
+        match self {
+            Payload::Known(known) => {
+                let index = known.form.slots.iter().position(|slot| slot.name == name)?;
+                known.fields.get_mut(index)
+            }
+            Payload::Opaque { .. } => None,
+        }
+    }
+
+    /// The device functions, to change; `None` for kinds that have none.
+    pub fn functions_mut(&mut self) -> Option<&mut Vec<Function<'a>>> {
+        self.fields_mut().iter_mut().find_map(|field| match field {
+            Field::Functions(list) => Some(list),
+            _ => None,
+        })
+    }
+
+    /// The code, to change: source text or binary, where the payload has exactly one; all bytes of an opaque payload.
+    pub fn data_mut(&mut self) -> Option<&mut Bytes<'a>> {
+        if let Payload::Opaque { bytes, .. } = self {
+            return Some(bytes);
+        }
+        let mut found = self
+            .fields_mut()
+            .iter_mut()
+            .filter_map(|field| match field {
+                Field::Bytes(bytes) => Some(bytes),
+                _ => None,
+            });
+        let first = found.next();
+        first.filter(|_| found.next().is_none())
+    }
+
+    fn fields_mut(&mut self) -> &mut [Field<'a>] {
+        match self {
+            Payload::Known(known) => &mut known.fields,
+            Payload::Opaque { .. } => &mut [],
+        }
+    }
+
     /// The device functions, in file order, by name. Empty for kinds that have none.
     pub fn functions(&self) -> impl Iterator<Item = (&str, &FunctionInfo<'a>)> {
         let list = self.fields().iter().find_map(|field| match field {
