@@ -33,11 +33,19 @@ pub enum Failure {
 
 impl Failure {
     /// The subject breaks the rule.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Broken`] with `how`, always.
     pub fn broken<T>(how: impl Into<String>) -> Result<T, Failure> {
         Err(Failure::Broken(how.into()))
     }
 
     /// The behaviour does not apply.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Skipped`] with `why`, always.
     pub fn skipped<T>(why: impl Into<String>) -> Result<T, Failure> {
         Err(Failure::Skipped(why.into()))
     }
@@ -59,6 +67,10 @@ impl<E: std::error::Error> From<E> for Failure {
 }
 
 /// Broken unless `kept`.
+///
+/// # Errors
+///
+/// [`Failure::Broken`] with `otherwise`, unless `kept`.
 pub fn demand(kept: bool, otherwise: impl FnOnce() -> String) -> Outcome {
     if kept {
         Ok(())
@@ -68,6 +80,10 @@ pub fn demand(kept: bool, otherwise: impl FnOnce() -> String) -> Outcome {
 }
 
 /// Broken unless `actual` is `expected`; `what` names it.
+///
+/// # Errors
+///
+/// [`Failure::Broken`] with both values when they differ.
 pub fn expect<T: PartialEq + fmt::Debug>(actual: T, expected: T, what: &str) -> Outcome {
     demand(actual == expected, || {
         format!("{what}: expected {expected:?}, got {actual:?}")

@@ -44,6 +44,10 @@ impl<'a> Probe<'a> {
     }
 
     /// Waits for `stream`.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceApi::sync`].
     pub fn sync(&self, stream: Stream) -> Result<(), Error> {
         self.api.sync(self.device, stream)
     }

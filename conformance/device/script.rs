@@ -229,12 +229,20 @@ impl fmt::Display for Minimal {
 }
 
 /// Runs random scripts until one differs, and shrinks it.
+///
+/// # Errors
+///
+/// The shortest script that was found on which the device and the model of it differ.
 pub fn walk(api: &dyn DeviceApi, device: Device, walk: &Walk) -> Result<(), Minimal> {
     walk_with(&|script| differs(api, device, script), walk)
 }
 
 /// [`walk`] with a new device for every script: what one broken script leaves behind does not disturb the next, so that
 /// shrinking gets further.
+///
+/// # Errors
+///
+/// As [`walk`].
 pub fn walk_fresh<D: DeviceApi>(
     make: impl Fn() -> D,
     device: Device,

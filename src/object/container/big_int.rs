@@ -56,6 +56,10 @@ pub fn from_words(words: &[i64]) -> Any {
 }
 
 /// The value of little-endian two's complement bytes, a multiple of 8 of them.
+///
+/// # Errors
+///
+/// OBJ-10 for a number of bytes that is no multiple of 8.
 pub fn from_bytes(bytes: &[u8]) -> Result {
     if !bytes.len().is_multiple_of(8) {
         let said = OBJ_10.refused(
@@ -161,6 +165,10 @@ pub fn to_decimal(words: &[i64]) -> String {
 }
 
 /// The value of decimal text: an optional sign and digits, nothing else.
+///
+/// # Errors
+///
+/// A ValueError for anything but an optional sign and digits.
 pub fn from_decimal(text: &str) -> Result {
     let (negative, digits) = match text.as_bytes() {
         [b'-', rest @ ..] => (true, rest),

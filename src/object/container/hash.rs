@@ -45,6 +45,10 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
 }
 
 /// Hash of a value (OBJ-01). Fails only when a type's own hash does.
+///
+/// # Errors
+///
+/// What the hash of an object's own type raises.
 #[inline]
 pub fn any_hash(value: AnyView<'_>) -> Result<u64> {
     let raw = value.as_raw();

@@ -169,6 +169,10 @@ impl Array {
     }
 
     /// Element `at`, or an IndexError; negative indices are not counted from the end (OBJ-04).
+    ///
+    /// # Errors
+    ///
+    /// An IndexError with OBJ-04.
     pub fn at(&self, at: i64) -> Result {
         element(self.as_slice(), at)
     }
@@ -295,6 +299,10 @@ impl List {
     }
 
     /// Element `at`, or an IndexError.
+    ///
+    /// # Errors
+    ///
+    /// An IndexError with OBJ-04.
     #[inline(always)]
     pub fn at(&self, at: i64) -> Result {
         let turn = turn(self.seq());
@@ -326,6 +334,10 @@ impl List {
     }
 
     /// Replaces element `at`.
+    ///
+    /// # Errors
+    ///
+    /// An IndexError with OBJ-04; the list is as it was.
     #[inline]
     pub fn set(&self, at: i64, value: Any) -> Result<()> {
         // The old element, or `value`, is dropped when this thread is not at the list.
@@ -349,6 +361,10 @@ impl List {
 
     /// Makes room for `capacity` elements; the InternalError of the reference where there is no such memory, and the list
     /// is as it was.
+    ///
+    /// # Errors
+    ///
+    /// An InternalError with the text `std::bad_alloc`, as upstream has it.
     pub fn try_reserve(&self, capacity: usize) -> Result<()> {
         self.alone(|| {
             if capacity <= self.capacity() {
@@ -440,6 +456,10 @@ impl List {
     }
 
     /// Inserts `items` before element `at`, which may be the end.
+    ///
+    /// # Errors
+    ///
+    /// An IndexError with OBJ-04 for a position beyond the end; the list is as it was.
     pub fn insert(&self, at: i64, items: Vec<Any>) -> Result<()> {
         let mut items = items;
         self.alone(|| self.put_in(at, &mut items))
@@ -472,6 +492,10 @@ impl List {
     }
 
     /// Removes elements `start..stop` and returns them.
+    ///
+    /// # Errors
+    ///
+    /// An IndexError with OBJ-04 for a range that is not in the list, which is as it was.
     pub fn remove(&self, start: i64, stop: i64) -> Result<Vec<Any>> {
         self.alone(|| self.take_out(start, stop))
     }
@@ -580,6 +604,10 @@ macro_rules! sequence {
 
         impl $type {
             /// The sequence that `object` is, or `object` back.
+            ///
+            /// # Errors
+            ///
+            /// The object itself when it is of another type.
             pub fn from_object(object: ObjectRef) -> std::result::Result<$type, ObjectRef> {
                 object.downcast().map($type)
             }

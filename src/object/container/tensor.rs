@@ -157,6 +157,10 @@ impl Tensor {
     }
 
     /// An uninitialised (zeroed) CPU tensor. An OBJ-11 error where there is no memory for it.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-11 of kind limit for a negative extent, a size that is too large, and memory that is not there.
     pub fn empty(shape: &[i64], dtype: DLDataType) -> Result<Tensor> {
         let elements = shape.iter().try_fold(1u64, |product, &extent| {
             u64::try_from(extent).ok()?.checked_mul(product)
@@ -241,6 +245,10 @@ impl Tensor {
 
     /// A copy of the bytes of a compact CPU tensor. No [`Tensor::fill`] runs meanwhile; compiled functions that write to
     /// the tensor are ordered by those who call them.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-11 of kind unsupported for a tensor that is not compact or not on the CPU.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: nothing in here writes meanwhile (`COPIES`), and compiled functions do so by the contract of loading them.
@@ -248,6 +256,10 @@ impl Tensor {
     }
 
     /// The bytes of a compact CPU tensor, where they lie.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::to_bytes`].
     ///
     /// # Safety
     /// Nobody writes to the tensor while they are borrowed: not a compiled function, not [`Tensor::fill`], not whoever
@@ -324,6 +336,10 @@ impl Tensor {
     }
 
     /// Copies `bytes` into a compact CPU tensor of exactly that size. No [`Tensor::to_bytes`] runs meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::to_bytes`]; OBJ-11 of kind malformed for another number of bytes.
     pub fn fill(&self, bytes: &[u8]) -> Result<()> {
         let room = self.memory()?;
         if room.len() != bytes.len() {
@@ -342,6 +358,11 @@ impl Tensor {
 
     /// Takes over a DLPack tensor (OBJ-12).
     ///
+    /// # Errors
+    ///
+    /// A RuntimeError with OBJ-12 for data that are not aligned to `alignment`, or not compact where `contiguous` asks for it;
+    /// the tensor stays the caller's.
+    ///
     /// # Safety
     /// `from` is a live managed tensor that belongs to the caller; on success it belongs to the result.
     pub unsafe fn from_dlpack(
@@ -359,6 +380,10 @@ impl Tensor {
     }
 
     /// Takes over a DLPack 1.x tensor (OBJ-12).
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::from_dlpack`]; OBJ-12 for a tensor that pads elements of less than a byte, too.
     ///
     /// # Safety
     /// As [`Tensor::from_dlpack`].

@@ -15,6 +15,10 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 impl LegacyGraph {
     /// [`LegacyGraph::verify`], and in nodes of the types that this process knows.
+    ///
+    /// # Errors
+    ///
+    /// As [`LegacyGraph::verify`].
     pub fn verify_known(
         text: &[u8],
         findings: &mut Findings,
@@ -27,6 +31,11 @@ impl LegacyGraph {
     /// where it has them, `repr` and `attrs`, the attributes still text: what they mean, only their type knows.
     ///
     /// A graph that was not read by [`LegacyGraph::read`] may break OBJ-23, OBJ-24 and OBJ-27 here.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-33 for a node of a known type whose attributes are not those of the type; OBJ-41 for one that nests too deep; for a
+    /// graph that was not read, OBJ-23, OBJ-24 and OBJ-27.
     pub fn value(&self) -> Result {
         let mut decoder = Decoder {
             graph: self,

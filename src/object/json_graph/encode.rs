@@ -21,6 +21,10 @@ impl LegacyGraph {
     ///
     /// Refused (OBJ-33): what the release has no node for, such as a number before 0.18, a list, or a type that does not
     /// describe itself to reflection.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-33 for what the release has no node for; OBJ-27 for a cycle.
     pub fn of(value: AnyView<'_>, release: Release) -> Result<LegacyGraph> {
         let mut encoder = Encoder {
             release,

@@ -69,6 +69,10 @@ fn pairs(value: AnyView<'_>) -> Vec<Value> {
 }
 
 /// The value of a form, or what is wrong with the form.
+///
+/// # Errors
+///
+/// A text that names the form.
 pub fn from_json(form: &Value) -> Result<Any, String> {
     let wrong = || format!("no value has the form {form}");
     Ok(match form {

@@ -36,6 +36,11 @@ fn missing(kind: &str, message: impl Into<String>) -> Error {
 }
 
 /// The graph of `value`, with `metadata` unless that is None.
+///
+/// # Errors
+///
+/// A ValueError with OBJ-19 for a cycle; OBJ-41 for a value that nests too deep; a TypeError or a RuntimeError for a type that
+/// does not describe itself to reflection; what the writer of an object's own type raises.
 pub fn encode(value: AnyView<'_>, metadata: AnyView<'_>) -> Result {
     let mut encoder = Encoder {
         known: Dict::new(),
@@ -191,6 +196,11 @@ fn known(type_index: i32) -> Result<&'static TypeInfo> {
 
 /// The value of a graph. Only what the root reaches is decoded; a cycle is refused (OBJ-19), where the reference runs out
 /// of stack.
+///
+/// # Errors
+///
+/// A ValueError with OBJ-18 for a graph of another form, OBJ-19 for a cycle, OBJ-20 for a node of no known meaning, OBJ-41 for
+/// one that nests too deep; what the reader of an object's own type raises.
 pub fn decode(graph: AnyView<'_>) -> Result {
     if graph.type_index() != index::MAP {
         return Err(refuse("Invalid JSON Object Graph, expected an object"));
@@ -460,11 +470,19 @@ fn member(type_index: i32, data: AnyView<'_>) -> Result {
 }
 
 /// [`encode`] as compact text.
+///
+/// # Errors
+///
+/// As [`encode`]; OBJ-17 for a value that JSON has no text for.
 pub fn encode_text(value: AnyView<'_>, metadata: AnyView<'_>) -> Result<String> {
     json::stringify(encode(value, metadata)?.view(), 0)
 }
 
 /// [`decode`] of text.
+///
+/// # Errors
+///
+/// As [`json::parse`] and [`decode`].
 pub fn decode_text(text: &[u8]) -> Result {
     decode(json::parse(text)?.view())
 }

@@ -15,6 +15,11 @@ pub(crate) const MAX_INDENT: usize = 1024;
 pub(crate) const MAX_TEXT: usize = 1 << 30;
 
 /// The value of JSON text: None, bool, int, float, string, array, map. A repeated key keeps its last value.
+///
+/// # Errors
+///
+/// A ValueError with OBJ-16 at the byte that is not JSON; OBJ-40 where it nests deeper than 10,000; OBJ-39 for keys that would
+/// share a chain of more than 256.
 pub fn parse(text: &[u8]) -> Result {
     read(text, Values).map_err(|broken| match broken.kind() {
         Kind::Malformed => Error::said("ValueError", broken),

@@ -219,6 +219,11 @@ fn is_open(info: &'static TypeInfo) -> bool {
 }
 
 /// `ffi.MakeObjectFromPackedArgs`: type index or key, then names and values.
+///
+/// # Errors
+///
+/// A TypeError without a type, an InternalError for a key that is unknown or for arguments that do not come in pairs; a
+/// TypeError with OBJ-15 for a field that is missing, unknown or of another type; what the maker of the type raises.
 pub fn make_object(args: &[AnyView<'_>]) -> Result {
     let [first, pairs @ ..] = args else {
         return Err(Error::new("TypeError", "a type index or key is missing"));

@@ -15,11 +15,20 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Hash by contents: equal values have equal hashes.
+///
+/// # Errors
+///
+/// A ValueError where values nest too deep, and for a type with a comparison and no hash of its own; what the hash of an
+/// object's own type raises.
 pub fn hash(value: AnyView<'_>) -> Result<u64> {
     Hasher::default().hash(value, 0)
 }
 
 /// Equality by contents.
+///
+/// # Errors
+///
+/// A ValueError where values nest too deep; what the comparison of an object's own type raises.
 pub fn equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
     let comparer = Comparer {
         open: Arc::default(),
@@ -29,6 +38,10 @@ pub fn equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
 }
 
 /// Order by contents; a TypeError where there is none.
+///
+/// # Errors
+///
+/// A TypeError with OBJ-14 where the values have no order; as [`equal`].
 pub fn compare(left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
     let comparer = Comparer {
         open: Arc::default(),

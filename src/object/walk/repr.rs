@@ -16,6 +16,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The text form of a value: Python-like literals, `key(field=...)` for objects, `...` where an object contains itself.
+///
+/// # Errors
+///
+/// A ValueError where values nest too deep; what the text of an object's own type raises.
 pub fn repr(value: AnyView<'_>) -> Result<String> {
     let with_address = std::env::var("TVM_FFI_REPR_WITH_ADDR").is_ok_and(|set| set == "1");
     Printer {

@@ -134,6 +134,11 @@ fn tensor_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
 }
 
 /// Whether two values are structurally equal. `map_free_vars` lets free variables be bound to each other.
+///
+/// # Errors
+///
+/// A ValueError where values nest too deep; a TypeError for a type that does not state its structure; an InternalError for a
+/// tensor that is not compact on the CPU; what the comparison of an object's own type raises.
 pub fn equal(
     left: AnyView<'_>,
     right: AnyView<'_>,
@@ -411,6 +416,10 @@ impl Equal {
 }
 
 /// Structural hash: equal values have equal hashes, except that short and long bytes differ as in the reference.
+///
+/// # Errors
+///
+/// As [`equal`].
 pub fn hash(value: AnyView<'_>, map_free_vars: bool, skip_tensors: bool) -> Result<u64> {
     let place = Place::default();
     if map_free_vars {

@@ -9,6 +9,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// `{"root", "nodes": [{"type_key", ...}], "tensors": [...], "attrs": {...}}`.
+///
+/// # Errors
+///
+/// The rule that a tensor of the graph breaks.
 pub fn to_json(graph: &LegacyGraph) -> Result<Value, Violation> {
     let mut form = Map::new();
     form.insert("root".into(), graph.root.into());
@@ -66,6 +70,10 @@ fn of_text(bytes: &[u8]) -> Value {
 }
 
 /// The graph of a form. The error says what is not of this form, or which rule a tensor breaks.
+///
+/// # Errors
+///
+/// A text for what is not of this form, or the rule that a tensor breaks.
 pub fn from_json(form: &Value) -> Result<LegacyGraph, Wrong> {
     let nodes = form.get("nodes").and_then(Value::as_array);
     let nodes = nodes.ok_or("a graph has an array `nodes`")?;

@@ -16,11 +16,19 @@ impl LegacyGraph {
     /// Reads a graph and holds it to every rule that does not depend on the types of its nodes.
     ///
     /// Which text is a reference only a type knows: attributes are not followed.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-21 to OBJ-27 at the byte that breaks them; under strict findings, OBJ-28 to OBJ-30 and OBJ-37.
     pub fn read(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
         LegacyGraph::read_as(text, None, findings)
     }
 
     /// [`LegacyGraph::read`] that holds numbers to OBJ-36, too, in nodes of the types that the form itself has.
+    ///
+    /// # Errors
+    ///
+    /// As [`LegacyGraph::read`]; OBJ-36.
     pub fn verify(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
         LegacyGraph::verify_with(text, &|_| Fields::new(), findings)
     }

@@ -13,6 +13,10 @@ const ON_ONE_LINE: usize = 10;
 
 impl LegacyGraph {
     /// The text. Refuses what no release can write (OBJ-31), and, given a release, what that one does not know (OBJ-32).
+    ///
+    /// # Errors
+    ///
+    /// OBJ-31; OBJ-32 for what `release` does not know; OBJ-25 for a text that its form cannot hold.
     pub fn write(&self, release: Option<Release>) -> Result<Vec<u8>, Violation> {
         if let Some(release) = release {
             self.known_to(release)?;
