@@ -1,0 +1,136 @@
+//! All pairs of a map at once: taken out, dropped, taken over, lent, copied.
+
+use super::layout::{EMPTY, MapBody, PROTECTED, Pair, free_data};
+use super::pairs::{PairIter, Steps};
+use super::table::Table;
+use crate::function::Result;
+use crate::value::Any;
+use crate::value::header::ObjectRef;
+use crate::value::heap::allocate;
+
+impl Table {
+    /// Leaves the table empty and gives all pairs. The caller drops them when the table is whole: what ends with a value may
+    /// come back to it.
+    #[must_use]
+    pub(super) fn take(self) -> Vec<Pair> {
+        let mut taken = Vec::with_capacity(self.size() as usize);
+        let mut at = self.first();
+        while let Some(position) = at {
+            at = self.next(position);
+            // SAFETY: `first` or `next` gave the position.
+            let pair = unsafe { self.pair_at(position) };
+            // SAFETY: there is a pair at such a position, which is read once: the map is emptied here.
+            taken.push(unsafe { pair.read() });
+            if !self.is_small() {
+                // SAFETY: positions of a dense map are its slots; the caller has it alone (`Table`).
+                unsafe { self.set_mark(position, EMPTY) };
+            }
+        }
+        if self.is_small() {
+            // SAFETY: a live map, which the caller has alone (`Table`); an empty one needs no filled pair.
+            unsafe { (*self.0).body.size = 0 }
+        } else {
+            self.forget();
+        }
+        taken
+    }
+
+    /// Drops all pairs and the memory behind them.
+    ///
+    /// # Safety
+    /// No one else reaches the table any more.
+    pub(super) unsafe fn reset(self) {
+        let mut at = self.first();
+        while let Some(position) = at {
+            at = self.next(position);
+            // SAFETY: `first` or `next` gave the position.
+            let pair = unsafe { self.pair_at(position) };
+            // SAFETY: there is a pair at such a position. It is read once, and no one looks at the map after that (this
+            // contract).
+            let Pair { key, value } = unsafe { pair.read() };
+            drop(key);
+            drop(value);
+        }
+        // SAFETY: a live map, which the caller has alone (this contract), and whose pairs are dropped.
+        let body = std::mem::replace(unsafe { &mut (*self.0).body }, MapBody::NOTHING);
+        if let Some(free) = body.data_deleter
+            && !body.data.is_null()
+        {
+            // SAFETY: the deleter that was left for this memory (OBJ-05), which the map has no more.
+            unsafe { free(body.data.cast()) };
+        }
+    }
+
+    /// Ends an object that nobody else has seen.
+    pub(super) fn dispose(self) {
+        // SAFETY: `Table::small` and `Table::dense` make an object with one reference, which no one else has seen.
+        drop(unsafe { ObjectRef::from_raw(self.0.cast()) });
+    }
+
+    /// Takes over the contents of `other`, a fresh object, and gives the own pairs. The identity of this object stays. The
+    /// other is empty then, for the caller to dispose of. Calls no hook and drops no value.
+    ///
+    /// # Safety
+    /// `other` is fresh, and the caller has both maps alone.
+    #[must_use]
+    pub(super) unsafe fn become_table(self, other: Table) -> Vec<Pair> {
+        let gone = self.take();
+        // SAFETY: the caller has this map alone; what it had is in `gone`.
+        unsafe { self.reset() };
+        // SAFETY: a live map, by the invariant of `Table`.
+        let mut body = unsafe { (*other.0).body };
+        if other.is_small() {
+            let bytes = other.slots() as usize * size_of::<Pair>();
+            let data = allocate(bytes);
+            // SAFETY: the pairs of a fresh small map lie in one block of `slots` pairs (`Table::small`), and the new one is
+            // as large.
+            unsafe { std::ptr::copy_nonoverlapping(body.data, data, bytes) };
+            body.data = data;
+            body.data_deleter = Some(free_data);
+            // SAFETY: a live map, which the caller has alone; its pairs are this map's now.
+            unsafe { (*other.0).body.size = 0 };
+        } else {
+            // SAFETY: a live map, by the invariant of `Table`; a dense one has the field (OBJ-07).
+            let order = unsafe { (*other.0).order };
+            // SAFETY: a live map, which the caller has alone, and the memory of a small one too is large enough to be dense
+            // (OBJ-05).
+            unsafe { (*self.0).order = order };
+            // SAFETY: a live map, which the caller has alone; its pairs are this map's now.
+            unsafe { (*other.0).body = MapBody::NOTHING };
+        }
+        // SAFETY: a live map, which the caller has alone and which has no pairs: those of the other come to it.
+        unsafe { (*self.0).body = body };
+        gone
+    }
+
+    /// Whether there is a pair at what was a position once.
+    pub(super) fn is_filled(self, position: u64) -> bool {
+        if self.is_small() {
+            return position < self.size();
+        }
+        // SAFETY: the map is dense and the slot below the number of its slots.
+        position < self.slots() && !matches!(unsafe { self.mark_of(position) }, EMPTY | PROTECTED)
+    }
+
+    /// The pairs, for as long as nothing changes the map.
+    pub(super) fn lent<'a>(self) -> PairIter<'a> {
+        PairIter(Steps::Lent(self, self.first()))
+    }
+
+    /// The pairs as they are now.
+    pub(super) fn kept(self) -> Vec<(Any, Any)> {
+        let pairs = self.lent();
+        pairs
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    }
+
+    pub(super) fn copy(self) -> Result<Table> {
+        if self.is_small() {
+            return Ok(self.small_copy(self.size()));
+        }
+        // SAFETY: the map is dense: `is_small` is false.
+        let shift = unsafe { self.fib_shift() };
+        self.copied(self.slots(), shift)
+    }
+}
