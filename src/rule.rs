@@ -373,7 +373,7 @@ pub struct Finding {
 
 impl Finding {
     /// The violation that it is where it counts as one.
-    pub fn to_violation(&self) -> Violation {
+    pub(crate) fn to_violation(&self) -> Violation {
         self.rule.broken(self.kind, self.offset, &*self.message)
     }
 }
@@ -511,7 +511,7 @@ impl Findings {
     }
 
     /// How many more there were than [`Findings::MOST`].
-    pub fn omitted(&self) -> usize {
+    pub(crate) fn omitted(&self) -> usize {
         self.omitted
     }
 

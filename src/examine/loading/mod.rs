@@ -19,7 +19,8 @@ mod verdict;
 
 pub use exports::{exported, exports};
 use library::walk;
-pub use verdict::{Library, bare, context_symbol, prefixed, reads, relay_code, stored};
+pub(crate) use verdict::context_symbol;
+pub use verdict::{Library, bare, prefixed, reads, relay_code, stored};
 
 use crate::rule::Violation;
 use std::fmt;

@@ -294,7 +294,7 @@ fn is_of(release: Release, version: &str) -> bool {
 }
 
 /// The symbol of the slot in which a loader leaves the module.
-pub const fn context_symbol(layout: Layout) -> &'static str {
+pub(crate) const fn context_symbol(layout: Layout) -> &'static str {
     match layout {
         Layout::V0_2 | Layout::V0_7 => "__tvm_module_ctx",
         Layout::V0_21 => "__tvm_ffi_library_ctx",

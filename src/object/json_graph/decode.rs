@@ -19,7 +19,7 @@ impl LegacyGraph {
     /// # Errors
     ///
     /// As [`LegacyGraph::verify`].
-    pub fn verify_known(
+    pub(crate) fn verify_known(
         text: &[u8],
         findings: &mut Findings,
     ) -> std::result::Result<LegacyGraph, Violation> {

@@ -1,0 +1,69 @@
+//! Says of a file what the command line says of it, as values of Rust: what is in it, which rules it breaks, which releases load
+//! it, and the payloads of its modules. Nothing of it runs.
+//!
+//! ```text
+//! cargo run --example examine -- golden/blob/opencl-0.6.bin
+//! ```
+
+use std::error::Error;
+use tvmspec::blob::Blob;
+use tvmspec::examine::explain::{Account, Need, explain};
+use tvmspec::examine::loading::{Load, Outcome};
+use tvmspec::examine::unpack::{Unpacked, unpack};
+use tvmspec::examine::verify::{Located, Verification, verify};
+use tvmspec::examine::{Format, Subject, Unit};
+use tvmspec::rule::{Findings, Violation};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = std::env::args().nth(1).ok_or("usage: examine FILE")?;
+    let bytes = std::fs::read(&path)?;
+    let subject = Subject::open(&path, &bytes, None)?;
+
+    let verification: Verification = verify(&subject, |_| {})?;
+    for Located { what, place, field } in &verification.violations {
+        let broken: &Violation = what;
+        println!("{place}: {broken} {field}");
+    }
+    println!(
+        "{path}: {} violations, {} findings",
+        verification.violations.len(),
+        verification.found()
+    );
+
+    for account in explain(&subject, None)? {
+        print_account(&account);
+    }
+    for unit in subject.units() {
+        print_payloads(&unit)?;
+    }
+    Ok(())
+}
+
+fn print_account(account: &Account) {
+    println!("{}", account.title);
+    for (releases, Load { outcome, why }) in &account.loads {
+        let verdict = match outcome {
+            Outcome::Loads => "load it",
+            Outcome::Silent => "load it, and something is missing",
+            Outcome::Unknown => "may load it",
+            Outcome::Fails => "refuse it",
+        };
+        println!("  {releases} {verdict}: {why}");
+    }
+    for Need { kind, about, .. } in &account.needs {
+        println!("  needs `{kind}`: {about}");
+    }
+}
+
+fn print_payloads(unit: &Unit<'_>) -> Result<(), Violation> {
+    let Format::Library { layout, .. } = unit.format else {
+        return Ok(());
+    };
+    let blob = Blob::read(&unit.bytes, layout, &mut Findings::default())?;
+    let Unpacked { manifest, files } = unpack(blob)?;
+    println!("{}: {manifest}", unit.name);
+    for (name, payload) in files {
+        println!("  {name}: {} bytes", payload.len());
+    }
+    Ok(())
+}
