@@ -247,9 +247,16 @@ owned_bytes!(
     "Owned bytes, any content."
 );
 
+impl Str {
+    /// The text, with what is not UTF-8 replaced.
+    pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.as_bytes())
+    }
+}
+
 impl std::fmt::Display for Str {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&String::from_utf8_lossy(self.as_bytes()))
+        f.write_str(&self.to_text())
     }
 }
 
