@@ -1,7 +1,7 @@
 /*
  * What tvmspec offers beyond the interfaces of TVM: looking into files.
  *
- * tvmspec_examine() is there when the library was built with the feature `inspect`, which is a default.
+ * tvmspec_examine() and tvmspec_examine_file() are there when the library was built with the feature `inspect`, which is a default.
  * Nothing here executes the file that it looks at. Texts are UTF-8, freed with tvmspec_free().
  */
 #ifndef TVMSPEC_H_
@@ -29,21 +29,25 @@ TVM_DLL const char* tvmspec_version(void);
 TVM_DLL int tvmspec_abi(void);
 
 /*
- * What is to be said about a file, as JSON. `command` is that of the command line, without the file:
+ * Answers a command about a file, as JSON. `command` is that of the command line, without the file:
  *
- *   inspect [--code] [--layout L]      what is in it                               spec/schema/inspect.json
- *   verify [--strict] [--layout L]     every rule that it breaks, every oddity     spec/schema/verify.json
- *   explain [--release R] [--layout L] what the loader of each release makes of it spec/schema/explain.json
- *   dump [--layout L]                  every byte with its field and its rule      spec/schema/dump.json
+ *   inspect [--code] [--layout L]             what is in it                                spec/schema/inspect.json
+ *   verify [--strict] [--layout L]            every rule that it breaks, every oddity      spec/schema/verify.json
+ *   explain [--release R] [--layout L]        what the loader of each release makes of it  spec/schema/explain.json
+ *   dump [--from OFFSET] [--layout L]         every byte with its field and its rule       spec/schema/dump.json
  *
- * ELF, Mach-O, PE, object files, archives, tar, C text, library binaries, parameters, graphs, executables, saved objects. The file is
- * the `length` bytes at `bytes`; where that is null, it is read from the path `name`. Libraries that it needs are not looked for.
+ * ELF, Mach-O, PE, object files, archives, tar, C text, library binaries, parameters, graphs, executables, saved objects. Libraries
+ * that the file needs are not looked for.
+ *
+ * tvmspec_examine() answers about `length` bytes in memory; `name` stands in messages (null: "<memory>") and is not opened, also where
+ * there are no bytes. tvmspec_examine_file() reads the file at `path`.
  *
  * Returns the exit code of the command line: 0 where all is good, 1 where a rule is broken (verify --strict: or something is odd;
- * explain --release: or it does not load), 2 where the file cannot be read, nothing in it has rules, or the command is invalid.
- * `*text` is the JSON, or for 2 a message; free it with tvmspec_free().
+ * explain: only with --release, where that release does not load it), 2 where the file cannot be read, nothing in it has rules, or the
+ * command is invalid. `*text` is the JSON, or for 2 a message; free it with tvmspec_free(). Where `text` is null nothing is written.
  */
 TVM_DLL int tvmspec_examine(const char* command, const char* name, const void* bytes, size_t length, char** text);
+TVM_DLL int tvmspec_examine_file(const char* command, const char* path, char** text);
 
 /* Frees a text. Null is allowed. */
 TVM_DLL void tvmspec_free(char* text);

@@ -2,34 +2,90 @@
 #![cfg(feature = "inspect")]
 
 use serde_json::Value;
-use std::ffi::{CStr, CString};
-use tvmspec::capi::examine::tvmspec_examine;
+use std::ffi::{CStr, CString, c_char};
+use std::ptr::{null, null_mut};
+use tvmspec::capi::examine::{tvmspec_examine, tvmspec_examine_file};
 use tvmspec::capi::extras::{tvmspec_abi, tvmspec_free};
 
 /// The answer of the library to `command` about the file of this name, or about `bytes`.
 fn examine(command: &str, name: &str, bytes: Option<&[u8]>) -> (i32, String) {
     let command = CString::new(command).unwrap();
     let name = CString::new(name).unwrap();
-    let (start, length) = bytes.map_or((std::ptr::null(), 0), |bytes| {
-        (bytes.as_ptr().cast(), bytes.len())
-    });
-    let mut text = std::ptr::null_mut();
-    // SAFETY: two C strings, null or `length` bytes that live on, and a place for a text.
-    let code = unsafe {
-        tvmspec_examine(
-            command.as_ptr(),
-            name.as_ptr(),
-            start,
-            length,
-            &raw mut text,
-        )
-    };
+    let (command, name) = (command.as_ptr(), name.as_ptr());
+    answer(|text| match bytes {
+        // SAFETY: two C strings and a place for a text.
+        None => unsafe { tvmspec_examine_file(command, name, text) },
+        Some(bytes) => {
+            let (start, length) = (bytes.as_ptr().cast(), bytes.len());
+            // SAFETY: two C strings, `length` bytes that live on, and a place for a text.
+            unsafe { tvmspec_examine(command, name, start, length, text) }
+        }
+    })
+}
+
+fn answer(ask: impl FnOnce(*mut *mut c_char) -> i32) -> (i32, String) {
+    let mut text = null_mut();
+    let code = ask(&raw mut text);
     assert!(!text.is_null());
     // SAFETY: the library made the text, which ends with a zero.
-    let said = unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned();
+    let answer = unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned();
     // SAFETY: the library made the text, and it is not used any more.
     unsafe { tvmspec_free(text) };
-    (code, said)
+    (code, answer)
+}
+
+#[test]
+fn null_is_no_name_no_bytes_and_no_place() {
+    let verify = c"verify".as_ptr();
+    let good = std::fs::read(golden("blob/opencl-0.6.bin")).unwrap();
+    let (start, length) = (good.as_ptr().cast(), good.len());
+    // SAFETY: null or what each parameter has to be, here and in all of this test.
+    let (code, report) = json(answer(|text| unsafe {
+        tvmspec_examine(verify, null(), start, length, text)
+    }));
+    assert_eq!((code, &report["file"]), (0, &Value::from("<memory>")));
+    // SAFETY: see above.
+    let code = unsafe { tvmspec_examine(verify, null(), start, length, null_mut()) };
+    assert_eq!(code, 0);
+    // SAFETY: see above.
+    let of = |ask: &dyn Fn(*mut *mut c_char) -> i32| answer(ask);
+    // A buffer without bytes is an empty file, and its name is not that of a file to read.
+    let there = CString::new(golden("blob/opencl-0.6.bin")).unwrap();
+    // SAFETY: see above.
+    let empty = of(&|text| unsafe { tvmspec_examine(verify, there.as_ptr(), null(), 0, text) });
+    assert_eq!(empty.0, 2);
+    assert!(empty.1.contains("it is empty"), "{}", empty.1);
+    // SAFETY: see above.
+    let none = of(&|text| unsafe { tvmspec_examine(verify, null(), null(), 8, text) });
+    let message = "the bytes are null, and their length is not 0";
+    assert_eq!(none, (2, message.to_owned()));
+    // SAFETY: see above; so many bytes are never looked at.
+    let many = of(&|text| unsafe { tvmspec_examine(verify, null(), start, usize::MAX, text) });
+    assert_eq!(many, (2, "no memory has so many bytes".to_owned()));
+    // SAFETY: see above.
+    let command = of(&|text| unsafe { tvmspec_examine(null(), null(), start, length, text) });
+    assert_eq!(command.0, 2);
+    assert!(command.1.contains("there is no command"), "{}", command.1);
+    // SAFETY: see above.
+    let path = of(&|text| unsafe { tvmspec_examine_file(verify, null(), text) });
+    assert_eq!(path, (2, "the path is null".to_owned()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_path_is_bytes_and_a_device_has_an_end() {
+    let (code, message) = answer(|text| {
+        // SAFETY: two C strings and a place for a text.
+        unsafe { tvmspec_examine_file(c"verify".as_ptr(), c"/no\xff/such".as_ptr(), text) }
+    });
+    assert_eq!(code, 2);
+    assert!(
+        message.starts_with("cannot read /no\u{fffd}/such: "),
+        "{message}"
+    );
+    let (code, message) = examine("verify", "/dev/zero", None);
+    assert_eq!(code, 2);
+    assert!(message.contains("has no end within 256 MiB"), "{message}");
 }
 
 fn json((code, said): (i32, String)) -> (i32, Value) {
@@ -60,6 +116,8 @@ fn what_cannot_be_examined_is_code_2_and_a_message() {
         );
     }
     assert!(said("look", Some(b"")).contains("there is no command `look`"));
+    assert!(said("verify --strict=yes", Some(b"")).contains("--strict takes no value"));
+    assert!(said("dump --from here", Some(b"")).contains("`here` is no offset"));
     assert!(said("inspect --strict", Some(b"")).contains("no option `--strict`"));
     assert!(said("verify --layout", Some(b"")).contains("--layout has no value"));
     assert!(said("verify --layout 9", Some(b"")).contains('9'));

@@ -84,6 +84,94 @@ fn all_fronts_say_the_same_about_every_golden() {
     }
 }
 
+/// The text that the command line prints, and its exit code.
+fn from_shell(words: &[&str], path: &Path) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(words)
+        .args(["--json"])
+        .arg(path)
+        .output()
+        .expect("tvmspec runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    (output.status.code(), text)
+}
+
+/// A parameter file of `count` scalars with long names.
+fn params(count: u64) -> Vec<u8> {
+    let mut bytes = 0xF7E5_8D4F_0504_9CB7_u64.to_le_bytes().to_vec();
+    bytes.extend([0; 8]);
+    bytes.extend(count.to_le_bytes());
+    for index in 0..count {
+        let name = format!("{index:080}");
+        bytes.extend((name.len() as u64).to_le_bytes());
+        bytes.extend(name.as_bytes());
+    }
+    bytes.extend(count.to_le_bytes());
+    for _ in 0..count {
+        bytes.extend(0xDD5E_40F0_96B4_A13F_u64.to_le_bytes());
+        bytes.extend([0; 8]);
+        // The processor, no dimension, float32.
+        bytes.extend([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 32, 1, 0]);
+        bytes.extend(4_u64.to_le_bytes());
+        bytes.extend([0; 4]);
+    }
+    bytes
+}
+
+#[test]
+fn all_fronts_leave_out_as_much_of_a_large_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("many.params");
+    let bytes = params(20_000);
+    fs::write(&path, &bytes).expect("written");
+    let name = path.to_str().expect("a plain name");
+    for command in ["inspect", "verify", "dump --from 0x100000"] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let (code, text) = from_shell(&words, &path);
+        let (ours, answer) = from_c(command, name, &bytes);
+        assert_eq!(code, Some(ours), "{command}");
+        let theirs: Value = serde_json::from_str(&text).expect(command);
+        let ours: Value = serde_json::from_str(&answer).expect(command);
+        assert!(
+            ours == theirs,
+            "{command}: {} and {}",
+            answer.len(),
+            text.len()
+        );
+    }
+}
+
+#[test]
+fn all_fronts_take_the_same_options() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let asked = [
+        ("inspect --code", "golden/vm/branch-to-itself.vmexec"),
+        ("inspect --code", "golden/blob/containers/relax_vm-0.27.so"),
+        ("inspect --layout=0.2", "golden/blob/opencl-0.6.bin"),
+        ("verify --layout 0.22", "golden/blob/opencl-0.6.bin"),
+        (
+            "explain --elsewhere --release 0.6",
+            "golden/blob/opencl-0.6.bin",
+        ),
+        (
+            "explain --elsewhere --release=0.27",
+            "golden/blob/opencl-0.6.bin",
+        ),
+        ("dump --from=0x20", "golden/blob/opencl-0.6.bin"),
+    ];
+    for (command, file) in asked {
+        let path = root.join(file);
+        let words: Vec<&str> = command.split(' ').collect();
+        let (code, text) = from_shell(&words, &path);
+        let bytes = fs::read(&path).expect(file);
+        let (ours, answer) = from_c(command, path.to_str().expect("plain"), &bytes);
+        assert_eq!(code, Some(ours), "{command} {file}: {answer}");
+        let theirs: Value = serde_json::from_str(&text).expect(command);
+        let ours: Value = serde_json::from_str(&answer).expect(command);
+        assert_eq!(ours, theirs, "{command} {file}");
+    }
+}
+
 /// Files of ten kinds, one of them none of TVM.
 const TEN: [&str; 10] = [
     "golden/blob/opencl-0.6.bin",
@@ -106,7 +194,7 @@ fn webassembly_says_the_same_in_node() {
         let output = Command::new("node")
             .current_dir(root)
             .env("TVMSPEC_WASM", &module)
-            .args(["examples/web/tvmspec.mjs", command])
+            .args(["examples/web/node.mjs", command])
             .args(TEN)
             .output()
             .expect("node runs");
@@ -124,6 +212,38 @@ fn webassembly_says_the_same_in_node() {
             assert_eq!(theirs["answer"], ours, "{command} {name}");
         }
     }
+}
+
+#[test]
+fn webassembly_works_without_what_node_adds_to_a_browser() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(module) = module(root) else { return };
+    let script = r#"
+        import { readFileSync } from "node:fs";
+        const { env } = process;
+        delete globalThis.process;
+        const { load } = await import(env.BINDING);
+        const file = new Uint8Array(readFileSync(env.FILE)).buffer;
+        const examine = await load(await WebAssembly.compile(readFileSync(env.TVMSPEC_WASM)));
+        console.log(examine("verify", "a.bin", file).text);
+        try { examine("verify", "a.bin", "text") } catch (error) { console.log(error.message) }
+    "#;
+    let output = Command::new("node")
+        .env("TVMSPEC_WASM", &module)
+        .env("BINDING", root.join("examples/web/tvmspec.mjs"))
+        .env("FILE", root.join("golden/blob/opencl-0.6.bin"))
+        .args(["--input-type=module", "--eval", script])
+        .output()
+        .expect("node runs");
+    let lines = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<&str> = lines.lines().collect();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let [report, wrong] = lines.as_slice() else {
+        panic!("{lines:?} {errors}")
+    };
+    let report: Value = serde_json::from_str(report).expect("JSON");
+    assert_eq!(report["violations"], Value::Array(Vec::new()));
+    assert_eq!(*wrong, "the file is an ArrayBuffer or a view of one");
 }
 
 /// The WebAssembly module; says why there is none.

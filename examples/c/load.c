@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   if (argc < 2) return 0;
 
   char* report = NULL;
-  int code = tvmspec_examine("verify --strict", argv[1], NULL, 0, &report);
+  int code = tvmspec_examine_file("verify --strict", argv[1], &report);
   printf("%s: %s %s\n", argv[1], code == 0 ? "keeps every rule" : "does not keep every rule", report);
   tvmspec_free(report);
 

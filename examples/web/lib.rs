@@ -1,8 +1,8 @@
-//! What can be said about a file, in a browser or in Node: `examples/web/tvmspec.mjs` calls this.
+//! What can be said about a file, in a browser or in Node: `tvmspec.mjs` beside this file calls it, and `node.mjs` from a shell.
 //!
 //! ```sh
 //! cargo build --release --manifest-path examples/web/Cargo.toml --target wasm32-unknown-unknown
-//! node examples/web/tvmspec.mjs verify golden/blob/opencl-0.6.bin
+//! node examples/web/node.mjs verify golden/blob/opencl-0.6.bin
 //! ```
 
 use std::{ptr, slice};

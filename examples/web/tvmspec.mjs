@@ -4,10 +4,18 @@
 //   const examine = await load(bytesOfTheModule);
 //   const { code, text } = examine("verify --strict", "model.so", bytes);
 //
-// `code` is the command line's exit code; `text` is JSON, or for 2 a message.
+// `code` is the command line's exit code; `text` is JSON, or for 2 a message. Bytes are an ArrayBuffer, a typed array or a Buffer; the
+// module is bytes too, or a compiled WebAssembly.Module.
+
+const asBytes = (bytes) => {
+  if (ArrayBuffer.isView(bytes)) return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes instanceof ArrayBuffer) return new Uint8Array(bytes);
+  throw new TypeError("the file is an ArrayBuffer or a view of one");
+};
 
 export async function load(module) {
-  const { instance } = await WebAssembly.instantiate(module, {});
+  const made = await WebAssembly.instantiate(module, {});
+  const instance = made.instance ?? made;
   const { memory, reserve, free, answer } = instance.exports;
   const put = (bytes) => {
     const start = reserve(bytes.length);
@@ -16,7 +24,7 @@ export async function load(module) {
   };
   return (command, name, bytes) => {
     const encoder = new TextEncoder();
-    const inputs = [encoder.encode(command), encoder.encode(name), bytes].map(put);
+    const inputs = [encoder.encode(command), encoder.encode(name), asBytes(bytes)].map(put);
     const [said, size] = put(new Uint8Array(12));
     answer(...inputs.flat(), said);
     // The memory may have grown, and moved.
@@ -26,17 +34,4 @@ export async function load(module) {
     for (const [at, bytes] of [...inputs, [said, size], [start, length]]) free(at, bytes);
     return { code, text };
   };
-}
-
-// node examples/web/tvmspec.mjs "verify --strict" FILE...: a line of JSON for each file, and the largest exit code.
-if (globalThis.process?.argv[1] === (await import("node:url").catch(() => null))?.fileURLToPath(import.meta.url)) {
-  const { readFile } = await import("node:fs/promises");
-  const built = process.env.TVMSPEC_WASM ?? new URL("target/wasm32-unknown-unknown/release/tvmspec_web.wasm", import.meta.url);
-  const examine = await load(await readFile(built));
-  const [command, ...files] = process.argv.slice(2);
-  for (const file of files) {
-    const { code, text } = examine(command, file, await readFile(file));
-    console.log(JSON.stringify({ file, code, answer: code === 2 ? text : JSON.parse(text) }));
-    process.exitCode = Math.max(process.exitCode ?? 0, code);
-  }
 }

@@ -3,7 +3,10 @@
 //! Nothing here executes the file that it looks at. Texts are freed with [`tvmspec_free`](super::extras::tvmspec_free).
 
 use crate::examine;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::fs::File;
+use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The command line's exit codes.
@@ -11,19 +14,22 @@ const GOOD: c_int = 0;
 const BAD: c_int = 1;
 const FAILED: c_int = 2;
 
-/// Says what is to be said about a file, as JSON of the form that `spec/schema/COMMAND.json` describes.
+/// How much is read of what is no file, such as a pipe or a device, which may have no end.
+const LONGEST_STREAM: u64 = 1 << 28;
+
+/// Answers `command` about the `length` bytes at `bytes`, as JSON of the form that `spec/schema/COMMAND.json` describes.
 ///
-/// `command` is the command line's, without the file: `inspect [--code] [--layout L]`, `verify [--strict] [--layout L]`, `explain
-/// [--release R] [--layout L]`, `dump [--layout L]`. The file is the `length` bytes at `bytes`, or, where that is null, the one at the
-/// path `name`. Libraries that a file needs are not looked for, as with `explain --elsewhere`.
+/// `command` is the command line's, without the file: see [`examine::answer`]. `name` stands in names and messages, and is
+/// `<memory>` where it is null; no file of that name is read. Libraries that a file needs are not looked for, as with `explain
+/// --elsewhere`.
 ///
-/// Returns the exit code of the command line: 0, 1 where a rule is broken or the release does not load the file, 2 where the file
-/// cannot be read, nothing in it has rules, or the command is invalid; then the text is a message. `text` is always set.
+/// Returns the exit code of the command line: 0, 1 where a rule is broken or the release does not load the file, 2 where nothing in
+/// it has rules or the command is invalid; then the text is a message. `*text` is always set where `text` is not null.
 ///
 /// # Safety
 ///
-/// `command` and `name` must be C strings, `bytes` null or `length` bytes that are not written to during the call, `text` a place for a
-/// text.
+/// `command` and `name` must be null or C strings, `bytes` null or `length` bytes that are not written to during the call, `text` null
+/// or a place for a text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_examine(
     command: *const c_char,
@@ -32,37 +38,100 @@ pub unsafe extern "C" fn tvmspec_examine(
     length: usize,
     text: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: `command` is a C string, by this contract.
-    let command = unsafe { CStr::from_ptr(command) }.to_string_lossy();
-    // SAFETY: `name` is a C string, by this contract.
-    let name = unsafe { CStr::from_ptr(name) };
-    let read;
-    let bytes = if bytes.is_null() {
-        read = name.to_str().map_or_else(
-            |error| Err(error.to_string()),
-            |path| std::fs::read(path).map_err(|error| format!("cannot read {path}: {error}")),
-        );
-        read.as_deref().map_err(String::clone)
-    } else {
+    // SAFETY: `name` is null or a C string, by this contract.
+    let name = unsafe { c_text(name) }.map_or("<memory>".into(), CStr::to_string_lossy);
+    let bytes = match length {
+        0 => Ok(Cow::Borrowed([].as_slice())),
+        _ if bytes.is_null() => Err("the bytes are null, and their length is not 0".to_owned()),
+        _ if isize::try_from(length).is_err() => Err("no memory has so many bytes".to_owned()),
         // SAFETY: `bytes` is not null, so `length` bytes that are not written to during the call, by this contract.
-        Ok(unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) })
+        _ => Ok(unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) }.into()),
     };
-    let name = name.to_string_lossy();
-    let said = bytes.and_then(|bytes| {
-        let say = || examine::answer(&command, &name, bytes);
-        match catch_unwind(AssertUnwindSafe(say)) {
-            Ok(said) => said.map_err(|nothing| nothing.to_string()),
+    // SAFETY: `command` is null or a C string, and `text` null or a place for a text, by this contract.
+    unsafe { put(command, &name, bytes, text) }
+}
+
+/// [`tvmspec_examine`] of the file at `path`, which is code 2 also where it cannot be read.
+///
+/// # Safety
+///
+/// `command` and `path` must be null or C strings, `text` null or a place for a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tvmspec_examine_file(
+    command: *const c_char,
+    path: *const c_char,
+    text: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: `path` is null or a C string, by this contract.
+    let path = unsafe { c_text(path) };
+    let name = path.map_or("".into(), CStr::to_string_lossy);
+    let bytes = match path {
+        None => Err("the path is null".to_owned()),
+        Some(path) => read(path).map_err(|error| format!("cannot read {name}: {error}")),
+    };
+    // SAFETY: `command` is null or a C string, and `text` null or a place for a text, by this contract.
+    unsafe { put(command, &name, bytes.map(Cow::Owned), text) }
+}
+
+/// # Safety
+///
+/// `text` must be null or a C string that outlives the answer.
+unsafe fn c_text<'a>(text: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: a C string where it is not null, by this contract.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+}
+
+fn read(path: &CStr) -> io::Result<Vec<u8>> {
+    #[cfg(unix)]
+    let path: &OsStr = std::os::unix::ffi::OsStrExt::from_bytes(path.to_bytes());
+    #[cfg(not(unix))]
+    let path = OsStr::new(path.to_str().map_err(io::Error::other)?);
+    let file = File::open(path)?;
+    let longest = match file.metadata()? {
+        data if data.is_file() => data.len(),
+        _ => LONGEST_STREAM,
+    };
+    let mut bytes = Vec::new();
+    file.take(longest.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > longest {
+        let message = "it grows while it is read, or has no end within 256 MiB";
+        return Err(io::Error::other(message));
+    }
+    Ok(bytes)
+}
+
+/// # Safety
+///
+/// `command` must be null or a C string, `text` null or a place for a text.
+unsafe fn put(
+    command: *const c_char,
+    name: &str,
+    bytes: Result<Cow<'_, [u8]>, String>,
+    text: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: `command` is null or a C string, by this contract.
+    let command = unsafe { c_text(command) }.map_or("".into(), CStr::to_string_lossy);
+    let answered = bytes.and_then(|bytes| {
+        let answer = || examine::answer(&command, name, &bytes);
+        match catch_unwind(AssertUnwindSafe(answer)) {
+            Ok(answered) => answered.map_err(|nothing| nothing.to_string()),
             Err(_) => Err(format!("`{command}` of {name} panicked")),
         }
     });
-    let (code, said) = match said {
-        Ok((true, said)) => (GOOD, said),
-        Ok((false, said)) => (BAD, said),
+    let (code, answer) = match answered {
+        Ok((true, answer)) => (GOOD, answer),
+        Ok((false, answer)) => (BAD, answer),
         Err(message) => (FAILED, message),
     };
     // A message may quote a name of the file.
-    let said = CString::new(said.replace('\0', "\u{fffd}")).unwrap_or_default();
-    // SAFETY: `text` is a place for a text, by this contract.
-    unsafe { text.write(said.into_raw()) };
+    let answer = CString::new(answer).or_else(|zero| {
+        let message = String::from_utf8_lossy(&zero.into_vec()).replace('\0', "\u{fffd}");
+        CString::new(message)
+    });
+    if !text.is_null() {
+        // SAFETY: a place for a text, by this contract.
+        unsafe { text.write(answer.unwrap_or_default().into_raw()) };
+    }
     code
 }

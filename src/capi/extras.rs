@@ -19,11 +19,11 @@ pub extern "C" fn tvmspec_abi() -> c_int {
 ///
 /// # Safety
 ///
-/// `text` must come from `tvmspec_examine`, once.
+/// `text` must be null or come from `tvmspec_examine` or `tvmspec_examine_file`, once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tvmspec_free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: `text` is a `CString` that `tvmspec_examine` returned, freed once, by this contract.
+        // SAFETY: `text` is a `CString` that one of these returned, freed once, by this contract.
         drop(unsafe { CString::from_raw(text) });
     }
 }

@@ -91,14 +91,17 @@ pub(crate) enum Exit {
     Good,
     /// Exit code 1: violations, or failed cases.
     Bad,
+    /// Exit code 2: of several files one cannot be read, which has been printed.
+    Failed,
 }
 
 impl Exit {
     /// That of two pieces of work.
     pub(crate) fn or(self, other: Exit) -> Exit {
-        match self {
-            Exit::Good => other,
-            Exit::Bad => Exit::Bad,
+        match (self, other) {
+            (Exit::Failed, _) | (_, Exit::Failed) => Exit::Failed,
+            (Exit::Bad, _) | (_, Exit::Bad) => Exit::Bad,
+            (Exit::Good, Exit::Good) => Exit::Good,
         }
     }
 }
@@ -157,6 +160,7 @@ pub(crate) fn main() -> ExitCode {
     match outcome {
         Ok(Exit::Good) | Err(Error::ClosedPipe) => ExitCode::SUCCESS,
         Ok(Exit::Bad) => ExitCode::from(1),
+        Ok(Exit::Failed) => ExitCode::from(2),
         Err(Error::Message(message)) => {
             output::note(format_args!("error: {message}"));
             ExitCode::from(2)

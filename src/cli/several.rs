@@ -1,52 +1,63 @@
 //! Commands about several files: one that cannot be read does not keep the others from being looked at.
 
 use super::{Error, Exit, output};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What is said about one file.
-pub(crate) enum Said {
+/// The answer about one file.
+pub(crate) enum Answer {
     /// For people.
     Text(String),
     /// For programs.
     Json(Value),
 }
 
-/// Prints what `say` says about each file: texts one after the other; JSON as it is for one file, as a list for several. Of the
-/// exit codes the largest counts.
+/// Prints the answer about each file: texts one after the other; JSON as it is for one file, as a list for several, in which a file
+/// that cannot be read is `{"file", "error"}`. Each is printed before the next is looked at. Of the exit codes the largest counts.
 ///
 /// # Errors
 ///
-/// A file cannot be read; each is named where it is met, the last in the error.
+/// The only file cannot be read. Of several, each that cannot is printed where it is met.
 pub(crate) fn each(
     files: &[PathBuf],
-    mut say: impl FnMut(&Path) -> Result<(Said, Exit), Error>,
+    is_json: bool,
+    mut answer: impl FnMut(&Path) -> Result<(Answer, Exit), Error>,
 ) -> Result<Exit, Error> {
-    let (mut exit, mut failed, mut list, mut shown) = (Exit::Good, None, Vec::new(), false);
-    for file in files {
-        match say(file) {
-            Ok((Said::Text(text), of_file)) => {
-                let between = if shown { "\n" } else { "" };
-                output::show(&format!("{between}{text}"))?;
-                shown = true;
-                exit = exit.or(of_file);
-            }
-            Ok((Said::Json(value), of_file)) => {
-                list.push(value);
-                exit = exit.or(of_file);
-            }
-            Err(Error::ClosedPipe) => return Err(Error::ClosedPipe),
-            Err(error @ Error::Message(_)) => {
-                if let Some(Error::Message(message)) = failed.replace(error) {
-                    output::note(format_args!("error: {message}"));
-                }
-            }
+    if let [file] = files {
+        let (of_file, exit) = answer(file)?;
+        match of_file {
+            Answer::Text(text) => output::show(&text)?,
+            Answer::Json(value) => output::json(&value)?,
         }
+        return Ok(exit);
     }
-    match (files, list.as_slice()) {
-        ([_], [one]) => output::json(one)?,
-        ([_], _) | (_, []) => {}
-        (_, list) => output::json(list)?,
+    let mut exit = Exit::Good;
+    let mut between = if is_json { "[\n  " } else { "" };
+    for file in files {
+        let (of_file, of_exit) = match answer(file) {
+            Ok((of_file, exit)) => (Some(of_file), exit),
+            Err(Error::ClosedPipe) => return Err(Error::ClosedPipe),
+            Err(Error::Message(message)) => {
+                output::note(format_args!("error: {message}"));
+                let file = file.display().to_string();
+                let listed = is_json.then(|| Answer::Json(json!({"file": file, "error": message})));
+                (listed, Exit::Failed)
+            }
+        };
+        exit = exit.or(of_exit);
+        let text = match of_file {
+            Some(Answer::Text(text)) => text,
+            // No text of JSON holds an end of line.
+            Some(Answer::Json(value)) => {
+                output::json_text(&value)?.trim_end().replace('\n', "\n  ")
+            }
+            None => continue,
+        };
+        output::show(&format!("{between}{text}"))?;
+        between = if is_json { ",\n  " } else { "\n" };
     }
-    failed.map_or(Ok(exit), Err)
+    if is_json {
+        output::show("\n]\n")?;
+    }
+    Ok(exit)
 }

@@ -3,6 +3,7 @@
 use super::library::Choice;
 use super::output::{self, Content};
 use super::{Error, Exit};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tvmspec::blob::Blob;
 use tvmspec::examine::unpack::unpack;
@@ -32,18 +33,26 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         layout: args.layout,
         blob: args.blob,
     };
+    if args.output.as_os_str() == "-" {
+        return Err(Error::new("a folder cannot go to stdout: name one with -o"));
+    }
     choice.whole(|_, blob| write_out(blob, &args.output))
 }
 
 fn write_out(blob: Blob<'_>, folder: &Path) -> Result<Exit, Error> {
     let unpacked = unpack(blob).map_err(Error::new)?;
-    std::fs::create_dir_all(folder)?;
+    let failed = |error| Error::new(format!("cannot write to {}: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let path = folder.join("manifest.json");
+    // An older manifest goes first, and the new one comes last: where one is, all of its files are.
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
     for (name, payload) in &unpacked.files {
         output::write(&folder.join(name), payload, Content::Binary)?;
     }
-    // Last: where it is, all of its files are.
     let text = output::json_text(&unpacked.manifest)?;
-    let path = folder.join("manifest.json");
     output::write(&path, text.as_bytes(), Content::Text)?;
     Ok(Exit::Good)
 }

@@ -2,7 +2,7 @@
 
 use super::diagnostic::{Place, count};
 use super::input::Input;
-use super::several::{self, Said};
+use super::several::{self, Answer};
 use super::{Error, Exit};
 use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
@@ -32,10 +32,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Error> {
-    several::each(&args.files, |path| verify(path, &args))
+    several::each(&args.files, args.json, |path| verify(path, &args))
 }
 
-fn verify(path: &Path, args: &Args) -> Result<(Said, Exit), Error> {
+fn verify(path: &Path, args: &Args) -> Result<(Answer, Exit), Error> {
     let input = Input::open(path)?;
     let (name, bytes) = (input.name.as_str(), input.bytes());
     let mut text = String::new();
@@ -48,7 +48,7 @@ fn verify(path: &Path, args: &Args) -> Result<(Said, Exit), Error> {
     let bad = !found.violations.is_empty() || args.strict && found.found() > 0;
     let exit = if bad { Exit::Bad } else { Exit::Good };
     if args.json {
-        return Ok((Said::Json(found.to_json()), exit));
+        return Ok((Answer::Json(found.to_json()), exit));
     }
     if found.host_only {
         text = format!("{}\n{text}", host_only(name));
@@ -66,7 +66,7 @@ fn verify(path: &Path, args: &Args) -> Result<(Said, Exit), Error> {
         _ => format!("{name}: "),
     };
     let counts = count(found.violations.len(), found.found());
-    Ok((Said::Text(format!("{text}{of}{counts}\n")), exit))
+    Ok((Answer::Text(format!("{text}{of}{counts}\n")), exit))
 }
 
 /// Thousands of findings of the same kind tell a person nothing more than the first `left`.

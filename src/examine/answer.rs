@@ -7,12 +7,15 @@ use super::{Nothing, Subject, verify};
 use crate::release::{Layout, Release};
 use serde_json::Value;
 
-/// What `command` says about the file of this name, as JSON, and whether all is good. The command is the command line's, without the
-/// file: `inspect [--code] [--layout L]`, `verify [--strict] [--layout L]`, `explain [--release R] [--layout L]`, `dump [--layout L]`.
+/// The answer of `command` about the file of this name, as JSON, and whether all is good.
+///
+/// The command is the command line's, without the file: `inspect [--code] [--layout L]`, `verify [--strict] [--layout L]`, `explain
+/// [--release R] [--layout L]`, `dump [--from OFFSET] [--layout L]`. `--json` and, of `explain`, `--elsewhere` change nothing here.
+/// What writes files (`unpack`) is no command here: see [`unpack`](super::unpack::unpack).
 ///
 /// # Errors
 ///
-/// Nothing can be said about the file, or the command is invalid.
+/// Nothing in the file has rules, or the command is invalid.
 pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String), Nothing> {
     let mut words = command.split_ascii_whitespace();
     let command = words.next().unwrap_or_default();
@@ -26,7 +29,7 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
                 Asked {
                     layout: options.layout,
                     code: options.code,
-                    copies: 1,
+                    copies: 0,
                 },
             )?;
             (all.broken.is_empty(), all.report)
@@ -54,7 +57,7 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
             if units.is_empty() && !subject.is_compiled() {
                 return Err(subject.nothing());
             }
-            let fields = dump(&units, 0);
+            let fields = dump(&units, options.from);
             let text =
                 serde_json::to_string(&fields).map_err(|error| Nothing(error.to_string()))?;
             return Ok((!fields.is_broken(), text));
@@ -75,6 +78,7 @@ struct Options {
     code: bool,
     layout: Option<Layout>,
     release: Option<Release>,
+    from: u64,
 }
 
 impl Options {
@@ -84,8 +88,21 @@ impl Options {
     ) -> Result<Options, String> {
         let mut options = Options::default();
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or(format!("{word} has no value"));
+            let (word, own) = match word.split_once('=') {
+                Some((word, value)) => (word, Some(value)),
+                None => (word, None),
+            };
+            let flags = ["--code", "--strict", "--json", "--elsewhere"];
+            if own.is_some() && flags.contains(&word) {
+                return Err(format!("{word} takes no value"));
+            }
+            let mut value = || {
+                own.or_else(|| words.next())
+                    .ok_or(format!("{word} has no value"))
+            };
             match (word, command) {
+                ("--json", _) | ("--elsewhere", "explain") => {}
+                ("--from", "dump") => options.from = offset(value()?)?,
                 ("--code", "inspect") => options.code = true,
                 ("--strict", "verify") => options.strict = true,
                 ("--layout", _) => options.layout = Some(value()?.parse()?),
@@ -95,4 +112,13 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+/// A number of bytes, in decimal or behind `0x`.
+fn offset(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| format!("`{text}` is no offset"))
 }

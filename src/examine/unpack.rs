@@ -64,9 +64,12 @@ fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
     })
 }
 
-/// The number keeps names apart, whatever characters a kind has.
+/// The number keeps names apart, whatever characters a kind has and however long it is.
 fn file_name(index: usize, module: &Module<'_>) -> String {
+    /// Of 255 bytes, as long as names may be, some are for the number, and for what a file is called while it is written.
+    const LONGEST: usize = 128;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    let kind = module.kind.replace(|letter| !plain(letter), "_");
+    let kind: String = module.kind.chars().take(LONGEST).collect();
+    let kind = kind.replace(|letter| !plain(letter), "_");
     format!("{index}.{kind}")
 }

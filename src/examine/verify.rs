@@ -113,7 +113,7 @@ impl Verification {
         self.findings.len().saturating_add(self.omitted)
     }
 
-    /// The JSON form: `{"file", "violations": [..], "findings": [..]}`, and `omitted_findings` where there are any.
+    /// The JSON form: `{"file", "host_only", "violations": [..], "findings": [..]}`, and `omitted_findings` where there are any.
     pub fn to_json(&self) -> Value {
         let violations = self.violations.iter().map(|located| {
             let broken = &located.what;
@@ -138,6 +138,7 @@ impl Verification {
         });
         let mut whole = object([
             ("file", self.file.as_str().into()),
+            ("host_only", self.host_only.into()),
             ("violations", violations.collect::<Vec<_>>().into()),
             ("findings", findings.collect::<Vec<_>>().into()),
         ]);

@@ -10,7 +10,7 @@ mod tree;
 use super::diagnostic::Place;
 use super::input::Input;
 use super::output::{self, Content};
-use super::several::{self, Said};
+use super::several::{self, Answer};
 use super::{Error, Exit};
 use std::path::{Path, PathBuf};
 use tvmspec::examine::Subject;
@@ -43,10 +43,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         let message = format!("{} is a page about one file", path.display());
         return Err(Error::new(message));
     }
-    several::each(&args.files, |path| inspect(path, &args))
+    several::each(&args.files, args.json, |path| inspect(path, &args))
 }
 
-fn inspect(path: &Path, args: &Args) -> Result<(Said, Exit), Error> {
+fn inspect(path: &Path, args: &Args) -> Result<(Answer, Exit), Error> {
     let input = Input::open(path)?;
     let asked = Asked {
         layout: args.layout,
@@ -63,11 +63,11 @@ fn inspect(path: &Path, args: &Args) -> Result<(Said, Exit), Error> {
     let report = inspection.report;
     let said = if let Some(path) = &args.html {
         output::write(path, html::page(&report, &broken).as_bytes(), Content::Text)?;
-        Said::Text(String::new())
+        Answer::Text(String::new())
     } else if args.json {
-        Said::Json(report)
+        Answer::Json(report)
     } else {
-        Said::Text(text::render(&report) + &broken)
+        Answer::Text(text::render(&report) + &broken)
     };
     Ok((said, exit))
 }
