@@ -103,7 +103,7 @@ unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
     unsafe { release(data.cast()) }
 }
 
-/// An immutable sequence; changing it makes a new one unless nobody else holds it.
+/// An immutable sequence; changing it makes a new one where it has another holder.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Array(Ref<ArrayObj>);
@@ -654,7 +654,7 @@ fn elements_of<T: crate::value::Object>(view: AnyView<'_>) -> Option<Cow<'_, [An
     sequence_of(view)
 }
 
-/// The elements of a sequence of either kind: those of an array are lent, those of a list, which may change meanwhile, are
+/// The elements of a sequence of either kind: those of an array are borrowed, those of a list, which may change meanwhile, are
 /// as they were now.
 pub fn sequence_of<'a>(view: AnyView<'a>) -> Option<Cow<'a, [Any]>> {
     with_items(view, |items| match view.type_index() {
@@ -690,7 +690,7 @@ pub(crate) fn element_cell(view: AnyView<'_>, at: usize) -> Option<*mut Any> {
 }
 
 /// Replaces element `at` of a sequence of either kind, an array's too, and gives the old one; None past the end. For
-/// those who hold the sequence alone, or know that nobody looks at it meanwhile.
+/// those who hold the sequence alone, or know that nothing reads it meanwhile.
 #[cfg(feature = "frontend")]
 pub(crate) fn swap_element(object: &ObjectRef, at: usize, value: Any) -> Option<Any> {
     // What it holds afterwards is dropped outside of what runs alone.

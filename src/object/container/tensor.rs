@@ -216,7 +216,7 @@ impl Tensor {
                 .is_some_and(|own| matches!(own.owner, Some(Owner::Memory(..) | Owner::Custom(_))))
     }
 
-    /// A tensor over memory that somebody else owns until `finish` runs.
+    /// A tensor over memory that is borrowed until `finish` runs.
     ///
     /// # Safety
     /// `dl` describes memory that stays until `finish` was called, with whole bytes for each element.
@@ -262,8 +262,8 @@ impl Tensor {
     /// As [`Tensor::to_bytes`].
     ///
     /// # Safety
-    /// Nobody writes to the tensor while they are borrowed: not a compiled function, not [`Tensor::fill`], not whoever
-    /// else holds the tensor or its memory.
+    /// Nothing writes to the tensor while they are borrowed: not a compiled function, not [`Tensor::fill`], not any other
+    /// holder of the tensor or its memory.
     pub unsafe fn bytes(&self) -> Result<&[u8]> {
         let memory = self.memory()?;
         // SAFETY: memory of this tensor, which lives while `self` does; no one writes to it meanwhile, by this contract.

@@ -106,7 +106,7 @@ impl Lock {
     }
 }
 
-/// Few, for they are in the file: a lock of these is held only while somebody comes or goes.
+/// Few, for they are in the file: a lock of these is held only while a thread comes or goes.
 static TURNSTILES: [Turnstile; 8] = [const {
     Turnstile {
         inside: Mutex::new(Inside {

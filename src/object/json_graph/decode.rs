@@ -176,7 +176,7 @@ fn attribute<'n>(node: &'n Node, name: &str) -> Result<&'n str> {
     std::str::from_utf8(text).map_err(|_| wrong(node, format!("has bytes under `{name}`")))
 }
 
-/// What is known of a node whose type nobody knows.
+/// What is known of a node of an unknown type.
 fn record(node: &Node) -> Result {
     let mut map = Map::new();
     map.set("type_key", node.type_key.as_str())?;

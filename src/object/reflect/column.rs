@@ -4,7 +4,7 @@ use crate::value::types::{self, Column};
 use crate::value::{Any, AnyView};
 use std::sync::OnceLock;
 
-/// One attribute by name, made on first use so that its address is known before anybody registers into it.
+/// One attribute by name, made on first use so that its address is known before a type registers into it.
 pub(crate) struct Attribute {
     name: &'static str,
     column: OnceLock<&'static Column>,

@@ -116,7 +116,7 @@ impl<'a> OwnField<'a> {
         Ok(unsafe { Any::from_raw(out) })
     }
 
-    /// Writes it. Nobody else looks at the field meanwhile: the object is new, or the ABI leaves that to who holds it.
+    /// Writes it. Nothing else reads the field meanwhile: the object is new, or the ABI leaves that to who holds it.
     pub(crate) fn set(self, value: AnyView<'_>) -> Result<()> {
         let field = self.info;
         if field.setter.is_null() {
@@ -268,7 +268,7 @@ unsafe extern "C-unwind" fn end_record(object: *mut Header, flags: i32) {
         }
     }
     if flags & DELETE_WEAK != 0 {
-        // SAFETY: made by `allocate_record`, and nobody refers to it.
+        // SAFETY: made by `allocate_record`, and nothing refers to it.
         unsafe { release(object.cast()) }
     }
 }
@@ -376,11 +376,11 @@ unsafe extern "C-unwind" fn read_bool(field: *mut c_void, out: *mut RawAny) -> i
 }
 
 /// # Safety
-/// As [`read_field`] for a pointer that whoever is given it may use.
+/// As [`read_field`] for a pointer that its receiver may use.
 unsafe extern "C-unwind" fn read_pointer(field: *mut c_void, out: *mut RawAny) -> i32 {
     // SAFETY: the address of a pointer, by this contract.
     let value = alone(field, || unsafe { field.cast::<*mut c_void>().read() });
-    // SAFETY: may be used by whoever is given it, by this contract.
+    // SAFETY: may be used by its receiver, by this contract.
     let value = unsafe { Any::handle(value) };
     // SAFETY: writable, by this contract.
     unsafe { out.write(value.into_raw()) }

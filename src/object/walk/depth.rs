@@ -56,11 +56,11 @@ pub(crate) fn check_saved(levels: usize) -> std::result::Result<(), Violation> {
 type Extent = (usize, usize);
 
 thread_local! {
-    /// Of this thread, once asked for; empty where nobody can say.
+    /// Of this thread, once asked for; empty where the system does not say.
     static STACK: Cell<Option<Extent>> = const { Cell::new(None) };
 }
 
-/// Whether the stack comes to its end. On a stack that is not the thread's own, such as a coroutine's, nobody knows.
+/// Whether the stack comes to its end. On a stack that is not the thread's own, such as a coroutine's, that is unknown.
 fn is_short() -> bool {
     let here = 0u8;
     let here = (&raw const here).addr();

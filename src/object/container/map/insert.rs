@@ -363,7 +363,7 @@ impl Table {
     }
 }
 
-/// The table that an insertion leads to. Both are fresh: nobody else knows them.
+/// The table that an insertion leads to. Both are fresh and not shared yet.
 fn replace_by(old: Table, new: Option<Successor>) -> Table {
     match new {
         Some(new) => {
@@ -377,7 +377,7 @@ fn replace_by(old: Table, new: Option<Successor>) -> Table {
     }
 }
 
-/// `table`, which nobody else has, or what takes its place, with `pairs` in order.
+/// `table`, which is not shared yet, or what takes its place, with `pairs` in order.
 pub(super) fn filled(
     table: Table,
     longest: u64,

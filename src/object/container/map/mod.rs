@@ -46,7 +46,7 @@ macro_rules! map_type {
                 $type::of(Table::small($index, 2))
             }
 
-            /// What setting one of `pairs` after the other makes. Until it is whole nobody else has it, so nobody is
+            /// What setting one of `pairs` after the other makes. Until it is whole nothing else has it, so no thread is
             /// waited for.
             pub(crate) fn grown(pairs: &mut dyn Iterator<Item = (Any, Any)>) -> Result<$type> {
                 filled(Table::small($index, 2), ANY_CHAIN, pairs).map($type::of)
@@ -72,11 +72,20 @@ macro_rules! map_type {
             }
 
             /// The value of `key`.
+            ///
+            /// # Errors
+            ///
+            /// What the hash or the equality of a key of its own type raises; of a dict, a RuntimeError where waiting for a
+            /// thread that changes it could last for ever.
             pub fn get(&self, key: AnyView<'_>) -> Result<Option<Any>> {
                 self.table().look_up(key)
             }
 
             /// The value of `key`, or a KeyError.
+            ///
+            /// # Errors
+            ///
+            /// A KeyError when there is no such key; what `get` returns.
             pub fn at(&self, key: AnyView<'_>) -> Result {
                 self.get(key)?.ok_or_else(missing)
             }
@@ -92,6 +101,10 @@ macro_rules! map_type {
             }
 
             /// The map that `object` is, or `object` back.
+            ///
+            /// # Errors
+            ///
+            /// The object itself when it is of another type.
             pub fn from_object(object: ObjectRef) -> std::result::Result<$type, ObjectRef> {
                 object.downcast().map($type)
             }
@@ -136,7 +149,7 @@ macro_rules! map_type {
     };
 }
 
-/// An immutable map; changing it makes a new one unless nobody else holds it.
+/// An immutable map; changing it makes a new one where it has another holder.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct Map(Ref<MapKind>);
@@ -173,6 +186,10 @@ impl Map {
     }
 
     /// A map of pairs in order; later ones win. Four and more are dense at once (OBJ-06).
+    ///
+    /// # Errors
+    ///
+    /// What the hash or the equality of a key of its own type raises.
     pub fn from_pairs(pairs: Vec<(Any, Any)>) -> Result<Map> {
         Map::within(ANY_CHAIN, pairs)
     }
@@ -198,6 +215,10 @@ impl Map {
     }
 
     /// Sets `key` to `value` in this handle; other holders keep what they have.
+    ///
+    /// # Errors
+    ///
+    /// What the hash or the equality of a key of its own type raises; this handle is as it was.
     pub fn set(&mut self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         self.put(ANY_CHAIN, key.into(), value.into())
     }
@@ -234,6 +255,11 @@ impl Dict {
     }
 
     /// Sets `key` to `value` for all holders.
+    ///
+    /// # Errors
+    ///
+    /// What the hash or the equality of a key of its own type raises; a RuntimeError where the hook of a key changes the dict
+    /// that it is looked up in, and where waiting for another thread could last for ever.
     pub fn set(&self, key: impl Into<Any>, value: impl Into<Any>) -> Result<()> {
         self.put(ANY_CHAIN, key.into(), value.into())
     }
@@ -279,6 +305,10 @@ impl Dict {
     }
 
     /// Removes `key`; false when it was not there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Dict::set`].
     pub fn remove(&self, key: AnyView<'_>) -> Result<bool> {
         let stay = Stay::at(self.table().0, Purpose::Change)?;
         let gone = match self.table().find(key)? {
@@ -304,6 +334,10 @@ impl Dict {
 }
 
 /// Looks `key` up in a map of either kind.
+///
+/// # Errors
+///
+/// As [`Dict::get`]. A value that is no map has no such key, and that is no error.
 pub fn lookup_in(map: AnyView<'_>, key: AnyView<'_>) -> Result<Option<Any>> {
     if !matches!(map.type_index(), index::MAP | index::DICT) {
         return Ok(None);
@@ -312,7 +346,7 @@ pub fn lookup_in(map: AnyView<'_>, key: AnyView<'_>) -> Result<Option<Any>> {
 }
 
 /// Replaces the value of a key in a map of either kind, where it stands, and gives the old one. For those who hold the
-/// map alone, or know that nobody looks at it meanwhile.
+/// map alone, or know that nothing reads it meanwhile.
 #[cfg(feature = "frontend")]
 pub(crate) fn swap_value(map: &ObjectRef, key: AnyView<'_>, value: Any) -> Result<Option<Any>> {
     if !matches!(map.type_index(), index::MAP | index::DICT) {

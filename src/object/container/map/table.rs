@@ -281,7 +281,7 @@ impl Table {
         (self.type_index() == index::DICT).then(|| turn(self.0))
     }
 
-    /// The value of `key`. Whoever calls this stays at a dict, or is alone with it and the key calls no hook.
+    /// The value of `key`. The caller stays at a dict, or is alone with it and the key calls no hook.
     fn value_of(self, key: AnyView<'_>) -> Result<Option<Any>> {
         let Some(at) = self.find(key)? else {
             return Ok(None);

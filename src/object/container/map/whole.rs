@@ -1,4 +1,4 @@
-//! All pairs of a map at once: taken out, dropped, taken over, lent, copied.
+//! All pairs of a map at once: taken out, dropped, taken over, borrowed, copied.
 
 use super::layout::{EMPTY, MapBody, PROTECTED, Pair, free_data};
 use super::pairs::{PairIter, Steps};
@@ -61,7 +61,7 @@ impl Table {
         }
     }
 
-    /// Ends an object that nobody else has seen.
+    /// Ends an object that is not shared yet.
     pub(super) fn dispose(self) {
         // SAFETY: `Table::small` and `Table::dense` make an object with one reference, which no one else has seen.
         drop(unsafe { ObjectRef::from_raw(self.0.cast()) });

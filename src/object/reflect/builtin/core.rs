@@ -57,7 +57,7 @@ pub(super) fn register() {
                 return Err(Error::new("ValueError", "the function must not be null"));
             }
             type Finish = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
-            // SAFETY: whoever looked this builtin up vouches for the addresses (the contract of `registry::lookup_raw`).
+            // SAFETY: the caller that looked this builtin up vouches for the addresses (the contract of `registry::lookup_raw`).
             let call = unsafe { std::mem::transmute::<*mut c_void, SafeCall>(call) };
             // SAFETY: as for the function; null is None.
             let finish = unsafe { std::mem::transmute::<*mut c_void, Finish>(finish) };

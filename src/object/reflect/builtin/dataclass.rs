@@ -57,7 +57,7 @@ fn make_setter(field_type: i32, converter: i64, convert: i64) -> Result<Function
         };
         let at = cast::<*mut c_void>(*at)?;
         let mut converted = RawAny::NONE;
-        // SAFETY: whoever looked the builtin up that made this vouches for the address (the contract of
+        // SAFETY: the caller that looked the builtin up that made this vouches for the address (the contract of
         // `registry::lookup_raw`), which is that of a function of this signature.
         let convert = unsafe { std::mem::transmute::<usize, Convert>(convert) };
         // SAFETY: as for the function, with its context; the value lives for the call.

@@ -41,12 +41,12 @@ fn mutated_by(type_index: i32, hook: MutateFn, in_place: MutateFn) {
 fn set(type_index: i32, column: &column::Attribute, hook: *mut c_void) {
     // SAFETY: a C function of the convention of the attribute.
     let hook = unsafe { Any::handle(hook) };
-    // SAFETY: as for `Any::handle`; code of this library is there for ever. It is refused only when somebody was faster,
+    // SAFETY: as for `Any::handle`; code of this library is there for ever. It is refused only when another thread was faster,
     // whose hook then stands.
     let _ = unsafe { set_any_attr(type_index, column.name(), hook) };
 }
 
-/// The contents of a container. Those of an array or a map are lent, so that a callback sees who holds them; a list or a
+/// The contents of a container. Those of an array or a map are borrowed, so that a callback sees who holds them; a list or a
 /// dict may change meanwhile.
 enum Contents<'a> {
     Items(Cow<'a, [Any]>),

@@ -177,7 +177,7 @@ impl VisitorObj {
     }
 }
 
-/// A visitor that somebody holds for the time of the visit.
+/// A visitor that is held for the time of the visit.
 #[derive(Clone, Copy)]
 pub(crate) struct Visitor(*mut VisitorObj);
 

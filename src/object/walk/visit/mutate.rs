@@ -1,7 +1,7 @@
 //! Mutators: what a structural rewrite runs under, and how a value is rewritten as its type says.
 //!
 //! A mutator's table has four functions. The first two answer with the new value, with the tag `ffi.Unchanged` for "what
-//! it was", or with an error; the second may change the object itself, and is only called for one that nobody else holds.
+//! it was", or with an error; the second may change the object itself, and is only called for one without another holder.
 //! The other two look up and set what stands for a variable or a shared node from now on.
 
 use super::context::attach;
@@ -85,12 +85,12 @@ pub(crate) fn resolve(after: Any, before: AnyView<'_>) -> Any {
     }
 }
 
-/// Whether nobody but the caller holds what is behind a value.
+/// Whether only the caller holds what is behind a value.
 pub(super) fn is_unshared(value: AnyView<'_>) -> bool {
     value.as_object().is_some_and(ObjectRef::is_unique)
 }
 
-/// A mutator that somebody holds for the time of the rewrite.
+/// A mutator that is held for the time of the rewrite.
 #[derive(Clone, Copy)]
 pub(crate) struct Mutator(*mut MutatorObj);
 
@@ -124,7 +124,7 @@ impl Mutator {
         unsafe { &*table }
     }
 
-    /// Rewrites a value in the mutator's own way. `in_place` allows to change the object itself if nobody else holds it
+    /// Rewrites a value in the mutator's own way. `in_place` allows to change the object itself if it has no other holder
     /// (OBJ-35).
     pub(crate) fn mutate(self, value: AnyView<'_>, in_place: bool) -> Result {
         let table = self.table();

@@ -215,7 +215,7 @@ fn after_parts(links: &Links, mutator: Mutator, value: AnyView<'_>, in_place: bo
 }
 
 /// Rewrites a value and everything in it with callbacks that answer with what a value becomes. What no callback changes
-/// is shared with the original; an original that nobody else holds is changed itself.
+/// is shared with the original; an original without another holder is changed itself.
 pub(crate) fn map(root: Any, links: Links, order: Order) -> Result {
     let after = Rewrite::start(Way::Map(links, order), &root)?;
     Ok(resolve(after, root.view()))

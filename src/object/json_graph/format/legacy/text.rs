@@ -8,7 +8,7 @@ pub(super) const fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~')
 }
 
-/// Reads values of known types from text; no value is kept that nobody asked for, and nothing nests but by the caller.
+/// Reads values of known types from text; no value is kept unless it is asked for, and nothing nests but by the caller.
 pub(super) struct Reader<'a> {
     text: &'a [u8],
     at: usize,
