@@ -6,8 +6,9 @@ use crate::value::header::ObjectRef;
 use crate::value::{Any, AnyView, index};
 use std::marker::PhantomData;
 
-/// The pairs of a map of either kind, in order of insertion; a dense map puts an updated key last. Those of a [`Map`] are
-/// lent, those of a [`Dict`], which may change meanwhile, are as they were when this was made.
+/// The pairs of a map of either kind, in order of insertion; a dense map puts an updated key last. Those of a
+/// [`Map`](super::Map) are lent, those of a [`Dict`](super::Dict), which may change meanwhile, are as they were when this was
+/// made.
 pub struct Pairs<'a>(Source<'a>);
 
 enum Source<'a> {
