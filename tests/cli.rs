@@ -181,6 +181,128 @@ fn a_closed_pipe_is_quiet() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
+/// What a run of `tvmspec` prints, whatever its exit code.
+fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_remove("NO_COLOR")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("tvmspec runs");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Without what starts and ends a colour.
+fn without_color(text: &str) -> String {
+    ["\x1b[1;31m", "\x1b[33m", "\x1b[32m", "\x1b[0m"]
+        .iter()
+        .fold(text.to_owned(), |text, escape| text.replace(escape, ""))
+}
+
+/// Each finds something that is bad.
+const PAINTED: [&[&str]; 4] = [
+    &[
+        "verify",
+        "golden/blob/two-libraries.bin",
+        "golden/blob/payload-empty.bin",
+    ],
+    &["inspect", "golden/blob/two-libraries.bin"],
+    &["explain", "golden/blob/containers/tree3-0.8.so"],
+    // A failure that is known and does not happen.
+    &[
+        "check",
+        "--case",
+        "tensor/empty",
+        "--known",
+        "conformance/known/apache-tvm-ffi-0.1.toml",
+    ],
+];
+
+#[test]
+fn colour_is_for_terminals_and_those_who_ask() {
+    for arguments in PAINTED {
+        let plain = printed(arguments, &[]);
+        assert!(
+            !plain.contains('\x1b') && !plain.is_empty(),
+            "{arguments:?}"
+        );
+        let asked = |choice| [arguments, &["--color", choice]].concat();
+        // A pipe is no terminal.
+        assert_eq!(printed(&asked("auto"), &[]), plain);
+        assert_eq!(printed(&asked("never"), &[]), plain);
+        // Who asks is painted for, and gets the same words.
+        for variables in [&[][..], &[("NO_COLOR", "1")]] {
+            let painted = printed(&asked("always"), variables);
+            assert!(painted.contains("\x1b[1;31m"), "{arguments:?}: {painted}");
+            assert_eq!(without_color(&painted), plain);
+        }
+    }
+    // Programs get no colour, asked for or not.
+    for json in [
+        &[
+            "verify",
+            "golden/blob/two-libraries.bin",
+            "--json",
+            "--color",
+            "always",
+        ][..],
+        &[
+            "check",
+            "--case",
+            "blob/opencl-root",
+            "--report",
+            "json",
+            "--color",
+            "always",
+        ],
+    ] {
+        let text = printed(json, &[]);
+        assert!(
+            serde_json::from_str::<Value>(&text).is_ok() && !text.contains('\x1b'),
+            "{json:?}"
+        );
+    }
+}
+
+/// `script` runs a command with a terminal of its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_is_painted_unless_no_color_is_set() {
+    let command = format!(
+        "{} verify golden/blob/two-libraries.bin",
+        env!("CARGO_BIN_EXE_tvmspec")
+    );
+    let on_terminal = |variables: &[(&str, &str)]| {
+        Command::new("script")
+            .args(["-qec", &command, "/dev/null"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env_remove("NO_COLOR")
+            .env("TERM", "xterm")
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .output()
+            .map(|output| String::from_utf8_lossy(&output.stdout).replace('\r', ""))
+    };
+    let Ok(painted) = on_terminal(&[]) else {
+        println!("skipped, because there is no `script` that makes a terminal");
+        return;
+    };
+    let plain = printed(&["verify", "golden/blob/two-libraries.bin"], &[]);
+    assert!(
+        painted.contains("\x1b[1;31merror BLOB-12\x1b[0m: "),
+        "{painted:?}"
+    );
+    assert_eq!(without_color(&painted), plain);
+    for variables in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        assert_eq!(on_terminal(&[variables]).expect("it ran before"), plain);
+    }
+    assert_eq!(
+        without_color(&on_terminal(&[("NO_COLOR", "")]).expect("it ran before")),
+        plain
+    );
+}
+
 #[test]
 fn inspect_keeps_to_its_schema() {
     let schema = schema::schema(include_str!("../spec/schema/inspect.json"));

@@ -151,10 +151,11 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
     });
     progress.finish_and_clear();
     let report = report?;
-    write(
-        args.output.as_deref(),
-        &report::render(args.report, &report),
-    )?;
+    let text = report::render(args.report, &report);
+    match args.output.as_deref() {
+        None if args.report == Form::Text => output::report(&text)?,
+        file => write(file, &text)?,
+    }
     Ok(if report.is_good() {
         Exit::Good
     } else {

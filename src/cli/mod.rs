@@ -5,6 +5,7 @@
 mod array;
 mod call;
 mod check;
+mod color;
 mod completions;
 mod convert;
 mod devices;
@@ -29,7 +30,7 @@ mod testee;
 mod unpack;
 mod verify;
 
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, Parser, Subcommand};
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
@@ -45,6 +46,15 @@ use std::process::ExitCode;
 struct Line {
     #[command(subcommand)]
     command: Command,
+    /// Paint what inspect, verify, explain and check print for people; auto: on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true
+    )]
+    color: ColorChoice,
 }
 
 #[derive(Subcommand)]
@@ -139,7 +149,9 @@ impl From<String> for Error {
 
 /// Parses the command line, runs the subcommand and turns its outcome into the exit code.
 pub(crate) fn main() -> ExitCode {
-    let outcome = match Line::parse().command {
+    let line = Line::parse();
+    color::choose(line.color);
+    let outcome = match line.command {
         Command::Inspect(args) => inspect::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Verify(args) => verify::run(args),

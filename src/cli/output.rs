@@ -1,6 +1,6 @@
 //! Where results go: stdout, or a file that is there whole or not at all.
 
-use super::Error;
+use super::{Error, color};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal as _, Read, Seek as _, StdoutLock, Write};
@@ -25,9 +25,25 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes `text` to stdout for people. A closed pipe is [`Error::ClosedPipe`], which says nothing.
+/// Writes `text` to stdout for people. A closed pipe is [`Error::ClosedPipe`], which has no message.
 pub(crate) fn show(text: &str) -> Result<(), Error> {
     stream(|out| fmt::Write::write_str(out, text))
+}
+
+/// [`show`] of whole lines, painted where stdout is ([`color`]).
+pub(crate) fn report(text: &str) -> Result<(), Error> {
+    if !color::paints() {
+        return show(text);
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut painted = String::new();
+    for line in text.split_inclusive('\n') {
+        color::paint(&plain(line), &mut painted);
+        out.write_all(painted.as_bytes())?;
+        painted.clear();
+    }
+    out.flush()?;
+    Ok(())
 }
 
 /// Writes to stdout for people what `write` writes, piece by piece: it is never in memory as a whole.

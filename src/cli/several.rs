@@ -53,7 +53,7 @@ pub(crate) fn each(
             }
             None => continue,
         };
-        output::show(&format!("{between}{text}"))?;
+        output::report(&format!("{between}{text}"))?;
         between = if is_json { ",\n  " } else { "\n" };
     }
     if is_json {

@@ -56,7 +56,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         output::json(&Value::from(value))?;
     } else {
         let text: Vec<String> = accounts.iter().map(text::text).collect();
-        output::show(&text.join("\n"))?;
+        output::report(&text.join("\n"))?;
     }
     let good = accounts.iter().all(Account::is_good);
     Ok(match args.release {
