@@ -19,6 +19,7 @@ impl LegacyGraph {
     /// # Errors
     ///
     /// As [`LegacyGraph::verify`].
+    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
     pub(crate) fn verify_known(
         text: &[u8],
         findings: &mut Findings,

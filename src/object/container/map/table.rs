@@ -35,8 +35,9 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
 ///
 /// Invariant: the address is that of a map, and the map lives while this is used: its maker has it from [`Table::small`] or
 /// [`Table::dense`], or from a reference or view of a map that outlives the use. Such a map is as OBJ-05 to OBJ-07 say. What
-/// changes it has it alone: the map is fresh, or a [`Map`](super::Map) with one reference, or a [`Dict`](super::Dict) in [`Table::settled`]. A position
-/// that a method takes is one that [`Table::find`], [`Table::first`] or [`Table::next`] gave, of the map as it still is.
+/// changes it has it alone: the map is fresh, or a [`Map`](super::Map) with one reference, or a [`Dict`](super::Dict) in
+/// [`Table::settled`]. A position that a method takes is one that [`Table::find`], [`Table::first`] or [`Table::next`] gave, of
+/// the map as it still is.
 #[derive(Clone, Copy)]
 pub(super) struct Table(pub(super) *mut MapObj);
 
