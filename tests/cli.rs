@@ -243,6 +243,14 @@ fn colour_is_for_terminals_and_those_who_ask() {
         &[
             "verify",
             "golden/blob/two-libraries.bin",
+            "golden/blob/cuda.bin",
+            "--json",
+            "--color",
+            "always",
+        ][..],
+        &[
+            "verify",
+            "golden/blob/two-libraries.bin",
             "--json",
             "--color",
             "always",

@@ -26,7 +26,7 @@ pub(crate) fn each(
     if let [file] = files {
         let (of_file, exit) = answer(file)?;
         match of_file {
-            Answer::Text(text) => output::show(&text)?,
+            Answer::Text(text) => output::report(&text)?,
             Answer::Json(value) => output::json(&value)?,
         }
         return Ok(exit);
@@ -53,7 +53,12 @@ pub(crate) fn each(
             }
             None => continue,
         };
-        output::report(&format!("{between}{text}"))?;
+        let text = format!("{between}{text}");
+        // JSON is for programs, which get no colour.
+        match is_json {
+            true => output::show(&text)?,
+            false => output::report(&text)?,
+        }
         between = if is_json { ",\n  " } else { "\n" };
     }
     if is_json {
