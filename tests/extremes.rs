@@ -12,6 +12,8 @@ use tvmspec::capi::ffi::function::{TVMFFIFunctionCreate, TVMFFIFunctionGetGlobal
 use tvmspec::capi::ffi::object::TVMFFIObjectDecRef;
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::module::{Kind, Module};
+use tvmspec::object::hash::any_hash;
+use tvmspec::object::json_graph::{ffi, json};
 use tvmspec::object::{Array, Dict, List, Map, Shape, Tensor};
 use tvmspec::value::header::ObjectRef;
 use tvmspec::value::{Any, AnyView, ByteArray, Bytes, DLDataType, DLDevice, RawAny, Str, index};
@@ -403,6 +405,63 @@ fn names_that_collide_are_rejected_before_they_cost_time() {
         .map(|key| (Any::from(key.as_str()), Any::from(1)))
         .collect();
     assert_eq!(Map::from_pairs(pairs).unwrap().len(), 400);
+}
+
+/// Names of one home in a dense map of that shift, all of different hashes.
+fn neighbours(count: usize, shift: u32) -> Vec<String> {
+    let is_at_home = |name: &String| {
+        let hash = any_hash(Any::from(name.as_str()).view()).unwrap();
+        hash.wrapping_mul(11_400_714_819_323_198_485) >> shift == 3
+    };
+    let names = (0..).map(|number| format!("{number:x}"));
+    names.filter(is_at_home).take(count).collect()
+}
+
+#[test]
+fn both_readers_of_json_count_the_names_of_a_chain_alike() {
+    let rejected = |names: &[&String]| {
+        let members: Vec<String> = names
+            .iter()
+            // The same name in other letters is the same name.
+            .enumerate()
+            .map(|(at, name)| match at % 7 {
+                0 => format!("\"\\u{:04x}{}\":{at}", name.as_bytes()[0], &name[1..]),
+                _ => format!("\"{name}\":{at}"),
+            })
+            .collect();
+        let text = format!("[0, {{\"x\":{{{}}}}}]", members.join(","));
+        let values = json::parse(text.as_bytes()).map(drop).err();
+        let checked = ffi::check(text.as_bytes())
+            .err()
+            .map(|fault| fault.violation);
+        let checked = checked.filter(|broken| broken.rule().id() == "OBJ-39");
+        if let (Some(values), Some(checked)) = (&values, &checked) {
+            assert!(values.message().contains(checked.message()), "{values:?}");
+        }
+        let count = names.len();
+        assert_eq!(values.is_some(), checked.is_some(), "{count}: {values:?}");
+        checked.is_some()
+    };
+    let (same, near) = (colliding(300), neighbours(300, 64 - 11));
+    let plain: Vec<String> = (0..1_000).map(|number| format!("plain{number}")).collect();
+    let mut dice = Dice(9);
+    let (mut yes, mut no) = (0, 0);
+    for round in 0..120 {
+        let chain = if round % 2 == 0 { &same } else { &near };
+        let mut names: Vec<&String> = chain.iter().take(250 + dice.below(14)).collect();
+        // From 512 to 1,023 pairs a map has 2,048 slots: the neighbours are some in no other.
+        names.extend(plain.iter().take(dice.below(1_000)));
+        let repeated = dice.below(30);
+        names.extend_from_within(..repeated);
+        for at in (1..names.len()).rev() {
+            names.swap(at, dice.below(at + 1));
+        }
+        match rejected(&names) {
+            true => yes += 1,
+            false => no += 1,
+        }
+    }
+    assert!(yes > 20 && no > 20, "{yes} and {no}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a small compressed archive costs: the memory that its size justifies, however much it inflates to.
+//! What a small compressed archive costs, and a JSON graph of many small values: the memory that its size justifies.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -6,6 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tvmspec::blob::container::{self, Form};
+use tvmspec::object::json_graph::ffi;
 use tvmspec::rule::Kind;
 
 /// Counts what is allocated, and the most that ever was.
@@ -80,6 +81,17 @@ fn opened(bytes: &[u8]) -> (usize, Result<Vec<(String, Form)>, Kind>) {
     (most, parts.map_err(|broken| broken.kind()))
 }
 
+/// The most that the check of a JSON graph takes with a member of such items, in bytes for each of the text.
+fn checked(item: &str) -> usize {
+    const SIZE: usize = 2 << 20;
+    let items = item.repeat(SIZE / item.len());
+    let text = format!(r#"{{"root_index":0,"nodes":[{{"type":"None"}}],"x":[{items}0]}}"#);
+    let before = NOW.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    assert!(ffi::check(text.as_bytes()).is_ok());
+    (MOST.load(Ordering::Relaxed) - before) / text.len()
+}
+
 /// One test, for the counter is one.
 #[test]
 fn memory_is_what_the_input_justifies() {
@@ -118,4 +130,22 @@ fn memory_is_what_the_input_justifies() {
         Err(Kind::Limit),
         "10 KiB do not justify 10 MiB"
     );
+
+    // A graph is held in a word for each value, in a vector for all, whatever its values nest in.
+    let (deep, within) = ("[".repeat(5_000), "]".repeat(5_000));
+    let shapes = [
+        ("numbers", "0,".to_owned()),
+        ("arrays", "[0],".to_owned()),
+        ("objects", "{\"\":0},".to_owned()),
+        ("deep arrays", format!("{deep}0{within},")),
+        (
+            "deep objects",
+            format!("{}0{},", "{\"\":".repeat(5_000), "}".repeat(5_000)),
+        ),
+        ("names", format!("{{{}\"\":0}},", "\"\":0,".repeat(200_000))),
+    ];
+    for (what, item) in shapes {
+        let most = checked(&item);
+        assert!(most < 16, "{what}: {most} bytes for each of the text");
+    }
 }

@@ -12,6 +12,10 @@ use crate::tensor::{Params, Sizing, TensorRecord};
 use crate::wire::Cursor;
 
 /// Holds `bytes` to the rules of its form; `None` where the form is that of a container, or none.
+///
+/// # Errors
+///
+/// The first rule of the form that is broken; where `findings` are strict, the first oddity, too.
 pub fn read(form: Form, bytes: &[u8], findings: &mut Findings) -> Option<Result<(), Violation>> {
     let mut cursor = Cursor::new(bytes);
     Some(match form {

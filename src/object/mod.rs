@@ -3,11 +3,13 @@
 //! | room | what it holds | rules |
 //! |---|---|---|
 //! | `container` | arrays, maps, shapes, tensors, big integers, and the hash of keys | OBJ-01 to OBJ-12, OBJ-38, OBJ-39 |
+//! | `key_hash` | the hash of texts and the slots of maps, without values | OBJ-01, OBJ-07, OBJ-39 |
 //! | `reflect` | what types say about themselves, constructors, the builtins, the hooks of frontends | OBJ-15 |
 //! | `walk` | comparison, hash, copies, text, visits | OBJ-13, OBJ-14, OBJ-34, OBJ-35, OBJ-41 |
 //! | [`json_graph`] | JSON text, and saved objects of both eras | OBJ-16 to OBJ-33, OBJ-36, OBJ-37, OBJ-40 |
 
 pub mod json_graph;
+mod key_hash;
 
 #[cfg(feature = "runtime")]
 pub(crate) mod container;

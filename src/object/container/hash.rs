@@ -1,48 +1,11 @@
 //! Hash and equality of values, as containers use them. Both are part of the ABI: inlined C++ probes the same tables.
 
 use crate::function::Result;
+pub(crate) use crate::object::key_hash::combine;
+pub use crate::object::key_hash::hash_bytes;
 use crate::object::reflect::column::{ANY_EQUAL, ANY_HASH};
 use crate::object::reflect::native;
 use crate::value::{AnyView, bytes_bytes, index, str_bytes};
-
-/// Mixes `value` into `key`.
-#[inline]
-pub(crate) const fn combine(key: u64, value: u64) -> u64 {
-    key ^ (value
-        .wrapping_add(0x9e37_79b9)
-        .wrapping_add(key << 6)
-        .wrapping_add(key >> 2))
-}
-
-/// Hash of bytes: a polynomial over little-endian words, the last one filled up with zeros (OBJ-01).
-#[inline]
-pub fn hash_bytes(bytes: &[u8]) -> u64 {
-    const BASE: u64 = 1_099_511_628_211;
-    const MODULUS: u64 = 2_147_483_647;
-    let mut hash = 0u64;
-    let mut words = bytes.chunks_exact(8);
-    for word in words.by_ref() {
-        let mut eight = [0; 8];
-        eight.copy_from_slice(word);
-        hash = hash
-            .wrapping_mul(BASE)
-            .wrapping_add(u64::from_le_bytes(eight))
-            % MODULUS;
-    }
-    let rest = words.remainder();
-    if !rest.is_empty() {
-        let word = match bytes.last_chunk::<8>() {
-            // The bytes before the rest go.
-            Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
-            None => rest
-                .iter()
-                .rev()
-                .fold(0, |word, byte| word << 8 | u64::from(*byte)),
-        };
-        hash = hash.wrapping_mul(BASE).wrapping_add(word) % MODULUS;
-    }
-    hash
-}
 
 /// Hash of a value (OBJ-01). Fails only when a type's own hash does.
 ///

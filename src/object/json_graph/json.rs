@@ -41,7 +41,7 @@ impl Build for Values {
         value.into()
     }
 
-    fn int(&mut self, value: i64) -> Any {
+    fn int(&mut self, value: i64, _: usize) -> Any {
         value.into()
     }
 
@@ -49,7 +49,7 @@ impl Build for Values {
         value.into()
     }
 
-    fn text(&mut self, bytes: &[u8]) -> Any {
+    fn text(&mut self, bytes: &[u8], _: usize) -> Any {
         Str::new(bytes).into()
     }
 

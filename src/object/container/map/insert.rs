@@ -1,11 +1,12 @@
 //! Inserting: in place, or into a table that takes the place of this one (OBJ-06, OBJ-08).
 
 use super::chain::Place;
-use super::layout::{ANY_CHAIN, BODY, EMPTY, Item, NOWHERE, Pair, SMALL_MAX, table_size};
+use super::layout::{ANY_CHAIN, BODY, EMPTY, Item, NOWHERE, Pair, SMALL_MAX};
 use super::table::{Table, is_plain};
 use crate::function::Result;
 use crate::object::container::turnstile::{Turn, turn};
 use crate::object::hash::any_hash;
+use crate::object::key_hash::table_size;
 use crate::value::Any;
 
 /// A table that takes the place of another.

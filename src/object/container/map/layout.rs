@@ -12,12 +12,8 @@ pub(super) const EMPTY: u8 = 0xff;
 pub(super) const PROTECTED: u8 = 0xfe;
 pub(super) const BODY: u8 = 0x80;
 pub(super) const BLOCK: usize = 16 + 16 * size_of::<Item>();
-/// The most keys of one chain in a map whose keys come from a file or a text (OBJ-39). By chance no chain of a million keys
-/// reaches a tenth of it.
-pub(super) const UNTRUSTED_CHAIN: u64 = 256;
 /// For keys that a program chose.
 pub(super) const ANY_CHAIN: u64 = u64::MAX;
-pub(super) const GOLDEN: u64 = 11_400_714_819_323_198_485;
 
 /// The fixed part of both maps.
 #[repr(C)]
@@ -188,15 +184,4 @@ pub(super) unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
 
 pub(super) fn blocks(slots: u64) -> usize {
     slots.div_ceil(16) as usize
-}
-
-/// Slots and shift of a dense map for `count` pairs.
-pub(super) fn table_size(count: u64) -> (u64, u32) {
-    let bits = 64 - count.leading_zeros();
-    let slots = 1u64 << bits;
-    if slots < count * 2 {
-        (slots << 1, 64 - bits - 1)
-    } else {
-        (slots, 64 - bits)
-    }
 }

@@ -26,10 +26,11 @@ pub use pairs::{PairIter, Pairs, pairs_of};
 
 use super::turnstile::{Purpose, Stay};
 use crate::function::{Error, Result, lent};
+use crate::object::key_hash::{UNTRUSTED_CHAIN, table_size};
 use crate::value::header::{ObjectRef, Ref};
 use crate::value::{Any, AnyView, Argument, Schema, VAL_10, index};
 use insert::{Holders, filled, replace_in};
-use layout::{ANY_CHAIN, DictKind, MapKind, Pair, SMALL_MAX, UNTRUSTED_CHAIN, table_size};
+use layout::{ANY_CHAIN, DictKind, MapKind, Pair, SMALL_MAX};
 use table::Table;
 
 #[cold]

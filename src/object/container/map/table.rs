@@ -1,12 +1,13 @@
 //! Raw access to a map: making one, finding a key in it, going through it (OBJ-05 to OBJ-08).
 
 use super::layout::{
-    BLOCK, BODY, EMPTY, GOLDEN, HEAD, Item, JUMPS, MapBody, MapObj, MapOrder, NOWHERE, Pair, SMALL,
-    blocks, free_data,
+    BLOCK, BODY, EMPTY, HEAD, Item, JUMPS, MapBody, MapObj, MapOrder, NOWHERE, Pair, SMALL, blocks,
+    free_data,
 };
 use crate::function::Result;
 use crate::object::container::turnstile::{Purpose, Stay, Turn, alone, turn};
 use crate::object::hash::{any_equal, any_hash};
+use crate::object::key_hash;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, end_nested};
 use crate::value::heap::{allocate, release};
 use crate::value::{Any, AnyView, index};
@@ -208,8 +209,7 @@ impl Table {
     pub(super) unsafe fn home(self, hash: u64) -> u64 {
         // SAFETY: the contract of `fib_shift` is this one.
         let shift = unsafe { self.fib_shift() };
-        // A dense map of one slot does not exist, so the shift is below 64.
-        GOLDEN.wrapping_mul(hash) >> shift
+        key_hash::home(hash, shift)
     }
 
     pub(super) fn after(self, slot: u64, mark: u8) -> Option<u64> {

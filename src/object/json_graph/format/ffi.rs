@@ -1,8 +1,11 @@
 //! Holding a JSON graph of tvm-ffi to what no type decides (OBJ-18 to OBJ-20).
 
-use super::text::{Build, read};
+use super::text::{Build, int_at, read, string_at};
+use crate::object::key_hash::{UNTRUSTED_CHAIN, hash_text, home, table_size};
 use crate::object::{OBJ_18, OBJ_19, OBJ_20};
 use crate::rule::{Kind, Violation};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// What is wrong with a graph.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ pub fn check(text: &[u8]) -> Result<(), Fault> {
     };
     let mut state = vec![State::New; nodes.len()];
     let mut open: Vec<(usize, std::slice::Iter<'_, Json>)> = Vec::new();
-    let mut next = Some(slot(root, nodes.len(), || "the root".to_owned())?);
+    let mut next = Some(slot(tree.int(root), nodes.len(), || "the root".to_owned())?);
     loop {
         if let Some(at) = next.take()
             && let (Some(state), Some(node)) = (state.get_mut(at), nodes.get(at))
@@ -63,7 +66,7 @@ pub fn check(text: &[u8]) -> Result<(), Fault> {
         match rest.next() {
             Some(child) => {
                 let place = || format!("`data` of node {at}");
-                next = Some(slot(*child, nodes.len(), place)?);
+                next = Some(slot(tree.int(*child), nodes.len(), place)?);
             }
             None => {
                 if let Some(state) = state.get_mut(*at) {
@@ -83,8 +86,8 @@ enum State {
 }
 
 /// The node that an index names.
-fn slot(value: Json, count: usize, place: impl FnOnce() -> String) -> Result<usize, Fault> {
-    let Json::Int(named) = value else {
+fn slot(named: Option<i64>, count: usize, place: impl FnOnce() -> String) -> Result<usize, Fault> {
+    let Some(named) = named else {
         let message = format!("{} holds what is no index", place());
         return Err(OBJ_18.refused(Kind::Malformed, message).into());
     };
@@ -115,9 +118,7 @@ pub(crate) struct Summary {
 pub(crate) fn summary(text: &[u8], version: &str) -> Option<Summary> {
     let tree = Tree::read(text).ok()?;
     let nodes = tree.items(tree.member(tree.root, "nodes")?)?;
-    let Json::Int(root) = tree.member(tree.root, "root_index")? else {
-        return None;
-    };
+    let root = tree.int(tree.member(tree.root, "root_index")?)?;
     let root = usize::try_from(root).ok()?;
     let key = |node: &Json| tree.text(tree.member(*node, "type")?);
     let metadata = tree.member(tree.root, "metadata");
@@ -131,66 +132,89 @@ pub(crate) fn summary(text: &[u8], version: &str) -> Option<Summary> {
     })
 }
 
-/// A value of a [`Tree`], which holds what is longer than a word. Nothing nests in memory as it nests in the text.
+/// What a [`Json`] is, and what its number counts. Without a form are values that no graph is checked for.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    /// Where it starts in the text.
+    Int = 1,
+    /// Where its quote is in the text.
+    Text,
+    /// Where its [`Form::Length`] is among the values.
+    Array,
+    /// Where its [`Form::Length`] is among the values.
+    Object,
+    /// How many values follow, those of a container: of an object names and values in turn.
+    Length,
+}
+
+/// A value of a [`Tree`], in a word, so that no text is worth much more memory than it takes itself.
 #[derive(Clone, Copy, Debug, Default)]
-enum Json {
-    #[default]
-    Other,
-    Int(i64),
-    /// Where the text starts, and its length.
-    Text(usize, usize),
-    Array(usize),
-    Object(usize),
+struct Json(u64);
+
+impl Json {
+    fn new(form: Form, number: usize) -> Json {
+        // A text of 2^61 bytes is none that memory holds.
+        Json((number as u64).wrapping_shl(3) | form as u64)
+    }
+
+    /// Its number, if it is of that form.
+    fn number(self, form: Form) -> Option<usize> {
+        if self.0 & 7 != form as u64 {
+            return None;
+        }
+        usize::try_from(self.0.wrapping_shr(3)).ok()
+    }
 }
 
-#[derive(Debug, Default)]
-struct Tree {
+/// A text and its values. Nothing nests in memory as it nests in the text.
+#[derive(Debug)]
+struct Tree<'a> {
+    text: &'a [u8],
     root: Json,
-    texts: Vec<u8>,
-    /// The first is that of all empty arrays.
-    arrays: Vec<Vec<Json>>,
-    /// The first is that of all empty objects.
-    objects: Vec<Vec<(Json, Json)>>,
+    /// Container by container, those inside before those around them. The first is that of everything empty.
+    values: Vec<Json>,
 }
 
-impl Tree {
-    fn read(text: &[u8]) -> Result<Tree, Violation> {
+impl<'a> Tree<'a> {
+    fn read(text: &'a [u8]) -> Result<Tree<'a>, Violation> {
         let mut tree = Tree {
-            arrays: vec![Vec::new()],
-            objects: vec![Vec::new()],
-            ..Tree::default()
+            text,
+            root: Json::default(),
+            values: vec![Json::new(Form::Length, 0)],
         };
         tree.root = read(text, &mut tree)?;
         Ok(tree)
     }
 
-    fn bytes(&self, value: Json) -> Option<&[u8]> {
-        let Json::Text(start, length) = value else {
-            return None;
-        };
-        self.texts.get(start..)?.get(..length)
+    fn int(&self, value: Json) -> Option<i64> {
+        int_at(self.text, value.number(Form::Int)?)
+    }
+
+    fn bytes(&self, value: Json) -> Option<Cow<'a, [u8]>> {
+        string_at(self.text, value.number(Form::Text)?)
     }
 
     fn text(&self, value: Json) -> Option<String> {
         let bytes = self.bytes(value)?;
-        Some(String::from_utf8_lossy(bytes).into_owned())
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What is in a container of that form.
+    fn inside(&self, value: Json, form: Form) -> Option<&[Json]> {
+        let (length, rest) = self.values.get(value.number(form)?..)?.split_first()?;
+        rest.get(..length.number(Form::Length)?)
     }
 
     fn items(&self, value: Json) -> Option<&[Json]> {
-        let Json::Array(index) = value else {
-            return None;
-        };
-        self.arrays.get(index).map(Vec::as_slice)
+        self.inside(value, Form::Array)
     }
 
     /// Member `name` of an object: the last of that name.
     fn member(&self, value: Json, name: &str) -> Option<Json> {
-        let Json::Object(index) = value else {
-            return None;
-        };
-        let mut members = self.objects.get(index)?.iter().rev();
-        let found = members.find(|(key, _)| self.bytes(*key) == Some(name.as_bytes()));
-        found.map(|(_, value)| *value)
+        let members = self.inside(value, Form::Object)?.as_chunks().0;
+        let is_named = |key: Json| self.bytes(key).is_some_and(|key| *key == *name.as_bytes());
+        let found = members.iter().rfind(|[key, _]| is_named(*key));
+        found.map(|[_, value]| *value)
     }
 
     /// The indices in a container; nothing for any other node.
@@ -199,12 +223,12 @@ impl Tree {
             |what: &str| OBJ_18.refused(Kind::Missing, format!("node {at} has no {what}"));
         let key = self.member(node, "type").and_then(|key| self.bytes(key));
         let key = key.ok_or_else(|| missing("text `type`"))?;
-        if key == b"None" {
+        if *key == *b"None" {
             return Ok(&[]);
         }
         let data = self.member(node, "data");
         let data = data.ok_or_else(|| missing("member `data`"))?;
-        let pairs = match key {
+        let pairs = match &*key {
             b"ffi.Array" | b"ffi.List" => false,
             b"ffi.Map" | b"ffi.Dict" => true,
             _ => return Ok(&[]),
@@ -217,47 +241,82 @@ impl Tree {
         }
         Ok(items)
     }
+
+    /// Whether a map of these pairs has more names in a chain than a file may choose. That a map grows where a chain finds no
+    /// free slot is not counted: at most every second of its slots is taken.
+    fn collide(&self, pairs: &[(Json, Json)]) -> bool {
+        let count = pairs.len() as u64;
+        if count <= UNTRUSTED_CHAIN {
+            return false;
+        }
+        let (_, shift) = table_size(count);
+        let home = |(name, _): &(Json, Json)| {
+            let bytes = self.bytes(*name).unwrap_or_default();
+            (home(hash_text(&bytes), shift), *name)
+        };
+        let mut homes: Vec<(u64, Json)> = pairs.iter().map(home).collect();
+        homes.sort_unstable_by_key(|(home, _)| *home);
+        homes.chunk_by(|(a, _), (b, _)| a == b).any(|chain| {
+            let mut names = BTreeSet::new();
+            chain.iter().any(|(_, name)| {
+                // A repeated name is not one more.
+                names.insert(self.bytes(*name));
+                names.len() as u64 > UNTRUSTED_CHAIN
+            })
+        })
+    }
+
+    fn container(&mut self, form: Form, length: usize) -> Json {
+        let container = Json::new(form, self.values.len());
+        self.values.push(Json::new(Form::Length, length));
+        container
+    }
 }
 
-impl Build for &mut Tree {
+impl Build for &mut Tree<'_> {
     type Value = Json;
 
     fn null(&mut self) -> Json {
-        Json::Other
+        Json::default()
     }
 
     fn truth(&mut self, _: bool) -> Json {
-        Json::Other
+        Json::default()
     }
 
-    fn int(&mut self, value: i64) -> Json {
-        Json::Int(value)
+    fn int(&mut self, _: i64, at: usize) -> Json {
+        Json::new(Form::Int, at)
     }
 
     fn float(&mut self, _: f64) -> Json {
-        Json::Other
+        Json::default()
     }
 
-    fn text(&mut self, bytes: &[u8]) -> Json {
-        let start = self.texts.len();
-        self.texts.extend_from_slice(bytes);
-        Json::Text(start, bytes.len())
+    fn text(&mut self, _: &[u8], at: usize) -> Json {
+        Json::new(Form::Text, at)
     }
 
     fn array(&mut self, items: Vec<Json>) -> Json {
         if items.is_empty() {
-            return Json::Array(0);
+            return Json::new(Form::Array, 0);
         }
-        self.arrays.push(items);
-        Json::Array(self.arrays.len().saturating_sub(1))
+        let array = self.container(Form::Array, items.len());
+        self.values.extend(items);
+        array
     }
 
     fn empty_object(&mut self) -> Json {
-        Json::Object(0)
+        Json::new(Form::Object, 0)
     }
 
     fn object(&mut self, pairs: Vec<(Json, Json)>) -> Option<Json> {
-        self.objects.push(pairs);
-        Some(Json::Object(self.objects.len().saturating_sub(1)))
+        if self.collide(&pairs) {
+            return None;
+        }
+        let object = self.container(Form::Object, pairs.len().saturating_mul(2));
+        let pairs = pairs.into_iter();
+        self.values
+            .extend(pairs.flat_map(|(name, value)| [name, value]));
+        Some(object)
     }
 }

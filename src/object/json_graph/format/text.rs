@@ -3,6 +3,7 @@
 
 use crate::object::{OBJ_16, OBJ_39, OBJ_40};
 use crate::rule::{Kind, Violation};
+use std::borrow::Cow;
 
 /// How deep arrays and objects may nest (OBJ-40). The reference has no limit and overflows its stack.
 pub const MAX_DEPTH: usize = 10_000;
@@ -15,12 +16,12 @@ pub(crate) trait Build {
     fn null(&mut self) -> Self::Value;
     /// `true`, `false`.
     fn truth(&mut self, value: bool) -> Self::Value;
-    /// A number without a fraction and an exponent, of 64 bits.
-    fn int(&mut self, value: i64) -> Self::Value;
+    /// A number without a fraction and an exponent, of 64 bits, which starts at `at`.
+    fn int(&mut self, value: i64, at: usize) -> Self::Value;
     /// Any other number.
     fn float(&mut self, value: f64) -> Self::Value;
-    /// A string, its escapes resolved.
-    fn text(&mut self, bytes: &[u8]) -> Self::Value;
+    /// A string, its escapes resolved, whose quote is at `at`.
+    fn text(&mut self, bytes: &[u8], at: usize) -> Self::Value;
     /// An array.
     fn array(&mut self, items: Vec<Self::Value>) -> Self::Value;
     /// An object without a member.
@@ -40,6 +41,18 @@ pub(crate) fn read<B: Build>(text: &[u8], build: B) -> Result<B::Value, Violatio
             _ => OBJ_16.broken(Kind::Malformed, wrong.at as u64, message),
         }
     })
+}
+
+/// The integer at `at` of a text that was read.
+pub(crate) fn int_at(text: &[u8], at: usize) -> Option<i64> {
+    let build = ();
+    Reader { text, at, build }.figures().parse().ok()
+}
+
+/// The string whose quote is at `at` of a text that was read.
+pub(crate) fn string_at(text: &[u8], at: usize) -> Option<Cow<'_, [u8]>> {
+    let build = ();
+    Reader { text, at, build }.characters().ok()
 }
 
 /// What is wrong, and where.
@@ -77,28 +90,6 @@ impl<'a, B: Build> Reader<'a, B> {
             last.len().saturating_add(1),
             wrong.at
         )
-    }
-
-    const fn wrong<T>(&self, what: &'static str) -> Result<T, Wrong> {
-        Err(Wrong { what, at: self.at })
-    }
-
-    fn rest(&self) -> &'a [u8] {
-        self.text.get(self.at..).unwrap_or_default()
-    }
-
-    fn step(&mut self, bytes: usize) {
-        self.at = self.at.saturating_add(bytes);
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
-    }
-
-    fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.step(1);
-        }
     }
 
     fn document(&mut self) -> Result<B::Value, Wrong> {
@@ -227,14 +218,7 @@ impl<'a, B: Build> Reader<'a, B> {
 
     fn number(&mut self) -> Result<B::Value, Wrong> {
         let start = self.at;
-        while matches!(
-            self.peek(),
-            Some(b'0'..=b'9' | b'e' | b'E' | b'+' | b'-' | b'.')
-        ) {
-            self.step(1);
-        }
-        let text = self.text.get(start..self.at).unwrap_or_default();
-        let text = std::str::from_utf8(text).unwrap_or_default();
+        let text = self.figures();
         let wrong = Err(Wrong {
             what: VALUE,
             at: start,
@@ -245,7 +229,7 @@ impl<'a, B: Build> Reader<'a, B> {
         if !text.contains(['.', 'e', 'E'])
             && let Ok(value) = text.parse::<i64>()
         {
-            return Ok(self.build.int(value));
+            return Ok(self.build.int(value, start));
         }
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(self.build.float(value)),
@@ -254,6 +238,51 @@ impl<'a, B: Build> Reader<'a, B> {
     }
 
     fn string(&mut self) -> Result<B::Value, Wrong> {
+        let start = self.at;
+        let text = self.characters()?;
+        Ok(self.build.text(&text, start))
+    }
+}
+
+/// What makes no value.
+impl<'a, B> Reader<'a, B> {
+    const fn wrong<T>(&self, what: &'static str) -> Result<T, Wrong> {
+        Err(Wrong { what, at: self.at })
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn step(&mut self, bytes: usize) {
+        self.at = self.at.saturating_add(bytes);
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.step(1);
+        }
+    }
+
+    /// What a number may consist of.
+    fn figures(&mut self) -> &'a str {
+        let start = self.at;
+        while matches!(
+            self.peek(),
+            Some(b'0'..=b'9' | b'e' | b'E' | b'+' | b'-' | b'.')
+        ) {
+            self.step(1);
+        }
+        let text = self.text.get(start..self.at).unwrap_or_default();
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+
+    /// A string, its escapes resolved.
+    fn characters(&mut self) -> Result<Cow<'a, [u8]>, Wrong> {
         let start = self.at;
         self.step(1);
         let rest = self.rest();
@@ -266,7 +295,7 @@ impl<'a, B: Build> Reader<'a, B> {
         self.step(plain);
         if self.peek() == Some(b'"') {
             self.step(1);
-            return Ok(self.build.text(first));
+            return Ok(first.into());
         }
         text.extend_from_slice(first);
         loop {
@@ -279,7 +308,7 @@ impl<'a, B: Build> Reader<'a, B> {
                 }
                 Some(b'"') => {
                     self.step(1);
-                    return Ok(self.build.text(&text));
+                    return Ok(text.into());
                 }
                 Some(b'\\') => self.escape(&mut text)?,
                 Some(byte) if byte < b' ' => return self.wrong("Invalid control character at"),

@@ -14,7 +14,8 @@
 //! | `data` | node indices: elements of an array, values of a map, or keys and values in turn | all | OBJ-23, OBJ-24 |
 //!
 //! What an attribute means only its type knows, and most types are the compiler's. A [`LegacyGraph`] therefore keeps every
-//! node as it stands; [`LegacyGraph`] has methods with the feature `runtime` that make objects of the types that this process knows.
+//! node as it stands. With the feature `runtime` `LegacyGraph::value` makes the value of the root, with objects of the types that
+//! this process knows, and `LegacyGraph::of` the graph of a value.
 
 #[cfg(feature = "suite")]
 pub mod form;

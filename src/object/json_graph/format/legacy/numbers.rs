@@ -21,6 +21,20 @@ pub(crate) enum Number {
 /// The numbers among the fields of a type, by name.
 pub(crate) type Fields = Vec<(String, Number)>;
 
+/// The numbers of the types that every process describes to reflection.
+pub(super) fn described(key: &str) -> Fields {
+    let fields: &[(&str, Number)] = match key {
+        "ffi.Enum" | "ffi.StrEnum" => &[("_int_index", Number::Int)],
+        "ffi.IntEnum" => &[("_int_index", Number::Int), ("value", Number::Int)],
+        "ffi.StructuralKey" => &[("hash_i64", Number::Int)],
+        "ffi.reflection.AccessPath" => &[("depth", Number::Int)],
+        "ffi.reflection.AccessStep" => &[("kind", Number::Int)],
+        _ => &[],
+    };
+    let owned = |(name, number): &(&str, Number)| ((*name).to_owned(), *number);
+    fields.iter().map(owned).collect()
+}
+
 /// Holds the numbers of a node to the rule, those of `fields` and of the types that the form itself has. `place`: where an attribute
 /// stands, or, without a name, the representation.
 pub(super) fn check(

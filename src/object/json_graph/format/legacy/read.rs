@@ -19,18 +19,20 @@ impl LegacyGraph {
     ///
     /// # Errors
     ///
-    /// OBJ-21 to OBJ-27 at the byte that breaks them; under strict findings, OBJ-28 to OBJ-30 and OBJ-37.
+    /// The first rule that is broken: OBJ-21 to OBJ-27, or one of tensor records. Under [`Strictness::Strict`] the first oddity, too:
+    /// OBJ-28 to OBJ-30, OBJ-37, or one of tensor records.
     pub fn read(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
         LegacyGraph::read_as(text, None, findings)
     }
 
-    /// [`LegacyGraph::read`] that holds numbers to OBJ-36, too, in nodes of the types that the form itself has.
+    /// [`LegacyGraph::read`] that holds numbers to OBJ-36, too, in nodes of the types that the form itself has and of those that
+    /// every process describes.
     ///
     /// # Errors
     ///
-    /// As [`LegacyGraph::read`]; OBJ-36.
+    /// As [`LegacyGraph::read`], and OBJ-36 where a number is none.
     pub fn verify(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
-        LegacyGraph::verify_with(text, &|_| Fields::new(), findings)
+        LegacyGraph::verify_with(text, &numbers::described, findings)
     }
 
     /// [`LegacyGraph::verify`], and in nodes of the types of which `fields` knows the fields.

@@ -1,0 +1,72 @@
+//! Hash of texts, and where a map keeps a key: what of it needs no value. Part of the ABI (OBJ-01, OBJ-07).
+
+/// The most keys of one chain in a map whose keys come from a file or a text (OBJ-39). By chance no chain of a million keys
+/// reaches a tenth of it.
+pub(crate) const UNTRUSTED_CHAIN: u64 = 256;
+/// The type index of a string, whichever way it is stored.
+const TEXT: u64 = 65;
+const GOLDEN: u64 = 11_400_714_819_323_198_485;
+
+/// Mixes `value` into `key`.
+#[inline]
+pub(crate) const fn combine(key: u64, value: u64) -> u64 {
+    key ^ (value
+        .wrapping_add(0x9e37_79b9)
+        .wrapping_add(key << 6)
+        .wrapping_add(key >> 2))
+}
+
+/// Hash of bytes: a polynomial over little-endian words, the last one filled up with zeros (OBJ-01).
+#[inline]
+// With the feature `runtime` this is public as `hash::hash_bytes`.
+#[cfg_attr(not(feature = "runtime"), allow(unreachable_pub))]
+pub fn hash_bytes(bytes: &[u8]) -> u64 {
+    const BASE: u64 = 1_099_511_628_211;
+    const MODULUS: u64 = 2_147_483_647;
+    let mut hash = 0u64;
+    let mut words = bytes.chunks_exact(8);
+    for word in words.by_ref() {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(word);
+        hash = hash
+            .wrapping_mul(BASE)
+            .wrapping_add(u64::from_le_bytes(eight))
+            % MODULUS;
+    }
+    let rest = words.remainder();
+    if !rest.is_empty() {
+        let word = match bytes.last_chunk::<8>() {
+            // The bytes before the rest go.
+            Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+            None => rest
+                .iter()
+                .rev()
+                .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        hash = hash.wrapping_mul(BASE).wrapping_add(word) % MODULUS;
+    }
+    hash
+}
+
+/// Hash of a text as the key of a map.
+pub(crate) fn hash_text(bytes: &[u8]) -> u64 {
+    combine(TEXT, hash_bytes(bytes))
+}
+
+/// Slots and shift of a dense map for `count` pairs.
+pub(crate) fn table_size(count: u64) -> (u64, u32) {
+    let bits = 64 - count.leading_zeros();
+    let slots = 1u64 << bits;
+    if slots < count * 2 {
+        (slots << 1, 64 - bits - 1)
+    } else {
+        (slots, 64 - bits)
+    }
+}
+
+/// The slot where the chain of `hash` begins.
+#[inline]
+pub(crate) fn home(hash: u64, shift: u32) -> u64 {
+    // A dense map of one slot does not exist, so the shift is below 64.
+    GOLDEN.wrapping_mul(hash) >> shift
+}
