@@ -178,7 +178,7 @@ pub(crate) fn create(info: &'static TypeInfo) -> Result<ObjectRef> {
     }
     if let Some(new) = column::NEW.value(info.type_index) {
         let made = cast::<ObjectRef>(cast::<Function>(new)?.call(&[])?.view())?;
-        // Anybody may register the attribute, with a function that makes something else.
+        // Any library may register the attribute, with a function that makes something else.
         if !types::is_instance(made.type_index(), info.type_index) {
             return Err(Error::new(
                 "TypeError",

@@ -7,7 +7,7 @@ use crate::value::{Any, AnyView, index};
 use std::marker::PhantomData;
 
 /// The pairs of a map of either kind, in order of insertion; a dense map puts an updated key last. Those of a
-/// [`Map`](super::Map) are lent, those of a [`Dict`](super::Dict), which may change meanwhile, are as they were when this was
+/// [`Map`](super::Map) are borrowed, those of a [`Dict`](super::Dict), which may change meanwhile, are as they were when this was
 /// made.
 pub struct Pairs<'a>(Source<'a>);
 
