@@ -54,8 +54,18 @@ fn inspect(path: &Path, args: &Args) -> Result<(Answer, Exit), Error> {
         // A page holds two texts of the report.
         copies: if args.html.is_some() { 2 } else { 0 },
     };
-    let inspection = inspect::inspect(&input.name, input.bytes(), asked).map_err(Error::new)?;
-    let broken = broken(&input, args.layout, &inspection);
+    let (inspection, broken) = match Subject::open(&input.name, input.bytes(), args.layout) {
+        Ok(subject) => {
+            let inspection = inspect::of_subject(&subject, asked).map_err(Error::new)?;
+            let broken = broken(&subject, &inspection);
+            (inspection, broken)
+        }
+        Err(wrong) => {
+            let shown = whole(&input.name, input.bytes()).violation(&wrong);
+            let inspection = inspect::of_broken(&input.name, input.bytes(), wrong);
+            (inspection, shown)
+        }
+    };
     let exit = match broken.is_empty() {
         true => Exit::Good,
         false => Exit::Bad,
@@ -72,21 +82,20 @@ fn inspect(path: &Path, args: &Args) -> Result<(Answer, Exit), Error> {
     Ok((said, exit))
 }
 
-/// The rules that were broken, each with the fields before the place.
-fn broken(input: &Input, layout: Option<Layout>, inspection: &Inspection) -> String {
-    let whole = Place {
-        name: &input.name,
-        bytes: input.bytes(),
+fn whole<'a>(name: &'a str, bytes: &'a [u8]) -> Place<'a> {
+    Place {
+        name,
+        bytes,
         spans: &[],
-    };
-    let Ok(subject) = Subject::open(&input.name, input.bytes(), layout) else {
-        let broken = inspection.broken.iter();
-        return broken.map(|(_, broken)| whole.violation(broken)).collect();
-    };
-    let units = match inspection.broken.is_empty() {
-        true => Vec::new(),
-        false => subject.units(),
-    };
+    }
+}
+
+/// The rules that were broken, each with the fields before the place.
+fn broken(subject: &Subject<'_>, inspection: &Inspection) -> String {
+    if inspection.broken.is_empty() {
+        return String::new();
+    }
+    let units = subject.units();
     let shown = inspection.broken.iter().map(|(unit, broken)| {
         let text = match unit.and_then(|index| units.get(index)) {
             Some(unit) => Place {
@@ -95,7 +104,7 @@ fn broken(input: &Input, layout: Option<Layout>, inspection: &Inspection) -> Str
                 spans: &unit.trace().spans,
             }
             .violation(broken),
-            None => whole.violation(broken),
+            None => whole(subject.name, subject.bytes).violation(broken),
         };
         format!("\n{text}")
     });

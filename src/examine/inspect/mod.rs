@@ -39,21 +39,39 @@ pub struct Asked {
 ///
 /// Nothing in the file is of a form that TVM writes.
 pub fn inspect(name: &str, bytes: &[u8], asked: Asked) -> Result<Inspection, Nothing> {
-    let mut broken = Vec::new();
+    match Subject::open(name, bytes, asked.layout) {
+        Ok(subject) => of_subject(&subject, asked),
+        Err(wrong) => Ok(of_broken(name, bytes, wrong)),
+    }
+}
+
+/// [`inspect`] of a file whose container is broken.
+pub fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspection {
+    let mut top = head(name, bytes);
+    top.insert("form".into(), Form::of(bytes).name().into());
+    top.insert("violation".into(), violation(&wrong));
+    Inspection {
+        report: Value::Object(top),
+        broken: vec![(None, wrong)],
+    }
+}
+
+fn head(name: &str, bytes: &[u8]) -> Map<String, Value> {
     let mut top = Map::new();
     top.insert("file".into(), name.into());
     top.insert("bytes".into(), bytes.len().into());
-    let subject = match Subject::open(name, bytes, asked.layout) {
-        Ok(subject) => subject,
-        Err(wrong) => {
-            top.insert("form".into(), Form::of(bytes).name().into());
-            top.insert("violation".into(), violation(&wrong));
-            return Ok(Inspection {
-                report: Value::Object(top),
-                broken: vec![(None, wrong)],
-            });
-        }
-    };
+    top
+}
+
+/// [`inspect`] of a file that is open, in the layout it was opened with.
+///
+/// # Errors
+///
+/// Nothing in the file is of a form that TVM writes.
+pub fn of_subject(subject: &Subject<'_>, asked: Asked) -> Result<Inspection, Nothing> {
+    let mut broken = Vec::new();
+    let bytes = subject.bytes;
+    let mut top = head(subject.name, bytes);
     let file = &subject.file;
     top.insert("form".into(), file.form.name().into());
     let linkage = linkage(file.form, bytes);
