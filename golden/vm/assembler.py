@@ -116,6 +116,11 @@ def escaped(letter):
     return known.get(letter) or (letter if letter.isprintable() else f"\\u{{{ord(letter):x}}}")
 
 
+def short(name):
+    """A name inside of a line: what fits into 200 bytes."""
+    return "".join(map(escaped, name.encode()[:200].decode(errors="ignore")))
+
+
 def describe(raw, layout="0.22"):
     r = Reader(raw)
     tags = {"0.21": (72, 71), "0.22": (70, 69)}[layout]
@@ -156,12 +161,12 @@ def describe(raw, layout="0.22"):
 
     def operand(word):
         kind, value = (word >> 56) & 0xFF, ((word & ((1 << 56) - 1)) ^ (1 << 55)) - (1 << 55)
-        return [register(value), str(value), f"c{value}", "@" + table[value][1][:200] if kind == 3 else ""][kind]
+        return [register(value), str(value), f"c{value}", "@" + short(table[value][1]) if kind == 3 else ""][kind]
 
     def line(i):
         w = words[offsets[i] :]
         if w[0] == 1:
-            call = f"{table[w[2]][1][:200]}({', '.join(operand(x) for x in w[4 : 4 + w[3]])})"
+            call = f"{short(table[w[2]][1])}({', '.join(operand(x) for x in w[4 : 4 + w[3]])})"
             return call if w[1] == VOID else f"%{w[1]} = {call}"
         if w[0] == 2: return f"return {register(w[1])}"
         if w[0] == 3: return f"goto {i + w[1]}"

@@ -12,7 +12,7 @@ import numpy as np
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, "../../conformance")
 import cases as conformance
-from assembler import C, F, R as r, VM, VOID, assemble, constant, describe, function
+from assembler import C, F, R as r, VM, VOID, assemble, constant, describe, escaped, function
 
 b = "vm.builtin."
 files, cases = {}, []
@@ -381,12 +381,13 @@ def as_text(raw):
     for each in made["functions"]:
         if each["kind"] == "packed":
             continue
-        lines.append(f"function {each['name']}({', '.join(each['params'])}), {each['registers']} registers")
+        name, *params = ("".join(map(escaped, name)) for name in [each["name"], *each["params"]])
+        lines.append(f"function {name}({', '.join(params)}), {each['registers']} registers")
         for line in each["code"]:
             lines.append(f"{at:>5}  {line}")
             at += 1
     names = [each["name"] for each in made["functions"] if each["kind"] == "packed"]
-    return lines + [f"packed {name}" for name in dict.fromkeys(names)]
+    return lines + [f"packed {''.join(map(escaped, name))}" for name in dict.fromkeys(names)]
 
 
 for name in ("basic", "deep", "texts", "nothing-packed"):

@@ -23,6 +23,7 @@ mod host;
 mod json;
 mod json_vm;
 mod kinds;
+pub(crate) mod line;
 mod name_set;
 mod relax_code;
 pub mod relax_vm;

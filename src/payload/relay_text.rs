@@ -8,80 +8,212 @@
 //!    3  Ret %2
 //! ```
 //!
-//! `%n` is a register, `cN` a constant, `@name` a function; jumps name their target. How many fields follow is not repeated.
+//! `%n` is a register, `_` one that is not used, `cN` a constant, `@name` a function; jumps name their target. How many fields
+//! follow is not repeated. Names are escaped, and those inside of instructions are cut: each line is made when it is asked for.
 
+use super::line::{joined, short};
 use super::relay_code::{Instruction, Operand};
 use super::relay_vm::{Executable, Function, era_of};
 use crate::release::Release;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::iter;
 
 impl Executable<'_> {
     /// The code of all functions as text.
     pub fn disassemble(&self) -> String {
         let mut text = String::new();
-        for function in &self.functions {
-            let params: Vec<&str> = function.params.iter().map(|name| &**name).collect();
-            let _ = writeln!(
-                text,
-                "function {}({}), {} registers",
-                function.name,
-                params.join(", "),
-                function.registers
-            );
-            self.function_text(function, &mut text);
-        }
-        for name in &self.primitives {
-            let _ = writeln!(text, "packed {name}");
+        for line in self.lines() {
+            let _ = writeln!(text, "{line}");
         }
         text
     }
 
-    fn function_text(&self, function: &Function<'_>, text: &mut String) {
+    /// The lines of the code of all functions.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        let functions = self.functions.iter().flat_map(|function| {
+            let code = function.code.iter().enumerate();
+            let code = code.map(|(index, instruction)| Part::Instruction(index, instruction));
+            iter::once(Part::Function(function)).chain(code)
+        });
+        let packed = self.primitives.iter().map(|name| Part::Packed(name));
+        functions.chain(packed).map(|part| Line {
+            executable: self,
+            part,
+        })
+    }
+}
+
+/// A line, which is text only where it is written.
+pub(crate) struct Line<'c> {
+    executable: &'c Executable<'c>,
+    part: Part<'c>,
+}
+
+enum Part<'c> {
+    Function(&'c Function<'c>),
+    Instruction(usize, &'c Instruction),
+    Packed(&'c str),
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.part {
+            Part::Function(function) => {
+                write!(out, "function {}(", function.name.escape_debug())?;
+                joined(out, function.params.iter().map(|name| name.escape_debug()))?;
+                write!(out, "), {} registers", function.registers)
+            }
+            Part::Instruction(index, instruction) => {
+                write!(out, "{index:>5}  ")?;
+                self.instruction(index, instruction, out)
+            }
+            Part::Packed(name) => write!(out, "packed {}", name.escape_debug()),
+        }
+    }
+}
+
+impl Line<'_> {
+    fn instruction(
+        &self,
+        index: usize,
+        instruction: &Instruction,
+        out: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
         // An executable that was read is of a known release.
-        let era = era_of(&self.version).unwrap_or(Release::LAST.minor());
-        for (index, instruction) in function.code.iter().enumerate() {
-            let fields = self.fields_text(instruction, era, index);
-            let (name, fields) = fields.unwrap_or_else(|| {
-                let fields = instruction.fields.iter().map(i64::to_string).collect();
-                (format!("opcode {}", instruction.opcode), fields)
-            });
-            let line = format!("{index:>5}  {name} {}", fields.join(", "));
-            let _ = writeln!(text, "{}", line.trim_end());
+        let era = era_of(&self.executable.version).unwrap_or(Release::LAST.minor());
+        let fields = &instruction.fields;
+        let Some(opcode) = instruction.opcode_in(era) else {
+            write!(out, "opcode {}", instruction.opcode)?;
+            if !fields.is_empty() {
+                out.write_str(" ")?;
+            }
+            return joined(out, fields);
+        };
+        let kinds = || opcode.fields.iter().chain(iter::repeat(&opcode.tail));
+        let counts = |field: &(&i64, &Operand)| *field.1 == Operand::Count;
+        let shaped = fields
+            .iter()
+            .zip(kinds())
+            .find(counts)
+            .is_some_and(|(count, _)| *count > 0);
+        out.write_str(opcode.name)?;
+        let shown = fields.iter().zip(kinds()).filter(|field| !counts(field));
+        for (position, (value, kind)) in shown.enumerate() {
+            out.write_str(if position == 0 { " " } else { ", " })?;
+            self.field(*value, *kind, shaped, index, out)?;
+        }
+        Ok(())
+    }
+
+    fn field(
+        &self,
+        value: i64,
+        kind: Operand,
+        shaped: bool,
+        index: usize,
+        out: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        let at = usize::try_from(value).ok();
+        let function = || self.executable.functions.get(at?);
+        let primitive = || self.executable.primitives.get(at?);
+        let target = || i64::try_from(index).ok()?.checked_add(value);
+        match kind {
+            // PAY-75: the size register counts only where there are no dimensions; it may be any number where there are.
+            Operand::RegisterUnlessShaped if shaped => out.write_str("_"),
+            Operand::Register | Operand::RegisterUnlessShaped => write!(out, "%{value}"),
+            Operand::Constant => write!(out, "c{value}"),
+            Operand::Function => match function() {
+                Some(function) => write!(out, "@{}", short(&function.name)),
+                None => write!(out, "{value}"),
+            },
+            Operand::Primitive => match primitive() {
+                Some(name) => write!(out, "{}", short(name)),
+                None => write!(out, "{value}"),
+            },
+            Operand::Jump => match target() {
+                Some(target) => write!(out, "-> {target}"),
+                None => write!(out, "{value}"),
+            },
+            Operand::Number | Operand::Count => write!(out, "{value}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::Findings;
+    use crate::wire::{Cursor, Writer};
+
+    /// One function of these instructions, which calls one primitive.
+    fn executable(version: &str, names: [&str; 3], code: &[(i64, &[i64])]) -> Executable<'static> {
+        let [function, param, primitive] = names.map(str::to_owned);
+        let code = code.iter().map(|(opcode, fields)| Instruction {
+            opcode: *opcode,
+            fields: fields.to_vec(),
+        });
+        Executable {
+            version: version.to_owned().into(),
+            virtual_devices: vec![crate::payload::relay_vm::VirtualDevice {
+                device: crate::tensor::Device { kind: 1, id: 0 },
+                scope: "".into(),
+            }],
+            host_device: 0,
+            globals: vec![function.clone().into()],
+            constants: Vec::new(),
+            constant_devices: Vec::new(),
+            primitives: vec![primitive.into()],
+            primitive_attrs: Vec::new(),
+            functions: vec![Function {
+                name: function.into(),
+                registers: 9,
+                params: vec![param.into()],
+                param_devices: vec![0],
+                code: code.collect(),
+            }],
         }
     }
 
-    fn fields_text(
-        &self,
-        instruction: &Instruction,
-        era: u8,
-        index: usize,
-    ) -> Option<(String, Vec<String>)> {
-        let opcode = instruction.opcode_in(era)?;
-        let kinds = opcode.fields.iter().chain(std::iter::repeat(&opcode.tail));
-        let fields = instruction.fields.iter().zip(kinds);
-        let shown = fields.filter(|(_, kind)| **kind != Operand::Count);
-        let text = |(value, kind): (&i64, &Operand)| self.field_text(*value, *kind, index);
-        Some((opcode.name.to_owned(), shown.map(text).collect()))
+    #[test]
+    fn the_size_of_a_storage_is_a_register_where_no_shape_is() {
+        let plain: &[i64] = &[3, 64, 2, 32, 1, 0, 0, 4];
+        let shaped: &[i64] = &[77, 64, 2, 32, 1, 0, 2, 4, 8, 16];
+        let made = executable(
+            "0.14.0",
+            ["main", "x", "add"],
+            &[(16, plain), (16, shaped), (15, &[]), (1, &[4])],
+        );
+        // PAY-75 accepts both.
+        let mut out = Writer::new();
+        assert_eq!(made.write_code(&mut out), Ok(()));
+        let bytes = out.into_bytes();
+        let mut findings = Findings::default();
+        let read = Executable::read_code(&mut Cursor::new(&bytes), &mut findings);
+        assert_eq!(
+            read.map(|read| read.disassemble()).as_deref(),
+            Ok(
+                "function main(x), 9 registers\n    0  AllocStorage %3, 64, 2, 32, 1, 0, %4\n    1  AllocStorage _, 64, 2, 32, 1, 0, %4, 8, 16\n    2  Fatal\n    3  Ret %4\npacked add\n"
+            )
+        );
     }
 
-    fn field_text(&self, value: i64, kind: Operand, index: usize) -> String {
-        let at = usize::try_from(value).ok();
-        let named = match kind {
-            Operand::Register => Some(format!("%{value}")),
-            Operand::Constant => Some(format!("c{value}")),
-            Operand::Function => at
-                .and_then(|at| self.functions.get(at))
-                .map(|function| format!("@{}", function.name)),
-            Operand::Primitive => at
-                .and_then(|at| self.primitives.get(at))
-                .map(|name| name.to_string()),
-            Operand::Jump => {
-                let from = i64::try_from(index).ok();
-                let to = from.and_then(|from| from.checked_add(value));
-                to.map(|to| format!("-> {to}"))
-            }
-            Operand::Number | Operand::Count | Operand::RegisterUnlessShaped => None,
-        };
-        named.unwrap_or_else(|| value.to_string())
+    #[test]
+    fn no_name_makes_a_line_of_its_own() {
+        let names = ["ma\nin", "x\r", "f\n    6  Ret %0"];
+        let call: &[i64] = &[0, 1, 0, 0];
+        let made = executable("0.6.0", names, &[(4, call), (2, &[0, 0, 1]), (1, &[1])]);
+        assert_eq!(
+            made.disassemble(),
+            "function ma\\nin(x\\r), 9 registers\n    0  InvokePacked f\\n    6  Ret %0, 0, %0\n    1  Invoke @ma\\nin, %1\n    2  Ret %1\npacked f\\n    6  Ret %0\n"
+        );
+    }
+
+    #[test]
+    fn a_name_is_whole_once() {
+        let name = "f".repeat(1000);
+        let call: &[i64] = &[0, 1, 0, 0];
+        let made = executable("0.6.0", ["main", "x", &name], &[(4, call); 3]);
+        let lines: Vec<usize> = made.lines().map(|line| line.to_string().len()).collect();
+        assert_eq!(lines, [29, 227, 227, 227, 1007]);
     }
 }

@@ -54,18 +54,17 @@ impl<'a> Executable<'a> {
             .iter()
             .filter(|function| function.kind != FunctionKind::Packed)
     }
+}
 
-    /// The names that packed functions are looked up by, each once, in the order of the table.
-    pub(crate) fn packed_names(&self) -> Vec<&str> {
-        let mut seen = std::collections::HashSet::new();
-        self.0
-            .functions
-            .iter()
-            .filter(|function| function.kind == FunctionKind::Packed)
-            .map(|function| &*function.name)
-            .filter(|name| seen.insert(*name))
-            .collect()
-    }
+/// The names that packed functions are looked up by, each once, in the order of the table.
+pub(super) fn packed_names<'c>(code: &'c relax_vm::Executable<'_>) -> Vec<&'c str> {
+    let mut seen = std::collections::HashSet::new();
+    code.functions
+        .iter()
+        .filter(|function| function.kind == FunctionKind::Packed)
+        .map(|function| &*function.name)
+        .filter(|name| seen.insert(*name))
+        .collect()
 }
 
 /// The instructions of `function`, as numbers. PAY-90 has seen that they are in the table.

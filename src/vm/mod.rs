@@ -66,6 +66,7 @@ mod memory;
 mod module;
 
 pub use executable::Executable;
+pub(crate) use text::Listing;
 
 #[cfg(feature = "runtime")]
 pub use builtin::names as builtins;

@@ -15,47 +15,22 @@
 //! instructions are those of the table; jumps name their target.
 
 use super::Executable;
-use super::executable::range;
+use super::executable::{packed_names, range};
+use crate::payload::line::{bounded, joined, short};
 use crate::payload::relax_vm::{
-    Constant, FunctionKind, Instruction, Operand, VM_REGISTER, VOID_REGISTER,
+    self, Constant, Function, FunctionKind, Instruction, Operand, VM_REGISTER, VOID_REGISTER,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::fmt::Write;
+use std::fmt::{self, Write as _};
+use std::iter;
 
 impl Executable<'_> {
     /// The whole executable as text.
     pub fn disassemble(&self) -> String {
         let mut text = String::new();
-        let scopes = self.scopes();
-        if !self.code().constants.is_empty() {
-            text.push_str("constants\n");
-        }
-        for index in 0..self.code().constants.len() {
-            let _ = writeln!(text, "  c{index} = {}", self.constant_text(index, &scopes));
-        }
-        for function in &self.code().functions {
-            if function.kind == FunctionKind::Packed {
-                continue;
-            }
-            let word = match function.kind {
-                FunctionKind::Vm => "function",
-                _ => "compiled",
-            };
-            let params: Vec<&str> = function.params.iter().map(|name| &**name).collect();
-            let _ = writeln!(
-                text,
-                "{word} {}({}), {} registers",
-                function.name,
-                params.join(", "),
-                function.registers
-            );
-            for index in range(function) {
-                let _ = writeln!(text, "{index:>5}  {}", self.instruction_text(index));
-            }
-        }
-        for name in self.packed_names() {
-            let _ = writeln!(text, "packed {name}");
+        for line in Listing::of(self.code()).lines() {
+            let _ = writeln!(text, "{line}");
         }
         text
     }
@@ -72,15 +47,12 @@ impl Executable<'_> {
 
     /// Functions with their code, constants, and counts; the JSON form of this chapter.
     pub fn to_json(&self) -> Value {
-        let scopes = self.scopes();
+        let listing = Listing::of(self.code());
         let functions = self.code().functions.iter().map(|function| {
             let params: Vec<&str> = function.params.iter().map(|name| &**name).collect();
-            let lines: Vec<String> = match function.kind {
-                FunctionKind::Vm => range(function)
-                    .map(|index| self.instruction_text(index))
-                    .collect(),
-                _ => Vec::new(),
-            };
+            let lines: Vec<String> = instructions(function)
+                .map(|index| Row::of(self.code(), index).to_string())
+                .collect();
             json!({
                 "name": &*function.name,
                 "kind": function.kind.name(),
@@ -91,7 +63,7 @@ impl Executable<'_> {
         });
         let functions: Vec<Value> = functions.collect();
         let constants: Vec<String> = (0..self.code().constants.len())
-            .map(|index| self.constant_text(index, &scopes))
+            .map(|index| listing.line(Part::Constant(index)).to_string())
             .collect();
         let counts: serde_json::Map<String, Value> = self
             .counts()
@@ -99,15 +71,6 @@ impl Executable<'_> {
             .map(|(name, count)| (name.to_owned(), count.into()))
             .collect();
         json!({"functions": functions, "constants": constants, "counts": counts})
-    }
-
-    /// The memory scope of each constant that has one; none is listed twice (PAY-87).
-    fn scopes(&self) -> HashMap<i64, &str> {
-        let listed = self.code().memory_scopes.as_deref().unwrap_or_default();
-        listed
-            .iter()
-            .map(|(constant, scope)| (*constant, &**scope))
-            .collect()
     }
 
     fn counts(&self) -> [(&'static str, u64); 6] {
@@ -132,94 +95,303 @@ impl Executable<'_> {
         ]
     }
 
-    /// Instruction `index` as text; empty when there is none.
+    /// Instruction `index` as text, of a length for messages; empty when there is none.
     pub(crate) fn instruction_text(&self, index: usize) -> String {
-        let target = |offset: i64| i64::try_from(index).unwrap_or(0).saturating_add(offset);
-        match self.code().instruction(index) {
+        const LONGEST: usize = 4096;
+        let (mut text, whole) = bounded(&Row::of(self.code(), index), LONGEST);
+        if !whole {
+            text.push_str("..");
+        }
+        text
+    }
+}
+
+/// The instructions of a function. A compiled one has none of its own: its range, which no rule holds apart from others
+/// (PAY-90), is not followed.
+fn instructions(function: &Function<'_>) -> std::ops::Range<usize> {
+    match function.kind {
+        FunctionKind::Vm => range(function),
+        FunctionKind::VmTir | FunctionKind::Packed => 0..0,
+    }
+}
+
+/// The code of an executable in lines, each made when it is asked for. It keeps the rules of its format (chapter payload), and
+/// may break those of this chapter.
+pub(crate) struct Listing<'c> {
+    code: &'c relax_vm::Executable<'c>,
+    /// The memory scope of each constant that has one; none is listed twice (PAY-87).
+    scopes: HashMap<i64, &'c str>,
+}
+
+impl<'c> Listing<'c> {
+    /// The lines of `code`.
+    pub(crate) fn of(code: &'c relax_vm::Executable<'c>) -> Listing<'c> {
+        let listed = code.memory_scopes.as_deref().unwrap_or_default();
+        let scopes = listed.iter().map(|(constant, scope)| (*constant, &**scope));
+        Listing {
+            code,
+            scopes: scopes.collect(),
+        }
+    }
+
+    /// Every line, in order.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        let constants = 0..self.code.constants.len();
+        let title = (!constants.is_empty()).then_some(Part::Constants);
+        let own = self.code.functions.iter();
+        let own = own.filter(|function| function.kind != FunctionKind::Packed);
+        let functions = own.flat_map(|function| {
+            let code = instructions(function).map(Part::Instruction);
+            iter::once(Part::Function(function)).chain(code)
+        });
+        let packed = packed_names(self.code).into_iter().map(Part::Packed);
+        title
+            .into_iter()
+            .chain(constants.map(Part::ConstantRow))
+            .chain(functions)
+            .chain(packed)
+            .map(|part| self.line(part))
+    }
+
+    fn line<'l>(&'l self, part: Part<'l>) -> Line<'l> {
+        Line {
+            listing: self,
+            part,
+        }
+    }
+}
+
+/// A line, which is text only where it is written.
+pub(crate) struct Line<'l> {
+    listing: &'l Listing<'l>,
+    part: Part<'l>,
+}
+
+enum Part<'l> {
+    /// The title of the constants.
+    Constants,
+    /// A constant behind its number.
+    ConstantRow(usize),
+    /// A constant alone.
+    Constant(usize),
+    Function(&'l Function<'l>),
+    Instruction(usize),
+    Packed(&'l str),
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.listing.code;
+        match self.part {
+            Part::Constants => out.write_str("constants"),
+            Part::ConstantRow(index) => {
+                write!(out, "  c{index} = ")?;
+                self.constant(index, out)
+            }
+            Part::Constant(index) => self.constant(index, out),
+            Part::Function(function) => {
+                let word = match function.kind {
+                    FunctionKind::Vm => "function",
+                    FunctionKind::VmTir | FunctionKind::Packed => "compiled",
+                };
+                write!(out, "{word} {}(", function.name.escape_debug())?;
+                joined(out, function.params.iter().map(|name| name.escape_debug()))?;
+                write!(out, "), {} registers", function.registers)
+            }
+            Part::Instruction(index) => write!(out, "{index:>5}  {}", Row::of(code, index)),
+            Part::Packed(name) => write!(out, "packed {}", name.escape_debug()),
+        }
+    }
+}
+
+impl Line<'_> {
+    fn constant(&self, index: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.listing.code.constants.get(index) {
+            Some(Constant::Tensor(record)) => {
+                let (dtype, bytes) = (record.dtype(), record.data().len());
+                write!(out, "tensor {dtype} {:?}, {bytes} bytes", record.shape())?;
+                let scope = i64::try_from(index)
+                    .ok()
+                    .and_then(|index| self.listing.scopes.get(&index));
+                match scope {
+                    Some(scope) if *scope != "global" => {
+                        write!(out, " in `{}`", scope.escape_debug())
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Some(Constant::Shape(extents)) => write!(out, "shape {extents:?}"),
+            Some(Constant::Text(text)) => write!(out, "\"{}\"", text.escape_debug()),
+            Some(Constant::Int(value)) => write!(out, "{value}"),
+            Some(Constant::Float(value)) => write!(out, "{value:?}"),
+            Some(Constant::Dtype(dtype)) => write!(out, "{dtype}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An instruction, without its number.
+struct Row<'c> {
+    code: &'c relax_vm::Executable<'c>,
+    index: usize,
+}
+
+impl<'c> Row<'c> {
+    fn of(code: &'c relax_vm::Executable<'c>, index: usize) -> Row<'c> {
+        Row { code, index }
+    }
+
+    /// The name of a function for a line of code. A long name is cut: it may be in every line.
+    fn name(&self, function: i64) -> std::str::EscapeDebug<'c> {
+        let function = usize::try_from(function)
+            .ok()
+            .and_then(|at| self.code.functions.get(at));
+        short(function.map_or("?", |function| &*function.name))
+    }
+}
+
+impl fmt::Display for Row<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = |offset: i64| i128::from(offset).saturating_add(self.index as i128);
+        match self.code.instruction(self.index) {
             Ok(Instruction::Call {
                 destination,
                 function,
                 operands,
             }) => {
-                let operands: Vec<String> = operands
-                    .iter()
-                    .map(|operand| self.operand_text(*operand))
-                    .collect();
-                let call = format!("{}({})", self.name_of(function), operands.join(", "));
-                match destination {
-                    VOID_REGISTER => call,
-                    destination => format!("%{destination} = {call}"),
+                if destination != VOID_REGISTER {
+                    write!(out, "%{destination} = ")?;
                 }
+                write!(out, "{}(", self.name(function))?;
+                joined(out, operands.iter().map(|operand| Argument(self, *operand)))?;
+                out.write_str(")")
             }
-            Ok(Instruction::Ret { register }) => format!("return {}", register_text(register)),
-            Ok(Instruction::Goto { offset }) => format!("goto {}", target(offset)),
+            Ok(Instruction::Ret { register }) => write!(out, "return {}", Register(register)),
+            Ok(Instruction::Goto { offset }) => write!(out, "goto {}", target(offset)),
             Ok(Instruction::If {
                 condition,
                 false_offset,
-            }) => format!(
-                "if {} else goto {}",
-                register_text(condition),
-                target(false_offset)
-            ),
-            Err(_) => String::new(),
-        }
-    }
-
-    /// The name of a function for a line of code. A long name is cut: it may be in every line.
-    fn name_of(&self, function: i64) -> &str {
-        let function = usize::try_from(function)
-            .ok()
-            .and_then(|at| self.code().functions.get(at));
-        let name = function.map_or("?", |function| &*function.name);
-        match name.char_indices().nth(LONGEST_NAME) {
-            Some((end, _)) => name.get(..end).unwrap_or(name),
-            None => name,
-        }
-    }
-
-    fn operand_text(&self, operand: Operand) -> String {
-        match operand {
-            Operand::Register(register) => register_text(register),
-            Operand::Immediate(value) => value.to_string(),
-            Operand::Constant(index) => format!("c{index}"),
-            Operand::Function(index) => format!("@{}", self.name_of(index)),
-        }
-    }
-
-    fn constant_text(&self, index: usize, scopes: &HashMap<i64, &str>) -> String {
-        let number = i64::try_from(index).unwrap_or(i64::MAX);
-        let scope = scopes.get(&number).copied();
-        let scope = scope.filter(|scope| *scope != "global");
-        match self.code().constants.get(index) {
-            Some(Constant::Tensor(record)) => {
-                let mut text = format!(
-                    "tensor {} {:?}, {} bytes",
-                    record.dtype(),
-                    record.shape(),
-                    record.data().len()
-                );
-                if let Some(scope) = scope {
-                    let _ = write!(text, " in `{scope}`");
-                }
-                text
+            }) => {
+                let condition = Register(condition);
+                write!(out, "if {condition} else goto {}", target(false_offset))
             }
-            Some(Constant::Shape(extents)) => format!("shape {extents:?}"),
-            Some(Constant::Text(text)) => format!("\"{}\"", text.escape_debug()),
-            Some(Constant::Int(value)) => value.to_string(),
-            Some(Constant::Float(value)) => format!("{value:?}"),
-            Some(Constant::Dtype(dtype)) => dtype.to_string(),
-            None => String::new(),
+            Err(_) => Ok(()),
         }
     }
 }
 
-/// In characters.
-const LONGEST_NAME: usize = 200;
+struct Argument<'r>(&'r Row<'r>, Operand);
 
-fn register_text(register: i64) -> String {
-    match register {
-        VM_REGISTER => "%vm".to_owned(),
-        VOID_REGISTER => "%void".to_owned(),
-        register => format!("%{register}"),
+impl fmt::Display for Argument<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            Operand::Register(register) => write!(out, "{}", Register(register)),
+            Operand::Immediate(value) => write!(out, "{value}"),
+            Operand::Constant(index) => write!(out, "c{index}"),
+            Operand::Function(index) => write!(out, "@{}", self.0.name(index)),
+        }
+    }
+}
+
+struct Register(i64);
+
+impl fmt::Display for Register {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            VM_REGISTER => out.write_str("%vm"),
+            VOID_REGISTER => out.write_str("%void"),
+            register => write!(out, "%{register}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::relax_vm::Executable;
+
+    /// `main` with one call of function 1, which has each of these operands, and a return.
+    fn calling<'a>(name: &'a str, operands: &[u64], kind: FunctionKind) -> Executable<'a> {
+        let function = |kind, name: &'a str, params: &[&'a str]| Function {
+            kind,
+            name: name.into(),
+            start: 0,
+            end: 2,
+            num_args: 1,
+            registers: 2,
+            params: params.iter().map(|name| (*name).into()).collect(),
+        };
+        let mut words = vec![1, VOID_REGISTER.cast_unsigned(), 1, operands.len() as u64];
+        words.extend_from_slice(operands);
+        let behind = words.len() as u64;
+        words.extend([2, 0]);
+        Executable {
+            functions: vec![
+                function(FunctionKind::Vm, "main", &[name]),
+                function(kind, name, &[]),
+            ],
+            offsets: [0, behind].as_slice().into(),
+            words: words.as_slice().into(),
+            ..Executable::default()
+        }
+    }
+
+    fn lines(code: &Executable<'_>) -> Vec<String> {
+        let listing = Listing::of(code);
+        listing.lines().map(|line| line.to_string()).collect()
+    }
+
+    #[test]
+    fn no_name_makes_a_line_of_its_own() {
+        let mut code = calling("f\n    6  return %0", &[3 << 56 | 1], FunctionKind::Packed);
+        code.constants = vec![Constant::Int(1)];
+        assert_eq!(
+            lines(&code),
+            [
+                "constants",
+                "  c0 = 1",
+                "function main(f\\n    6  return %0), 2 registers",
+                "    0  f\\n    6  return %0(@f\\n    6  return %0)",
+                "    1  return %0",
+                "packed f\\n    6  return %0",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_operand_repeats_a_name_up_to_200_bytes() {
+        let name = "\u{1f600}".repeat(1000);
+        let code = calling(&name, &[3 << 56 | 1; 10], FunctionKind::Packed);
+        let text = lines(&code).swap_remove(1);
+        assert_eq!(text.matches('\u{1f600}').count(), 550);
+        let line = Row::of(&code, 0);
+        let (whole, start) = (bounded(&line, 5000), bounded(&line, 100));
+        assert_eq!(whole, (text.replacen("    0  ", "", 1), true));
+        assert_eq!(start, ("\u{1f600}".repeat(25), false));
+    }
+
+    #[test]
+    fn an_instruction_of_a_message_has_an_end() {
+        let code = calling("n", &[3 << 56 | 1; 3000], FunctionKind::Packed);
+        let made = super::Executable::new(code);
+        let text = |index| made.as_ref().map(|made| made.instruction_text(index));
+        let start = "n(@n".to_owned() + &", @n".repeat(1023) + "..";
+        assert_eq!(text(0), Ok(start));
+        assert_eq!(text(1), Ok("return %0".to_owned()));
+        assert_eq!(text(2), Ok(String::new()));
+    }
+
+    #[test]
+    fn a_compiled_function_repeats_no_code() {
+        let code = calling("add", &[0], FunctionKind::VmTir);
+        assert_eq!(
+            lines(&code),
+            [
+                "function main(add), 2 registers",
+                "    0  add(%0)",
+                "    1  return %0",
+                "compiled add(), 2 registers",
+            ]
+        );
     }
 }

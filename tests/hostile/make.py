@@ -16,6 +16,9 @@ CLASSES = {}
 SCALE = 1
 
 
+CODE = "verify inspect inspect-code explain dump"
+
+
 def of(name, commands="verify inspect explain dump"):
     def keep(make):
         CLASSES[name] = (make, commands.split())
@@ -443,17 +446,79 @@ def relax(functions=0, constants=b"", count=0, instructions=0):
     return head + table + q(0) + q(count) + constants + code
 
 
-@of("vm-functions.ro")
+@of("vm-functions.ro", CODE)
 def vm_functions():
     "a Relax VM executable of 100,000 functions"
     return relax(n(100_000))
 
 
-@of("vm-constants.ro")
+@of("vm-constants.ro", CODE)
 def vm_constants():
     "a Relax VM executable of 300,000 empty shapes"
     count = n(300_000)
     return relax(1, (struct.pack("<i", 69) + q(0)) * count, count)
+
+
+def calls(name, operands):
+    """A Relax VM executable of one call with so many operands, each the function of this name."""
+    function, nothing = 3 << 56 | 1, 1 << 54
+    head = q(0xD225DE2F4214151E) + s("0.14") + q(2)
+    table = struct.pack("<i", 1) + s("main") + q(0, 2, 1, 2) + q(1) + s("x")
+    table += struct.pack("<i", 0) + s(name) + struct.pack("<4q", 0, 0, -2, 0) + q(0)
+    words = q(1, nothing, 1, operands) + q(function) * operands + q(2, 0)
+    return head + table + q(0) + q(0) + q(2, 0, 4 + operands) + q(len(words) // 8) + words
+
+
+@of("vm-operands.ro", CODE)
+def vm_operands():
+    "a Relax VM executable of one call with 200,000 arguments, each a function with a name of 200 bytes"
+    return calls("n" * 200, n(200_000))
+
+
+@of("vm-operands-wide.ro", CODE)
+def vm_operands_wide():
+    "a Relax VM executable of one call with 200,000 arguments, each a function with a name of 200 characters of four bytes"
+    return calls("\U0001f600" * 200, n(200_000))
+
+
+@of("vm-operands-escaped.ro", CODE)
+def vm_operands_escaped():
+    "a Relax VM executable of one call with 200,000 arguments, each a function with a name of 200 characters that do not print"
+    return calls("\x01" * 200, n(200_000))
+
+
+@of("vm-compiled.ro", CODE)
+def vm_compiled():
+    "a Relax VM executable of 10,000 compiled functions, each all of 30,000 instructions"
+    functions, instructions = n(10_000), n(30_000)
+    head = q(0xD225DE2F4214151E) + s("0.14") + q(functions)
+    table = b"".join(struct.pack("<i", 2) + s("f%d" % at) + q(0, instructions, 0, 1) + q(0) for at in range(functions))
+    code = q(instructions, *range(0, 2 * instructions, 2)) + q(2 * instructions) + q(2, 0) * instructions
+    return head + table + q(0) + q(0) + code
+
+
+def relay(name, calls):
+    """Relay VM code of 0.6: one function that calls so often what has this name."""
+    def instruction(opcode, *fields):
+        mixed = opcode
+        for field in fields:
+            mixed ^= field + 0x9e3779b9 + (mixed << 6) + (mixed >> 2) & 2**64 - 1
+        return q(2 + len(fields), mixed, opcode, *fields)
+    head = q(0xD225DE2F4214151D) + s("0.6.0") + q(1) + s("main") + q(0) + q(1) + s(name)
+    function = q(3) + s("main") + s("1") + s(str(calls + 1)) + q(1) + s("x")
+    return head + q(1) + function + instruction(4, 0, 1, 0, 0) * calls + instruction(1, 0)
+
+
+@of("relay-name.ro", CODE)
+def relay_name():
+    "Relay VM code of 2,000 calls of one function with a name of 1 MB"
+    return relay("f" * n(1_000_000), 2_000)
+
+
+@of("relay-names.ro", CODE)
+def relay_names():
+    "Relay VM code of 16,000 calls of one function with a name of 300 KB"
+    return relay("f" * n(300_000), 16_000)
 
 
 @of("functions.stackvm")

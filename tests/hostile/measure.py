@@ -17,8 +17,8 @@ import make
 MB = 1 << 20
 SECONDS = 120
 COLUMNS = ["verify", "inspect", "explain", "dump", "run", "call"]
-# The ways in which a file is given to `run`.
-LABELS = {"run": "--inputs", "run-npy": "--input", "run-graph": "--graph", "run-params": "--params"}
+# The ways in which a file is given to one command.
+LABELS = {"inspect": "plain", "inspect-code": "--code", "run": "--inputs", "run-npy": "--input", "run-graph": "--graph", "run-params": "--params"}
 
 
 def line(program, folder, name, command):
@@ -26,6 +26,7 @@ def line(program, folder, name, command):
     model = os.environ.get("MODEL", "")
     graph, library, function = (os.environ.get(key, "") for key in ("GRAPH", "LIBRARY", "FUNCTION"))
     return {
+        "inspect-code": [program, "inspect", "--code", path],
         "run": [program, "run", model, "--inputs", path],
         "run-npy": [program, "run", model, "--input", "x=" + path],
         "run-vm": [program, "run", path, "--input", "x=" + os.path.join(folder, make.VM_INPUT)],

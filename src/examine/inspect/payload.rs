@@ -7,10 +7,11 @@ use crate::payload::{self, Field, Payload, relax_vm, relay_vm};
 use crate::rule::Findings;
 use crate::tensor::json::from_dtype;
 use crate::tensor::{Params, Sizing, TensorRecord};
-use crate::vm;
+use crate::vm::Listing;
 use crate::wire::Cursor;
 use crate::wire::json::float_form;
 use serde_json::{Map, Value, json};
+use std::fmt::Display;
 
 /// Adds what is known of `payload` to the value of its module.
 pub(super) fn describe(payload: &Payload<'_>, value: &mut Map<String, Value>, room: &Room) {
@@ -112,7 +113,6 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
         Format::RelayCode => {
             let executable = relay_vm::Executable::read_code(&mut cursor, &mut findings).ok()?;
             let vm = relay(&executable, room);
-            let vm = with_code(vm, || Some(executable.disassemble()), room);
             ("module", json!({ "kind": "Relay VM", "vm": vm }))
         }
         Format::Payload { kind, layout } => {
@@ -127,33 +127,26 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
     })
 }
 
-/// An executable of either VM: functions, what they call, constants, and, where it is asked for, the code.
+/// An executable of either VM: functions, what they call, constants, and, where it is asked for, the code. What breaks a rule of
+/// chapter vm has code like any other.
 fn vm(payload: &Payload<'_>, room: &Room) -> Value {
-    if let Some(executable) = payload.relax_vm() {
-        let code = || {
-            // What breaks a rule of chapter vm has no readable form.
-            let executable = vm::Executable::new(executable.clone()).ok()?;
-            Some(executable.disassemble())
-        };
-        return with_code(relax(executable, room), code, room);
+    match (payload.relax_vm(), payload.relay_vm()) {
+        (Some(executable), _) => relax(executable, room),
+        (None, Some(executable)) => relay(executable, room),
+        (None, None) => Value::Null,
     }
-    let relay_with_code = |executable| {
-        with_code(
-            relay(executable, room),
-            || Some(executable.disassemble()),
-            room,
-        )
-    };
-    payload.relay_vm().map_or(Value::Null, relay_with_code)
 }
 
-/// `value` with the lines of its code, as many as there is room for.
-fn with_code(mut value: Value, code: impl FnOnce() -> Option<String>, room: &Room) -> Value {
+/// `value` with as many lines of its code as there is room for, where they are asked for.
+fn with_code<L: Iterator<Item: Display>>(
+    mut value: Value,
+    lines: impl FnOnce() -> L,
+    room: &Room,
+) -> Value {
     if room.code
-        && let (Value::Object(members), Some(code)) = (&mut value, code())
+        && let Value::Object(members) = &mut value
     {
-        let lines = room.list(code.lines(), Value::from);
-        members.insert("code".into(), lines.into());
+        members.insert("code".into(), room.lines(lines()).into());
     }
     value
 }
@@ -178,13 +171,15 @@ fn relax(executable: &relax_vm::Executable<'_>, room: &Room) -> Value {
         })
     });
     let constants = room.list(&executable.constants, relax_constant);
-    json!({
+    let value = json!({
         "version": "Relax VM",
         "functions": functions,
         "packed": room.list(packed, |function| json!(function.name)),
         "constants": constants,
         "instructions": executable.offsets.len(),
-    })
+    });
+    let listing = Listing::of(executable);
+    with_code(value, || listing.lines(), room)
 }
 
 fn relax_constant(constant: &relax_vm::Constant<'_>) -> Value {
@@ -213,12 +208,13 @@ fn relay(executable: &relay_vm::Executable<'_>, room: &Room) -> Value {
         relay_vm::Constant::Tensor(record) => tensor_constant(record),
         relay_vm::Constant::Late(name) => json!({ "type": "loaded later", "value": name }),
     });
-    json!({
+    let value = json!({
         "version": format!("Relay VM of {}", executable.version),
         "functions": functions,
         "packed": room.list(&executable.primitives, |name| json!(name)),
         "constants": constants,
-    })
+    });
+    with_code(value, || executable.lines(), room)
 }
 
 fn tensor_constant(record: &TensorRecord<'_>) -> Value {

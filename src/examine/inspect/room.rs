@@ -1,8 +1,10 @@
 //! What a report may take of memory: a file of a few megabytes can hold a hundred thousand functions of a few bytes each.
 
 use super::Asked;
+use crate::payload::line::bounded;
 use serde_json::Value;
 use std::cell::Cell;
+use std::fmt::Display;
 
 /// What the report of a small file may take.
 const FREE: u64 = 16 << 20;
@@ -38,13 +40,37 @@ impl Room {
         items: impl IntoIterator<Item = T>,
         mut value: impl FnMut(T) -> Value,
     ) -> Vec<Value> {
+        self.list_while(items, |item| Some(value(item)))
+    }
+
+    /// Lines of code, as many as there is room for. The first that has too little is made only as far as its room goes, and then
+    /// left out with all behind it.
+    pub(super) fn lines(&self, lines: impl IntoIterator<Item = impl Display>) -> Vec<Value> {
+        self.list_while(lines, |line| {
+            let room = usize::try_from(self.left.get()).unwrap_or(usize::MAX);
+            let (mut text, whole) = bounded(&line, room);
+            text.shrink_to_fit();
+            whole.then_some(Value::String(text))
+        })
+    }
+
+    /// The values of `items` up to the first that is none: it, and what is behind it, finds no room.
+    fn list_while<T>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        mut value: impl FnMut(T) -> Option<Value>,
+    ) -> Vec<Value> {
         let mut values = Vec::new();
         for item in items {
-            if self.left.get() == 0 {
+            let made = match self.left.get() {
+                0 => None,
+                _ => value(item),
+            };
+            let Some(value) = made else {
+                self.left.set(0);
                 self.left_out.set(self.left_out.get().saturating_add(1));
                 continue;
-            }
-            let value = value(item);
+            };
             self.left
                 .set(self.left.get().saturating_sub(weight(&value)));
             values.push(value);
@@ -95,5 +121,26 @@ mod tests {
         assert_eq!(listed.len(), 16);
         assert_eq!(room.left_out(), 84);
         assert!(room.list([1], |number| json!(number)).is_empty());
+    }
+
+    #[test]
+    fn a_line_that_is_longer_than_the_room_is_left_out_with_those_behind_it() {
+        use std::fmt;
+        struct Line<'a>(u64, &'a Cell<u64>);
+        impl fmt::Display for Line<'_> {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                for _ in 0..self.0 {
+                    self.1.set(self.1.get() + 1);
+                    out.write_str("x")?;
+                }
+                Ok(())
+            }
+        }
+        let (room, made) = (Room::of(0, Asked::default()), Cell::new(0));
+        let listed = room.lines([3, u64::MAX, 3, 3].map(|length| Line(length, &made)));
+        assert_eq!(listed, [json!("xxx")]);
+        assert_eq!(room.left_out(), 3);
+        // Three for the first line, what there is room for, and one more.
+        assert_eq!(made.get(), 3 + FREE - 3 - 64 + 1);
     }
 }

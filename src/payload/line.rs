@@ -1,0 +1,93 @@
+//! What a line of code is made of, in the readable forms of both VMs: names that fit into a line, and a text that ends.
+
+use std::fmt::{self, Write};
+
+/// The name of a function inside a line of code. It may stand in every line of a file, and once for each operand of eight
+/// bytes.
+const LONGEST_NAME: usize = 200;
+
+/// A name where it is used: the characters that lie in its first [`LONGEST_NAME`] bytes, escaped, so that none ends the line.
+pub(crate) fn short(name: &str) -> std::str::EscapeDebug<'_> {
+    head(name, LONGEST_NAME).escape_debug()
+}
+
+/// The characters that lie in the first `most` bytes.
+fn head(text: &str, most: usize) -> &str {
+    let mut ends = (0..=most.min(text.len())).rev();
+    ends.find_map(|end| text.get(..end)).unwrap_or_default()
+}
+
+/// `items` with commas between them.
+pub(crate) fn joined<T: fmt::Display>(
+    out: &mut impl Write,
+    items: impl IntoIterator<Item = T>,
+) -> fmt::Result {
+    for (position, item) in items.into_iter().enumerate() {
+        if position > 0 {
+            out.write_str(", ")?;
+        }
+        write!(out, "{item}")?;
+    }
+    Ok(())
+}
+
+/// What `line` is as text, up to `most` bytes, and whether that is all of it. What is behind them is not made.
+pub(crate) fn bounded(line: &impl fmt::Display, most: usize) -> (String, bool) {
+    let mut text = Bounded {
+        text: String::new(),
+        most,
+    };
+    let whole = write!(text, "{line}").is_ok();
+    (text.text, whole)
+}
+
+struct Bounded {
+    text: String,
+    most: usize,
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = self.most.saturating_sub(self.text.len());
+        let fits = head(part, room);
+        self.text.push_str(fits);
+        if fits.len() == part.len() {
+            Ok(())
+        } else {
+            // Nothing shorter comes behind what found no room.
+            self.most = 0;
+            Err(fmt::Error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_cut_in_bytes_between_characters() {
+        assert_eq!(short("add").to_string(), "add");
+        assert_eq!(short(&"n".repeat(201)).to_string(), "n".repeat(200));
+        assert_eq!(short(&"é".repeat(101)).to_string(), "é".repeat(100));
+        let emoji = format!("x{}", "\u{1f600}".repeat(60));
+        assert_eq!(short(&emoji).to_string(), emoji[..197]);
+        assert_eq!(short("a\n    0  Ret %0").to_string(), "a\\n    0  Ret %0");
+    }
+
+    #[test]
+    fn a_text_ends_where_its_room_ends() {
+        assert_eq!(bounded(&"add", 3), ("add".to_owned(), true));
+        assert_eq!(bounded(&"add", 2), ("ad".to_owned(), false));
+        assert_eq!(bounded(&"aé", 2), ("a".to_owned(), false));
+        // An item that has no room ends the text, however many there are.
+        struct Endless;
+        impl fmt::Display for Endless {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                joined(out, std::iter::repeat("x"))
+            }
+        }
+        let (text, whole) = bounded(&Endless, 1000);
+        assert!(!whole && text.len() == 1000, "{}", text.len());
+    }
+}
