@@ -120,10 +120,11 @@ fn a_file_of_any_form_opens_in_one_call() {
             );
             let part = &subject.file.parts[unit.part];
             assert_eq!(
-                bundle.functions,
+                bundle.functions.iter().collect::<Vec<_>>(),
                 part.functions().collect::<Vec<_>>(),
                 "{name}"
             );
+            assert_eq!(bundle.offset, unit.offset, "{name}");
             members += usize::from(!bundle.member.is_empty());
             owned += usize::from(unit.offset.is_none());
             read += 1;

@@ -92,6 +92,14 @@ fn values_convert_with_try_from_as_with_cast() {
         converted::<Str>(some("abc")).map(|text| text.to_text().into_owned()),
         Ok("abc".into())
     );
+    let wide = Any::from(300_i64);
+    assert_eq!(u16::try_from(&wide), Ok(300));
+    let error = u8::try_from(&wide).unwrap_err();
+    assert_eq!(
+        (error.rule().id(), error.message()),
+        ("VAL-07", "300 does not fit into `u8`")
+    );
+    assert!(usize::try_from(Any::from(-1_i64)).is_err());
     let tensor = Tensor::from_slice(&[1.5_f32], &[1]).unwrap();
     let back = converted::<Tensor>(tensor.into()).unwrap();
     assert_eq!(back.to_vec::<f32>().unwrap(), [1.5]);

@@ -4,6 +4,7 @@ use super::{Blob, container, detect};
 use crate::rule::{Findings, Violation};
 use container::{Embedded, Part, Role};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A library binary of a file, read, with the part of the file that it belongs to.
 #[derive(Clone, Debug)]
@@ -14,12 +15,15 @@ pub struct Bundle<'a> {
     pub symbol: String,
     /// The prefix of a system library; empty otherwise.
     pub prefix: String,
-    /// The packed functions that the host code beside it exports (BLOB-62, BLOB-63): those of the module `_lib`.
-    pub functions: Vec<String>,
-    /// The symbol that names the entry function of the host code (BLOB-64).
+    /// The packed functions that the host code of the same file, or of the same member, exports (BLOB-62, BLOB-63).
+    pub functions: Arc<[String]>,
+    /// The symbol of the same member that names the entry function of the host code (BLOB-64).
     pub entry: Option<String>,
     /// The modules, each with its kind and payload; [`Blob::imports`] says which imports which.
     pub blob: Blob<'a>,
+    /// Where the blob starts in the file; `None` where the file does not have its bytes as they are (gzip, C text). Offsets of
+    /// modules and findings count from there.
+    pub offset: Option<u64>,
     /// Oddities of the blob that were tolerated.
     pub findings: Findings,
 }
@@ -52,14 +56,24 @@ pub fn open(bytes: &[u8]) -> Result<Vec<Bundle<'_>>, Violation> {
     let file = container::open(bytes)?;
     let mut bundles = Vec::new();
     for mut part in file.parts {
-        for embedded in std::mem::take(&mut part.blobs) {
-            bundles.push(read(&part, embedded)?);
+        let blobs = std::mem::take(&mut part.blobs);
+        if blobs.is_empty() {
+            continue;
+        }
+        // One list for all: a file may have as many blobs as functions.
+        let functions: Arc<[String]> = part.functions().map(str::to_owned).collect();
+        for embedded in blobs {
+            bundles.push(read(&part, &functions, embedded)?);
         }
     }
     Ok(bundles)
 }
 
-fn read<'a>(part: &Part<'_>, embedded: Embedded<'a>) -> Result<Bundle<'a>, Violation> {
+fn read<'a>(
+    part: &Part<'_>,
+    functions: &Arc<[String]>,
+    embedded: Embedded<'a>,
+) -> Result<Bundle<'a>, Violation> {
     let symbol = Some(embedded.symbol.as_str()).filter(|symbol| !symbol.is_empty());
     let layout = detect::detect(&embedded.bytes, symbol);
     let mut findings = Findings::default();
@@ -71,13 +85,14 @@ fn read<'a>(part: &Part<'_>, embedded: Embedded<'a>) -> Result<Bundle<'a>, Viola
     let entry = part
         .symbols
         .iter()
-        .find(|symbol| symbol.role == Role::Entry && symbol.prefix == embedded.prefix);
+        .find(|symbol| symbol.role == Role::Entry);
     Ok(Bundle {
         member: part.member.clone(),
-        functions: part.functions().map(str::to_owned).collect(),
+        functions: Arc::clone(functions),
         entry: entry.map(|symbol| symbol.name.clone().into_owned()),
         symbol: embedded.symbol,
         prefix: embedded.prefix,
+        offset: embedded.offset,
         blob,
         findings,
     })

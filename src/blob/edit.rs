@@ -1,6 +1,6 @@
 //! Changing what a module stores.
 
-use super::{BLOB_17, LIBRARY, Module};
+use super::{BLOB_17, Module};
 use crate::payload::{self, PAY_09, Payload};
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Strictness, Violation};
@@ -11,7 +11,7 @@ impl Module<'_> {
     /// Decodes the payload, lets `change` have it, and stores what it became as `layout` does. Returns what `change` returns.
     ///
     /// The new bytes are read back before they replace the old ones, so that no edit makes a payload that a reader rejects or
-    /// takes for something else. Oddities of the new payload go to `findings`.
+    /// takes for a payload of another form. Oddities of the new payload go to `findings`.
     ///
     /// ```
     /// use tvmspec::blob::Blob;
@@ -35,7 +35,7 @@ impl Module<'_> {
     ///
     /// # Errors
     ///
-    /// BLOB-17 for `_lib`, which stores nothing. The rule that the payload breaks, before or after the change; PAY-09 where the
+    /// BLOB-17 for a module that stores nothing, as `_lib` does. The rule that the payload breaks, before or after the change; PAY-09 where the
     /// changed payload is read in another form than it was written in. The module is then as it was.
     pub fn edit<R>(
         &mut self,
@@ -45,13 +45,14 @@ impl Module<'_> {
     ) -> Result<R, Violation> {
         let mut before = Findings::new(Strictness::Lenient);
         let Some(mut payload) = self.decode(layout, &mut before)? else {
-            let message = format!("`{LIBRARY}` has no payload to change");
+            let message = format!("a module of kind `{}` has no payload to change", self.kind);
             return Err(BLOB_17.refused(Kind::Missing, message));
         };
         let answer = change(&mut payload);
         let bytes = payload.to_bytes(layout)?;
         let mut cursor = Cursor::new(&bytes);
-        let again = payload::read(&self.kind, layout, &mut cursor, findings)?;
+        let mut after = Findings::new(Strictness::Lenient);
+        let again = payload::read(&self.kind, layout, &mut cursor, &mut after)?;
         if again.form() != payload.form() || !cursor.is_at_end() {
             let message = format!(
                 "the changed payload of `{}` is read in another form",
@@ -59,7 +60,10 @@ impl Module<'_> {
             );
             return Err(PAY_09.refused(Kind::Malformed, message));
         }
-        drop(payload);
+        drop((payload, again));
+        for finding in after {
+            findings.note(finding.rule, finding.kind, finding.offset, finding.message)?;
+        }
         self.payload = Some(Cow::Owned(bytes));
         // These bytes were never in a file.
         self.offset = 0;

@@ -342,7 +342,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As [`DeviceApi::alloc`]; DEV-35 where a pool cannot round the size up to whole pages.
+    /// As [`DeviceApi::alloc`]; DEV-25 where a pool cannot round the size up to whole pages.
     fn alloc_workspace(&self, device: Device, nbytes: usize, hint: Dtype) -> Result<Space> {
         self.alloc(device, nbytes, WORKSPACE_ALIGNMENT, hint)
     }

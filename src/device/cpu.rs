@@ -35,7 +35,11 @@ impl DeviceApi for Cpu {
     }
 
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
-        Heap.alloc(device, nbytes, alignment, hint)
+        let space = Heap.alloc(device, nbytes, alignment, hint)?;
+        // A tensor over it can be read by safe code before anything is written.
+        // SAFETY: the space was taken with `nbytes` bytes just now, and nothing else has it.
+        unsafe { space.0.cast::<u8>().write_bytes(0, nbytes) };
+        Ok(space)
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {

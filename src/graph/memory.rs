@@ -286,6 +286,8 @@ impl Tensor {
         };
         let (api, busy) = self.copier(&copy)?;
         let stream = api.current_stream(busy);
+        // The other side may be a tensor that another thread reads or fills.
+        let _copying = crate::object::container::tensor::copying();
         // SAFETY: both hold `nbytes` in one piece, and stay for the call, at the end of which a side on the host was awaited;
         // two sides on devices are freed after what is queued (DEV-46).
         unsafe { api.copy(&copy, stream) }.map_err(device_error)?;

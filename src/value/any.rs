@@ -336,7 +336,7 @@ impl<'a> AnyView<'a> {
     /// A borrowed C pointer; null is None (VAL-08).
     ///
     /// # Safety
-    /// The callee of the view, or of a copy of it, may use the pointer as what it takes there.
+    /// Whatever receives the view, or a copy of it, may use the pointer as what it takes there.
     #[inline]
     pub const unsafe fn handle(value: *mut c_void) -> AnyView<'a> {
         AnyView(RawAny::from_handle(value), PhantomData)
@@ -346,7 +346,7 @@ impl<'a> AnyView<'a> {
     ///
     /// # Safety
     /// `value` describes memory that is there for `'a`: `shape` and `strides` have `ndim` extents (`strides` may be null), and
-    /// `data` has the elements that they reach, which the callee of the view may read and write.
+    /// `data` has the elements that they reach, which whatever receives the view may read and write.
     #[inline]
     pub const unsafe fn dltensor(value: &'a DLTensor) -> AnyView<'a> {
         let ptr = (&raw const *value).cast_mut().cast();

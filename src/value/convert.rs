@@ -137,7 +137,7 @@ fn no_conversion(rule: Rule, given: i32, schema: fn() -> Schema) -> Violation {
 }
 
 /// Converts a value, or says which rule refuses it. For the types of this crate `try_from` and `try_into` of an [`Any`] or an
-/// [`AnyView`] do the same.
+/// [`AnyView`] do the same, but that they refuse an integer that does not fit (`cast` cuts its bits off, as VAL-07 has it).
 ///
 /// ```
 /// use tvmspec::object::Tensor;
@@ -462,6 +462,41 @@ macro_rules! try_from_any {
 }
 pub(crate) use try_from_any;
 
+macro_rules! try_from_narrow {
+    ($($type:ty)*) => {$(
+        impl TryFrom<$crate::value::AnyView<'_>> for $type {
+            type Error = Violation;
+
+            fn try_from(view: AnyView<'_>) -> Result<$type, Violation> {
+                let wide: i64 = cast(view)?;
+                // An argument of a function loses bits here (VAL-07); `TryFrom` of Rust loses none.
+                <$type>::try_from(wide).map_err(|_| {
+                    let message = format!("{wide} does not fit into `{}`", stringify!($type));
+                    VAL_07.refused(Kind::Limit, message)
+                })
+            }
+        }
+
+        impl TryFrom<&$crate::value::Any> for $type {
+            type Error = Violation;
+
+            fn try_from(value: &$crate::value::Any) -> Result<$type, Violation> {
+                value.view().try_into()
+            }
+        }
+
+        impl TryFrom<$crate::value::Any> for $type {
+            type Error = Violation;
+
+            fn try_from(value: $crate::value::Any) -> Result<$type, Violation> {
+                value.view().try_into()
+            }
+        }
+    )*};
+}
+
+try_from_narrow! { u64 i32 u32 i16 u16 i8 u8 usize isize }
+
 try_from_any! {
-    i64 u64 i32 u32 i16 u16 i8 u8 usize isize bool f64 f32 String Str Bytes Vec<u8> DLDataType DLDevice ObjectRef *mut c_void
+    i64 bool f64 f32 String Str Bytes Vec<u8> DLDataType DLDevice ObjectRef *mut c_void
 }

@@ -22,7 +22,7 @@ pub struct Loaded {
 /// What keeps the bytes in place.
 enum Owner {
     Library(#[allow(dead_code)] Arc<dyn Symbols>),
-    // No box: moving one says that no other pointer reads its contents.
+    // No box: moving one claims that no other pointer reads its contents.
     Memory(#[allow(dead_code)] Vec<u8>),
 }
 

@@ -366,6 +366,8 @@ pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Fault> {
     };
     let api = Manager::global().api(busy.kind)?;
     let stream = api.current_stream(busy);
+    // Either may be a tensor that another thread reads or fills.
+    let _copying = crate::object::container::tensor::copying();
     // SAFETY: both describe memory that is there for the call, at the end of which the copy is done.
     unsafe { Manager::global().copy_tensor(&source, &target, stream) }?;
     Ok(api.sync(busy, stream)?)

@@ -252,7 +252,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Whether the tables of an ELF file lie inside it, which shows a download that broke off, and have entries of the size that
+/// Whether the tables of an ELF file lie inside it, which those of a download that broke off do not, and have entries of the size that
 /// their format gives them.
 fn elf_tables(bytes: &[u8]) -> Result<(), Violation> {
     let wide = bytes.get(4) == Some(&2);

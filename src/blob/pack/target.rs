@@ -119,7 +119,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// BLOB-66 for a machine or a system for which no object file is written.
+    /// BLOB-66 for a machine for which no object file is written.
     pub fn from_triple(triple: &str) -> Result<Target, Violation> {
         let machine = triple.split('-').next().unwrap_or_default();
         let (arch, little_endian) = match machine {

@@ -22,6 +22,12 @@ use std::sync::{PoisonError, RwLock};
 /// Orders what safe code reads from the memory of tensors and writes to it. One for all: tensors may share memory.
 static COPIES: RwLock<()> = RwLock::new(());
 
+/// While it lives, no safe code reads the memory of tensors or writes to it: for what copies from one tensor to another.
+#[cfg(any(feature = "graph", feature = "vm"))]
+pub(crate) fn copying() -> std::sync::RwLockWriteGuard<'static, ()> {
+    COPIES.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The fixed part of a tensor.
 #[repr(C)]
 pub(crate) struct TensorObj {
@@ -156,7 +162,7 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// An uninitialised (zeroed) CPU tensor. An OBJ-11 error where there is no memory for it.
+    /// A CPU tensor of zeros.
     ///
     /// # Errors
     ///
