@@ -2,7 +2,7 @@
 
 use super::dump::dump;
 use super::explain::{Account, damaged, explain};
-use super::inspect::{Asked, inspect};
+use super::inspect::{Asked, of_broken, of_subject};
 use super::{Nothing, Subject, verify};
 use crate::release::{Layout, Release};
 use serde_json::Value;
@@ -23,15 +23,15 @@ pub fn answer(command: &str, name: &str, bytes: &[u8]) -> Result<(bool, String),
     let subject = Subject::open(name, bytes, options.layout);
     let (good, value) = match command {
         "inspect" => {
-            let all = inspect(
-                name,
-                bytes,
-                Asked {
-                    layout: options.layout,
-                    code: options.code,
-                    copies: 0,
-                },
-            )?;
+            let asked = Asked {
+                layout: options.layout,
+                code: options.code,
+                copies: 0,
+            };
+            let all = match subject {
+                Ok(subject) => of_subject(&subject, asked)?,
+                Err(broken) => of_broken(name, bytes, broken),
+            };
             (all.broken.is_empty(), all.report)
         }
         "verify" => {
