@@ -80,7 +80,8 @@ fn titles(root: &Path, spec: &[String], folder: &Path) {
         let headings = prose.lines().filter_map(|line| line.strip_prefix("### "));
         for (id, title) in headings.filter_map(|heading| heading.split_once(' ')) {
             let doc = format!("{id}: {title}. The rule is in `spec/{chapter}`.\n");
-            fs::write(folder.join(format!("{id}.md")), doc).expect("OUT_DIR is writable");
+            fs::write(folder.join(format!("{}.md", id.replace('-', "_"))), doc)
+                .expect("OUT_DIR is writable");
         }
     }
 }

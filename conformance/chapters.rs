@@ -61,7 +61,7 @@ pub const CHAPTERS: &[Chapter] = &[
     },
     Chapter {
         name: "blob",
-        rule_groups: &[blob::RULES, blob::container::rules::RULES],
+        rule_groups: &[blob::RULES],
         op_groups: &[
             super::blob::ops::OPS,
             super::blob::containers::OPS,
@@ -101,7 +101,7 @@ pub const CHAPTERS: &[Chapter] = &[
     },
     Chapter {
         name: "graph",
-        rule_groups: &[graph::RULES, graph::executor::RULES],
+        rule_groups: &[graph::RULES],
         op_groups: &[super::graph::ops::OPS],
         trace: None,
     },

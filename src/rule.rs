@@ -190,13 +190,33 @@ pub(crate) mod off {
     }
 }
 
+/// `BLOB-07` of `BLOB_07`, when the crate compiles: a rule is written once.
+pub(crate) const fn id_of<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
+    let mut id = [0; LENGTH];
+    let mut at = 0;
+    while at < LENGTH {
+        id[at] = match name.as_bytes()[at] {
+            b'_' => b'-',
+            byte => byte,
+        };
+        at += 1;
+    }
+    id
+}
+
 /// Declares the rules of a chapter: a constant for each, and `RULES` with all of them in order.
 macro_rules! rules {
-    ($($name:ident $id:literal)*) => {
+    ($($name:ident)*) => {
         $(
             // A rule that no chapter of the specification has does not compile.
-            #[doc = include_str!(concat!(env!("OUT_DIR"), "/rules/", $id, ".md"))]
-            pub const $name: $crate::rule::Rule = $crate::rule::Rule::new($id);
+            #[doc = include_str!(concat!(env!("OUT_DIR"), "/rules/", stringify!($name), ".md"))]
+            pub const $name: $crate::rule::Rule = {
+                const ID: [u8; stringify!($name).len()] = $crate::rule::id_of(stringify!($name));
+                match std::str::from_utf8(&ID) {
+                    Ok(id) => $crate::rule::Rule::new(id),
+                    Err(_) => unreachable!(),
+                }
+            };
         )*
         /// Every rule that this chapter enforces, in order.
         pub const RULES: &[$crate::rule::Rule] = &[$($name),*];

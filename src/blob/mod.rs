@@ -25,7 +25,10 @@ mod edit;
 mod framed;
 pub mod json;
 pub mod pack;
+mod rules;
 mod streamed;
+
+pub use rules::*;
 
 pub use bundle::{Bundle, open};
 
@@ -35,27 +38,6 @@ use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Trace, Writer};
 use std::borrow::Cow;
-
-crate::rule::rules! {
-    BLOB_01 "BLOB-01"
-    BLOB_02 "BLOB-02"
-    BLOB_03 "BLOB-03"
-    BLOB_04 "BLOB-04"
-    BLOB_05 "BLOB-05"
-    BLOB_06 "BLOB-06"
-    BLOB_07 "BLOB-07"
-    BLOB_08 "BLOB-08"
-    BLOB_09 "BLOB-09"
-    BLOB_10 "BLOB-10"
-    BLOB_11 "BLOB-11"
-    BLOB_12 "BLOB-12"
-    BLOB_13 "BLOB-13"
-    BLOB_14 "BLOB-14"
-    BLOB_15 "BLOB-15"
-    BLOB_16 "BLOB-16"
-    BLOB_17 "BLOB-17"
-    BLOB_18 "BLOB-18"
-}
 
 /// The kind of the entry that stands for the host library itself. It has no payload.
 pub const LIBRARY: &str = "_lib";

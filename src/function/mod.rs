@@ -31,7 +31,10 @@ macro_rules! own_object {
 mod custom_types;
 mod error;
 pub mod registry;
+mod rules;
 mod typed;
+
+pub use rules::*;
 
 pub use error::Error;
 #[cfg(feature = "suite")]
@@ -48,13 +51,6 @@ use crate::value::{Any, AnyView, Argument, RawAny, Schema, VAL_10, index};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-crate::rule::rules! {
-    FUN_01 "FUN-01" FUN_02 "FUN-02" FUN_03 "FUN-03" FUN_04 "FUN-04" FUN_05 "FUN-05" FUN_06 "FUN-06" FUN_07 "FUN-07"
-    FUN_08 "FUN-08" FUN_09 "FUN-09" FUN_10 "FUN-10" FUN_11 "FUN-11" FUN_12 "FUN-12" FUN_13 "FUN-13" FUN_14 "FUN-14"
-    FUN_15 "FUN-15" FUN_16 "FUN-16" FUN_17 "FUN-17" FUN_18 "FUN-18" FUN_19 "FUN-19" FUN_20 "FUN-20" FUN_21 "FUN-21"
-    FUN_22 "FUN-22" FUN_23 "FUN-23" FUN_24 "FUN-24" FUN_25 "FUN-25"
-}
 
 /// The convention of a call over the C ABI: 0 and a result, or -1 and a raised error, or -2 and an error that the
 /// frontend holds.

@@ -1,7 +1,8 @@
 //! The debug executor: one node at a time, times, and the dump of a run.
 
-use super::executor::{Executor, GRF_40, GRF_41, GRF_42};
+use super::executor::Executor;
 use super::{Call, Graph};
+use super::{GRF_40, GRF_41, GRF_42};
 use crate::function::Error;
 use crate::rule::Kind;
 use crate::tensor::{Params, Sizing, TensorRecord};

@@ -1,8 +1,9 @@
 //! The functions that a debug executor has besides those of every executor.
 
 use super::debug;
-use super::executor::{Executor, GRF_42, GRF_44};
+use super::executor::Executor;
 use super::module::{Method, Result, State, count, give, position};
+use super::{GRF_42, GRF_44};
 use crate::function::Error;
 use crate::rule::Kind as Broken;
 use crate::value::{Any, AnyView, Bytes};

@@ -7,6 +7,7 @@ use super::aliases::Aliases;
 use super::arguments::Arguments;
 pub use super::memory::Tensor;
 use super::memory::{Memory, device_error, whole, with_record};
+use super::{GRF_30, GRF_31, GRF_32, GRF_34, GRF_35, GRF_36, GRF_43};
 use super::{Graph, Plan};
 use crate::device::manager::Manager;
 use crate::device::{ALIGNMENT, Device, DeviceApi};
@@ -17,30 +18,6 @@ use crate::tensor::Params;
 use crate::value::{Any, DLTensor};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
-
-crate::rule::rules! {
-    GRF_30 "GRF-30"
-    GRF_31 "GRF-31"
-    GRF_32 "GRF-32"
-    GRF_33 "GRF-33"
-    GRF_34 "GRF-34"
-    GRF_35 "GRF-35"
-    GRF_36 "GRF-36"
-    GRF_37 "GRF-37"
-    GRF_38 "GRF-38"
-    GRF_39 "GRF-39"
-    GRF_40 "GRF-40"
-    GRF_41 "GRF-41"
-    GRF_42 "GRF-42"
-    GRF_43 "GRF-43"
-    GRF_44 "GRF-44"
-    GRF_45 "GRF-45"
-    GRF_46 "GRF-46"
-    GRF_47 "GRF-47"
-    GRF_48 "GRF-48"
-    GRF_49 "GRF-49"
-    GRF_50 "GRF-50"
-}
 
 /// A device that an executor may use: which one, and how to talk to it.
 #[derive(Clone, Copy)]

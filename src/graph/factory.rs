@@ -1,6 +1,7 @@
 //! The model of a library: what makes executors (module `GraphExecutorFactory`).
 
-use super::executor::{Executor, GRF_44, Kernels, Place};
+use super::GRF_44;
+use super::executor::{Executor, Kernels, Place};
 use super::memory::{record_to_object, with_record};
 use super::module::{GraphExecutor, enough, places};
 use super::{Graph, linked};

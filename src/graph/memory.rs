@@ -1,8 +1,9 @@
 //! The memory of an executor: pools, and tensors in them.
 
 use super::Pool;
-use super::executor::{GRF_33, GRF_36, Place};
+use super::executor::Place;
 use super::plan::bytes_of;
+use super::{GRF_33, GRF_36};
 use crate::device::manager::Manager;
 use crate::device::{ALIGNMENT, Copy, Device, DeviceApi, Dtype, Space};
 use crate::function::Error;

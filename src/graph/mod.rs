@@ -68,6 +68,9 @@ mod memory;
 mod model;
 #[cfg(feature = "runtime")]
 pub mod module;
+mod rules;
+
+pub use rules::*;
 
 #[cfg(feature = "runtime")]
 pub use model::Model;
@@ -75,35 +78,6 @@ pub use plan::{Plan, Pool, Texture};
 
 use crate::tensor::Dtype;
 use std::collections::BTreeMap;
-
-crate::rule::rules! {
-    GRF_01 "GRF-01"
-    GRF_02 "GRF-02"
-    GRF_03 "GRF-03"
-    GRF_04 "GRF-04"
-    GRF_05 "GRF-05"
-    GRF_06 "GRF-06"
-    GRF_07 "GRF-07"
-    GRF_08 "GRF-08"
-    GRF_09 "GRF-09"
-    GRF_10 "GRF-10"
-    GRF_11 "GRF-11"
-    GRF_12 "GRF-12"
-    GRF_13 "GRF-13"
-    GRF_14 "GRF-14"
-    GRF_15 "GRF-15"
-    GRF_16 "GRF-16"
-    GRF_17 "GRF-17"
-    GRF_18 "GRF-18"
-    GRF_20 "GRF-20"
-    GRF_21 "GRF-21"
-    GRF_22 "GRF-22"
-    GRF_23 "GRF-23"
-    GRF_24 "GRF-24"
-    GRF_51 "GRF-51"
-    GRF_52 "GRF-52"
-    GRF_53 "GRF-53"
-}
 
 /// The last release with a graph executor: its names of dtypes are those of every graph.
 const LAST: crate::release::Release = crate::release::Release::of(19);

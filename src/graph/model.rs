@@ -1,9 +1,10 @@
 //! A model in three lines: load it, hand inputs in, take outputs out.
 
 use super::Graph;
-use super::executor::{Executor, GRF_32, GRF_43, Place};
+use super::executor::{Executor, Place};
 use super::linked;
 use super::module::Factory;
+use super::{GRF_32, GRF_43};
 use crate::function::Error;
 use crate::module::{Module, load_library};
 use crate::object::Tensor;

@@ -1,8 +1,9 @@
 //! The executor under the names that TVM gives it: modules `GraphExecutor` and `GraphExecutorFactory`.
 
-use super::executor::{Executor, GRF_32, GRF_42, GRF_43, GRF_44, Place, Tensor};
+use super::executor::{Executor, Place, Tensor};
 pub use super::factory::Factory;
 use super::factory::{Parameters, load_factory};
+use super::{GRF_32, GRF_42, GRF_43, GRF_44};
 use super::{Graph, debug, debug_methods, linked};
 use crate::function::{Error, Function, registry};
 use crate::module::{Kind, Module, provide_loader};

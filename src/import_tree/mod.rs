@@ -10,37 +10,15 @@
 #[cfg_attr(not(feature = "suite"), allow(dead_code))]
 pub mod json;
 mod order;
+mod rules;
 mod walk;
+
+pub use rules::*;
 
 pub use order::{Algorithm, ModuleGraph, ModuleNode, Order, order};
 
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Words, Writer};
-
-crate::rule::rules! {
-    TREE_01 "TREE-01"
-    TREE_02 "TREE-02"
-    TREE_03 "TREE-03"
-    TREE_04 "TREE-04"
-    TREE_05 "TREE-05"
-    TREE_06 "TREE-06"
-    TREE_07 "TREE-07"
-    TREE_08 "TREE-08"
-    TREE_09 "TREE-09"
-    TREE_10 "TREE-10"
-    TREE_11 "TREE-11"
-    TREE_12 "TREE-12"
-    TREE_13 "TREE-13"
-    TREE_20 "TREE-20"
-    TREE_21 "TREE-21"
-    TREE_22 "TREE-22"
-    TREE_23 "TREE-23"
-    TREE_24 "TREE-24"
-    TREE_25 "TREE-25"
-    TREE_26 "TREE-26"
-    TREE_27 "TREE-27"
-    TREE_28 "TREE-28"
-}
 
 /// Row `i` lists the modules that module `i` imports. Borrows the file's bytes; nothing is copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -31,8 +31,11 @@ mod object;
 pub mod once;
 mod opaque;
 pub mod parallel;
+mod rules;
 pub(crate) mod system;
 pub(crate) mod workspace;
+
+pub use rules::*;
 
 pub(crate) use dso::Dso;
 pub use dso::{Data, Symbols};
@@ -44,32 +47,3 @@ pub use loaders::{Entry, Loader, global_name, has_loader, register_loader};
 pub use names::{Convention, Name, Names};
 pub use object::{Module, ModuleObj};
 pub use opaque::Opaque;
-
-crate::rule::rules! {
-    MOD_01 "MOD-01"
-    MOD_02 "MOD-02"
-    MOD_03 "MOD-03"
-    MOD_04 "MOD-04"
-    MOD_05 "MOD-05"
-    MOD_06 "MOD-06"
-    MOD_07 "MOD-07"
-    MOD_08 "MOD-08"
-    MOD_09 "MOD-09"
-    MOD_10 "MOD-10"
-    MOD_11 "MOD-11"
-    MOD_12 "MOD-12"
-    MOD_13 "MOD-13"
-    MOD_14 "MOD-14"
-    MOD_15 "MOD-15"
-    MOD_16 "MOD-16"
-    MOD_17 "MOD-17"
-    MOD_18 "MOD-18"
-    MOD_19 "MOD-19"
-    MOD_20 "MOD-20"
-    MOD_21 "MOD-21"
-    MOD_22 "MOD-22"
-    MOD_23 "MOD-23"
-    MOD_24 "MOD-24"
-    MOD_25 "MOD-25"
-    MOD_26 "MOD-26"
-}

@@ -15,8 +15,11 @@ mod key_hash;
 pub(crate) mod container;
 #[cfg(feature = "runtime")]
 pub(crate) mod reflect;
+mod rules;
 #[cfg(feature = "runtime")]
 pub(crate) mod walk;
+
+pub use rules::*;
 
 #[cfg(feature = "suite")]
 pub(crate) use crate::value::header::BareObject;
@@ -66,12 +69,3 @@ pub use reflect::record::field;
 pub(crate) use walk::seen::Seen;
 #[cfg(feature = "runtime")]
 pub use walk::{recursive, repr, structural};
-
-crate::rule::rules! {
-    OBJ_01 "OBJ-01" OBJ_02 "OBJ-02" OBJ_38 "OBJ-38" OBJ_03 "OBJ-03" OBJ_04 "OBJ-04" OBJ_05 "OBJ-05" OBJ_06 "OBJ-06" OBJ_07 "OBJ-07"
-    OBJ_08 "OBJ-08" OBJ_09 "OBJ-09" OBJ_10 "OBJ-10" OBJ_11 "OBJ-11" OBJ_12 "OBJ-12" OBJ_13 "OBJ-13" OBJ_14 "OBJ-14"
-    OBJ_15 "OBJ-15" OBJ_16 "OBJ-16" OBJ_17 "OBJ-17" OBJ_18 "OBJ-18" OBJ_19 "OBJ-19" OBJ_20 "OBJ-20" OBJ_21 "OBJ-21"
-    OBJ_22 "OBJ-22" OBJ_23 "OBJ-23" OBJ_24 "OBJ-24" OBJ_25 "OBJ-25" OBJ_26 "OBJ-26" OBJ_27 "OBJ-27" OBJ_28 "OBJ-28"
-    OBJ_29 "OBJ-29" OBJ_30 "OBJ-30" OBJ_31 "OBJ-31" OBJ_32 "OBJ-32" OBJ_33 "OBJ-33" OBJ_34 "OBJ-34" OBJ_35 "OBJ-35"
-    OBJ_36 "OBJ-36" OBJ_37 "OBJ-37" OBJ_39 "OBJ-39" OBJ_40 "OBJ-40" OBJ_41 "OBJ-41"
-}

@@ -30,8 +30,11 @@ pub mod relax_vm;
 mod relay_code;
 mod relay_text;
 pub mod relay_vm;
+mod rules;
 mod stackvm;
 mod vendor;
+
+pub use rules::*;
 
 pub use device::{Kernel, Shader};
 pub use field::{Field, Shape, Slot};
@@ -44,93 +47,6 @@ use crate::release::Layout;
 use crate::rule::{Findings, Kind, Strictness, Violation};
 use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
-
-crate::rule::rules! {
-    PAY_01 "PAY-01"
-    PAY_02 "PAY-02"
-    PAY_03 "PAY-03"
-    PAY_04 "PAY-04"
-    PAY_05 "PAY-05"
-    PAY_06 "PAY-06"
-    PAY_07 "PAY-07"
-    PAY_08 "PAY-08"
-    PAY_09 "PAY-09"
-    PAY_10 "PAY-10"
-    PAY_11 "PAY-11"
-    PAY_12 "PAY-12"
-    PAY_13 "PAY-13"
-    PAY_14 "PAY-14"
-    PAY_15 "PAY-15"
-    PAY_16 "PAY-16"
-    PAY_17 "PAY-17"
-    PAY_18 "PAY-18"
-    PAY_19 "PAY-19"
-    PAY_20 "PAY-20"
-    PAY_21 "PAY-21"
-    PAY_22 "PAY-22"
-    PAY_30 "PAY-30"
-    PAY_31 "PAY-31"
-    PAY_32 "PAY-32"
-    PAY_33 "PAY-33"
-    PAY_34 "PAY-34"
-    PAY_35 "PAY-35"
-    PAY_36 "PAY-36"
-    PAY_37 "PAY-37"
-    PAY_38 "PAY-38"
-    PAY_40 "PAY-40"
-    PAY_41 "PAY-41"
-    PAY_42 "PAY-42"
-    PAY_43 "PAY-43"
-    PAY_45 "PAY-45"
-    PAY_46 "PAY-46"
-    PAY_47 "PAY-47"
-    PAY_48 "PAY-48"
-    PAY_49 "PAY-49"
-    PAY_50 "PAY-50"
-    PAY_51 "PAY-51"
-    PAY_52 "PAY-52"
-    PAY_53 "PAY-53"
-    PAY_55 "PAY-55"
-    PAY_56 "PAY-56"
-    PAY_57 "PAY-57"
-    PAY_60 "PAY-60"
-    PAY_61 "PAY-61"
-    PAY_62 "PAY-62"
-    PAY_63 "PAY-63"
-    PAY_64 "PAY-64"
-    PAY_65 "PAY-65"
-    PAY_66 "PAY-66"
-    PAY_67 "PAY-67"
-    PAY_68 "PAY-68"
-    PAY_69 "PAY-69"
-    PAY_70 "PAY-70"
-    PAY_71 "PAY-71"
-    PAY_72 "PAY-72"
-    PAY_73 "PAY-73"
-    PAY_74 "PAY-74"
-    PAY_75 "PAY-75"
-    PAY_76 "PAY-76"
-    PAY_77 "PAY-77"
-    PAY_81 "PAY-81"
-    PAY_82 "PAY-82"
-    PAY_83 "PAY-83"
-    PAY_84 "PAY-84"
-    PAY_85 "PAY-85"
-    PAY_86 "PAY-86"
-    PAY_87 "PAY-87"
-    PAY_88 "PAY-88"
-    PAY_89 "PAY-89"
-    PAY_90 "PAY-90"
-    PAY_91 "PAY-91"
-    PAY_92 "PAY-92"
-    PAY_93 "PAY-93"
-    PAY_94 "PAY-94"
-    PAY_95 "PAY-95"
-    PAY_96 "PAY-96"
-    PAY_97 "PAY-97"
-    PAY_98 "PAY-98"
-    PAY_99 "PAY-99"
-}
 
 /// Text that is borrowed from a file or owned by the value.
 pub type Text<'a> = Cow<'a, str>;

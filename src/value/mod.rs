@@ -15,8 +15,11 @@ pub mod index;
 #[cfg(test)]
 mod layouts;
 pub mod legacy;
+mod rules;
 mod string;
 pub mod types;
+
+pub use rules::*;
 
 pub use any::{Any, AnyView, Payload, RawAny};
 pub(crate) use convert::try_from_any;
@@ -33,9 +36,3 @@ pub(crate) use string::c_str;
 #[allow(unused_imports)]
 pub(crate) use string::heap_str;
 pub use string::{ByteArray, Bytes, Str, bytes_bytes, str_bytes};
-
-crate::rule::rules! {
-    VAL_01 "VAL-01" VAL_02 "VAL-02" VAL_03 "VAL-03" VAL_04 "VAL-04" VAL_05 "VAL-05" VAL_06 "VAL-06" VAL_07 "VAL-07"
-    VAL_08 "VAL-08" VAL_09 "VAL-09" VAL_10 "VAL-10" VAL_11 "VAL-11" VAL_12 "VAL-12" VAL_13 "VAL-13" VAL_14 "VAL-14"
-    VAL_15 "VAL-15" VAL_16 "VAL-16" VAL_17 "VAL-17" VAL_18 "VAL-18" VAL_19 "VAL-19" VAL_20 "VAL-20" VAL_21 "VAL-21"
-}

@@ -64,6 +64,9 @@ mod machine;
 mod memory;
 #[cfg(feature = "runtime")]
 mod module;
+mod rules;
+
+pub use rules::*;
 
 pub use executable::Executable;
 pub(crate) use text::Listing;
@@ -80,53 +83,3 @@ pub use loaded::Loaded;
 pub use machine::VirtualMachine;
 #[cfg(feature = "vm")]
 pub(crate) use module::provide;
-
-crate::rule::rules! {
-    VM_01 "VM-01"
-    VM_02 "VM-02"
-    VM_03 "VM-03"
-    VM_04 "VM-04"
-    VM_05 "VM-05"
-    VM_11 "VM-11"
-    VM_12 "VM-12"
-    VM_13 "VM-13"
-    VM_14 "VM-14"
-    VM_20 "VM-20"
-    VM_21 "VM-21"
-    VM_22 "VM-22"
-    VM_23 "VM-23"
-    VM_24 "VM-24"
-    VM_25 "VM-25"
-    VM_28 "VM-28"
-    VM_29 "VM-29"
-    VM_30 "VM-30"
-    VM_31 "VM-31"
-    VM_32 "VM-32"
-    VM_33 "VM-33"
-    VM_40 "VM-40"
-    VM_41 "VM-41"
-    VM_42 "VM-42"
-    VM_43 "VM-43"
-    VM_44 "VM-44"
-    VM_45 "VM-45"
-    VM_46 "VM-46"
-    VM_47 "VM-47"
-    VM_48 "VM-48"
-    VM_49 "VM-49"
-    VM_50 "VM-50"
-    VM_51 "VM-51"
-    VM_52 "VM-52"
-    VM_53 "VM-53"
-    VM_54 "VM-54"
-    VM_55 "VM-55"
-    VM_56 "VM-56"
-    VM_57 "VM-57"
-    VM_58 "VM-58"
-    VM_60 "VM-60"
-    VM_61 "VM-61"
-    VM_62 "VM-62"
-    VM_63 "VM-63"
-    VM_64 "VM-64"
-    VM_65 "VM-65"
-    VM_66 "VM-66"
-}

@@ -15,25 +15,17 @@
 
 mod cursor;
 pub mod json;
+mod rules;
 mod trace;
 mod words;
 mod writer;
+
+pub use rules::*;
 
 pub use cursor::Cursor;
 pub use trace::{Span, Trace};
 pub use words::Words;
 pub use writer::Writer;
-
-crate::rule::rules! {
-    WIRE_01 "WIRE-01"
-    WIRE_02 "WIRE-02"
-    WIRE_03 "WIRE-03"
-    WIRE_04 "WIRE-04"
-    WIRE_05 "WIRE-05"
-    WIRE_06 "WIRE-06"
-    WIRE_07 "WIRE-07"
-    WIRE_08 "WIRE-08"
-}
 
 /// Text of bytes that need not be UTF-8, for messages: printable ASCII as it is, the rest escaped, long text shortened.
 pub fn show(bytes: &[u8]) -> String {

@@ -3,8 +3,8 @@
 //! A few bytes can name much: a symbol by an offset into another's name, a member by a path that all of its neighbours share, a
 //! library binary by its address. The reader of a file spends from one [`Allowance`], at whatever depth of archives.
 
-use super::rules::{BLOB_57, BLOB_68};
 use super::{MAX_INFLATION, MAX_KEPT};
+use crate::blob::{BLOB_57, BLOB_68};
 use crate::rule::{Kind, Rule, Violation};
 
 /// How many bytes of names, and as many of library binaries, are read for each byte of the file. String tables share tails, and two

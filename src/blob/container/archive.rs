@@ -1,7 +1,7 @@
 //! Files that hold object files as they are: static archives and Mach-O for several machines.
 
-use super::rules::BLOB_56;
 use super::{Place, Walk};
+use crate::blob::BLOB_56;
 use crate::rule::{Kind, Violation};
 use object::read::archive::ArchiveFile;
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};

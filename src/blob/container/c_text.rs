@@ -2,9 +2,9 @@
 
 use super::allowance::Allowance;
 use super::form::find;
-use super::rules::BLOB_58;
 use super::symbols::{self, Raw};
 use super::{Embedded, Part, Size};
+use crate::blob::BLOB_58;
 use crate::rule::{Kind, Violation};
 use crate::wire::show;
 use std::borrow::Cow;

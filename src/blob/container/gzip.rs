@@ -1,9 +1,9 @@
 //! Tar under gzip: a stream, of which only members that may hold a blob are kept, within limits (BLOB-57).
 
 use super::allowance::Allowance;
-use super::rules::BLOB_56;
 use super::tar::{BLOCK, Entry, Header, Names, is_tar, text_of};
 use super::{Form, Part, Place, Walk};
+use crate::blob::BLOB_56;
 use crate::rule::{Kind, Violation};
 use flate2::read::MultiGzDecoder;
 use std::io::{self, ErrorKind, Read};

@@ -4,8 +4,8 @@
 //! every format and width.
 
 use super::allowance::Allowance;
-use super::rules::BLOB_55;
 use super::{Form, Machine};
+use crate::blob::BLOB_55;
 use crate::rule::{Kind, Violation};
 use object::read::pe::ExportTarget;
 use object::read::{ObjectSymbol as _, SymbolSection};

@@ -19,7 +19,6 @@ mod gzip;
 mod image;
 mod linkage;
 mod object;
-pub mod rules;
 mod symbols;
 mod tar;
 
@@ -32,9 +31,9 @@ pub use linkage::{Linkage, foreign, linkage};
 pub(super) use symbols::blob_symbol;
 pub use symbols::{Role, Symbol};
 
+use super::{BLOB_53, BLOB_54, BLOB_57};
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Strictness, Violation};
-use rules::{BLOB_53, BLOB_54, BLOB_57};
 use std::borrow::Cow;
 
 /// How deep archives may lie in archives (BLOB-57). TVM writes one level.

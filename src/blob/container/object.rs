@@ -2,9 +2,9 @@
 
 use super::allowance::Allowance;
 use super::image::{self, Defined, Entry, Image};
-use super::rules::BLOB_52;
 use super::symbols::{self, Raw};
 use super::{Embedded, Part, Place, bounded};
+use crate::blob::BLOB_52;
 use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Tar: headers, and the members of a plain one, which are borrowed.
 
-use super::rules::BLOB_56;
 use super::{Place, Walk};
+use crate::blob::BLOB_56;
 use crate::rule::{Kind, Violation};
 
 pub(super) const BLOCK: usize = 512;

@@ -20,8 +20,8 @@ pub use self::object::object;
 pub use self::shared::{Shared, shared};
 pub use self::target::{Arch, Format, Target};
 
+use super::BLOB_61;
 use super::container::blob_symbol;
-use super::container::rules::BLOB_61;
 use crate::release::{Layout, Release};
 use crate::rule::{Kind, Violation};
 

@@ -1,7 +1,7 @@
 //! An object file that defines a blob, and nothing else.
 
 use super::{Arch, Format, Naming, Target};
-use crate::blob::container::rules::{BLOB_66, BLOB_67};
+use crate::blob::{BLOB_66, BLOB_67};
 use crate::rule::{Kind, Violation};
 use object::write::{
     Object, Relocation, SectionId, StandardSection, Symbol, SymbolId, SymbolSection,

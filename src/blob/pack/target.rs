@@ -1,6 +1,6 @@
 //! What an object file is made for.
 
-use crate::blob::container::rules::BLOB_66;
+use crate::blob::BLOB_66;
 use crate::rule::{Kind, Violation};
 use std::fmt;
 

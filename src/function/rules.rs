@@ -1,0 +1,6 @@
+//! The rules of chapter `function`, whose texts are in `spec/function.md`.
+
+crate::rule::rules! {
+    FUN_01 FUN_02 FUN_03 FUN_04 FUN_05 FUN_06 FUN_07 FUN_08 FUN_09 FUN_10 FUN_11 FUN_12 FUN_13
+    FUN_14 FUN_15 FUN_16 FUN_17 FUN_18 FUN_19 FUN_20 FUN_21 FUN_22 FUN_23 FUN_24 FUN_25
+}

@@ -1,0 +1,8 @@
+//! The rules of chapter `object`, whose texts are in `spec/object.md`.
+
+crate::rule::rules! {
+    OBJ_01 OBJ_02 OBJ_38 OBJ_03 OBJ_04 OBJ_05 OBJ_06 OBJ_07 OBJ_08 OBJ_09 OBJ_10 OBJ_11 OBJ_12
+    OBJ_13 OBJ_14 OBJ_15 OBJ_16 OBJ_17 OBJ_18 OBJ_19 OBJ_20 OBJ_21 OBJ_22 OBJ_23 OBJ_24 OBJ_25
+    OBJ_26 OBJ_27 OBJ_28 OBJ_29 OBJ_30 OBJ_31 OBJ_32 OBJ_33 OBJ_34 OBJ_35 OBJ_36 OBJ_37 OBJ_39
+    OBJ_40 OBJ_41
+}

@@ -1,0 +1,7 @@
+//! The rules of chapter `tensor`, whose texts are in `spec/tensor.md`.
+
+crate::rule::rules! {
+    TEN_01 TEN_02 TEN_03 TEN_04 TEN_05 TEN_06 TEN_07 TEN_08 TEN_09 TEN_10 TEN_20 TEN_21 TEN_22
+    TEN_23 TEN_24 TEN_25 TEN_26 TEN_27 TEN_28 TEN_29 TEN_30 TEN_31 TEN_32 TEN_33 TEN_34 TEN_35
+    TEN_40 TEN_41 TEN_42 TEN_43 TEN_44 TEN_45
+}

@@ -1,0 +1,5 @@
+//! The rules of chapter `wire`, whose texts are in `spec/wire.md`.
+
+crate::rule::rules! {
+    WIRE_01 WIRE_02 WIRE_03 WIRE_04 WIRE_05 WIRE_06 WIRE_07 WIRE_08
+}
