@@ -52,7 +52,7 @@
 //!
 //! Every documented format and interface of TVM is one *chapter*, and a chapter has the same name in every
 //! room of this project: `spec/blob.md` states the rules, [`blob`] implements them, `conformance/blob/` holds the
-//! cases, `golden/blob/` real bytes, `fuzz/fuzz_targets/blob.rs` the fuzzer and `tests/blob.rs` the properties.
+//! cases, `golden/blob/` real bytes, `fuzz/fuzz_targets/blob.rs` the fuzzer and `tests/formats/blob.rs` the properties.
 //!
 //! **Formats** turn bytes into values and back. They do no I/O, hold no globals, never panic, and never allocate
 //! more than their input justifies. A chapter may use only the chapters above it:

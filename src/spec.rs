@@ -93,7 +93,7 @@ impl fmt::Display for Party {
     }
 }
 
-/// Where a rule is from, as `spec/evidence/<chapter>.toml` has it. `tests/evidence.rs` reads the probes in the same files.
+/// Where a rule is from, as `spec/evidence/<chapter>.toml` has it. `tests/suite/evidence.rs` reads the probes in the same files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Documents that state it.

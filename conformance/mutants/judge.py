@@ -87,7 +87,7 @@ class Suite:
 
 
 class Tests:
-    """The tests of one chapter: tests/<chapter>*.rs, and those beside its code."""
+    """The tests of one chapter: tests/*/<chapter>*.rs, and those beside its code."""
 
     def __init__(self, chapter, programs, work, timeout):
         self.work, self.timeout = work, timeout
@@ -115,6 +115,6 @@ class Tests:
 
 def names_of_tests(project, chapters):
     """What cargo builds for `Tests`."""
-    names = sorted(path.stem for path in (project / "tests").glob("*.rs"))
+    names = sorted(path.stem for path in (project / "tests").glob("*/*.rs") if path.parent.name != "support")
     named = [name for name in names if any(re.fullmatch(f"{chapter}(_.*)?", name) for chapter in chapters)]
     return ["--lib", *(word for name in named for word in ("--test", name))]

@@ -123,7 +123,7 @@ fn around(machine: u16, blob: &[u8], symbol: &str, context: &str) -> Vec<u8> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/skip/mod.rs"]
+#[path = "../../tests/support/skip.rs"]
 mod skip;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tvmspec::release::{Release, Releases};
 use tvmspec::rule::Kind;
 use tvmspec::spec::{self, Evidence, RuleText};
 
-/// The eras in whose files each rule was read, as `tests/eras.rs` writes it.
+/// The eras in whose files each rule was read, as `tests/foreign/eras.rs` writes it.
 const ERAS: &str = include_str!("../../golden/eras/rules.json");
 
 #[derive(clap::Args)]

@@ -5,7 +5,7 @@
  * driver is: contexts must be current, handles alive, sizes and alignments right. Streams are late: what is queued runs
  * when somebody waits. Results obtained with it are results of a stand-in, and say so: the device's name is "stand-in".
  *
- * Built by tests/device.rs: cc -shared -fPIC -o libcuda.so.1 cuda.c */
+ * Built by tests/runtime/device.rs: cc -shared -fPIC -o libcuda.so.1 cuda.c */
 
 #include <pthread.h>
 #include <stdint.h>

@@ -1,0 +1,272 @@
+//! The library binary: what is written reads back, what is cut is refused, and every real blob is written to its own bytes.
+
+#[path = "../support/folder.rs"]
+mod folder;
+
+use pretty_assertions::assert_eq;
+use proptest::prelude::*;
+use std::borrow::Cow;
+use std::path::PathBuf;
+use tvmspec::blob::container::{self, Embedded};
+use tvmspec::blob::{self, Blob, Bundle, LIBRARY, Module, detect::detect};
+use tvmspec::examine::Subject;
+use tvmspec::import_tree::ImportTree;
+use tvmspec::release::Layout;
+use tvmspec::rule::Findings;
+use tvmspec::wire::Trace;
+
+fn golden(name: &str) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/blob")
+        .join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Real blobs, one at least of every layout.
+const REAL: [(&str, Layout); 18] = [
+    ("opencl.bin", Layout::V0_22),
+    ("cuda.bin", Layout::V0_22),
+    ("metal.bin", Layout::V0_22),
+    ("webgpu.bin", Layout::V0_22),
+    ("const-loader-c.bin", Layout::V0_22),
+    ("dso-merge.bin", Layout::V0_22),
+    ("library-alone.bin", Layout::V0_22),
+    ("relax-vm.bin", Layout::V0_22),
+    ("opencl-0.21.bin", Layout::V0_21),
+    ("opencl-0.8.bin", Layout::V0_7),
+    ("metal-0.8.bin", Layout::V0_7),
+    ("graph-factory.bin", Layout::V0_7),
+    ("relay-vm.bin", Layout::V0_7),
+    ("tree3.bin", Layout::V0_7),
+    ("opencl-root.bin", Layout::V0_7),
+    ("opencl-0.19.bin", Layout::V0_7),
+    ("opencl-0.6.bin", Layout::V0_2),
+    ("two-imports-0.6.bin", Layout::V0_2),
+];
+
+#[test]
+fn real_blobs_are_written_to_the_same_bytes() {
+    for (name, layout) in REAL {
+        let bytes = golden(name);
+        assert_eq!(detect(&bytes, None), layout, "{name}");
+        let mut findings = Findings::default();
+        let blob = Blob::read(&bytes, layout, &mut findings)
+            .unwrap_or_else(|broken| panic!("{name}: {broken}"));
+        assert!(findings.is_empty(), "{name}: {findings:?}");
+        assert!(blob.write().unwrap() == bytes, "{name}");
+        // Decoded and encoded, payload by payload.
+        for module in &blob.modules {
+            let Some(payload) = module.decode(layout, &mut findings).unwrap() else {
+                continue;
+            };
+            let mut out = tvmspec::wire::Writer::new();
+            payload.write(layout, &mut out).unwrap();
+            assert!(
+                out.into_bytes() == module.payload.as_deref().unwrap(),
+                "{name}: {}",
+                module.kind
+            );
+        }
+    }
+}
+
+/// Whole libraries, tars of C text and all: what `open` reads of each is what reading by hand gives.
+#[test]
+fn a_file_of_any_form_opens_in_one_call() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let (mut read, mut broken, mut members, mut owned) = (0, 0, 0, 0);
+    for path in folder::files(&folder) {
+        let bytes = std::fs::read(&path).unwrap();
+        let name = path.display().to_string();
+        let opened = blob::open(&bytes);
+        let Ok(subject) = Subject::open(&name, &bytes, None) else {
+            assert!(opened.is_err(), "{name}");
+            broken += 1;
+            continue;
+        };
+        let units = subject.units();
+        let by_hand: Vec<_> = units
+            .iter()
+            .filter_map(|unit| Some((unit, unit.library()?)))
+            .collect();
+        let first = by_hand
+            .iter()
+            .find_map(|(unit, partial)| Some((unit, partial.broken.as_ref()?)));
+        if let Some((unit, expected)) = first {
+            let found = opened.unwrap_err();
+            assert_eq!(
+                found.to_string(),
+                expected
+                    .clone()
+                    .shifted(unit.offset.unwrap_or(0))
+                    .to_string(),
+                "{name}"
+            );
+            assert_eq!(
+                found.offset(),
+                expected.clone().shifted(unit.offset.unwrap_or(0)).offset(),
+                "{name}"
+            );
+            broken += 1;
+            continue;
+        }
+        let opened = opened.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(opened.len(), by_hand.len(), "{name}");
+        for (bundle, (unit, partial)) in opened.iter().zip(&by_hand) {
+            assert_eq!(bundle.blob, partial.blob, "{name}");
+            assert_eq!(
+                bundle.findings.as_slice(),
+                partial.findings.as_slice(),
+                "{name}"
+            );
+            let part = &subject.file.parts[unit.part];
+            assert_eq!(
+                bundle.functions.iter().collect::<Vec<_>>(),
+                part.functions().collect::<Vec<_>>(),
+                "{name}"
+            );
+            assert_eq!(bundle.offset, unit.offset, "{name}");
+            members += usize::from(!bundle.member.is_empty());
+            owned += usize::from(unit.offset.is_none());
+            read += 1;
+        }
+    }
+    println!(
+        "{read} read, {members} of them in archives, {owned} not in the file as they are; {broken} files broken"
+    );
+    assert!(
+        read > 100 && broken > 50 && members > 3 && owned > 5,
+        "{read} {broken} {members} {owned}"
+    );
+}
+
+#[test]
+fn what_opens_says_where_it_was_found() {
+    let file = golden("containers/tree3-0.8.so");
+    let bundles: Vec<Bundle<'_>> = blob::open(&file).unwrap();
+    let [library] = bundles.as_slice() else {
+        panic!("{} library binaries", bundles.len());
+    };
+    let found = container::open(&file).unwrap();
+    let embedded: Vec<&Embedded<'_>> = found.blobs().map(|(_, embedded)| embedded).collect();
+    assert_eq!(embedded[0].bytes, library.blob.write().unwrap());
+    assert_eq!(embedded.len(), 1);
+    assert_eq!(
+        (&*library.symbol, &*library.member, &*library.prefix),
+        ("__tvm_dev_mblob", "", "")
+    );
+    assert_eq!(library.blob.imports(0), [1, 2]);
+    assert_eq!(library.entry.as_deref(), Some("__tvm_main__"));
+    assert!(!library.functions.is_empty());
+    assert!(blob::open(b"no file of TVM").unwrap().is_empty());
+}
+
+#[test]
+fn every_prefix_of_a_real_blob_is_refused() {
+    for (name, layout) in REAL {
+        let bytes = golden(name);
+        for end in 0..bytes.len() {
+            assert!(
+                Blob::read(&bytes[..end], layout, &mut Findings::default()).is_err(),
+                "{name} cut at {end}"
+            );
+            // With a header that is true of what is left, too.
+            let mut cut = bytes[..end.max(8)].to_vec();
+            let body = cut.len() as u64 - 8;
+            cut[..8].copy_from_slice(&body.to_le_bytes());
+            if cut.len() < bytes.len() {
+                assert!(
+                    Blob::read(&cut, layout, &mut Findings::default()).is_err(),
+                    "{name} cut and reframed at {end}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_a_real_blob_has_one_field() {
+    for (name, layout) in REAL {
+        let bytes = golden(name);
+        let trace = Trace::new();
+        assert!(
+            Blob::read_traced(&bytes, layout, Findings::default(), &trace)
+                .broken
+                .is_none()
+        );
+        let mut end = 0;
+        for span in trace.into_spans() {
+            assert_eq!(span.start, end, "{name}: {span:?}");
+            end = span.end;
+        }
+        assert_eq!(end, bytes.len() as u64, "{name}");
+    }
+}
+
+#[test]
+fn what_stands_before_an_unknown_kind_is_shown() {
+    let bytes = golden("unknown-kind-0.8.bin");
+    let partial = Blob::read_partial(&bytes, Layout::V0_7, Findings::default());
+    assert_eq!(partial.blob.modules.len(), 1);
+    let broken = partial.broken.unwrap();
+    assert_eq!(
+        (broken.rule().id(), broken.field()),
+        ("BLOB-06", "entry[1].key")
+    );
+}
+
+fn blobs() -> impl Strategy<Value = Blob<'static>> {
+    let payloads = prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..8);
+    (payloads, any::<u64>()).prop_map(|(payloads, edges)| {
+        let mut modules = vec![Module {
+            kind: LIBRARY.into(),
+            payload: None,
+            offset: 0,
+        }];
+        for (index, payload) in payloads.into_iter().enumerate() {
+            modules.push(Module {
+                kind: format!("acme{index}").into(),
+                payload: Some(Cow::Owned(payload)),
+                offset: 0,
+            });
+        }
+        let (mut indptr, mut indices) = (vec![0], Vec::new());
+        for row in 0..modules.len() {
+            let children = row + 1..modules.len();
+            let chosen =
+                |child: &usize| *child == row + 1 || (edges >> ((row * 8 + child) % 64)) & 1 == 1;
+            indices.extend(children.filter(chosen).map(|child| child as u64));
+            indptr.push(indices.len() as u64);
+        }
+        let tree = ImportTree::new(&indptr, &indices, &mut Findings::default()).unwrap();
+        Blob {
+            layout: Layout::V0_22,
+            modules,
+            tree: Some(tree),
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(blob in blobs()) {
+        let bytes = blob.write().unwrap();
+        let mut findings = Findings::default();
+        let read = Blob::read(&bytes, Layout::V0_22, &mut findings).unwrap();
+        prop_assert!(findings.is_empty());
+        prop_assert_eq!(read.to_json(), blob.to_json());
+        prop_assert!(Blob::from_json(&read.to_json()).unwrap().write().unwrap() == bytes);
+    }
+
+    #[test]
+    fn one_changed_byte_never_panics(which in 0..REAL.len(), at in any::<prop::sample::Index>(), value in any::<u8>()) {
+        let (name, _) = REAL[which];
+        let mut bytes = golden(name);
+        let at = at.index(bytes.len());
+        bytes[at] = value;
+        for layout in Layout::ALL {
+            let _ = Blob::read(&bytes, layout, &mut Findings::default());
+        }
+        let _ = detect(&bytes, None);
+    }
+}

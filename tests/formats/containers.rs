@@ -1,0 +1,485 @@
+//! Containers: what is packed is found again, by us and by the linkers that are here; what is damaged never panics.
+
+#![cfg(feature = "frontend")]
+
+#[path = "../support/skip.rs"]
+mod skip;
+
+use proptest::prelude::*;
+use skip::skipped;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tvmspec::blob::container::{self, Form, MAX_DEPTH, Machine, Role};
+use tvmspec::blob::pack::{self, Arch, Format, Naming, Shared, Target};
+use tvmspec::release::{Layout, Release};
+use tvmspec::rule::{Kind, Strictness};
+
+const TARGETS: [Target; 16] = [
+    Target::new(Format::Elf, Arch::X86_64),
+    Target::new(Format::Elf, Arch::I386),
+    Target::new(Format::Elf, Arch::Aarch64),
+    Target {
+        format: Format::Elf,
+        arch: Arch::Aarch64,
+        little_endian: false,
+    },
+    Target::new(Format::Elf, Arch::Arm),
+    Target::new(Format::Elf, Arch::Riscv64),
+    Target::new(Format::Elf, Arch::Riscv32),
+    Target::new(Format::Elf, Arch::PowerPc64),
+    Target::new(Format::Elf, Arch::S390x),
+    Target::new(Format::MachO, Arch::Aarch64),
+    Target::new(Format::MachO, Arch::X86_64),
+    Target::new(Format::MachO, Arch::Arm),
+    Target::new(Format::Coff, Arch::X86_64),
+    Target::new(Format::Coff, Arch::I386),
+    Target::new(Format::Coff, Arch::Aarch64),
+    Target::new(Format::Coff, Arch::Arm),
+];
+
+fn golden(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/blob/containers");
+    std::fs::read(path.join(name)).unwrap()
+}
+
+fn goldens() -> Vec<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/blob/containers");
+    let entries = std::fs::read_dir(path).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// A blob with a true header and any body.
+fn blob_of(body: &[u8]) -> Vec<u8> {
+    [&(body.len() as u64).to_le_bytes(), body].concat()
+}
+
+/// Holds that `file` has exactly one blob: `blob` under `symbol`.
+fn assert_holds(file: &[u8], symbol: &str, blob: &[u8], what: &str) {
+    let file = container::open(file).unwrap_or_else(|broken| panic!("{what}: {broken}"));
+    let found: Vec<_> = file.blobs().map(|(_, found)| found).collect();
+    assert_eq!(found.len(), 1, "{what}: blobs");
+    assert_eq!(found[0].symbol, symbol, "{what}: symbol");
+    assert!(found[0].bytes.as_ref() == blob, "{what}: the bytes differ");
+    assert!(file.findings.is_empty(), "{what}: {:?}", file.findings);
+}
+
+/// The program called `name`, or a line that says that it is not here.
+fn program(name: &str) -> Option<Command> {
+    let there = Command::new(name).arg("--version").output().is_ok();
+    if !there {
+        skipped(format_args!("`{name}` is not installed"));
+    }
+    there.then(|| Command::new(name))
+}
+
+fn succeed(mut command: Command) {
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn an_object_gives_back_its_blob_on_every_machine() {
+    let blob = golden("cuda-0.27.library_bin");
+    for target in TARGETS {
+        for release in Release::all() {
+            let naming = Naming::library(release);
+            let object = pack::object(&blob, &naming, target).unwrap();
+            assert_holds(
+                &object,
+                naming.symbol(),
+                &blob,
+                &format!("{target}, {release}"),
+            );
+            let file = container::open(&object).unwrap();
+            let machine = file.parts[0].machine.clone().unwrap();
+            assert_eq!(machine.bits, target.arch.bits(), "{target}");
+            assert_eq!(machine.little_endian, target.little_endian, "{target}");
+            assert_eq!(
+                file.parts[0].symbols.len(),
+                1,
+                "{target}: an object defines the blob and nothing else"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_target_without_objects_is_refused() {
+    let naming = Naming::library(Release::of(27));
+    for (format, arch) in [(Format::Coff, Arch::S390x), (Format::MachO, Arch::Riscv64)] {
+        let refused = pack::object(&[0; 16], &naming, Target::new(format, arch)).unwrap_err();
+        assert_eq!(refused.kind(), Kind::Unsupported);
+        assert_eq!(refused.rule().id(), "BLOB-66");
+    }
+    let system = Naming::system(Release::of(27), "").unwrap();
+    let refused =
+        pack::object(&[0; 16], &system, Target::new(Format::Coff, Arch::X86_64)).unwrap_err();
+    assert_eq!(refused.rule().id(), "BLOB-67");
+    assert!(Target::from_triple("vax-dec-ultrix").is_err());
+}
+
+#[test]
+fn triples_name_their_targets() {
+    let of = |triple| Target::from_triple(triple).unwrap();
+    assert_eq!(
+        of("aarch64-apple-darwin"),
+        Target::new(Format::MachO, Arch::Aarch64)
+    );
+    assert_eq!(
+        of("x86_64-pc-windows-msvc"),
+        Target::new(Format::Coff, Arch::X86_64)
+    );
+    assert_eq!(
+        of("armv7a-linux-gnueabihf"),
+        Target::new(Format::Elf, Arch::Arm)
+    );
+    assert!(of("powerpc64le-linux-gnu").little_endian);
+    assert!(!of("s390x-linux-gnu").little_endian);
+}
+
+#[test]
+fn linkers_keep_what_we_pack() {
+    let blob = golden("cuda-0.27.library_bin");
+    let naming = Naming::library(Release::of(27));
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str, target| {
+        std::fs::write(at(name), pack::object(&blob, &naming, target).unwrap()).unwrap()
+    };
+    let check = |name: &str, form: Form| {
+        let library = std::fs::read(at(name)).unwrap();
+        assert_eq!(Form::of(&library), form, "{name}");
+        assert_holds(&library, naming.symbol(), &blob, name);
+    };
+    if program("ld.lld").is_some() {
+        let machines = [
+            (Arch::X86_64, "elf_x86_64"),
+            (Arch::I386, "elf_i386"),
+            (Arch::Aarch64, "aarch64linux"),
+            (Arch::Arm, "armelf_linux_eabi"),
+            (Arch::Riscv64, "elf64lriscv"),
+        ];
+        for (arch, emulation) in machines {
+            write("elf.o", Target::new(Format::Elf, arch));
+            let mut lld = Command::new("ld.lld");
+            lld.args(["-m", emulation, "-shared", "-o"])
+                .arg(at("elf.so"))
+                .arg(at("elf.o"));
+            succeed(lld);
+            check("elf.so", Form::ElfShared);
+        }
+    }
+    if let Some(mut lld) = program("ld64.lld-14") {
+        write("macho.o", Target::new(Format::MachO, Arch::Aarch64));
+        lld.args([
+            "-dylib",
+            "-arch",
+            "arm64",
+            "-platform_version",
+            "macos",
+            "11.0",
+            "11.0",
+            "-o",
+        ]);
+        lld.arg(at("macho.dylib")).arg(at("macho.o"));
+        succeed(lld);
+        check("macho.dylib", Form::MachOShared);
+    }
+    if let Some(mut lld) = program("lld-link") {
+        write("coff.obj", Target::new(Format::Coff, Arch::X86_64));
+        // No /export: the object asks for it itself.
+        lld.args(["/dll", "/noentry"])
+            .arg(format!("/out:{}", at("coff.dll").display()))
+            .arg(at("coff.obj"));
+        succeed(lld);
+        check("coff.dll", Form::PeShared);
+    }
+}
+
+#[test]
+fn a_shared_library_is_linked_with_its_host_code() {
+    if program("cc").is_none() {
+        return;
+    }
+    let blob = golden("cuda-0.27.library_bin");
+    let naming = Naming::library(Release::of(27));
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("host.c");
+    std::fs::write(
+        &host,
+        "void* __tvm_ffi__library_ctx = 0;\nint __tvm_ffi_hello(void* s, void* a, int n, void* r) { return 0; }\n",
+    )
+    .unwrap();
+    let output = folder.path().join("made.so");
+    let with = Shared {
+        inputs: vec![host],
+        ..Shared::default()
+    };
+    pack::shared(&blob, &naming, &with, &output).unwrap();
+    let library = std::fs::read(&output).unwrap();
+    assert_holds(&library, naming.symbol(), &blob, "made.so");
+    let file = container::open(&library).unwrap();
+    assert_eq!(file.parts[0].functions().collect::<Vec<_>>(), ["hello"]);
+    let has_context = |part: &container::Part<'_>| {
+        part.symbols
+            .iter()
+            .any(|symbol| matches!(symbol.role, Role::Context(_)))
+    };
+    assert!(has_context(&file.parts[0]));
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "scratch files are left: {left:?}");
+}
+
+#[test]
+fn a_failed_link_leaves_the_old_library_and_says_what_the_compiler_said() {
+    if program("cc").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.c");
+    std::fs::write(&broken, "int f( {").unwrap();
+    let output = folder.path().join("kept.so");
+    std::fs::write(&output, "old").unwrap();
+    let with = Shared {
+        inputs: vec![broken],
+        ..Shared::default()
+    };
+    let naming = Naming::library(Release::of(8));
+    let error = pack::shared(&blob_of(&[0; 8]), &naming, &with, &output).unwrap_err();
+    assert!(error.to_string().contains("broken.c"), "{error}");
+    assert_eq!(std::fs::read(&output).unwrap(), b"old");
+}
+
+#[test]
+fn a_system_library_registers_itself_before_main() {
+    if program("cc").is_none()
+        || !cfg!(all(
+            target_os = "linux",
+            any(target_arch = "x86_64", target_arch = "aarch64")
+        ))
+    {
+        return;
+    }
+    let blob = golden("const_loader.bin");
+    let naming = Naming::system(Release::of(27), "modA_").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(
+        at("devc.o"),
+        pack::object(&blob, &naming, Target::host().unwrap()).unwrap(),
+    )
+    .unwrap();
+    std::fs::write(
+        at("main.c"),
+        "#include <stdio.h>\nstatic const char* seen; static const unsigned char* bytes;\n\
+         int TVMFFIEnvModRegisterSystemLibSymbol(const char* name, void* at) { seen = name; bytes = at; return 0; }\n\
+         int main(void) { printf(\"%s %d\", seen, bytes[0]); return 0; }\n",
+    )
+    .unwrap();
+    let mut link = Command::new("cc");
+    link.arg("-o")
+        .arg(at("program"))
+        .arg(at("main.c"))
+        .arg(at("devc.o"));
+    succeed(link);
+    let said = Command::new(at("program")).output().unwrap();
+    let expected = format!("modA___tvm_ffi__library_bin {}", blob[0]);
+    assert_eq!(String::from_utf8_lossy(&said.stdout), expected);
+    // The same in the program's file: a static executable or a PIE is looked into as well.
+    assert_holds(
+        &std::fs::read(at("program")).unwrap(),
+        naming.symbol(),
+        &blob,
+        "program",
+    );
+}
+
+#[test]
+fn a_system_library_for_aarch64_links() {
+    let Some(mut lld) = program("ld.lld") else {
+        return;
+    };
+    let blob = golden("const_loader.bin");
+    let naming = Naming::system(Release::of(8), "").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let target = Target::new(Format::Elf, Arch::Aarch64);
+    std::fs::write(at("devc.o"), pack::object(&blob, &naming, target).unwrap()).unwrap();
+    lld.args(["-m", "aarch64linux", "-shared", "-o"])
+        .arg(at("devc.so"))
+        .arg(at("devc.o"));
+    succeed(lld);
+    assert_holds(
+        &std::fs::read(at("devc.so")).unwrap(),
+        naming.symbol(),
+        &blob,
+        "devc.so",
+    );
+}
+
+#[test]
+fn a_bomb_in_a_bomb_is_one_bomb() {
+    // The budget is that of the file, not of each level: 12 KiB in the middle do not earn 2 MiB more.
+    let squeeze = |data: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, data).unwrap();
+        encoder.finish().unwrap()
+    };
+    let tar = |data: &[u8]| {
+        let mut header = [0u8; 512];
+        header[0] = b'm';
+        header[124..135].copy_from_slice(format!("{:011o}", data.len()).as_bytes());
+        header[156] = b'0';
+        header[257..263].copy_from_slice(b"ustar\0");
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum::<u32>() + 8 * 32;
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        let padding = vec![0; data.len().next_multiple_of(512) - data.len() + 1024];
+        [&header[..], data, &padding].concat()
+    };
+    let inner = squeeze(&tar(&vec![0; 12 << 20]));
+    let mut whole = inner.clone();
+    for _ in 0..2 {
+        whole = squeeze(&tar(&whole));
+    }
+    let refused = container::open(&whole).unwrap_err();
+    assert_eq!(refused.kind(), Kind::Limit);
+    assert_eq!(refused.rule().id(), "BLOB-57");
+}
+
+#[test]
+fn archives_lie_in_archives_as_deep_as_the_limit() {
+    let archive = |data: &[u8]| {
+        let header = format!(
+            "{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n",
+            "m.a/",
+            0,
+            0,
+            0,
+            644,
+            data.len()
+        );
+        let padding: &[u8] = if data.len() % 2 == 1 { b"\n" } else { b"" };
+        [b"!<arch>\n", header.as_bytes(), data, padding].concat()
+    };
+    let nested = |levels: u8| (0..levels).fold(golden("elf-aarch64.o"), |inner, _| archive(&inner));
+    let deepest = nested(MAX_DEPTH);
+    let file = container::open(&deepest).unwrap();
+    let (part, _) = file.blobs().next().unwrap();
+    assert_eq!(part.member.matches('/').count() + 1, usize::from(MAX_DEPTH));
+    let wanted = Machine {
+        architecture: "aarch64".to_owned(),
+        bits: 64,
+        little_endian: true,
+    };
+    assert_eq!(part.machine, Some(wanted));
+    let refused = container::open(&nested(MAX_DEPTH + 1)).unwrap_err();
+    assert_eq!(
+        (refused.rule().id(), refused.kind()),
+        ("BLOB-57", Kind::Limit)
+    );
+}
+
+#[test]
+fn what_is_tolerated_is_refused_under_strictness() {
+    let mut refused = 0;
+    for path in goldens() {
+        let bytes = std::fs::read(&path).unwrap();
+        let Ok(file) = container::open(&bytes) else {
+            continue;
+        };
+        let strict = container::open_with(&bytes, Strictness::Strict);
+        match (file.findings.as_slice().first(), strict) {
+            (None, Ok(_)) => {}
+            (Some(finding), Err(broken)) => {
+                refused += 1;
+                assert_eq!(broken.rule(), finding.rule, "{}", path.display());
+            }
+            (finding, strict) => panic!("{}: {finding:?}, {:?}", path.display(), strict.err()),
+        }
+    }
+    assert!(refused > 0, "no golden has a finding");
+}
+
+#[test]
+fn every_prefix_of_every_container_is_answered() {
+    for path in goldens() {
+        let whole = std::fs::read(&path).unwrap();
+        // Every length of small files, and of large ones the headers and a spread.
+        let step = (whole.len() / 400).max(1);
+        let lengths = (0..whole.len().min(700)).chain((700..whole.len()).step_by(step));
+        for length in lengths {
+            let _ = container::open(&whole[..length]);
+        }
+    }
+}
+
+#[test]
+fn a_cut_library_is_never_taken_for_one_without_device_code() {
+    let whole = golden("cuda-0.27.so");
+    for length in (64..whole.len()).step_by(97) {
+        assert!(
+            container::open(&whole[..length]).is_err(),
+            "cut to {length} bytes"
+        );
+    }
+}
+
+#[test]
+fn a_blob_in_a_mapped_file_is_borrowed() {
+    let library = golden("cuda-0.27.so");
+    let file = container::open(&library).unwrap();
+    let (_, blob) = file.blobs().next().unwrap();
+    let range = library.as_ptr_range();
+    assert!(range.contains(&blob.bytes.as_ptr()));
+    assert_eq!(blob.layout, Some(Layout::V0_22));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn text_gives_back_any_blob(
+        body in prop::collection::vec(any::<u8>(), 0..200),
+        minor in 2u8..=27,
+        system_lib: bool,
+        prefix in "([a-z][A-Za-z0-9_]{0,8})?",
+    ) {
+        let release = Release::of(minor);
+        let blob = blob_of(&body);
+        let Ok(naming) = Naming::of(release, system_lib, &prefix) else {
+            prop_assert!(!prefix.is_empty() && (!system_lib || minor < 13));
+            return Ok(());
+        };
+        let text = pack::c_text(&blob, &naming);
+        assert_holds(text.as_bytes(), naming.symbol(), &blob, "text");
+    }
+
+    #[test]
+    fn damage_is_answered(index in any::<prop::sample::Index>(), places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+        let paths = goldens();
+        let mut data = std::fs::read(index.get(&paths)).unwrap();
+        prop_assume!(!data.is_empty());
+        for (place, value) in places {
+            let at = place.index(data.len());
+            data[at] = value;
+        }
+        let _ = container::open(&data);
+    }
+
+    #[test]
+    fn damaged_headers_are_answered(index in any::<prop::sample::Index>(), at in 0usize..600, value in prop::sample::select(vec![0u8, 1, 0x7f, 0x80, 0xff])) {
+        let paths = goldens();
+        let mut data = std::fs::read(index.get(&paths)).unwrap();
+        prop_assume!(at < data.len());
+        data[at] = value;
+        let _ = container::open(&data);
+    }
+}

@@ -1,0 +1,138 @@
+//! Small files that ask for much cost what their size justifies, in every command: a peak of 64 MB and 30 bytes for each of their own
+//! at most, no signal, no exit code above 2.
+//!
+//! `tests/formats/hostile/make.py` makes the files, `tests/formats/hostile/measure.py` runs the commands; at full size they write the table of
+//! `conformance/reports/hostile-files.md`.
+#![cfg(all(feature = "cli", target_os = "linux"))]
+
+#[path = "../support/skip.rs"]
+mod skip;
+
+use skip::skipped;
+use std::path::Path;
+use std::process::Command;
+
+/// Sizes are divided by this: the test takes a minute.
+const SCALE: &str = "8";
+
+/// Every file of the table, in its order: one that is no longer made, or not measured, is missing from it.
+const FILES: [&str; 65] = [
+    "elf-suffixes.o",
+    "elf-suffixes-long.o",
+    "elf-needs.o",
+    "elf-endless-names.o",
+    "elf-blobs.o",
+    "elf-sections.o",
+    "elf-beyond.so",
+    "elf-buckets.so",
+    "elf-chain.so",
+    "elf-tails.so",
+    "elf-needed.so",
+    "elf-versions.so",
+    "elf-segments.so",
+    "elf-folders.so",
+    "coff-suffixes.obj",
+    "macho-suffixes.o",
+    "pe-suffixes.dll",
+    "ar-gnu-names.a",
+    "ar-bsd-names.a",
+    "ar-empty.a",
+    "tar-below-a-long-name.tar",
+    "tar-nested.tar",
+    "tar-empty.tar.gz",
+    "tar-long-names.tar.gz",
+    "tar-pax.tar",
+    "arrays.c",
+    "functions.c",
+    "modules.bin",
+    "functions.bin",
+    "argument-types.bin",
+    "launch-tags.bin",
+    "long-function-names.bin",
+    "imports.bin",
+    "names.params",
+    "shape.tensor",
+    "vm-functions.ro",
+    "vm-constants.ro",
+    "vm-operands.ro",
+    "vm-operands-wide.ro",
+    "vm-operands-escaped.ro",
+    "vm-compiled.ro",
+    "relay-name.ro",
+    "relay-names.ro",
+    "functions.stackvm",
+    "vm-registers-27.so",
+    "vm-registers-31.so",
+    "vm-registers-32.so",
+    "vm-lanes.so",
+    "lanes.params",
+    "nodes.graph.json",
+    "members.graph.json",
+    "deep.graph.json",
+    "escapes.graph.json",
+    "lists.ffi.json",
+    "maps.ffi.json",
+    "nodes.ffi.json",
+    "nodes.object.json",
+    "unknown.bin",
+    "overlapping.npz",
+    "large.npz",
+    "unused.npz",
+    "header.npy",
+    "header-nested.npy",
+    "shape.npy",
+    "objects.npy",
+];
+
+#[test]
+fn no_file_costs_more_than_its_size_justifies() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let script = |name: &str| {
+        let mut command = Command::new("python3");
+        command.arg(root.join("tests/formats/hostile").join(name));
+        command
+            .current_dir(root)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    };
+    let made = script("make.py").arg(folder.path()).arg(SCALE).status();
+    match made {
+        Ok(status) => assert!(status.success(), "make.py: {status}"),
+        Err(error) => return skipped(format_args!("there is no python3: {error}")),
+    }
+    let mut measure = script("measure.py");
+    measure
+        .arg(env!("CARGO_BIN_EXE_tvmspec"))
+        .arg(folder.path());
+    // The models that are run are code for one machine.
+    if cfg!(target_arch = "x86_64") {
+        measure.envs([
+            ("MODEL", "golden/graph/models/v0.8/mlp.so"),
+            ("GRAPH", "golden/graph/mlp.json"),
+            ("LIBRARY", "golden/graph/models/v0.8/mlp.kernels.so"),
+            ("FUNCTION", "tvmgen_default_fused_nn_softmax"),
+        ]);
+    }
+    let measured = measure.output().unwrap();
+    let table = String::from_utf8_lossy(&measured.stdout);
+    let said = String::from_utf8_lossy(&measured.stderr);
+    println!("{table}");
+    assert!(measured.status.success(), "{table}\n{said}");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.split('|').map(str::trim).collect())
+        .collect();
+    let names: Vec<&str> = rows.iter().map(|row| row[1].trim_matches('`')).collect();
+    assert_eq!(names, FILES, "{said}");
+    for row in &rows {
+        // Behind the name, what is wrong and the size: at least one command was measured.
+        let measured = row[4..].iter().any(|cell| cell.contains(" MB"));
+        let for_models = row[1].contains(".np");
+        assert!(
+            measured || for_models && !cfg!(target_arch = "x86_64"),
+            "{row:?}"
+        );
+    }
+}

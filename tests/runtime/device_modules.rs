@@ -1,0 +1,333 @@
+//! Kernels of payloads, launched on whatever device is here. Whole libraries: `device_library.rs`.
+#![cfg(feature = "suite")]
+
+#[path = "../support/skip.rs"]
+mod skip;
+
+#[path = "../support/device_memory.rs"]
+mod device_memory;
+
+use device_memory::{Floats, counting, golden, here, plus_one};
+use skip::skipped;
+use std::path::Path;
+use std::process::Command;
+use tvmspec::device::launch::Arg;
+use tvmspec::device::load::from_payload;
+use tvmspec::device::{Attribute, Device, Dtype, Space};
+use tvmspec::release::Layout;
+
+fn kernel_adds_one(
+    kind: &str,
+    file: &str,
+    layout: Layout,
+    device: Device,
+    extra: &[Arg],
+    test: &str,
+) {
+    let Some(api) = here(device) else {
+        return;
+    };
+    let module = from_payload(kind, layout, &std::fs::read(golden(file)).unwrap()).unwrap();
+    let kernel = module.kernel("add_one").unwrap();
+    let input = counting(1000);
+    let (from, to) = (
+        Floats::new(api, device, &input),
+        Floats::new(api, device, &vec![7.0; 1000]),
+    );
+    api.set_device(device).unwrap();
+    // 900 of 1000, in 15 blocks of 64.
+    let mut args = vec![to.arg(), from.arg(), Arg::Int(900)];
+    args.extend_from_slice(extra);
+    args.extend([Arg::Int(15), Arg::Int(64)]);
+    for _ in 0..3 {
+        // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+        unsafe { kernel.call(&args) }.unwrap();
+    }
+    let mut expected = plus_one(&input);
+    expected[900..].fill(7.0);
+    assert_eq!(to.read(), expected);
+    println!(
+        "{test}: on {:?}",
+        api.attribute(device, Attribute::DeviceName)
+    );
+}
+
+#[test]
+fn vulkan_kernel_with_push_constants() {
+    for (file, layout) in [
+        ("vulkan-0.8.payload", Layout::V0_7),
+        ("vulkan-0.27.payload", Layout::V0_22),
+    ] {
+        let extra = [Arg::Float(1.0)];
+        kernel_adds_one(
+            "vulkan",
+            file,
+            layout,
+            Device::vulkan(0),
+            &extra,
+            "vulkan_kernel_with_push_constants",
+        );
+    }
+}
+
+#[test]
+fn vulkan_kernel_with_a_uniform_buffer() {
+    let (file, extra) = ("vulkan-uniform-0.27.payload", [Arg::Float(1.0)]);
+    kernel_adds_one(
+        "vulkan",
+        file,
+        Layout::V0_22,
+        Device::vulkan(0),
+        &extra,
+        "vulkan_kernel_with_a_uniform_buffer",
+    );
+}
+
+#[test]
+fn opencl_kernels_of_a_payload() {
+    let test = "opencl_kernels_of_a_payload";
+    kernel_adds_one(
+        "opencl",
+        "opencl-0.27.payload",
+        Layout::V0_22,
+        Device::opencl(0),
+        &[],
+        test,
+    );
+    let Some(api) = here(Device::opencl(0)) else {
+        return;
+    };
+    let module = from_payload(
+        "opencl",
+        Layout::V0_22,
+        &std::fs::read(golden("opencl-0.27.payload")).unwrap(),
+    )
+    .unwrap();
+    let out = Floats::new(api, Device::opencl(0), &[0.0; 4]);
+    let args = [
+        out.arg(),
+        Arg::Int(-5),
+        Arg::Int((1 << 32) + 6),
+        Arg::Int(7),
+        Arg::Float(0.25),
+        Arg::Int(1),
+        Arg::Int(1),
+    ];
+    let kernel = module.kernel("scalars").unwrap();
+    // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+    unsafe { kernel.call(&args) }.unwrap();
+    assert_eq!(out.read(), [-5.0, 6.0, 7.0, 0.25]);
+    // Threads share a module: many first launches at once.
+    let module = from_payload(
+        "opencl",
+        Layout::V0_22,
+        &std::fs::read(golden("opencl-0.27.payload")).unwrap(),
+    )
+    .unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let module = module.clone();
+            scope.spawn(move || {
+                let out = Floats::new(api, Device::opencl(0), &[0.0; 4]);
+                let mut args = args;
+                (args[0], args[1]) = (out.arg(), Arg::Int(thread));
+                let kernel = module.kernel("scalars").unwrap();
+                // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+                unsafe { kernel.call(&args) }.unwrap();
+                assert_eq!(out.read()[0], thread as f32);
+            });
+        }
+    });
+}
+
+/// What is broken in a module or a call must be said by the one who notices.
+#[test]
+fn opencl_errors_say_what_is_wrong() {
+    let Some(api) = here(Device::opencl(0)) else {
+        return;
+    };
+    let bytes = std::fs::read(golden("opencl-0.27.payload")).unwrap();
+    let broken: Vec<u8> = bytes
+        .iter()
+        .map(|byte| if *byte == b';' { b'!' } else { *byte })
+        .collect();
+    let module = from_payload("opencl", Layout::V0_22, &broken).unwrap();
+    let out = Floats::new(api, Device::opencl(0), &[0.0; 4]);
+    let args = [out.arg(), out.arg(), Arg::Int(4), Arg::Int(1), Arg::Int(4)];
+    let kernel = module.kernel("add_one").unwrap();
+    // SAFETY: what does not compile is not launched.
+    let error = unsafe { kernel.call(&args) }.unwrap_err().to_string();
+    assert!(
+        error.contains("clBuildProgram") && error.contains("error:"),
+        "{error}"
+    );
+
+    let module = from_payload("opencl", Layout::V0_22, &bytes).unwrap();
+    let kernel = module.kernel("add_one").unwrap();
+    let host = [0f32; 4];
+    let mut wrong = args;
+    wrong[0] = Arg::Handle(Space::host(&host).0);
+    // SAFETY: the driver refuses what is no memory of it, and launches nothing.
+    let error = unsafe { kernel.call(&wrong) }.unwrap_err().to_string();
+    assert!(error.contains("is no memory of OpenCL"), "{error}");
+    // SAFETY: too few arguments are refused (DEV-47).
+    let error = unsafe { kernel.call(&args[..3]) }.unwrap_err().to_string();
+    assert!(error.contains("DEV-47"), "{error}");
+    let mut huge = args;
+    huge[4] = Arg::Int(1 << 20);
+    // SAFETY: the driver refuses blocks of that size.
+    let error = unsafe { kernel.call(&huge) }.unwrap_err().to_string();
+    assert!(
+        error.contains("clEnqueueNDRangeKernel `add_one`"),
+        "{error}"
+    );
+}
+
+/// Everything about CUDA, on the card of this machine or, in a process of its own, on the stand-in.
+#[test]
+fn cuda_contract_and_kernels() {
+    let test = "cuda_contract_and_kernels";
+    let device = Device::cuda(0);
+    let Some(api) = here(device) else {
+        return;
+    };
+    let report = tvmspec::conformance::device::contract_on(api, device);
+    println!(
+        "{test}: {}: {report}",
+        api.attribute(device, Attribute::DeviceName).unwrap()
+    );
+    assert!(report.holds(), "{report}");
+    kernel_adds_one(
+        "cuda",
+        "cuda-0.27.payload",
+        Layout::V0_22,
+        device,
+        &[],
+        test,
+    );
+
+    let bytes = std::fs::read(golden("cuda-0.27.payload")).unwrap();
+    let module = from_payload("cuda", Layout::V0_22, &bytes).unwrap();
+    let out = Floats::new(api, device, &[0.0; 10]);
+    let scalars = [
+        out.arg(),
+        Arg::Int(-(1 << 40)),
+        Arg::Int((1 << 32) - 6),
+        Arg::Int((1 << 32) - 1),
+        Arg::Float(0.1),
+        Arg::Float(0.1),
+        Arg::Int(1),
+        Arg::Int(1),
+    ];
+    let kernel = module.kernel("scalars").unwrap();
+    // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+    unsafe { kernel.call(&scalars) }.unwrap();
+    let doubles: Vec<f64> = out
+        .read()
+        .chunks_exact(2)
+        .map(|pair| {
+            f64::from_bits(u64::from(pair[0].to_bits()) | u64::from(pair[1].to_bits()) << 32)
+        })
+        .collect();
+    assert_eq!(
+        doubles,
+        [
+            -(1i64 << 40) as f64,
+            -6.0,
+            4294967295.0,
+            0.1,
+            f64::from(0.1f32)
+        ]
+    );
+
+    // Dynamic shared memory below and above what is free.
+    for threads in [64usize, 1024] {
+        let values = counting(threads);
+        let data = Floats::new(api, device, &values);
+        let shared = if threads == 64 { 4 * 64 } else { 60 << 10 };
+        let kernel = module.kernel("reverse").unwrap();
+        let args = [data.arg(), Arg::Int(threads as i64), Arg::Int(shared)];
+        // SAFETY: the kernel is given what it was compiled for, in spaces that stay.
+        unsafe { kernel.call(&args) }.unwrap();
+        let reversed: Vec<f32> = values.into_iter().rev().collect();
+        assert_eq!(data.read(), reversed);
+    }
+    let data = Floats::new(api, device, &[0.0; 4]);
+    let kernel = module.kernel("reverse").unwrap();
+    // SAFETY: the driver refuses blocks of that size.
+    let error = unsafe { kernel.call(&[data.arg(), Arg::Int(4096), Arg::Int(0)]) }.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("CUDALaunch Error: `reverse` grid=(1, 1, 1), block=(4096, 1, 1)"),
+        "{error}"
+    );
+    let broken: Vec<u8> = bytes
+        .iter()
+        .map(|byte| if *byte == b'.' { b'_' } else { *byte })
+        .collect();
+    let mut text = b"\x03\0\0\0\0\0\0\0ptx".to_vec();
+    text.extend_from_slice(&broken[11..]);
+    if let Ok(module) = from_payload("cuda", Layout::V0_22, &text) {
+        let kernel = module.names().next().map(str::to_owned).unwrap();
+        let kernel = module.kernel(&kernel).unwrap();
+        // SAFETY: what does not compile is not launched.
+        let called = unsafe { kernel.call(&[data.arg()]) };
+        println!(
+            "{test}: broken PTX: {:?}",
+            called.map_err(|error| error.to_string())
+        );
+    }
+    let error = api.alloc(device, 64, 96, Dtype::UINT8).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("CUDA space is aligned at 256 bytes"),
+        "{error}"
+    );
+    // More than any card has.
+    assert!(api.alloc(device, 1 << 50, 64, Dtype::UINT8).is_err());
+}
+
+/// Builds the stand-in and runs the test above on it, in a process that finds it where the driver would be.
+#[test]
+fn cuda_contract_and_kernels_on_the_stand_in() {
+    if cfg!(not(target_os = "linux")) {
+        skipped("the stand-in is built for Linux");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/testee/cuda_stand_in/cuda.c");
+    let library = folder.path().join("libcuda.so.1");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-pthread", "-o"])
+        .arg(&library)
+        .arg(source)
+        .status();
+    match built {
+        Ok(status) => assert!(status.success(), "the stand-in does not compile"),
+        Err(why) => {
+            skipped(format_args!("there is no C compiler: {why}"));
+            return;
+        }
+    }
+    // The binding looks for `libcuda.so` first.
+    std::fs::copy(&library, folder.path().join("libcuda.so")).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "cuda_contract_and_kernels", "--nocapture"])
+        .env("LD_LIBRARY_PATH", folder.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    assert!(
+        output.status.success(),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        text.contains("stand-in"),
+        "the stand-in was not used:\n{text}"
+    );
+}

@@ -1,0 +1,136 @@
+//! What somebody who embeds the library need not know: nothing has to be installed before a library loads.
+#![cfg(all(feature = "graph", feature = "vm"))]
+
+#[path = "../support/skip.rs"]
+mod skip;
+
+use skip::skipped;
+use std::ffi::{CString, c_void};
+use std::path::Path;
+use tvmspec::capi::ffi::function::{TVMFFIFunctionCall, TVMFFIFunctionGetGlobal};
+use tvmspec::capi::legacy::{TVMModFree, TVMModGetFunction, TVMModLoadFromFile};
+use tvmspec::function::{Function, registry};
+use tvmspec::module::{self, Module};
+use tvmspec::value::{Any, ByteArray, cast};
+
+const FACTORY: &str = "golden/graph/models/v0.8/mlp.so";
+const EXECUTABLE: &str = "golden/vm/branches.so";
+
+fn path(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    root.join(name).to_str().unwrap().to_owned()
+}
+
+/// The libraries are code for one machine.
+fn can_load() -> bool {
+    let can = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    if !can {
+        skipped("the golden libraries are for x86-64 Linux");
+    }
+    can
+}
+
+/// The model's own functions are there, so its kind has a loader.
+fn holds_a_model(root: &Module) {
+    let own = |name| root.function(name, true).unwrap().is_some();
+    assert!(own("default") || own("vm_load_executable"), "{root:?}");
+}
+
+#[test]
+fn a_rust_program_just_loads() {
+    if !can_load() {
+        return;
+    }
+    for library in [FACTORY, EXECUTABLE] {
+        // SAFETY: a golden of a release, called as it was compiled.
+        holds_a_model(&unsafe { module::load(path(library)) }.unwrap());
+    }
+}
+
+#[test]
+fn a_program_with_the_c_interface_just_loads() {
+    if !can_load() {
+        return;
+    }
+    let name = "ffi.ModuleLoadFromFile";
+    let mut load = std::ptr::null_mut();
+    // SAFETY: the name is readable, the place writable.
+    let code = unsafe { TVMFFIFunctionGetGlobal(&ByteArray::of(name.as_bytes()), &mut load) };
+    assert_eq!(code, 0);
+    assert!(!load.is_null(), "no `{name}`");
+    for library in [FACTORY, EXECUTABLE] {
+        let library = Any::from(path(library).as_str());
+        let mut made = Any::none().into_raw();
+        // SAFETY: one argument, which lives, and a place for the result.
+        let code = unsafe { TVMFFIFunctionCall(load.cast(), library.as_raw(), 1, &mut made) };
+        assert_eq!(code, 0);
+        // SAFETY: the call succeeded, so the cell is its result, which is ours.
+        let made = unsafe { Any::from_raw(made) };
+        holds_a_model(&cast::<Module>(made.view()).unwrap());
+    }
+}
+
+#[test]
+fn a_program_with_the_old_c_interface_just_loads() {
+    if !can_load() {
+        return;
+    }
+    let text = |text: &str| CString::new(text).unwrap();
+    for (library, function) in [(FACTORY, "default"), (EXECUTABLE, "vm_load_executable")] {
+        let mut module: *mut c_void = std::ptr::null_mut();
+        let mut found: *mut c_void = std::ptr::null_mut();
+        let (path, format) = (text(&path(library)), text("so"));
+        // SAFETY: C strings, and a place for the handle.
+        let code = unsafe { TVMModLoadFromFile(path.as_ptr(), format.as_ptr(), &mut module) };
+        assert_eq!(code, 0);
+        // SAFETY: the module that was loaded, a C string, and a place for the handle.
+        let code = unsafe { TVMModGetFunction(module, text(function).as_ptr(), 0, &mut found) };
+        assert_eq!(code, 0);
+        // SAFETY: the module that was loaded, which is not used any more.
+        assert_eq!(unsafe { TVMModFree(module) }, 0);
+        assert!(!found.is_null(), "{library} has no `{function}`");
+    }
+}
+
+#[test]
+fn the_registry_finds_what_the_chapters_bring() {
+    for name in [
+        "runtime.GetDeviceAttr",
+        "tvm.graph_executor.create",
+        "vm.builtin.copy",
+    ] {
+        assert!(registry::lookup(name).is_some(), "{name}");
+        assert!(registry::names().contains(&name), "{name} is not listed");
+    }
+}
+
+/// What takes the name of a default that was removed is no default.
+#[test]
+fn a_removed_default_is_none() {
+    let (name, seven) = ("vm.builtin.make_tuple", || Function::from_typed(|| 7i64));
+    assert!(registry::remove(name));
+    assert!(registry::lookup(name).is_none());
+    assert!(registry::details(name).is_none());
+    assert!(!registry::names().contains(&name));
+    registry::register(name, seven(), false).unwrap();
+    registry::register(name, seven(), false).unwrap_err();
+}
+
+/// As a runtime does that is loaded beside us, before or after: it asks for no overriding.
+#[test]
+fn a_default_yields_once() {
+    let seven = || Function::from_typed(|| 7i64);
+    let name = "vm.builtin.null_value";
+    assert!(registry::lookup(name).is_some());
+    registry::register(name, seven(), false).unwrap();
+    let now = registry::require(name).unwrap().call(&[]).unwrap();
+    assert_eq!(i64::try_from(&now).unwrap(), 7);
+    registry::register(name, seven(), false).unwrap_err();
+    assert_eq!(
+        registry::names()
+            .iter()
+            .filter(|known| **known == name)
+            .count(),
+        1
+    );
+}

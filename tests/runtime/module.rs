@@ -1,0 +1,507 @@
+//! Loading and calling real libraries of both eras.
+#![cfg(feature = "runtime")]
+
+#[path = "../support/cargo.rs"]
+mod cargo;
+#[path = "../support/skip.rs"]
+mod skip;
+
+use skip::skipped;
+use std::path::PathBuf;
+use tvmspec::module::{self, Library, Module};
+use tvmspec::object::Tensor;
+use tvmspec::release::{Layout, Release};
+use tvmspec::rule::Strictness;
+use tvmspec::value::{Any, DLDataType};
+
+const F32: DLDataType = DLDataType {
+    code: 2,
+    bits: 32,
+    lanes: 1,
+};
+const I32: DLDataType = DLDataType {
+    code: 0,
+    bits: 32,
+    lanes: 1,
+};
+
+/// The golden libraries are machine code of x86-64 Linux.
+fn runs_here() -> bool {
+    let here = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    if !here {
+        skipped("the golden libraries are for x86-64 Linux");
+    }
+    here
+}
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/module")
+        .join(name)
+}
+
+fn open(name: &str) -> Module {
+    // SAFETY: a golden of a release, called as it was compiled.
+    unsafe { module::load(golden(name)) }.unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn tensor(values: &[f32]) -> Tensor {
+    let tensor = Tensor::empty(&[values.len() as i64], F32).unwrap();
+    let bytes: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    tensor.fill(&bytes).unwrap();
+    tensor
+}
+
+fn values(tensor: &Tensor) -> Vec<f32> {
+    let bytes = tensor.to_bytes().unwrap();
+    let chunks = bytes.chunks_exact(4);
+    chunks
+        .map(|chunk| f32::from_le_bytes(chunk.try_into().unwrap()))
+        .collect()
+}
+
+/// `add1` of every sample adds 1 to each element.
+fn adds_one(module: &Module, function: &str) {
+    let add1 = module.require(function).unwrap();
+    let input = tensor(&[0.0, 1.5, -2.0, 1e6]);
+    let output = tensor(&[0.0; 4]);
+    add1.call_with([input.into(), output.clone().into()])
+        .unwrap();
+    assert_eq!(values(&output), [1.0, 2.5, -1.0, 1_000_001.0]);
+}
+
+#[test]
+fn libraries_of_both_eras_give_the_right_numbers() {
+    if !runs_here() {
+        return;
+    }
+    for name in [
+        "host-0.8.so",
+        "c-0.8.so",
+        "tree3-0.8.so",
+        "opencl-root-0.8.so",
+        "host-0.19.so",
+        "c-0.19.so",
+    ] {
+        adds_one(&open(name), "add1");
+    }
+}
+
+#[test]
+fn the_entry_point_of_an_old_library_is_the_function_that_its_symbol_names() {
+    if !runs_here() {
+        return;
+    }
+    adds_one(&open("host-0.8.so"), "__tvm_main__");
+    // A C host exports a function of this name instead.
+    adds_one(&open("c-0.8.so"), "__tvm_main__");
+}
+
+#[test]
+fn a_wrong_argument_gives_the_compiled_codes_own_words() {
+    if !runs_here() {
+        return;
+    }
+    let add1 = open("host-0.8.so").require("add1").unwrap();
+    let (input, output) = (tensor(&[0.0; 4]), tensor(&[0.0; 4]));
+    let message = |args: Vec<Any>| {
+        let views: Vec<_> = args.iter().map(Any::view).collect();
+        add1.call(&views).unwrap_err().message().to_owned()
+    };
+    let count = message(vec![input.clone().into()]);
+    assert!(count.contains("num_args should be 2"), "{count}");
+    let whole = Tensor::empty(&[4], I32).unwrap();
+    let dtype = message(vec![whole.into(), output.clone().into()]);
+    assert!(
+        dtype.contains("arg0.dtype is expected to be float32"),
+        "{dtype}"
+    );
+    let shape = message(vec![input.into(), tensor(&[0.0; 5]).into()]);
+    assert!(
+        shape.contains("Argument arg1.shape[0] has an unsatisfied constraint"),
+        "{shape}"
+    );
+}
+
+#[test]
+fn the_tree_of_a_library_is_the_tree_that_was_exported() {
+    if !runs_here() {
+        return;
+    }
+    let tree = |module: &Module| -> (String, Vec<String>) {
+        (
+            module.kind(),
+            module.imports().iter().map(Module::kind).collect(),
+        )
+    };
+    let owned = |kinds: &[&str]| kinds.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        tree(&open("tree3-0.8.so")),
+        ("library".into(), owned(&["metal", "opencl"]))
+    );
+    assert_eq!(
+        tree(&open("opencl-root-0.8.so")),
+        ("opencl".into(), owned(&["library"]))
+    );
+    assert_eq!(
+        tree(&open("tree-0.21.so")),
+        ("library".into(), owned(&["opencl", "metal"]))
+    );
+    assert_eq!(
+        tree(&open("opencl-0.27.so")),
+        ("library".into(), owned(&["opencl"]))
+    );
+    assert_eq!(
+        tree(&open("const-loader-0.27.so")),
+        ("const_loader".into(), owned(&["library"]))
+    );
+}
+
+#[test]
+fn a_library_says_what_it_is() {
+    if !runs_here() {
+        return;
+    }
+    let layout = |name| {
+        // SAFETY: a golden of a release; nothing of it is called.
+        unsafe { module::load_library(golden(name), Strictness::Strict) }
+            .unwrap()
+            .layout
+    };
+    assert_eq!(layout("host-0.8.so"), Layout::V0_7);
+    assert_eq!(layout("host-0.21.so"), Layout::V0_21);
+    assert_eq!(layout("host-0.27.so"), Layout::V0_22);
+    let functions = |name| {
+        let module = open(name);
+        let mut names: Vec<String> = module
+            .walk()
+            .iter()
+            .filter_map(Library::of)
+            .flat_map(Library::functions)
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(functions("host-0.8.so"), ["add1"]);
+    assert_eq!(functions("tree3-0.8.so"), ["add1", "add2", "add3"]);
+    assert_eq!(functions("host-0.27.so"), ["main"]);
+}
+
+#[test]
+fn data_is_no_function() {
+    if !runs_here() {
+        return;
+    }
+    assert!(
+        open("tree3-0.8.so")
+            .function("__tvm_dev_mblob", false)
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        open("opencl-0.27.so")
+            .function("_library_bin", false)
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn a_kind_without_a_runtime_fails_when_it_is_called_and_says_why() {
+    if !runs_here() {
+        return;
+    }
+    let module = open("tree3-0.8.so");
+    let metal = &module.imports()[0];
+    let kernel = metal
+        .function("add3_kernel0", false)
+        .unwrap()
+        .expect("the payload names it");
+    let message = kernel.call(&[]).unwrap_err().message().to_owned();
+    assert!(
+        message.contains("`metal` has no runtime in this process"),
+        "{message}"
+    );
+    assert_eq!(metal.property_mask(), 1);
+}
+
+/// Whether the dynamic linker has the file mapped.
+#[test]
+fn a_mask_says_what_a_module_can_do() {
+    use module::property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
+    let mask = |kind: &str| module::property_mask(kind, Release::LAST, true);
+    assert_eq!(mask("GraphExecutor"), RUNNABLE);
+    assert_eq!(mask("opencl"), SERIALIZABLE | RUNNABLE);
+    assert_eq!(mask("static_library") & EXPORTABLE, EXPORTABLE);
+}
+
+#[test]
+fn a_kind_has_a_loader_once_one_is_registered() {
+    let kind = "tests.module.kind";
+    let loader: module::Loader = |entry| {
+        assert_eq!(entry.kind, kind_of_the_test());
+        module::system_library("tests.module.")
+    };
+    fn kind_of_the_test() -> &'static str {
+        "tests.module.kind"
+    }
+    assert!(!module::has_loader(kind, Layout::V0_22));
+    module::register_loader(kind, loader);
+    assert!(module::has_loader(kind, Layout::V0_22));
+    let asked = |layout| module::global_name("opencl", layout);
+    assert_eq!(asked(Layout::V0_22), "ffi.Module.load_from_bytes.opencl");
+    assert_eq!(asked(Layout::V0_7), "runtime.module.loadbinary_opencl");
+}
+
+#[test]
+fn a_layout_says_how_its_functions_are_called() {
+    use module::{Convention, Names};
+    let convention = |layout| Names::of(layout).convention;
+    assert_eq!(convention(Layout::V0_7), Convention::Legacy);
+    assert_eq!(convention(Layout::V0_21), Convention::Ffi021);
+    assert_eq!(convention(Layout::V0_22), Convention::Ffi);
+}
+
+fn is_mapped(name: &str) -> bool {
+    std::fs::read_to_string("/proc/self/maps")
+        .unwrap()
+        .contains(name)
+}
+
+#[test]
+fn a_library_stays_mapped_while_a_function_of_it_lives() {
+    if !runs_here() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("stays-mapped.so");
+    std::fs::copy(golden("host-0.8.so"), &copy).unwrap();
+    // SAFETY: a copy of a golden of a release, called as it was compiled.
+    let module = unsafe { module::load(&copy) }.unwrap();
+    let function = module.require("add1").unwrap();
+    drop(module);
+    assert!(is_mapped("stays-mapped.so"));
+    let output = tensor(&[0.0]);
+    function
+        .call_with([tensor(&[1.0]).into(), output.clone().into()])
+        .unwrap();
+    assert_eq!(values(&output), [2.0]);
+    drop(function);
+    assert!(!is_mapped("stays-mapped.so"));
+}
+
+/// `add1` of 0.21, and of 0.22 on, which has fixed shapes.
+#[test]
+fn one_process_calls_libraries_of_every_convention() {
+    if !runs_here() {
+        return;
+    }
+    let (oldest, middle, newest) = (
+        open("host-0.8.so"),
+        open("host-0.21.so"),
+        open("host-0.27.so"),
+    );
+    let input: Vec<f32> = (0..12).map(|at| at as f32 / 4.0).collect();
+    let expected: Vec<f32> = input.iter().map(|value| value + 1.0).collect();
+    for (module, name) in [(&oldest, "add1"), (&middle, "add1"), (&newest, "main")] {
+        let output = tensor(&[0.0; 12]);
+        let function = module.require(name).unwrap();
+        function
+            .call_with([tensor(&input).into(), output.clone().into()])
+            .unwrap();
+        assert_eq!(values(&output), expected);
+    }
+    let output = tensor(&[0.0; 12]);
+    let addone = open("c-0.27.so").require("addone").unwrap();
+    addone
+        .call_with([tensor(&input).into(), output.clone().into()])
+        .unwrap();
+    assert_eq!(values(&output), expected);
+}
+
+#[test]
+fn new_code_says_what_it_expected() {
+    if !runs_here() {
+        return;
+    }
+    let main = open("host-0.27.so").require("main").unwrap();
+    let error = main
+        .call_with([tensor(&[0.0; 3]).into(), tensor(&[0.0; 3]).into()])
+        .unwrap_err();
+    assert_eq!(error.kind(), "ValueError");
+    assert!(
+        error
+            .message()
+            .starts_with("Invalid A.shape[0] on argument #0 when calling:"),
+        "{error}"
+    );
+    let add1 = open("host-0.21.so").require("add1").unwrap();
+    let whole = Tensor::empty(&[3], I32).unwrap();
+    let error = add1
+        .call_with([whole.into(), tensor(&[0.0; 3]).into()])
+        .unwrap_err();
+    assert!(
+        error.message().contains("dtype is expected to be float32"),
+        "{error}"
+    );
+}
+
+#[test]
+fn static_constructors_fill_the_system_library() {
+    if !runs_here() {
+        return;
+    }
+    // Opening it runs its constructors, which register what it has; the plain loader finds no blob under its own name.
+    let opened = open("system-0.27.so");
+    let system = module::system_library("modA_").unwrap();
+    assert_eq!(system, module::system_library("modA_").unwrap());
+    assert_eq!(
+        system
+            .imports()
+            .iter()
+            .map(Module::kind)
+            .collect::<Vec<_>>(),
+        ["opencl"]
+    );
+    assert!(system.implements("my_fn", false).unwrap());
+    assert!(!system.implements("nothing", true).unwrap());
+    // What it registered lives as long as the process does.
+    std::mem::forget(opened);
+}
+
+/// Names of the functions that `text` declares or defines, behind `marker`.
+fn names_behind(text: &str, marker: &str) -> std::collections::BTreeSet<String> {
+    let mut found = std::collections::BTreeSet::new();
+    for (at, _) in text.match_indices(marker) {
+        let rest = &text[at + marker.len()..];
+        let head = &rest[..rest.find('(').unwrap_or(0)];
+        let name = head
+            .rsplit(|letter: char| !letter.is_ascii_alphanumeric())
+            .next()
+            .unwrap();
+        found.insert(name.to_owned());
+    }
+    found
+}
+
+#[test]
+fn header_code_and_library_have_the_same_functions() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let declared = names_behind(&read("include/tvm_c_runtime_api.h"), "\nTVM_DLL ");
+    let code = ["legacy.rs", "legacy_device.rs", "backend.rs"]
+        .map(|file| read(&format!("src/capi/{file}")))
+        .join("\n");
+    let defined = names_behind(&code, "#[unsafe(no_mangle)]\npub ");
+    assert_eq!(declared, defined);
+    assert!(declared.len() > 50, "{}", declared.len());
+
+    let library = match cargo::c_library() {
+        Ok(library) => library,
+        Err(why) => return skipped(why),
+    };
+    let bytes = std::fs::read(&library).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let symbols = object::Object::dynamic_symbols(&file);
+    let exported: std::collections::BTreeSet<&str> = symbols
+        .filter(object::ObjectSymbol::is_definition)
+        .filter_map(|symbol| object::ObjectSymbol::name(&symbol).ok())
+        .collect();
+    for name in &declared {
+        assert!(exported.contains(name.as_str()), "{name} is not exported");
+    }
+}
+
+/// Compiles and runs `examples/c/load.c` against the C library, built with the features of this test.
+#[test]
+fn the_c_example_runs() {
+    if !runs_here() {
+        return;
+    }
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let built = match cargo::c_library() {
+        Ok(library) => library,
+        Err(why) => return skipped(why),
+    };
+    let folder = built.parent().unwrap();
+    let library = golden("host-0.8.so");
+    let said = |command: &mut std::process::Command| {
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "{text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        text
+    };
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("load");
+    let compiler = std::process::Command::new("cc")
+        .args(["-Wall", "-Werror", "-I"])
+        .arg(root.join("include"))
+        .arg(root.join("examples/c/load.c"))
+        .arg("-L")
+        .arg(folder)
+        .args(["-ltvmspec", "-o"])
+        .arg(&program)
+        .status();
+    match compiler {
+        Ok(status) => {
+            assert!(status.success());
+            let text = said(
+                std::process::Command::new(&program)
+                    .arg(&library)
+                    .env("LD_LIBRARY_PATH", folder),
+            );
+            assert!(
+                text.contains("twice(21) = 42") && text.contains("add1 = 1 2 3 4"),
+                "{text}"
+            );
+            assert!(
+                text.contains("twice(21, 21) fails: TypeError: twice takes one integer"),
+                "{text}"
+            );
+        }
+        Err(error) => skipped(format_args!("there is no C compiler: {error}")),
+    }
+}
+
+/// The C interfaces leave a name without a folder to the dynamic linker; a path of this library's own `load` is a file.
+/// Where the linker looks is fixed when a process starts, so this test runs itself again.
+#[test]
+fn a_bare_name_is_left_to_the_dynamic_linker() {
+    if !runs_here() {
+        return;
+    }
+    if std::env::var_os("TVMSPEC_BARE_NAME").is_some() {
+        // SAFETY: copies of a golden of a release, called as it was compiled.
+        let named = |name: &str| unsafe { module::load_named(name) };
+        // SAFETY: copies of a golden of a release, called as it was compiled.
+        let path = |name: &str| unsafe { module::load(name) };
+        adds_one(&named("elsewhere.so").unwrap(), "add1");
+        assert!(named("here.so").is_err());
+        adds_one(&path("here.so").unwrap(), "add1");
+        assert!(path("elsewhere.so").is_err());
+        return;
+    }
+    let (here, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::copy(golden("host-0.8.so"), here.path().join("here.so")).unwrap();
+    let other = elsewhere.path().join("elsewhere.so");
+    std::fs::copy(golden("host-0.8.so"), other).unwrap();
+    let ran = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_bare_name_is_left_to_the_dynamic_linker"])
+        .env("TVMSPEC_BARE_NAME", "1")
+        .env("LD_LIBRARY_PATH", elsewhere.path())
+        .current_dir(here.path())
+        .output()
+        .unwrap();
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stdout)
+    );
+}

@@ -1,0 +1,436 @@
+//! The command line, by example: every file in `tests/cli/` is a transcript.
+//!
+//! A transcript holds one or more runs. `#` lines at its top say what it shows.
+//!
+//! ```text
+//! # Why this is worth a transcript.
+//! RUN: tvmspec inspect golden/blob/host.so > $TMP/out
+//! what stdout holds
+//! ! what stderr holds
+//! exit: 1
+//! ```
+//!
+//! `< FILE` is stdin, `> FILE` keeps stdout, `$TMP` is a folder of the transcript's own. Exit code 0 is not written.
+//! `RUN: cat FILE` shows a file. `BLESS=1 cargo test --test cli` writes what the program says now.
+#![cfg(feature = "cli")]
+
+#[path = "../support/schema.rs"]
+mod schema;
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+#[test]
+fn transcripts_hold() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut files: Vec<PathBuf> = fs::read_dir(root.join("tests/cli"))
+        .expect("tests/cli is there")
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no transcript in tests/cli");
+    // The libraries that are called are code for one machine.
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        println!(
+            "skipped: call.txt and what explain says of this machine are for x86-64 Linux only"
+        );
+        files.retain(|file| {
+            let name = file.file_name().and_then(|name| name.to_str());
+            !name.is_some_and(|name| name.starts_with("call") || name.starts_with("explain"))
+        });
+    }
+    let mut wrong = Vec::new();
+    for file in &files {
+        let expected = fs::read_to_string(file).expect("a readable transcript");
+        let actual = replay(root, &expected);
+        if actual == expected {
+            continue;
+        }
+        if bless {
+            fs::write(file, actual).expect("a writable transcript");
+        } else {
+            wrong.push(format!(
+                "{}\n{}",
+                file.display(),
+                difference(&expected, &actual)
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} transcripts differ (BLESS=1 rewrites them):\n\n{}",
+        wrong.len(),
+        files.len(),
+        wrong.join("\n")
+    );
+}
+
+/// The transcript as it would be written today.
+fn replay(root: &Path, transcript: &str) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path().to_str().expect("a path in UTF-8");
+    let mut out = String::new();
+    for line in transcript.lines() {
+        if line.starts_with('#') && !out.contains("RUN:") {
+            let _ = writeln!(out, "{line}");
+        }
+        if let Some(command) = line.strip_prefix("RUN: ") {
+            let _ = writeln!(out, "{line}");
+            out.push_str(&run(root, &command.replace("$TMP", folder)).replace(folder, "$TMP"));
+        }
+    }
+    out
+}
+
+fn run(root: &Path, command: &str) -> String {
+    let mut words = split(command).into_iter();
+    let program = words.next().expect("a program after RUN:");
+    let (mut arguments, mut stdin, mut stdout) = (Vec::new(), None, None);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "<" => stdin = words.next(),
+            ">" => stdout = words.next(),
+            _ => arguments.push(word),
+        }
+    }
+    if program == "cat" {
+        let text = fs::read_to_string(&arguments[0]).expect("a file to show");
+        return lines("", &text);
+    }
+    assert_eq!(program, "tvmspec", "RUN: knows tvmspec and cat");
+    let stdin = match stdin {
+        Some(path) => Stdio::from(fs::File::open(root.join(path)).expect("a file for stdin")),
+        None => Stdio::null(),
+    };
+    let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(&arguments)
+        .current_dir(root)
+        .env("COLUMNS", "100")
+        .env("NO_COLOR", "1")
+        .stdin(stdin)
+        .output()
+        .expect("tvmspec runs");
+    let mut shown = String::new();
+    match stdout {
+        Some(path) => fs::write(path, &output.stdout).expect("a writable file for stdout"),
+        None => shown.push_str(&lines("", &String::from_utf8_lossy(&output.stdout))),
+    }
+    shown.push_str(&lines("! ", &String::from_utf8_lossy(&output.stderr)));
+    match output.status.code() {
+        Some(0) => {}
+        Some(code) => {
+            let _ = writeln!(shown, "exit: {code}");
+        }
+        None => shown.push_str("exit: by a signal\n"),
+    }
+    shown
+}
+
+/// Every line behind `prefix`, with no blank at its end: editors take those away.
+fn lines(prefix: &str, text: &str) -> String {
+    text.lines()
+        .map(|line| format!("{}\n", format!("{prefix}{line}").trim_end()))
+        .collect()
+}
+
+/// Words by blanks; single quotes hold blanks together.
+fn split(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (index, part) in command.split('\'').enumerate() {
+        if index % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+/// The first lines that differ, with what was expected before what came.
+fn difference(expected: &str, actual: &str) -> String {
+    let (expected, actual): (Vec<_>, Vec<_>) =
+        (expected.lines().collect(), actual.lines().collect());
+    let first = expected
+        .iter()
+        .zip(&actual)
+        .position(|(expected, actual)| expected != actual)
+        .unwrap_or(expected.len().min(actual.len()));
+    let mut out = format!("  from line {}:\n", first + 1);
+    for (sign, lines) in [('-', &expected), ('+', &actual)] {
+        for line in lines.iter().skip(first).take(8) {
+            let _ = writeln!(out, "  {sign} {line}");
+        }
+    }
+    out
+}
+
+#[test]
+fn a_closed_pipe_is_quiet() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("tvmspec runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("tvmspec ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+/// What a run of `tvmspec` prints, whatever its exit code.
+fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_remove("NO_COLOR")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("tvmspec runs");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Without what starts and ends a colour.
+fn without_color(text: &str) -> String {
+    ["\x1b[1;31m", "\x1b[33m", "\x1b[32m", "\x1b[0m"]
+        .iter()
+        .fold(text.to_owned(), |text, escape| text.replace(escape, ""))
+}
+
+/// Each finds something that is bad.
+const PAINTED: [&[&str]; 4] = [
+    &[
+        "verify",
+        "golden/blob/two-libraries.bin",
+        "golden/blob/payload-empty.bin",
+    ],
+    &["inspect", "golden/blob/two-libraries.bin"],
+    &["explain", "golden/blob/containers/tree3-0.8.so"],
+    // A failure that is known and does not happen.
+    &[
+        "check",
+        "--case",
+        "tensor/empty",
+        "--known",
+        "conformance/known/apache-tvm-ffi-0.1.toml",
+    ],
+];
+
+#[test]
+fn colour_is_for_terminals_and_those_who_ask() {
+    for arguments in PAINTED {
+        let plain = printed(arguments, &[]);
+        assert!(
+            !plain.contains('\x1b') && !plain.is_empty(),
+            "{arguments:?}"
+        );
+        let asked = |choice| [arguments, &["--color", choice]].concat();
+        // A pipe is no terminal.
+        assert_eq!(printed(&asked("auto"), &[]), plain);
+        assert_eq!(printed(&asked("never"), &[]), plain);
+        // Who asks is painted for, and gets the same words.
+        for variables in [&[][..], &[("NO_COLOR", "1")]] {
+            let painted = printed(&asked("always"), variables);
+            assert!(painted.contains("\x1b[1;31m"), "{arguments:?}: {painted}");
+            assert_eq!(without_color(&painted), plain);
+        }
+    }
+    // Programs get no colour, asked for or not.
+    for json in [
+        &[
+            "verify",
+            "golden/blob/two-libraries.bin",
+            "golden/blob/cuda.bin",
+            "--json",
+            "--color",
+            "always",
+        ][..],
+        &[
+            "verify",
+            "golden/blob/two-libraries.bin",
+            "--json",
+            "--color",
+            "always",
+        ][..],
+        &[
+            "check",
+            "--case",
+            "blob/opencl-root",
+            "--report",
+            "json",
+            "--color",
+            "always",
+        ],
+    ] {
+        let text = printed(json, &[]);
+        assert!(
+            serde_json::from_str::<Value>(&text).is_ok() && !text.contains('\x1b'),
+            "{json:?}"
+        );
+    }
+}
+
+/// `script` runs a command with a terminal of its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_is_painted_unless_no_color_is_set() {
+    let command = format!(
+        "{} verify golden/blob/two-libraries.bin",
+        env!("CARGO_BIN_EXE_tvmspec")
+    );
+    let on_terminal = |variables: &[(&str, &str)]| {
+        Command::new("script")
+            .args(["-qec", &command, "/dev/null"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env_remove("NO_COLOR")
+            .env("TERM", "xterm")
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .output()
+            .map(|output| String::from_utf8_lossy(&output.stdout).replace('\r', ""))
+    };
+    let Ok(painted) = on_terminal(&[]) else {
+        println!("skipped, because there is no `script` that makes a terminal");
+        return;
+    };
+    let plain = printed(&["verify", "golden/blob/two-libraries.bin"], &[]);
+    assert!(
+        painted.contains("\x1b[1;31merror BLOB-12\x1b[0m: "),
+        "{painted:?}"
+    );
+    assert_eq!(without_color(&painted), plain);
+    for variables in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        assert_eq!(on_terminal(&[variables]).expect("it ran before"), plain);
+    }
+    assert_eq!(
+        without_color(&on_terminal(&[("NO_COLOR", "")]).expect("it ran before")),
+        plain
+    );
+}
+
+#[test]
+fn inspect_keeps_to_its_schema() {
+    let schema = schema::schema(include_str!("../../spec/schema/inspect.json"));
+    let files = [
+        "blob/containers/tree3-0.8.so",
+        "blob/containers/system_lib-0.8.tar",
+        "blob/containers/c_opencl-0.6.devc.c",
+        "blob/containers/relax_vm-0.27.so",
+        "blob/containers/elf-cut.o",
+        "blob/graph-factory.bin",
+        "blob/const-loader-c.bin",
+        "blob/relay-vm.bin",
+        "blob/unknown-kind-0.8.bin",
+        "tensor/all_dtypes-0.8.params",
+        "object/0.8/irmodule-relay.json",
+        "object/array-beyond.json",
+        "object/map.json",
+    ];
+    for file in files {
+        let output = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+            .args(["inspect", "--json"])
+            .arg(
+                Path::new(env!("CARGO_MANIFEST_DIR"))
+                    .join("golden")
+                    .join(file),
+            )
+            .output()
+            .unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).expect(file);
+        schema::conforms(&schema, &report, file);
+    }
+}
+
+/// An object file with one function of its own that needs one of somebody else's.
+fn object_file(function: &str, needs: &str) -> Vec<u8> {
+    use object::write::{Object, Symbol, SymbolSection};
+    use object::{Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope};
+    let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    let text = file.section_id(object::write::StandardSection::Text);
+    file.append_section_data(text, &[0xc3], 1);
+    for (name, section) in [
+        (function, SymbolSection::Section(text)),
+        (needs, SymbolSection::Undefined),
+    ] {
+        file.add_symbol(Symbol {
+            name: name.into(),
+            value: 0,
+            size: 0,
+            kind: SymbolKind::Text,
+            scope: SymbolScope::Dynamic,
+            weak: false,
+            section,
+            flags: SymbolFlags::None,
+        });
+    }
+    file.write().unwrap()
+}
+
+/// Functions alone are no sign of TVM: any program has some.
+#[test]
+fn a_program_is_not_taken_for_a_library() {
+    let folder = tempfile::tempdir().unwrap();
+    for (needs, inspected, explained) in [
+        ("malloc", "holds no TVM library", "It holds no TVM library"),
+        (
+            "TVMAPISetLastError",
+            "era        tvm 0.2 to 0.20",
+            "tvm 0.2 to 0.20  loads it",
+        ),
+    ] {
+        let path = folder.path().join(needs);
+        std::fs::write(&path, object_file("start_engine", needs)).unwrap();
+        for (command, wanted) in [("inspect", inspected), ("explain", explained)] {
+            let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_tvmspec"));
+            let output = program.arg(command).arg(&path).output().unwrap();
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert!(said.contains(wanted), "{command}: {said}");
+        }
+    }
+}
+
+/// Names of a file may hold what a terminal obeys: DEL, and CSI as one character of UTF-8.
+#[test]
+fn no_control_character_of_a_file_reaches_the_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let object = folder.path().join("object.json");
+    let text = r#"{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "aCSI2JbDEL"}], "b64ndarrays": [], "attrs": {"tvm_version": "0.8CSI"}}"#;
+    let text = text.replace("CSI", "\u{9b}").replace("DEL", "\u{7f}");
+    fs::write(&object, text).expect("a writable folder");
+    let broken = folder.path().join("broken.json");
+    let text = r#"{"root": 9, "nodes": [{"type_key": ""}], "b64ndarrays": [], "aCSIDEL": {}}"#;
+    let text = text.replace("CSI", "\u{9b}").replace("DEL", "\u{7f}");
+    fs::write(&broken, text).expect("a writable folder");
+    for words in [
+        &["inspect"][..],
+        &["inspect", "--json"],
+        &["explain"],
+        &["explain", "--json"],
+        &["verify"],
+        &["verify", "--json"],
+    ] {
+        for file in [&object, &broken] {
+            let said = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+                .args(words)
+                .arg(file)
+                .output()
+                .expect("the program runs");
+            for text in [said.stdout, said.stderr] {
+                let text = String::from_utf8(text).expect("UTF-8");
+                let bad = text.chars().find(|one| one.is_control() && *one != '\n');
+                assert_eq!(bad, None, "{words:?}: {text:?}");
+            }
+        }
+    }
+    let said = Command::new(env!("CARGO_BIN_EXE_tvmspec"))
+        .args(["inspect", "--json"])
+        .arg(&object)
+        .output()
+        .expect("the program runs");
+    let form: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    assert!(form.to_string().contains("a\u{9b}2Jb\u{7f}"), "{form}");
+}

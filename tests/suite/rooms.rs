@@ -1,0 +1,371 @@
+//! The rooms agree: what a chapter has in one it has in the others, and rules, code and cases name each other.
+#![cfg(feature = "suite")]
+
+#[path = "../support/skip.rs"]
+mod skip;
+
+use skip::skipped;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+use tvmspec::conformance::CHAPTERS;
+use tvmspec::conformance::case::{Expect, Suite};
+use tvmspec::rule::Level;
+use tvmspec::spec;
+
+/// Chapters without a golden file: a calling convention and a registry leave no bytes.
+const NO_BYTES: [&str; 1] = ["function"];
+
+/// Chapters whose bytes come from outside: they have a fuzz target.
+const FORMATS: [&str; 8] = [
+    "wire",
+    "tensor",
+    "payload",
+    "import_tree",
+    "blob",
+    "object",
+    "graph",
+    "vm",
+];
+
+fn root() -> PathBuf {
+    env::var_os("CARGO_MANIFEST_DIR")
+        .expect("cargo sets it")
+        .into()
+}
+
+/// Whether this is what `cargo package` made: it keeps the table of the source beside its own.
+fn is_package() -> bool {
+    exists("Cargo.toml.orig")
+}
+
+fn exists(name: &str) -> bool {
+    root().join(name).exists()
+}
+
+#[test]
+fn a_chapter_is_in_every_room_that_it_belongs_to() {
+    let mut missing = Vec::new();
+    for chapter in CHAPTERS {
+        let name = chapter.name;
+        let mut rooms = vec![
+            format!("spec/{name}.md"),
+            format!("conformance/{name}/cases"),
+        ];
+        if !exists(&format!("tests/formats/{name}.rs")) {
+            rooms.push(format!("tests/runtime/{name}.rs"));
+        }
+        if !exists(&format!("src/{name}.rs")) {
+            rooms.push(format!("src/{name}/mod.rs"));
+        }
+        if !NO_BYTES.contains(&name) {
+            rooms.push(format!("golden/{name}"));
+        }
+        if FORMATS.contains(&name) && !is_package() {
+            rooms.push(format!("fuzz/fuzz_targets/{name}.rs"));
+        }
+        missing.extend(rooms.into_iter().filter(|room| !exists(room)));
+    }
+    assert!(missing.is_empty(), "missing: {missing:#?}");
+}
+
+#[test]
+fn every_fuzz_target_is_built_once() {
+    if is_package() {
+        return skipped("the package leaves fuzz/ out");
+    }
+    let table = fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();
+    let named: Vec<&str> = table
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("path = \"fuzz_targets/")?
+                .strip_suffix(".rs\"")
+        })
+        .collect();
+    let mut there: Vec<String> = fs::read_dir(root().join("fuzz/fuzz_targets"))
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| {
+            Some(
+                entry
+                    .file_name()
+                    .into_string()
+                    .ok()?
+                    .strip_suffix(".rs")?
+                    .to_owned(),
+            )
+        })
+        .collect();
+    there.sort_unstable();
+    assert_eq!(
+        named, there,
+        "fuzz/Cargo.toml names each target once, sorted"
+    );
+}
+
+/// Cargo looks for tests in `tests/` itself only: a file that its table does not name would never run.
+#[test]
+fn every_test_is_built_once() {
+    let table = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let table: toml::Table = table.parse().unwrap();
+    let mut named: Vec<&str> = table["test"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|test| {
+            let (name, path) = (test["name"].as_str(), test["path"].as_str().unwrap());
+            let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
+            assert_eq!(name, stem, "{path}");
+            path
+        })
+        .collect();
+    named.sort_unstable();
+    let mut there = Vec::new();
+    for folder in ["foreign", "formats", "runtime", "suite"] {
+        for entry in fs::read_dir(root().join("tests").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|end| end == "rs") {
+                there.push(name_below(&root(), &path));
+            }
+        }
+    }
+    there.sort_unstable();
+    assert_eq!(named, there, "Cargo.toml names each file below tests/ once");
+}
+
+#[test]
+fn every_room_for_cases_is_in_the_table_of_chapters() {
+    for entry in fs::read_dir(root().join("conformance")).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        let is_chapter = entry.path().join("cases").exists();
+        let known = CHAPTERS.iter().any(|chapter| chapter.name == name);
+        assert_eq!(
+            is_chapter, known,
+            "conformance/{name} and conformance/chapters.rs disagree"
+        );
+    }
+}
+
+#[test]
+fn every_rule_in_code_is_in_the_specification_and_vice_versa() {
+    for chapter in CHAPTERS {
+        let code: BTreeSet<&str> = chapter.rules().map(|rule| rule.id()).collect();
+        let said: BTreeSet<&str> = spec::rules()
+            .iter()
+            .filter(|rule| rule.chapter == chapter.name)
+            .map(|rule| rule.id.as_str())
+            .collect();
+        let alone: Vec<_> = code.symmetric_difference(&said).collect();
+        assert!(
+            alone.is_empty(),
+            "{}: only in code or only in the specification: {alone:?}",
+            chapter.name
+        );
+    }
+}
+
+#[test]
+fn every_must_has_a_case() {
+    let shown: BTreeSet<&str> = Suite::embedded()
+        .cases
+        .iter()
+        .flat_map(|case| &case.rules)
+        .map(String::as_str)
+        .collect();
+    let bare: Vec<&str> = spec::rules()
+        .iter()
+        .filter(|rule| CHAPTERS.iter().any(|chapter| chapter.name == rule.chapter))
+        .filter(|rule| rule.level.binds() && !shown.contains(rule.id.as_str()))
+        .map(|rule| rule.id.as_str())
+        .collect();
+    assert!(bare.is_empty(), "no case shows {bare:?}");
+}
+
+#[test]
+fn every_disputed_rule_has_a_case_that_takes_either_answer() {
+    for rule in spec::rules()
+        .iter()
+        .filter(|rule| rule.level == Level::Disputed)
+    {
+        if !CHAPTERS.iter().any(|chapter| chapter.name == rule.chapter) {
+            continue;
+        }
+        let shown = Suite::embedded()
+            .cases
+            .iter()
+            .any(|case| case.rules.contains(&rule.id));
+        assert!(shown, "no case shows the disputed {}", rule.id);
+    }
+}
+
+#[test]
+fn every_case_asks_an_operation_that_exists() {
+    let ops: BTreeSet<&str> = CHAPTERS
+        .iter()
+        .flat_map(|chapter| chapter.ops())
+        .map(|op| op.name)
+        .collect();
+    for case in &Suite::embedded().cases {
+        assert!(
+            ops.contains(case.op.as_str()),
+            "{}: there is no `{}`",
+            case.id,
+            case.op
+        );
+    }
+}
+
+#[test]
+fn every_golden_file_has_an_origin_and_is_small() {
+    const LARGEST: u64 = 500_000;
+    let text = fs::read_to_string(root().join("golden/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let entries: Vec<&str> = manifest
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["file"].as_str().unwrap())
+        .collect();
+    let mut sorted = entries.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(
+        entries, sorted,
+        "golden/manifest.json is not sorted by file, each once"
+    );
+    let entries: BTreeSet<&str> = entries.into_iter().collect();
+
+    let mut files = Vec::new();
+    walk(&root().join("golden"), &mut files);
+    let files: Vec<String> = files
+        .iter()
+        .map(|file| name_below(&root().join("golden"), file))
+        .collect();
+    for file in &files {
+        let size = fs::metadata(root().join("golden").join(file))
+            .unwrap()
+            .len();
+        assert!(size <= LARGEST, "golden/{file} has {size} bytes");
+        // Explanations, scripts and the dump of a file stand beside the bytes and are ours.
+        let beside = [".md", ".py", ".sh", ".c", ".cc", ".h"]
+            .iter()
+            .any(|end| file.ends_with(end))
+            || file
+                .strip_suffix(".txt")
+                .is_some_and(|dumped| files.iter().any(|file| file == dumped));
+        if file != "manifest.json" && !beside {
+            assert!(
+                entries.contains(file.as_str()),
+                "golden/{file} is not in the manifest"
+            );
+        }
+    }
+    for entry in entries {
+        assert!(
+            files.iter().any(|file| file == entry),
+            "the manifest names golden/{entry}, which is not there"
+        );
+    }
+}
+
+/// What reject cases are worth: each differs from its parent, and asks for a rejection of the rule that it names.
+#[test]
+fn a_reject_case_is_not_its_parent() {
+    let suite = Suite::embedded();
+    for case in &suite.cases {
+        let (Some(parent), Expect::Reject(..)) = (&case.parent, &case.expect) else {
+            continue;
+        };
+        let parent = suite.case(parent).unwrap();
+        assert_ne!(
+            case.request(),
+            parent.request(),
+            "{} equals its parent",
+            case.id
+        );
+    }
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if path.is_dir() && !hidden && !path.ends_with("__pycache__") {
+            walk(&path, files);
+        } else if path.is_file() && !hidden {
+            files.push(path);
+        }
+    }
+}
+
+fn name_below(base: &Path, file: &Path) -> String {
+    file.strip_prefix(base)
+        .unwrap()
+        .to_string_lossy()
+        .replace('\\', "/")
+}
+
+#[test]
+fn who_is_obliged_is_explained_where_the_form_of_a_rule_is() {
+    let form = fs::read_to_string(root().join("spec/README.md")).unwrap();
+    let obliged: BTreeSet<spec::Party> = spec::rules()
+        .iter()
+        .flat_map(|rule| rule.who.iter().copied())
+        .collect();
+    for party in obliged {
+        assert!(
+            form.contains(&format!("{party} (")),
+            "spec/README.md does not say who the {party} is"
+        );
+    }
+}
+
+/// One case is read, changed and compared as lines: keys stand one a line, in one order.
+#[test]
+fn every_case_file_has_the_one_layout() {
+    const KEYS: [&str; 12] = [
+        "id", "rules", "releases", "op", "parent", "input", "args", "expect", "findings", "encode",
+        "why", "origin",
+    ];
+    let mut wrong = Vec::new();
+    for chapter in CHAPTERS {
+        let mut files = Vec::new();
+        let room = root().join("conformance").join(chapter.name).join("cases");
+        walk(&room, &mut files);
+        assert!(!files.is_empty(), "{} has no cases", chapter.name);
+        for file in files {
+            let (text, name) = (
+                fs::read_to_string(&file).unwrap(),
+                name_below(&root(), &file),
+            );
+            let mut last = 0;
+            for (line, number) in text.lines().zip(1..) {
+                let key = line
+                    .strip_prefix("  \"")
+                    .and_then(|rest| rest.split('"').next());
+                let place = key.map(|key| KEYS.iter().position(|known| *known == key));
+                let disordered = match (line, place) {
+                    ("{", _) => std::mem::replace(&mut last, 0) != 0,
+                    ("}" | "},", _) => std::mem::replace(&mut last, 0) == 0,
+                    (_, Some(place)) => {
+                        let before =
+                            std::mem::replace(&mut last, place.map_or(0, |place| place + 1));
+                        last <= before
+                    }
+                    // Brackets, and what a key holds, which stands further in.
+                    _ => {
+                        !line.starts_with("   ")
+                            && !["[", "]", "  ]", "  },", "  ],", "  }"].contains(&line)
+                    }
+                };
+                if disordered {
+                    wrong.push(format!("{name}:{number}"));
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "not in the layout of conformance/cases.py: {wrong:?}"
+    );
+}
