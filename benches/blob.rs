@@ -2,7 +2,7 @@
 
 use divan::{Bencher, counter::BytesCount};
 use std::borrow::Cow;
-use tvmspec::blob::{Blob, LIBRARY, Module};
+use tvmspec::blob::{Blob, LIBRARY, StoredModule};
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
@@ -14,12 +14,12 @@ fn main() {
 /// A host library that imports `modules` modules of an unknown kind with 1 KiB each.
 fn blob(modules: usize) -> Vec<u8> {
     let payload = vec![0x5A; 1024];
-    let mut listed = vec![Module {
+    let mut listed = vec![StoredModule {
         kind: LIBRARY.into(),
         payload: None,
         offset: 0,
     }];
-    listed.extend((0..modules).map(|_| Module {
+    listed.extend((0..modules).map(|_| StoredModule {
         kind: "acme".into(),
         payload: Some(Cow::Borrowed(&payload[..])),
         offset: 0,

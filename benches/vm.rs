@@ -12,7 +12,7 @@ use std::time::Instant;
 use tvmspec::device::Device;
 use tvmspec::module::{self, Symbols};
 use tvmspec::object::Tensor;
-use tvmspec::payload::relax_vm::{self, Constant};
+use tvmspec::payload::relax_vm::{self, RelaxConstant};
 use tvmspec::release::Layout;
 use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
 use tvmspec::value::{Any, AnyView, DLDataType};
@@ -128,9 +128,9 @@ fn large() -> Vec<u8> {
     let dtype = Dtype::scalar(Dtype::FLOAT, 32);
     let record =
         TensorRecord::new(dtype, &extents, vec![1u8; CONSTANT_BYTES], Sizing::V0_7).unwrap();
-    let executable = relax_vm::Executable {
-        constants: vec![Constant::Tensor(record)],
-        ..relax_vm::Executable::default()
+    let executable = relax_vm::RelaxExecutable {
+        constants: vec![RelaxConstant::Tensor(record)],
+        ..relax_vm::RelaxExecutable::default()
     };
     let mut out = Writer::new();
     executable.write(Layout::V0_22, &mut out).unwrap();

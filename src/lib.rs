@@ -23,7 +23,7 @@
 //! # Start here
 //!
 //! * You **read or write files**: [`blob::open`] reads the library binaries of a file, in any container and all four layouts;
-//!   [`blob::Module::decode`] what a module stores, [`tensor`] parameter files, [`graph`] and [`vm`] models. Every
+//!   [`blob::StoredModule::decode`] what a module stores, [`tensor`] parameter files, [`graph`] and [`vm`] models. Every
 //!   [`rule::Violation`] names its rule, its byte and its field.
 //! * You **run compiled code** (feature `runtime`): `module::load`, then `Module::require`, then `Function::call_with`; or the C
 //!   interfaces of both eras in `capi`. `examples/embed.rs` is a whole program.

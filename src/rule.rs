@@ -118,7 +118,7 @@ impl Rule {
     }
 
     fn violation(self, kind: Kind, offset: Option<u64>, message: String) -> Violation {
-        Violation(Box::new(Inner {
+        Violation(Box::new(BrokenRule {
             rule: self,
             offset,
             kind,
@@ -290,10 +290,10 @@ impl fmt::Display for Kind {
 
 /// A broken rule: which one, at which byte, and how. One word wide.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Violation(Box<Inner>);
+pub struct Violation(Box<BrokenRule>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Inner {
+struct BrokenRule {
     rule: Rule,
     offset: Option<u64>,
     kind: Kind,

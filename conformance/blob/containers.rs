@@ -1,6 +1,6 @@
 //! Operations on the files around the library binary.
 
-use crate::blob::container::{self, Embedded, Form, Part, Role, Size, linkage, made_for};
+use crate::blob::container::{self, Embedded, FileForm, Part, Role, Size, linkage, made_for};
 use crate::conformance::op::{Answer, Op, Refusal, Run, data};
 use crate::rule::Findings;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(crate) const OPS: &[Op] = &[
 ];
 
 fn form(args: &Value) -> Result<Answer, Refusal> {
-    let name = Form::of(&data(args)?).name();
+    let name = FileForm::of(&data(args)?).name();
     Ok(Answer::new(name.into(), Findings::default()))
 }
 
@@ -96,7 +96,7 @@ fn roles(part: &Part<'_>) -> Value {
 fn linked(args: &Value) -> Result<Answer, Refusal> {
     let data = data(args)?;
     let made = made_for(&data);
-    let linkage = linkage(Form::of(&data), &data);
+    let linkage = linkage(FileForm::of(&data), &data);
     let machine = made.as_ref().and_then(|made| made.machine.as_ref());
     let value = json!({
         "system": made.as_ref().map(|made| made.system),

@@ -1,7 +1,7 @@
 //! Operations that put a library binary into what a linker or a loader takes.
 
 use crate::blob::container;
-use crate::blob::pack::{self, Naming, Shared, Target};
+use crate::blob::pack::{self, LinkOptions, Naming, Target};
 use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data};
 use crate::release::Release;
 use crate::rule::Findings;
@@ -178,7 +178,7 @@ fn pack_shared(args: &Value) -> Result<Answer, Refusal> {
         Refusal::Unsupported(format!("no library can be linked here: {error}"))
     };
     let folder = tempfile::tempdir().map_err(failed)?;
-    let mut with = Shared::default();
+    let mut with = LinkOptions::default();
     let sources = args.get("sources").and_then(Value::as_object);
     for (name, source) in sources.into_iter().flatten() {
         let path = folder.path().join(name);

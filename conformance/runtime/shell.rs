@@ -7,7 +7,7 @@
 //!
 //! Functions that give a number are written as machine code, a few instructions each, so that lookups can be asked too.
 
-use crate::blob::pack::{self, Naming, Shared};
+use crate::blob::pack::{self, LinkOptions, Naming};
 use crate::module::dso::stub::{self, Exported, MACHINE, X86_64};
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ pub(in crate::conformance) fn write(
 ) -> io::Result<()> {
     match MACHINE {
         Some(machine) => fs::write(path, around(machine, blob, symbol, context)),
-        None => pack::shared(blob, naming, &Shared::default(), path),
+        None => pack::shared(blob, naming, &LinkOptions::default(), path),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::conformance::op::{Answer, Op, Refusal, Run, base64, data, listed};
 use crate::rule::{Findings, Strictness, Violation};
-use crate::wire::json::Type;
+use crate::wire::json::WireType;
 use crate::wire::{Cursor, Span, Trace, Writer};
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ pub(crate) fn trace(_op: &str, data: &[u8], args: &Value) -> Vec<Span> {
     trace.into_spans()
 }
 
-fn record(data: &[u8], named: &Type, trace: &Trace) {
+fn record(data: &[u8], named: &WireType, trace: &Trace) {
     let mut cursor = Cursor::traced(data, trace);
     // A violation ends the reading; the fields before it are what is wanted.
     let _ = read(&mut cursor, named, &mut Findings::default());
@@ -82,7 +82,7 @@ fn record(data: &[u8], named: &Type, trace: &Trace) {
 
 fn read(
     cursor: &mut Cursor<'_>,
-    named: &Type,
+    named: &WireType,
     findings: &mut Findings,
 ) -> Result<Value, Violation> {
     let value = named.read(cursor, "value")?;
@@ -90,7 +90,7 @@ fn read(
     Ok(value)
 }
 
-fn type_of(args: &Value) -> Result<Type, Refusal> {
+fn type_of(args: &Value) -> Result<WireType, Refusal> {
     let name = args.get("type").and_then(Value::as_str);
     let name = name.ok_or_else(|| Refusal::Unsupported("the request has no `type`".into()))?;
     name.parse().map_err(Refusal::Unsupported)

@@ -7,7 +7,7 @@ mod naive;
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use std::borrow::Cow;
-use tvmspec::blob::{Blob, LIBRARY, Module, detect::detect};
+use tvmspec::blob::{Blob, LIBRARY, StoredModule, detect::detect};
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
 use tvmspec::rule::{Findings, Strictness};
@@ -82,11 +82,11 @@ fn invented(from: &mut Unstructured<'_>) -> arbitrary::Result<Blob<'static>> {
     let mut modules = Vec::new();
     for index in 0..count {
         if index == library {
-            modules.push(Module { kind: LIBRARY.into(), payload: None, offset: 0 });
+            modules.push(StoredModule { kind: LIBRARY.into(), payload: None, offset: 0 });
             continue;
         }
         let payload = Vec::<u8>::arbitrary(from)?;
-        modules.push(Module { kind: format!("acme{index}").into(), payload: Some(Cow::Owned(payload)), offset: 0 });
+        modules.push(StoredModule { kind: format!("acme{index}").into(), payload: Some(Cow::Owned(payload)), offset: 0 });
     }
     let mut indptr = vec![0_u64];
     let mut indices = Vec::new();

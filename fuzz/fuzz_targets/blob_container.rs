@@ -10,7 +10,7 @@ mod made;
 use arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;
 use made::{Found, Made, Verdict};
-use tvmspec::blob::container::{self, File, Form, Size};
+use tvmspec::blob::container::{self, File, FileForm, Size};
 use tvmspec::rule::Strictness;
 
 fuzz_target!(|data: &[u8]| {
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
 
 fn any(bytes: &[u8]) {
     let _ = container::foreign(bytes);
-    let _ = container::linkage(Form::of(bytes), bytes);
+    let _ = container::linkage(FileForm::of(bytes), bytes);
     let read = container::open(bytes);
     let strict = container::open_with(bytes, Strictness::Strict);
     let Ok(file) = read else {

@@ -12,7 +12,7 @@ use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
 use tvmspec::device::Device;
 use tvmspec::object::{Array, Shape, Tensor, extents_of, sequence_of};
-use tvmspec::payload::relax_vm::{self, Constant, Function, FunctionKind, VM_REGISTER, VOID_REGISTER};
+use tvmspec::payload::relax_vm::{self, RelaxConstant, RelaxFunction, FunctionKind, VM_REGISTER, VOID_REGISTER};
 use tvmspec::release::Layout;
 use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
 use tvmspec::value::{Any, DLDataType, cast, index};
@@ -155,15 +155,15 @@ const BUILTINS: &[(&str, &[What], What)] = &[
 
 /// A program while it is made.
 struct Program {
-    functions: Vec<Function<'static>>,
-    constants: Vec<Constant<'static>>,
+    functions: Vec<RelaxFunction<'static>>,
+    constants: Vec<RelaxConstant<'static>>,
     kinds: Vec<What>,
     offsets: Vec<u64>,
     words: Vec<u64>,
 }
 
 impl Program {
-    fn invent(from: &mut Unstructured<'_>) -> Result<relax_vm::Executable<'static>> {
+    fn invent(from: &mut Unstructured<'_>) -> Result<relax_vm::RelaxExecutable<'static>> {
         let mut program =
             Program { functions: Vec::new(), constants: Vec::new(), kinds: Vec::new(), offsets: Vec::new(), words: Vec::new() };
         for _ in 0..from.int_in_range(2..=9)? {
@@ -174,7 +174,7 @@ impl Program {
         for number in 0..count {
             let args = from.int_in_range(0..=3)?;
             signatures.push(args);
-            program.functions.push(Function {
+            program.functions.push(RelaxFunction {
                 kind: FunctionKind::Vm,
                 name: format!("f{number}").into(),
                 start: 0,
@@ -185,7 +185,7 @@ impl Program {
             });
         }
         for (name, ..) in BUILTINS {
-            program.functions.push(Function {
+            program.functions.push(RelaxFunction {
                 kind: FunctionKind::Packed,
                 name: format!("vm.builtin.{name}").into(),
                 start: 0,
@@ -198,7 +198,7 @@ impl Program {
         for number in 0..signatures.len() {
             program.invent_code(from, number, &signatures)?;
         }
-        Ok(relax_vm::Executable {
+        Ok(relax_vm::RelaxExecutable {
             functions: program.functions,
             memory_scopes: Some(Vec::new()),
             constants: program.constants,
@@ -209,18 +209,18 @@ impl Program {
 
     fn invent_constant(&mut self, from: &mut Unstructured<'_>) -> Result<()> {
         let (constant, kind) = match from.int_in_range(0..=9)? {
-            0..=2 => (Constant::Shape(extents(from)?), Shape),
-            3 | 4 => (Constant::Dtype(*from.choose(&DTYPES)?), Dtype),
-            5 => (Constant::Text("global".into()), Text),
-            6 => (Constant::Int(from.arbitrary()?), Int),
+            0..=2 => (RelaxConstant::Shape(extents(from)?), Shape),
+            3 | 4 => (RelaxConstant::Dtype(*from.choose(&DTYPES)?), Dtype),
+            5 => (RelaxConstant::Text("global".into()), Text),
+            6 => (RelaxConstant::Int(from.arbitrary()?), Int),
             _ => {
                 let dtype = *from.choose(&DTYPES)?;
                 let shape: Vec<i64> = extents(from)?.into_iter().map(|extent| extent.clamp(0, 5)).collect();
                 let bytes = Sizing::V0_7.data_bytes(dtype, &shape).and_then(|bytes| usize::try_from(bytes).ok());
                 let record = TensorRecord::new(dtype, &shape, vec![3; bytes.unwrap_or(0)], Sizing::V0_7);
                 match record {
-                    Ok(record) => (Constant::Tensor(record), Tensor),
-                    Err(_) => (Constant::Float(0.5), Any),
+                    Ok(record) => (RelaxConstant::Tensor(record), Tensor),
+                    Err(_) => (RelaxConstant::Float(0.5), Any),
                 }
             }
         };

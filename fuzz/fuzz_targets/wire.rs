@@ -9,12 +9,12 @@ mod naive;
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use tvmspec::wire::json::Type;
+use tvmspec::wire::json::WireType;
 use tvmspec::wire::{Cursor, Writer};
 
 #[derive(Debug)]
 struct Input<'a> {
-    named: Type,
+    named: WireType,
     bytes: &'a [u8],
 }
 
@@ -26,25 +26,25 @@ impl<'a> Arbitrary<'a> for Input<'a> {
     }
 }
 
-fn named(choices: &mut Unstructured<'_>, depth: u32) -> arbitrary::Result<Type> {
+fn named(choices: &mut Unstructured<'_>, depth: u32) -> arbitrary::Result<WireType> {
     let composed = if depth < 3 { 3 } else { 0 };
     Ok(match choices.int_in_range(0..=9 + composed)? {
-        0 => Type::U8,
-        1 => Type::U16,
-        2 => Type::U32,
-        3 => Type::U64,
-        4 => Type::I32,
-        5 => Type::I64,
-        6 => Type::F64,
-        7 => Type::Bool,
-        8 => Type::String,
-        9 => Type::Bytes,
-        10 => Type::Vector(Box::new(named(choices, depth + 1)?)),
+        0 => WireType::U8,
+        1 => WireType::U16,
+        2 => WireType::U32,
+        3 => WireType::U64,
+        4 => WireType::I32,
+        5 => WireType::I64,
+        6 => WireType::F64,
+        7 => WireType::Bool,
+        8 => WireType::String,
+        9 => WireType::Bytes,
+        10 => WireType::Vector(Box::new(named(choices, depth + 1)?)),
         11 => {
             let key = Box::new(named(choices, depth + 1)?);
-            Type::Map(key, Box::new(named(choices, depth + 1)?))
+            WireType::Map(key, Box::new(named(choices, depth + 1)?))
         }
-        _ => Type::Tuple(vec![named(choices, depth + 1)?, named(choices, depth + 1)?]),
+        _ => WireType::Tuple(vec![named(choices, depth + 1)?, named(choices, depth + 1)?]),
     })
 }
 

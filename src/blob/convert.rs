@@ -1,6 +1,6 @@
 //! The same content in another layout.
 
-use super::{BLOB_17, Blob, LIBRARY, Module};
+use super::{BLOB_17, Blob, LIBRARY, StoredModule};
 use crate::import_tree::ImportTree;
 use crate::payload::Payload;
 use crate::release::Layout;
@@ -44,7 +44,7 @@ impl<'a> Blob<'a> {
         let imported = self.modules.len() as u64;
         self.modules.insert(
             0,
-            Module {
+            StoredModule {
                 kind: LIBRARY.into(),
                 payload: None,
                 offset: 0,
@@ -96,8 +96,8 @@ impl<'a> Blob<'a> {
     }
 }
 
-impl<'a> Module<'a> {
-    fn convert(&self, from: Layout, to: Layout) -> Result<Module<'a>, Violation> {
+impl<'a> StoredModule<'a> {
+    fn convert(&self, from: Layout, to: Layout) -> Result<StoredModule<'a>, Violation> {
         let Some(bytes) = &self.payload else {
             return Ok(self.clone());
         };
@@ -127,7 +127,7 @@ impl<'a> Module<'a> {
         } else {
             Cow::Owned(written)
         };
-        Ok(Module {
+        Ok(StoredModule {
             kind: self.kind.clone(),
             payload: Some(payload),
             offset: if kept { self.offset } else { 0 },

@@ -1,13 +1,13 @@
 //! Changing what a module stores.
 
-use super::{BLOB_17, Module};
+use super::{BLOB_17, StoredModule};
 use crate::payload::{self, PAY_09, Payload};
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Strictness, Violation};
 use crate::wire::Cursor;
 use std::borrow::Cow;
 
-impl Module<'_> {
+impl StoredModule<'_> {
     /// Decodes the payload, lets `change` have it, and stores what it became as `layout` does. Returns what `change` returns.
     ///
     /// The new bytes are read back before they replace the old ones, so that no edit makes a payload that a reader rejects or

@@ -1,6 +1,6 @@
 //! Layout 0.22: the tree first, then every payload with its length.
 
-use super::{BLOB_04, BLOB_10, BLOB_15, BLOB_17, Blob, LIBRARY, Module, check_kind};
+use super::{BLOB_04, BLOB_10, BLOB_15, BLOB_17, Blob, LIBRARY, StoredModule, check_kind};
 use crate::import_tree::ImportTree;
 use crate::payload;
 use crate::rule::{Findings, Kind, Violation};
@@ -42,7 +42,7 @@ fn read_module<'a>(
     let start = body.offset();
     let kind = body.str("kind", BLOB_04)?;
     if kind == LIBRARY {
-        let library = Module {
+        let library = StoredModule {
             kind: kind.into(),
             payload: None,
             offset: body.offset(),
@@ -87,7 +87,7 @@ fn push<'a>(
         format!("the payload of `{kind}` is empty: released readers take that for the end of the file")
     })?;
     blob.push(
-        Module {
+        StoredModule {
             kind: kind.into(),
             payload: Some(Cow::Borrowed(bytes)),
             offset,

@@ -6,7 +6,7 @@
 //!  "import_tree": {"indptr": [0, 1, 1], "indices": [1]}}
 //! ```
 
-use super::{BLOB_17, Blob, Module};
+use super::{BLOB_17, Blob, StoredModule};
 use crate::import_tree::ImportTree;
 use crate::import_tree::json::from_tree;
 use crate::rule::{Findings, Kind, Violation};
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 impl Blob<'_> {
     /// The JSON form. `import_tree` is null where there is none.
     pub fn to_json(&self) -> Value {
-        let modules: Vec<Value> = self.modules.iter().map(Module::to_json).collect();
+        let modules: Vec<Value> = self.modules.iter().map(StoredModule::to_json).collect();
         object([
             ("layout", self.layout.name().into()),
             ("modules", modules.into()),
@@ -48,7 +48,7 @@ impl Blob<'static> {
             .ok_or_else(|| wrong("`modules` must be a list"))?;
         let modules = modules
             .iter()
-            .map(Module::from_json)
+            .map(StoredModule::from_json)
             .collect::<Result<_, _>>()?;
         let tree = match value.get("import_tree") {
             None | Some(Value::Null) => None,
@@ -76,7 +76,7 @@ impl Blob<'static> {
     }
 }
 
-impl Module<'_> {
+impl StoredModule<'_> {
     fn to_json(&self) -> Value {
         let mut object = Map::new();
         object.insert("kind".into(), self.kind.as_ref().into());
@@ -87,8 +87,8 @@ impl Module<'_> {
     }
 }
 
-impl Module<'static> {
-    fn from_json(value: &Value) -> Result<Module<'static>, Violation> {
+impl StoredModule<'static> {
+    fn from_json(value: &Value) -> Result<StoredModule<'static>, Violation> {
         let kind = value
             .get("kind")
             .and_then(Value::as_str)
@@ -104,7 +104,7 @@ impl Module<'static> {
             }
             _ => return Err(wrong("a module's `payload` must be base64")),
         };
-        Ok(Module {
+        Ok(StoredModule {
             kind: Cow::Owned(kind.to_owned()),
             payload,
             offset: 0,

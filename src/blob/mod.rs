@@ -51,14 +51,14 @@ pub struct Blob<'a> {
     /// The layout that it was read from, or that it is to be written in.
     pub layout: Layout,
     /// The modules; the import tree counts them from 0. Module 0 is the root, except in layout 0.2.
-    pub modules: Vec<Module<'a>>,
+    pub modules: Vec<StoredModule<'a>>,
     /// Who imports whom. `None` in layout 0.2, and in the blobs of 0.7 and 0.21 that have none.
     pub tree: Option<ImportTree<'a>>,
 }
 
 /// One module of a [`Blob`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Module<'a> {
+pub struct StoredModule<'a> {
     /// The kind, such as `cuda` (`type_key` before 0.22).
     pub kind: Cow<'a, str>,
     /// The bytes of the payload, without a length; `None` for `_lib`.
@@ -157,7 +157,11 @@ impl<'a> Blob<'a> {
     pub fn into_owned(self) -> Blob<'static> {
         Blob {
             layout: self.layout,
-            modules: self.modules.into_iter().map(Module::into_owned).collect(),
+            modules: self
+                .modules
+                .into_iter()
+                .map(StoredModule::into_owned)
+                .collect(),
             tree: self.tree.map(ImportTree::into_owned),
         }
     }
@@ -208,7 +212,7 @@ impl<'a> Blob<'a> {
     }
 
     /// Adds a module while reading, at `offset`; a second `_lib` breaks BLOB-12.
-    fn push(&mut self, module: Module<'a>, offset: u64) -> Result<(), Violation> {
+    fn push(&mut self, module: StoredModule<'a>, offset: u64) -> Result<(), Violation> {
         let again =
             module.kind == LIBRARY && self.modules.iter().any(|earlier| earlier.kind == LIBRARY);
         BLOB_12.require_as(Kind::Duplicate, !again, offset, || {
@@ -219,7 +223,7 @@ impl<'a> Blob<'a> {
     }
 }
 
-impl<'a> Module<'a> {
+impl<'a> StoredModule<'a> {
     /// The payload, decoded; `None` for `_lib`.
     ///
     /// # Errors
@@ -238,8 +242,8 @@ impl<'a> Module<'a> {
     }
 
     /// The module with nothing borrowed.
-    pub fn into_owned(self) -> Module<'static> {
-        Module {
+    pub fn into_owned(self) -> StoredModule<'static> {
+        StoredModule {
             kind: Cow::Owned(self.kind.into_owned()),
             payload: self.payload.map(|bytes| Cow::Owned(bytes.into_owned())),
             offset: self.offset,

@@ -2,7 +2,7 @@
 
 use super::{
     BLOB_03, BLOB_04, BLOB_06, BLOB_07, BLOB_08, BLOB_09, BLOB_14, BLOB_16, BLOB_17, Blob,
-    IMPORT_TREE, LIBRARY, Module, check_kind,
+    IMPORT_TREE, LIBRARY, StoredModule, check_kind,
 };
 use crate::import_tree::ImportTree;
 use crate::payload;
@@ -78,7 +78,7 @@ fn read_entry<'a>(
         return Ok(true);
     }
     if kind == LIBRARY {
-        let library = Module {
+        let library = StoredModule {
             kind: kind.into(),
             payload: None,
             offset: body.offset(),
@@ -105,7 +105,7 @@ fn read_entry<'a>(
     let length = usize::try_from(body.offset().saturating_sub(offset)).unwrap_or(0);
     let bytes = rest.get(..length).unwrap_or_default();
     blob.push(
-        Module {
+        StoredModule {
             kind: kind.into(),
             payload: Some(Cow::Borrowed(bytes)),
             offset,

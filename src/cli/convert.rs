@@ -4,7 +4,7 @@ use super::library::Choice;
 use super::package::Packaging;
 use super::{Error, Exit, output};
 use std::path::PathBuf;
-use tvmspec::blob::Module;
+use tvmspec::blob::StoredModule;
 use tvmspec::examine::loading::reads;
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
@@ -58,7 +58,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 }
 
 /// Why no release of `layout` loads the module, as of the last of them; `None` where one does.
-fn unreadable(module: &Module<'_>, layout: Layout) -> Option<String> {
+fn unreadable(module: &StoredModule<'_>, layout: Layout) -> Option<String> {
     let payload = module.decode(layout, &mut Findings::default()).ok()??;
     let mut why = None;
     for release in Release::all().filter(|release| layout.releases().contains(*release)) {

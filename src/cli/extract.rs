@@ -5,7 +5,7 @@ use super::library::Choice;
 use super::output::{self, Content};
 use super::{Error, Exit};
 use std::path::{Path, PathBuf};
-use tvmspec::blob::{Module, Partial};
+use tvmspec::blob::{Partial, StoredModule};
 use tvmspec::payload::{Field, Payload};
 use tvmspec::release::Layout;
 use tvmspec::rule::Findings;
@@ -91,8 +91,8 @@ fn extract(args: &Args, input: &Input, partial: &Partial<'_>) -> Result<Exit, Er
 
 fn find<'m, 'a>(
     wanted: &str,
-    modules: &'m [Module<'a>],
-) -> Result<(usize, &'m Module<'a>), String> {
+    modules: &'m [StoredModule<'a>],
+) -> Result<(usize, &'m StoredModule<'a>), String> {
     if let Ok(index) = wanted.parse::<usize>() {
         let module = modules.get(index);
         return module.map(|module| (index, module)).ok_or_else(|| {

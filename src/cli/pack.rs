@@ -6,7 +6,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::{Blob, LIBRARY, Module};
+use tvmspec::blob::{Blob, LIBRARY, StoredModule};
 use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, TREE_25, order};
 use tvmspec::payload::Payload;
 use tvmspec::release::Layout;
@@ -185,8 +185,8 @@ impl Entry {
         })
     }
 
-    fn into_module(self) -> Module<'static> {
-        Module {
+    fn into_module(self) -> StoredModule<'static> {
+        StoredModule {
             kind: Cow::Owned(self.kind),
             payload: self.payload.map(Cow::Owned),
             offset: 0,

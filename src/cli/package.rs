@@ -4,8 +4,8 @@ use super::output::{self, Content};
 use super::{Error, Exit};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::pack::{self, Naming, Shared, Target};
-use tvmspec::blob::{Blob, LIBRARY, Module, container, detect};
+use tvmspec::blob::pack::{self, LinkOptions, Naming, Target};
+use tvmspec::blob::{Blob, LIBRARY, StoredModule, container, detect};
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::Findings;
 
@@ -65,9 +65,9 @@ impl Packaging {
                         self.output.display()
                     );
                 }
-                let with = Shared {
+                let with = LinkOptions {
                     inputs: self.with.clone(),
-                    ..Shared::default()
+                    ..LinkOptions::default()
                 };
                 pack::shared(&bytes, &naming, &with, &self.output).map_err(|error| {
                     Error::new(format!("cannot link {}: {error}", self.output.display()))
@@ -147,7 +147,7 @@ fn read_back(bytes: &[u8], blob: &Blob<'_>) -> Result<(), String> {
     let mut findings = Findings::default();
     let again =
         Blob::read(bytes, blob.layout, &mut findings).map_err(|broken| broken.to_string())?;
-    let same = |(one, other): (&Module<'_>, &Module<'_>)| {
+    let same = |(one, other): (&StoredModule<'_>, &StoredModule<'_>)| {
         one.kind == other.kind && one.payload == other.payload
     };
     let rows = |blob: &Blob<'_>| {

@@ -1,7 +1,7 @@
 //! Files that are of one format from the first byte to the last: the JSON of models and of objects, parameter files, tensors,
 //! executables.
 
-use crate::blob::container::Form;
+use crate::blob::container::FileForm;
 use crate::graph::{Graph, Plan};
 use crate::object::json_graph::ffi;
 use crate::object::json_graph::legacy::LegacyGraph;
@@ -16,20 +16,24 @@ use crate::wire::Cursor;
 /// # Errors
 ///
 /// The first rule of the form that is broken; where `findings` are strict, the first oddity, too.
-pub fn read(form: Form, bytes: &[u8], findings: &mut Findings) -> Option<Result<(), Violation>> {
+pub fn read(
+    form: FileForm,
+    bytes: &[u8],
+    findings: &mut Findings,
+) -> Option<Result<(), Violation>> {
     let mut cursor = Cursor::new(bytes);
     Some(match form {
-        Form::GraphJson => Graph::read_bytes(bytes, findings)
+        FileForm::GraphJson => Graph::read_bytes(bytes, findings)
             .and_then(|graph| Plan::of(&graph))
             .map(drop),
-        Form::ObjectJson => LegacyGraph::verify(bytes, findings).map(drop),
-        Form::FfiJson => ffi::check(bytes).map_err(|fault| fault.violation),
-        Form::Params => Params::detect(&mut cursor, findings)
+        FileForm::ObjectJson => LegacyGraph::verify(bytes, findings).map(drop),
+        FileForm::FfiJson => ffi::check(bytes).map_err(|fault| fault.violation),
+        FileForm::Params => Params::detect(&mut cursor, findings)
             .and_then(|_| cursor.finish("the parameter file", findings)),
-        Form::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, findings)
+        FileForm::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, findings)
             .and_then(|_| cursor.finish("the tensor", findings)),
-        Form::RelayVm if magic_first(bytes) => {
-            relay_vm::Executable::read_code(&mut cursor, findings)
+        FileForm::RelayVm if magic_first(bytes) => {
+            relay_vm::RelayExecutable::read_code(&mut cursor, findings)
                 .and_then(|_| cursor.finish("the VM code", findings))
         }
         _ => {
@@ -40,13 +44,13 @@ pub fn read(form: Form, bytes: &[u8], findings: &mut Findings) -> Option<Result<
 }
 
 /// The kind of module whose payload a file of this form is, and the layout of the era that wrote it.
-pub fn payload(form: Form, bytes: &[u8]) -> Option<(&'static str, Layout)> {
+pub fn payload(form: FileForm, bytes: &[u8]) -> Option<(&'static str, Layout)> {
     Some(match form {
         // The file has what the payload of its era has: the code with its length up to 0.21, the code alone after.
-        Form::RelaxVm if magic_first(bytes) => ("relax.VMExecutable", Layout::V0_22),
-        Form::RelaxVm => ("relax.VMExecutable", Layout::V0_7),
-        Form::RelayVm => ("VMExecutable", Layout::V0_7),
-        Form::StackVm => ("stackvm", Layout::V0_7),
+        FileForm::RelaxVm if magic_first(bytes) => ("relax.VMExecutable", Layout::V0_22),
+        FileForm::RelaxVm => ("relax.VMExecutable", Layout::V0_7),
+        FileForm::RelayVm => ("VMExecutable", Layout::V0_7),
+        FileForm::StackVm => ("stackvm", Layout::V0_7),
         _ => return None,
     })
 }

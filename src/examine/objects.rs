@@ -1,6 +1,6 @@
 //! Objects saved as JSON in a few numbers: the root, how many nodes of which types, who wrote them.
 
-use crate::blob::container::Form;
+use crate::blob::container::FileForm;
 use crate::object::json_graph::ffi;
 use crate::object::json_graph::legacy::{LegacyGraph, VERSION};
 use crate::rule::Findings;
@@ -8,10 +8,10 @@ use crate::wire::json::object;
 use serde_json::{Map, Value};
 
 /// Sums up the objects of either era; `None` where `text` has none that can be read.
-pub(super) fn summary(text: &[u8], form: Form) -> Option<Value> {
+pub(super) fn summary(text: &[u8], form: FileForm) -> Option<Value> {
     match form {
-        Form::ObjectJson => legacy(text),
-        Form::FfiJson => self::ffi(text),
+        FileForm::ObjectJson => legacy(text),
+        FileForm::FfiJson => self::ffi(text),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! What a file holds that can be read field by field: library binaries, parameter files, tensors, executables.
 
 use super::{Nothing, document};
-use crate::blob::container::{self, Form, Part};
+use crate::blob::container::{self, FileForm, Part};
 use crate::blob::{Blob, Partial, detect};
 use crate::payload::{self, relay_vm};
 use crate::release::{Layout, Releases};
@@ -155,7 +155,7 @@ impl<'a> Subject<'a> {
             }
         }
         let form = self.file.form;
-        let container = form.is_object() || form.is_archive() || form == Form::CText;
+        let container = form.is_object() || form.is_archive() || form == FileForm::CText;
         if let Some(layout) = self.layout
             && !container
             && units
@@ -190,7 +190,7 @@ impl<'a> Subject<'a> {
     pub fn json(&self) -> Option<Reading> {
         let mut findings = Findings::default();
         let broken = match self.file.form {
-            form @ (Form::GraphJson | Form::ObjectJson | Form::FfiJson) => {
+            form @ (FileForm::GraphJson | FileForm::ObjectJson | FileForm::FfiJson) => {
                 document::read(form, self.bytes, &mut findings)?.err()
             }
             _ => return None,
@@ -208,10 +208,10 @@ impl<'a> Subject<'a> {
         let form = self.file.form;
         let hint = match form {
             _ if self.bytes.is_empty() => "it is empty",
-            Form::Unknown => {
+            FileForm::Unknown => {
                 "it is of no form that TVM writes: no object file, archive, library binary, parameter file, executable or graph; if it is a library binary with a broken header, say its layout (--layout)"
             }
-            Form::GraphJson | Form::ObjectJson | Form::FfiJson => {
+            FileForm::GraphJson | FileForm::ObjectJson | FileForm::FfiJson => {
                 "it is JSON, which has no binary fields; `tvmspec inspect` shows it, `tvmspec verify` holds it to its rules"
             }
             form if form.is_object()
@@ -225,19 +225,19 @@ impl<'a> Subject<'a> {
             _ => "there is no library binary in it",
         };
         let form = match form {
-            Form::Unknown => String::new(),
+            FileForm::Unknown => String::new(),
             form => format!(" ({})", form.title()),
         };
         Nothing(format!("nothing to read in {}{form}: {hint}", self.name))
     }
 }
 
-fn data(form: Form, bytes: &[u8], layout: Option<Layout>) -> Option<Format> {
+fn data(form: FileForm, bytes: &[u8], layout: Option<Layout>) -> Option<Format> {
     Some(match form {
-        Form::Params => Format::Params,
-        Form::Tensor => Format::Tensor,
+        FileForm::Params => Format::Params,
+        FileForm::Tensor => Format::Tensor,
         // `save()` writes the code without the length that the payload puts in front.
-        Form::RelayVm if document::magic_first(bytes) => Format::RelayCode,
+        FileForm::RelayVm if document::magic_first(bytes) => Format::RelayCode,
         _ => {
             let (kind, detected) = document::payload(form, bytes)?;
             Format::Payload {
@@ -337,7 +337,7 @@ impl Unit<'_> {
             Format::Tensor => TensorRecord::read(&mut cursor, Sizing::V0_7, &mut findings)
                 .and_then(|_| cursor.finish("the tensor", &mut findings))
                 .err(),
-            Format::RelayCode => relay_vm::Executable::read_code(&mut cursor, &mut findings)
+            Format::RelayCode => relay_vm::RelayExecutable::read_code(&mut cursor, &mut findings)
                 .and_then(|_| cursor.finish("the VM code", &mut findings))
                 .err(),
             Format::Payload { kind, layout } => {

@@ -1,6 +1,6 @@
 //! What a library binary is packed from: a manifest and a file for each payload (`spec/schema/manifest.json`).
 
-use crate::blob::{Blob, LIBRARY, Module};
+use crate::blob::{Blob, LIBRARY, StoredModule};
 use crate::release::Layout;
 use crate::rule::Violation;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
     if !blob.modules.is_empty() {
         return Ok(blob);
     }
-    let library = Module {
+    let library = StoredModule {
         kind: LIBRARY.into(),
         payload: None,
         offset: 0,
@@ -65,7 +65,7 @@ fn as_listed(blob: Blob<'_>) -> Result<Blob<'_>, Violation> {
 }
 
 /// The number keeps names apart, whatever characters a kind has and however long it is.
-fn file_name(index: usize, module: &Module<'_>) -> String {
+fn file_name(index: usize, module: &StoredModule<'_>) -> String {
     /// Of 255 bytes, as long as names may be, some are for the number, and for what a file is called while it is written.
     const LONGEST: usize = 128;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);

@@ -18,7 +18,7 @@ pub(super) fn check_shape(
 ) -> Result<(), Violation> {
     let modules = tree.modules();
     let path = Vec::new();
-    let mut walk = Walk { tree, below, path };
+    let mut walk = TreeWalk { tree, below, path };
     walk.from(0)?;
     let mut lost = None;
     for start in 1..modules {
@@ -49,15 +49,15 @@ pub(super) fn check_shape(
     )
 }
 
-struct Walk<'t, 'a> {
+struct TreeWalk<'t, 'a> {
     tree: &'t ImportTree<'a>,
     /// The longest chain of imports below each finished module; others are [`UNSEEN`] or [`OPEN`].
     below: Vec<usize>,
-    path: Vec<Step>,
+    path: Vec<OpenModule>,
 }
 
 /// An open module.
-struct Step {
+struct OpenModule {
     module: usize,
     /// The part of its row that is still to be walked.
     row: Range<usize>,
@@ -65,13 +65,13 @@ struct Step {
     depth: usize,
 }
 
-impl Step {
+impl OpenModule {
     fn deepen(&mut self, below: usize) {
         self.depth = self.depth.max(below.saturating_add(1));
     }
 }
 
-impl Walk<'_, '_> {
+impl TreeWalk<'_, '_> {
     fn below(&self, module: usize) -> usize {
         self.below.get(module).copied().unwrap_or(0)
     }
@@ -111,7 +111,7 @@ impl Walk<'_, '_> {
     fn open(&mut self, module: usize, row: Range<usize>) {
         if let Some(slot) = self.below.get_mut(module) {
             *slot = OPEN;
-            self.path.push(Step {
+            self.path.push(OpenModule {
                 module,
                 row,
                 depth: 0,
@@ -120,7 +120,7 @@ impl Walk<'_, '_> {
     }
 
     fn close(&mut self) {
-        if let Some(Step { module, depth, .. }) = self.path.pop() {
+        if let Some(OpenModule { module, depth, .. }) = self.path.pop() {
             self.set(module, depth);
             if let Some(parent) = self.path.last_mut() {
                 parent.deepen(depth);

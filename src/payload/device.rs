@@ -1,9 +1,9 @@
 //! Device code: kernels as source text or binary, with their function map.
 
-use super::field::{Shape, Slot, text};
-use super::kinds::Form;
+use super::field::{FieldShape, FormSlot, text};
+use super::kinds::PayloadForm;
 use super::{
-    Bytes, Checked, Field, PAY_10, PAY_11, PAY_12, PAY_13, PAY_14, PAY_15, PAY_16, PAY_17, PAY_18,
+    Binary, Checked, Field, PAY_10, PAY_11, PAY_12, PAY_13, PAY_14, PAY_15, PAY_16, PAY_17, PAY_18,
     PAY_19, PAY_20, PAY_21, PAY_22, Text,
 };
 use crate::release::{Layout, Releases};
@@ -12,125 +12,138 @@ use crate::wire::{Cursor, Writer};
 use std::borrow::Cow;
 
 /// The slots of PAY-10: format, functions, data.
-const fn code(formats: &'static [&'static str], functions: Shape) -> [Slot; 3] {
+const fn code(formats: &'static [&'static str], functions: FieldShape) -> [FormSlot; 3] {
     [
-        Slot::new("format", Shape::Format(formats), PAY_10),
-        Slot::new("functions", functions, PAY_10),
-        Slot::new("data", Shape::Code, PAY_10),
+        FormSlot::new("format", FieldShape::Format(formats), PAY_10),
+        FormSlot::new("functions", functions, PAY_10),
+        FormSlot::new("data", FieldShape::Code, PAY_10),
     ]
 }
 
-const CUDA_CODE: &[Slot] = &code(&["ptx", "cubin", "fatbin", "cuda", "cu"], Shape::Functions);
-const OPENCL_CODE: &[Slot] = &code(
-    &["cl", "clbin", "xclbin", "awsxclbin", "aocx"],
-    Shape::Functions,
+const CUDA_CODE: &[FormSlot] = &code(
+    &["ptx", "cubin", "fatbin", "cuda", "cu"],
+    FieldShape::Functions,
 );
-const METAL_CODE: &[Slot] = &code(METAL_FORMATS, Shape::SilentFunctions);
+const OPENCL_CODE: &[FormSlot] = &code(
+    &["cl", "clbin", "xclbin", "awsxclbin", "aocx"],
+    FieldShape::Functions,
+);
+const METAL_CODE: &[FormSlot] = &code(METAL_FORMATS, FieldShape::SilentFunctions);
 const METAL_FORMATS: &[&str] = &["metal", "metallib"];
-const HIP_CODE: &[Slot] = &code(&["hsaco", "hip"], Shape::Functions);
-const NKI_CODE: &[Slot] = &code(&["Trainium", "Trainiumlib"], Shape::Functions);
-const HEXAGON_CODE: &[Slot] = &code(&["so", "ll", "o", "s", "hexagon"], Shape::Functions);
+const HIP_CODE: &[FormSlot] = &code(&["hsaco", "hip"], FieldShape::Functions);
+const NKI_CODE: &[FormSlot] = &code(&["Trainium", "Trainiumlib"], FieldShape::Functions);
+const HEXAGON_CODE: &[FormSlot] = &code(&["so", "ll", "o", "s", "hexagon"], FieldShape::Functions);
 
-pub(super) const CUDA: &[Form] = &[Form::new("0.2", Releases::ALL, CUDA_CODE)];
+pub(super) const CUDA: &[PayloadForm] = &[PayloadForm::new("0.2", Releases::ALL, CUDA_CODE)];
 
 /// The SPIR-V form has no format; its writer existed for a while, its reader never did.
-pub(super) const OPENCL: &[Form] = &[
-    Form::new("0.2", Releases::ALL, OPENCL_CODE).checked(check_opencl),
-    Form::new(
+pub(super) const OPENCL: &[PayloadForm] = &[
+    PayloadForm::new("0.2", Releases::ALL, OPENCL_CODE).checked(check_opencl),
+    PayloadForm::new(
         "0.13",
         Releases::between(13, 23),
         &[
-            Slot::new("functions", Shape::SilentFunctions, PAY_13),
-            Slot::new("shaders", Shape::Shaders { framed: false }, PAY_13),
+            FormSlot::new("functions", FieldShape::SilentFunctions, PAY_13),
+            FormSlot::new("shaders", FieldShape::Shaders { framed: false }, PAY_13),
         ],
     ),
 ];
 
-pub(super) const FPGA: &[Form] = &[Form::new("0.4", Releases::between(4, 19), OPENCL_CODE)];
+pub(super) const FPGA: &[PayloadForm] = &[PayloadForm::new(
+    "0.4",
+    Releases::between(4, 19),
+    OPENCL_CODE,
+)];
 
 /// Newest first. Form 0.2 lives on to 0.23: a compiler built without Metal kept writing it.
-pub(super) const METAL: &[Form] = &[
-    Form::new(
+pub(super) const METAL: &[PayloadForm] = &[
+    PayloadForm::new(
         "0.24",
         Releases::from(24),
         &[
-            Slot::new("format", Shape::Format(METAL_FORMATS), PAY_18),
-            Slot::new("functions", Shape::Functions, PAY_18),
-            Slot::new("kernels", Shape::Kernels, PAY_18),
+            FormSlot::new("format", FieldShape::Format(METAL_FORMATS), PAY_18),
+            FormSlot::new("functions", FieldShape::Functions, PAY_18),
+            FormSlot::new("kernels", FieldShape::Kernels, PAY_18),
         ],
     ),
-    Form::new(
+    PayloadForm::new(
         "0.13",
         Releases::between(13, 23),
         &[
-            Slot::new("version", Shape::Version, PAY_16),
-            Slot::new("kernels", Shape::Kernels, PAY_16),
-            Slot::new("functions", Shape::SilentFunctions, PAY_16),
-            Slot::new("format", Shape::Format(METAL_FORMATS), PAY_16),
+            FormSlot::new("version", FieldShape::Version, PAY_16),
+            FormSlot::new("kernels", FieldShape::Kernels, PAY_16),
+            FormSlot::new("functions", FieldShape::SilentFunctions, PAY_16),
+            FormSlot::new("format", FieldShape::Format(METAL_FORMATS), PAY_16),
         ],
     ),
-    Form::new("0.2", Releases::between(2, 23), METAL_CODE),
+    PayloadForm::new("0.2", Releases::between(2, 23), METAL_CODE),
 ];
 
-pub(super) const HIP: &[Form] = &[Form::new("0.2", Releases::ALL, HIP_CODE)];
+pub(super) const HIP: &[PayloadForm] = &[PayloadForm::new("0.2", Releases::ALL, HIP_CODE)];
 
-pub(super) const HSACO: &[Form] = &[Form::new("0.3", Releases::between(3, 23), HIP_CODE)];
+pub(super) const HSACO: &[PayloadForm] =
+    &[PayloadForm::new("0.3", Releases::between(3, 23), HIP_CODE)];
 
-pub(super) const NKI: &[Form] = &[Form::new("0.25", Releases::from(25), NKI_CODE)];
+pub(super) const NKI: &[PayloadForm] = &[PayloadForm::new("0.25", Releases::from(25), NKI_CODE)];
 
 const VULKAN_FORMATS: &[&str] = &["vulkan"];
 
-pub(super) const VULKAN: &[Form] = &[
-    Form::new(
+pub(super) const VULKAN: &[PayloadForm] = &[
+    PayloadForm::new(
         "0.24",
         Releases::from(24),
         &[
-            Slot::new("format", Shape::Format(VULKAN_FORMATS), PAY_19),
-            Slot::new("functions", Shape::Functions, PAY_19),
-            Slot::new("shaders", Shape::Shaders { framed: true }, PAY_19),
+            FormSlot::new("format", FieldShape::Format(VULKAN_FORMATS), PAY_19),
+            FormSlot::new("functions", FieldShape::Functions, PAY_19),
+            FormSlot::new("shaders", FieldShape::Shaders { framed: true }, PAY_19),
         ],
     ),
-    Form::new(
+    PayloadForm::new(
         "0.3",
         Releases::between(3, 23),
         &[
-            Slot::new("format", Shape::Format(VULKAN_FORMATS), PAY_19),
-            Slot::new("functions", Shape::SilentFunctions, PAY_19),
-            Slot::new("shaders", Shape::Shaders { framed: false }, PAY_19),
+            FormSlot::new("format", FieldShape::Format(VULKAN_FORMATS), PAY_19),
+            FormSlot::new("functions", FieldShape::SilentFunctions, PAY_19),
+            FormSlot::new("shaders", FieldShape::Shaders { framed: false }, PAY_19),
         ],
     ),
 ];
 
-pub(super) const WEBGPU: &[Form] = &[Form::new(
+pub(super) const WEBGPU: &[PayloadForm] = &[PayloadForm::new(
     "0.12",
     Releases::from(12),
     &[
-        Slot::new("functions", Shape::Functions, PAY_20),
-        Slot::new("kernels", Shape::Kernels, PAY_20),
+        FormSlot::new("functions", FieldShape::Functions, PAY_20),
+        FormSlot::new("kernels", FieldShape::Kernels, PAY_20),
     ],
 )];
 
-pub(super) const OPENGL: &[Form] = &[Form::new(
+pub(super) const OPENGL: &[PayloadForm] = &[PayloadForm::new(
     "0.2",
     Releases::between(2, 6),
     &[
-        Slot::new("format", Shape::Format(&["gl"]), PAY_21),
-        Slot::new("functions", Shape::Functions, PAY_21),
-        Slot::new("shaders_json", Shape::Text, PAY_21),
+        FormSlot::new("format", FieldShape::Format(&["gl"]), PAY_21),
+        FormSlot::new("functions", FieldShape::Functions, PAY_21),
+        FormSlot::new("shaders_json", FieldShape::Text, PAY_21),
     ],
 )];
 
-pub(super) const HEXAGON: &[Form] = &[Form::new("0.7", Releases::from(7), HEXAGON_CODE)];
+pub(super) const HEXAGON: &[PayloadForm] =
+    &[PayloadForm::new("0.7", Releases::from(7), HEXAGON_CODE)];
 
-pub(super) const HEX: &[Form] = &[Form::new("0.7", Releases::between(7, 23), HEXAGON_CODE)];
+pub(super) const HEX: &[PayloadForm] = &[PayloadForm::new(
+    "0.7",
+    Releases::between(7, 23),
+    HEXAGON_CODE,
+)];
 
 /// The code of one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel<'a> {
+pub struct KernelCode<'a> {
     /// The function's name.
     pub name: Text<'a>,
     /// Its source text or binary.
-    pub code: Bytes<'a>,
+    pub code: Binary<'a>,
 }
 
 /// A SPIR-V shader.
@@ -141,7 +154,7 @@ pub struct Shader<'a> {
     /// Bit 0: scalar arguments are in a uniform buffer.
     pub flags: u32,
     /// The SPIR-V words, 4 bytes each, as they are in the file.
-    pub spirv: Bytes<'a>,
+    pub spirv: Binary<'a>,
 }
 
 /// PAY-17: what distinguishes form 0.13 of metal from the others is that it starts with a version.
@@ -195,9 +208,9 @@ pub(super) fn read_kernels<'a>(
     cursor: &mut Cursor<'a>,
     field: &'static str,
     rule: Rule,
-) -> Result<Vec<Kernel<'a>>, Violation> {
+) -> Result<Vec<KernelCode<'a>>, Violation> {
     cursor.map(16, field, |cursor| {
-        Ok(Kernel {
+        Ok(KernelCode {
             name: text(cursor, "name", rule)?,
             code: Cow::Borrowed(cursor.bytes("code", rule)?),
         })
@@ -205,7 +218,7 @@ pub(super) fn read_kernels<'a>(
 }
 
 /// The inverse of [`read_kernels`].
-pub(super) fn write_kernels(list: &[Kernel<'_>], out: &mut Writer) {
+pub(super) fn write_kernels(list: &[KernelCode<'_>], out: &mut Writer) {
     out.vector(list, |out, kernel| {
         out.str(&kernel.name);
         out.bytes(&kernel.code);
@@ -268,7 +281,7 @@ pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer)
 
 /// PAY-22: from 0.8 on OpenCL source is cut into kernels at its delimiter lines.
 fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
-    const DELIMITER: &[u8] = b"// Function: ";
+    const DELIMITER: &[u8] = b"// DeviceFunction: ";
     let Some((Field::Text(format), _)) = checked.field("format") else {
         return Ok(());
     };
@@ -294,7 +307,7 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
         start,
         || {
             format!(
-                "the source has {delimiters} delimiter lines `// Function: name` for {} functions",
+                "the source has {delimiters} delimiter lines `// DeviceFunction: name` for {} functions",
                 functions.len()
             )
         },

@@ -1,7 +1,7 @@
 //! Executor factories: a graph, its parameters, the name of the model.
 
-use super::field::{Shape, Slot, names, places};
-use super::kinds::Form;
+use super::field::{FieldShape, FormSlot, names, places};
+use super::kinds::PayloadForm;
 use super::name_set::note_repeats;
 use super::{PAY_40, PAY_41, PAY_42, PAY_43, Text};
 use crate::release::Releases;
@@ -9,22 +9,24 @@ use crate::rule::{Findings, Rule, Violation};
 use crate::tensor::{Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
 
-const GRAPH: &[Slot] = &[
-    Slot::new("graph_json", Shape::Text, PAY_40),
-    Slot::new("params", Shape::Params, PAY_40),
-    Slot::new("module_name", Shape::Text, PAY_40),
+const GRAPH: &[FormSlot] = &[
+    FormSlot::new("graph_json", FieldShape::Text, PAY_40),
+    FormSlot::new("params", FieldShape::Params, PAY_40),
+    FormSlot::new("module_name", FieldShape::Text, PAY_40),
 ];
 
 /// 0.7 wrote it; 0.8 to 0.19 still read it, as the executor factory.
-pub(super) const GRAPH_RUNTIME: &[Form] = &[Form::new("0.7", Releases::between(7, 7), GRAPH)];
-pub(super) const GRAPH_EXECUTOR: &[Form] = &[Form::new("0.8", Releases::between(8, 19), GRAPH)];
+pub(super) const GRAPH_RUNTIME: &[PayloadForm] =
+    &[PayloadForm::new("0.7", Releases::between(7, 7), GRAPH)];
+pub(super) const GRAPH_EXECUTOR: &[PayloadForm] =
+    &[PayloadForm::new("0.8", Releases::between(8, 19), GRAPH)];
 
-pub(super) const AOT: &[Form] = &[Form::new(
+pub(super) const AOT: &[PayloadForm] = &[PayloadForm::new(
     "0.9",
     Releases::between(9, 19),
     &[
-        Slot::new("params", Shape::Params, PAY_41),
-        Slot::new("module_name", Shape::Text, PAY_41),
+        FormSlot::new("params", FieldShape::Params, PAY_41),
+        FormSlot::new("module_name", FieldShape::Text, PAY_41),
     ],
 )];
 

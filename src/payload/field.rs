@@ -1,9 +1,9 @@
 //! One slot of a payload: its shape, and how it is read and written.
 
-use super::device::{self, Kernel, Shader};
-use super::function_info::{self, Function};
+use super::device::{self, KernelCode, Shader};
+use super::function_info::{self, DeviceFunction};
 use super::vendor::{self, Network};
-use super::{Bytes, Payload, StackVm, Text, executor, host, relax_vm, relay_vm, stackvm};
+use super::{Binary, Payload, StackVm, Text, executor, host, relax_vm, relay_vm, stackvm};
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::tensor::TensorRecord;
@@ -12,18 +12,18 @@ use std::borrow::Cow;
 
 /// A named place in a form.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
+pub struct FormSlot {
     /// The field's name in dumps and, unless the shape says otherwise, in JSON.
     pub name: &'static str,
     /// What is there.
-    pub shape: Shape,
+    pub shape: FieldShape,
     /// The rule that puts it there.
     pub rule: Rule,
 }
 
 /// What can stand in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum FieldShape {
     /// A string of UTF-8.
     Text,
     /// A version string (PAY-17).
@@ -75,39 +75,39 @@ pub enum Shape {
 /// What stood in a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<'a> {
-    /// [`Shape::Text`], [`Shape::Version`], [`Shape::Base64`], [`Shape::Format`].
+    /// [`FieldShape::Text`], [`FieldShape::Version`], [`FieldShape::Base64`], [`FieldShape::Format`].
     Text(Text<'a>),
-    /// [`Shape::Code`], [`Shape::Binary`].
-    Bytes(Bytes<'a>),
-    /// [`Shape::Int`].
+    /// [`FieldShape::Code`], [`FieldShape::Binary`].
+    Bytes(Binary<'a>),
+    /// [`FieldShape::Int`].
     Int(i32),
-    /// [`Shape::Names`].
+    /// [`FieldShape::Names`].
     Names(Vec<Text<'a>>),
-    /// [`Shape::Functions`], [`Shape::SilentFunctions`].
-    Functions(Vec<Function<'a>>),
-    /// [`Shape::Kernels`].
-    Kernels(Vec<Kernel<'a>>),
-    /// [`Shape::Shaders`].
+    /// [`FieldShape::Functions`], [`FieldShape::SilentFunctions`].
+    Functions(Vec<DeviceFunction<'a>>),
+    /// [`FieldShape::Kernels`].
+    Kernels(Vec<KernelCode<'a>>),
+    /// [`FieldShape::Shaders`].
     Shaders(Vec<Shader<'a>>),
-    /// [`Shape::Variables`], [`Shape::Params`].
+    /// [`FieldShape::Variables`], [`FieldShape::Params`].
     Tensors(Vec<(Text<'a>, TensorRecord<'a>)>),
-    /// [`Shape::Symbols`].
+    /// [`FieldShape::Symbols`].
     Symbols(Vec<(Text<'a>, Vec<Text<'a>>)>),
-    /// [`Shape::Networks`].
+    /// [`FieldShape::Networks`].
     Networks(Vec<Network<'a>>),
-    /// [`Shape::Relay`].
-    Relay(Box<relay_vm::Executable<'a>>),
-    /// [`Shape::Relax`].
-    Relax(Box<relax_vm::Executable<'a>>),
-    /// [`Shape::StackVms`].
+    /// [`FieldShape::Relay`].
+    Relay(Box<relay_vm::RelayExecutable<'a>>),
+    /// [`FieldShape::Relax`].
+    Relax(Box<relax_vm::RelaxExecutable<'a>>),
+    /// [`FieldShape::StackVms`].
     StackVms(Vec<(Text<'a>, StackVm<'a>)>),
-    /// [`Shape::Imports`].
+    /// [`FieldShape::Imports`].
     Imports(Vec<Payload<'a>>),
 }
 
-impl Slot {
-    pub(crate) const fn new(name: &'static str, shape: Shape, rule: Rule) -> Slot {
-        Slot { name, shape, rule }
+impl FormSlot {
+    pub(crate) const fn new(name: &'static str, shape: FieldShape, rule: Rule) -> FormSlot {
+        FormSlot { name, shape, rule }
     }
 
     pub(super) fn read<'a>(
@@ -118,34 +118,40 @@ impl Slot {
     ) -> Result<Field<'a>, Violation> {
         let (name, rule) = (self.name, self.rule);
         Ok(match self.shape {
-            Shape::Text | Shape::Base64 => Field::Text(text(cursor, name, rule)?),
-            Shape::Version => Field::Text(device::read_version(cursor, name, rule)?),
-            Shape::Format(known) => {
+            FieldShape::Text | FieldShape::Base64 => Field::Text(text(cursor, name, rule)?),
+            FieldShape::Version => Field::Text(device::read_version(cursor, name, rule)?),
+            FieldShape::Format(known) => {
                 Field::Text(device::read_format(cursor, name, rule, known, findings)?)
             }
-            Shape::Code | Shape::Binary => Field::Bytes(Cow::Borrowed(cursor.bytes(name, rule)?)),
-            Shape::Int => Field::Int(cursor.i32(name, rule)?),
-            Shape::Names => Field::Names(names(cursor, name, rule)?),
-            Shape::Functions => Field::Functions(function_info::read(layout, cursor, findings)?),
-            Shape::SilentFunctions => {
+            FieldShape::Code | FieldShape::Binary => {
+                Field::Bytes(Cow::Borrowed(cursor.bytes(name, rule)?))
+            }
+            FieldShape::Int => Field::Int(cursor.i32(name, rule)?),
+            FieldShape::Names => Field::Names(names(cursor, name, rule)?),
+            FieldShape::Functions => {
+                Field::Functions(function_info::read(layout, cursor, findings)?)
+            }
+            FieldShape::SilentFunctions => {
                 Field::Functions(function_info::read_silent(layout, cursor, findings)?)
             }
-            Shape::Kernels => Field::Kernels(device::read_kernels(cursor, name, rule)?),
-            Shape::Shaders { framed } => {
+            FieldShape::Kernels => Field::Kernels(device::read_kernels(cursor, name, rule)?),
+            FieldShape::Shaders { framed } => {
                 Field::Shaders(device::read_shaders(cursor, name, rule, framed, findings)?)
             }
-            Shape::Variables => Field::Tensors(host::read_variables(cursor, rule, findings)?),
-            Shape::Symbols => Field::Symbols(host::read_symbols(cursor, rule, findings)?),
-            Shape::Params => Field::Tensors(executor::read_params(cursor, rule, findings)?),
-            Shape::Networks { sizes } => {
+            FieldShape::Variables => Field::Tensors(host::read_variables(cursor, rule, findings)?),
+            FieldShape::Symbols => Field::Symbols(host::read_symbols(cursor, rule, findings)?),
+            FieldShape::Params => Field::Tensors(executor::read_params(cursor, rule, findings)?),
+            FieldShape::Networks { sizes } => {
                 Field::Networks(vendor::read_networks(cursor, rule, sizes)?)
             }
-            Shape::Relay => Field::Relay(Box::new(relay_vm::Executable::read(cursor, findings)?)),
-            Shape::Relax => Field::Relax(Box::new(relax_vm::Executable::read(
+            FieldShape::Relay => {
+                Field::Relay(Box::new(relay_vm::RelayExecutable::read(cursor, findings)?))
+            }
+            FieldShape::Relax => Field::Relax(Box::new(relax_vm::RelaxExecutable::read(
                 layout, cursor, findings,
             )?)),
-            Shape::StackVms => Field::StackVms(stackvm::read_functions(cursor)?),
-            Shape::Imports => Field::Imports(stackvm::read_imports(layout, cursor, findings)?),
+            FieldShape::StackVms => Field::StackVms(stackvm::read_functions(cursor)?),
+            FieldShape::Imports => Field::Imports(stackvm::read_imports(layout, cursor, findings)?),
         })
     }
 
@@ -157,29 +163,29 @@ impl Slot {
     ) -> Result<(), Violation> {
         match (self.shape, field) {
             (
-                Shape::Text | Shape::Version | Shape::Base64 | Shape::Format(_),
+                FieldShape::Text | FieldShape::Version | FieldShape::Base64 | FieldShape::Format(_),
                 Field::Text(text),
             ) => out.str(text),
-            (Shape::Code | Shape::Binary, Field::Bytes(bytes)) => out.bytes(bytes),
-            (Shape::Int, Field::Int(value)) => out.i32(*value),
-            (Shape::Names, Field::Names(names)) => write_names(names, out),
-            (Shape::Functions | Shape::SilentFunctions, Field::Functions(list)) => {
+            (FieldShape::Code | FieldShape::Binary, Field::Bytes(bytes)) => out.bytes(bytes),
+            (FieldShape::Int, Field::Int(value)) => out.i32(*value),
+            (FieldShape::Names, Field::Names(names)) => write_names(names, out),
+            (FieldShape::Functions | FieldShape::SilentFunctions, Field::Functions(list)) => {
                 return function_info::write(list, layout, out);
             }
-            (Shape::Kernels, Field::Kernels(list)) => device::write_kernels(list, out),
-            (Shape::Shaders { framed }, Field::Shaders(list)) => {
+            (FieldShape::Kernels, Field::Kernels(list)) => device::write_kernels(list, out),
+            (FieldShape::Shaders { framed }, Field::Shaders(list)) => {
                 device::write_shaders(list, framed, out);
             }
-            (Shape::Variables, Field::Tensors(list)) => host::write_variables(list, out),
-            (Shape::Symbols, Field::Symbols(list)) => host::write_symbols(list, out),
-            (Shape::Params, Field::Tensors(list)) => executor::write_params(list, out),
-            (Shape::Networks { sizes }, Field::Networks(list)) => {
+            (FieldShape::Variables, Field::Tensors(list)) => host::write_variables(list, out),
+            (FieldShape::Symbols, Field::Symbols(list)) => host::write_symbols(list, out),
+            (FieldShape::Params, Field::Tensors(list)) => executor::write_params(list, out),
+            (FieldShape::Networks { sizes }, Field::Networks(list)) => {
                 return vendor::write_networks(list, sizes, out);
             }
-            (Shape::Relay, Field::Relay(executable)) => return executable.write(out),
-            (Shape::Relax, Field::Relax(executable)) => return executable.write(layout, out),
-            (Shape::StackVms, Field::StackVms(list)) => stackvm::write_functions(list, out),
-            (Shape::Imports, Field::Imports(list)) => {
+            (FieldShape::Relay, Field::Relay(executable)) => return executable.write(out),
+            (FieldShape::Relax, Field::Relax(executable)) => return executable.write(layout, out),
+            (FieldShape::StackVms, Field::StackVms(list)) => stackvm::write_functions(list, out),
+            (FieldShape::Imports, Field::Imports(list)) => {
                 return stackvm::write_imports(list, layout, out);
             }
             _ => {

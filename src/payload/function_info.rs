@@ -18,7 +18,7 @@ use crate::wire::{Cursor, Writer};
 
 /// One entry of a function map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Function<'a> {
+pub struct DeviceFunction<'a> {
     /// The name under which the module finds the function.
     pub key: Text<'a>,
     /// How it is launched.
@@ -51,13 +51,13 @@ pub(super) fn read<'a>(
     layout: Layout,
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
-) -> Result<Vec<Function<'a>>, Violation> {
+) -> Result<Vec<DeviceFunction<'a>>, Violation> {
     let mut starts = Vec::new();
     let list = cursor.map(smallest(layout), "functions", |cursor| {
         starts.push(cursor.offset());
         let key = text(cursor, "key", PAY_02)?;
         let info = read_info(&key, layout, cursor, findings)?;
-        Ok(Function { key, info })
+        Ok(DeviceFunction { key, info })
     })?;
     let mut keys = list.iter().map(|function| &*function.key).zip(starts);
     let effect = "readers up to 0.23 keep the first, later ones the last";
@@ -71,7 +71,7 @@ pub(super) fn read_silent<'a>(
     layout: Layout,
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
-) -> Result<Vec<Function<'a>>, Violation> {
+) -> Result<Vec<DeviceFunction<'a>>, Violation> {
     let start = cursor.offset();
     let list = read(layout, cursor, findings)?;
     let later = list.iter().find(|function| !function.info.name.is_empty());
@@ -173,12 +173,12 @@ fn check_tags(
 
 /// Writes the map with the fields of `layout`.
 pub(super) fn write(
-    list: &[Function<'_>],
+    list: &[DeviceFunction<'_>],
     layout: Layout,
     out: &mut Writer,
 ) -> Result<(), Violation> {
     out.count(list.len());
-    for Function { key, info } in list {
+    for DeviceFunction { key, info } in list {
         out.str(key);
         out.str(&info.name);
         out.vector(&info.arg_types, |out, dtype| dtype.write(out));

@@ -1,7 +1,7 @@
 //! Host code and constants.
 
-use super::field::{Shape, Slot, names, places, write_names};
-use super::kinds::Form;
+use super::field::{FieldShape, FormSlot, names, places, write_names};
+use super::kinds::PayloadForm;
 use super::name_set::{NameSet, note_repeats};
 use super::{
     Checked, Field, PAY_30, PAY_31, PAY_32, PAY_33, PAY_34, PAY_35, PAY_36, PAY_37, PAY_38, Text,
@@ -11,37 +11,38 @@ use crate::rule::{Findings, Kind, Rule, Violation};
 use crate::tensor::{Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
 
-pub(super) const C: &[Form] = &[Form::new(
+pub(super) const C: &[PayloadForm] = &[PayloadForm::new(
     "0.14",
     Releases::from(14),
     &[
-        Slot::new("code", Shape::Code, PAY_30),
-        Slot::new("format", Shape::Text, PAY_30),
-        Slot::new("function_names", Shape::Names, PAY_30),
-        Slot::new("const_vars", Shape::Names, PAY_30),
+        FormSlot::new("code", FieldShape::Code, PAY_30),
+        FormSlot::new("format", FieldShape::Text, PAY_30),
+        FormSlot::new("function_names", FieldShape::Names, PAY_30),
+        FormSlot::new("const_vars", FieldShape::Names, PAY_30),
     ],
 )
 .checked(check_c)];
 
-pub(super) const STATIC_LIBRARY: &[Form] = &[Form::new(
+pub(super) const STATIC_LIBRARY: &[PayloadForm] = &[PayloadForm::new(
     "0.14",
     Releases::from(14),
     &[
-        Slot::new("object", Shape::Binary, PAY_32),
-        Slot::new("function_names", Shape::Names, PAY_32),
+        FormSlot::new("object", FieldShape::Binary, PAY_32),
+        FormSlot::new("function_names", FieldShape::Names, PAY_32),
     ],
 )
 .checked(check_object)];
 
-const CONSTANTS: &[Slot] = &[
-    Slot::new("variables", Shape::Variables, PAY_34),
-    Slot::new("symbols", Shape::Symbols, PAY_34),
+const CONSTANTS: &[FormSlot] = &[
+    FormSlot::new("variables", FieldShape::Variables, PAY_34),
+    FormSlot::new("symbols", FieldShape::Symbols, PAY_34),
 ];
 
-pub(super) const METADATA: &[Form] = &[Form::new("0.7", Releases::between(7, 8), CONSTANTS)];
+pub(super) const METADATA: &[PayloadForm] =
+    &[PayloadForm::new("0.7", Releases::between(7, 8), CONSTANTS)];
 
-pub(super) const CONST_LOADER: &[Form] =
-    &[Form::new("0.9", Releases::from(9), CONSTANTS).checked(check_listed)];
+pub(super) const CONST_LOADER: &[PayloadForm] =
+    &[PayloadForm::new("0.9", Releases::from(9), CONSTANTS).checked(check_listed)];
 
 /// PAY-34: names, how many (PAY-35), and a tensor for each.
 pub(super) fn read_variables<'a>(

@@ -1,9 +1,10 @@
 //! The JSON form of a payload: what `payload.decode` answers and `payload.encode` takes. `spec/payload.md` fixes it.
 
-use super::field::{Field, Shape, Slot};
-use super::function_info::{Function, FunctionInfo};
+use super::field::{Field, FieldShape, FormSlot};
+use super::function_info::{DeviceFunction, FunctionInfo};
 use super::{
-    Bytes, Kernel, Known, Network, PAY_01, Payload, Shader, StackVm, Text, json_vm, kind_info,
+    Binary, KernelCode, KnownPayload, Network, PAY_01, Payload, Shader, StackVm, Text, json_vm,
+    kind_info,
 };
 use crate::rule::{Kind, Violation};
 use crate::tensor::json::{from_dtype, from_record, to_device, to_dtype};
@@ -62,13 +63,13 @@ impl Payload<'_> {
         })?;
         let fields = form.slots.iter().map(|slot| take_field(slot, &object));
         let fields = fields.collect::<Result<_, _>>()?;
-        Ok(Payload::Known(Known::new(info, form, fields)))
+        Ok(Payload::Known(KnownPayload::new(info, form, fields)))
     }
 }
 
-fn put_field(slot: &Slot, field: &Field<'_>, object: &mut Map<String, Value>) {
+fn put_field(slot: &FormSlot, field: &Field<'_>, object: &mut Map<String, Value>) {
     let value = match field {
-        Field::Bytes(bytes) if slot.shape == Shape::Code => {
+        Field::Bytes(bytes) if slot.shape == FieldShape::Code => {
             put_code(bytes, object);
             return;
         }
@@ -96,32 +97,36 @@ fn put_field(slot: &Slot, field: &Field<'_>, object: &mut Map<String, Value>) {
     object.insert(slot.name.into(), value);
 }
 
-fn take_field(slot: &Slot, object: &In<'_>) -> Result<Field<'static>, Violation> {
+fn take_field(slot: &FormSlot, object: &In<'_>) -> Result<Field<'static>, Violation> {
     let name = slot.name;
     Ok(match slot.shape {
-        Shape::Text | Shape::Version | Shape::Base64 | Shape::Format(_) => {
+        FieldShape::Text | FieldShape::Version | FieldShape::Base64 | FieldShape::Format(_) => {
             Field::Text(object.text(name)?)
         }
-        Shape::Code => Field::Bytes(object.code()?),
-        Shape::Binary => Field::Bytes(object.at(name)?.base64()?),
-        Shape::Int => Field::Int(object.at(name)?.i32()?),
-        Shape::Names => Field::Names(object.texts(name)?),
-        Shape::Functions | Shape::SilentFunctions => {
+        FieldShape::Code => Field::Bytes(object.code()?),
+        FieldShape::Binary => Field::Bytes(object.at(name)?.base64()?),
+        FieldShape::Int => Field::Int(object.at(name)?.i32()?),
+        FieldShape::Names => Field::Names(object.texts(name)?),
+        FieldShape::Functions | FieldShape::SilentFunctions => {
             Field::Functions(object.list(name, function_from)?)
         }
-        Shape::Kernels => Field::Kernels(object.list(name, kernel_from)?),
-        Shape::Shaders { .. } => Field::Shaders(object.list(name, shader_from)?),
-        Shape::Variables | Shape::Params => Field::Tensors(object.list(name, |item| {
-            Ok((item.text("name")?, tensor_from(&item, Sizing::V0_7)?))
-        })?),
-        Shape::Symbols => Field::Symbols(object.list(name, |item| {
+        FieldShape::Kernels => Field::Kernels(object.list(name, kernel_from)?),
+        FieldShape::Shaders { .. } => Field::Shaders(object.list(name, shader_from)?),
+        FieldShape::Variables | FieldShape::Params => {
+            Field::Tensors(object.list(name, |item| {
+                Ok((item.text("name")?, tensor_from(&item, Sizing::V0_7)?))
+            })?)
+        }
+        FieldShape::Symbols => Field::Symbols(object.list(name, |item| {
             Ok((item.text("name")?, item.texts("variables")?))
         })?),
-        Shape::Networks { .. } => Field::Networks(object.list(name, network_from)?),
-        Shape::Relay => Field::Relay(Box::new(json_vm::relay_from(&object.at(name)?)?)),
-        Shape::Relax => Field::Relax(Box::new(json_vm::relax_from(&object.at(name)?)?)),
-        Shape::StackVms => Field::StackVms(object.list(name, stackvm_from)?),
-        Shape::Imports => Field::Imports(object.list(name, |item| Payload::from_json(item.value))?),
+        FieldShape::Networks { .. } => Field::Networks(object.list(name, network_from)?),
+        FieldShape::Relay => Field::Relay(Box::new(json_vm::relay_from(&object.at(name)?)?)),
+        FieldShape::Relax => Field::Relax(Box::new(json_vm::relax_from(&object.at(name)?)?)),
+        FieldShape::StackVms => Field::StackVms(object.list(name, stackvm_from)?),
+        FieldShape::Imports => {
+            Field::Imports(object.list(name, |item| Payload::from_json(item.value))?)
+        }
     })
 }
 
@@ -133,8 +138,8 @@ fn put_code(bytes: &[u8], object: &mut Map<String, Value>) {
     };
 }
 
-fn function_to(function: &Function<'_>) -> Value {
-    let Function { key, info } = function;
+fn function_to(function: &DeviceFunction<'_>) -> Value {
+    let DeviceFunction { key, info } = function;
     let types: Value = info
         .arg_types
         .iter()
@@ -153,7 +158,7 @@ fn function_to(function: &Function<'_>) -> Value {
     Value::Object(object)
 }
 
-fn function_from(item: In<'_>) -> Result<Function<'static>, Violation> {
+fn function_from(item: In<'_>) -> Result<DeviceFunction<'static>, Violation> {
     let info_name = item
         .maybe("info_name")
         .map(|name| name.as_text())
@@ -162,7 +167,7 @@ fn function_from(item: In<'_>) -> Result<Function<'static>, Violation> {
         .maybe("arg_extra_tags")
         .map(|list| list.all(|tag| tag.i32()))
         .transpose()?;
-    Ok(Function {
+    Ok(DeviceFunction {
         key: item.text("name")?,
         info: FunctionInfo {
             name: info_name.unwrap_or_default(),
@@ -173,15 +178,15 @@ fn function_from(item: In<'_>) -> Result<Function<'static>, Violation> {
     })
 }
 
-fn kernel_to(kernel: &Kernel<'_>) -> Value {
+fn kernel_to(kernel: &KernelCode<'_>) -> Value {
     let mut object = Map::new();
     object.insert("name".into(), json!(kernel.name));
     put_code(&kernel.code, &mut object);
     Value::Object(object)
 }
 
-fn kernel_from(item: In<'_>) -> Result<Kernel<'static>, Violation> {
-    Ok(Kernel {
+fn kernel_from(item: In<'_>) -> Result<KernelCode<'static>, Violation> {
+    Ok(KernelCode {
         name: item.text("name")?,
         code: item.code()?,
     })
@@ -346,7 +351,7 @@ impl<'v> In<'v> {
         Ok(Cow::Owned(text.to_owned()))
     }
 
-    pub(super) fn base64(&self) -> Result<Bytes<'static>, Violation> {
+    pub(super) fn base64(&self) -> Result<Binary<'static>, Violation> {
         let bytes = self
             .value
             .as_str()
@@ -354,7 +359,7 @@ impl<'v> In<'v> {
         bytes.map(Cow::Owned).ok_or_else(|| self.wrong("base64"))
     }
 
-    fn code(&self) -> Result<Bytes<'static>, Violation> {
+    fn code(&self) -> Result<Binary<'static>, Violation> {
         if let Some(source) = self.maybe("source") {
             let text = source.as_text()?.into_owned();
             return Ok(Cow::Owned(text.into_bytes()));

@@ -8,7 +8,7 @@ use crate::tensor::json::{from_device, from_dtype, from_record};
 use crate::wire::Words;
 use serde_json::{Value, json};
 
-pub(super) fn relax_to(executable: &relax_vm::Executable<'_>) -> Value {
+pub(super) fn relax_to(executable: &relax_vm::RelaxExecutable<'_>) -> Value {
     let signed = |words: &Words<'_>| -> Vec<i64> { words.iter().map(u64::cast_signed).collect() };
     let functions: Vec<Value> = executable.functions.iter().map(relax_function_to).collect();
     let constants: Vec<Value> = executable.constants.iter().map(relax_constant_to).collect();
@@ -26,7 +26,7 @@ pub(super) fn relax_to(executable: &relax_vm::Executable<'_>) -> Value {
     })
 }
 
-pub(super) fn relax_from(object: &In<'_>) -> Result<relax_vm::Executable<'static>, Violation> {
+pub(super) fn relax_from(object: &In<'_>) -> Result<relax_vm::RelaxExecutable<'static>, Violation> {
     let words = |name: &str| -> Result<Words<'static>, Violation> {
         let words = object.list(name, |item| item.i64().map(i64::cast_unsigned))?;
         Ok(Words::from(words.as_slice()))
@@ -34,7 +34,7 @@ pub(super) fn relax_from(object: &In<'_>) -> Result<relax_vm::Executable<'static
     let scopes = object
         .maybe("memory_scopes")
         .map(|scopes| scopes.all(|item| Ok((item.at("constant")?.i64()?, item.text("scope")?))));
-    Ok(relax_vm::Executable {
+    Ok(relax_vm::RelaxExecutable {
         functions: object.list("functions", relax_function_from)?,
         memory_scopes: scopes.transpose()?,
         constants: object.list("constants", relax_constant_from)?,
@@ -43,7 +43,7 @@ pub(super) fn relax_from(object: &In<'_>) -> Result<relax_vm::Executable<'static
     })
 }
 
-fn relax_function_to(function: &relax_vm::Function<'_>) -> Value {
+fn relax_function_to(function: &relax_vm::RelaxFunction<'_>) -> Value {
     json!({
         "kind": function.kind.name(), "name": function.name,
         "start": function.start, "end": function.end,
@@ -52,10 +52,10 @@ fn relax_function_to(function: &relax_vm::Function<'_>) -> Value {
     })
 }
 
-fn relax_function_from(item: In<'_>) -> Result<relax_vm::Function<'static>, Violation> {
+fn relax_function_from(item: In<'_>) -> Result<relax_vm::RelaxFunction<'static>, Violation> {
     let kind = item.at("kind")?;
     let mut kinds = relax_vm::FunctionKind::ALL.into_iter();
-    Ok(relax_vm::Function {
+    Ok(relax_vm::RelaxFunction {
         kind: kinds
             .find(|known| kind.value == known.name())
             .ok_or_else(|| kind.wrong("packed, vm or vmtir"))?,
@@ -68,8 +68,8 @@ fn relax_function_from(item: In<'_>) -> Result<relax_vm::Function<'static>, Viol
     })
 }
 
-fn relax_constant_to(constant: &relax_vm::Constant<'_>) -> Value {
-    use relax_vm::Constant::{Dtype, Float, Int, Shape, Tensor, Text};
+fn relax_constant_to(constant: &relax_vm::RelaxConstant<'_>) -> Value {
+    use relax_vm::RelaxConstant::{Dtype, Float, Int, Shape, Tensor, Text};
     match constant {
         Tensor(tensor) => json!({"tensor": from_record(tensor)}),
         Shape(shape) => json!({"shape": shape}),
@@ -82,33 +82,33 @@ fn relax_constant_to(constant: &relax_vm::Constant<'_>) -> Value {
     }
 }
 
-fn relax_constant_from(item: In<'_>) -> Result<relax_vm::Constant<'static>, Violation> {
-    use relax_vm::Constant;
+fn relax_constant_from(item: In<'_>) -> Result<relax_vm::RelaxConstant<'static>, Violation> {
+    use relax_vm::RelaxConstant;
     if let Some(tensor) = item.maybe("tensor") {
-        return tensor_from(&tensor, Sizing::V0_7).map(Constant::Tensor);
+        return tensor_from(&tensor, Sizing::V0_7).map(RelaxConstant::Tensor);
     }
     if let Some(shape) = item.maybe("shape") {
-        return shape.all(|dim| dim.i64()).map(Constant::Shape);
+        return shape.all(|dim| dim.i64()).map(RelaxConstant::Shape);
     }
     if let Some(text) = item.maybe("text") {
-        return text.as_text().map(Constant::Text);
+        return text.as_text().map(RelaxConstant::Text);
     }
     if let Some(value) = item.maybe("int") {
-        return value.i64().map(Constant::Int);
+        return value.i64().map(RelaxConstant::Int);
     }
     if let Some(value) = item.maybe("float") {
         let float = value.value.as_f64().ok_or_else(|| value.wrong("a float"));
-        return float.map(Constant::Float);
+        return float.map(RelaxConstant::Float);
     }
     if let Some(bits) = item.maybe("float_bits") {
         let bytes = bits.base64()?;
         let bytes = <[u8; 8]>::try_from(&*bytes).map_err(|_| bits.wrong("8 bytes"))?;
-        return Ok(Constant::Float(f64::from_le_bytes(bytes)));
+        return Ok(RelaxConstant::Float(f64::from_le_bytes(bytes)));
     }
-    item.at("dtype")?.dtype().map(Constant::Dtype)
+    item.at("dtype")?.dtype().map(RelaxConstant::Dtype)
 }
 
-pub(super) fn relay_to(executable: &relay_vm::Executable<'_>) -> Value {
+pub(super) fn relay_to(executable: &relay_vm::RelayExecutable<'_>) -> Value {
     let devices: Vec<Value> = executable
         .virtual_devices
         .iter()
@@ -118,8 +118,8 @@ pub(super) fn relay_to(executable: &relay_vm::Executable<'_>) -> Value {
         .constants
         .iter()
         .map(|constant| match constant {
-            relay_vm::Constant::Tensor(tensor) => json!({"tensor": from_record(tensor)}),
-            relay_vm::Constant::Late(name) => json!({"late": name}),
+            relay_vm::RelayConstant::Tensor(tensor) => json!({"tensor": from_record(tensor)}),
+            relay_vm::RelayConstant::Late(name) => json!({"late": name}),
         })
         .collect();
     let attrs: Vec<Value> = executable
@@ -141,14 +141,14 @@ pub(super) fn relay_to(executable: &relay_vm::Executable<'_>) -> Value {
     })
 }
 
-pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::Executable<'static>, Violation> {
+pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::RelayExecutable<'static>, Violation> {
     let version = object.text("version")?;
     let sizing = if version.starts_with("0.6") {
         Sizing::V0_4
     } else {
         Sizing::V0_7
     };
-    Ok(relay_vm::Executable {
+    Ok(relay_vm::RelayExecutable {
         version,
         virtual_devices: object.list("virtual_devices", |item| {
             Ok(relay_vm::VirtualDevice {
@@ -160,9 +160,9 @@ pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::Executable<'static
         globals: object.texts("globals")?,
         constants: object.list("constants", |item| {
             if let Some(tensor) = item.maybe("tensor") {
-                return tensor_from(&tensor, sizing).map(relay_vm::Constant::Tensor);
+                return tensor_from(&tensor, sizing).map(relay_vm::RelayConstant::Tensor);
             }
-            item.text("late").map(relay_vm::Constant::Late)
+            item.text("late").map(relay_vm::RelayConstant::Late)
         })?,
         constant_devices: object.list("constant_devices", |item| item.i64())?,
         primitives: object.texts("primitives")?,
@@ -181,7 +181,7 @@ pub(super) fn relay_from(object: &In<'_>) -> Result<relay_vm::Executable<'static
     })
 }
 
-fn relay_function_to(function: &relay_vm::Function<'_>) -> Value {
+fn relay_function_to(function: &relay_vm::RelayFunction<'_>) -> Value {
     let code: Vec<Value> = function
         .code
         .iter()
@@ -193,14 +193,14 @@ fn relay_function_to(function: &relay_vm::Function<'_>) -> Value {
     })
 }
 
-fn relay_function_from(item: In<'_>) -> Result<relay_vm::Function<'static>, Violation> {
-    Ok(relay_vm::Function {
+fn relay_function_from(item: In<'_>) -> Result<relay_vm::RelayFunction<'static>, Violation> {
+    Ok(relay_vm::RelayFunction {
         name: item.text("name")?,
         registers: item.at("registers")?.u64()?,
         params: item.texts("params")?,
         param_devices: item.list("param_devices", |item| item.i64())?,
         code: item.list("code", |item| {
-            Ok(relay_vm::Instruction {
+            Ok(relay_vm::RelayInstruction {
                 opcode: item.at("opcode")?.i64()?,
                 fields: item.list("fields", |item| item.i64())?,
             })

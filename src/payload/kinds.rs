@@ -1,6 +1,6 @@
 //! The table of kinds: what each stores, in which releases, and who loads it.
 
-use super::{Checked, Slot, device, executor, host, relax_vm, relay_vm, stackvm, vendor};
+use super::{Checked, FormSlot, device, executor, host, relax_vm, relay_vm, stackvm, vendor};
 use crate::release::{Layout, Release, Releases};
 use crate::rule::{Findings, Violation};
 
@@ -12,7 +12,7 @@ pub struct KindInfo {
     /// What it is, in a few words.
     pub about: &'static str,
     /// Its payload grammars, newest first.
-    pub forms: &'static [Form],
+    pub forms: &'static [PayloadForm],
     /// The releases in which a loader is registered; empty where none ever was.
     pub loaded: &'static [Releases],
     /// The property mask per range of releases: 1 binary serializable, 2 runnable, 4 exportable as object code.
@@ -23,29 +23,29 @@ pub struct KindInfo {
 
 /// One grammar of a kind.
 #[derive(Debug)]
-pub struct Form {
+pub struct PayloadForm {
     /// The release that introduced it.
     pub name: &'static str,
     /// The releases that write it.
     pub releases: Releases,
     /// Its fields, in file order.
-    pub slots: &'static [Slot],
-    pub(super) check: Option<Check>,
+    pub slots: &'static [FormSlot],
+    pub(super) check: Option<FormCheck>,
 }
 
 /// Holds a whole form to the rules that span several of its fields.
-type Check = fn(&Checked<'_, '_>, &mut Findings) -> Result<(), Violation>;
+type FormCheck = fn(&Checked<'_, '_>, &mut Findings) -> Result<(), Violation>;
 
 /// The form of no bytes.
-pub(super) const NOTHING: Form = Form::new("0.9", Releases::between(9, 19), &[]);
+pub(super) const NOTHING: PayloadForm = PayloadForm::new("0.9", Releases::between(9, 19), &[]);
 
-impl Form {
+impl PayloadForm {
     pub(super) const fn new(
         name: &'static str,
         releases: Releases,
-        slots: &'static [Slot],
-    ) -> Form {
-        Form {
+        slots: &'static [FormSlot],
+    ) -> PayloadForm {
+        PayloadForm {
             name,
             releases,
             slots,
@@ -53,7 +53,7 @@ impl Form {
         }
     }
 
-    pub(super) const fn checked(mut self, check: Check) -> Form {
+    pub(super) const fn checked(mut self, check: FormCheck) -> PayloadForm {
         self.check = Some(check);
         self
     }
@@ -65,9 +65,9 @@ impl Form {
     }
 
     /// Whether both have fields of the same names, in the same order, that hold values of the same type.
-    pub(super) fn is_like(&self, other: &Form) -> bool {
-        use super::Shape::{Functions, Networks, Shaders, SilentFunctions};
-        let alike = |(a, b): (&Slot, &Slot)| {
+    pub(super) fn is_like(&self, other: &PayloadForm) -> bool {
+        use super::FieldShape::{Functions, Networks, Shaders, SilentFunctions};
+        let alike = |(a, b): (&FormSlot, &FormSlot)| {
             a.name == b.name
                 && match (a.shape, b.shape) {
                     (Shaders { .. }, Shaders { .. }) => true,
@@ -80,8 +80,8 @@ impl Form {
     }
 }
 
-impl PartialEq for Form {
-    fn eq(&self, other: &Form) -> bool {
+impl PartialEq for PayloadForm {
+    fn eq(&self, other: &PayloadForm) -> bool {
         self.name == other.name && self.is_like(other)
     }
 }
@@ -97,12 +97,12 @@ impl KindInfo {
     pub(crate) fn forms_in(
         &self,
         layout: Layout,
-    ) -> impl Iterator<Item = &'static Form> + Clone + use<> {
+    ) -> impl Iterator<Item = &'static PayloadForm> + Clone + use<> {
         self.forms.iter().filter(move |form| form.is_in(layout))
     }
 
     /// The newest form that `release` writes; `None` where it stores no module of this kind (PAY-99).
-    pub fn form_in(&self, release: Release) -> Option<&'static Form> {
+    pub fn form_in(&self, release: Release) -> Option<&'static PayloadForm> {
         let mut forms = self.forms.iter();
         forms.find(|form| form.releases.contains(release))
     }
@@ -146,7 +146,7 @@ pub fn kind_info(kind: &str) -> Option<&'static KindInfo> {
 const fn row(
     kind: &'static str,
     about: &'static str,
-    forms: &'static [Form],
+    forms: &'static [PayloadForm],
     loaded: &'static [Releases],
     masks: &'static [(Releases, u8)],
 ) -> KindInfo {
@@ -470,7 +470,7 @@ const KINDS: &[KindInfo] = &[
 /// A row of the JSON runtimes, which differ by name and releases only.
 const fn json_runtime(
     kind: &'static str,
-    forms: &'static [Form],
+    forms: &'static [PayloadForm],
     loaded: &'static [Releases],
     masks: &'static [(Releases, u8)],
 ) -> KindInfo {

@@ -36,10 +36,10 @@ mod vendor;
 
 pub use rules::*;
 
-pub use device::{Kernel, Shader};
-pub use field::{Field, Shape, Slot};
-pub use function_info::{Function, FunctionInfo};
-pub use kinds::{Form, KindInfo, kind_info, kinds};
+pub use device::{KernelCode, Shader};
+pub use field::{Field, FieldShape, FormSlot};
+pub use function_info::{DeviceFunction, FunctionInfo};
+pub use kinds::{KindInfo, PayloadForm, kind_info, kinds};
 pub use stackvm::StackVm;
 pub use vendor::Network;
 
@@ -52,27 +52,27 @@ use std::borrow::Cow;
 pub type Text<'a> = Cow<'a, str>;
 
 /// Bytes that are borrowed from a file or owned by the value.
-pub type Bytes<'a> = Cow<'a, [u8]>;
+pub type Binary<'a> = Cow<'a, [u8]>;
 
 /// The payload of one module.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload<'a> {
     /// A kind with a grammar.
-    Known(Known<'a>),
+    Known(KnownPayload<'a>),
     /// A kind without one, which only layout 0.22 can carry.
     Opaque {
         /// The module's kind.
         kind: Text<'a>,
         /// All its bytes.
-        bytes: Bytes<'a>,
+        bytes: Binary<'a>,
     },
 }
 
 /// A payload that was read by its grammar: one field for every slot of its form.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known<'a> {
+pub struct KnownPayload<'a> {
     info: &'static KindInfo,
-    form: &'static Form,
+    form: &'static PayloadForm,
     fields: Vec<Field<'a>>,
 }
 
@@ -112,7 +112,7 @@ pub fn read<'a>(
     if layout >= Layout::V0_22 {
         cursor.finish(&format!("the {kind} payload"), findings)?;
     }
-    Ok(Payload::Known(Known { info, form, fields }))
+    Ok(Payload::Known(KnownPayload { info, form, fields }))
 }
 
 /// Whether [`read`] finds no grammar for `kind` and takes its bytes as they are.
@@ -126,8 +126,8 @@ fn choose(
     info: &'static KindInfo,
     layout: Layout,
     cursor: &Cursor<'_>,
-) -> Result<&'static Form, Violation> {
-    let forms: Vec<&'static Form> = info.forms_in(layout).collect();
+) -> Result<&'static PayloadForm, Violation> {
+    let forms: Vec<&'static PayloadForm> = info.forms_in(layout).collect();
     let newest = forms.first().copied().unwrap_or(&kinds::NOTHING);
     if forms.len() < 2 {
         return Ok(newest);
@@ -158,7 +158,7 @@ fn choose(
 }
 
 fn read_form<'a>(
-    form: &'static Form,
+    form: &'static PayloadForm,
     layout: Layout,
     cursor: &mut Cursor<'a>,
     findings: &mut Findings,
@@ -189,7 +189,7 @@ fn read_form<'a>(
 
 /// What the check of a form sees: its fields and where each starts.
 pub(crate) struct Checked<'c, 'a> {
-    pub(crate) form: &'static Form,
+    pub(crate) form: &'static PayloadForm,
     pub(crate) layout: Layout,
     fields: &'c [Field<'a>],
     starts: &'c [u64],
@@ -272,7 +272,7 @@ impl<'a> Payload<'a> {
     }
 
     /// The device functions, to change; `None` for kinds that have none.
-    pub fn functions_mut(&mut self) -> Option<&mut Vec<Function<'a>>> {
+    pub fn functions_mut(&mut self) -> Option<&mut Vec<DeviceFunction<'a>>> {
         self.fields_mut().iter_mut().find_map(|field| match field {
             Field::Functions(list) => Some(list),
             _ => None,
@@ -280,7 +280,7 @@ impl<'a> Payload<'a> {
     }
 
     /// The code, to change: source text or binary, where the payload has exactly one; all bytes of an opaque payload.
-    pub fn data_mut(&mut self) -> Option<&mut Bytes<'a>> {
+    pub fn data_mut(&mut self) -> Option<&mut Binary<'a>> {
         if let Payload::Opaque { bytes, .. } = self {
             return Some(bytes);
         }
@@ -320,7 +320,7 @@ impl<'a> Payload<'a> {
             let Field::Functions(list) = field else {
                 continue;
             };
-            for Function { info, .. } in list {
+            for DeviceFunction { info, .. } in list {
                 info.arg_extra_tags.resize(info.arg_types.len(), 0);
             }
         }
@@ -383,7 +383,7 @@ impl<'a> Payload<'a> {
     }
 
     /// The Relax VM executable inside, if it is one.
-    pub fn relax_vm(&self) -> Option<&relax_vm::Executable<'a>> {
+    pub fn relax_vm(&self) -> Option<&relax_vm::RelaxExecutable<'a>> {
         match self.fields().first() {
             Some(Field::Relax(executable)) => Some(executable),
             _ => None,
@@ -391,7 +391,7 @@ impl<'a> Payload<'a> {
     }
 
     /// The Relay VM executable inside, if it is one.
-    pub fn relay_vm(&self) -> Option<&relay_vm::Executable<'a>> {
+    pub fn relay_vm(&self) -> Option<&relay_vm::RelayExecutable<'a>> {
         match self.fields().first() {
             Some(Field::Relay(executable)) => Some(executable),
             _ => None,
@@ -399,14 +399,14 @@ impl<'a> Payload<'a> {
     }
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownPayload<'a> {
     /// A payload of `info` in `form`; there must be one field of the right shape for every slot.
     pub(crate) fn new(
         info: &'static KindInfo,
-        form: &'static Form,
+        form: &'static PayloadForm,
         fields: Vec<Field<'a>>,
-    ) -> Known<'a> {
-        Known { info, form, fields }
+    ) -> KnownPayload<'a> {
+        KnownPayload { info, form, fields }
     }
 
     /// The kind's row in the table.
@@ -415,15 +415,15 @@ impl<'a> Known<'a> {
     }
 
     /// The form's row in the table.
-    pub fn form(&self) -> &'static Form {
+    pub fn form(&self) -> &'static PayloadForm {
         self.form
     }
 
     /// The form in which `layout` can store this payload.
-    fn form_in(&self, layout: Layout) -> Result<&'static Form, Violation> {
+    fn form_in(&self, layout: Layout) -> Result<&'static PayloadForm, Violation> {
         let mut forms = self.info.forms_in(layout);
-        let same = |form: &&Form| form.name == self.form.name;
-        let alike = |form: &&Form| form.is_like(self.form);
+        let same = |form: &&PayloadForm| form.name == self.form.name;
+        let alike = |form: &&PayloadForm| form.is_like(self.form);
         let found = forms.clone().find(same).or_else(|| forms.find(alike));
         found.ok_or_else(|| {
             let message = format!(

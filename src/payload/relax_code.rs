@@ -10,7 +10,7 @@
 //! An operand has its kind in the top byte (0 register, 1 immediate, 2 constant, 3 function) and a signed 56-bit value
 //! below. Jumps count in instructions, from the jump itself.
 
-use super::relax_vm::{Executable, Function, FunctionKind};
+use super::relax_vm::{FunctionKind, RelaxExecutable, RelaxFunction};
 use super::{PAY_88, PAY_89, PAY_90, PAY_91, PAY_92, PAY_93, PAY_94, PAY_96, PAY_97};
 use crate::rule::{Kind, Violation};
 
@@ -24,7 +24,7 @@ const FREE_REGISTERS: i64 = 1 << 16;
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Instruction {
+pub enum RelaxInstruction {
     /// Calls a function of the table.
     Call {
         /// Where the result goes; [`VOID_REGISTER`] for nowhere.
@@ -32,7 +32,7 @@ pub enum Instruction {
         /// Index into the function table.
         function: i64,
         /// The arguments.
-        operands: Vec<Operand>,
+        operands: Vec<RelaxOperand>,
     },
     /// Returns a register's value.
     Ret {
@@ -55,7 +55,7 @@ pub enum Instruction {
 
 /// One argument of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operand {
+pub enum RelaxOperand {
     /// The value of a register, or [`VM_REGISTER`], or [`VOID_REGISTER`].
     Register(i64),
     /// The number itself.
@@ -66,28 +66,28 @@ pub enum Operand {
     Function(i64),
 }
 
-impl Operand {
+impl RelaxOperand {
     /// From a word of the code; `None` when the top byte is no kind.
-    pub fn decode(word: u64) -> Option<Operand> {
+    pub fn decode(word: u64) -> Option<RelaxOperand> {
         // The value is the low 56 bits with their sign.
         let value = (word << 8).cast_signed() >> 8;
         Some(match word >> 56 {
-            0 => Operand::Register(value),
-            1 => Operand::Immediate(value),
-            2 => Operand::Constant(value),
-            3 => Operand::Function(value),
+            0 => RelaxOperand::Register(value),
+            1 => RelaxOperand::Immediate(value),
+            2 => RelaxOperand::Constant(value),
+            3 => RelaxOperand::Function(value),
             _ => return None,
         })
     }
 }
 
-impl Executable<'_> {
+impl RelaxExecutable<'_> {
     /// Instruction `index` of the table.
     ///
     /// # Errors
     ///
     /// PAY-88 when it does not lie inside the words, PAY-89 when its opcode or an operand kind is unknown.
-    pub fn instruction(&self, index: usize) -> Result<Instruction, Violation> {
+    pub fn instruction(&self, index: usize) -> Result<RelaxInstruction, Violation> {
         let (at, start) = self.start_of(index)?;
         let word = |position: usize| {
             let word = at.checked_add(position).and_then(|at| self.words.get(at));
@@ -100,14 +100,14 @@ impl Executable<'_> {
             })
         };
         Ok(match word(0)? {
-            1 => Instruction::Call {
+            1 => RelaxInstruction::Call {
                 destination: word(1)?,
                 function: word(2)?,
                 operands: self.operands(index, at, word(3)?)?,
             },
-            2 => Instruction::Ret { register: word(1)? },
-            3 => Instruction::Goto { offset: word(1)? },
-            4 => Instruction::If {
+            2 => RelaxInstruction::Ret { register: word(1)? },
+            3 => RelaxInstruction::Goto { offset: word(1)? },
+            4 => RelaxInstruction::If {
                 condition: word(1)?,
                 false_offset: word(2)?,
             },
@@ -155,7 +155,12 @@ impl Executable<'_> {
         }
     }
 
-    fn operands(&self, index: usize, at: usize, count: i64) -> Result<Vec<Operand>, Violation> {
+    fn operands(
+        &self,
+        index: usize,
+        at: usize,
+        count: i64,
+    ) -> Result<Vec<RelaxOperand>, Violation> {
         let first = at.saturating_add(4);
         let room = self.words.len().saturating_sub(first);
         let count = usize::try_from(count).ok().filter(|count| *count <= room);
@@ -167,7 +172,7 @@ impl Executable<'_> {
         let mut operands = Vec::with_capacity(count);
         for position in first..first.saturating_add(count) {
             let word = self.words.get(position).unwrap_or_default();
-            let operand = Operand::decode(word).ok_or_else(|| {
+            let operand = RelaxOperand::decode(word).ok_or_else(|| {
                 let message = format!("operand {word:#018x} of instruction {index} has no kind");
                 PAY_89.broken(Kind::UnknownKind, self.words.offset_of(position), message)
             })?;
@@ -238,7 +243,7 @@ impl Executable<'_> {
         Ok(())
     }
 
-    fn check_function(&self, function: &Function<'_>, at: u64) -> Result<(), Violation> {
+    fn check_function(&self, function: &RelaxFunction<'_>, at: u64) -> Result<(), Violation> {
         let fits = 0 <= function.num_args && function.num_args <= function.registers;
         PAY_91.require(fits, at, || {
             format!(
@@ -267,7 +272,7 @@ impl Executable<'_> {
 
     fn check_instruction(
         &self,
-        function: &Function<'_>,
+        function: &RelaxFunction<'_>,
         index: usize,
         at: u64,
     ) -> Result<(), Violation> {
@@ -305,9 +310,9 @@ impl Executable<'_> {
             })
         };
         match self.instruction(index)? {
-            Instruction::Ret { register: from } => source(from),
-            Instruction::Goto { offset } => jump(offset),
-            Instruction::If {
+            RelaxInstruction::Ret { register: from } => source(from),
+            RelaxInstruction::Goto { offset } => jump(offset),
+            RelaxInstruction::If {
                 condition,
                 false_offset,
             } => {
@@ -315,7 +320,7 @@ impl Executable<'_> {
                 jump(1)?;
                 jump(false_offset)
             }
-            Instruction::Call {
+            RelaxInstruction::Call {
                 destination,
                 function: callee,
                 operands,
@@ -323,23 +328,27 @@ impl Executable<'_> {
                 register(destination, &[VOID_REGISTER])?;
                 listed(callee, self.functions.len(), "function")?;
                 operands.into_iter().try_for_each(|operand| match operand {
-                    Operand::Register(from) => source(from),
-                    Operand::Constant(index) => listed(index, self.constants.len(), "constant"),
-                    Operand::Function(index) => listed(index, self.functions.len(), "function"),
-                    Operand::Immediate(_) => Ok(()),
+                    RelaxOperand::Register(from) => source(from),
+                    RelaxOperand::Constant(index) => {
+                        listed(index, self.constants.len(), "constant")
+                    }
+                    RelaxOperand::Function(index) => {
+                        listed(index, self.functions.len(), "function")
+                    }
+                    RelaxOperand::Immediate(_) => Ok(()),
                 })
             }
         }
     }
 }
 
-impl Instruction {
+impl RelaxInstruction {
     /// How many words it takes.
     pub fn length(&self) -> usize {
         match self {
-            Instruction::Call { operands, .. } => operands.len().saturating_add(4),
-            Instruction::Ret { .. } | Instruction::Goto { .. } => 2,
-            Instruction::If { .. } => 3,
+            RelaxInstruction::Call { operands, .. } => operands.len().saturating_add(4),
+            RelaxInstruction::Ret { .. } | RelaxInstruction::Goto { .. } => 2,
+            RelaxInstruction::If { .. } => 3,
         }
     }
 }

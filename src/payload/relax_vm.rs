@@ -14,20 +14,21 @@
 //! Neither magic nor version distinguishes the releases before 0.22; the constant tags of three eras differ all the same.
 //! The layout of the library does tell.
 
-use super::field::{Shape, Slot, names, text, write_names};
-use super::kinds::Form;
+use super::field::{FieldShape, FormSlot, names, text, write_names};
+use super::kinds::PayloadForm;
 use super::name_set::note_repeats;
-pub use super::relax_code::{Instruction, Operand, VM_REGISTER, VOID_REGISTER};
+pub use super::relax_code::{RelaxInstruction, RelaxOperand, VM_REGISTER, VOID_REGISTER};
 use super::{PAY_81, PAY_82, PAY_83, PAY_84, PAY_85, PAY_86, PAY_87, PAY_95, Text};
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Violation};
 use crate::tensor::{Dtype, Sizing, TensorRecord};
 use crate::wire::{Cursor, Words, Writer};
 
-const SLOTS: &[Slot] = &[Slot::new("executable", Shape::Relax, PAY_81)];
+const SLOTS: &[FormSlot] = &[FormSlot::new("executable", FieldShape::Relax, PAY_81)];
 
-pub(super) const OLD_FORMS: &[Form] = &[Form::new("0.16", Releases::between(16, 19), SLOTS)];
-pub(super) const FORMS: &[Form] = &[Form::new("0.20", Releases::from(20), SLOTS)];
+pub(super) const OLD_FORMS: &[PayloadForm] =
+    &[PayloadForm::new("0.16", Releases::between(16, 19), SLOTS)];
+pub(super) const FORMS: &[PayloadForm] = &[PayloadForm::new("0.20", Releases::from(20), SLOTS)];
 
 /// The magic of 0.16 to 0.22, which has no memory scopes.
 pub const MAGIC: u64 = 0xD225_DE2F_4214_151D;
@@ -38,13 +39,13 @@ const VERSION: &str = "0.14";
 
 /// A Relax VM executable. Offsets and words are the file's own bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Executable<'a> {
+pub struct RelaxExecutable<'a> {
     /// The function table, which calls and operands index.
-    pub functions: Vec<Function<'a>>,
+    pub functions: Vec<RelaxFunction<'a>>,
     /// Where constants want to live, by index; `None` under the magic that has no such section.
     pub memory_scopes: Option<Vec<(i64, Text<'a>)>>,
     /// The constant pool.
-    pub constants: Vec<Constant<'a>>,
+    pub constants: Vec<RelaxConstant<'a>>,
     /// For each instruction the index of its first word.
     pub offsets: Words<'a>,
     /// The words of all instructions.
@@ -53,7 +54,7 @@ pub struct Executable<'a> {
 
 /// One function of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Function<'a> {
+pub struct RelaxFunction<'a> {
     /// Who runs it.
     pub kind: FunctionKind,
     /// Its global name.
@@ -107,7 +108,7 @@ impl FunctionKind {
 
 /// One constant of the pool.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Constant<'a> {
+pub enum RelaxConstant<'a> {
     /// A tensor.
     Tensor(TensorRecord<'a>),
     /// A shape.
@@ -131,7 +132,7 @@ const fn tags(layout: Layout) -> [i32; 6] {
     }
 }
 
-impl<'a> Executable<'a> {
+impl<'a> RelaxExecutable<'a> {
     /// Reads an executable as `layout` stores it: with its length in front before 0.22 (PAY-81), without from then on.
     /// `.vmexec` files have the same bytes.
     ///
@@ -142,12 +143,12 @@ impl<'a> Executable<'a> {
         layout: Layout,
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
-    ) -> Result<Executable<'a>, Violation> {
+    ) -> Result<RelaxExecutable<'a>, Violation> {
         if layout >= Layout::V0_22 {
-            return Executable::read_code(layout, cursor, findings);
+            return RelaxExecutable::read_code(layout, cursor, findings);
         }
         let mut window = cursor.window("code")?;
-        let executable = Executable::read_code(layout, &mut window, findings)?;
+        let executable = RelaxExecutable::read_code(layout, &mut window, findings)?;
         window.finish("the VM code", findings)?;
         Ok(executable)
     }
@@ -156,12 +157,12 @@ impl<'a> Executable<'a> {
         layout: Layout,
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
-    ) -> Result<Executable<'a>, Violation> {
+    ) -> Result<RelaxExecutable<'a>, Violation> {
         let with_scopes = read_header(layout, cursor)?;
         let mut starts = Vec::new();
         let functions = cursor.vector(52, "functions", |cursor| {
             starts.push(cursor.offset());
-            Function::read(cursor)
+            RelaxFunction::read(cursor)
         })?;
         let once = functions.iter().map(|function| &*function.name);
         let effect = "the last one counts";
@@ -183,11 +184,11 @@ impl<'a> Executable<'a> {
             None
         };
         let constants = cursor.vector(8, "constants", |cursor| {
-            Constant::read(layout, cursor, findings)
+            RelaxConstant::read(layout, cursor, findings)
         })?;
         let scopes = memory_scopes.as_deref().unwrap_or_default();
         check_scopes(scopes, &scope_starts, constants.len(), cursor)?;
-        let executable = Executable {
+        let executable = RelaxExecutable {
             functions,
             memory_scopes,
             constants,
@@ -203,7 +204,7 @@ impl<'a> Executable<'a> {
         Ok(executable)
     }
 
-    /// Writes it as `layout` stores it: the inverse of [`Executable::read`].
+    /// Writes it as `layout` stores it: the inverse of [`RelaxExecutable::read`].
     ///
     /// # Errors
     ///
@@ -296,8 +297,8 @@ fn check_scopes(
     Ok(())
 }
 
-impl<'a> Function<'a> {
-    fn read(cursor: &mut Cursor<'a>) -> Result<Function<'a>, Violation> {
+impl<'a> RelaxFunction<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<RelaxFunction<'a>, Violation> {
         let start = cursor.offset();
         let code = cursor.i32("kind", PAY_84)?;
         let kind = FunctionKind::ALL
@@ -308,7 +309,7 @@ impl<'a> Function<'a> {
             let broken = PAY_84.broken(Kind::UnknownKind, start, message);
             return Err(cursor.blame("kind", broken));
         };
-        Ok(Function {
+        Ok(RelaxFunction {
             kind,
             name: text(cursor, "name", PAY_84)?,
             start: cursor.i64("start", PAY_84)?,
@@ -330,24 +331,24 @@ impl<'a> Function<'a> {
     }
 }
 
-impl<'a> Constant<'a> {
+impl<'a> RelaxConstant<'a> {
     fn read(
         layout: Layout,
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
-    ) -> Result<Constant<'a>, Violation> {
+    ) -> Result<RelaxConstant<'a>, Violation> {
         let start = cursor.offset();
         let tag = cursor.i32("tag", PAY_86)?;
         let position = tags(layout).iter().position(|known| *known == tag);
         Ok(match position {
-            Some(0) => Constant::Tensor(TensorRecord::read(cursor, Sizing::V0_7, findings)?),
-            Some(1) => Constant::Dtype(Dtype::read(cursor)?),
-            Some(2) => {
-                Constant::Shape(cursor.vector(8, "shape", |cursor| cursor.i64("shape", PAY_86))?)
-            }
-            Some(3) => Constant::Text(text(cursor, "text", PAY_86)?),
-            Some(4) => Constant::Int(cursor.i64("int", PAY_86)?),
-            Some(5) => Constant::Float(cursor.f64("float", PAY_86)?),
+            Some(0) => RelaxConstant::Tensor(TensorRecord::read(cursor, Sizing::V0_7, findings)?),
+            Some(1) => RelaxConstant::Dtype(Dtype::read(cursor)?),
+            Some(2) => RelaxConstant::Shape(
+                cursor.vector(8, "shape", |cursor| cursor.i64("shape", PAY_86))?,
+            ),
+            Some(3) => RelaxConstant::Text(text(cursor, "text", PAY_86)?),
+            Some(4) => RelaxConstant::Int(cursor.i64("int", PAY_86)?),
+            Some(5) => RelaxConstant::Float(cursor.f64("float", PAY_86)?),
             _ => {
                 let message = format!(
                     "constant tag {tag} means nothing in layout {layout}: the tags were renumbered in 0.21 and 0.22"
@@ -361,27 +362,27 @@ impl<'a> Constant<'a> {
     fn write(&self, layout: Layout, out: &mut Writer) {
         let [tensor, dtype, shape, text, int, float] = tags(layout);
         match self {
-            Constant::Tensor(value) => {
+            RelaxConstant::Tensor(value) => {
                 out.i32(tensor);
                 value.write(out);
             }
-            Constant::Dtype(value) => {
+            RelaxConstant::Dtype(value) => {
                 out.i32(dtype);
                 value.write(out);
             }
-            Constant::Shape(value) => {
+            RelaxConstant::Shape(value) => {
                 out.i32(shape);
                 out.vector(value, |out, dim| out.i64(*dim));
             }
-            Constant::Text(value) => {
+            RelaxConstant::Text(value) => {
                 out.i32(text);
                 out.str(value);
             }
-            Constant::Int(value) => {
+            RelaxConstant::Int(value) => {
                 out.i32(int);
                 out.i64(*value);
             }
-            Constant::Float(value) => {
+            RelaxConstant::Float(value) => {
                 out.i32(float);
                 out.f64(*value);
             }
@@ -390,9 +391,9 @@ impl<'a> Constant<'a> {
 }
 
 /// An executable that was built, not read.
-impl Default for Executable<'_> {
+impl Default for RelaxExecutable<'_> {
     fn default() -> Self {
-        Executable {
+        RelaxExecutable {
             functions: Vec::new(),
             memory_scopes: Some(Vec::new()),
             constants: Vec::new(),

@@ -9,7 +9,7 @@ use crate::wire::Cursor;
 
 /// One instruction. Its hash is computed, not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instruction {
+pub struct RelayInstruction {
     /// Its opcode, a row of [`OPCODES`].
     pub opcode: i64,
     /// Its fields, as that row says.
@@ -18,7 +18,7 @@ pub struct Instruction {
 
 /// What a field of an instruction means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operand {
+pub enum RelayOperand {
     /// A register of the frame.
     Register,
     /// An index of the constant pool.
@@ -36,7 +36,9 @@ pub enum Operand {
     /// A register, unless the count is not zero: then the shape at the end says the size.
     RegisterUnlessShaped,
 }
-use Operand::{Constant, Count, Function, Jump, Number, Primitive, Register, RegisterUnlessShaped};
+use RelayOperand::{
+    Constant, Count, Function, Jump, Number, Primitive, Register, RegisterUnlessShaped,
+};
 
 /// One opcode.
 #[derive(Debug)]
@@ -48,12 +50,12 @@ pub struct Opcode {
     /// The first release that has it, or has it with these fields.
     pub since: u8,
     /// Its fields.
-    pub fields: &'static [Operand],
+    pub fields: &'static [RelayOperand],
     /// What the fields at the end are, of which `Count` says how many.
-    pub tail: Operand,
+    pub tail: RelayOperand,
 }
 
-const fn op(code: i64, name: &'static str, since: u8, fields: &'static [Operand]) -> Opcode {
+const fn op(code: i64, name: &'static str, since: u8, fields: &'static [RelayOperand]) -> Opcode {
     Opcode {
         code,
         name,
@@ -63,7 +65,7 @@ const fn op(code: i64, name: &'static str, since: u8, fields: &'static [Operand]
     }
 }
 
-const fn over(mut opcode: Opcode, tail: Operand) -> Opcode {
+const fn over(mut opcode: Opcode, tail: RelayOperand) -> Opcode {
     opcode.tail = tail;
     opcode
 }
@@ -154,7 +156,7 @@ pub const OPCODES: &[Opcode] = &[
 ];
 
 /// What an instruction is checked against.
-pub(super) struct Frame {
+pub(super) struct RelayFrame {
     pub(super) era: u8,
     pub(super) registers: u64,
     pub(super) instructions: u64,
@@ -163,7 +165,7 @@ pub(super) struct Frame {
     pub(super) primitives: usize,
 }
 
-impl Instruction {
+impl RelayInstruction {
     /// The row of its opcode in code of release 0.`era`.
     pub(crate) fn opcode_in(&self, era: u8) -> Option<&'static Opcode> {
         let mut rows = OPCODES.iter();
@@ -186,9 +188,9 @@ impl Instruction {
     /// Reads instruction `index` of a function and holds it to PAY-71 to PAY-77.
     pub(super) fn read(
         cursor: &mut Cursor<'_>,
-        frame: &Frame,
+        frame: &RelayFrame,
         index: u64,
-    ) -> Result<Instruction, Violation> {
+    ) -> Result<RelayInstruction, Violation> {
         let start = cursor.offset();
         let count = cursor.count(8, "words")?;
         let Some(count) = count.checked_sub(2) else {
@@ -204,7 +206,7 @@ impl Instruction {
                 cursor.i64("fields", PAY_71)
             })?);
         }
-        let instruction = Instruction { opcode, fields };
+        let instruction = RelayInstruction { opcode, fields };
         let expected = instruction.hash();
         PAY_71
             .require(hash == expected, start.saturating_add(8), || {
@@ -220,7 +222,7 @@ impl Instruction {
         Ok(instruction)
     }
 
-    fn check(&self, frame: &Frame, index: u64, first: u64) -> Result<(), Violation> {
+    fn check(&self, frame: &RelayFrame, index: u64, first: u64) -> Result<(), Violation> {
         let Some(row) = self.opcode_in(frame.era) else {
             let message = format!("release 0.{} has no opcode {}", frame.era, self.opcode);
             let broken = PAY_72.broken(Kind::UnknownKind, first.saturating_sub(8), message);
@@ -263,9 +265,9 @@ impl Instruction {
 fn check_field(
     name: &str,
     field: i64,
-    meaning: Operand,
+    meaning: RelayOperand,
     shaped: bool,
-    frame: &Frame,
+    frame: &RelayFrame,
     index: u64,
     at: u64,
 ) -> Result<(), Violation> {
@@ -300,16 +302,16 @@ fn check_field(
 
 #[cfg(test)]
 mod tests {
-    use super::Instruction;
+    use super::RelayInstruction;
 
     #[test]
     fn the_hash_is_that_of_a_real_instruction() {
-        let load = Instruction {
+        let load = RelayInstruction {
             opcode: 11,
             fields: vec![0, 1],
         };
         assert_eq!(load.hash(), 0x28_cd93_08a6);
-        let ret = Instruction {
+        let ret = RelayInstruction {
             opcode: 1,
             fields: vec![4],
         };

@@ -12,13 +12,13 @@
 //! follow is not repeated. Names are escaped, and those inside of instructions are cut: each line is made when it is asked for.
 
 use super::line::{joined, short};
-use super::relay_code::{Instruction, Operand};
-use super::relay_vm::{Executable, Function, era_of};
+use super::relay_code::{RelayInstruction, RelayOperand};
+use super::relay_vm::{RelayExecutable, RelayFunction, era_of};
 use crate::release::Release;
 use std::fmt::{self, Write as _};
 use std::iter;
 
-impl Executable<'_> {
+impl RelayExecutable<'_> {
     /// The code of all functions as text.
     pub fn disassemble(&self) -> String {
         let mut text = String::new();
@@ -29,14 +29,14 @@ impl Executable<'_> {
     }
 
     /// The lines of the code of all functions.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = RelayLine<'_>> {
         let functions = self.functions.iter().flat_map(|function| {
             let code = function.code.iter().enumerate();
-            let code = code.map(|(index, instruction)| Part::Instruction(index, instruction));
-            iter::once(Part::Function(function)).chain(code)
+            let code = code.map(|(index, instruction)| RelayPart::Instruction(index, instruction));
+            iter::once(RelayPart::Function(function)).chain(code)
         });
-        let packed = self.primitives.iter().map(|name| Part::Packed(name));
-        functions.chain(packed).map(|part| Line {
+        let packed = self.primitives.iter().map(|name| RelayPart::Packed(name));
+        functions.chain(packed).map(|part| RelayLine {
             executable: self,
             part,
         })
@@ -44,39 +44,39 @@ impl Executable<'_> {
 }
 
 /// A line, which is text only where it is written.
-pub(crate) struct Line<'c> {
-    executable: &'c Executable<'c>,
-    part: Part<'c>,
+pub(crate) struct RelayLine<'c> {
+    executable: &'c RelayExecutable<'c>,
+    part: RelayPart<'c>,
 }
 
-enum Part<'c> {
-    Function(&'c Function<'c>),
-    Instruction(usize, &'c Instruction),
+enum RelayPart<'c> {
+    Function(&'c RelayFunction<'c>),
+    Instruction(usize, &'c RelayInstruction),
     Packed(&'c str),
 }
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for RelayLine<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.part {
-            Part::Function(function) => {
+            RelayPart::Function(function) => {
                 write!(out, "function {}(", function.name.escape_debug())?;
                 joined(out, function.params.iter().map(|name| name.escape_debug()))?;
                 write!(out, "), {} registers", function.registers)
             }
-            Part::Instruction(index, instruction) => {
+            RelayPart::Instruction(index, instruction) => {
                 write!(out, "{index:>5}  ")?;
                 self.instruction(index, instruction, out)
             }
-            Part::Packed(name) => write!(out, "packed {}", name.escape_debug()),
+            RelayPart::Packed(name) => write!(out, "packed {}", name.escape_debug()),
         }
     }
 }
 
-impl Line<'_> {
+impl RelayLine<'_> {
     fn instruction(
         &self,
         index: usize,
-        instruction: &Instruction,
+        instruction: &RelayInstruction,
         out: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
         // An executable that was read is of a known release.
@@ -90,7 +90,7 @@ impl Line<'_> {
             return joined(out, fields);
         };
         let kinds = || opcode.fields.iter().chain(iter::repeat(&opcode.tail));
-        let counts = |field: &(&i64, &Operand)| *field.1 == Operand::Count;
+        let counts = |field: &(&i64, &RelayOperand)| *field.1 == RelayOperand::Count;
         let shaped = fields
             .iter()
             .zip(kinds())
@@ -108,7 +108,7 @@ impl Line<'_> {
     fn field(
         &self,
         value: i64,
-        kind: Operand,
+        kind: RelayOperand,
         shaped: bool,
         index: usize,
         out: &mut fmt::Formatter<'_>,
@@ -119,22 +119,22 @@ impl Line<'_> {
         let target = || i64::try_from(index).ok()?.checked_add(value);
         match kind {
             // PAY-75: the size register counts only where there are no dimensions; it may be any number where there are.
-            Operand::RegisterUnlessShaped if shaped => out.write_str("_"),
-            Operand::Register | Operand::RegisterUnlessShaped => write!(out, "%{value}"),
-            Operand::Constant => write!(out, "c{value}"),
-            Operand::Function => match function() {
+            RelayOperand::RegisterUnlessShaped if shaped => out.write_str("_"),
+            RelayOperand::Register | RelayOperand::RegisterUnlessShaped => write!(out, "%{value}"),
+            RelayOperand::Constant => write!(out, "c{value}"),
+            RelayOperand::Function => match function() {
                 Some(function) => write!(out, "@{}", short(&function.name)),
                 None => write!(out, "{value}"),
             },
-            Operand::Primitive => match primitive() {
+            RelayOperand::Primitive => match primitive() {
                 Some(name) => write!(out, "{}", short(name)),
                 None => write!(out, "{value}"),
             },
-            Operand::Jump => match target() {
+            RelayOperand::Jump => match target() {
                 Some(target) => write!(out, "-> {target}"),
                 None => write!(out, "{value}"),
             },
-            Operand::Number | Operand::Count => write!(out, "{value}"),
+            RelayOperand::Number | RelayOperand::Count => write!(out, "{value}"),
         }
     }
 }
@@ -146,13 +146,17 @@ mod tests {
     use crate::wire::{Cursor, Writer};
 
     /// One function of these instructions, which calls one primitive.
-    fn executable(version: &str, names: [&str; 3], code: &[(i64, &[i64])]) -> Executable<'static> {
+    fn executable(
+        version: &str,
+        names: [&str; 3],
+        code: &[(i64, &[i64])],
+    ) -> RelayExecutable<'static> {
         let [function, param, primitive] = names.map(str::to_owned);
-        let code = code.iter().map(|(opcode, fields)| Instruction {
+        let code = code.iter().map(|(opcode, fields)| RelayInstruction {
             opcode: *opcode,
             fields: fields.to_vec(),
         });
-        Executable {
+        RelayExecutable {
             version: version.to_owned().into(),
             virtual_devices: vec![crate::payload::relay_vm::VirtualDevice {
                 device: crate::tensor::Device { kind: 1, id: 0 },
@@ -164,7 +168,7 @@ mod tests {
             constant_devices: Vec::new(),
             primitives: vec![primitive.into()],
             primitive_attrs: Vec::new(),
-            functions: vec![Function {
+            functions: vec![RelayFunction {
                 name: function.into(),
                 registers: 9,
                 params: vec![param.into()],
@@ -188,7 +192,7 @@ mod tests {
         assert_eq!(made.write_code(&mut out), Ok(()));
         let bytes = out.into_bytes();
         let mut findings = Findings::default();
-        let read = Executable::read_code(&mut Cursor::new(&bytes), &mut findings);
+        let read = RelayExecutable::read_code(&mut Cursor::new(&bytes), &mut findings);
         assert_eq!(
             read.map(|read| read.disassemble()).as_deref(),
             Ok(

@@ -14,11 +14,11 @@
 //! | primitive attributes | map of u64 to map of strings | 0.8 .. | PAY-68 |
 //! | functions | vector of functions | | PAY-69 .. PAY-77 |
 
-use super::field::{Shape, Slot, names, text, write_names};
-use super::kinds::Form;
+use super::field::{FieldShape, FormSlot, names, text, write_names};
+use super::kinds::PayloadForm;
 use super::name_set::NameSet;
-use super::relay_code::Frame;
-pub use super::relay_code::{Instruction, OPCODES, Opcode, Operand};
+use super::relay_code::RelayFrame;
+pub use super::relay_code::{OPCODES, Opcode, RelayInstruction, RelayOperand};
 use super::{
     PAY_60, PAY_61, PAY_62, PAY_63, PAY_64, PAY_65, PAY_66, PAY_67, PAY_68, PAY_69, PAY_70, PAY_74,
     Text,
@@ -29,10 +29,10 @@ use crate::tensor::{Device, Sizing, TensorRecord};
 use crate::wire::{Cursor, Writer};
 
 /// Modules exist from 0.8 on; the code format is two releases older.
-pub(super) const FORMS: &[Form] = &[Form::new(
+pub(super) const FORMS: &[PayloadForm] = &[PayloadForm::new(
     "0.8",
     Releases::between(8, 19),
-    &[Slot::new("executable", Shape::Relay, PAY_60)],
+    &[FormSlot::new("executable", FieldShape::Relay, PAY_60)],
 )];
 
 /// The first eight bytes of the code, as a little-endian integer.
@@ -40,7 +40,7 @@ pub const MAGIC: u64 = 0xD225_DE2F_4214_151D;
 
 /// A Relay VM executable.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Executable<'a> {
+pub struct RelayExecutable<'a> {
     /// The release that wrote it; a runtime loads only its own.
     pub version: Text<'a>,
     /// The devices that code speaks of by index; none before 0.9.
@@ -50,19 +50,19 @@ pub struct Executable<'a> {
     /// Names of the functions, by index.
     pub globals: Vec<Text<'a>>,
     /// The constant pool.
-    pub constants: Vec<Constant<'a>>,
+    pub constants: Vec<RelayConstant<'a>>,
     /// Device of each constant: a device type up to 0.8, an index of `virtual_devices` from 0.9. Empty in 0.6.
     pub constant_devices: Vec<i64>,
     /// Names of the compiled functions, by index.
     pub primitives: Vec<Text<'a>>,
     /// Text attributes of primitives, by index; empty before 0.8.
-    pub primitive_attrs: Vec<(u64, Attributes<'a>)>,
+    pub primitive_attrs: Vec<(u64, RelayAttributes<'a>)>,
     /// The functions, in file order.
-    pub functions: Vec<Function<'a>>,
+    pub functions: Vec<RelayFunction<'a>>,
 }
 
 /// Text attributes, in file order.
-pub type Attributes<'a> = Vec<(Text<'a>, Text<'a>)>;
+pub type RelayAttributes<'a> = Vec<(Text<'a>, Text<'a>)>;
 
 /// A device that code speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct VirtualDevice<'a> {
 
 /// One constant of the pool.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Constant<'a> {
+pub enum RelayConstant<'a> {
     /// A tensor.
     Tensor(TensorRecord<'a>),
     /// The name of a tensor that is loaded later, from a file of parameters; from 0.9 on.
@@ -84,7 +84,7 @@ pub enum Constant<'a> {
 
 /// One function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Function<'a> {
+pub struct RelayFunction<'a> {
     /// Its name, one of the globals.
     pub name: Text<'a>,
     /// How many registers its frame has.
@@ -94,22 +94,22 @@ pub struct Function<'a> {
     /// Device of each parameter, as for constants. Empty in 0.6.
     pub param_devices: Vec<i64>,
     /// Its instructions.
-    pub code: Vec<Instruction>,
+    pub code: Vec<RelayInstruction>,
 }
 
-impl<'a> Executable<'a> {
+impl<'a> RelayExecutable<'a> {
     /// Reads the payload: the code with its length in front (PAY-60).
     ///
     /// # Errors
     ///
-    /// As [`Executable::read_code`]; WIRE-01 for a length beyond the payload; under strict findings, WIRE-08 for bytes behind
+    /// As [`RelayExecutable::read_code`]; WIRE-01 for a length beyond the payload; under strict findings, WIRE-08 for bytes behind
     /// the code.
     pub fn read(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
-    ) -> Result<Executable<'a>, Violation> {
+    ) -> Result<RelayExecutable<'a>, Violation> {
         let mut window = cursor.window("code")?;
-        let executable = Executable::read_code(&mut window, findings)?;
+        let executable = RelayExecutable::read_code(&mut window, findings)?;
         window.finish("the VM code", findings)?;
         Ok(executable)
     }
@@ -122,7 +122,7 @@ impl<'a> Executable<'a> {
     pub fn read_code(
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
-    ) -> Result<Executable<'a>, Violation> {
+    ) -> Result<RelayExecutable<'a>, Violation> {
         let (version, era) = read_header(cursor)?;
         let (virtual_devices, host_device) = if era >= 9 {
             read_devices(cursor, era)?
@@ -131,7 +131,7 @@ impl<'a> Executable<'a> {
         };
         let globals = names(cursor, "globals", PAY_63)?;
         let constants = cursor.vector(if era >= 9 { 12 } else { 40 }, "constants", |cursor| {
-            Constant::read(cursor, era, findings)
+            RelayConstant::read(cursor, era, findings)
         })?;
         let constant_devices = read_constant_devices(cursor, era, constants.len())?;
         let primitives = names(cursor, "primitives", PAY_68)?;
@@ -140,7 +140,7 @@ impl<'a> Executable<'a> {
         } else {
             Vec::new()
         };
-        let mut frame = Frame {
+        let mut frame = RelayFrame {
             era,
             registers: 0,
             instructions: 0,
@@ -151,9 +151,9 @@ impl<'a> Executable<'a> {
         let known = NameSet::of(&mut globals.iter().map(|name| &**name));
         // Its number of strings, three of them, its parameters, and from 0.7 on their devices.
         let functions = cursor.vector(if era >= 7 { 48 } else { 40 }, "functions", |cursor| {
-            Function::read(cursor, &known, &mut frame)
+            RelayFunction::read(cursor, &known, &mut frame)
         })?;
-        Ok(Executable {
+        Ok(RelayExecutable {
             version,
             virtual_devices,
             host_device,
@@ -166,7 +166,7 @@ impl<'a> Executable<'a> {
         })
     }
 
-    /// Writes the payload: the inverse of [`Executable::read`].
+    /// Writes the payload: the inverse of [`RelayExecutable::read`].
     ///
     /// # Errors
     ///
@@ -296,7 +296,7 @@ fn read_constant_devices(
     Ok(devices)
 }
 
-fn read_attrs<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u64, Attributes<'a>)>, Violation> {
+fn read_attrs<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u64, RelayAttributes<'a>)>, Violation> {
     cursor.map(16, "primitive_attrs", |cursor| {
         let primitive = cursor.u64("primitive", PAY_68)?;
         let attrs = cursor.map(16, "attrs", |cursor| {
@@ -307,13 +307,13 @@ fn read_attrs<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(u64, Attributes<'a>)>,
     })
 }
 
-impl<'a> Constant<'a> {
+impl<'a> RelayConstant<'a> {
     /// PAY-66.
     fn read(
         cursor: &mut Cursor<'a>,
         era: u8,
         findings: &mut Findings,
-    ) -> Result<Constant<'a>, Violation> {
+    ) -> Result<RelayConstant<'a>, Violation> {
         let sizing = if era < 7 { Sizing::V0_4 } else { Sizing::V0_7 };
         let start = cursor.offset();
         let tag = if era >= 9 {
@@ -322,8 +322,8 @@ impl<'a> Constant<'a> {
             0
         };
         match tag {
-            0 => TensorRecord::read(cursor, sizing, findings).map(Constant::Tensor),
-            1 => text(cursor, "late", PAY_66).map(Constant::Late),
+            0 => TensorRecord::read(cursor, sizing, findings).map(RelayConstant::Tensor),
+            1 => text(cursor, "late", PAY_66).map(RelayConstant::Late),
             _ => {
                 let message = format!("constant tag {tag}, there are 0 (tensor) and 1 (late)");
                 let broken = PAY_66.broken(Kind::UnknownKind, start, message);
@@ -334,15 +334,15 @@ impl<'a> Constant<'a> {
 
     fn write(&self, era: u8, out: &mut Writer) -> Result<(), Violation> {
         match self {
-            Constant::Late(name) if era < 9 => {
+            RelayConstant::Late(name) if era < 9 => {
                 let message = format!("release 0.{era} cannot load constant `{name}` later");
                 return Err(PAY_66.refused(Kind::Unsupported, message));
             }
-            Constant::Late(name) => {
+            RelayConstant::Late(name) => {
                 out.u32(1);
                 out.str(name);
             }
-            Constant::Tensor(tensor) => {
+            RelayConstant::Tensor(tensor) => {
                 if era >= 9 {
                     out.u32(0);
                 }
@@ -353,12 +353,12 @@ impl<'a> Constant<'a> {
     }
 }
 
-impl<'a> Function<'a> {
+impl<'a> RelayFunction<'a> {
     fn read(
         cursor: &mut Cursor<'a>,
         globals: &NameSet<'_>,
-        frame: &mut Frame,
-    ) -> Result<Function<'a>, Violation> {
+        frame: &mut RelayFrame,
+    ) -> Result<RelayFunction<'a>, Violation> {
         let start = cursor.offset();
         let count = cursor.count(8, "info")?;
         PAY_69
@@ -384,10 +384,10 @@ impl<'a> Function<'a> {
         let mut code = Vec::new();
         for index in 0..instructions {
             code.push(cursor.within("code", index, |cursor| {
-                Instruction::read(cursor, frame, index)
+                RelayInstruction::read(cursor, frame, index)
             })?);
         }
-        Ok(Function {
+        Ok(RelayFunction {
             name,
             registers,
             params,

@@ -9,20 +9,20 @@
 //! A StackVM is a vector of i32 (code), three vectors of strings (texts, external functions, heap names) and two u64
 //! (heap and stack size).
 
-use super::field::{Shape, Slot, names, text, write_names};
-use super::kinds::Form;
+use super::field::{FieldShape, FormSlot, names, text, write_names};
+use super::kinds::PayloadForm;
 use super::{PAY_55, PAY_56, PAY_57, Payload, Text};
 use crate::release::{Layout, Releases};
 use crate::rule::{Findings, Kind, Violation};
 use crate::wire::{Cursor, Writer};
 
-pub(super) const FORMS: &[Form] = &[Form::new(
+pub(super) const FORMS: &[PayloadForm] = &[PayloadForm::new(
     "0.4",
     Releases::between(4, 19),
     &[
-        Slot::new("functions", Shape::StackVms, PAY_55),
-        Slot::new("entry", Shape::Text, PAY_55),
-        Slot::new("imports", Shape::Imports, PAY_57),
+        FormSlot::new("functions", FieldShape::StackVms, PAY_55),
+        FormSlot::new("entry", FieldShape::Text, PAY_55),
+        FormSlot::new("imports", FieldShape::Imports, PAY_57),
     ],
 )];
 

@@ -1,9 +1,9 @@
 //! Vendor runtimes: subgraphs and models that another library runs.
 
-use super::field::{Shape, Slot, text};
-use super::kinds::{Form, kind_info};
+use super::field::{FieldShape, FormSlot, text};
+use super::kinds::{PayloadForm, kind_info};
 use super::{
-    Bytes, Checked, Field, PAY_45, PAY_46, PAY_47, PAY_48, PAY_49, PAY_50, PAY_51, PAY_52, PAY_53,
+    Binary, Checked, Field, PAY_45, PAY_46, PAY_47, PAY_48, PAY_49, PAY_50, PAY_51, PAY_52, PAY_53,
     PAY_98, Text,
 };
 use crate::release::Releases;
@@ -15,97 +15,118 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use std::borrow::Cow;
 
 /// PAY-45. The symbol is the function that runs the subgraph; the names are the constants that it is given once.
-const JSON_RUNTIME: &[Slot] = &[
-    Slot::new("symbol", Shape::Text, PAY_45),
-    Slot::new("graph_json", Shape::Text, PAY_45),
-    Slot::new("const_names", Shape::Names, PAY_45),
+const JSON_RUNTIME: &[FormSlot] = &[
+    FormSlot::new("symbol", FieldShape::Text, PAY_45),
+    FormSlot::new("graph_json", FieldShape::Text, PAY_45),
+    FormSlot::new("const_names", FieldShape::Names, PAY_45),
 ];
 
-pub(super) const JSON_7: &[Form] = &[Form::new("0.7", Releases::from(7), JSON_RUNTIME)];
-pub(super) const JSON_7_23: &[Form] = &[Form::new("0.7", Releases::between(7, 23), JSON_RUNTIME)];
-pub(super) const JSON_8: &[Form] = &[Form::new("0.8", Releases::from(8), JSON_RUNTIME)];
-pub(super) const JSON_8_23: &[Form] = &[Form::new("0.8", Releases::between(8, 23), JSON_RUNTIME)];
-pub(super) const JSON_8_19: &[Form] = &[Form::new("0.8", Releases::between(8, 19), JSON_RUNTIME)];
-pub(super) const JSON_9: &[Form] = &[Form::new("0.9", Releases::from(9), JSON_RUNTIME)];
-pub(super) const JSON_16: &[Form] = &[Form::new("0.16", Releases::from(16), JSON_RUNTIME)];
-pub(super) const JSON_16_23: &[Form] =
-    &[Form::new("0.16", Releases::between(16, 23), JSON_RUNTIME)];
-pub(super) const JSON_18: &[Form] = &[Form::new("0.18", Releases::from(18), JSON_RUNTIME)];
-pub(super) const JSON_24: &[Form] = &[Form::new("0.24", Releases::from(24), JSON_RUNTIME)];
+pub(super) const JSON_7: &[PayloadForm] =
+    &[PayloadForm::new("0.7", Releases::from(7), JSON_RUNTIME)];
+pub(super) const JSON_7_23: &[PayloadForm] = &[PayloadForm::new(
+    "0.7",
+    Releases::between(7, 23),
+    JSON_RUNTIME,
+)];
+pub(super) const JSON_8: &[PayloadForm] =
+    &[PayloadForm::new("0.8", Releases::from(8), JSON_RUNTIME)];
+pub(super) const JSON_8_23: &[PayloadForm] = &[PayloadForm::new(
+    "0.8",
+    Releases::between(8, 23),
+    JSON_RUNTIME,
+)];
+pub(super) const JSON_8_19: &[PayloadForm] = &[PayloadForm::new(
+    "0.8",
+    Releases::between(8, 19),
+    JSON_RUNTIME,
+)];
+pub(super) const JSON_9: &[PayloadForm] =
+    &[PayloadForm::new("0.9", Releases::from(9), JSON_RUNTIME)];
+pub(super) const JSON_16: &[PayloadForm] =
+    &[PayloadForm::new("0.16", Releases::from(16), JSON_RUNTIME)];
+pub(super) const JSON_16_23: &[PayloadForm] = &[PayloadForm::new(
+    "0.16",
+    Releases::between(16, 23),
+    JSON_RUNTIME,
+)];
+pub(super) const JSON_18: &[PayloadForm] =
+    &[PayloadForm::new("0.18", Releases::from(18), JSON_RUNTIME)];
+pub(super) const JSON_24: &[PayloadForm] =
+    &[PayloadForm::new("0.24", Releases::from(24), JSON_RUNTIME)];
 
-pub(super) const EXAMPLE_JSON: &[Form] = &[Form::new(
+pub(super) const EXAMPLE_JSON: &[PayloadForm] = &[PayloadForm::new(
     "0.6",
     Releases::between(6, 6),
-    &[Slot::new("graph_json", Shape::Text, PAY_46)],
+    &[FormSlot::new("graph_json", FieldShape::Text, PAY_46)],
 )];
 
-pub(super) const COREML: &[Form] = &[Form::new(
+pub(super) const COREML: &[PayloadForm] = &[PayloadForm::new(
     "0.7",
     Releases::from(7),
     &[
-        Slot::new("symbol", Shape::Text, PAY_47),
-        Slot::new("model", Shape::Binary, PAY_47),
+        FormSlot::new("symbol", FieldShape::Text, PAY_47),
+        FormSlot::new("model", FieldShape::Binary, PAY_47),
     ],
 )];
 
-pub(super) const ETHOS_N: &[Form] = &[
-    Form::new(
+pub(super) const ETHOS_N: &[PayloadForm] = &[
+    PayloadForm::new(
         "0.10",
         Releases::between(10, 18),
-        &[Slot::new(
+        &[FormSlot::new(
             "networks",
-            Shape::Networks { sizes: true },
+            FieldShape::Networks { sizes: true },
             PAY_48,
         )],
     ),
-    Form::new(
+    PayloadForm::new(
         "0.7",
         Releases::between(7, 9),
-        &[Slot::new(
+        &[FormSlot::new(
             "networks",
-            Shape::Networks { sizes: false },
+            FieldShape::Networks { sizes: false },
             PAY_48,
         )],
     ),
 ];
 
-pub(super) const VITIS_AI: &[Form] = &[Form::new(
+pub(super) const VITIS_AI: &[PayloadForm] = &[PayloadForm::new(
     "0.8",
     Releases::between(8, 19),
     &[
-        Slot::new("runtime_module", Shape::Binary, PAY_50),
-        Slot::new("export_path", Shape::Text, PAY_50),
-        Slot::new("symbol", Shape::Text, PAY_50),
-        Slot::new("const_names", Shape::Names, PAY_50),
+        FormSlot::new("runtime_module", FieldShape::Binary, PAY_50),
+        FormSlot::new("export_path", FieldShape::Text, PAY_50),
+        FormSlot::new("symbol", FieldShape::Text, PAY_50),
+        FormSlot::new("const_names", FieldShape::Names, PAY_50),
     ],
 )];
 
-pub(super) const TORCH: &[Form] = &[Form::new(
+pub(super) const TORCH: &[PayloadForm] = &[PayloadForm::new(
     "0.9",
     Releases::between(9, 19),
     &[
-        Slot::new("symbol", Shape::Text, PAY_51),
-        Slot::new("archive", Shape::Binary, PAY_51),
+        FormSlot::new("symbol", FieldShape::Text, PAY_51),
+        FormSlot::new("archive", FieldShape::Binary, PAY_51),
     ],
 )];
 
-pub(super) const MRVL_SIM: &[Form] = &[
-    Form::new(
+pub(super) const MRVL_SIM: &[PayloadForm] = &[
+    PayloadForm::new(
         "0.17",
         Releases::between(17, 23),
         &[
-            Slot::new("symbol", Shape::Text, PAY_52),
-            Slot::new("nodes_json", Shape::Text, PAY_52),
-            Slot::new("binary", Shape::Base64, PAY_52),
+            FormSlot::new("symbol", FieldShape::Text, PAY_52),
+            FormSlot::new("nodes_json", FieldShape::Text, PAY_52),
+            FormSlot::new("binary", FieldShape::Base64, PAY_52),
         ],
     )
     .checked(check_simulator),
-    Form::new(
+    PayloadForm::new(
         "0.16",
         Releases::between(16, 16),
         &[
-            Slot::new("symbol", Shape::Text, PAY_52),
-            Slot::new("nodes_json", Shape::Text, PAY_52),
+            FormSlot::new("symbol", FieldShape::Text, PAY_52),
+            FormSlot::new("nodes_json", FieldShape::Text, PAY_52),
         ],
     ),
 ];
@@ -130,16 +151,16 @@ fn check_simulator(checked: &Checked<'_, '_>, _: &mut Findings) -> Result<(), Vi
         .map_err(|broken| broken.in_field("binary"))
 }
 
-pub(super) const MRVL_HW: &[Form] = &[Form::new(
+pub(super) const MRVL_HW: &[PayloadForm] = &[PayloadForm::new(
     "0.19",
     Releases::between(19, 23),
     &[
-        Slot::new("symbol", Shape::Text, PAY_53),
-        Slot::new("nodes_json", Shape::Text, PAY_53),
-        Slot::new("binary", Shape::Binary, PAY_53),
-        Slot::new("inputs", Shape::Int, PAY_53),
-        Slot::new("outputs", Shape::Int, PAY_53),
-        Slot::new("batches", Shape::Int, PAY_53),
+        FormSlot::new("symbol", FieldShape::Text, PAY_53),
+        FormSlot::new("nodes_json", FieldShape::Text, PAY_53),
+        FormSlot::new("binary", FieldShape::Binary, PAY_53),
+        FormSlot::new("inputs", FieldShape::Int, PAY_53),
+        FormSlot::new("outputs", FieldShape::Int, PAY_53),
+        FormSlot::new("batches", FieldShape::Int, PAY_53),
     ],
 )];
 
@@ -149,7 +170,7 @@ pub struct Network<'a> {
     /// The function that runs it.
     pub name: Text<'a>,
     /// The vendor's serialized network.
-    pub compiled: Bytes<'a>,
+    pub compiled: Binary<'a>,
     /// Which buffer each input goes to.
     pub inputs: Vec<u32>,
     /// Bytes of each input; as many as inputs in form 0.10, none in form 0.7.

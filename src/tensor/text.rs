@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// One line of the table in TEN-02.
-struct Name {
+struct DtypeName {
     text: &'static str,
     code: u8,
     /// The width when the text says none.
@@ -19,8 +19,8 @@ struct Name {
     fixed: bool,
 }
 
-const fn name(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> Name {
-    Name {
+const fn name(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> DtypeName {
+    DtypeName {
         text,
         code,
         bits,
@@ -30,14 +30,14 @@ const fn name(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> N
     }
 }
 
-const fn small(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> Name {
-    Name {
+const fn small(text: &'static str, code: u8, bits: u8, since: u8, until: u8) -> DtypeName {
+    DtypeName {
         fixed: true,
         ..name(text, code, bits, since, until)
     }
 }
 
-const NAMES: &[Name] = &[
+const NAMES: &[DtypeName] = &[
     name("int", Dtype::INT, 32, 2, 27),
     name("uint", Dtype::UINT, 32, 2, 27),
     name("float", Dtype::FLOAT, 32, 2, 27),
@@ -230,8 +230,8 @@ const fn old_bool() -> Dtype {
     Dtype::scalar(Dtype::UINT, 1)
 }
 
-fn names(release: Release) -> impl Iterator<Item = &'static Name> {
-    let holds = move |name: &&Name| (name.since..=name.until).contains(&release.minor());
+fn names(release: Release) -> impl Iterator<Item = &'static DtypeName> {
+    let holds = move |name: &&DtypeName| (name.since..=name.until).contains(&release.minor());
     NAMES.iter().filter(holds)
 }
 
@@ -260,7 +260,12 @@ fn read_bits<'t>(rest: &'t str, default: u8, text: &str) -> Result<(u8, &'t str)
     }
 }
 
-fn read_lanes(rest: &str, name: &Name, release: Release, text: &str) -> Result<u16, Violation> {
+fn read_lanes(
+    rest: &str,
+    name: &DtypeName,
+    release: Release,
+    text: &str,
+) -> Result<u16, Violation> {
     // `float4_e2m1fn_x2` is how numpy's world writes it.
     let underscore = name.text == "float4_e2m1fn" && release >= SHORT_SINCE;
     let rest = match rest.strip_prefix('_') {

@@ -2,7 +2,7 @@
 
 use super::{VM_01, VM_02, VM_03, VM_04, VM_05};
 use crate::payload::relax_vm::{
-    self, Function, FunctionKind, Instruction, VM_REGISTER, VOID_REGISTER,
+    self, FunctionKind, RelaxFunction, RelaxInstruction, VM_REGISTER, VOID_REGISTER,
 };
 use crate::release::Layout;
 use crate::rule::{Findings, Kind, Violation};
@@ -11,7 +11,7 @@ use crate::wire::Cursor;
 /// An executable that keeps every rule of its format (chapter payload) and VM-01 to VM-05: nothing that the machine
 /// follows without looking leads anywhere else.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Executable<'a>(relax_vm::Executable<'a>);
+pub struct Executable<'a>(relax_vm::RelaxExecutable<'a>);
 
 impl<'a> Executable<'a> {
     /// Reads an executable as libraries of `layout` store it.
@@ -24,7 +24,7 @@ impl<'a> Executable<'a> {
         cursor: &mut Cursor<'a>,
         findings: &mut Findings,
     ) -> Result<Executable<'a>, Violation> {
-        Executable::new(relax_vm::Executable::read(layout, cursor, findings)?)
+        Executable::new(relax_vm::RelaxExecutable::read(layout, cursor, findings)?)
     }
 
     /// Holds decoded code to VM-01 to VM-05.
@@ -33,7 +33,7 @@ impl<'a> Executable<'a> {
     ///
     /// The first of VM-01 to VM-05 that a function breaks, at the byte of its instruction, and PAY rules of an instruction that
     /// cannot be decoded.
-    pub fn new(code: relax_vm::Executable<'a>) -> Result<Executable<'a>, Violation> {
+    pub fn new(code: relax_vm::RelaxExecutable<'a>) -> Result<Executable<'a>, Violation> {
         for function in &code.functions {
             if function.kind == FunctionKind::Vm {
                 check_function(&code, function)?;
@@ -43,12 +43,12 @@ impl<'a> Executable<'a> {
     }
 
     /// The decoded code.
-    pub fn code(&self) -> &relax_vm::Executable<'a> {
+    pub fn code(&self) -> &relax_vm::RelaxExecutable<'a> {
         &self.0
     }
 
     /// The functions that can be called from outside: those with instructions, and compiled ones on registers.
-    pub fn functions(&self) -> impl Iterator<Item = &Function<'a>> {
+    pub fn functions(&self) -> impl Iterator<Item = &RelaxFunction<'a>> {
         self.0
             .functions
             .iter()
@@ -57,7 +57,7 @@ impl<'a> Executable<'a> {
 }
 
 /// The names that packed functions are looked up by, each once, in the order of the table.
-pub(super) fn packed_names<'c>(code: &'c relax_vm::Executable<'_>) -> Vec<&'c str> {
+pub(super) fn packed_names<'c>(code: &'c relax_vm::RelaxExecutable<'_>) -> Vec<&'c str> {
     let mut seen = std::collections::HashSet::new();
     code.functions
         .iter()
@@ -68,13 +68,13 @@ pub(super) fn packed_names<'c>(code: &'c relax_vm::Executable<'_>) -> Vec<&'c st
 }
 
 /// The instructions of `function`, as numbers. PAY-90 has seen that they are in the table.
-pub(super) fn range(function: &Function<'_>) -> std::ops::Range<usize> {
+pub(super) fn range(function: &RelaxFunction<'_>) -> std::ops::Range<usize> {
     let number = |position: i64| usize::try_from(position).unwrap_or(usize::MAX);
     number(function.start)..number(function.end)
 }
 
 /// Byte offset of instruction `index`.
-fn offset(code: &relax_vm::Executable<'_>, index: usize) -> u64 {
+fn offset(code: &relax_vm::RelaxExecutable<'_>, index: usize) -> u64 {
     let word = code
         .offsets
         .get(index)
@@ -83,8 +83,8 @@ fn offset(code: &relax_vm::Executable<'_>, index: usize) -> u64 {
 }
 
 fn check_function(
-    code: &relax_vm::Executable<'_>,
-    function: &Function<'_>,
+    code: &relax_vm::RelaxExecutable<'_>,
+    function: &RelaxFunction<'_>,
 ) -> Result<(), Violation> {
     let range = range(function);
     let first = offset(code, range.start);
@@ -99,7 +99,7 @@ fn check_function(
     let ends = match last {
         Some(last) => matches!(
             code.instruction(last)?,
-            Instruction::Ret { .. } | Instruction::Goto { .. }
+            RelaxInstruction::Ret { .. } | RelaxInstruction::Goto { .. }
         ),
         None => false,
     };
@@ -116,8 +116,8 @@ fn check_function(
 }
 
 fn check_instruction(
-    code: &relax_vm::Executable<'_>,
-    function: &Function<'_>,
+    code: &relax_vm::RelaxExecutable<'_>,
+    function: &RelaxFunction<'_>,
     index: usize,
 ) -> Result<(), Violation> {
     let at = offset(code, index);
@@ -131,9 +131,9 @@ fn check_instruction(
         })
     };
     match code.instruction(index)? {
-        Instruction::Ret { register } => plain(register, "returns"),
-        Instruction::Goto { .. } => Ok(()),
-        Instruction::If {
+        RelaxInstruction::Ret { register } => plain(register, "returns"),
+        RelaxInstruction::Goto { .. } => Ok(()),
+        RelaxInstruction::If {
             condition,
             false_offset,
         } => {
@@ -145,7 +145,7 @@ fn check_instruction(
                 )
             })
         }
-        Instruction::Call {
+        RelaxInstruction::Call {
             function: callee,
             operands,
             ..

@@ -7,7 +7,7 @@ use super::builtin::Builtin;
 use super::machine::Machine;
 use super::{Fault, Loaded, VM_21, VM_25};
 use crate::function::Function;
-use crate::payload::relax_vm::{self, FunctionKind, Instruction, VM_REGISTER, VOID_REGISTER};
+use crate::payload::relax_vm::{self, FunctionKind, RelaxInstruction, VM_REGISTER, VOID_REGISTER};
 use crate::payload::{PAY_88, PAY_97};
 use crate::rule::{Kind, Violation};
 use crate::value::{Any, AnyView, RawAny, index};
@@ -125,26 +125,26 @@ impl Code {
     fn decode_one(
         &mut self,
         index: usize,
-        instruction: Instruction,
+        instruction: RelaxInstruction,
         constants: &[Any],
         functions: &[Any],
     ) -> Op {
         let target = |offset: i64| (index as i64 + offset) as u32;
         match instruction {
-            Instruction::Ret { register } => Op::Return {
+            RelaxInstruction::Ret { register } => Op::Return {
                 register: register_of(register),
             },
-            Instruction::Goto { offset } => Op::Goto {
+            RelaxInstruction::Goto { offset } => Op::Goto {
                 target: target(offset),
             },
-            Instruction::If {
+            RelaxInstruction::If {
                 condition,
                 false_offset,
             } => Op::If {
                 condition: register_of(condition),
                 otherwise: target(false_offset),
             },
-            Instruction::Call {
+            RelaxInstruction::Call {
                 destination,
                 function,
                 operands,
@@ -157,14 +157,18 @@ impl Code {
                 };
                 self.operands
                     .extend(operands.into_iter().map(|operand| match operand {
-                        relax_vm::Operand::Register(VM_REGISTER) => Operand::Machine,
-                        relax_vm::Operand::Register(VOID_REGISTER) => Operand::Fixed(RawAny::NONE),
-                        relax_vm::Operand::Register(register) => Operand::Register(register as u32),
-                        relax_vm::Operand::Immediate(value) => {
+                        relax_vm::RelaxOperand::Register(VM_REGISTER) => Operand::Machine,
+                        relax_vm::RelaxOperand::Register(VOID_REGISTER) => {
+                            Operand::Fixed(RawAny::NONE)
+                        }
+                        relax_vm::RelaxOperand::Register(register) => {
+                            Operand::Register(register as u32)
+                        }
+                        relax_vm::RelaxOperand::Immediate(value) => {
                             Operand::Fixed(*AnyView::from(value).as_raw())
                         }
-                        relax_vm::Operand::Constant(at) => Operand::Fixed(cell(constants, at)),
-                        relax_vm::Operand::Function(at) => Operand::Fixed(cell(functions, at)),
+                        relax_vm::RelaxOperand::Constant(at) => Operand::Fixed(cell(constants, at)),
+                        relax_vm::RelaxOperand::Function(at) => Operand::Fixed(cell(functions, at)),
                     }));
                 Op::Call {
                     destination: register_of(destination),
@@ -183,7 +187,7 @@ fn register_of(register: i64) -> u32 {
 
 impl Frames {
     /// PAY-90, PAY-91 and PAY-97 have seen that the numbers are sizes of things in the file.
-    fn of(function: &relax_vm::Function<'_>) -> Result<Frames, Violation> {
+    fn of(function: &relax_vm::RelaxFunction<'_>) -> Result<Frames, Violation> {
         if function.kind != FunctionKind::Vm {
             return Ok(Frames::default());
         }

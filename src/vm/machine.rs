@@ -9,7 +9,7 @@ use crate::device::{Device, byte_size};
 use crate::function::{Error, Function, registry};
 use crate::module::Module;
 use crate::object::{Shape, Tensor, sequence_of};
-use crate::payload::relax_vm::{Constant, FunctionKind};
+use crate::payload::relax_vm::{FunctionKind, RelaxConstant};
 use crate::release::{Layout, Release};
 use crate::rule::Kind;
 use crate::tensor::{Dtype, Elements, Packing};
@@ -345,7 +345,7 @@ fn constants(loaded: &Loaded, places: &[Place]) -> Result<Vec<Any>, Fault> {
         .enumerate()
         .map(|(index, constant)| {
             Ok(match constant {
-                Constant::Tensor(record) => {
+                RelaxConstant::Tensor(record) => {
                     let scope = scopes.get(&index).copied().unwrap_or_default();
                     // Before memory is taken: lanes that are not stored cost a file nothing.
                     // As many bytes as any release has for them: those that pack find theirs first (TEN-31).
@@ -355,11 +355,11 @@ fn constants(loaded: &Loaded, places: &[Place]) -> Result<Vec<Any>, Fault> {
                     fill(&tensor, &elements)?;
                     tensor
                 }
-                Constant::Shape(extents) => Shape::new(extents).into(),
-                Constant::Text(text) => Str::from(&**text).into(),
-                Constant::Int(value) => (*value).into(),
-                Constant::Float(value) => (*value).into(),
-                Constant::Dtype(dtype) => DLDataType::from(*dtype).into(),
+                RelaxConstant::Shape(extents) => Shape::new(extents).into(),
+                RelaxConstant::Text(text) => Str::from(&**text).into(),
+                RelaxConstant::Int(value) => (*value).into(),
+                RelaxConstant::Float(value) => (*value).into(),
+                RelaxConstant::Dtype(dtype) => DLDataType::from(*dtype).into(),
             })
         })
         .collect()

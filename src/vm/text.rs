@@ -18,7 +18,8 @@ use super::Executable;
 use super::executable::{packed_names, range};
 use crate::payload::line::{bounded, joined, short};
 use crate::payload::relax_vm::{
-    self, Constant, Function, FunctionKind, Instruction, Operand, VM_REGISTER, VOID_REGISTER,
+    self, FunctionKind, RelaxConstant, RelaxFunction, RelaxInstruction, RelaxOperand, VM_REGISTER,
+    VOID_REGISTER,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -82,7 +83,7 @@ impl Executable<'_> {
                 .count() as u64
         };
         let bytes = code.constants.iter().map(|constant| match constant {
-            Constant::Tensor(record) => record.data().len() as u64,
+            RelaxConstant::Tensor(record) => record.data().len() as u64,
             _ => 0,
         });
         [
@@ -108,7 +109,7 @@ impl Executable<'_> {
 
 /// The instructions of a function. A compiled one has none of its own: its range, which no rule holds apart from others
 /// (PAY-90), is not followed.
-fn instructions(function: &Function<'_>) -> std::ops::Range<usize> {
+fn instructions(function: &RelaxFunction<'_>) -> std::ops::Range<usize> {
     match function.kind {
         FunctionKind::Vm => range(function),
         FunctionKind::VmTir | FunctionKind::Packed => 0..0,
@@ -118,14 +119,14 @@ fn instructions(function: &Function<'_>) -> std::ops::Range<usize> {
 /// The code of an executable in lines, each made when it is asked for. It keeps the rules of its format (chapter payload), and
 /// may break those of this chapter.
 pub(crate) struct Listing<'c> {
-    code: &'c relax_vm::Executable<'c>,
+    code: &'c relax_vm::RelaxExecutable<'c>,
     /// The memory scope of each constant that has one; none is listed twice (PAY-87).
     scopes: HashMap<i64, &'c str>,
 }
 
 impl<'c> Listing<'c> {
     /// The lines of `code`.
-    pub(crate) fn of(code: &'c relax_vm::Executable<'c>) -> Listing<'c> {
+    pub(crate) fn of(code: &'c relax_vm::RelaxExecutable<'c>) -> Listing<'c> {
         let listed = code.memory_scopes.as_deref().unwrap_or_default();
         let scopes = listed.iter().map(|(constant, scope)| (*constant, &**scope));
         Listing {
@@ -174,7 +175,7 @@ enum Part<'l> {
     ConstantRow(usize),
     /// A constant alone.
     Constant(usize),
-    Function(&'l Function<'l>),
+    Function(&'l RelaxFunction<'l>),
     Instruction(usize),
     Packed(&'l str),
 }
@@ -207,7 +208,7 @@ impl fmt::Display for Line<'_> {
 impl Line<'_> {
     fn constant(&self, index: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.listing.code.constants.get(index) {
-            Some(Constant::Tensor(record)) => {
+            Some(RelaxConstant::Tensor(record)) => {
                 let (dtype, bytes) = (record.dtype(), record.data().len());
                 write!(out, "tensor {dtype} {:?}, {bytes} bytes", record.shape())?;
                 let scope = i64::try_from(index)
@@ -220,11 +221,11 @@ impl Line<'_> {
                     _ => Ok(()),
                 }
             }
-            Some(Constant::Shape(extents)) => write!(out, "shape {extents:?}"),
-            Some(Constant::Text(text)) => write!(out, "\"{}\"", text.escape_debug()),
-            Some(Constant::Int(value)) => write!(out, "{value}"),
-            Some(Constant::Float(value)) => write!(out, "{value:?}"),
-            Some(Constant::Dtype(dtype)) => write!(out, "{dtype}"),
+            Some(RelaxConstant::Shape(extents)) => write!(out, "shape {extents:?}"),
+            Some(RelaxConstant::Text(text)) => write!(out, "\"{}\"", text.escape_debug()),
+            Some(RelaxConstant::Int(value)) => write!(out, "{value}"),
+            Some(RelaxConstant::Float(value)) => write!(out, "{value:?}"),
+            Some(RelaxConstant::Dtype(dtype)) => write!(out, "{dtype}"),
             None => Ok(()),
         }
     }
@@ -232,12 +233,12 @@ impl Line<'_> {
 
 /// An instruction, without its number.
 struct Row<'c> {
-    code: &'c relax_vm::Executable<'c>,
+    code: &'c relax_vm::RelaxExecutable<'c>,
     index: usize,
 }
 
 impl<'c> Row<'c> {
-    fn of(code: &'c relax_vm::Executable<'c>, index: usize) -> Row<'c> {
+    fn of(code: &'c relax_vm::RelaxExecutable<'c>, index: usize) -> Row<'c> {
         Row { code, index }
     }
 
@@ -254,7 +255,7 @@ impl fmt::Display for Row<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let target = |offset: i64| i128::from(offset).saturating_add(self.index as i128);
         match self.code.instruction(self.index) {
-            Ok(Instruction::Call {
+            Ok(RelaxInstruction::Call {
                 destination,
                 function,
                 operands,
@@ -266,9 +267,9 @@ impl fmt::Display for Row<'_> {
                 joined(out, operands.iter().map(|operand| Argument(self, *operand)))?;
                 out.write_str(")")
             }
-            Ok(Instruction::Ret { register }) => write!(out, "return {}", Register(register)),
-            Ok(Instruction::Goto { offset }) => write!(out, "goto {}", target(offset)),
-            Ok(Instruction::If {
+            Ok(RelaxInstruction::Ret { register }) => write!(out, "return {}", Register(register)),
+            Ok(RelaxInstruction::Goto { offset }) => write!(out, "goto {}", target(offset)),
+            Ok(RelaxInstruction::If {
                 condition,
                 false_offset,
             }) => {
@@ -280,15 +281,15 @@ impl fmt::Display for Row<'_> {
     }
 }
 
-struct Argument<'r>(&'r Row<'r>, Operand);
+struct Argument<'r>(&'r Row<'r>, RelaxOperand);
 
 impl fmt::Display for Argument<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1 {
-            Operand::Register(register) => write!(out, "{}", Register(register)),
-            Operand::Immediate(value) => write!(out, "{value}"),
-            Operand::Constant(index) => write!(out, "c{index}"),
-            Operand::Function(index) => write!(out, "@{}", self.0.name(index)),
+            RelaxOperand::Register(register) => write!(out, "{}", Register(register)),
+            RelaxOperand::Immediate(value) => write!(out, "{value}"),
+            RelaxOperand::Constant(index) => write!(out, "c{index}"),
+            RelaxOperand::Function(index) => write!(out, "@{}", self.0.name(index)),
         }
     }
 }
@@ -308,11 +309,11 @@ impl fmt::Display for Register {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payload::relax_vm::Executable;
+    use crate::payload::relax_vm::RelaxExecutable;
 
     /// `main` with one call of function 1, which has each of these operands, and a return.
-    fn calling<'a>(name: &'a str, operands: &[u64], kind: FunctionKind) -> Executable<'a> {
-        let function = |kind, name: &'a str, params: &[&'a str]| Function {
+    fn calling<'a>(name: &'a str, operands: &[u64], kind: FunctionKind) -> RelaxExecutable<'a> {
+        let function = |kind, name: &'a str, params: &[&'a str]| RelaxFunction {
             kind,
             name: name.into(),
             start: 0,
@@ -325,18 +326,18 @@ mod tests {
         words.extend_from_slice(operands);
         let behind = words.len() as u64;
         words.extend([2, 0]);
-        Executable {
+        RelaxExecutable {
             functions: vec![
                 function(FunctionKind::Vm, "main", &[name]),
                 function(kind, name, &[]),
             ],
             offsets: [0, behind].as_slice().into(),
             words: words.as_slice().into(),
-            ..Executable::default()
+            ..RelaxExecutable::default()
         }
     }
 
-    fn lines(code: &Executable<'_>) -> Vec<String> {
+    fn lines(code: &RelaxExecutable<'_>) -> Vec<String> {
         let listing = Listing::of(code);
         listing.lines().map(|line| line.to_string()).collect()
     }
@@ -344,7 +345,7 @@ mod tests {
     #[test]
     fn no_name_makes_a_line_of_its_own() {
         let mut code = calling("f\n    6  return %0", &[3 << 56 | 1], FunctionKind::Packed);
-        code.constants = vec![Constant::Int(1)];
+        code.constants = vec![RelaxConstant::Int(1)];
         assert_eq!(
             lines(&code),
             [

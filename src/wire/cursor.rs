@@ -1,6 +1,6 @@
 //! The reader that all format code is made of.
 
-use super::trace::{Record, Value};
+use super::trace::{Record, TraceValue};
 use super::{Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_05, WIRE_06, WIRE_07, WIRE_08, Words, show};
 use crate::rule::{Findings, Kind, Rule, Violation};
 use std::fmt;
@@ -13,7 +13,7 @@ pub struct Cursor<'a> {
     window: &'a [u8],
     position: usize,
     base: u64,
-    path: Path,
+    path: FieldPath,
     trace: Option<&'a dyn Record>,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Cursor<'a> {
             window: bytes,
             position: 0,
             base: 0,
-            path: Path::default(),
+            path: FieldPath::default(),
             trace: None,
         }
     }
@@ -85,7 +85,7 @@ impl<'a> Cursor<'a> {
         read: impl FnOnce(&mut Cursor<'a>) -> Result<T, Violation>,
     ) -> Result<T, Violation> {
         let outside = self.path.length;
-        self.path.push(Segment {
+        self.path.push(PathSegment {
             name,
             index: index.into(),
         });
@@ -102,7 +102,7 @@ impl<'a> Cursor<'a> {
     pub fn take(&mut self, length: u64, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let start = self.offset();
         let bytes = self.advance(length, field)?;
-        self.record(start, field, rule, Value::Bytes(bytes));
+        self.record(start, field, rule, TraceValue::Bytes(bytes));
         Ok(bytes)
     }
 
@@ -113,7 +113,7 @@ impl<'a> Cursor<'a> {
     /// WIRE-01 when there are fewer bytes.
     pub fn u8(&mut self, field: &str, rule: Rule) -> Result<u8, Violation> {
         self.number(field, rule, u8::from_le_bytes, |value| {
-            Value::Unsigned(value.into())
+            TraceValue::Unsigned(value.into())
         })
     }
 
@@ -124,7 +124,7 @@ impl<'a> Cursor<'a> {
     /// WIRE-01 when there are fewer bytes.
     pub fn u16(&mut self, field: &str, rule: Rule) -> Result<u16, Violation> {
         self.number(field, rule, u16::from_le_bytes, |value| {
-            Value::Unsigned(value.into())
+            TraceValue::Unsigned(value.into())
         })
     }
 
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
     /// WIRE-01 when there are fewer bytes.
     pub fn u32(&mut self, field: &str, rule: Rule) -> Result<u32, Violation> {
         self.number(field, rule, u32::from_le_bytes, |value| {
-            Value::Unsigned(value.into())
+            TraceValue::Unsigned(value.into())
         })
     }
 
@@ -146,7 +146,7 @@ impl<'a> Cursor<'a> {
     /// WIRE-01 when there are fewer bytes.
     pub fn i32(&mut self, field: &str, rule: Rule) -> Result<i32, Violation> {
         self.number(field, rule, i32::from_le_bytes, |value| {
-            Value::Signed(value.into())
+            TraceValue::Signed(value.into())
         })
     }
 
@@ -156,7 +156,7 @@ impl<'a> Cursor<'a> {
     ///
     /// WIRE-01 when there are fewer bytes.
     pub fn u64(&mut self, field: &str, rule: Rule) -> Result<u64, Violation> {
-        self.number(field, rule, u64::from_le_bytes, Value::Unsigned)
+        self.number(field, rule, u64::from_le_bytes, TraceValue::Unsigned)
     }
 
     /// A 64-bit signed integer.
@@ -165,7 +165,7 @@ impl<'a> Cursor<'a> {
     ///
     /// WIRE-01 when there are fewer bytes.
     pub fn i64(&mut self, field: &str, rule: Rule) -> Result<i64, Violation> {
-        self.number(field, rule, i64::from_le_bytes, Value::Signed)
+        self.number(field, rule, i64::from_le_bytes, TraceValue::Signed)
     }
 
     /// A 64-bit IEEE float.
@@ -174,7 +174,7 @@ impl<'a> Cursor<'a> {
     ///
     /// WIRE-01 when there are fewer bytes.
     pub fn f64(&mut self, field: &str, rule: Rule) -> Result<f64, Violation> {
-        self.number(field, rule, f64::from_le_bytes, Value::Float)
+        self.number(field, rule, f64::from_le_bytes, TraceValue::Float)
     }
 
     /// A bool: one byte, 0 or 1 (WIRE-03).
@@ -202,7 +202,7 @@ impl<'a> Cursor<'a> {
     pub fn bytes(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
         if self.trace.is_some() {
-            self.record_run(field, rule, bytes, Value::Bytes(bytes));
+            self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
         }
         Ok(self.pass(bytes))
     }
@@ -216,7 +216,7 @@ impl<'a> Cursor<'a> {
     pub fn run(&mut self, field: &str, rule: Rule) -> Result<&'a [u8], Violation> {
         let bytes = self.run_here(field)?;
         if self.trace.is_some() {
-            self.record_run(field, rule, bytes, Value::Run(bytes.len()));
+            self.record_run(field, rule, bytes, TraceValue::Run(bytes.len()));
         }
         Ok(self.pass(bytes))
     }
@@ -229,7 +229,7 @@ impl<'a> Cursor<'a> {
     pub fn str(&mut self, field: &str, rule: Rule) -> Result<&'a str, Violation> {
         let bytes = self.run_here(field)?;
         if self.trace.is_some() {
-            self.record_run(field, rule, bytes, Value::Bytes(bytes));
+            self.record_run(field, rule, bytes, TraceValue::Bytes(bytes));
         }
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let valid = error.valid_up_to() as u64;
@@ -349,7 +349,7 @@ impl<'a> Cursor<'a> {
     ///
     /// As [`Cursor::count`], of elements of eight bytes.
     pub fn words(&mut self, field: &'static str, rule: Rule) -> Result<Words<'a>, Violation> {
-        self.words_shown(field, rule, Value::Unsigned)
+        self.words_shown(field, rule, TraceValue::Unsigned)
     }
 
     /// The same of i64, which a trace shows with their sign.
@@ -358,14 +358,14 @@ impl<'a> Cursor<'a> {
         field: &'static str,
         rule: Rule,
     ) -> Result<Words<'a>, Violation> {
-        self.words_shown(field, rule, |word| Value::Signed(word.cast_signed()))
+        self.words_shown(field, rule, |word| TraceValue::Signed(word.cast_signed()))
     }
 
     fn words_shown(
         &mut self,
         field: &'static str,
         rule: Rule,
-        shown: fn(u64) -> Value<'a>,
+        shown: fn(u64) -> TraceValue<'a>,
     ) -> Result<Words<'a>, Violation> {
         let Some(bytes) = self.whole_run(8) else {
             return Err(self.cut_words(field));
@@ -408,7 +408,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn skip_rest(&mut self, field: &str, rule: Rule) -> &'a [u8] {
         let (start, rest) = (self.offset(), self.rest());
         self.position = self.window.len();
-        self.record(start, field, rule, Value::Run(rest.len()));
+        self.record(start, field, rule, TraceValue::Run(rest.len()));
         rest
     }
 
@@ -469,7 +469,7 @@ impl<'a> Cursor<'a> {
         field: &str,
         rule: Rule,
         decode: fn([u8; N]) -> T,
-        value: fn(T) -> Value<'static>,
+        value: fn(T) -> TraceValue<'static>,
     ) -> Result<T, Violation> {
         let start = self.offset();
         let rest = self.rest();
@@ -489,7 +489,7 @@ impl<'a> Cursor<'a> {
         };
         let length = u64::from_le_bytes(*length);
         let start = self.offset();
-        let shown = Value::Count(length, unit(rule));
+        let shown = TraceValue::Count(length, unit(rule));
         self.record_span(start, start.saturating_add(8), field, rule, shown);
         Ok(length)
     }
@@ -515,20 +515,20 @@ impl<'a> Cursor<'a> {
 
     /// Records a length that stands here, and the `bytes` behind it as `value`.
     #[cold]
-    fn record_run(&self, field: &str, rule: Rule, bytes: &[u8], value: Value<'_>) {
+    fn record_run(&self, field: &str, rule: Rule, bytes: &[u8], value: TraceValue<'_>) {
         let (start, length) = (self.offset(), bytes.len() as u64);
         let content = start.saturating_add(8);
-        let shown = Value::Count(length, unit(WIRE_04));
+        let shown = TraceValue::Count(length, unit(WIRE_04));
         self.record_span(start, content, field, WIRE_04, shown);
         self.record_span(content, content.saturating_add(length), field, rule, value);
     }
 
-    fn record(&self, start: u64, field: &str, rule: Rule, value: Value<'_>) {
+    fn record(&self, start: u64, field: &str, rule: Rule, value: TraceValue<'_>) {
         self.record_span(start, self.offset(), field, rule, value);
     }
 
     #[inline]
-    fn record_span(&self, start: u64, end: u64, field: &str, rule: Rule, value: Value<'_>) {
+    fn record_span(&self, start: u64, end: u64, field: &str, rule: Rule, value: TraceValue<'_>) {
         if let Some(trace) = self.trace
             && start < end
             && trace.wants(end)
@@ -549,21 +549,21 @@ fn unit(rule: Rule) -> &'static str {
 
 /// Where in the structure a cursor is, without allocation: deeper segments than it holds are left out of names.
 #[derive(Clone, Copy, Debug, Default)]
-struct Path {
-    segments: [Segment; Path::DEPTH],
+struct FieldPath {
+    segments: [PathSegment; FieldPath::DEPTH],
     length: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Segment {
+struct PathSegment {
     name: &'static str,
     index: Option<u64>,
 }
 
-impl Path {
+impl FieldPath {
     const DEPTH: usize = 6;
 
-    fn push(&mut self, segment: Segment) {
+    fn push(&mut self, segment: PathSegment) {
         if let Some(slot) = self.segments.get_mut(self.length) {
             *slot = segment;
             self.length = self.length.saturating_add(1);
@@ -575,7 +575,7 @@ impl Path {
             .segments
             .iter()
             .take(self.length)
-            .map(Segment::to_string)
+            .map(PathSegment::to_string)
             .collect();
         // An element whose own read repeats the name of its vector is that element: `tags[0]`, not `tags[0].tags`.
         let repeats = self
@@ -589,7 +589,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Segment {
+impl fmt::Display for PathSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
         match self.index {

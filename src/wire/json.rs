@@ -49,7 +49,7 @@ const DEEPEST: usize = 16;
 
 /// What a run of bytes is to be read as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum WireType {
     /// An unsigned byte.
     U8,
     /// A 16-bit unsigned integer.
@@ -71,14 +71,14 @@ pub enum Type {
     /// A length and bytes.
     Bytes,
     /// A count and elements.
-    Vector(Box<Type>),
+    Vector(Box<WireType>),
     /// A count, then keys and values alternately.
-    Map(Box<Type>, Box<Type>),
+    Map(Box<WireType>, Box<WireType>),
     /// Values one after the other; at least one.
-    Tuple(Vec<Type>),
+    Tuple(Vec<WireType>),
 }
 
-impl Type {
+impl WireType {
     /// Reads one value of this type.
     ///
     /// # Errors
@@ -86,24 +86,24 @@ impl Type {
     /// The first violation, of WIRE-01 to WIRE-07.
     pub fn read(&self, cursor: &mut Cursor<'_>, field: &'static str) -> Result<Value, Violation> {
         Ok(match self {
-            Type::U8 => cursor.u8(field, WIRE_02)?.into(),
-            Type::U16 => cursor.u16(field, WIRE_02)?.into(),
-            Type::U32 => cursor.u32(field, WIRE_02)?.into(),
-            Type::U64 => cursor.u64(field, WIRE_02)?.into(),
-            Type::I32 => cursor.i32(field, WIRE_02)?.into(),
-            Type::I64 => cursor.i64(field, WIRE_02)?.into(),
-            Type::F64 => float(cursor.f64(field, WIRE_02)?),
-            Type::Bool => cursor.bool(field, WIRE_03)?.into(),
-            Type::String => cursor.str(field, WIRE_05)?.into(),
-            Type::Bytes => BASE64_STANDARD.encode(cursor.bytes(field, WIRE_04)?).into(),
-            Type::Vector(element) if **element == Type::U64 => {
+            WireType::U8 => cursor.u8(field, WIRE_02)?.into(),
+            WireType::U16 => cursor.u16(field, WIRE_02)?.into(),
+            WireType::U32 => cursor.u32(field, WIRE_02)?.into(),
+            WireType::U64 => cursor.u64(field, WIRE_02)?.into(),
+            WireType::I32 => cursor.i32(field, WIRE_02)?.into(),
+            WireType::I64 => cursor.i64(field, WIRE_02)?.into(),
+            WireType::F64 => float(cursor.f64(field, WIRE_02)?),
+            WireType::Bool => cursor.bool(field, WIRE_03)?.into(),
+            WireType::String => cursor.str(field, WIRE_05)?.into(),
+            WireType::Bytes => BASE64_STANDARD.encode(cursor.bytes(field, WIRE_04)?).into(),
+            WireType::Vector(element) if **element == WireType::U64 => {
                 json!(cursor.words(field, WIRE_02)?.to_vec())
             }
-            Type::Vector(element) => {
+            WireType::Vector(element) => {
                 let read = |cursor: &mut Cursor<'_>| element.read(cursor, field);
                 Value::Array(cursor.vector(element.smallest(), field, read)?)
             }
-            Type::Map(key, value) => {
+            WireType::Map(key, value) => {
                 let smallest = key.smallest().saturating_add(value.smallest());
                 Value::Array(cursor.map(smallest, field, |cursor| {
                     Ok(json!([
@@ -112,7 +112,7 @@ impl Type {
                     ]))
                 })?)
             }
-            Type::Tuple(members) => {
+            WireType::Tuple(members) => {
                 let mut values = Vec::with_capacity(members.len());
                 for (index, member) in members.iter().enumerate() {
                     let read = |cursor: &mut Cursor<'_>| member.read(cursor, field);
@@ -131,29 +131,29 @@ impl Type {
     pub fn write(&self, value: &Value, out: &mut Writer) -> Result<(), String> {
         let wrong = || format!("{value} is not of type {self:?}");
         match self {
-            Type::U8 => out.u8(integer(value).ok_or_else(wrong)?),
-            Type::U16 => out.u16(integer(value).ok_or_else(wrong)?),
-            Type::U32 => out.u32(integer(value).ok_or_else(wrong)?),
-            Type::U64 => out.u64(integer(value).ok_or_else(wrong)?),
-            Type::I32 => out.i32(integer(value).ok_or_else(wrong)?),
-            Type::I64 => out.i64(integer(value).ok_or_else(wrong)?),
-            Type::F64 => out.f64(float_of(value).ok_or_else(wrong)?),
-            Type::Bool => out.bool(value.as_bool().ok_or_else(wrong)?),
-            Type::String => out.str(value.as_str().ok_or_else(wrong)?),
-            Type::Bytes => {
+            WireType::U8 => out.u8(integer(value).ok_or_else(wrong)?),
+            WireType::U16 => out.u16(integer(value).ok_or_else(wrong)?),
+            WireType::U32 => out.u32(integer(value).ok_or_else(wrong)?),
+            WireType::U64 => out.u64(integer(value).ok_or_else(wrong)?),
+            WireType::I32 => out.i32(integer(value).ok_or_else(wrong)?),
+            WireType::I64 => out.i64(integer(value).ok_or_else(wrong)?),
+            WireType::F64 => out.f64(float_of(value).ok_or_else(wrong)?),
+            WireType::Bool => out.bool(value.as_bool().ok_or_else(wrong)?),
+            WireType::String => out.str(value.as_str().ok_or_else(wrong)?),
+            WireType::Bytes => {
                 let bytes = value
                     .as_str()
                     .and_then(|text| BASE64_STANDARD.decode(text).ok());
                 out.bytes(&bytes.ok_or_else(wrong)?);
             }
-            Type::Vector(element) => {
+            WireType::Vector(element) => {
                 let elements = value.as_array().ok_or_else(wrong)?;
                 out.count(elements.len());
                 for value in elements {
                     element.write(value, out)?;
                 }
             }
-            Type::Map(key, item) => {
+            WireType::Map(key, item) => {
                 let entries = value.as_array().ok_or_else(wrong)?;
                 out.count(entries.len());
                 for entry in entries {
@@ -164,7 +164,7 @@ impl Type {
                     item.write(second, out)?;
                 }
             }
-            Type::Tuple(members) => {
+            WireType::Tuple(members) => {
                 let values = value
                     .as_array()
                     .filter(|values| values.len() == members.len());
@@ -179,11 +179,11 @@ impl Type {
     /// The least number of bytes that a value of this type takes.
     fn smallest(&self) -> usize {
         match self {
-            Type::U8 | Type::Bool => 1,
-            Type::U16 => 2,
-            Type::U32 | Type::I32 => 4,
-            Type::Tuple(members) => {
-                let sizes = members.iter().map(Type::smallest);
+            WireType::U8 | WireType::Bool => 1,
+            WireType::U16 => 2,
+            WireType::U32 | WireType::I32 => 4,
+            WireType::Tuple(members) => {
+                let sizes = members.iter().map(WireType::smallest);
                 sizes.fold(0, usize::saturating_add)
             }
             _ => 8,
@@ -191,10 +191,10 @@ impl Type {
     }
 }
 
-impl FromStr for Type {
+impl FromStr for WireType {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Type, String> {
+    fn from_str(text: &str) -> Result<WireType, String> {
         match parse(text, 0) {
             Some((parsed, "")) => Ok(parsed),
             _ => Err(format!(
@@ -205,30 +205,30 @@ impl FromStr for Type {
 }
 
 /// One type at the start of `text`, and what follows it.
-fn parse(text: &str, depth: usize) -> Option<(Type, &str)> {
+fn parse(text: &str, depth: usize) -> Option<(WireType, &str)> {
     let end = text.find(['<', '>', ',']).unwrap_or(text.len());
     let (name, rest) = text.split_at_checked(end)?;
     let plain = match name {
-        "u8" => Type::U8,
-        "u16" => Type::U16,
-        "u32" => Type::U32,
-        "u64" => Type::U64,
-        "i32" => Type::I32,
-        "i64" => Type::I64,
-        "f64" => Type::F64,
-        "bool" => Type::Bool,
-        "string" => Type::String,
-        "bytes" => Type::Bytes,
+        "u8" => WireType::U8,
+        "u16" => WireType::U16,
+        "u32" => WireType::U32,
+        "u64" => WireType::U64,
+        "i32" => WireType::I32,
+        "i64" => WireType::I64,
+        "f64" => WireType::F64,
+        "bool" => WireType::Bool,
+        "string" => WireType::String,
+        "bytes" => WireType::Bytes,
         _ => {
             let deeper = depth.checked_add(1).filter(|depth| *depth <= DEEPEST)?;
             let (mut members, rest) = parse_list(rest.strip_prefix('<')?, deeper)?;
             let composed = match (name, members.len()) {
-                ("vector", 1) => Type::Vector(Box::new(members.pop()?)),
+                ("vector", 1) => WireType::Vector(Box::new(members.pop()?)),
                 ("map", 2) => {
                     let item = members.pop()?;
-                    Type::Map(Box::new(members.pop()?), Box::new(item))
+                    WireType::Map(Box::new(members.pop()?), Box::new(item))
                 }
-                ("tuple", _) => Type::Tuple(members),
+                ("tuple", _) => WireType::Tuple(members),
                 _ => return None,
             };
             return Some((composed, rest));
@@ -238,7 +238,7 @@ fn parse(text: &str, depth: usize) -> Option<(Type, &str)> {
 }
 
 /// Types with commas between, up to the closing bracket.
-fn parse_list(mut text: &str, depth: usize) -> Option<(Vec<Type>, &str)> {
+fn parse_list(mut text: &str, depth: usize) -> Option<(Vec<WireType>, &str)> {
     let mut members = Vec::new();
     loop {
         let (member, rest) = parse(text, depth)?;

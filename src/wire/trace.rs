@@ -26,12 +26,12 @@ pub(super) trait Record: fmt::Debug {
     /// Whether a field that ends at `end` would be kept: its name and value are made up only then.
     fn wants(&self, end: u64) -> bool;
 
-    fn record(&self, start: u64, end: u64, field: String, rule: Rule, value: Value<'_>);
+    fn record(&self, start: u64, end: u64, field: String, rule: Rule, value: TraceValue<'_>);
 }
 
 /// What was read.
 #[derive(Clone, Copy)]
-pub(super) enum Value<'a> {
+pub(super) enum TraceValue<'a> {
     Unsigned(u64),
     Signed(i64),
     Float(f64),
@@ -42,15 +42,15 @@ pub(super) enum Value<'a> {
     Count(u64, &'static str),
 }
 
-impl fmt::Display for Value<'_> {
+impl fmt::Display for TraceValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Value::Unsigned(value) => value.fmt(f),
-            Value::Signed(value) => value.fmt(f),
-            Value::Float(value) => value.fmt(f),
-            Value::Bytes(bytes) => f.write_str(&show(bytes)),
-            Value::Run(length) => write!(f, "{length} bytes"),
-            Value::Count(count, unit) => write!(f, ": {count} {unit}"),
+            TraceValue::Unsigned(value) => value.fmt(f),
+            TraceValue::Signed(value) => value.fmt(f),
+            TraceValue::Float(value) => value.fmt(f),
+            TraceValue::Bytes(bytes) => f.write_str(&show(bytes)),
+            TraceValue::Run(length) => write!(f, "{length} bytes"),
+            TraceValue::Count(count, unit) => write!(f, ": {count} {unit}"),
         }
     }
 }
@@ -72,7 +72,7 @@ impl Record for Trace {
         end > self.from && self.full.get().is_none()
     }
 
-    fn record(&self, start: u64, end: u64, field: String, rule: Rule, value: Value<'_>) {
+    fn record(&self, start: u64, end: u64, field: String, rule: Rule, value: TraceValue<'_>) {
         let mut spans = self.spans.borrow_mut();
         if spans.len() >= self.most {
             self.full.set(Some(start));

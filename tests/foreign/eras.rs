@@ -13,7 +13,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
-use tvmspec::blob::container::{self, Form};
+use tvmspec::blob::container::{self, FileForm};
 use tvmspec::blob::{Blob, detect::detect};
 use tvmspec::device::{Attribute, Device, Manager, Value as Attr};
 use tvmspec::examine::document;
@@ -201,27 +201,28 @@ fn rewritten(path: &Path) -> &'static str {
     let mut cursor = Cursor::new(&bytes);
     let mut out = Writer::new();
     let what = match file.form {
-        Form::Params => {
+        FileForm::Params => {
             let (params, _) = Params::detect(&mut cursor, findings).unwrap();
             params.write(&mut out);
             "parameters"
         }
-        Form::RelayVm if document::magic_first(&bytes) => {
-            let code = payload::relay_vm::Executable::read_code(&mut cursor, findings).unwrap();
+        FileForm::RelayVm if document::magic_first(&bytes) => {
+            let code =
+                payload::relay_vm::RelayExecutable::read_code(&mut cursor, findings).unwrap();
             code.write(&mut out).unwrap();
             // What a library stores is the code with its length in front.
             let stored = out.into_bytes();
             assert!(stored[8..] == bytes, "{name}");
             return "Relay VM code";
         }
-        Form::GraphJson => {
+        FileForm::GraphJson => {
             let graph = Graph::read_bytes(&bytes, findings).unwrap();
             let text = graph.to_json().to_string();
             let again = Graph::read(&text, findings).unwrap();
             assert_eq!(again.to_json(), graph.to_json(), "{name}");
             return "graph";
         }
-        Form::ObjectJson | Form::FfiJson => return "objects (read only)",
+        FileForm::ObjectJson | FileForm::FfiJson => return "objects (read only)",
         form => match document::payload(form, &bytes) {
             Some((kind, layout)) => {
                 let read = payload::read(kind, layout, &mut cursor, findings).unwrap();

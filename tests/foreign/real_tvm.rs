@@ -11,8 +11,8 @@ use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tvmspec::blob::container;
-use tvmspec::blob::pack::{self, Naming, Shared};
-use tvmspec::blob::{Blob, Module};
+use tvmspec::blob::pack::{self, LinkOptions, Naming};
+use tvmspec::blob::{Blob, StoredModule};
 use tvmspec::import_tree::{Algorithm, ImportTree, ModuleGraph, ModuleNode, order};
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::{Findings, Violation};
@@ -74,7 +74,7 @@ fn a_packed_library_loads_with_its_imports() {
     let output = folder.path().join("packed.so");
     let pack_and_load = |bytes: &[u8]| {
         let naming = Naming::library(Release::of(27));
-        pack::shared(bytes, &naming, &Shared::default(), &output).unwrap();
+        pack::shared(bytes, &naming, &LinkOptions::default(), &output).unwrap();
         run(&python, TREE, &[&output])
     };
     // Blobs that the real writer left, in libraries that we made.
@@ -107,7 +107,7 @@ fn a_packed_system_library_is_found_by_its_prefix() {
     let output = folder.path().join("system.so");
     let bytes = std::fs::read(golden("const_loader.bin")).unwrap();
     let naming = Naming::system(Release::of(27), "ours_").unwrap();
-    pack::shared(&bytes, &naming, &Shared::default(), &output).unwrap();
+    pack::shared(&bytes, &naming, &LinkOptions::default(), &output).unwrap();
     let script = "
 import sys, ctypes, tvm, tvm_ffi
 ctypes.CDLL(sys.argv[1])
@@ -199,7 +199,7 @@ fn ours(graph: &Value, layout: Layout) -> Result<Blob<'static>, Violation> {
     let stored = order.groups.iter().map(|group| {
         let host = dso[group[0]].as_bool().unwrap();
         let payload = (!host).then(|| const_loader(&format!("c{}", group[0])).into());
-        Module {
+        StoredModule {
             kind: if host { "_lib" } else { "const_loader" }.into(),
             payload,
             offset: 0,
@@ -247,7 +247,7 @@ fn a_blob_of_0_7_loads_after_conversion() {
     let read = Blob::read(&older, Layout::V0_7, &mut findings).unwrap();
     let converted = read.convert(Layout::V0_22).unwrap().write().unwrap();
     let naming = Naming::library(Release::of(27));
-    pack::shared(&converted, &naming, &Shared::default(), &output).unwrap();
+    pack::shared(&converted, &naming, &LinkOptions::default(), &output).unwrap();
     // The last import is numbered first, and rows are in the order of numbers.
     let tree = r#"["library",[["const_loader",[]],["const_loader",[["const_loader",[]]]]]]"#;
     assert_eq!(run(&python, TREE, &[&output]), tree);

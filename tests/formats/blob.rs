@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::borrow::Cow;
 use std::path::PathBuf;
 use tvmspec::blob::container::{self, Embedded};
-use tvmspec::blob::{self, Blob, Bundle, LIBRARY, Module, detect::detect};
+use tvmspec::blob::{self, Blob, Bundle, LIBRARY, StoredModule, detect::detect};
 use tvmspec::examine::Subject;
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::Layout;
@@ -218,13 +218,13 @@ fn what_stands_before_an_unknown_kind_is_shown() {
 fn blobs() -> impl Strategy<Value = Blob<'static>> {
     let payloads = prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..8);
     (payloads, any::<u64>()).prop_map(|(payloads, edges)| {
-        let mut modules = vec![Module {
+        let mut modules = vec![StoredModule {
             kind: LIBRARY.into(),
             payload: None,
             offset: 0,
         }];
         for (index, payload) in payloads.into_iter().enumerate() {
-            modules.push(Module {
+            modules.push(StoredModule {
                 kind: format!("acme{index}").into(),
                 payload: Some(Cow::Owned(payload)),
                 offset: 0,

@@ -9,32 +9,32 @@ use proptest::prelude::*;
 use skip::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tvmspec::blob::container::{self, Form, MAX_DEPTH, Machine, Role};
-use tvmspec::blob::pack::{self, Arch, Format, Naming, Shared, Target};
+use tvmspec::blob::container::{self, FileForm, MAX_DEPTH, Machine, Role};
+use tvmspec::blob::pack::{self, Arch, LinkOptions, Naming, ObjectFormat, Target};
 use tvmspec::release::{Layout, Release};
 use tvmspec::rule::{Kind, Strictness};
 
 const TARGETS: [Target; 16] = [
-    Target::new(Format::Elf, Arch::X86_64),
-    Target::new(Format::Elf, Arch::I386),
-    Target::new(Format::Elf, Arch::Aarch64),
+    Target::new(ObjectFormat::Elf, Arch::X86_64),
+    Target::new(ObjectFormat::Elf, Arch::I386),
+    Target::new(ObjectFormat::Elf, Arch::Aarch64),
     Target {
-        format: Format::Elf,
+        format: ObjectFormat::Elf,
         arch: Arch::Aarch64,
         little_endian: false,
     },
-    Target::new(Format::Elf, Arch::Arm),
-    Target::new(Format::Elf, Arch::Riscv64),
-    Target::new(Format::Elf, Arch::Riscv32),
-    Target::new(Format::Elf, Arch::PowerPc64),
-    Target::new(Format::Elf, Arch::S390x),
-    Target::new(Format::MachO, Arch::Aarch64),
-    Target::new(Format::MachO, Arch::X86_64),
-    Target::new(Format::MachO, Arch::Arm),
-    Target::new(Format::Coff, Arch::X86_64),
-    Target::new(Format::Coff, Arch::I386),
-    Target::new(Format::Coff, Arch::Aarch64),
-    Target::new(Format::Coff, Arch::Arm),
+    Target::new(ObjectFormat::Elf, Arch::Arm),
+    Target::new(ObjectFormat::Elf, Arch::Riscv64),
+    Target::new(ObjectFormat::Elf, Arch::Riscv32),
+    Target::new(ObjectFormat::Elf, Arch::PowerPc64),
+    Target::new(ObjectFormat::Elf, Arch::S390x),
+    Target::new(ObjectFormat::MachO, Arch::Aarch64),
+    Target::new(ObjectFormat::MachO, Arch::X86_64),
+    Target::new(ObjectFormat::MachO, Arch::Arm),
+    Target::new(ObjectFormat::Coff, Arch::X86_64),
+    Target::new(ObjectFormat::Coff, Arch::I386),
+    Target::new(ObjectFormat::Coff, Arch::Aarch64),
+    Target::new(ObjectFormat::Coff, Arch::Arm),
 ];
 
 fn golden(name: &str) -> Vec<u8> {
@@ -111,14 +111,21 @@ fn an_object_gives_back_its_blob_on_every_machine() {
 #[test]
 fn a_target_without_objects_is_refused() {
     let naming = Naming::library(Release::of(27));
-    for (format, arch) in [(Format::Coff, Arch::S390x), (Format::MachO, Arch::Riscv64)] {
+    for (format, arch) in [
+        (ObjectFormat::Coff, Arch::S390x),
+        (ObjectFormat::MachO, Arch::Riscv64),
+    ] {
         let refused = pack::object(&[0; 16], &naming, Target::new(format, arch)).unwrap_err();
         assert_eq!(refused.kind(), Kind::Unsupported);
         assert_eq!(refused.rule().id(), "BLOB-66");
     }
     let system = Naming::system(Release::of(27), "").unwrap();
-    let refused =
-        pack::object(&[0; 16], &system, Target::new(Format::Coff, Arch::X86_64)).unwrap_err();
+    let refused = pack::object(
+        &[0; 16],
+        &system,
+        Target::new(ObjectFormat::Coff, Arch::X86_64),
+    )
+    .unwrap_err();
     assert_eq!(refused.rule().id(), "BLOB-67");
     assert!(Target::from_triple("vax-dec-ultrix").is_err());
 }
@@ -128,15 +135,15 @@ fn triples_name_their_targets() {
     let of = |triple| Target::from_triple(triple).unwrap();
     assert_eq!(
         of("aarch64-apple-darwin"),
-        Target::new(Format::MachO, Arch::Aarch64)
+        Target::new(ObjectFormat::MachO, Arch::Aarch64)
     );
     assert_eq!(
         of("x86_64-pc-windows-msvc"),
-        Target::new(Format::Coff, Arch::X86_64)
+        Target::new(ObjectFormat::Coff, Arch::X86_64)
     );
     assert_eq!(
         of("armv7a-linux-gnueabihf"),
-        Target::new(Format::Elf, Arch::Arm)
+        Target::new(ObjectFormat::Elf, Arch::Arm)
     );
     assert!(of("powerpc64le-linux-gnu").little_endian);
     assert!(!of("s390x-linux-gnu").little_endian);
@@ -151,9 +158,9 @@ fn linkers_keep_what_we_pack() {
     let write = |name: &str, target| {
         std::fs::write(at(name), pack::object(&blob, &naming, target).unwrap()).unwrap()
     };
-    let check = |name: &str, form: Form| {
+    let check = |name: &str, form: FileForm| {
         let library = std::fs::read(at(name)).unwrap();
-        assert_eq!(Form::of(&library), form, "{name}");
+        assert_eq!(FileForm::of(&library), form, "{name}");
         assert_holds(&library, naming.symbol(), &blob, name);
     };
     if program("ld.lld").is_some() {
@@ -165,17 +172,17 @@ fn linkers_keep_what_we_pack() {
             (Arch::Riscv64, "elf64lriscv"),
         ];
         for (arch, emulation) in machines {
-            write("elf.o", Target::new(Format::Elf, arch));
+            write("elf.o", Target::new(ObjectFormat::Elf, arch));
             let mut lld = Command::new("ld.lld");
             lld.args(["-m", emulation, "-shared", "-o"])
                 .arg(at("elf.so"))
                 .arg(at("elf.o"));
             succeed(lld);
-            check("elf.so", Form::ElfShared);
+            check("elf.so", FileForm::ElfShared);
         }
     }
     if let Some(mut lld) = program("ld64.lld-14") {
-        write("macho.o", Target::new(Format::MachO, Arch::Aarch64));
+        write("macho.o", Target::new(ObjectFormat::MachO, Arch::Aarch64));
         lld.args([
             "-dylib",
             "-arch",
@@ -188,16 +195,16 @@ fn linkers_keep_what_we_pack() {
         ]);
         lld.arg(at("macho.dylib")).arg(at("macho.o"));
         succeed(lld);
-        check("macho.dylib", Form::MachOShared);
+        check("macho.dylib", FileForm::MachOShared);
     }
     if let Some(mut lld) = program("lld-link") {
-        write("coff.obj", Target::new(Format::Coff, Arch::X86_64));
+        write("coff.obj", Target::new(ObjectFormat::Coff, Arch::X86_64));
         // No /export: the object asks for it itself.
         lld.args(["/dll", "/noentry"])
             .arg(format!("/out:{}", at("coff.dll").display()))
             .arg(at("coff.obj"));
         succeed(lld);
-        check("coff.dll", Form::PeShared);
+        check("coff.dll", FileForm::PeShared);
     }
 }
 
@@ -216,9 +223,9 @@ fn a_shared_library_is_linked_with_its_host_code() {
     )
     .unwrap();
     let output = folder.path().join("made.so");
-    let with = Shared {
+    let with = LinkOptions {
         inputs: vec![host],
-        ..Shared::default()
+        ..LinkOptions::default()
     };
     pack::shared(&blob, &naming, &with, &output).unwrap();
     let library = std::fs::read(&output).unwrap();
@@ -248,9 +255,9 @@ fn a_failed_link_leaves_the_old_library_and_says_what_the_compiler_said() {
     std::fs::write(&broken, "int f( {").unwrap();
     let output = folder.path().join("kept.so");
     std::fs::write(&output, "old").unwrap();
-    let with = Shared {
+    let with = LinkOptions {
         inputs: vec![broken],
-        ..Shared::default()
+        ..LinkOptions::default()
     };
     let naming = Naming::library(Release::of(8));
     let error = pack::shared(&blob_of(&[0; 8]), &naming, &with, &output).unwrap_err();
@@ -311,7 +318,7 @@ fn a_system_library_for_aarch64_links() {
     let naming = Naming::system(Release::of(8), "").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let target = Target::new(Format::Elf, Arch::Aarch64);
+    let target = Target::new(ObjectFormat::Elf, Arch::Aarch64);
     std::fs::write(at("devc.o"), pack::object(&blob, &naming, target).unwrap()).unwrap();
     lld.args(["-m", "aarch64linux", "-shared", "-o"])
         .arg(at("devc.so"))

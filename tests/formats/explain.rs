@@ -18,8 +18,8 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tvmspec::blob::container;
-use tvmspec::blob::pack::{self, Naming, Shared};
-use tvmspec::blob::{Blob, LIBRARY, Module};
+use tvmspec::blob::pack::{self, LinkOptions, Naming};
+use tvmspec::blob::{Blob, LIBRARY, StoredModule};
 use tvmspec::examine::loading;
 use tvmspec::import_tree::ImportTree;
 use tvmspec::release::{Layout, Release};
@@ -296,7 +296,7 @@ fn every_kind() -> Vec<u8> {
         layout: Layout::V0_22,
         modules: modules
             .into_iter()
-            .map(|(kind, payload)| Module {
+            .map(|(kind, payload)| StoredModule {
                 kind: kind.into(),
                 payload: payload.map(Into::into),
                 offset: 0,
@@ -316,7 +316,7 @@ fn the_real_loader_does_what_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("whole.so");
     let naming = Naming::library(Release::of(27));
-    pack::shared(&every_kind(), &naming, &Shared::default(), &library).unwrap();
+    pack::shared(&every_kind(), &naming, &LinkOptions::default(), &library).unwrap();
     let bytes = fs::read(&library).unwrap();
     let window = window(&bytes);
     let mut table = BTreeMap::<(String, bool), usize>::new();
@@ -526,7 +526,7 @@ fn the_real_libraries_export_what_the_table_says() {
     let mut defined = BTreeSet::new();
     for library in lines {
         let bytes = fs::read(library).unwrap();
-        let linkage = container::linkage(container::Form::of(&bytes), &bytes);
+        let linkage = container::linkage(container::FileForm::of(&bytes), &bytes);
         assert!(linkage.is_runtime(), "{library}");
         defined.extend(linkage.defines.into_iter().map(str::to_owned));
         let (code, text) = said("0.27", Path::new(library));

@@ -5,7 +5,7 @@ use flate2::write::GzEncoder;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tvmspec::blob::container::{self, Form};
+use tvmspec::blob::container::{self, FileForm};
 use tvmspec::object::json_graph::ffi;
 use tvmspec::rule::Kind;
 
@@ -69,7 +69,7 @@ fn noise(count: usize) -> Vec<u8> {
     (0..count).map(next).collect()
 }
 
-fn opened(bytes: &[u8]) -> (usize, Result<Vec<(String, Form)>, Kind>) {
+fn opened(bytes: &[u8]) -> (usize, Result<Vec<(String, FileForm)>, Kind>) {
     let before = NOW.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);
     let file = container::open(bytes);
@@ -106,8 +106,8 @@ fn memory_is_what_the_input_justifies() {
     ]);
     let (most, parts) = opened(&bytes);
     let wanted = [
-        ("noise".to_owned(), Form::Unknown),
-        ("empty.c".to_owned(), Form::CText),
+        ("noise".to_owned(), FileForm::Unknown),
+        ("empty.c".to_owned(), FileForm::CText),
     ];
     assert_eq!(parts, Ok(wanted.into()));
     assert!(most < MIB, "{most} bytes for {}", bytes.len());

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
-use tvmspec::blob::{LIBRARY, Module};
+use tvmspec::blob::{LIBRARY, StoredModule};
 use tvmspec::payload::{
     self, Field, FunctionInfo, KindInfo, Network, Payload, Shader, StackVm, relax_vm, relay_vm,
 };
@@ -64,8 +64,8 @@ fn read<'a>(kind: &str, layout: Layout, bytes: &'a [u8]) -> (Payload<'a>, Findin
 }
 
 /// The module of an accepted case.
-fn module(case: &Accepted) -> Module<'_> {
-    Module {
+fn module(case: &Accepted) -> StoredModule<'_> {
+    StoredModule {
         kind: Cow::from(&case.kind),
         payload: Some(Cow::from(&case.bytes)),
         offset: 7,
@@ -174,7 +174,7 @@ fn an_edit_that_no_reader_accepts_leaves_the_module_as_it_was() {
         *payload.field_mut("data").unwrap() = Field::Bytes(Cow::Borrowed(b""));
     };
     assert_eq!(refused(old, &emptied), "PAY-09");
-    let mut library = Module {
+    let mut library = StoredModule {
         kind: LIBRARY.into(),
         payload: None,
         offset: 0,
@@ -313,7 +313,9 @@ fn networks_and_stack_code_say_what_they_need() {
 
 #[test]
 fn words_of_the_relax_vm_are_instructions() {
-    use relax_vm::{Instruction, MAGIC, MAGIC_WITH_SCOPES, Operand, VM_REGISTER, VOID_REGISTER};
+    use relax_vm::{
+        MAGIC, MAGIC_WITH_SCOPES, RelaxInstruction, RelaxOperand, VM_REGISTER, VOID_REGISTER,
+    };
     let file = "relax-executable-0.16.bin";
     let code = field(
         "relax.Executable",
@@ -327,34 +329,34 @@ fn words_of_the_relax_vm_are_instructions() {
         },
     );
     let operands = vec![
-        Operand::Register(0),
-        Operand::Immediate(-1),
-        Operand::Constant(5),
-        Operand::Function(0),
-        Operand::Register(VM_REGISTER),
+        RelaxOperand::Register(0),
+        RelaxOperand::Immediate(-1),
+        RelaxOperand::Constant(5),
+        RelaxOperand::Function(0),
+        RelaxOperand::Register(VM_REGISTER),
     ];
-    let call = Instruction::Call {
+    let call = RelaxInstruction::Call {
         destination: 1,
         function: 1,
         operands,
     };
-    let skip = Instruction::If {
+    let skip = RelaxInstruction::If {
         condition: 1,
         false_offset: 2,
     };
-    let ret = Instruction::Ret { register: 1 };
+    let ret = RelaxInstruction::Ret { register: 1 };
     assert_eq!(
         code,
         [
             Ok(call),
             Ok(skip),
-            Ok(Instruction::Goto { offset: 1 }),
+            Ok(RelaxInstruction::Goto { offset: 1 }),
             Ok(ret)
         ]
     );
-    let nothing = Operand::decode(VOID_REGISTER as u64);
-    assert_eq!(nothing, Some(Operand::Register(VOID_REGISTER)));
-    assert_eq!(Operand::decode(4 << 56), None);
+    let nothing = RelaxOperand::decode(VOID_REGISTER as u64);
+    assert_eq!(nothing, Some(RelaxOperand::Register(VOID_REGISTER)));
+    assert_eq!(RelaxOperand::decode(4 << 56), None);
     for (file, magic, scopes) in [
         ("relax-vm-0.22.bin", MAGIC, false),
         ("relax-vm-0.27.bin", MAGIC_WITH_SCOPES, true),
@@ -376,14 +378,14 @@ fn words_of_the_relax_vm_are_instructions() {
 
 #[test]
 fn fields_of_the_relay_vm_mean_what_their_opcode_says() {
-    use relay_vm::{Instruction, OPCODES, Opcode, Operand};
+    use relay_vm::{OPCODES, Opcode, RelayInstruction, RelayOperand};
     let kind = |file: &str| {
         field("VMExecutable", Layout::V0_7, file, |field| match field {
             Field::Relay(executable) => {
                 let devices = executable.virtual_devices.iter();
                 let scopes = devices.map(|one: &relay_vm::VirtualDevice<'_>| one.scope.to_string());
                 let attrs = executable.primitive_attrs.iter().map(
-                    |(primitive, attrs): &(u64, relay_vm::Attributes<'_>)| {
+                    |(primitive, attrs): &(u64, relay_vm::RelayAttributes<'_>)| {
                         (*primitive, attrs[0].0.to_string())
                     },
                 );
@@ -396,7 +398,7 @@ fn fields_of_the_relay_vm_mean_what_their_opcode_says() {
     let (scopes, attrs, code) = kind("relay-vm-0.14.bin");
     assert_eq!(scopes, ["global"]);
     assert_eq!(attrs, [(0, "hash".to_owned())]);
-    let row = |instruction: &Instruction| -> &'static Opcode {
+    let row = |instruction: &RelayInstruction| -> &'static Opcode {
         let mut rows = OPCODES.iter();
         rows.find(|row| row.code == instruction.opcode && row.since <= 14)
             .unwrap()
@@ -404,7 +406,7 @@ fn fields_of_the_relay_vm_mean_what_their_opcode_says() {
     for instruction in &code {
         assert_eq!(row(instruction).fields.len(), instruction.fields.len());
     }
-    assert_eq!(row(code.last().unwrap()).fields, [Operand::Register]);
+    assert_eq!(row(code.last().unwrap()).fields, [RelayOperand::Register]);
     assert_eq!(row(code.last().unwrap()).name, "Ret");
 }
 

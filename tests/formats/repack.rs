@@ -11,7 +11,7 @@ use skip::skipped;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tvmspec::blob::{Blob, Module, container, detect};
+use tvmspec::blob::{Blob, StoredModule, container, detect};
 use tvmspec::release::Layout;
 use tvmspec::rule::{Finding, Findings};
 
@@ -152,7 +152,7 @@ fn what_goes_to_another_layout_comes_back() {
             let reordered = to == Layout::V0_2 && back.modules != blob.modules;
             let tagged = from >= Layout::V0_21 && to < Layout::V0_21;
             // Executables of the Relax VM have another magic from 0.22 on, with room for memory scopes; there is none before.
-            let is_code = |module: &Module<'_>| module.kind == "relax.VMExecutable";
+            let is_code = |module: &StoredModule<'_>| module.kind == "relax.VMExecutable";
             let scoped = to < Layout::V0_22 && blob.modules.iter().any(is_code);
             let excused = lone || reordered || tagged || scoped;
             assert!(same || excused, "{what} and back");

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tvmspec::rule::{Findings, Kind, Strictness};
-use tvmspec::wire::json::Type;
+use tvmspec::wire::json::WireType;
 use tvmspec::wire::{Cursor, Trace, WIRE_01, WIRE_06, WIRE_08, Writer};
 
 /// A type, its name, and a value of it in JSON form.
@@ -42,7 +42,7 @@ fn typed() -> impl Strategy<Value = (String, Value)> {
     })
 }
 
-fn written(name: &Type, value: &Value) -> Vec<u8> {
+fn written(name: &WireType, value: &Value) -> Vec<u8> {
     let mut out = Writer::new();
     name.write(value, &mut out).unwrap();
     out.into_bytes()
@@ -51,7 +51,7 @@ fn written(name: &Type, value: &Value) -> Vec<u8> {
 proptest! {
     #[test]
     fn what_is_written_is_read((name, value) in typed()) {
-        let parsed: Type = name.parse().unwrap();
+        let parsed: WireType = name.parse().unwrap();
         let bytes = written(&parsed, &value);
         let mut cursor = Cursor::new(&bytes);
         prop_assert_eq!(parsed.read(&mut cursor, "value").unwrap(), value);
@@ -60,7 +60,7 @@ proptest! {
 
     #[test]
     fn every_byte_belongs_to_one_field((name, value) in typed()) {
-        let parsed: Type = name.parse().unwrap();
+        let parsed: WireType = name.parse().unwrap();
         let bytes = written(&parsed, &value);
         let trace = Trace::new();
         parsed.read(&mut Cursor::traced(&bytes, &trace), "value").unwrap();
@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn every_strict_prefix_is_refused((name, value) in typed()) {
-        let parsed: Type = name.parse().unwrap();
+        let parsed: WireType = name.parse().unwrap();
         let bytes = written(&parsed, &value);
         for length in 0..bytes.len() {
             let broken = parsed.read(&mut Cursor::new(&bytes[..length]), "value").unwrap_err();
@@ -86,7 +86,7 @@ proptest! {
 
     #[test]
     fn what_any_bytes_are_read_as_is_written_back_the_same((name, _) in typed(), bytes: Vec<u8>) {
-        let parsed: Type = name.parse().unwrap();
+        let parsed: WireType = name.parse().unwrap();
         let mut cursor = Cursor::new(&bytes);
         if let Ok(value) = parsed.read(&mut cursor, "value") {
             let read = cursor.offset() as usize;
@@ -139,7 +139,7 @@ fn offsets_of_an_inner_window_count_from_the_start_of_the_file() {
 #[test]
 fn types_are_read_or_refused() {
     for good in ["u8", "map<string,vector<u64>>", "tuple<u8>"] {
-        assert!(good.parse::<Type>().is_ok(), "{good}");
+        assert!(good.parse::<WireType>().is_ok(), "{good}");
     }
     let deep = format!("{}u8{}", "vector<".repeat(40), ">".repeat(40));
     for bad in [
@@ -154,6 +154,6 @@ fn types_are_read_or_refused() {
         "u8<u8>",
         &deep,
     ] {
-        assert!(bad.parse::<Type>().is_err(), "{bad}");
+        assert!(bad.parse::<WireType>().is_err(), "{bad}");
     }
 }

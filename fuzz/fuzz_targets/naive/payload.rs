@@ -1,7 +1,7 @@
 //! PAY-02 to PAY-53: the grammar of each kind, in a form that is named.
 
 use super::{In, Odd, relay, tensor, vm};
-use tvmspec::payload::{Form, kind_info};
+use tvmspec::payload::{PayloadForm, kind_info};
 use tvmspec::release::Layout;
 use tvmspec::tensor::Sizing;
 
@@ -23,7 +23,7 @@ pub fn read<'a>(bytes: &'a [u8], kind: &'static str, layout: Layout, form: &str,
 pub fn forms(kind: &str, layout: Layout) -> Vec<(&'static str, &'static str)> {
     let Some(info) = kind_info(kind) else { return Vec::new() };
     let written = layout.releases();
-    let overlaps = |form: &&Form| form.releases.since <= written.until && written.since <= form.releases.until;
+    let overlaps = |form: &&PayloadForm| form.releases.since <= written.until && written.since <= form.releases.until;
     info.forms.iter().filter(overlaps).map(|form| (info.kind, form.name)).collect()
 }
 

@@ -1,37 +1,37 @@
 //! WIRE-01 to WIRE-07.
 
 use super::In;
-use tvmspec::wire::json::Type;
+use tvmspec::wire::json::WireType;
 
 /// The first rule that is broken, and how many bytes are left where it is.
 pub type Broken = (&'static str, usize);
 
 /// Reads over one value.
-pub fn skip(from: &mut In<'_>, named: &Type) -> Result<(), Broken> {
+pub fn skip(from: &mut In<'_>, named: &WireType) -> Result<(), Broken> {
     match named {
-        Type::U8 => fixed(from, 1).map(drop),
-        Type::U16 => fixed(from, 2).map(drop),
-        Type::U32 | Type::I32 => fixed(from, 4).map(drop),
-        Type::U64 | Type::I64 | Type::F64 => fixed(from, 8).map(drop),
-        Type::Bool => {
+        WireType::U8 => fixed(from, 1).map(drop),
+        WireType::U16 => fixed(from, 2).map(drop),
+        WireType::U32 | WireType::I32 => fixed(from, 4).map(drop),
+        WireType::U64 | WireType::I64 | WireType::F64 => fixed(from, 8).map(drop),
+        WireType::Bool => {
             let left = from.0.len();
             if fixed(from, 1)?[0] <= 1 { Ok(()) } else { Err(("WIRE-03", left)) }
         }
-        Type::String => {
+        WireType::String => {
             let bytes = run(from)?;
             let valid = std::str::from_utf8(bytes).map_err(|error| error.valid_up_to());
             valid.map(drop).map_err(|valid| ("WIRE-05", from.0.len() + bytes.len() - valid))
         }
-        Type::Bytes => run(from).map(drop),
-        Type::Vector(element) => {
+        WireType::Bytes => run(from).map(drop),
+        WireType::Vector(element) => {
             let count = count(from, least(element))?;
             (0..count).try_for_each(|_| skip(from, element))
         }
-        Type::Map(key, value) => {
+        WireType::Map(key, value) => {
             let count = count(from, least(key) + least(value))?;
             (0..count).try_for_each(|_| skip(from, key).and_then(|()| skip(from, value)))
         }
-        Type::Tuple(members) => members.iter().try_for_each(|member| skip(from, member)),
+        WireType::Tuple(members) => members.iter().try_for_each(|member| skip(from, member)),
     }
 }
 
@@ -55,12 +55,12 @@ fn count(from: &mut In<'_>, least: u128) -> Result<u64, Broken> {
 }
 
 /// The smallest size of a value: a length or a count, where it has one.
-fn least(named: &Type) -> u128 {
+fn least(named: &WireType) -> u128 {
     match named {
-        Type::U8 | Type::Bool => 1,
-        Type::U16 => 2,
-        Type::U32 | Type::I32 => 4,
-        Type::Tuple(members) => members.iter().map(least).sum(),
+        WireType::U8 | WireType::Bool => 1,
+        WireType::U16 => 2,
+        WireType::U32 | WireType::I32 => 4,
+        WireType::Tuple(members) => members.iter().map(least).sum(),
         _ => 8,
     }
 }

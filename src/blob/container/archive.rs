@@ -1,14 +1,18 @@
 //! Files that hold object files as they are: static archives and Mach-O for several machines.
 
-use super::{Place, Walk};
+use super::{FileWalk, MemberPlace};
 use crate::blob::BLOB_56;
 use crate::rule::{Kind, Violation};
 use object::read::archive::ArchiveFile;
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 
-impl<'a> Walk<'a> {
+impl<'a> FileWalk<'a> {
     /// Every member of a static archive.
-    pub(super) fn archive(&mut self, bytes: &'a [u8], place: &Place) -> Result<(), Violation> {
+    pub(super) fn archive(
+        &mut self,
+        bytes: &'a [u8],
+        place: &MemberPlace,
+    ) -> Result<(), Violation> {
         let damaged = |error: object::read::Error| {
             place.blame(BLOB_56.broken(
                 Kind::Truncated,
@@ -30,7 +34,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Every machine of a fat Mach-O file.
-    pub(super) fn fat(&mut self, bytes: &'a [u8], place: &Place) -> Result<(), Violation> {
+    pub(super) fn fat(&mut self, bytes: &'a [u8], place: &MemberPlace) -> Result<(), Violation> {
         let damaged = |error: object::read::Error| {
             place.blame(BLOB_56.broken(
                 Kind::Truncated,
@@ -51,7 +55,7 @@ impl<'a> Walk<'a> {
         &mut self,
         bytes: &'a [u8],
         arches: &[F],
-        place: &Place,
+        place: &MemberPlace,
     ) -> Result<(), Violation> {
         // Machines that share bytes would let a small file be read many times over.
         let total = arches
@@ -74,11 +78,11 @@ impl<'a> Walk<'a> {
     /// The place of a member, if the file may have one more (BLOB-68).
     pub(super) fn enter(
         &mut self,
-        place: &Place,
+        place: &MemberPlace,
         name: &str,
         base: Option<u64>,
         at: u64,
-    ) -> Result<Place, Violation> {
+    ) -> Result<MemberPlace, Violation> {
         let allowance = &mut self.allowance;
         let path = place.member.len().saturating_add(name.len());
         allowance
@@ -94,7 +98,7 @@ impl<'a> Walk<'a> {
         bytes: &'a [u8],
         name: &str,
         (start, size): (u64, u64),
-        place: &Place,
+        place: &MemberPlace,
     ) -> Result<(), Violation> {
         let end = start.saturating_add(size);
         let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());

@@ -3,10 +3,10 @@
 use crate::blob::detect::word;
 use std::fmt;
 
-/// The form of a file. [`Form::of`] is total: what is nothing else is [`Form::Unknown`].
+/// The form of a file. [`FileForm::of`] is total: what is nothing else is [`FileForm::Unknown`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Form {
+pub enum FileForm {
     /// ELF shared object, or a position-independent executable.
     ElfShared,
     /// ELF executable at fixed addresses.
@@ -57,118 +57,118 @@ pub enum Form {
     Unknown,
 }
 
-impl Form {
+impl FileForm {
     /// The form of a file with this content. Looks at the first kilobytes, and at the last ones of text; at all of JSON that says nothing
     /// there.
     ///
     /// Forms with a magic come first; a raw blob has none and is known by its header, which counts the bytes that
     /// follow, or by the shape of its first fields.
-    pub fn of(bytes: &[u8]) -> Form {
+    pub fn of(bytes: &[u8]) -> FileForm {
         magic(bytes)
-            .or_else(|| raw_blob(bytes).then_some(Form::RawBlob))
-            .or_else(|| coff(bytes).then_some(Form::CoffObject))
-            .or_else(|| stack_vm(bytes).then_some(Form::StackVm))
+            .or_else(|| raw_blob(bytes).then_some(FileForm::RawBlob))
+            .or_else(|| coff(bytes).then_some(FileForm::CoffObject))
+            .or_else(|| stack_vm(bytes).then_some(FileForm::StackVm))
             .or_else(|| text(bytes))
-            .unwrap_or(Form::Unknown)
+            .unwrap_or(FileForm::Unknown)
     }
 
     /// How many bytes at the start, and of text at the end, the form is known by.
     pub(super) const WINDOW: usize = 1 << 16;
 
-    /// Whether a file of `size` bytes that starts with `head` may be of a known form; `head` holds [`Form::WINDOW`] bytes, or
+    /// Whether a file of `size` bytes that starts with `head` may be of a known form; `head` holds [`FileForm::WINDOW`] bytes, or
     /// the whole file.
     pub(super) fn may_be(head: &[u8], size: u64) -> bool {
         // Text may say at its end what it is, a PE header stand anywhere, and a raw blob count what follows.
         let text = !head.contains(&0);
         let counted = word(head, 0) == size.checked_sub(8);
-        text || counted || head.starts_with(b"MZ") || Form::of(head) != Form::Unknown
+        text || counted || head.starts_with(b"MZ") || FileForm::of(head) != FileForm::Unknown
     }
 
     /// Every form.
-    pub const ALL: [Form; 24] = [
-        Form::ElfShared,
-        Form::ElfExecutable,
-        Form::ElfObject,
-        Form::MachOShared,
-        Form::MachOExecutable,
-        Form::MachOObject,
-        Form::MachOFat,
-        Form::PeShared,
-        Form::PeExecutable,
-        Form::CoffObject,
-        Form::Archive,
-        Form::Tar,
-        Form::GzipTar,
-        Form::CText,
-        Form::RawBlob,
-        Form::Params,
-        Form::Tensor,
-        Form::GraphJson,
-        Form::ObjectJson,
-        Form::FfiJson,
-        Form::RelaxVm,
-        Form::RelayVm,
-        Form::StackVm,
-        Form::Unknown,
+    pub const ALL: [FileForm; 24] = [
+        FileForm::ElfShared,
+        FileForm::ElfExecutable,
+        FileForm::ElfObject,
+        FileForm::MachOShared,
+        FileForm::MachOExecutable,
+        FileForm::MachOObject,
+        FileForm::MachOFat,
+        FileForm::PeShared,
+        FileForm::PeExecutable,
+        FileForm::CoffObject,
+        FileForm::Archive,
+        FileForm::Tar,
+        FileForm::GzipTar,
+        FileForm::CText,
+        FileForm::RawBlob,
+        FileForm::Params,
+        FileForm::Tensor,
+        FileForm::GraphJson,
+        FileForm::ObjectJson,
+        FileForm::FfiJson,
+        FileForm::RelaxVm,
+        FileForm::RelayVm,
+        FileForm::StackVm,
+        FileForm::Unknown,
     ];
 
     /// The name: `elf-shared`, `c-text`, ...
     pub const fn name(self) -> &'static str {
         match self {
-            Form::ElfShared => "elf-shared",
-            Form::ElfExecutable => "elf-executable",
-            Form::ElfObject => "elf-object",
-            Form::MachOShared => "macho-shared",
-            Form::MachOExecutable => "macho-executable",
-            Form::MachOObject => "macho-object",
-            Form::MachOFat => "macho-fat",
-            Form::PeShared => "pe-shared",
-            Form::PeExecutable => "pe-executable",
-            Form::CoffObject => "coff-object",
-            Form::Archive => "archive",
-            Form::Tar => "tar",
-            Form::GzipTar => "gzip-tar",
-            Form::CText => "c-text",
-            Form::RawBlob => "raw-blob",
-            Form::Params => "params",
-            Form::Tensor => "tensor",
-            Form::GraphJson => "graph-json",
-            Form::ObjectJson => "object-json",
-            Form::FfiJson => "ffi-json",
-            Form::RelaxVm => "relax-vm",
-            Form::RelayVm => "relay-vm",
-            Form::StackVm => "stackvm",
-            Form::Unknown => "unknown",
+            FileForm::ElfShared => "elf-shared",
+            FileForm::ElfExecutable => "elf-executable",
+            FileForm::ElfObject => "elf-object",
+            FileForm::MachOShared => "macho-shared",
+            FileForm::MachOExecutable => "macho-executable",
+            FileForm::MachOObject => "macho-object",
+            FileForm::MachOFat => "macho-fat",
+            FileForm::PeShared => "pe-shared",
+            FileForm::PeExecutable => "pe-executable",
+            FileForm::CoffObject => "coff-object",
+            FileForm::Archive => "archive",
+            FileForm::Tar => "tar",
+            FileForm::GzipTar => "gzip-tar",
+            FileForm::CText => "c-text",
+            FileForm::RawBlob => "raw-blob",
+            FileForm::Params => "params",
+            FileForm::Tensor => "tensor",
+            FileForm::GraphJson => "graph-json",
+            FileForm::ObjectJson => "object-json",
+            FileForm::FfiJson => "ffi-json",
+            FileForm::RelaxVm => "relax-vm",
+            FileForm::RelayVm => "relay-vm",
+            FileForm::StackVm => "stackvm",
+            FileForm::Unknown => "unknown",
         }
     }
 
     /// What it is called in sentences.
     pub const fn title(self) -> &'static str {
         match self {
-            Form::ElfShared => "ELF shared object",
-            Form::ElfExecutable => "ELF executable",
-            Form::ElfObject => "ELF object file",
-            Form::MachOShared => "Mach-O dynamic library",
-            Form::MachOExecutable => "Mach-O executable",
-            Form::MachOObject => "Mach-O object file",
-            Form::MachOFat => "Mach-O for several machines",
-            Form::PeShared => "PE dynamic library",
-            Form::PeExecutable => "PE executable",
-            Form::CoffObject => "COFF object file",
-            Form::Archive => "static archive",
-            Form::Tar => "tar archive",
-            Form::GzipTar => "tar archive under gzip",
-            Form::CText => "C text",
-            Form::RawBlob => "library binary",
-            Form::Params => "parameter file",
-            Form::Tensor => "tensor file",
-            Form::GraphJson => "graph JSON",
-            Form::ObjectJson => "object JSON of 0.21 and before",
-            Form::FfiJson => "object JSON of tvm-ffi",
-            Form::RelaxVm => "Relax VM executable",
-            Form::RelayVm => "Relay VM code",
-            Form::StackVm => "StackVM module",
-            Form::Unknown => "unknown",
+            FileForm::ElfShared => "ELF shared object",
+            FileForm::ElfExecutable => "ELF executable",
+            FileForm::ElfObject => "ELF object file",
+            FileForm::MachOShared => "Mach-O dynamic library",
+            FileForm::MachOExecutable => "Mach-O executable",
+            FileForm::MachOObject => "Mach-O object file",
+            FileForm::MachOFat => "Mach-O for several machines",
+            FileForm::PeShared => "PE dynamic library",
+            FileForm::PeExecutable => "PE executable",
+            FileForm::CoffObject => "COFF object file",
+            FileForm::Archive => "static archive",
+            FileForm::Tar => "tar archive",
+            FileForm::GzipTar => "tar archive under gzip",
+            FileForm::CText => "C text",
+            FileForm::RawBlob => "library binary",
+            FileForm::Params => "parameter file",
+            FileForm::Tensor => "tensor file",
+            FileForm::GraphJson => "graph JSON",
+            FileForm::ObjectJson => "object JSON of 0.21 and before",
+            FileForm::FfiJson => "object JSON of tvm-ffi",
+            FileForm::RelaxVm => "Relax VM executable",
+            FileForm::RelayVm => "Relay VM code",
+            FileForm::StackVm => "StackVM module",
+            FileForm::Unknown => "unknown",
         }
     }
 
@@ -176,7 +176,7 @@ impl Form {
     pub const fn is_archive(self) -> bool {
         matches!(
             self,
-            Form::Archive | Form::Tar | Form::GzipTar | Form::MachOFat
+            FileForm::Archive | FileForm::Tar | FileForm::GzipTar | FileForm::MachOFat
         )
     }
 
@@ -184,20 +184,20 @@ impl Form {
     pub const fn is_object(self) -> bool {
         matches!(
             self,
-            Form::ElfShared
-                | Form::ElfExecutable
-                | Form::ElfObject
-                | Form::MachOShared
-                | Form::MachOExecutable
-                | Form::MachOObject
-                | Form::PeShared
-                | Form::PeExecutable
-                | Form::CoffObject
+            FileForm::ElfShared
+                | FileForm::ElfExecutable
+                | FileForm::ElfObject
+                | FileForm::MachOShared
+                | FileForm::MachOExecutable
+                | FileForm::MachOObject
+                | FileForm::PeShared
+                | FileForm::PeExecutable
+                | FileForm::CoffObject
         )
     }
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for FileForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -207,25 +207,25 @@ const PARAMS: u64 = 0xF7E5_8D4F_0504_9CB7;
 const TENSOR: u64 = 0xDD5E_40F0_96B4_A13F;
 const VM: [u64; 2] = [0xD225_DE2F_4214_151D, 0xD225_DE2F_4214_151E];
 
-fn magic(bytes: &[u8]) -> Option<Form> {
+fn magic(bytes: &[u8]) -> Option<FileForm> {
     if bytes.starts_with(b"\x7fELF") {
         return Some(elf_type(bytes));
     }
     if bytes.starts_with(b"!<arch>\n") || bytes.starts_with(b"!<thin>\n") {
-        return Some(Form::Archive);
+        return Some(FileForm::Archive);
     }
     if bytes.starts_with(&[0x1f, 0x8b, 8]) {
-        return super::gzip::is_gzip_tar(bytes).then_some(Form::GzipTar);
+        return super::gzip::is_gzip_tar(bytes).then_some(FileForm::GzipTar);
     }
     if super::tar::is_tar(bytes) {
-        return Some(Form::Tar);
+        return Some(FileForm::Tar);
     }
     if let Some(form) = mach_o(bytes).or_else(|| pe(bytes)) {
         return Some(form);
     }
     match word(bytes, 0)? {
-        PARAMS => Some(Form::Params),
-        TENSOR => Some(Form::Tensor),
+        PARAMS => Some(FileForm::Params),
+        TENSOR => Some(FileForm::Tensor),
         first if VM.contains(&first) => Some(vm(bytes, 8)),
         // The files of older releases carry the length of the code in front.
         _ if VM.contains(&word(bytes, 8)?) => Some(vm(bytes, 16)),
@@ -234,7 +234,7 @@ fn magic(bytes: &[u8]) -> Option<Form> {
 }
 
 /// The word at `e_type`; refined by the reader, which knows the byte order for sure.
-fn elf_type(bytes: &[u8]) -> Form {
+fn elf_type(bytes: &[u8]) -> FileForm {
     let little = bytes.get(5) != Some(&2);
     let kind = bytes
         .get(16..18)
@@ -247,13 +247,13 @@ fn elf_type(bytes: &[u8]) -> Form {
         }
     });
     match kind {
-        Some(1) => Form::ElfObject,
-        Some(2) => Form::ElfExecutable,
-        _ => Form::ElfShared,
+        Some(1) => FileForm::ElfObject,
+        Some(2) => FileForm::ElfExecutable,
+        _ => FileForm::ElfShared,
     }
 }
 
-fn mach_o(bytes: &[u8]) -> Option<Form> {
+fn mach_o(bytes: &[u8]) -> Option<FileForm> {
     let first: [u8; 4] = *bytes.first_chunk()?;
     let kind: [u8; 4] = bytes.get(12..16)?.try_into().ok()?;
     let kind = match first {
@@ -262,18 +262,18 @@ fn mach_o(bytes: &[u8]) -> Option<Form> {
         // A Java class starts the same; its next word is a version of 45 and more, here it counts the machines.
         [0xca, 0xfe, 0xba, 0xbe | 0xbf] => {
             let count: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
-            return (u32::from_be_bytes(count) < 40).then_some(Form::MachOFat);
+            return (u32::from_be_bytes(count) < 40).then_some(FileForm::MachOFat);
         }
         _ => return None,
     };
     Some(match kind {
-        1 => Form::MachOObject,
-        2 => Form::MachOExecutable,
-        _ => Form::MachOShared,
+        1 => FileForm::MachOObject,
+        2 => FileForm::MachOExecutable,
+        _ => FileForm::MachOShared,
     })
 }
 
-fn pe(bytes: &[u8]) -> Option<Form> {
+fn pe(bytes: &[u8]) -> Option<FileForm> {
     if !bytes.starts_with(b"MZ") {
         return None;
     }
@@ -288,9 +288,9 @@ fn pe(bytes: &[u8]) -> Option<Form> {
         .get(23)
         .is_some_and(|flags| flags & IMAGE_FILE_DLL != 0);
     Some(if dll {
-        Form::PeShared
+        FileForm::PeShared
     } else {
-        Form::PeExecutable
+        FileForm::PeExecutable
     })
 }
 
@@ -308,13 +308,17 @@ fn coff(bytes: &[u8]) -> bool {
     bigobj || plain
 }
 
-fn vm(bytes: &[u8], version: usize) -> Form {
+fn vm(bytes: &[u8], version: usize) -> FileForm {
     let text = version.saturating_add(8);
     let relax = word(bytes, version) == Some(4)
         && bytes
             .get(text..)
             .is_some_and(|rest| rest.starts_with(b"0.14"));
-    if relax { Form::RelaxVm } else { Form::RelayVm }
+    if relax {
+        FileForm::RelaxVm
+    } else {
+        FileForm::RelayVm
+    }
 }
 
 fn raw_blob(bytes: &[u8]) -> bool {
@@ -351,9 +355,9 @@ fn named(bytes: &[u8], start: usize, length: u64, longest: u64) -> bool {
             .is_some_and(|name| name.iter().all(u8::is_ascii_graphic))
 }
 
-fn text(bytes: &[u8]) -> Option<Form> {
-    let head = bytes.get(..Form::WINDOW).unwrap_or(bytes);
-    let tail = bytes.get(bytes.len().saturating_sub(Form::WINDOW)..)?;
+fn text(bytes: &[u8]) -> Option<FileForm> {
+    let head = bytes.get(..FileForm::WINDOW).unwrap_or(bytes);
+    let tail = bytes.get(bytes.len().saturating_sub(FileForm::WINDOW)..)?;
     if head.is_empty() || head.contains(&0) {
         return None;
     }
@@ -374,22 +378,22 @@ fn text(bytes: &[u8]) -> Option<Form> {
         "const unsigned char",
         "const char",
     ];
-    code.iter().any(|code| has(code)).then_some(Form::CText)
+    code.iter().any(|code| has(code)).then_some(FileForm::CText)
 }
 
 /// What a JSON text is by the members that are named in these parts of it.
-fn json(parts: &[&[u8]]) -> Option<Form> {
+fn json(parts: &[&[u8]]) -> Option<FileForm> {
     let has = |what: &str| {
         parts
             .iter()
             .any(|part| find(part, what.as_bytes()).is_some())
     };
     if has("\"arg_nodes\"") {
-        Some(Form::GraphJson)
+        Some(FileForm::GraphJson)
     } else if has("\"root_index\"") {
-        Some(Form::FfiJson)
+        Some(FileForm::FfiJson)
     } else if has("\"type_key\"") && has("\"root\"") {
-        Some(Form::ObjectJson)
+        Some(FileForm::ObjectJson)
     } else {
         None
     }

@@ -1,8 +1,8 @@
 //! Tar under gzip: a stream, of which only members that may hold a blob are kept, within limits (BLOB-57).
 
 use super::allowance::Allowance;
-use super::tar::{BLOCK, Entry, Header, Names, is_tar, text_of};
-use super::{Form, Part, Place, Walk};
+use super::tar::{BLOCK, LongNames, TarEntry, TarHeader, is_tar, text_of};
+use super::{FileForm, FileWalk, MemberPlace, Part};
 use crate::blob::BLOB_56;
 use crate::rule::{Kind, Violation};
 use flate2::read::MultiGzDecoder;
@@ -48,16 +48,20 @@ fn inflate(
     Ok(came)
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FileWalk<'a> {
     /// Every regular file of a tar under gzip.
-    pub(super) fn gzip_tar(&mut self, bytes: &'a [u8], place: &Place) -> Result<(), Violation> {
+    pub(super) fn gzip_tar(
+        &mut self,
+        bytes: &'a [u8],
+        place: &MemberPlace,
+    ) -> Result<(), Violation> {
         // Behind the decompressor offsets mean nothing in the file.
-        let inside = Place {
+        let inside = MemberPlace {
             base: None,
             ..place.clone()
         };
-        let mut stream = Stream::new(bytes);
-        let mut names = Names::default();
+        let mut stream = GzipStream::new(bytes);
+        let mut names = LongNames::default();
         while self.gzip_member(&mut stream, &mut names, &inside)? {}
         Ok(())
     }
@@ -65,9 +69,9 @@ impl<'a> Walk<'a> {
     /// The next member; false at the end.
     fn gzip_member(
         &mut self,
-        stream: &mut Stream<'_>,
-        names: &mut Names,
-        inside: &Place,
+        stream: &mut GzipStream<'_>,
+        names: &mut LongNames,
+        inside: &MemberPlace,
     ) -> Result<bool, Violation> {
         let blame = |broken| inside.blame(broken);
         let at = stream.taken;
@@ -76,18 +80,18 @@ impl<'a> Walk<'a> {
         if block.is_empty() {
             return Ok(false);
         }
-        let Some(header) = Header::read(&block, at).map_err(blame)? else {
+        let Some(header) = TarHeader::read(&block, at).map_err(blame)? else {
             // The rest is padding; reading it proves the checksum of the stream.
             let rest = stream.skip(u64::MAX, &mut self.allowance);
             return rest.map(|_| false).map_err(blame);
         };
         let head = header.size.min(match header.kind {
-            Entry::File | Entry::LongName => Form::WINDOW as u64,
-            Entry::Other => 0,
+            TarEntry::File | TarEntry::LongName => FileForm::WINDOW as u64,
+            TarEntry::Other => 0,
         });
         let mut content = stream.read(head, &mut self.allowance).map_err(blame)?;
         let (before, rest) = (content.len() as u64, header.size.saturating_sub(head));
-        let whole = header.kind == Entry::File && Form::may_be(&content, header.size);
+        let whole = header.kind == TarEntry::File && FileForm::may_be(&content, header.size);
         let held = if whole { header.size } else { 0 };
         self.allowance.keep(held, at).map_err(blame)?;
         let came = if whole {
@@ -107,20 +111,20 @@ impl<'a> Walk<'a> {
         let padding = header.padded().saturating_sub(header.size);
         stream.skip(padding, &mut self.allowance).map_err(blame)?;
         match header.kind {
-            Entry::File => {
+            TarEntry::File => {
                 let inner = self.enter(inside, &names.name(&header), None, at)?;
                 self.detached(&content, inner, at)?;
             }
-            Entry::LongName => names.next = Some(text_of(&content)),
-            Entry::Other => {}
+            TarEntry::LongName => names.next = Some(text_of(&content)),
+            TarEntry::Other => {}
         }
         self.allowance.release(held);
         Ok(true)
     }
 
     /// Visits bytes that do not live as long as the file.
-    fn detached(&mut self, bytes: &[u8], place: Place, at: u64) -> Result<(), Violation> {
-        let mut walk = Walk {
+    fn detached(&mut self, bytes: &[u8], place: MemberPlace, at: u64) -> Result<(), Violation> {
+        let mut walk = FileWalk {
             parts: Vec::new(),
             findings: std::mem::take(&mut self.findings),
             allowance: self.allowance,
@@ -148,15 +152,15 @@ fn weight(part: &Part<'_>) -> u64 {
 }
 
 /// A gzip stream that stops when what it may inflate to is used up.
-struct Stream<'a> {
+struct GzipStream<'a> {
     decoder: MultiGzDecoder<&'a [u8]>,
     room: [u8; 8192],
     taken: u64,
 }
 
-impl<'a> Stream<'a> {
-    fn new(bytes: &'a [u8]) -> Stream<'a> {
-        Stream {
+impl<'a> GzipStream<'a> {
+    fn new(bytes: &'a [u8]) -> GzipStream<'a> {
+        GzipStream {
             decoder: MultiGzDecoder::new(bytes),
             room: [0; 8192],
             taken: 0,

@@ -4,7 +4,7 @@
 //! every format and width.
 
 use super::allowance::Allowance;
-use super::{Form, Machine};
+use super::{FileForm, Machine};
 use crate::blob::BLOB_55;
 use crate::rule::{Kind, Violation};
 use object::read::pe::ExportTarget;
@@ -13,14 +13,14 @@ use object::{Architecture, Object as _, ObjectSection as _, ObjectSegment as _};
 use std::collections::HashSet;
 
 /// What an object file says of itself.
-pub(super) struct Image<'a> {
+pub(super) struct ObjectTables<'a> {
     pub(super) machine: Machine,
     /// The sections, at the numbers by which symbols name them.
     pub(super) sections: Vec<Area>,
     /// What is mapped of an image.
     pub(super) segments: Vec<Area>,
     /// The global symbols, each name once: the dynamic table first, then the static one, then the exports of PE.
-    pub(super) symbols: Vec<Entry<'a>>,
+    pub(super) symbols: Vec<ObjectSymbol<'a>>,
 }
 
 /// A section or a segment.
@@ -36,7 +36,7 @@ pub(super) struct Area {
 }
 
 /// One symbol, of whichever table.
-pub(super) struct Entry<'a> {
+pub(super) struct ObjectSymbol<'a> {
     pub(super) name: &'a str,
     pub(super) address: u64,
     pub(super) size: u64,
@@ -59,20 +59,22 @@ pub(super) enum Defined {
 
 /// Reads the tables of an object file of this form (BLOB-55), as far as `allowance` goes (BLOB-68).
 pub(super) fn read<'a>(
-    form: Form,
+    form: FileForm,
     bytes: &'a [u8],
     allowance: &mut Allowance,
-) -> Result<Image<'a>, Violation> {
+) -> Result<ObjectTables<'a>, Violation> {
     match form {
-        Form::ElfShared | Form::ElfExecutable | Form::ElfObject => elf_tables(bytes)?,
-        Form::MachOShared | Form::MachOExecutable | Form::MachOObject => mach_o_tables(bytes)?,
-        Form::CoffObject => coff_tables(bytes)?,
+        FileForm::ElfShared | FileForm::ElfExecutable | FileForm::ElfObject => elf_tables(bytes)?,
+        FileForm::MachOShared | FileForm::MachOExecutable | FileForm::MachOObject => {
+            mach_o_tables(bytes)?
+        }
+        FileForm::CoffObject => coff_tables(bytes)?,
         _ => {}
     }
     let file = object::File::parse(bytes)
         .map_err(|error| damaged("cannot be read as an object file", error))?;
     let architecture = file.architecture();
-    let mut image = Image {
+    let mut image = ObjectTables {
         machine: Machine {
             architecture: format!("{architecture:?}").to_ascii_lowercase(),
             bits: bits(architecture, &file),
@@ -84,12 +86,15 @@ pub(super) fn read<'a>(
     };
     // Mach-O puts an underscore before every name, COFF on i386 too.
     let underscored = match form {
-        Form::MachOShared | Form::MachOExecutable | Form::MachOObject => true,
-        Form::CoffObject => architecture == Architecture::I386,
+        FileForm::MachOShared | FileForm::MachOExecutable | FileForm::MachOObject => true,
+        FileForm::CoffObject => architecture == Architecture::I386,
         _ => false,
     };
-    let relocatable = matches!(form, Form::ElfObject | Form::MachOObject | Form::CoffObject);
-    let mut names = Names {
+    let relocatable = matches!(
+        form,
+        FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject
+    );
+    let mut names = SymbolNames {
         seen: HashSet::new(),
         unreadable: bytes.len() / 16,
         allowance,
@@ -104,14 +109,14 @@ fn damaged(what: &str, error: object::Error) -> Violation {
 }
 
 /// The names that were read. Each is paid for before it is looked at twice: one string may hold the names of all symbols.
-struct Names<'a, 'w> {
+struct SymbolNames<'a, 'w> {
     seen: HashSet<&'a str>,
     /// What a name costs that has no end: it was looked for up to the end of its table.
     unreadable: usize,
     allowance: &'w mut Allowance,
 }
 
-impl<'a> Names<'a, '_> {
+impl<'a> SymbolNames<'a, '_> {
     /// The name, where it is text and new.
     fn take(
         &mut self,
@@ -169,13 +174,13 @@ fn segments(file: &object::File<'_>) -> Vec<Area> {
     file.segments().map(area).collect()
 }
 
-impl<'a> Image<'a> {
+impl<'a> ObjectTables<'a> {
     fn symbols(
         &mut self,
         file: &object::File<'a>,
         underscored: bool,
         relocatable: bool,
-        names: &mut Names<'a, '_>,
+        names: &mut SymbolNames<'a, '_>,
     ) -> Result<(), Violation> {
         for table in [file.dynamic_symbols(), file.symbols()] {
             for symbol in table {
@@ -200,7 +205,7 @@ impl<'a> Image<'a> {
                         .is_some_and(|section| section.text),
                     _ => false,
                 };
-                self.symbols.push(Entry {
+                self.symbols.push(ObjectSymbol {
                     name,
                     address: symbol.address(),
                     size: symbol.size(),
@@ -216,7 +221,7 @@ impl<'a> Image<'a> {
     fn exports(
         &mut self,
         file: &object::File<'a>,
-        names: &mut Names<'a, '_>,
+        names: &mut SymbolNames<'a, '_>,
     ) -> Result<(), Violation> {
         let damaged = |error| damaged("the export table cannot be read", error);
         let (table, base) = match file {
@@ -240,7 +245,7 @@ impl<'a> Image<'a> {
                 continue;
             };
             let address = base.wrapping_add(address.into());
-            self.symbols.push(Entry {
+            self.symbols.push(ObjectSymbol {
                 name,
                 address,
                 size: 0,

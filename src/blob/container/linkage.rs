@@ -1,6 +1,6 @@
 //! What the dynamic loader of the system asks of an image, before TVM reads anything in it.
 
-use super::Form;
+use super::FileForm;
 use object::read::ObjectSymbol as _;
 use object::read::elf::{ElfFile, FileHeader};
 use object::{Endianness, FileKind, Object as _, elf};
@@ -29,11 +29,14 @@ const MOST: usize = 1024;
 const SCANNED: usize = 1 << 26;
 
 /// Reads the tables of an image; an empty answer for any other form, and for tables that cannot be read.
-pub fn linkage(form: Form, bytes: &[u8]) -> Linkage<'_> {
+pub fn linkage(form: FileForm, bytes: &[u8]) -> Linkage<'_> {
     let mut linkage = Linkage::default();
     let underscored = match form {
-        Form::ElfShared | Form::ElfExecutable | Form::PeShared | Form::PeExecutable => false,
-        Form::MachOShared | Form::MachOExecutable => true,
+        FileForm::ElfShared
+        | FileForm::ElfExecutable
+        | FileForm::PeShared
+        | FileForm::PeExecutable => false,
+        FileForm::MachOShared | FileForm::MachOExecutable => true,
         _ => return linkage,
     };
     let Ok(file) = object::File::parse(bytes) else {

@@ -1,6 +1,6 @@
 //! What a library binary comes wrapped in: shared objects, object files, archives, C text. Nothing is executed.
 //!
-//! [`open`] says what a file is ([`Form`]) and finds every blob in it with the symbols that a TVM loader would look
+//! [`open`] says what a file is ([`FileForm`]) and finds every blob in it with the symbols that a TVM loader would look
 //! for. It touches headers and symbol tables only: of a library of 1 GB that is mapped, a few pages are read. Blobs
 //! borrow the file; only what was compressed (gzip) or spelled out (C text) is owned.
 //!
@@ -23,7 +23,7 @@ mod symbols;
 mod tar;
 
 use allowance::Allowance;
-pub use form::Form;
+pub use form::FileForm;
 use gzip::{MAX_INFLATION, MAX_KEPT};
 #[cfg(feature = "suite")]
 pub(crate) use linkage::made_for;
@@ -43,7 +43,7 @@ pub const MAX_DEPTH: u8 = 4;
 #[derive(Clone, Debug)]
 pub struct File<'a> {
     /// What the file itself is.
-    pub form: Form,
+    pub form: FileForm,
     /// The file itself, or, of an archive, its members in order, those of inner archives included.
     pub parts: Vec<Part<'a>>,
     /// Oddities that were tolerated.
@@ -65,7 +65,7 @@ pub struct Part<'a> {
     /// Path of the member, outermost archive first, parts joined by `/`; empty for the file itself.
     pub member: String,
     /// What it is.
-    pub form: Form,
+    pub form: FileForm,
     /// What it was compiled for; object files only.
     pub machine: Option<Machine>,
     /// The blobs in it.
@@ -178,7 +178,7 @@ impl Embedded<'_> {
 /// Looks into `bytes`, the content of a file of any form. Breaks BLOB-52, BLOB-53, BLOB-55 .. BLOB-58,
 /// BLOB-68.
 ///
-/// A file that is of no known form is not an error: its form is [`Form::Unknown`] and it has no blob.
+/// A file that is of no known form is not an error: its form is [`FileForm::Unknown`] and it has no blob.
 ///
 /// # Errors
 ///
@@ -193,14 +193,14 @@ pub fn open(bytes: &[u8]) -> Result<File<'_>, Violation> {
 ///
 /// As [`open`], and BLOB-54 under [`Strictness::Strict`].
 pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Violation> {
-    let mut walk = Walk {
+    let mut walk = FileWalk {
         parts: Vec::new(),
         findings: Findings::new(strictness),
         allowance: Allowance::of(bytes.len()),
     };
     let form = walk.visit(
         bytes,
-        Place {
+        MemberPlace {
             member: String::new(),
             base: Some(0),
             depth: 0,
@@ -214,7 +214,7 @@ pub fn open_with(bytes: &[u8], strictness: Strictness) -> Result<File<'_>, Viola
 }
 
 /// What has been found so far.
-struct Walk<'a> {
+struct FileWalk<'a> {
     parts: Vec<Part<'a>>,
     findings: Findings,
     /// What the file may still cost (BLOB-57, BLOB-68), at whatever depth.
@@ -223,21 +223,21 @@ struct Walk<'a> {
 
 /// Where the bytes at hand lie.
 #[derive(Clone, Debug)]
-struct Place {
+struct MemberPlace {
     member: String,
     /// Offset of the first byte in the opened file; `None` behind a decompressor.
     base: Option<u64>,
     depth: u8,
 }
 
-impl Place {
+impl MemberPlace {
     /// A member of the archive at this place.
-    fn inner(&self, name: &str, base: Option<u64>) -> Place {
+    fn inner(&self, name: &str, base: Option<u64>) -> MemberPlace {
         let member = match self.member.as_str() {
             "" => name.to_owned(),
             outer => format!("{outer}/{name}"),
         };
-        Place {
+        MemberPlace {
             member,
             base,
             depth: self.depth.saturating_add(1),
@@ -261,9 +261,9 @@ impl Place {
     }
 }
 
-impl<'a> Walk<'a> {
-    fn visit(&mut self, bytes: &'a [u8], place: Place) -> Result<Form, Violation> {
-        let form = Form::of(bytes);
+impl<'a> FileWalk<'a> {
+    fn visit(&mut self, bytes: &'a [u8], place: MemberPlace) -> Result<FileForm, Violation> {
+        let form = FileForm::of(bytes);
         let shallow = !form.is_archive() || place.depth < MAX_DEPTH;
         BLOB_57
             .require_as(Kind::Limit, shallow, 0, || {
@@ -271,10 +271,10 @@ impl<'a> Walk<'a> {
             })
             .map_err(|broken| place.blame(broken))?;
         match form {
-            Form::Archive => self.archive(bytes, &place)?,
-            Form::MachOFat => self.fat(bytes, &place)?,
-            Form::Tar => self.tar(bytes, &place)?,
-            Form::GzipTar => self.gzip_tar(bytes, &place)?,
+            FileForm::Archive => self.archive(bytes, &place)?,
+            FileForm::MachOFat => self.fat(bytes, &place)?,
+            FileForm::Tar => self.tar(bytes, &place)?,
+            FileForm::GzipTar => self.gzip_tar(bytes, &place)?,
             form => {
                 let part = self
                     .leaf(bytes, form, &place)
@@ -287,7 +287,12 @@ impl<'a> Walk<'a> {
         Ok(form)
     }
 
-    fn leaf(&mut self, bytes: &'a [u8], form: Form, place: &Place) -> Result<Part<'a>, Violation> {
+    fn leaf(
+        &mut self,
+        bytes: &'a [u8],
+        form: FileForm,
+        place: &MemberPlace,
+    ) -> Result<Part<'a>, Violation> {
         let mut part = Part {
             member: place.member.clone(),
             form,
@@ -296,8 +301,8 @@ impl<'a> Walk<'a> {
             symbols: Vec::new(),
         };
         match form {
-            Form::CText => c_text::read(bytes, &mut part, &mut self.allowance)?,
-            Form::RawBlob => part.blobs.push(Embedded {
+            FileForm::CText => c_text::read(bytes, &mut part, &mut self.allowance)?,
+            FileForm::RawBlob => part.blobs.push(Embedded {
                 symbol: String::new(),
                 prefix: String::new(),
                 layout: None,

@@ -1,9 +1,9 @@
 //! Object files: ELF, Mach-O, PE, COFF. Headers and symbol tables are read, sections only where a blob lies.
 
 use super::allowance::Allowance;
-use super::image::{self, Defined, Entry, Image};
+use super::image::{self, Defined, ObjectSymbol, ObjectTables};
 use super::symbols::{self, Raw};
-use super::{Embedded, Part, Place, bounded};
+use super::{Embedded, MemberPlace, Part, bounded};
 use crate::blob::BLOB_52;
 use crate::rule::{Findings, Kind, Violation};
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// Reads the object file `bytes` into `part`.
 pub(super) fn read<'a>(
     bytes: &'a [u8],
-    place: &Place,
+    place: &MemberPlace,
     part: &mut Part<'a>,
     findings: &mut Findings,
     allowance: &mut Allowance,
@@ -56,7 +56,7 @@ pub(super) fn read<'a>(
 struct Starts(Vec<(Defined, u64)>);
 
 impl Starts {
-    fn of(table: &[Entry<'_>]) -> Starts {
+    fn of(table: &[ObjectSymbol<'_>]) -> Starts {
         let mut starts: Vec<_> = table
             .iter()
             .map(|entry| (entry.place, entry.address))
@@ -66,7 +66,7 @@ impl Starts {
     }
 
     /// The address of the next symbol in the same place.
-    fn next(&self, entry: &Entry<'_>) -> Option<u64> {
+    fn next(&self, entry: &ObjectSymbol<'_>) -> Option<u64> {
         let behind = self
             .0
             .partition_point(|start| *start <= (entry.place, entry.address));
@@ -76,7 +76,7 @@ impl Starts {
 }
 
 /// The bytes that a symbol may claim.
-struct Extent<'a> {
+struct SymbolExtent<'a> {
     bytes: &'a [u8],
     /// Their offset in the object file.
     start: u64,
@@ -85,11 +85,11 @@ struct Extent<'a> {
 }
 
 fn extent<'a>(
-    image: &Image<'a>,
+    image: &ObjectTables<'a>,
     bytes: &'a [u8],
-    entry: &Entry<'a>,
+    entry: &ObjectSymbol<'a>,
     starts: &Starts,
-) -> Result<Extent<'a>, Violation> {
+) -> Result<SymbolExtent<'a>, Violation> {
     let (start, end) = match entry.place {
         Defined::Section(index) => in_section(image, entry, index)?,
         Defined::Image => in_segment(image, entry)?,
@@ -124,14 +124,18 @@ fn extent<'a>(
             entry.name
         )
     })?;
-    Ok(Extent {
+    Ok(SymbolExtent {
         bytes: content.unwrap_or_default(),
         start,
         known,
     })
 }
 
-fn in_section(image: &Image<'_>, entry: &Entry<'_>, index: usize) -> Result<(u64, u64), Violation> {
+fn in_section(
+    image: &ObjectTables<'_>,
+    entry: &ObjectSymbol<'_>,
+    index: usize,
+) -> Result<(u64, u64), Violation> {
     let section = image
         .sections
         .get(index)
@@ -149,7 +153,7 @@ fn in_section(image: &Image<'_>, entry: &Entry<'_>, index: usize) -> Result<(u64
     Ok((start.saturating_add(inside), start.saturating_add(size)))
 }
 
-fn in_segment(image: &Image<'_>, entry: &Entry<'_>) -> Result<(u64, u64), Violation> {
+fn in_segment(image: &ObjectTables<'_>, entry: &ObjectSymbol<'_>) -> Result<(u64, u64), Violation> {
     for segment in &image.segments {
         let Some(inside) = entry.address.checked_sub(segment.address) else {
             continue;
@@ -172,6 +176,6 @@ fn in_segment(image: &Image<'_>, entry: &Entry<'_>) -> Result<(u64, u64), Violat
     Err(BLOB_52.refused(Kind::Truncated, message))
 }
 
-fn no_bytes(entry: &Entry<'_>, why: &str) -> Violation {
+fn no_bytes(entry: &ObjectSymbol<'_>, why: &str) -> Violation {
     BLOB_52.refused(Kind::Missing, format!("`{}` {why}", entry.name))
 }

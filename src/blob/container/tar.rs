@@ -1,6 +1,6 @@
 //! Tar: headers, and the members of a plain one, which are borrowed.
 
-use super::{Place, Walk};
+use super::{FileWalk, MemberPlace};
 use crate::blob::BLOB_56;
 use crate::rule::{Kind, Violation};
 
@@ -11,27 +11,27 @@ pub(super) fn is_tar(bytes: &[u8]) -> bool {
     bytes.get(257..262) == Some(b"ustar")
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FileWalk<'a> {
     /// Every regular file of a plain tar.
-    pub(super) fn tar(&mut self, bytes: &'a [u8], place: &Place) -> Result<(), Violation> {
-        let mut names = Names::default();
+    pub(super) fn tar(&mut self, bytes: &'a [u8], place: &MemberPlace) -> Result<(), Violation> {
+        let mut names = LongNames::default();
         let mut at = 0;
         while let Some(block) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let Some(header) =
-                Header::read(block, at as u64).map_err(|broken| place.blame(broken))?
+                TarHeader::read(block, at as u64).map_err(|broken| place.blame(broken))?
             else {
                 break;
             };
             let start = at.saturating_add(BLOCK);
             let content = (start as u64, header.size);
             match header.kind {
-                Entry::File => self.member(bytes, &names.name(&header), content, place)?,
-                Entry::LongName => {
+                TarEntry::File => self.member(bytes, &names.name(&header), content, place)?,
+                TarEntry::LongName => {
                     let end =
                         start.saturating_add(usize::try_from(header.size).unwrap_or(usize::MAX));
                     names.next = bytes.get(start..end).map(text_of);
                 }
-                Entry::Other => {}
+                TarEntry::Other => {}
             }
             at = usize::try_from((start as u64).saturating_add(header.padded()))
                 .unwrap_or(usize::MAX);
@@ -42,33 +42,33 @@ impl<'a> Walk<'a> {
 
 /// A GNU long name stands in a member of its own before the one that it names.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct LongNames {
     pub(super) next: Option<String>,
 }
 
-impl Names {
-    pub(super) fn name(&mut self, header: &Header) -> String {
+impl LongNames {
+    pub(super) fn name(&mut self, header: &TarHeader) -> String {
         self.next.take().unwrap_or_else(|| header.name.clone())
     }
 }
 
-pub(super) struct Header {
+pub(super) struct TarHeader {
     pub(super) name: String,
     pub(super) size: u64,
-    pub(super) kind: Entry,
+    pub(super) kind: TarEntry,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum TarEntry {
     File,
     LongName,
     /// Directories, links, extended headers: nothing of ours.
     Other,
 }
 
-impl Header {
+impl TarHeader {
     /// The header at the start of `rest`; `None` at the end-of-archive mark.
-    pub(super) fn read(rest: &[u8], offset: u64) -> Result<Option<Header>, Violation> {
+    pub(super) fn read(rest: &[u8], offset: u64) -> Result<Option<TarHeader>, Violation> {
         let Some(block) = rest.first_chunk::<BLOCK>() else {
             let message = format!("a tar header takes {BLOCK} bytes, {} follow", rest.len());
             return Err(BLOB_56.broken(Kind::Truncated, offset, message));
@@ -101,7 +101,7 @@ impl Header {
         })?;
         let (prefix, name) = (text_of(field(345, 500)), text_of(field(0, 100)));
         let ustar = field(257, 263) == b"ustar\0";
-        Ok(Some(Header {
+        Ok(Some(TarHeader {
             name: if ustar && !prefix.is_empty() {
                 format!("{prefix}/{name}")
             } else {
@@ -109,9 +109,9 @@ impl Header {
             },
             size,
             kind: match field(156, 157) {
-                [b'0' | 0 | b'7'] => Entry::File,
-                [b'L'] => Entry::LongName,
-                _ => Entry::Other,
+                [b'0' | 0 | b'7'] => TarEntry::File,
+                [b'L'] => TarEntry::LongName,
+                _ => TarEntry::Other,
             },
         }))
     }

@@ -17,8 +17,8 @@ mod target;
 pub use self::c_text::c_text;
 pub use self::object::object;
 #[cfg(feature = "runtime")]
-pub use self::shared::{Shared, shared};
-pub use self::target::{Arch, Format, Target};
+pub use self::shared::{LinkOptions, shared};
+pub use self::target::{Arch, ObjectFormat, Target};
 
 use super::BLOB_61;
 use super::container::blob_symbol;

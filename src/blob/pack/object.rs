@@ -1,6 +1,6 @@
 //! An object file that defines a blob, and nothing else.
 
-use super::{Arch, Format, Naming, Target};
+use super::{Arch, Naming, ObjectFormat, Target};
 use crate::blob::{BLOB_66, BLOB_67};
 use crate::rule::{Kind, Violation};
 use object::write::{
@@ -26,7 +26,7 @@ pub fn object(blob: &[u8], naming: &Naming, target: Target) -> Result<Vec<u8>, V
     let mut file = empty(target)?;
     let section = match target {
         Target {
-            format: Format::Elf,
+            format: ObjectFormat::Elf,
             arch: Arch::X86_64,
             ..
         } if blob.len() > LARGE => large(&mut file),
@@ -40,7 +40,7 @@ pub fn object(blob: &[u8], naming: &Naming, target: Target) -> Result<Vec<u8>, V
     );
     file.set_symbol_data(symbol, section, 0, blob.len() as u64);
     file.set_section_data(section, blob, 1);
-    if target.format == Format::Coff {
+    if target.format == ObjectFormat::Coff {
         export(&mut file, naming.symbol());
     }
     if let Some(register) = naming.register() {
@@ -66,15 +66,15 @@ fn empty<'a>(target: Target) -> Result<Object<'a>, Violation> {
         Arch::S390x => Architecture::S390x,
     };
     let (format, known) = match target.format {
-        Format::Elf => (BinaryFormat::Elf, true),
-        Format::MachO => (
+        ObjectFormat::Elf => (BinaryFormat::Elf, true),
+        ObjectFormat::MachO => (
             BinaryFormat::MachO,
             matches!(
                 target.arch,
                 Arch::X86_64 | Arch::I386 | Arch::Aarch64 | Arch::Arm
             ),
         ),
-        Format::Coff => (
+        ObjectFormat::Coff => (
             BinaryFormat::Coff,
             matches!(
                 target.arch,
@@ -82,7 +82,7 @@ fn empty<'a>(target: Target) -> Result<Object<'a>, Violation> {
             ),
         ),
     };
-    if !known || (target.format != Format::Elf && !target.little_endian) {
+    if !known || (target.format != ObjectFormat::Elf && !target.little_endian) {
         return Err(BLOB_66.refused(Kind::Unsupported, format!("there is no {target}")));
     }
     let endian = if target.little_endian {
@@ -91,7 +91,7 @@ fn empty<'a>(target: Target) -> Result<Object<'a>, Violation> {
         Endianness::Big
     };
     let mut file = Object::new(format, architecture, endian);
-    if target.format == Format::Elf {
+    if target.format == ObjectFormat::Elf {
         file.flags = FileFlags::Elf {
             os_abi: elf::ELFOSABI_NONE,
             abi_version: 0,
@@ -188,9 +188,9 @@ fn announce(
     let at = file.add_symbol_data(start, text, machine.code, 16);
     for &(offset, to, r_type, addend) in machine.relocations {
         let symbol = match to {
-            Operand::Name => label,
-            Operand::Blob => blob,
-            Operand::Register => callee,
+            ConstructorOperand::Name => label,
+            ConstructorOperand::Blob => blob,
+            ConstructorOperand::Register => callee,
         };
         relocate(
             file,
@@ -231,7 +231,7 @@ fn relocate(
 }
 
 #[derive(Clone, Copy)]
-enum Operand {
+enum ConstructorOperand {
     Name,
     Blob,
     Register,
@@ -240,14 +240,14 @@ enum Operand {
 /// The code of a constructor: offset, operand, relocation type and addend of each place.
 struct Constructor {
     code: &'static [u8],
-    relocations: &'static [(u64, Operand, elf::RelocationType, i64)],
+    relocations: &'static [(u64, ConstructorOperand, elf::RelocationType, i64)],
     absolute: elf::RelocationType,
 }
 
 fn constructor(target: Target) -> Option<Constructor> {
     match target {
         Target {
-            format: Format::Elf,
+            format: ObjectFormat::Elf,
             arch: Arch::X86_64,
             ..
         } => Some(Constructor {
@@ -260,14 +260,19 @@ fn constructor(target: Target) -> Option<Constructor> {
                 0xc3, // ret
             ],
             relocations: &[
-                (4, Operand::Name, elf::R_X86_64_PC32, -4),
-                (11, Operand::Blob, elf::R_X86_64_REX_GOTPCRELX, -4),
-                (16, Operand::Register, elf::R_X86_64_PLT32, -4),
+                (4, ConstructorOperand::Name, elf::R_X86_64_PC32, -4),
+                (
+                    11,
+                    ConstructorOperand::Blob,
+                    elf::R_X86_64_REX_GOTPCRELX,
+                    -4,
+                ),
+                (16, ConstructorOperand::Register, elf::R_X86_64_PLT32, -4),
             ],
             absolute: elf::R_X86_64_64,
         }),
         Target {
-            format: Format::Elf,
+            format: ObjectFormat::Elf,
             arch: Arch::Aarch64,
             little_endian: true,
         } => Some(Constructor {
@@ -282,11 +287,26 @@ fn constructor(target: Target) -> Option<Constructor> {
                 0xc0, 0x03, 0x5f, 0xd6, // ret
             ],
             relocations: &[
-                (4, Operand::Name, elf::R_AARCH64_ADR_PREL_PG_HI21, 0),
-                (8, Operand::Name, elf::R_AARCH64_ADD_ABS_LO12_NC, 0),
-                (12, Operand::Blob, elf::R_AARCH64_ADR_GOT_PAGE, 0),
-                (16, Operand::Blob, elf::R_AARCH64_LD64_GOT_LO12_NC, 0),
-                (20, Operand::Register, elf::R_AARCH64_CALL26, 0),
+                (
+                    4,
+                    ConstructorOperand::Name,
+                    elf::R_AARCH64_ADR_PREL_PG_HI21,
+                    0,
+                ),
+                (
+                    8,
+                    ConstructorOperand::Name,
+                    elf::R_AARCH64_ADD_ABS_LO12_NC,
+                    0,
+                ),
+                (12, ConstructorOperand::Blob, elf::R_AARCH64_ADR_GOT_PAGE, 0),
+                (
+                    16,
+                    ConstructorOperand::Blob,
+                    elf::R_AARCH64_LD64_GOT_LO12_NC,
+                    0,
+                ),
+                (20, ConstructorOperand::Register, elf::R_AARCH64_CALL26, 0),
             ],
             absolute: elf::R_AARCH64_ABS64,
         }),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What goes into a shared library besides the blob.
 #[derive(Clone, Debug, Default)]
-pub struct Shared {
+pub struct LinkOptions {
     /// Object files, archives and sources of the host code, handed to the compiler as they are.
     pub inputs: Vec<PathBuf>,
     /// More arguments for the compiler, behind all others.
@@ -28,7 +28,7 @@ pub struct Shared {
 ///
 /// What the system answers for the files; what the compiler printed when it is missing or fails; and a library from which
 /// `blob` does not read back.
-pub fn shared(blob: &[u8], naming: &Naming, with: &Shared, output: &Path) -> io::Result<()> {
+pub fn shared(blob: &[u8], naming: &Naming, with: &LinkOptions, output: &Path) -> io::Result<()> {
     let scratch = Scratch::beside(output)?;
     let (part, source) = part(blob, naming)?;
     let part_path = scratch.path.join(part);

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A format of object files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum ObjectFormat {
     /// Linux, BSD, Android, bare metal.
     Elf,
     /// macOS and iOS.
@@ -65,7 +65,7 @@ impl Arch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// The format.
-    pub format: Format,
+    pub format: ObjectFormat,
     /// The machine.
     pub arch: Arch,
     /// Whether integers of the object file are little endian; the blob is not affected.
@@ -74,7 +74,7 @@ pub struct Target {
 
 impl Target {
     /// `arch` in `format`, in its usual byte order.
-    pub const fn new(format: Format, arch: Arch) -> Target {
+    pub const fn new(format: ObjectFormat, arch: Arch) -> Target {
         Target {
             format,
             arch,
@@ -85,11 +85,11 @@ impl Target {
     /// The machine that this code runs on; `None` where object files for it cannot be written.
     pub const fn host() -> Option<Target> {
         let format = if cfg!(target_vendor = "apple") {
-            Format::MachO
+            ObjectFormat::MachO
         } else if cfg!(windows) {
-            Format::Coff
+            ObjectFormat::Coff
         } else {
-            Format::Elf
+            ObjectFormat::Elf
         };
         let arch = if cfg!(target_arch = "x86_64") {
             Arch::X86_64
@@ -143,11 +143,11 @@ impl Target {
         };
         let has = |what: &str| triple.contains(what);
         let format = if has("apple") || has("darwin") || has("macos") || has("-ios") {
-            Format::MachO
+            ObjectFormat::MachO
         } else if has("windows") || has("mingw") || has("cygwin") {
-            Format::Coff
+            ObjectFormat::Coff
         } else {
-            Format::Elf
+            ObjectFormat::Elf
         };
         Ok(Target {
             format,
@@ -160,9 +160,9 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let format = match self.format {
-            Format::Elf => "ELF",
-            Format::MachO => "Mach-O",
-            Format::Coff => "COFF",
+            ObjectFormat::Elf => "ELF",
+            ObjectFormat::MachO => "Mach-O",
+            ObjectFormat::Coff => "COFF",
         };
         let order = if self.little_endian { "little" } else { "big" };
         write!(f, "{format} for {}, {order} endian", self.arch.name())

@@ -6,7 +6,7 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use tvmspec::blob::container::{self, File, Form, Linkage, foreign, linkage};
+use tvmspec::blob::container::{self, File, FileForm, Linkage, foreign, linkage};
 use tvmspec::examine::explain::{Here, is_image};
 use tvmspec::examine::loading::{elf, exported};
 
@@ -22,7 +22,7 @@ pub(super) fn here(file: &File<'_>, bytes: &[u8], path: &Path) -> Here {
         };
     }
     let (mut libraries, mut absent) = (Vec::new(), Vec::new());
-    if file.form == Form::ElfShared && cfg!(target_os = "linux") {
+    if file.form == FileForm::ElfShared && cfg!(target_os = "linux") {
         let linkage = linkage(file.form, bytes);
         let folders = folders(&linkage, path);
         let cache = LazyCell::new(|| fs::read("/etc/ld.so.cache").unwrap_or_else(|_| Vec::new()));
@@ -104,7 +104,7 @@ fn absent(bytes: &[u8], linkage: &Linkage<'_>, folders: Vec<PathBuf>) -> Vec<Str
         };
         let defined: HashSet<_> = elf::defined(content.bytes()).into_iter().collect();
         wanted.retain(|name| !defined.contains(name));
-        for name in container::linkage(Form::ElfShared, content.bytes()).libraries {
+        for name in container::linkage(FileForm::ElfShared, content.bytes()).libraries {
             if known.insert(name.to_owned()) {
                 queue.push(name.to_owned());
             }

@@ -4,7 +4,7 @@ use super::tree;
 use crate::cli::table::{size, table};
 use serde_json::Value;
 use std::fmt::Write as _;
-use tvmspec::blob::container::Form;
+use tvmspec::blob::container::FileForm;
 
 /// The report as text.
 pub(super) fn render(report: &Value) -> String {
@@ -479,7 +479,7 @@ fn list(value: &Value) -> &[Value] {
 
 /// What a form of this name is called in sentences.
 fn form_name(name: &str) -> &str {
-    let form = Form::ALL.into_iter().find(|form| form.name() == name);
+    let form = FileForm::ALL.into_iter().find(|form| form.name() == name);
     match form {
         Some(form) => form.title(),
         None => name,

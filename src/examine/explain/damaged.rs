@@ -3,7 +3,7 @@
 use super::account::{Account, loads};
 use super::library::library;
 use super::linked::Linked;
-use crate::blob::container::{self, Form, Size};
+use crate::blob::container::{self, FileForm, Size};
 use crate::blob::detect;
 use crate::examine::loading::Load;
 use crate::examine::{Format, Unit};
@@ -16,7 +16,7 @@ pub fn damaged(name: &str, bytes: &[u8], broken: &Violation, only: Option<Releas
     if let Some(account) = overlong(name, bytes, broken, only) {
         return account;
     }
-    let form = Form::of(bytes);
+    let form = FileForm::of(bytes);
     let load = |_| Load::unknown(format!("it breaks {broken}"));
     let mut account = Account::new(format!("{name}: {}", form.title()), loads(only, load));
     account.remarks.push(

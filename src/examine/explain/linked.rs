@@ -1,7 +1,7 @@
 //! What the loader of the system finds before TVM reads anything: the machine, the libraries that are needed, the functions
 //! of TVM that are called. Nothing is executed.
 
-use crate::blob::container::{File, Form, Linkage, linkage};
+use crate::blob::container::{File, FileForm, Linkage, linkage};
 use crate::examine::loading::elf::{self, Looked};
 use crate::examine::loading::{Load, Outcome, Stop, exported};
 use crate::release::{Release, Releases};
@@ -137,9 +137,9 @@ impl Here {
 }
 
 /// Whether a file of this form is opened by the loader of a system.
-pub const fn is_image(form: Form) -> bool {
+pub const fn is_image(form: FileForm) -> bool {
     matches!(
         form,
-        Form::ElfShared | Form::MachOShared | Form::MachOFat | Form::PeShared
+        FileForm::ElfShared | FileForm::MachOShared | FileForm::MachOFat | FileForm::PeShared
     )
 }

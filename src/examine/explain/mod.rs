@@ -16,7 +16,7 @@ pub use linked::{Here, is_image};
 
 use super::loading::{self, Load};
 use super::{Format, Nothing, Subject, Unit};
-use crate::blob::container::{File, Form, Part};
+use crate::blob::container::{File, FileForm, Part};
 use crate::payload;
 use crate::release::{Release, Releases};
 use crate::rule::{Finding, Findings, Violation};
@@ -39,7 +39,7 @@ pub fn explain(subject: &Subject<'_>, only: Option<Release>) -> Result<Vec<Accou
     let units = subject.units();
     let linked = Linked::of(file, subject.bytes);
     // The members of an archive are linked into one library: what one lacks another may have.
-    let joined = file.form.is_archive() && file.form != Form::MachOFat;
+    let joined = file.form.is_archive() && file.form != FileForm::MachOFat;
     let whole = joined.then(|| join(file));
     let mut accounts = Vec::new();
     for unit in &units {
@@ -72,21 +72,21 @@ pub fn explain(subject: &Subject<'_>, only: Option<Release>) -> Result<Vec<Accou
 }
 
 /// Why no release opens a file of this form as it is, and what to do.
-fn raw(form: Form) -> Option<&'static str> {
+fn raw(form: FileForm) -> Option<&'static str> {
     Some(match form {
-        Form::ElfObject | Form::MachOObject | Form::CoffObject => {
+        FileForm::ElfObject | FileForm::MachOObject | FileForm::CoffObject => {
             "it is an object file. Link it into a library first: `cc -shared -o lib.so FILE.o`. (Python's `load_module` does that itself for a name that ends in .o, and needs a compiler for it.) What is said here is said of that library."
         }
-        Form::Archive => {
+        FileForm::Archive => {
             "it is a static archive. Link it into a library first: `cc -shared -o lib.so -Wl,--whole-archive FILE.a -Wl,--no-whole-archive`. What is said here is said of that library."
         }
-        Form::Tar | Form::GzipTar => {
+        FileForm::Tar | FileForm::GzipTar => {
             "it is an archive of object files or sources. Unpack it and link what is in it into a library first: `tar -xf FILE.tar` in an empty folder, then `cc -shared -fPIC -o lib.so` with every member. (Python's `load_module` does that itself for a name that ends in .tar, and needs a compiler for it.) What is said here is said of that library."
         }
-        Form::CText => {
+        FileForm::CText => {
             "it is source text. Compile and link it, with the host code that belongs to it: `cc -shared -fPIC -o lib.so FILE.c`. What is said here is said of that library."
         }
-        Form::ElfExecutable | Form::MachOExecutable | Form::PeExecutable => {
+        FileForm::ElfExecutable | FileForm::MachOExecutable | FileForm::PeExecutable => {
             "it is an executable, and the loader of the system opens libraries only. Link the same objects with `-shared`."
         }
         _ => return None,
@@ -127,7 +127,7 @@ fn data(unit: &Unit<'_>, only: Option<Release>) -> Account {
         _ => None,
     };
     let version = match &unit.format {
-        Format::RelayCode => payload::relay_vm::Executable::read_code(
+        Format::RelayCode => payload::relay_vm::RelayExecutable::read_code(
             &mut Cursor::new(&unit.bytes),
             &mut Findings::default(),
         )
@@ -177,7 +177,7 @@ fn other(
 ) -> Result<Account, Nothing> {
     let form = subject.file.form;
     let (remark, loads) = match form {
-        Form::GraphJson => {
+        FileForm::GraphJson => {
             let broken = subject.json().and_then(|reading| reading.broken);
             let load = |release: Release| match &broken {
                 _ if release >= Release::of(20) => Load::fails("there is no graph executor"),
@@ -189,11 +189,11 @@ fn other(
                 loads(only, load),
             )
         }
-        Form::ObjectJson => (
+        FileForm::ObjectJson => (
             "Objects as `save_json` wrote them up to 0.21. Each release reads the members and containers of its time.",
             objects::old(subject.bytes, only),
         ),
-        Form::FfiJson => (
+        FileForm::FfiJson => (
             "Objects as tvm-ffi writes them.",
             objects::new(subject.bytes, only),
         ),

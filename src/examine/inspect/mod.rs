@@ -6,7 +6,7 @@ mod room;
 
 use super::subject::{self, Format, Subject, Unit};
 use super::{Nothing, finding, objects, violation};
-use crate::blob::container::{Form, Part, Role, linkage};
+use crate::blob::container::{FileForm, Part, Role, linkage};
 use crate::blob::{LIBRARY, Partial};
 use crate::release::Layout;
 use crate::rule::{Findings, Violation};
@@ -48,7 +48,7 @@ pub fn inspect(name: &str, bytes: &[u8], asked: Asked) -> Result<Inspection, Not
 /// [`inspect`] of a file whose container is broken.
 pub fn of_broken(name: &str, bytes: &[u8], wrong: Violation) -> Inspection {
     let mut top = head(name, bytes);
-    top.insert("form".into(), Form::of(bytes).name().into());
+    top.insert("form".into(), FileForm::of(bytes).name().into());
     top.insert("violation".into(), violation(&wrong));
     Inspection {
         report: Value::Object(top),
@@ -83,7 +83,7 @@ pub fn of_subject(subject: &Subject<'_>, asked: Asked) -> Result<Inspection, Not
     }
     let room = Room::of(bytes.len(), asked);
     let units = subject.units();
-    if file.form == Form::Unknown && units.is_empty() {
+    if file.form == FileForm::Unknown && units.is_empty() {
         return Err(subject.nothing());
     }
     if !file.findings.is_empty() {
@@ -105,7 +105,7 @@ pub fn of_subject(subject: &Subject<'_>, asked: Asked) -> Result<Inspection, Not
     for (index, unit) in numbered {
         broken.extend(data(unit, &mut top, &room).map(|wrong| (Some(index), wrong)));
     }
-    if file.form == Form::GraphJson
+    if file.form == FileForm::GraphJson
         && let Some(summary) = graph::summary(bytes, &room)
     {
         top.insert("graph".into(), summary);

@@ -111,7 +111,8 @@ pub(super) fn content(unit: &Unit<'_>, room: &Room) -> Option<(&'static str, Val
             ("tensor", json!([tensor("", &record, room)]))
         }
         Format::RelayCode => {
-            let executable = relay_vm::Executable::read_code(&mut cursor, &mut findings).ok()?;
+            let executable =
+                relay_vm::RelayExecutable::read_code(&mut cursor, &mut findings).ok()?;
             let vm = relay(&executable, room);
             ("module", json!({ "kind": "Relay VM", "vm": vm }))
         }
@@ -151,7 +152,7 @@ fn with_code<L: Iterator<Item: Display>>(
     value
 }
 
-fn relax(executable: &relax_vm::Executable<'_>, room: &Room) -> Value {
+fn relax(executable: &relax_vm::RelaxExecutable<'_>, room: &Room) -> Value {
     use relax_vm::FunctionKind;
     let (packed, own): (Vec<_>, Vec<_>) = executable
         .functions
@@ -182,8 +183,8 @@ fn relax(executable: &relax_vm::Executable<'_>, room: &Room) -> Value {
     with_code(value, || listing.lines(), room)
 }
 
-fn relax_constant(constant: &relax_vm::Constant<'_>) -> Value {
-    use relax_vm::Constant::{Dtype, Float, Int, Shape, Tensor, Text};
+fn relax_constant(constant: &relax_vm::RelaxConstant<'_>) -> Value {
+    use relax_vm::RelaxConstant::{Dtype, Float, Int, Shape, Tensor, Text};
     match constant {
         Tensor(record) => tensor_constant(record),
         Shape(shape) => json!({ "type": "shape", "value": shape }),
@@ -194,7 +195,7 @@ fn relax_constant(constant: &relax_vm::Constant<'_>) -> Value {
     }
 }
 
-fn relay(executable: &relay_vm::Executable<'_>, room: &Room) -> Value {
+fn relay(executable: &relay_vm::RelayExecutable<'_>, room: &Room) -> Value {
     let functions = room.list(&executable.functions, |function| {
         json!({
             "name": function.name,
@@ -205,8 +206,8 @@ fn relay(executable: &relay_vm::Executable<'_>, room: &Room) -> Value {
         })
     });
     let constants = room.list(&executable.constants, |constant| match constant {
-        relay_vm::Constant::Tensor(record) => tensor_constant(record),
-        relay_vm::Constant::Late(name) => json!({ "type": "loaded later", "value": name }),
+        relay_vm::RelayConstant::Tensor(record) => tensor_constant(record),
+        relay_vm::RelayConstant::Late(name) => json!({ "type": "loaded later", "value": name }),
     });
     let value = json!({
         "version": format!("Relay VM of {}", executable.version),
@@ -235,7 +236,7 @@ mod tests {
             (f64::INFINITY, json!("inf")),
             (f64::NEG_INFINITY, json!("-inf")),
         ] {
-            let constant = relax_constant(&relax_vm::Constant::Float(number));
+            let constant = relax_constant(&relax_vm::RelaxConstant::Float(number));
             assert_eq!(constant, json!({ "type": "float", "value": value }));
         }
     }

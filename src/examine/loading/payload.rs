@@ -7,7 +7,7 @@
 use super::stream::{Manner, Stream, text};
 use super::{Stop, json_graph, relax};
 use crate::blob::{IMPORT_TREE, LIBRARY};
-use crate::payload::{self, Form, KindInfo, Shape, Slot};
+use crate::payload::{self, FieldShape, FormSlot, KindInfo, PayloadForm};
 use crate::release::{Layout, Release};
 use crate::rule::Findings;
 use crate::tensor::TensorRecord;
@@ -48,20 +48,23 @@ pub(super) fn walk(release: Release, kind: &str, stream: &mut Stream<'_>) -> Res
 }
 
 /// The form of OpenCL with SPIR-V, which its own loader cannot read.
-fn is_unread(info: &KindInfo, form: &Form) -> bool {
+fn is_unread(info: &KindInfo, form: &PayloadForm) -> bool {
     info.kind == "opencl" && form.name == "0.13"
 }
 
 /// What is read by code of its own, and not walked here.
-fn is_foreign(shape: Shape) -> bool {
+fn is_foreign(shape: FieldShape) -> bool {
     matches!(
         shape,
-        Shape::Relay | Shape::Networks { .. } | Shape::StackVms | Shape::Imports
+        FieldShape::Relay
+            | FieldShape::Networks { .. }
+            | FieldShape::StackVms
+            | FieldShape::Imports
     )
 }
 
 /// From 0.24 on a loader may not look whether a field was there: those of device code look at the functions only.
-fn unlooked(info: &KindInfo, slot: &Slot, manner: Manner, stop: Stop) -> Stop {
+fn unlooked(info: &KindInfo, slot: &FormSlot, manner: Manner, stop: Stop) -> Stop {
     let looks = match info.kind {
         "c" | "static_library" | "const_loader" | "relax.Executable" | "relax.VMExecutable" => true,
         _ if slot.name == "functions" || slot.name == "graph_json" => true,
@@ -106,34 +109,36 @@ struct Seen<'a> {
 
 fn field<'a>(
     release: Release,
-    slot: &Slot,
+    slot: &FormSlot,
     stream: &mut Stream<'a>,
     seen: &mut Seen<'a>,
 ) -> Result<(), Stop> {
     let name = slot.name;
     match slot.shape {
-        Shape::Format(_) => seen.format = stream.string(name)?,
-        Shape::Text if name == "graph_json" => {
+        FieldShape::Format(_) => seen.format = stream.string(name)?,
+        FieldShape::Text if name == "graph_json" => {
             let graph = stream.string(name)?;
             // A graph executor's graph is read when an executor is made; that of a vendor's runtime when it is loaded.
             if slot.rule == payload::PAY_45 {
                 json_graph::walk(release, graph)?;
             }
         }
-        Shape::Text | Shape::Version | Shape::Base64 | Shape::Binary => drop(stream.string(name)?),
-        Shape::Code => seen.code = stream.string(name)?,
-        Shape::Int => drop(stream.i32(name)?),
-        Shape::Names => drop(stream.strings(name)?),
-        Shape::Functions | Shape::SilentFunctions => {
+        FieldShape::Text | FieldShape::Version | FieldShape::Base64 | FieldShape::Binary => {
+            stream.string(name)?;
+        }
+        FieldShape::Code => seen.code = stream.string(name)?,
+        FieldShape::Int => drop(stream.i32(name)?),
+        FieldShape::Names => drop(stream.strings(name)?),
+        FieldShape::Functions | FieldShape::SilentFunctions => {
             seen.functions = functions(release, stream)?;
         }
-        Shape::Kernels => {
+        FieldShape::Kernels => {
             for _ in 0..stream.count(16, name)? {
                 stream.string(name)?;
                 stream.string(name)?;
             }
         }
-        Shape::Shaders { framed } => {
+        FieldShape::Shaders { framed } => {
             for _ in 0..stream.count(16, name)? {
                 stream.string(name)?;
                 if framed {
@@ -144,7 +149,7 @@ fn field<'a>(
                 }
             }
         }
-        Shape::Variables => {
+        FieldShape::Variables => {
             let names = stream.strings(name)?;
             same(stream.u64("number of tensors")?, names.len())?;
             for _ in &names {
@@ -159,7 +164,7 @@ fn field<'a>(
                 }
             }
         }
-        Shape::Symbols => {
+        FieldShape::Symbols => {
             let symbols = stream.strings(name)?;
             same(stream.u64("number of symbols")?, symbols.len())?;
             for symbol in symbols {
@@ -167,7 +172,7 @@ fn field<'a>(
                 seen.listed.push((symbol, variables));
             }
         }
-        Shape::Params => {
+        FieldShape::Params => {
             let count = stream.u64("number of parameters")?;
             let names = stream.strings("names of parameters")?;
             same(count, names.len())?;
@@ -175,8 +180,11 @@ fn field<'a>(
                 tensor(stream)?;
             }
         }
-        Shape::Relax => relax::walk(release, stream)?,
-        Shape::Relay | Shape::Networks { .. } | Shape::StackVms | Shape::Imports => {
+        FieldShape::Relax => relax::walk(release, stream)?,
+        FieldShape::Relay
+        | FieldShape::Networks { .. }
+        | FieldShape::StackVms
+        | FieldShape::Imports => {
             return Err(Stop::Unknown(format!("`{name}` is not walked here")));
         }
     }

@@ -1,7 +1,7 @@
 //! The productions of module kinds, from the table of kinds.
 
 use std::fmt::Write as _;
-use tvmspec::payload::{Shape, Slot, kinds};
+use tvmspec::payload::{FieldShape, FormSlot, kinds};
 use tvmspec::release::{Release, Releases};
 
 /// One production for each form of each kind, in the order of the table and of PAY-09.
@@ -37,31 +37,31 @@ fn range(releases: Releases) -> String {
     }
 }
 
-fn field(slot: &Slot) -> String {
+fn field(slot: &FormSlot) -> String {
     let name = slot.name;
     let kind = match slot.shape {
-        Shape::Text => "string",
-        Shape::Version => "digits",
-        Shape::Base64 => "base64",
-        Shape::Format(_) => "word",
-        Shape::Code | Shape::Binary => "bytes",
-        Shape::Int => "i32",
-        Shape::Names => "vector<string>",
-        Shape::Functions => "map<key:string, function>",
-        Shape::SilentFunctions => "map<key:string, unnamed_function>",
-        Shape::Kernels => "map<name:string, code:bytes>",
-        Shape::Shaders { framed: false } => "map<name:string, shader>",
-        Shape::Shaders { framed: true } => "map<name:string, shader:window<shader>>",
-        Shape::Networks { sizes: false } => "vector<network>",
-        Shape::Networks { sizes: true } => "vector<sized_network>",
-        Shape::StackVms => "map<name:string, stack_function>",
-        Shape::Imports => "vector<kind:string payload<kind>>",
+        FieldShape::Text => "string",
+        FieldShape::Version => "digits",
+        FieldShape::Base64 => "base64",
+        FieldShape::Format(_) => "word",
+        FieldShape::Code | FieldShape::Binary => "bytes",
+        FieldShape::Int => "i32",
+        FieldShape::Names => "vector<string>",
+        FieldShape::Functions => "map<key:string, function>",
+        FieldShape::SilentFunctions => "map<key:string, unnamed_function>",
+        FieldShape::Kernels => "map<name:string, code:bytes>",
+        FieldShape::Shaders { framed: false } => "map<name:string, shader>",
+        FieldShape::Shaders { framed: true } => "map<name:string, shader:window<shader>>",
+        FieldShape::Networks { sizes: false } => "vector<network>",
+        FieldShape::Networks { sizes: true } => "vector<sized_network>",
+        FieldShape::StackVms => "map<name:string, stack_function>",
+        FieldShape::Imports => "vector<kind:string payload<kind>>",
         // These have names of their own for what they hold.
-        Shape::Variables => return "named_tensors".to_owned(),
-        Shape::Symbols => return "symbol_lists".to_owned(),
-        Shape::Params => return "parameters".to_owned(),
-        Shape::Relay => return "code:window<relay_code>".to_owned(),
-        Shape::Relax => return "relax_executable".to_owned(),
+        FieldShape::Variables => return "named_tensors".to_owned(),
+        FieldShape::Symbols => return "symbol_lists".to_owned(),
+        FieldShape::Params => return "parameters".to_owned(),
+        FieldShape::Relay => return "code:window<relay_code>".to_owned(),
+        FieldShape::Relax => return "relax_executable".to_owned(),
     };
     format!("{name}:{kind}")
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tvmspec::blob::container::{self, Form};
+use tvmspec::blob::container::{self, FileForm};
 use tvmspec::blob::{Blob, detect};
 use tvmspec::examine::document;
 use tvmspec::import_tree::ImportTree;
@@ -16,7 +16,7 @@ use tvmspec::payload::{self, relay_vm};
 use tvmspec::release::Layout;
 use tvmspec::rule::{Finding, Findings, Violation};
 use tvmspec::tensor::{Device, Dtype, Params, Sizing, TensorRecord};
-use tvmspec::wire::json::Type;
+use tvmspec::wire::json::WireType;
 use tvmspec::wire::{Cursor, Span, Trace};
 
 /// What some bytes are, from the first to the last.
@@ -69,7 +69,7 @@ impl Subject {
         let mut cursor = Cursor::traced(&self.bytes, &trace);
         let broken = match &self.format {
             Format::Wire(name) => {
-                let kind: Type = name.parse().expect("a case names a type");
+                let kind: WireType = name.parse().expect("a case names a type");
                 let read = kind.read(&mut cursor, "value").map(drop);
                 read.and_then(|()| cursor.finish("the value", notes)).err()
             }
@@ -98,7 +98,7 @@ impl Subject {
                     .err()
             }
             Format::RelayCode => {
-                let read = relay_vm::Executable::read_code(&mut cursor, notes).map(drop);
+                let read = relay_vm::RelayExecutable::read_code(&mut cursor, notes).map(drop);
                 read.and_then(|()| cursor.finish("the code", notes)).err()
             }
             Format::ImportTree => {
@@ -225,9 +225,9 @@ fn of_files() -> Vec<Subject> {
             });
         }
         let format = match file.form {
-            Form::Params => Format::Params(None),
-            Form::Tensor => Format::Tensor(Sizing::V0_7),
-            Form::RelayVm if document::magic_first(&bytes) => Format::RelayCode,
+            FileForm::Params => Format::Params(None),
+            FileForm::Tensor => Format::Tensor(Sizing::V0_7),
+            FileForm::RelayVm if document::magic_first(&bytes) => Format::RelayCode,
             form => match document::payload(form, &bytes) {
                 Some((kind, layout)) => Format::Payload(kind.to_owned(), layout),
                 None => continue,
