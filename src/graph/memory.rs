@@ -144,8 +144,9 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// GRF-33; a copy that a device refuses.
+    /// GRF-33; OBJ-12 for a tensor that is read-only; a copy that a device refuses.
     pub fn copy_out(&self, target: &crate::object::Tensor) -> Result<(), Error> {
+        target.check_writable()?;
         let target = whole(target)?;
         // SAFETY: a tensor object owns the memory that it describes, and lives for the call.
         unsafe { self.copy_into(target) }

@@ -33,8 +33,6 @@ pub(crate) use container::map::pair_count;
 pub(crate) use container::map::swap_value;
 #[cfg(feature = "runtime")]
 pub use container::map::{Dict, Map, PairIter, Pairs, lookup_in, pairs_of};
-#[cfg(feature = "runtime")]
-pub use container::scalar::Scalar;
 #[cfg(feature = "frontend")]
 pub(crate) use container::seq::swap_element;
 #[cfg(feature = "runtime")]
@@ -44,13 +42,16 @@ pub(crate) use container::seq::{element_cell, item_count};
 #[cfg(feature = "runtime")]
 pub use container::shape::{Shape, extents_of};
 #[cfg(feature = "runtime")]
-pub(crate) use container::tensor::Allocator;
-#[cfg(feature = "runtime")]
-pub use container::tensor::Tensor;
+pub(crate) use container::tensor::TensorAllocator;
 #[cfg(feature = "suite")]
 pub(crate) use container::tensor::compact_strides;
 #[cfg(feature = "runtime")]
+pub use container::tensor::{Scalar, Tensor};
+#[cfg(feature = "runtime")]
 pub use container::{big_int, hash};
+#[cfg(feature = "runtime")]
+#[doc(no_inline)]
+pub use half::{bf16, f16};
 #[cfg(feature = "suite")]
 #[doc(inline)]
 pub use json_graph::form;

@@ -332,6 +332,48 @@ fn tensors_go_out_and_in_through_dlpack() {
     assert_eq!(Shape::new(&[1, 2]).as_slice(), [1, 2]);
 }
 
+#[test]
+fn a_read_only_tensor_is_not_written_to() {
+    let lent = Tensor::from_slice(&[1_u8, 2, 3], &[3]).unwrap();
+    let exported = lent.to_dlpack_versioned();
+    // SAFETY: a producer of DLPack 1.x returns a struct that is its consumer's until the deleter is called.
+    unsafe { (*exported).flags |= 1 };
+    // SAFETY: `exported` is new, and nothing else owns it.
+    let imported = unsafe { Tensor::from_dlpack_versioned(exported, 0, true) }.unwrap();
+    assert!(imported.is_read_only() && !lent.is_read_only());
+    assert_eq!(imported.to_vec::<u8>().unwrap(), [1, 2, 3]);
+    let error = imported.fill(&[0; 3]).unwrap_err();
+    assert!(error.to_string().contains("read-only"), "{error}");
+    assert_eq!(lent.to_vec::<u8>().unwrap(), [1, 2, 3]);
+
+    // The export has the flag again.
+    let again = imported.to_dlpack_versioned();
+    // SAFETY: as above.
+    let flags = unsafe { (*again).flags };
+    assert_eq!(flags, 1);
+    // SAFETY: `again` is new, and nothing else owns it.
+    let again = unsafe { Tensor::from_dlpack_versioned(again, 0, true) }.unwrap();
+    assert!(again.is_read_only());
+}
+
+#[test]
+fn a_description_without_extents_is_not_imported() {
+    let tensor = Tensor::from_slice(&[1_u8, 2], &[2]).unwrap();
+    for ndim in [1, -1] {
+        let exported = tensor.to_dlpack_versioned();
+        // SAFETY: a producer of DLPack 1.x returns a struct that is its consumer's until the deleter is called.
+        let dl = unsafe { &mut (*exported).dl_tensor };
+        (dl.ndim, dl.shape) = (ndim, std::ptr::null_mut());
+        // SAFETY: `exported` is new, and nothing else owns it.
+        let error = unsafe { Tensor::from_dlpack_versioned(exported, 0, false) }.unwrap_err();
+        assert!(error.to_string().contains("no extents"), "{error}");
+        // SAFETY: the same; it is still the caller's.
+        let delete = unsafe { (*exported).deleter }.unwrap();
+        // SAFETY: it is called once.
+        unsafe { delete(exported) };
+    }
+}
+
 fn round_trips<T: Scalar + PartialEq + std::fmt::Debug>(elements: [T; 6], dtype: &str) {
     let tensor = Tensor::from_slice(&elements, &[3, 1, 2]).unwrap();
     assert_eq!(tensor.dl().dtype.to_string(), dtype);

@@ -1,7 +1,7 @@
 //! The environment: streams, the tensor allocator, Python's hooks.
 
 use super::enter;
-use crate::object::Allocator;
+use crate::object::TensorAllocator;
 use crate::object::reflect::env;
 use crate::value::DLTensor;
 use crate::value::header::Header;
@@ -42,9 +42,9 @@ pub extern "C-unwind" fn TVMFFIEnvGetStream(device_type: i32, device_id: i32) ->
 /// that belongs to the caller, or reports an error. `before` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
-    allocator: Option<Allocator>,
+    allocator: Option<TensorAllocator>,
     for_all: i32,
-    before: *mut Option<Allocator>,
+    before: *mut Option<TensorAllocator>,
 ) -> i32 {
     // SAFETY: `allocator` follows DLPack's convention from then on, by this contract.
     let old = unsafe { env::set_allocator(allocator, for_all != 0) };
@@ -57,7 +57,7 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvSetDLPackManagedTensorAllocator(
 
 /// The tensor allocator in force, or null.
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<Allocator> {
+pub extern "C-unwind" fn TVMFFIEnvGetDLPackManagedTensorAllocator() -> Option<TensorAllocator> {
     env::allocator()
 }
 

@@ -5,7 +5,6 @@
 pub mod big_int;
 pub mod hash;
 pub(crate) mod map;
-pub(crate) mod scalar;
 pub(crate) mod seq;
 pub(crate) mod shape;
 pub(crate) mod tensor;

@@ -1,7 +1,7 @@
 //! The environment of a thread: streams, the tensor allocator, and the hooks of a Python frontend.
 
 use crate::function::{Error, Result, set_raised, take_raised};
-use crate::object::container::tensor::{Allocator, Tensor};
+use crate::object::container::tensor::{Tensor, TensorAllocator};
 use crate::value::{DLTensor, Few};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_void};
@@ -9,11 +9,11 @@ use std::sync::{PoisonError, RwLock};
 
 thread_local! {
     static STREAMS: RefCell<Few<(i32, i32), *mut c_void>> = const { RefCell::new(Few::new()) };
-    static ALLOCATOR: Cell<Option<Allocator>> = const { Cell::new(None) };
+    static ALLOCATOR: Cell<Option<TensorAllocator>> = const { Cell::new(None) };
 }
 
 /// The allocator that threads without their own use.
-static GLOBAL_ALLOCATOR: RwLock<Option<Allocator>> = RwLock::new(None);
+static GLOBAL_ALLOCATOR: RwLock<Option<TensorAllocator>> = RwLock::new(None);
 
 /// Sets the current stream of a device for this thread and returns the one before; null is the default stream.
 ///
@@ -49,9 +49,9 @@ pub(crate) fn stream(device_type: i32, device_id: i32) -> *mut c_void {
 /// `allocator` may be called from then on, by every thread if it is for all: given a prototype with a readable shape it
 /// answers 0 and a DLPack tensor that belongs to the caller, or reports an error.
 pub(crate) unsafe fn set_allocator(
-    allocator: Option<Allocator>,
+    allocator: Option<TensorAllocator>,
     for_all: bool,
-) -> Option<Allocator> {
+) -> Option<TensorAllocator> {
     if for_all {
         let mut global = GLOBAL_ALLOCATOR
             .write()
@@ -62,7 +62,7 @@ pub(crate) unsafe fn set_allocator(
 }
 
 /// The allocator in force: this thread's, else that of all threads.
-pub(crate) fn allocator() -> Option<Allocator> {
+pub(crate) fn allocator() -> Option<TensorAllocator> {
     let global = || {
         GLOBAL_ALLOCATOR
             .read()

@@ -1,25 +1,29 @@
 //! Tensors as slices and vectors of Rust numbers.
 
-use crate::function::Result;
-use crate::object::{OBJ_11, Tensor};
+use super::Tensor;
+use super::memory::{is_cpu, out_of_reach};
+use crate::function::{Error, Result};
+use crate::object::OBJ_11;
 use crate::rule::Kind;
 use crate::value::{DLDataType, device_to_text};
+use half::{bf16, f16};
 use std::fmt;
 
-/// A Rust type that elements of a tensor convert to and from: integers and floats of whole bytes, and `bool`.
+/// A Rust type that elements of a tensor convert to and from: integers and floats of whole bytes, `bool`, and of the crate `half`
+/// [`f16`] and [`bf16`].
 ///
-/// Sealed: elements are copied as bytes, so a type must have a value for any bytes of its width.
-pub trait Scalar: Copy + sealed::Bytes {
+/// Sealed: elements are copied as bytes, so a type must have no padding, and a value for any bytes of its width.
+pub trait Scalar: Copy + sealed::ElementBytes {
     /// The data type of a tensor of these.
     const DTYPE: DLDataType;
 }
 
 mod sealed {
     /// Elements as bytes in the order of this machine.
-    pub trait Bytes: Sized {
-        /// Appends the bytes of one element.
-        fn append(self, out: &mut Vec<u8>);
-
+    ///
+    /// # Safety
+    /// The type has no padding: every byte of a value is initialised.
+    pub unsafe trait ElementBytes: Sized {
         /// The element that starts `bytes`; `None` where they are fewer than it takes.
         fn first(bytes: &[u8]) -> Option<Self>;
     }
@@ -27,12 +31,8 @@ mod sealed {
 
 macro_rules! scalars {
     ($($type:ty: $code:literal)*) => {$(
-        impl sealed::Bytes for $type {
-            #[inline]
-            fn append(self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.to_ne_bytes());
-            }
-
+        // SAFETY: an integer, a float, or the 16 bits of one in a transparent struct: no padding.
+        unsafe impl sealed::ElementBytes for $type {
             #[inline]
             fn first(bytes: &[u8]) -> Option<$type> {
                 bytes.first_chunk().map(|bytes| <$type>::from_ne_bytes(*bytes))
@@ -45,13 +45,10 @@ macro_rules! scalars {
     )*};
 }
 
-scalars! { i8: 0 i16: 0 i32: 0 i64: 0 u8: 1 u16: 1 u32: 1 u64: 1 f32: 2 f64: 2 half::f16: 2 half::bf16: 4 }
+scalars! { i8: 0 i16: 0 i32: 0 i64: 0 u8: 1 u16: 1 u32: 1 u64: 1 f32: 2 f64: 2 f16: 2 bf16: 4 }
 
-impl sealed::Bytes for bool {
-    fn append(self, out: &mut Vec<u8>) {
-        out.push(u8::from(self));
-    }
-
+// SAFETY: one byte, which is 0 or 1.
+unsafe impl sealed::ElementBytes for bool {
     // Compiled code takes any byte but 0 for true; in a Rust `bool` other bytes than 0 and 1 are undefined.
     fn first(bytes: &[u8]) -> Option<bool> {
         bytes.first().map(|byte| *byte != 0)
@@ -80,7 +77,8 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// OBJ-11 where the extents ask for more or fewer elements than these, or where there is no memory for a copy.
+    /// OBJ-11: of kind malformed where the extents count more or fewer elements than these, of kind limit where there is no memory
+    /// for a copy.
     pub fn from_slice<T: Scalar>(elements: &[T], shape: &[i64]) -> Result<Tensor> {
         let asked = shape.iter().try_fold(1_usize, |product, extent| {
             usize::try_from(*extent).ok()?.checked_mul(product)
@@ -94,11 +92,10 @@ impl Tensor {
             return Err(OBJ_11.refused(Kind::Malformed, message).into());
         }
         let tensor = Tensor::empty(shape, T::DTYPE)?;
-        let mut bytes = Vec::with_capacity(size_of_val(elements));
-        for element in elements {
-            element.append(&mut bytes);
-        }
-        tensor.fill(&bytes)?;
+        let (from, to) = (elements.as_ptr().cast::<u8>(), tensor.dl().data.cast());
+        // SAFETY: so many bytes of elements, all initialised (`ElementBytes`); `empty` made whole bytes for each of as many
+        // elements, and no one else has seen the tensor.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, size_of_val(elements)) };
         Ok(tensor)
     }
 
@@ -107,15 +104,23 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// OBJ-11: a `TypeError` where the tensor is of another data type than [`Scalar::DTYPE`]; a `RuntimeError` where it is on
-    /// another device (copy it to the CPU first), or where there is no memory for a copy.
+    /// OBJ-11: a `TypeError`, of kind type, where the tensor is of another data type than [`Scalar::DTYPE`]; a `RuntimeError` of
+    /// kind unsupported where it is on another device (copy it to the CPU first), of kind missing where it has no memory for
+    /// elements that it counts, and of kind limit where there is no memory for a copy.
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         let dl = self.dl();
         if dl.dtype != T::DTYPE {
             let message = format!("elements of `{}` are read as `{}`", dl.dtype, T::DTYPE);
             return Err(OBJ_11.refused(Kind::Type, message).into());
         }
+        // Before memory is reserved: the extents of a tensor elsewhere may count anything.
+        if !is_cpu(dl.device) {
+            return Err(out_of_reach());
+        }
         let count = self.count()?;
+        if dl.data.is_null() && count > 0 {
+            return Err(lacking(count, 0));
+        }
         let mut elements = Vec::new();
         if elements.try_reserve_exact(count).is_err() {
             let message = format!("{count} elements have no room in memory");
@@ -123,11 +128,7 @@ impl Tensor {
         }
         self.each_element(|bytes| elements.extend(T::first(bytes)))?;
         if elements.len() != count {
-            let message = format!(
-                "a tensor of {count} elements has {} in memory",
-                elements.len()
-            );
-            return Err(OBJ_11.refused(Kind::Missing, message).into());
+            return Err(lacking(count, elements.len()));
         }
         Ok(elements)
     }
@@ -145,6 +146,12 @@ impl Tensor {
             OBJ_11.refused(Kind::Limit, message).into()
         })
     }
+}
+
+#[cold]
+fn lacking(count: usize, there: usize) -> Error {
+    let message = format!("a tensor of {count} elements has {there} in memory");
+    OBJ_11.refused(Kind::Missing, message).into()
 }
 
 /// Shape, data type and device; elements may be many, and on another device.

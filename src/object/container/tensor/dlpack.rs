@@ -1,0 +1,204 @@
+//! DLPack in and out: tensors of other libraries as objects, and objects as tensors of DLPack (OBJ-12).
+
+use super::{DataOwner, Tensor, compact_strides};
+use crate::function::{Error, Result};
+use crate::object::OBJ_12;
+use crate::rule::Kind;
+use crate::value::dlpack::{DLPackVersion, DLTensor};
+use crate::value::header::ObjectRef;
+use crate::value::{DLDevice, DLManagedTensor, DLManagedTensorVersioned};
+use std::ffi::c_void;
+
+/// Flag of a DLPack 1.x tensor: its memory is not written to.
+pub(super) const READ_ONLY: u64 = 1;
+/// Flag of a DLPack 1.x tensor: each element of less than a byte has a byte of its own.
+const PADDED: u64 = 4;
+
+impl Tensor {
+    /// A tensor over memory that is borrowed until `finish` runs: once, on whichever thread drops the last reference.
+    ///
+    /// # Safety
+    /// * `dl.shape` points to `dl.ndim` readable extents, and `dl.strides` to as many strides or to nothing. Both are copied, and
+    ///   need not stay.
+    /// * Until `finish` is called, `dl.data` and `dl.byte_offset` lead to memory of `dl.device` that holds every element that
+    ///   extents and strides reach, whole bytes for each; on the CPU all of it is initialised. It needs no alignment here, where
+    ///   bytes are copied; who passes the tensor to compiled code aligns it as that code expects (64 bytes).
+    /// * Until then safe code may read and write the memory, on any thread: no Rust reference to it is used meanwhile, and other
+    ///   code that reads or writes it is ordered by its caller.
+    pub unsafe fn over(dl: DLTensor, finish: Box<dyn FnOnce() + Send>) -> Tensor {
+        // SAFETY: `dl` has as many extents and strides as it counts, by the first clause of this contract.
+        let dims = unsafe { dims_of(&dl) };
+        Tensor::make(dl, Some(dims), DataOwner::Custom(finish))
+    }
+
+    /// Imports a DLPack tensor (OBJ-12). `alignment` in bytes, 0 for any; `contiguous` refuses strides that are not compact.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError with OBJ-12: of kind unsupported for data that is not aligned, or not compact where `contiguous` is set; of
+    /// kind malformed for a description without extents. The tensor stays the caller's.
+    ///
+    /// # Safety
+    /// * `from` points to a managed tensor that belongs to the caller. On success it belongs to the result, which calls its deleter
+    ///   once, on whichever thread the last reference ends; on an error it stays the caller's.
+    /// * Its description is true until the deleter is called: `shape` points to `ndim` extents, `strides` to as many or to nothing,
+    ///   and `data` with `byte_offset` to memory of the device that holds every element that they reach, initialised on the CPU.
+    /// * Until then safe code may read the memory on any thread, and write to it: no Rust reference to it is used meanwhile, and
+    ///   other code that reads or writes it is ordered by its caller.
+    pub unsafe fn from_dlpack(
+        from: *mut DLManagedTensor,
+        alignment: i64,
+        contiguous: bool,
+    ) -> Result<Tensor> {
+        // SAFETY: `from` points to a managed tensor, by the first clause of this contract.
+        let dl = unsafe { (*from).dl_tensor };
+        // SAFETY: the description has as many extents and strides as it counts, by the second clause.
+        unsafe { check_import(&dl, alignment, contiguous, 0) }?;
+        // SAFETY: the same description.
+        let dims = unsafe { dims_if_needed(&dl) };
+        Ok(Tensor::make(dl, dims, DataOwner::Managed(from)))
+    }
+
+    /// Imports a DLPack 1.x tensor (OBJ-12). Its flag for read-only memory stays with it ([`Tensor::is_read_only`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::from_dlpack`]; OBJ-12 of kind unsupported for a tensor that pads elements of less than a byte, too.
+    ///
+    /// # Safety
+    /// * `from` points to a managed tensor that belongs to the caller. On success it belongs to the result, which calls its deleter
+    ///   once, on whichever thread the last reference ends; on an error it stays the caller's.
+    /// * Its description is true until the deleter is called: `shape` points to `ndim` extents, `strides` to as many or to nothing,
+    ///   and `data` with `byte_offset` to memory of the device that holds every element that they reach, initialised on the CPU.
+    /// * Until then safe code may read the memory on any thread, and write to it where bit 0 of its flags is not set: no Rust reference to it is used meanwhile, and
+    ///   other code that reads or writes it is ordered by its caller.
+    pub unsafe fn from_dlpack_versioned(
+        from: *mut DLManagedTensorVersioned,
+        alignment: i64,
+        contiguous: bool,
+    ) -> Result<Tensor> {
+        // SAFETY: `from` points to a managed tensor, by the first clause of this contract.
+        let flags = unsafe { (*from).flags };
+        // SAFETY: the same managed tensor.
+        let dl = unsafe { (*from).dl_tensor };
+        // SAFETY: the description has as many extents and strides as it counts, by the second clause.
+        unsafe { check_import(&dl, alignment, contiguous, flags) }?;
+        // SAFETY: the same description.
+        let dims = unsafe { dims_if_needed(&dl) };
+        Ok(Tensor::make(dl, dims, DataOwner::Versioned(from)))
+    }
+
+    /// Exports a DLPack tensor that holds one reference of this one, until its deleter is called: once, on any thread. The extents
+    /// and strides that it points to are this tensor's. DLPack before 1.0 has no flags, so a consumer does not learn that the
+    /// memory [is read-only](Tensor::is_read_only).
+    pub fn to_dlpack(&self) -> *mut DLManagedTensor {
+        unsafe extern "C-unwind" fn delete(tensor: *mut DLManagedTensor) {
+            // SAFETY: consumers call a deleter once, with the tensor that has it: the box that is made below.
+            let tensor = unsafe { Box::from_raw(tensor) };
+            // SAFETY: `manager_ctx` is the reference that `into_raw` below leaves to it, and ends here.
+            drop(unsafe { ObjectRef::from_raw(tensor.manager_ctx.cast()) });
+        }
+        Box::into_raw(Box::new(DLManagedTensor {
+            dl_tensor: *self.dl(),
+            manager_ctx: self.clone().into_object().into_raw().cast(),
+            deleter: Some(delete),
+        }))
+    }
+
+    /// Exports a DLPack 1.x tensor, version 1.3, as [`Tensor::to_dlpack`] does; bit 0 of its flags says whether the memory [is
+    /// read-only](Tensor::is_read_only).
+    pub fn to_dlpack_versioned(&self) -> *mut DLManagedTensorVersioned {
+        unsafe extern "C-unwind" fn delete(tensor: *mut DLManagedTensorVersioned) {
+            // SAFETY: consumers call a deleter once, with the tensor that has it: the box that is made below.
+            let tensor = unsafe { Box::from_raw(tensor) };
+            // SAFETY: `manager_ctx` is the reference that `into_raw` below leaves to it, and ends here.
+            drop(unsafe { ObjectRef::from_raw(tensor.manager_ctx.cast()) });
+        }
+        Box::into_raw(Box::new(DLManagedTensorVersioned {
+            version: DLPackVersion { major: 1, minor: 3 },
+            manager_ctx: self.clone().into_object().into_raw().cast(),
+            deleter: Some(delete),
+            flags: if self.is_read_only() { READ_ONLY } else { 0 },
+            dl_tensor: *self.dl(),
+        }))
+    }
+
+    /// A tensor with the description `prototype` that keeps `source` alive.
+    ///
+    /// # Safety
+    /// As for [`Tensor::over`], with a description of memory that `source` keeps alive.
+    pub(crate) unsafe fn view_of(source: ObjectRef, prototype: &DLTensor) -> Tensor {
+        // SAFETY: `prototype` has as many extents and strides as it counts, by this contract.
+        let dims = unsafe { dims_of(prototype) };
+        Tensor::make(*prototype, Some(dims), DataOwner::Object(source))
+    }
+}
+
+/// Copies of the extents and the strides; of a description without strides, compact ones.
+///
+/// # Safety
+/// `shape` of the description points to `ndim` extents, and `strides` to as many strides or to nothing.
+unsafe fn dims_of(dl: &DLTensor) -> (Vec<i64>, Vec<i64>) {
+    // SAFETY: as many extents as the description says, by this contract.
+    let shape = unsafe { dl.shape() }.to_vec();
+    // SAFETY: as many strides as the description says, or none, by this contract.
+    let strides = unsafe { dl.strides() };
+    let strides = strides.map_or_else(|| compact_strides(&shape), <[i64]>::to_vec);
+    (shape, strides)
+}
+
+/// Shape and strides of our own where the producer left the strides out.
+///
+/// # Safety
+/// As [`dims_of`].
+unsafe fn dims_if_needed(dl: &DLTensor) -> Option<(Vec<i64>, Vec<i64>)> {
+    // SAFETY: the contract of `dims_of` is this one.
+    (dl.strides.is_null() && dl.ndim > 0).then(|| unsafe { dims_of(dl) })
+}
+
+/// Device types whose data pointers are addresses.
+fn is_addressable(device: DLDevice) -> bool {
+    matches!(device.device_type, 1 | 2 | 3 | 10 | 11 | 13)
+}
+
+/// Holds what is imported to OBJ-12.
+///
+/// # Safety
+/// As [`dims_of`].
+unsafe fn check_import(dl: &DLTensor, alignment: i64, contiguous: bool, flags: u64) -> Result<()> {
+    // A description without extents has none that this library could check, or that anyone could read.
+    let described = dl.ndim == 0 || (dl.ndim > 0 && !dl.shape.is_null());
+    OBJ_12
+        .demand(Kind::Malformed, described, || {
+            format!("a tensor of {} dimensions has no extents", dl.ndim)
+        })
+        .map_err(|broken| Error::said("RuntimeError", broken))?;
+    let refuse = |kept: bool, message: &dyn Fn() -> String| -> Result<()> {
+        OBJ_12
+            .demand(Kind::Unsupported, kept, message)
+            .map_err(|broken| Error::said("RuntimeError", broken))
+    };
+    refuse(flags & PADDED == 0, &|| {
+        "Subbyte type padding is not supported: the tensor pads its sub-byte elements to bytes"
+            .into()
+    })?;
+    if alignment > 0 && is_addressable(dl.device) {
+        let address = (dl.data as usize).wrapping_add(dl.byte_offset as usize);
+        refuse(address.is_multiple_of(alignment as usize), &|| {
+            format!("FromDLPack: Data is not aligned to {alignment} bytes.")
+        })?;
+    }
+    // SAFETY: the contract of `is_contiguous` is that of `dims_of`.
+    let compact = unsafe { dl.is_contiguous() };
+    refuse(!contiguous || compact, &|| {
+        "FromDLPack: Tensor is not contiguous.".into()
+    })
+}
+
+/// The signature of an environment's allocator: prototype, result, context for errors, and how to report one.
+pub(crate) type TensorAllocator = unsafe extern "C-unwind" fn(
+    *mut DLTensor,
+    *mut *mut DLManagedTensorVersioned,
+    *mut c_void,
+    unsafe extern "C-unwind" fn(*mut c_void, *const std::ffi::c_char, *const std::ffi::c_char),
+) -> i32;

@@ -1,0 +1,163 @@
+//! The memory of a tensor on the CPU: its bytes, copied out and in (OBJ-11).
+
+use super::Tensor;
+use crate::function::{Error, Result};
+use crate::object::{OBJ_11, OBJ_12};
+use crate::rule::Kind;
+use crate::value::DLDevice;
+use std::ptr::NonNull;
+use std::sync::{PoisonError, RwLock};
+
+/// Orders what safe code reads from the memory of tensors and writes to it. One for all: tensors may share memory.
+static COPIES: RwLock<()> = RwLock::new(());
+
+/// While it lives, no safe code reads the memory of tensors or writes to it: for what copies from one tensor to another.
+pub(crate) fn copying() -> std::sync::RwLockWriteGuard<'static, ()> {
+    COPIES.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Tensor {
+    /// A copy of the bytes of a compact CPU tensor: [`Tensor::nbytes`] of them, elements row-major in the byte order of this
+    /// machine. No [`Tensor::fill`] runs meanwhile; compiled functions that write to the tensor are ordered by those who call
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-11 of kind unsupported for a tensor that is not compact or not on the CPU.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: nothing in here writes meanwhile (`COPIES`), and compiled functions do so by the contract of loading them.
+        Ok(unsafe { self.bytes() }?.to_vec())
+    }
+
+    /// The bytes of a compact CPU tensor, borrowed in place.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::to_bytes`].
+    ///
+    /// # Safety
+    /// Nothing writes to the memory while the slice lives: no compiled function, no [`Tensor::fill`] and no other holder of the
+    /// tensor or of its memory, on any thread.
+    pub unsafe fn bytes(&self) -> Result<&[u8]> {
+        let memory = self.memory()?;
+        // SAFETY: memory of this tensor, which lives while `self` does; no one writes to it meanwhile, by this contract.
+        Ok(unsafe { memory.as_ref() })
+    }
+
+    /// Where the bytes of a compact CPU tensor lie.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-11 of kind unsupported for a tensor that is not compact or not on the CPU.
+    fn memory(&self) -> Result<NonNull<[u8]>> {
+        let dl = self.dl();
+        // SAFETY: tensors of this ABI have readable shapes and strides.
+        let compact = unsafe { dl.is_contiguous() };
+        if !is_cpu(dl.device) || !compact {
+            return Err(out_of_reach());
+        }
+        let count = self.nbytes();
+        let Some(data) = NonNull::new(dl.data.cast::<u8>()).filter(|_| count != 0) else {
+            return Ok(NonNull::slice_from_raw_parts(NonNull::dangling(), 0));
+        };
+        // SAFETY: a CPU tensor's data is memory of that many bytes behind the offset.
+        let first = unsafe { data.add(dl.byte_offset as usize) };
+        Ok(NonNull::slice_from_raw_parts(first, count))
+    }
+
+    /// Shows `each` the bytes of every element of a CPU tensor, row-major, whatever its strides. Elements take whole bytes. No
+    /// [`Tensor::fill`] runs meanwhile, so `each` must not lead to one.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-11 of kind unsupported for a tensor that is not on the CPU.
+    pub(super) fn each_element(&self, mut each: impl FnMut(&[u8])) -> Result<()> {
+        let dl = self.dl();
+        let size = usize::from(dl.dtype.bits / 8) * usize::from(dl.dtype.lanes);
+        // SAFETY: tensors of this ABI have readable shapes and strides.
+        let strides = match unsafe { dl.is_contiguous() } {
+            true => None,
+            // SAFETY: tensors of this ABI have readable shapes and strides.
+            false => unsafe { dl.strides() },
+        };
+        let Some(strides) = strides.filter(|_| is_cpu(dl.device)) else {
+            let memory = self.memory()?;
+            let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: memory of this tensor, which lives while `self` does. Nothing in here writes meanwhile (`COPIES`), and
+            // compiled functions do so by the contract of loading them.
+            let bytes = unsafe { memory.as_ref() };
+            bytes.chunks_exact(size).for_each(each);
+            return Ok(());
+        };
+        let shape = self.shape();
+        if dl.data.is_null() || shape.iter().any(|extent| *extent <= 0) {
+            return Ok(());
+        }
+        let first = dl.data.cast::<u8>();
+        let first = first.wrapping_add(dl.byte_offset as usize);
+        let _reading = COPIES.read().unwrap_or_else(PoisonError::into_inner);
+        let mut at = vec![0_i64; shape.len()];
+        loop {
+            let steps = at.iter().zip(strides).fold(0_i64, |steps, (at, stride)| {
+                steps.wrapping_add(at.wrapping_mul(*stride))
+            });
+            let place = first.wrapping_offset((steps as isize).wrapping_mul(size as isize));
+            // SAFETY: an element inside the extents of a description of CPU memory, which is that of live memory by the
+            // contracts of the makers of tensors; what writes to it is ordered as above.
+            each(unsafe { std::slice::from_raw_parts(place, size) });
+            let next = (0..at.len()).rev().find(|&axis| at[axis] + 1 < shape[axis]);
+            let Some(axis) = next else { return Ok(()) };
+            at[axis] += 1;
+            at[axis + 1..].fill(0);
+        }
+    }
+
+    /// Copies `bytes` into a compact CPU tensor of exactly that size. No [`Tensor::to_bytes`] runs meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tensor::to_bytes`]; OBJ-11 of kind malformed for another number of bytes; OBJ-12 of kind unsupported for a tensor that
+    /// [is read-only](Tensor::is_read_only).
+    pub fn fill(&self, bytes: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let room = self.memory()?;
+        if room.len() != bytes.len() {
+            return Err(OBJ_11
+                .refused(
+                    Kind::Malformed,
+                    format!("{} bytes for a tensor of {}", bytes.len(), room.len()),
+                )
+                .into());
+        }
+        let _writing = COPIES.write().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: room for that many bytes, which nothing borrows (`Tensor::bytes`) or copies (`COPIES`).
+        unsafe { std::ptr::copy(bytes.as_ptr(), room.as_ptr().cast(), bytes.len()) }
+        Ok(())
+    }
+
+    /// Refuses what would write to a tensor whose producer forbids it.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-12 of kind unsupported for a tensor that [is read-only](Tensor::is_read_only).
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.is_read_only() {
+            let message = "the producer of the tensor marks its memory read-only";
+            return Err(OBJ_12.refused(Kind::Unsupported, message).into());
+        }
+        Ok(())
+    }
+}
+
+/// What a request for the bytes of a tensor that the CPU does not have in one piece gets (OBJ-11).
+#[cold]
+pub(super) fn out_of_reach() -> Error {
+    let message = "the bytes of a tensor are only at hand when it is compact and on the CPU";
+    OBJ_11.refused(Kind::Unsupported, message).into()
+}
+
+/// Device types that the CPU can read.
+pub(super) fn is_cpu(device: DLDevice) -> bool {
+    matches!(device.device_type, 1 | 3 | 11 | 13)
+}
