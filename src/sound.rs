@@ -30,7 +30,7 @@ struct Fields;
 /// ```
 /// ```compile_fail,E0603
 /// tvmspec::object::init();
-/// let _ = tvmspec::object::reflect::env::register_hook(b"PyErr_CheckSignals", 64 as *mut _);
+/// let _ = tvmspec::function::frontend::register_hook(b"PyErr_CheckSignals", 64 as *mut _);
 /// ```
 struct Hooks;
 

@@ -4,12 +4,12 @@ use super::memory::Memory;
 use crate::conformance::runtime::ffi::fresh_prefix;
 #[cfg(unix)]
 use crate::function::take_raised;
-use crate::function::{Error, Function, registry};
+use crate::function::{Error, Function, legacy, registry};
 #[cfg(unix)]
 use crate::module::dso::forward::Jumps;
 use crate::module::workspace::{self, Request};
 use crate::module::{
-    Kind, Module, Name, Names, Symbols, context, legacy, load, load_named, load_symbols, parallel,
+    Kind, Module, Name, Names, Symbols, context, load, load_named, load_symbols, parallel,
     property_mask, register_loader, system, system_library,
 };
 use crate::object::Array;
@@ -118,14 +118,14 @@ fn sizes(module: Module) -> Result<Array, Error> {
 
 /// `codes`: the codes of arguments of the old convention.
 fn codes(args: &[AnyView<'_>]) -> Result<Any, Error> {
-    let passed = legacy::Arguments::of(args)?;
+    let passed = legacy::PackedArguments::of(args)?;
     let codes = passed.codes.iter().take(args.len());
     Ok(Array::new(codes.map(|code| Any::from(*code)).collect::<Vec<Any>>()).into())
 }
 
 /// `there_and_back`: arguments of the old convention as they arrive.
 fn there_and_back(args: &[AnyView<'_>]) -> Result<Any, Error> {
-    let passed = legacy::Arguments::of(args)?;
+    let passed = legacy::PackedArguments::of(args)?;
     let both = passed.values.iter().zip(&passed.codes).take(args.len());
     let arrived = both.map(|(value, code)| {
         // SAFETY: a value and its code as they are passed, which live through `passed` and `args`.
@@ -141,7 +141,7 @@ fn result(args: &[AnyView<'_>]) -> Result<Any, Error> {
         return Err(Error::new("TypeError", "a result"));
     };
     let mut kept = Any::default();
-    let (value, code) = legacy::give_result(result.to_any(), &mut kept)?;
+    let (value, code) = legacy::pass_result(result.to_any(), &mut kept)?;
     // SAFETY: a result and its code as they are returned; `kept` holds what they borrow.
     unsafe { legacy::take_result(value, code) }
 }
@@ -195,7 +195,7 @@ fn result_code(args: &[AnyView<'_>]) -> Result<Any, Error> {
         return Err(Error::new("TypeError", "a result"));
     };
     let mut kept = Any::default();
-    let (value, code) = legacy::give_result(result.to_any(), &mut kept)?;
+    let (value, code) = legacy::pass_result(result.to_any(), &mut kept)?;
     // SAFETY: a result and its code as they are returned; the reference that they carry is dropped here.
     drop(unsafe { legacy::take_result(value, code) }?);
     Ok(Any::from(code))

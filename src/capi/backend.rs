@@ -1,11 +1,13 @@
 //! The functions that compiled code of every release calls: `TVMBackend*`.
 //!
-//! No logic lives here; see [`crate::module`]. A failure leaves its text where both eras look for it.
+//! What they do is in chapter [`module`](crate::module). A failure is left where each era reads it: as a text and as a raised
+//! error, since code of both calls these functions.
 
+use crate::function::legacy::last_error;
 use crate::function::{Error, set_raised};
+use crate::module::once;
 use crate::module::parallel::{self, GroupEnv, Task};
 use crate::module::workspace::{self, Request};
-use crate::module::{last_error, once};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;

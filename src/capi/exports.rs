@@ -51,8 +51,6 @@ exports! {
         TVMGetLastError TVMGetLastPythonError TVMModFree TVMModGetFunction TVMModImport
         TVMModLoadFromFile TVMObjectDerivedFrom TVMObjectFree TVMObjectGetTypeIndex
         TVMObjectRetain TVMObjectTypeIndex2Key TVMObjectTypeKey2Index TVMThrowLastError
-    }
-    legacy_device {
         TVMArrayAlloc TVMArrayCopyFromBytes TVMArrayCopyFromTo TVMArrayCopyToBytes TVMArrayFree
         TVMArrayFromDLPack TVMArrayToDLPack TVMDLManagedTensorCallDeleter
         TVMDeviceAllocDataSpace TVMDeviceAllocDataSpaceWithScope TVMDeviceCopyDataFromTo

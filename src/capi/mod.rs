@@ -1,7 +1,14 @@
 //! The exported C symbols: each converts its arguments, calls a chapter, and returns the result or a code.
 //!
-//! What only C sees is done here and nowhere else: handles, texts that stay until the next call on the thread, and how each
-//! era passes a failure. The rules FUN-13 to FUN-24 of the older interface are kept in [`legacy`].
+//! | interface | declared in | functions |
+//! |---|---|---|
+//! | what compiled code of every release calls | `tvm_c_runtime_api.h` | [`backend`], [`half`] |
+//! | 0.8 to 0.20 | `tvm_c_runtime_api.h` | [`legacy`] |
+//! | 0.21 on | `tvm_ffi_c_api.h` | [`ffi`] |
+//! | this library's own | `tvmspec.h`, `tvmspec_device.h` | `examine`, [`extras`], [`device`] |
+//!
+//! The rules are in the chapters. Here is what only C sees: addresses and handles, texts that end in NUL, the return codes of
+//! each era, and of the newer one backtraces and the symbols of C++, which no chapter needs.
 
 pub mod backend;
 pub mod device;
@@ -12,4 +19,3 @@ pub mod extras;
 pub mod ffi;
 pub mod half;
 pub mod legacy;
-pub mod legacy_device;

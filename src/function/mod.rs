@@ -30,6 +30,8 @@ macro_rules! own_object {
 
 mod custom_types;
 mod error;
+pub(crate) mod frontend;
+pub(crate) mod legacy;
 pub mod registry;
 mod rules;
 mod typed;

@@ -20,7 +20,6 @@ pub(crate) mod context;
 pub(crate) mod cxx;
 pub(crate) mod dso;
 mod kind;
-pub(crate) mod last_error;
 pub(crate) mod legacy;
 mod library;
 mod load;

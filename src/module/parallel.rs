@@ -4,7 +4,7 @@
 //! other. Worker `i` runs task `i`; the launching thread runs task 0, unless `TVM_EXCLUDE_WORKER0=0` says that it only
 //! waits (MOD-20). A worker spins for a while before it sleeps, because a model launches many short jobs in a row.
 
-use super::last_error;
+use crate::function::legacy::last_error;
 use crate::function::take_raised;
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};

@@ -11,7 +11,6 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tvmspec::capi::backend::*;
 use tvmspec::capi::legacy::*;
-use tvmspec::capi::legacy_device::*;
 use tvmspec::module::parallel::GroupEnv;
 use tvmspec::value::legacy::{TVMValue, code};
 

@@ -1,6 +1,7 @@
 //! The environment: streams, the tensor allocator, Python's hooks.
 
 use super::enter;
+use crate::function::frontend;
 use crate::object::TensorAllocator;
 use crate::object::reflect::env;
 use crate::value::DLTensor;
@@ -82,7 +83,7 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvTensorAlloc(
 /// Asks the frontend for pending signals.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn TVMFFIEnvCheckSignals() -> i32 {
-    env::check_signals()
+    frontend::check_signals()
 }
 
 /// Registers a function of the frontend.
@@ -98,6 +99,6 @@ pub unsafe extern "C-unwind" fn TVMFFIEnvRegisterCAPI(
         // SAFETY: `name` is a C string, by this contract.
         let name = unsafe { CStr::from_ptr(name) };
         // SAFETY: `symbol` is null or CPython's function of that name, by this contract.
-        unsafe { env::register_hook(name.to_bytes(), symbol) }
+        unsafe { frontend::register_hook(name.to_bytes(), symbol) }
     })
 }

@@ -1,7 +1,8 @@
 //! The C interface of tvm-ffi (from 0.21 on). Declared in `include/tvm_ffi_c_api.h`.
 //!
-//! What the functions do is in the chapters; backtraces and the C++ symbols, which no other caller needs, are here. No panic
-//! leaves these functions. Those that return an int return 0, or -1 with the error raised on this thread.
+//! What the functions do is in the chapters, but for backtraces and the symbols of C++, which no chapter needs: [`backtrace`]
+//! walks the stack, `cxx` has classes and functions by their mangled names. No panic leaves these functions (FUN-07). Those
+//! that return an int return 0, or -1 with the error raised on this thread (FUN-06).
 
 pub mod backtrace;
 #[cfg(all(feature = "cxx", target_arch = "x86_64", target_os = "linux"))]

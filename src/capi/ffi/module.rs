@@ -1,6 +1,6 @@
 //! The functions of the tvm-ffi interface that compiled code of 0.22 on calls to find its way (`c_env_api.h`).
 //!
-//! No logic lives here; see [`crate::module`].
+//! What they do is in chapter [`module`](crate::module).
 
 use super::enter;
 use crate::function::Error;

@@ -1,4 +1,4 @@
-//! The environment of a thread: streams, the tensor allocator, and the hooks of a Python frontend.
+//! The environment of a thread: streams and the tensor allocator.
 
 use crate::function::{Error, Result, set_raised, take_raised};
 use crate::object::container::tensor::{Tensor, TensorAllocator};
@@ -105,75 +105,4 @@ pub(crate) unsafe fn allocate(prototype: *mut DLTensor) -> Result<Tensor> {
     }
     // SAFETY: an allocator that answers 0 has given a tensor that belongs to its caller (the contract of `set_allocator`).
     unsafe { Tensor::from_dlpack_versioned(out, 0, false) }
-}
-
-type Check = unsafe extern "C-unwind" fn() -> i32;
-type Release = unsafe extern "C-unwind" fn(i32);
-
-/// The hooks of a Python frontend, which are CPython's functions.
-#[derive(Clone, Copy)]
-struct PythonHooks {
-    check_signals: Option<Check>,
-    ensure: Option<Check>,
-    release: Option<Release>,
-}
-
-static HOOKS: RwLock<PythonHooks> = RwLock::new(PythonHooks {
-    check_signals: None,
-    ensure: None,
-    release: None,
-});
-
-/// Registers a function of the frontend under CPython's name for it; null takes it back.
-///
-/// # Safety
-/// `symbol` is null or the function of CPython that has this name, which any thread may call from then on.
-pub(crate) unsafe fn register_hook(name: &[u8], symbol: *mut c_void) -> Result<()> {
-    let mut hooks = HOOKS.write().unwrap_or_else(PoisonError::into_inner);
-    match name {
-        b"PyErr_CheckSignals" => {
-            // SAFETY: null is None; else the function of this name, by this contract, which has this signature.
-            hooks.check_signals =
-                unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(symbol) };
-        }
-        b"PyGILState_Ensure" => {
-            // SAFETY: as for `PyErr_CheckSignals`; the state is an enumeration, an int in C.
-            hooks.ensure = unsafe { std::mem::transmute::<*mut c_void, Option<Check>>(symbol) };
-        }
-        b"PyGILState_Release" => {
-            // SAFETY: as for `PyGILState_Ensure`.
-            hooks.release = unsafe { std::mem::transmute::<*mut c_void, Option<Release>>(symbol) };
-        }
-        other => {
-            return Err(Error::new(
-                "ValueError",
-                format!("Unknown env API {}", String::from_utf8_lossy(other)),
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Asks the frontend whether a signal is pending: 0, or -1 with the error left in the frontend.
-pub(crate) fn check_signals() -> i32 {
-    let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
-    let Some(check) = hooks.check_signals else {
-        return 0;
-    };
-    // SAFETY: any thread may call it (the contract of `register_hook`); the lock of the interpreter is held.
-    with_interpreter(|| unsafe { check() })
-}
-
-/// Runs `body` with the interpreter's lock, where the frontend registered how to take it.
-pub(super) fn with_interpreter<T>(body: impl FnOnce() -> T) -> T {
-    let hooks = *HOOKS.read().unwrap_or_else(PoisonError::into_inner);
-    let (Some(ensure), Some(release)) = (hooks.ensure, hooks.release) else {
-        return body();
-    };
-    // SAFETY: any thread may call it, with or without the lock (the contract of `register_hook`).
-    let state = unsafe { ensure() };
-    let answer = body();
-    // SAFETY: gives up what `ensure` has taken, with the state that it answered, on this thread.
-    unsafe { release(state) }
-    answer
 }

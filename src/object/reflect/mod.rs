@@ -1,5 +1,5 @@
 //! Reflection: what types say about their fields, methods and hooks, and objects that are made, read and changed by it (OBJ-15).
-//! [`builtin`] registers the types and functions of this library; [`env`], [`frontend`] and [`opaque`] hold what a frontend
+//! [`builtin`] registers the types and functions of this library; [`env`] and [`opaque`] hold what a frontend
 //! such as Python's brings.
 
 pub(crate) mod builtin;
@@ -7,7 +7,6 @@ pub(crate) mod column;
 pub mod construct;
 pub(crate) mod describe;
 pub(crate) mod env;
-pub(crate) mod frontend;
 pub(crate) mod native;
 pub(crate) mod opaque;
 pub(crate) mod record;

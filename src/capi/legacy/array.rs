@@ -1,0 +1,253 @@
+//! Arrays of tensors and their DLPack form.
+//!
+//! An array handle is the address of the description inside a tensor object of this crate.
+
+use super::device::{TVMDeviceCopyDataFromTo, api, extents, reference};
+use super::{guard, put};
+use crate::device::{Device, Dtype, Manager, Space, Stream, TensorRef};
+use crate::function::Error;
+use crate::object::Tensor;
+use crate::value::dlpack::{DLManagedTensor, DLTensor};
+use crate::value::header::{Header, ObjectRef};
+use crate::value::{DLDataType, DLDevice};
+use std::ffi::{c_int, c_void};
+
+/// An array of `ndim` extents on a device. Its contents are not defined.
+///
+/// # Safety
+///
+/// `shape` must hold `ndim` extents, `out` be a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayAlloc(
+    shape: *const i64,
+    ndim: c_int,
+    dtype_code: c_int,
+    dtype_bits: c_int,
+    dtype_lanes: c_int,
+    device_type: c_int,
+    device_id: c_int,
+    out: *mut *mut DLTensor,
+) -> c_int {
+    guard(|| {
+        // SAFETY: `shape` holds `ndim` extents, by this contract.
+        let shape = unsafe { extents(shape, ndim) }?;
+        let part =
+            |number: c_int| Error::new("ValueError", format!("{number} is no part of a data type"));
+        let dtype = DLDataType {
+            code: u8::try_from(dtype_code).map_err(|_| part(dtype_code))?,
+            bits: u8::try_from(dtype_bits).map_err(|_| part(dtype_bits))?,
+            lanes: u16::try_from(dtype_lanes).map_err(|_| part(dtype_lanes))?,
+        };
+        let device = DLDevice {
+            device_type,
+            device_id,
+        };
+        let tensor = if device_type == DLDevice::CPU.device_type {
+            Tensor::empty(shape, dtype)?
+        } else {
+            on_device(shape, dtype, device)?
+        };
+        // SAFETY: `out` is a place for it, by this contract.
+        unsafe { put(out, handle_of(tensor)) }
+    })
+}
+
+/// Drops the caller's reference of an array.
+///
+/// # Safety
+///
+/// `handle` must be an array that the caller owns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayFree(handle: *mut DLTensor) -> c_int {
+    guard(|| {
+        let object = object_of(handle)?;
+        // SAFETY: `handle` is an array that the caller owns, by this contract: its reference moves here.
+        drop(unsafe { ObjectRef::from_raw(object) });
+        Ok(())
+    })
+}
+
+/// Copies `nbytes` bytes into an array of exactly that size.
+///
+/// # Safety
+///
+/// `handle` must be null or an array, `data` hold `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayCopyFromBytes(
+    handle: *mut DLTensor,
+    data: *mut c_void,
+    nbytes: usize,
+) -> c_int {
+    // SAFETY: `handle` is null or an array and `data` holds `nbytes` bytes, by this contract; they are only read.
+    guard(|| unsafe { copy_bytes(handle, data, nbytes, true) })
+}
+
+/// Copies an array of exactly `nbytes` bytes out.
+///
+/// # Safety
+///
+/// `handle` must be null or an array, `data` have room for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayCopyToBytes(
+    handle: *mut DLTensor,
+    data: *mut c_void,
+    nbytes: usize,
+) -> c_int {
+    // SAFETY: `handle` is null or an array and `data` has room for `nbytes` bytes, by this contract.
+    guard(|| unsafe { copy_bytes(handle, data, nbytes, false) })
+}
+
+/// Copies an array into another of the same size.
+///
+/// # Safety
+///
+/// Both must be null or describe tensors whose memory is there; `stream` must be null, or one of the device that is not the
+/// host, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayCopyFromTo(
+    from: *mut DLTensor,
+    to: *mut DLTensor,
+    stream: *mut c_void,
+) -> c_int {
+    // SAFETY: the two tensors and the stream are as that function requires, by this contract.
+    unsafe { TVMDeviceCopyDataFromTo(from, to, stream) }
+}
+
+/// Takes over a DLPack tensor.
+///
+/// # Safety
+///
+/// `from` must be a tensor that the caller owns, `out` a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayFromDLPack(
+    from: *mut DLManagedTensor,
+    out: *mut *mut DLTensor,
+) -> c_int {
+    guard(|| {
+        // SAFETY: `from` is a live tensor that belongs to the caller, by this contract.
+        let tensor = unsafe { Tensor::from_dlpack(from, 0, false) }?;
+        // SAFETY: `out` is a place for it, by this contract.
+        unsafe { put(out, handle_of(tensor)) }
+    })
+}
+
+/// Returns an array as a DLPack tensor, which holds a reference of it.
+///
+/// # Safety
+///
+/// `from` must be null or an array, `out` a place for the tensor.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMArrayToDLPack(
+    from: *mut DLTensor,
+    out: *mut *mut DLManagedTensor,
+) -> c_int {
+    guard(|| {
+        // SAFETY: `from` is null or an array, by this contract.
+        let tensor = unsafe { tensor(from) }?;
+        // SAFETY: `out` is a place for the tensor, by this contract.
+        unsafe { put(out, tensor.to_dlpack()) }
+    })
+}
+
+/// Ends a DLPack tensor.
+///
+/// # Safety
+///
+/// `tensor` must be null or a tensor that the caller owns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn TVMDLManagedTensorCallDeleter(tensor: *mut DLManagedTensor) {
+    // SAFETY: `tensor` is null or a tensor that the caller owns, by this contract.
+    if let Some(delete) = unsafe { tensor.as_ref() }.and_then(|tensor| tensor.deleter) {
+        // SAFETY: the caller owns `tensor`, by this contract, and hands it to its deleter.
+        unsafe { delete(tensor) }
+    }
+}
+
+/// The tensor behind a handle.
+///
+/// # Safety
+///
+/// `handle` must be null, or an array of this interface that is alive.
+unsafe fn tensor(handle: *mut DLTensor) -> Result<Tensor, Error> {
+    let object = object_of(handle)?;
+    // SAFETY: an array of this interface that is alive, by this contract; its object stands in front of the description.
+    let object = unsafe { ObjectRef::retain(object) };
+    let tensor = <Tensor as crate::value::Argument>::try_from_view((&object).into());
+    tensor.ok_or_else(|| Error::new("TypeError", "the handle is no array"))
+}
+
+fn object_of(handle: *mut DLTensor) -> Result<*mut Header, Error> {
+    if handle.is_null() {
+        return Err(Error::new("ValueError", "a null array handle"));
+    }
+    Ok(handle.cast::<u8>().wrapping_sub(size_of::<Header>()).cast())
+}
+
+fn handle_of(tensor: Tensor) -> *mut DLTensor {
+    let object = tensor.into_object().into_raw();
+    object.cast::<u8>().wrapping_add(size_of::<Header>()).cast()
+}
+
+/// A tensor over memory of a device, which goes back when the tensor ends.
+fn on_device(shape: &[i64], dtype: DLDataType, place: DLDevice) -> Result<Tensor, Error> {
+    let device = Device::from(place);
+    let api = api(device)?;
+    let space = api.alloc_scoped(device, shape, Dtype::from(dtype), None)?;
+    let dl = DLTensor {
+        data: space.0,
+        device: place,
+        ndim: i32::try_from(shape.len()).unwrap_or(i32::MAX),
+        dtype,
+        shape: shape.as_ptr().cast_mut(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    };
+    // An error of freeing has no caller to go to.
+    // SAFETY: allocated above for this device, and freed once, when the tensor ends.
+    let finish = Box::new(move || drop(unsafe { api.free(device, space) }));
+    // SAFETY: the shape is copied, and the memory stays until `finish`.
+    Ok(unsafe { Tensor::over(dl, finish) })
+}
+
+/// Copies between an array and `nbytes` bytes of the host, into the array or out of it.
+///
+/// # Safety
+///
+/// `handle` must be null or an array, `data` hold `nbytes` bytes, for writing unless they go `into` the array.
+unsafe fn copy_bytes(
+    handle: *mut DLTensor,
+    data: *mut c_void,
+    nbytes: usize,
+    into: bool,
+) -> Result<(), Error> {
+    // SAFETY: `handle` is null or an array, by this contract.
+    let array = unsafe { reference(handle) }?;
+    if array.nbytes() != Some(nbytes) {
+        let size = array.nbytes().unwrap_or(0);
+        let message = format!(
+            "TVMArrayCopy: the array has {size} bytes, {nbytes} are to be copied: the size in bytes must exactly match"
+        );
+        return Err(Error::new("ValueError", message));
+    }
+    let bytes = TensorRef {
+        data: Space(data),
+        device: Device::CPU,
+        strides: None,
+        byte_offset: 0,
+        ..array
+    };
+    let (from, to) = if into {
+        (&bytes, &array)
+    } else {
+        (&array, &bytes)
+    };
+    let device = if array.device.kind == Device::CPU.kind {
+        Device::CPU
+    } else {
+        array.device
+    };
+    let api = api(device)?;
+    // SAFETY: `data` holds `nbytes` bytes, by this contract, and the array is found to hold as many.
+    unsafe { Manager::global().copy_tensor(from, to, Stream::DEFAULT) }?;
+    Ok(api.sync(device, Stream::DEFAULT)?)
+}

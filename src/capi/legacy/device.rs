@@ -1,0 +1,253 @@
+//! Streams, memory and copies of devices.
+
+use super::{guard, put, text};
+use crate::device::{Device, DeviceApi, Dtype, Manager, Space, Stream, TensorRef};
+use crate::function::{Error, Result};
+use crate::value::dlpack::DLTensor;
+use crate::value::{DLDataType, DLDevice};
+use std::ffi::{c_char, c_int, c_void};
+
+/// A new stream of a device.
+///
+/// # Safety
+///
+/// `out` must be a place for the stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMStreamCreate(
+    device_type: c_int,
+    device_id: c_int,
+    out: *mut *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        let stream = api(device)?.create_stream(device)?;
+        // SAFETY: `out` is a place for the stream, by this contract.
+        unsafe { put(out, stream.handle()) }
+    })
+}
+
+/// Frees a stream.
+///
+/// # Safety
+///
+/// `stream` must come from [`TVMStreamCreate`] for this device, be freed once, and not be in use.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMStreamFree(
+    device_type: c_int,
+    device_id: c_int,
+    stream: *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        let api = api(device)?;
+        // SAFETY: `stream` comes from `TVMStreamCreate` for this device, by this contract.
+        let stream = unsafe { Stream::from_handle(device, stream) };
+        // SAFETY: `stream` is freed once and not in use, by this contract.
+        Ok(unsafe { api.free_stream(device, stream) }?)
+    })
+}
+
+/// Sets this thread's stream for a device.
+///
+/// # Safety
+///
+/// `stream` must be null or one of that device, and not be freed while it is set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMSetStream(
+    device_type: c_int,
+    device_id: c_int,
+    stream: *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
+        let stream = unsafe { Stream::from_handle(device, stream) };
+        Ok(api(device)?.set_stream(device, stream)?)
+    })
+}
+
+/// Waits for everything queued on a stream.
+///
+/// # Safety
+///
+/// `stream` must be null or one of that device that is not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMSynchronize(
+    device_type: c_int,
+    device_id: c_int,
+    stream: *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        // SAFETY: `stream` is null or a stream of that device that is not freed, by this contract.
+        let stream = unsafe { Stream::from_handle(device, stream) };
+        Ok(api(device)?.sync(device, stream)?)
+    })
+}
+
+/// What is queued on `after` from now on waits for what is queued on `before` now.
+///
+/// # Safety
+///
+/// Both must be null or streams of that device that are not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMStreamStreamSynchronize(
+    device_type: c_int,
+    device_id: c_int,
+    before: *mut c_void,
+    after: *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::new(device_type, device_id);
+        // SAFETY: `before` is null or a stream of that device that is not freed, by this contract.
+        let before = unsafe { Stream::from_handle(device, before) };
+        // SAFETY: `after` is null or a stream of that device that is not freed, by this contract.
+        let after = unsafe { Stream::from_handle(device, after) };
+        Ok(api(device)?.sync_streams(device, before, after)?)
+    })
+}
+
+/// Memory of a device.
+///
+/// # Safety
+///
+/// `out` must be a place for the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMDeviceAllocDataSpace(
+    device: DLDevice,
+    nbytes: usize,
+    alignment: usize,
+    hint: DLDataType,
+    out: *mut *mut c_void,
+) -> c_int {
+    guard(|| {
+        let device = Device::from(device);
+        let space = api(device)?.alloc(device, nbytes, alignment, Dtype::from(hint))?;
+        // SAFETY: `out` is a place for the handle, by this contract.
+        unsafe { put(out, space.0) }
+    })
+}
+
+/// Memory of a device for a tensor, in a memory scope; null is the flat one.
+///
+/// # Safety
+///
+/// `shape` must hold `ndim` extents, `scope` be null or a C string, `out` a place for the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMDeviceAllocDataSpaceWithScope(
+    device: DLDevice,
+    ndim: c_int,
+    shape: *const i64,
+    dtype: DLDataType,
+    scope: *const c_char,
+    out: *mut *mut c_void,
+) -> c_int {
+    guard(|| {
+        // SAFETY: `shape` holds `ndim` extents, by this contract.
+        let shape = unsafe { extents(shape, ndim) }?;
+        let scope = match scope.is_null() {
+            true => None,
+            // SAFETY: `scope` is not null, so a C string, by this contract.
+            false => Some(unsafe { text(scope, "the scope") }?),
+        };
+        let device = Device::from(device);
+        let space = api(device)?.alloc_scoped(device, shape, Dtype::from(dtype), scope)?;
+        // SAFETY: `out` is a place for the handle, by this contract.
+        unsafe { put(out, space.0) }
+    })
+}
+
+/// Frees memory of a device.
+///
+/// # Safety
+///
+/// `space` must come from one of the two above, for this device, be freed once, and not be in use.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMDeviceFreeDataSpace(device: DLDevice, space: *mut c_void) -> c_int {
+    guard(|| {
+        let device = Device::from(device);
+        let api = api(device)?;
+        // SAFETY: `space` is memory of this device, freed once and not in use, by this contract.
+        Ok(unsafe { api.free(device, Space(space)) }?)
+    })
+}
+
+/// Copies between tensors of this process, one of them on the host or both on one type of device.
+///
+/// # Safety
+///
+/// Both must be null or describe tensors whose memory is there; `stream` must be null, or one of the device that is not the
+/// host, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMDeviceCopyDataFromTo(
+    from: *mut DLTensor,
+    to: *mut DLTensor,
+    stream: *mut c_void,
+) -> c_int {
+    guard(|| {
+        // SAFETY: `from` is null or describes a tensor, by this contract.
+        let from = unsafe { reference(from) }?;
+        // SAFETY: `to` is null or describes a tensor, by this contract.
+        let to = unsafe { reference(to) }?;
+        let busy = if from.device.is_host() {
+            to.device
+        } else {
+            from.device
+        };
+        // SAFETY: `stream` is null or one of the device that is not the host, and not freed, by this contract.
+        let stream = unsafe { Stream::from_handle(busy, stream) };
+        // SAFETY: the memory of both tensors is there, by this contract.
+        Ok(unsafe { Manager::global().copy_tensor(&from, &to, stream) }?)
+    })
+}
+
+/// The extents of a shape.
+///
+/// # Errors
+///
+/// A negative number of them.
+///
+/// # Safety
+///
+/// `shape` must hold `ndim` extents, for `'a`.
+pub(super) unsafe fn extents<'a>(shape: *const i64, ndim: c_int) -> Result<&'a [i64]> {
+    let count = usize::try_from(ndim)
+        .map_err(|_| Error::new("ValueError", "a negative number of extents"))?;
+    // A scalar has no extents, and its shape may be null, which no slice may begin at.
+    if count == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: `shape` holds `ndim` extents for `'a`, by this contract.
+    Ok(unsafe { std::slice::from_raw_parts(shape, count) })
+}
+
+/// A tensor as devices take it.
+///
+/// # Errors
+///
+/// Null.
+///
+/// # Safety
+///
+/// `dl` must be null, or describe a tensor that lives for `'a`: `ndim` extents, and as many strides or none.
+pub(super) unsafe fn reference<'a>(dl: *const DLTensor) -> Result<TensorRef<'a>> {
+    if dl.is_null() {
+        return Err(Error::new("ValueError", "a null tensor"));
+    }
+    // SAFETY: `dl` is not null, so a description that lives for `'a`, by this contract.
+    let dl = unsafe { &*dl };
+    Ok(TensorRef {
+        data: Space(dl.data),
+        device: Device::from(dl.device),
+        dtype: Dtype::from(dl.dtype),
+        // SAFETY: the description has `ndim` extents, by this contract.
+        shape: unsafe { dl.shape() },
+        // SAFETY: the description has `ndim` strides or none, by this contract.
+        strides: unsafe { dl.strides() },
+        byte_offset: dl.byte_offset,
+    })
+}
+
+pub(super) fn api(device: Device) -> Result<&'static dyn DeviceApi> {
+    Ok(Manager::global().api(device.kind)?)
+}

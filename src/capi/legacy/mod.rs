@@ -1,0 +1,80 @@
+//! The C interface of 0.8 to 0.20 (`tvm/runtime/c_runtime_api.h`), declared in `include/tvm_c_runtime_api.h`.
+//!
+//! | functions | what they do is in |
+//! |---|---|
+//! | [`function`]: `TVMFunc*`, `TVMCFuncSetReturn`, `TVMCbArgToReturn` | [`function::legacy`](crate::function::legacy), FUN-13 to FUN-24 |
+//! | [`error`]: last errors, the frontend's functions | [`function::legacy`](crate::function::legacy), [`function::frontend`](crate::function::frontend) |
+//! | [`module`]: `TVMMod*`, `TVMBackendGetFuncFromEnv` | [`module`](crate::module) |
+//! | [`object`]: `TVMObject*` | [`value`](crate::value) |
+//! | [`array`]: `TVMArray*`, DLPack | [`object::Tensor`](crate::object::Tensor), [`device`](crate::device) |
+//! | [`device`]: streams, memory, copies | [`device`](crate::device) |
+//!
+//! Every function returns 0, or -1 with a text that [`TVMGetLastError`] returns on the same thread. Handles of modules,
+//! functions and objects are the objects of this crate; handles of arrays are the addresses of their descriptions, as in
+//! every release of that time.
+
+pub mod array;
+pub mod device;
+pub mod error;
+pub mod function;
+pub mod module;
+pub mod object;
+
+pub use array::*;
+pub use device::*;
+pub use error::*;
+pub use function::*;
+pub use module::*;
+pub use object::*;
+
+use crate::function::legacy::failure;
+use crate::function::{Error, caught};
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+type Handle = *mut c_void;
+
+/// Runs `body` at the boundary: its error or panic becomes the text of this thread's last failure.
+fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
+    let outcome = caught(|| {
+        super::ffi::init();
+        body()
+    });
+    outcome.map_or_else(failure::report, |()| 0)
+}
+
+/// The text that a caller passes as `what`.
+///
+/// # Errors
+///
+/// Null, and text that is not UTF-8.
+///
+/// # Safety
+///
+/// `text` must be null or a C string.
+unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Error> {
+    if text.is_null() {
+        return Err(Error::new("ValueError", format!("{what} is null")));
+    }
+    // SAFETY: `text` is not null, so a C string, by this contract.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str()
+        .map_err(|_| Error::new("ValueError", format!("{what} is not UTF-8")))
+}
+
+/// Writes a result to where the caller wants it.
+///
+/// # Errors
+///
+/// Null.
+///
+/// # Safety
+///
+/// `place` must be null or valid for a write.
+unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Error> {
+    if place.is_null() {
+        return Err(Error::new("ValueError", "the place for the result is null"));
+    }
+    // SAFETY: `place` is not null, so valid for a write, by this contract.
+    unsafe { place.write(value) };
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Modules: loading, imports, lookup. What they do is in chapter [`module`](crate::module).
+
+use super::{Handle, TVMObjectFree, guard, put, text};
+use crate::function::Error;
+use crate::function::legacy::SPOKEN;
+use crate::module::{self, Module, legacy};
+use std::ffi::{c_char, c_int};
+use std::ptr;
+
+/// Loads a module from a file; `format` is ignored, the extension says what it is.
+///
+/// # Safety
+///
+/// Both texts must be C strings, `out` a place for a handle, and the file code that keeps the contract of [`module::load`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMModLoadFromFile(
+    file_name: *const c_char,
+    _format: *const c_char,
+    out: *mut Handle,
+) -> c_int {
+    guard(|| {
+        // SAFETY: `file_name` is a C string, by this contract.
+        let path = unsafe { text(file_name, "the file name") }?;
+        // SAFETY: the file keeps the contract of `module::load`, by this contract.
+        let module = unsafe { module::load_named(path) }?;
+        // SAFETY: `out` is a place for a handle, by this contract.
+        unsafe { put(out, module.into_object().into_raw().cast()) }
+    })
+}
+
+/// Makes `module` import `dependency`.
+///
+/// # Safety
+///
+/// Both must be handles of modules.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMModImport(module: Handle, dependency: Handle) -> c_int {
+    guard(|| {
+        // SAFETY: `module` is the handle of a module, by this contract.
+        let module = unsafe { legacy::module(module) }?;
+        // SAFETY: `dependency` is the handle of a module, by this contract.
+        let dependency = unsafe { legacy::module(dependency) }?;
+        module.import(dependency)
+    })
+}
+
+/// The function `name` of a module; a null handle when there is none.
+///
+/// # Safety
+///
+/// `module` must be the handle of a module, `name` a C string, `out` a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMModGetFunction(
+    module: Handle,
+    name: *const c_char,
+    query_imports: c_int,
+    out: *mut Handle,
+) -> c_int {
+    guard(|| {
+        // SAFETY: `module` is the handle of a module, by this contract.
+        let module = unsafe { legacy::module(module) }?;
+        // SAFETY: `name` is a C string, by this contract.
+        let name = unsafe { text(name, "the name") }?;
+        let function = module.function(name, query_imports != 0)?;
+        let handle = function.map_or(ptr::null_mut(), |function| {
+            function.into_object().into_raw()
+        });
+        // SAFETY: `out` is a place for it, by this contract.
+        unsafe { put(out, handle.cast()) }
+    })
+}
+
+/// Drops the caller's reference of a module.
+///
+/// # Safety
+///
+/// `module` must be a handle that the caller owns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMModFree(module: Handle) -> c_int {
+    // SAFETY: `module` is a handle that the caller owns, by this contract.
+    unsafe { TVMObjectFree(module) }
+}
+
+/// The function that compiled code of `module` means by `name`. The handle is borrowed: the module keeps it (MOD-13).
+///
+/// # Safety
+///
+/// `module` must be what a loader wrote into the library's context, `name` a C string, `out` a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMBackendGetFuncFromEnv(
+    module: Handle,
+    name: *const c_char,
+    out: *mut Handle,
+) -> c_int {
+    guard(|| {
+        // SAFETY: `module` is what a loader wrote into the library's context, by this contract.
+        let module = unsafe { Module::from_context_or_handle(module) };
+        // SAFETY: `name` is a C string, by this contract.
+        let name = unsafe { text(name, "the name") }?;
+        let module = module.ok_or_else(|| {
+            Error::new("RuntimeError", "this library has no module to look through")
+        })?;
+        // SAFETY: only compiled code of a loaded library has `module`, and the contract of `module::load` covers its calls.
+        let function = unsafe { module.environment(name, SPOKEN) }?;
+        module.keep_alive(&function);
+        // SAFETY: `out` is a place for it, by this contract.
+        unsafe { put(out, function.as_object().as_ptr().cast()) }
+    })
+}

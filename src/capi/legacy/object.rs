@@ -1,0 +1,146 @@
+//! Objects: type indices and keys, references, and the byte array of results.
+
+use super::{Handle, guard, put, text};
+use crate::function::Error;
+use crate::value::header::{Header, dec_ref, inc_ref};
+use crate::value::types;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr;
+
+/// The index of an object's type.
+///
+/// # Safety
+///
+/// `object` must be the handle of an object, `out` a place for the index.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectGetTypeIndex(object: Handle, out: *mut c_uint) -> c_int {
+    guard(|| {
+        if object.is_null() {
+            return Err(Error::new("ValueError", "a null handle"));
+        }
+        // SAFETY: `object` is not null, so the handle of an object, by this contract.
+        let type_index = unsafe { (*object.cast::<Header>()).type_index };
+        // SAFETY: `out` is a place for it, by this contract.
+        unsafe { put(out, type_index.unsigned_abs()) }
+    })
+}
+
+/// The index of a type key.
+///
+/// # Safety
+///
+/// `key` must be a C string, `out` a place for the index.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectTypeKey2Index(key: *const c_char, out: *mut c_uint) -> c_int {
+    guard(|| {
+        // SAFETY: `key` is a C string, by this contract.
+        let key = unsafe { text(key, "the type key") }?;
+        let found = types::index_of(key).ok_or_else(|| {
+            Error::new(
+                "ValueError",
+                format!("Cannot find type {key}: it is not registered"),
+            )
+        })?;
+        // SAFETY: `out` is a place for it, by this contract.
+        unsafe { put(out, found.unsigned_abs()) }
+    })
+}
+
+/// The key of a type index, as memory of C's `malloc` that the caller frees.
+///
+/// # Safety
+///
+/// `out` must be a place for the text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectTypeIndex2Key(
+    type_index: c_uint,
+    out: *mut *mut c_char,
+) -> c_int {
+    guard(|| {
+        let known = c_int::try_from(type_index).ok().and_then(types::info);
+        let known = known.ok_or_else(|| {
+            Error::new(
+                "ValueError",
+                format!("type index {type_index} is not registered"),
+            )
+        })?;
+        // SAFETY: `out` is a place for it, by this contract.
+        unsafe { put(out, c_copy(known.key().as_bytes())) }
+    })
+}
+
+/// Whether `child` is `parent` or derives from it.
+///
+/// # Safety
+///
+/// `out` must be a place for the answer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectDerivedFrom(child: u32, parent: u32, out: *mut c_int) -> c_int {
+    guard(|| {
+        let both = (c_int::try_from(child), c_int::try_from(parent));
+        let derived = matches!(both, (Ok(child), Ok(parent)) if types::is_instance(child, parent));
+        // SAFETY: `out` is a place for it, by this contract.
+        unsafe { put(out, c_int::from(derived)) }
+    })
+}
+
+/// Counts a reference of an object.
+///
+/// # Safety
+///
+/// `object` must be null or the handle of an object.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectRetain(object: Handle) -> c_int {
+    // SAFETY: `object` is null or the handle of an object, by this contract.
+    unsafe { inc_ref(object.cast()) };
+    0
+}
+
+/// Drops the caller's reference of an object.
+///
+/// # Safety
+///
+/// `object` must be null or a handle that the caller owns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TVMObjectFree(object: Handle) -> c_int {
+    guard(|| {
+        // SAFETY: `object` is null or a handle that the caller owns, by this contract.
+        unsafe { dec_ref(object.cast()) };
+        Ok(())
+    })
+}
+
+/// A byte array as the interface passes it.
+#[repr(C)]
+pub struct TVMByteArray {
+    /// First byte.
+    pub data: *const c_char,
+    /// Number of bytes.
+    pub size: usize,
+}
+
+/// Frees a byte array. Those in results of [`TVMFuncCall`](super::TVMFuncCall) belong to the thread (FUN-16), and there are no
+/// others: this does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn TVMByteArrayFree(_array: *mut TVMByteArray) -> c_int {
+    0
+}
+
+unsafe extern "C" {
+    fn malloc(size: usize) -> *mut c_void;
+}
+
+/// A copy with a NUL behind, from C's allocator.
+fn c_copy(bytes: &[u8]) -> *mut c_char {
+    // SAFETY: `malloc` allocates any size that is not 0, or returns null.
+    let copy = unsafe { malloc(bytes.len() + 1) }.cast::<u8>();
+    if !copy.is_null() {
+        // SAFETY: the block is new and holds one byte more than `bytes`.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), copy, bytes.len()) };
+        // SAFETY: the block holds one byte more than `bytes`.
+        let end = unsafe { copy.add(bytes.len()) };
+        // SAFETY: the last byte of the block.
+        unsafe { end.write(0) };
+    }
+    copy.cast()
+}

@@ -1,0 +1,142 @@
+//! Functions of C callbacks: what a callback receives, sets and owns (FUN-17 to FUN-20).
+
+use super::arguments::{PackedArguments, views};
+use super::result::pass_result;
+use super::{failure, last_error};
+use crate::function::{Error, Function, Result};
+use crate::value::legacy::TVMValue;
+use crate::value::{Any, index};
+use std::ffi::{c_int, c_void};
+
+/// A callback of C: arguments, where its result goes, and what it was made with.
+pub type TVMPackedCFunc = unsafe extern "C-unwind" fn(
+    args: *mut TVMValue,
+    codes: *mut c_int,
+    count: c_int,
+    result: *mut c_void,
+    resource: *mut c_void,
+) -> c_int;
+
+/// Ends the resource of a callback.
+pub type TVMPackedCFuncFinalizer = unsafe extern "C-unwind" fn(resource: *mut c_void);
+
+/// Makes a function of a callback, whose resource is finalised once, with the last reference of the function (FUN-20).
+///
+/// # Safety
+///
+/// `callback` must be callable with `resource` from any thread until `finish` is called, which happens once.
+pub(crate) unsafe fn from_callback(
+    callback: TVMPackedCFunc,
+    resource: *mut c_void,
+    finish: Option<TVMPackedCFuncFinalizer>,
+) -> Function {
+    let resource = Resource { resource, finish };
+    Function::from_packed(move |args| {
+        // Names the whole: the closure owns `resource`, with its `Drop`, and not the pointer in it alone.
+        let resource = &resource;
+        let mut passed = PackedArguments::of(args)?;
+        let mut result = Any::none();
+        // FUN-15: an old text stays readable, and is not taken for the text of this call (FUN-18).
+        last_error::take();
+        // SAFETY: `callback` is callable with `resource` from any thread, by this contract; the arrays hold the arguments.
+        let returned = unsafe {
+            callback(
+                passed.values.as_mut_ptr(),
+                passed.codes.as_mut_ptr(),
+                c_int::try_from(args.len()).unwrap_or(c_int::MAX),
+                (&raw mut result).cast(),
+                resource.resource,
+            )
+        };
+        // FUN-18: any other code is a failure, not only -1.
+        if returned == 0 {
+            Ok(result)
+        } else {
+            Err(failure::of_call(returned))
+        }
+    })
+}
+
+struct Resource {
+    resource: *mut c_void,
+    finish: Option<TVMPackedCFuncFinalizer>,
+}
+
+// SAFETY: `from_callback` alone makes it, by whose contract the resource may be used from any thread.
+unsafe impl Send for Resource {}
+// SAFETY: as for `Send`: several threads may use the resource at once.
+unsafe impl Sync for Resource {}
+
+impl Drop for Resource {
+    fn drop(&mut self) {
+        if let Some(finish) = self.finish {
+            // SAFETY: called once, by the contract of `from_callback`; the callback is not called any more.
+            unsafe { finish(self.resource) }
+        }
+    }
+}
+
+/// Sets the result of a callback: the value is copied, a handle counted.
+///
+/// # Errors
+///
+/// Another number of values than 1, which changes nothing (FUN-17).
+///
+/// # Safety
+///
+/// `result` must be what the callback received, and `values` and `codes` hold `count` values.
+pub(crate) unsafe fn set_result(
+    result: *mut c_void,
+    values: *const TVMValue,
+    codes: *const c_int,
+    count: c_int,
+) -> Result<()> {
+    if count != 1 {
+        return Err(Error::new(
+            "ValueError",
+            format!("a callback returns 1 value, not {count}"),
+        ));
+    }
+    // SAFETY: `values` and `codes` hold one value, by this contract.
+    let returned = unsafe { views(values, codes, 1) }?;
+    // SAFETY: `result` is what the callback received, by this contract: the address of the `Any` in `from_callback`.
+    unsafe { *result.cast::<Any>() = returned[0].to_any() };
+    Ok(())
+}
+
+/// An argument of a callback as a value that the callback owns: a handle is counted once more (FUN-19).
+///
+/// # Errors
+///
+/// Text and bytes, which have no owner in this convention.
+///
+/// # Safety
+///
+/// `value` and `code` must hold one argument of the callback.
+pub(crate) unsafe fn own_argument(
+    value: *const TVMValue,
+    code: *const c_int,
+) -> Result<(TVMValue, c_int)> {
+    // SAFETY: `value` and `code` hold one argument, by this contract.
+    let owned = unsafe { views(value, code, 1) }?[0].to_any();
+    if is_borrowed(&owned) {
+        return Err(Error::new(
+            "ValueError",
+            "text and bytes of an argument have no owner: copy them",
+        ));
+    }
+    // Only text and bytes are left in `unused`.
+    let mut unused = Any::none();
+    pass_result(owned, &mut unused)
+}
+
+/// Whether results of this type are borrowed from the thread.
+fn is_borrowed(value: &Any) -> bool {
+    let kinds = [
+        index::SMALL_STR,
+        index::STR,
+        index::SMALL_BYTES,
+        index::BYTES,
+    ];
+    kinds.contains(&value.type_index())
+}

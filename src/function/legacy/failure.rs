@@ -1,0 +1,155 @@
+//! How a call fails: by a text on the thread, which begins with a kind (FUN-15, FUN-18).
+
+use super::last_error;
+use crate::function::frontend;
+use crate::function::{Error, raised, take_raised};
+use std::ffi::{c_int, c_void};
+
+/// The kind of the failure whose error object the frontend left on this thread (FUN-25).
+const FRONTEND_KIND: &str = "EnvErrorAlreadySet";
+
+/// Leaves `error` as the text of this thread's failure, and returns the code of a failure (FUN-14).
+#[cold]
+#[inline(never)]
+pub(crate) fn report(error: Error) -> c_int {
+    if error.kind() != FRONTEND_KIND {
+        frontend::release();
+    }
+    let (kind, message) = (error.kind(), error.message());
+    // FUN-18: frontends take the kind off the front of the text; one that is there already is not repeated.
+    if message.starts_with(kind) {
+        last_error::set(message);
+    } else {
+        last_error::set(&format!("{kind}: {message}"));
+    }
+    -1
+}
+
+/// Leaves `message` as the failure of this thread, in the place of an error object of the frontend (FUN-25).
+pub(crate) fn leave(message: &str) {
+    frontend::release();
+    last_error::set(message);
+}
+
+/// Leaves `error`, an object of the frontend, as the failure of this thread (FUN-25).
+///
+/// # Safety
+///
+/// `error` must be null or an object of the frontend that is alive.
+pub(crate) unsafe fn leave_object(error: *mut c_void) {
+    // SAFETY: `error` is null or an object of the frontend, by this contract.
+    let is_kept = unsafe { frontend::hold(error) };
+    let text = match is_kept {
+        true => "the frontend holds the error of this call",
+        // FUN-25: without the functions that count it the object may be freed before anybody reads it.
+        false => "the frontend left an error and registered no functions to hold it",
+    };
+    last_error::set(&format!("{FRONTEND_KIND}: {text}"));
+}
+
+/// The error of a call that returned `code`: what the callee left, in either era's place.
+pub(crate) fn of_call(code: c_int) -> Error {
+    // What serves both eras leaves its failure in both places.
+    let left = take_raised();
+    match last_error::take() {
+        Some(text) => error_of(&text),
+        None => left.unwrap_or_else(|| match code {
+            -2 => raised(code),
+            _ => Error::new(
+                "RuntimeError",
+                format!("a compiled function returned {code} and left no message"),
+            ),
+        }),
+    }
+}
+
+/// The error that a text says (FUN-18): `[time] file:line: Check failed: ..: Kind: message`, of which only the message
+/// is always there.
+fn error_of(text: &str) -> Error {
+    let (place, text) = match place_of(text) {
+        Some((file, line, rest)) => (Some((file, line)), rest),
+        None => (None, text),
+    };
+    let (check, text) = match checked(text).filter(|_| place.is_some()) {
+        Some((check, rest)) => (check, rest),
+        None => ("", text),
+    };
+    let text = text.trim_start_matches(' ');
+    let is_kind = |name: &&str| {
+        let mut bytes = name.bytes();
+        !name.is_empty() && bytes.all(|one| one.is_ascii_alphanumeric() || b"_.".contains(&one))
+    };
+    let (kind, message) = match text.split_once(':').filter(|(name, _)| is_kind(name)) {
+        Some((kind, message)) => (kind, message.trim_start_matches(' ')),
+        None => ("TVMError", text),
+    };
+    let space = if check.is_empty() { "" } else { " " };
+    let error = Error::new(kind, format!("{check}{space}{message}"));
+    if let Some((file, line)) = place {
+        error.update_backtrace(&format!("  File \"{file}\", line {line}\n"), 0);
+    }
+    error
+}
+
+/// File and line that a logged text begins with, and the rest.
+fn place_of(text: &str) -> Option<(&str, &str, &str)> {
+    let (_, rest) = text.strip_prefix('[')?.split_once(' ')?;
+    let (file, rest) = rest.trim_start_matches(' ').split_once(':')?;
+    let (line, rest) = rest.split_once(':')?;
+    line.parse::<u32>().ok()?;
+    Some((file, line, rest.trim_start_matches([' ', ':'])))
+}
+
+/// `Check failed: condition:`, and the rest.
+fn checked(text: &str) -> Option<(&str, &str)> {
+    let start = "Check failed:";
+    let end = text.strip_prefix(start)?.find(':')? + start.len() + 1;
+    Some(text.split_at(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_taken_apart_as_releases_do() {
+        // What `TVMGetLastError` of 0.8.0 and 0.19.0 says of callbacks that left these texts.
+        for (text, said) in [
+            ("plain text", "TVMError: plain text"),
+            ("ValueError: with kind", "ValueError: with kind"),
+            ("Two words: no kind", "TVMError: Two words: no kind"),
+            (
+                "[12:00:00] file.cc:7: Check failed: a == b (1 vs. 2) : TypeError: inside",
+                "TypeError: Check failed: a == b (1 vs. 2) : inside",
+            ),
+            (
+                "[12:00:00] file.cc:7: InternalError: inside",
+                "InternalError: inside",
+            ),
+            ("", "TVMError: "),
+            ("  ValueError:   blanks", "ValueError: blanks"),
+            ("first\nsecond", "TVMError: first\nsecond"),
+            ("a.b_c9: dotted", "a.b_c9: dotted"),
+            (
+                "Check failed: (x) is false: y",
+                "TVMError: Check failed: (x) is false: y",
+            ),
+        ] {
+            assert_eq!(error_of(text).to_string(), said);
+        }
+        let error = error_of("[12:00:00] file.cc:7: InternalError: inside");
+        assert_eq!(error.backtrace(), "  File \"file.cc\", line 7\n");
+        for odd in [
+            "[",
+            "[x",
+            "[x y",
+            "[x y:",
+            "[x y:z: a",
+            "[x :1:",
+            ": a",
+            ":",
+        ] {
+            assert!(!error_of(odd).kind().is_empty(), "{odd}");
+        }
+    }
+}

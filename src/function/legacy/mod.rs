@@ -1,0 +1,66 @@
+//! Calls of 0.2 to 0.20: a function is a handle, arguments are values of 8 bytes beside an array of type codes, an error is a
+//! text on the thread.
+//!
+//! | what | where | rules |
+//! |---|---|---|
+//! | arguments, in both directions | [`arguments`] | FUN-19, VAL-19 |
+//! | calls, results, and what stays on the thread after them | [`result`] | FUN-13, FUN-14, FUN-16, FUN-24 |
+//! | functions of C callbacks | [`callback`] | FUN-17 to FUN-20 |
+//! | how a call fails | [`failure`], [`last_error`] | FUN-14, FUN-15, FUN-18 |
+//!
+//! The registry that FUN-21 to FUN-23 are about is [`registry`](super::registry), and the error object of a frontend is in
+//! [`frontend`](super::frontend) (FUN-25).
+//!
+//! Handles are objects of this crate: that of a function, a module or an object is the address of the object, that of a
+//! tensor the address of the description inside it.
+
+mod arguments;
+pub(crate) mod callback;
+pub(crate) mod failure;
+pub(crate) mod last_error;
+mod result;
+
+pub(crate) use arguments::{PackedArguments, views};
+pub(crate) use result::{call, global_names, take_result};
+#[cfg(feature = "suite")]
+pub(crate) use {arguments::view, result::pass_result};
+
+use super::{Error, Function, Result};
+use crate::release::Release;
+use crate::value::header::ObjectRef;
+use std::ffi::c_void;
+
+/// The release whose codes and texts are produced: the last one that had this convention.
+pub(crate) const SPOKEN: Release = Release::of(20);
+
+/// The function behind a handle.
+///
+/// # Errors
+///
+/// A null handle, and an object that is no function.
+///
+/// # Safety
+///
+/// `handle` must be null or a live object.
+pub(crate) unsafe fn function(handle: *mut c_void) -> Result<Function> {
+    // SAFETY: `handle` is null or a live object, by this contract.
+    let object = unsafe { object(handle) }?;
+    Function::from_object(object).map_err(|_| Error::new("TypeError", "the handle is no function"))
+}
+
+/// The object behind a handle, counted once more.
+///
+/// # Errors
+///
+/// A null handle.
+///
+/// # Safety
+///
+/// `handle` must be null or a live object.
+pub(crate) unsafe fn object(handle: *mut c_void) -> Result<ObjectRef> {
+    if handle.is_null() {
+        return Err(Error::new("ValueError", "a null handle"));
+    }
+    // SAFETY: not null, so a live object, by this contract.
+    Ok(unsafe { ObjectRef::retain(handle.cast()) })
+}

@@ -1,0 +1,194 @@
+//! Results: their type codes, and the texts that stay on the thread after a call (FUN-13, FUN-16, FUN-24).
+
+use super::SPOKEN;
+use super::arguments::{argument, view};
+use crate::function::{Function, Result, registry};
+use crate::rule::Kind;
+use crate::tensor::Dtype;
+use crate::value::header::Header;
+use crate::value::legacy::{TVMValue, argument_of, code};
+use crate::value::{Any, AnyView, ByteArray, DLDataType, VAL_19, bytes_bytes, custom_name, index};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+
+thread_local! {
+    static RESULTS: RefCell<ThreadResults> = RefCell::new(ThreadResults::default());
+}
+
+/// Calls `function`. Text, bytes and data types in the result are valid until the next call on this thread that returns
+/// one (FUN-16); any other handle has a reference, which belongs to the caller.
+///
+/// # Errors
+///
+/// What the function raises.
+pub(crate) fn call(function: &Function, args: &[AnyView<'_>]) -> Result<(TVMValue, c_int)> {
+    let returned = function.call(args)?;
+    RESULTS.with_borrow_mut(|results| results.pass(returned))
+}
+
+/// The names of all global functions as C strings, valid until the next listing on this thread (FUN-24). A name with a NUL
+/// inside has no such form, and is left out.
+pub(crate) fn global_names() -> (usize, *const *const c_char) {
+    let names = registry::names()
+        .into_iter()
+        .filter_map(|name| CString::new(name).ok())
+        .collect();
+    RESULTS.with_borrow_mut(|results| {
+        results.names = names;
+        results.pointers = results.names.iter().map(|name| name.as_ptr()).collect();
+        (results.pointers.len(), results.pointers.as_ptr())
+    })
+}
+
+/// What results point to: this convention has no owner for text and bytes, so the thread keeps them.
+struct ThreadResults {
+    result: Any,
+    bytes: Box<[u8]>,
+    array: ByteArray,
+    names: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+impl Default for ThreadResults {
+    fn default() -> ThreadResults {
+        ThreadResults {
+            result: Any::none(),
+            bytes: Box::default(),
+            array: ByteArray::EMPTY,
+            names: Vec::new(),
+            pointers: Vec::new(),
+        }
+    }
+}
+
+impl ThreadResults {
+    /// A result for a caller of this convention: bytes as a byte array, a data type as its text.
+    fn pass(&mut self, returned: Any) -> Result<(TVMValue, c_int)> {
+        match returned.type_index() {
+            index::SMALL_BYTES | index::BYTES => {
+                self.result = returned;
+                let view = self.result.view();
+                // A copy: short bytes lie in the cell itself, and a C reader wants an address.
+                self.bytes = bytes_bytes(&view).unwrap_or_default().into();
+                self.array = ByteArray::of(&self.bytes);
+                let v_handle = (&raw mut self.array).cast();
+                Ok((TVMValue { v_handle }, code::BYTES))
+            }
+            index::DATA_TYPE => {
+                let text = dtype_text(returned.as_raw().dtype())?;
+                pass_result(Any::from(text), &mut self.result)
+            }
+            _ => pass_result(returned, &mut self.result),
+        }
+    }
+}
+
+/// A data type as releases of this interface wrote it: bool is one bit of `uint`, not a class of its own.
+fn dtype_text(DLDataType { code, bits, lanes }: DLDataType) -> Result<String> {
+    if code < Dtype::CUSTOM {
+        return Ok(Dtype { code, bits, lanes }.text(SPOKEN)?);
+    }
+    // VAL-21: up to 0.20 the bits follow the name in brackets, from 0.21 on they do not.
+    let plain = Dtype {
+        code: Dtype::INT,
+        bits,
+        lanes,
+    };
+    let plain = plain.text(SPOKEN)?;
+    let bits = plain.trim_start_matches("int");
+    Ok(format!("custom[{}]{bits}", custom_name(code)?))
+}
+
+/// A result of the old convention, with the reference that it carries.
+///
+/// # Safety
+///
+/// As [`view`]; a handle carries one reference, which moves into the result. A string is copied.
+pub(crate) unsafe fn take_result(value: TVMValue, code: c_int) -> Result<Any> {
+    // SAFETY: `value` is what `code` says; what it names lives until the end of this function.
+    let view = unsafe { view(value, code) }?;
+    if !matches!(
+        code,
+        code::OBJECT | code::MODULE | code::FUNCTION | code::NDARRAY
+    ) {
+        return Ok(view.to_any());
+    }
+    // SAFETY: a handle carries one reference, which moves into the result; that of nothing is None.
+    Ok(unsafe { Any::from_raw(*view.as_raw()) })
+}
+
+/// A result for a caller of the old convention. Strings and bytes are left in `keep`, which the caller holds until the
+/// next call on this thread.
+pub(crate) fn pass_result(result: Any, keep: &mut Any) -> Result<(TVMValue, c_int)> {
+    let raw = *result.as_raw();
+    let code = match raw.type_index {
+        index::FUNCTION => code::FUNCTION,
+        index::MODULE => code::MODULE,
+        index::TENSOR => {
+            let handle = result
+                .into_raw()
+                .ptr()
+                .cast::<u8>()
+                .wrapping_add(size_of::<Header>());
+            return Ok((
+                TVMValue {
+                    v_handle: handle.cast(),
+                },
+                code::NDARRAY,
+            ));
+        }
+        index::SMALL_STR | index::STR | index::SMALL_BYTES | index::BYTES => {
+            *keep = result;
+            return text_result(keep);
+        }
+        other if other >= index::OBJECT_BEGIN => code::OBJECT,
+        _ => return argument_of(&result.view(), SPOKEN).map_err(Into::into),
+    };
+    Ok((
+        TVMValue {
+            v_handle: result.into_raw().ptr(),
+        },
+        code,
+    ))
+}
+
+fn text_result(kept: &Any) -> Result<(TVMValue, c_int)> {
+    match kept.type_index() {
+        index::SMALL_STR | index::STR => {
+            let at = std::ptr::from_ref(kept).cast::<AnyView<'_>>();
+            // SAFETY: `Any` and `AnyView` are both transparent over one cell; the view is used while `kept` is borrowed.
+            argument(unsafe { &*at })
+        }
+        _ => Err(VAL_19
+            .refused(
+                Kind::Unsupported,
+                "bytes as a result have no place to live in before 0.21",
+            )
+            .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    #[test]
+    fn a_data_type_comes_back_in_the_words_of_its_time() {
+        for (class, bits, text) in [(1, 1, "bool"), (2, 32, "float32"), (1, 8, "uint8")] {
+            let dtype = DLDataType {
+                code: class,
+                bits,
+                lanes: 1,
+            };
+            let mut results = ThreadResults::default();
+            let (value, code) = results.pass(Any::from(dtype)).unwrap();
+            assert_eq!(code, code::STR);
+            // SAFETY: the code says that it is a text.
+            let passed = unsafe { value.v_str };
+            // SAFETY: a C string, which `results` keeps.
+            let passed = unsafe { CStr::from_ptr(passed) };
+            assert_eq!(passed.to_str(), Ok(text));
+        }
+    }
+}
