@@ -45,7 +45,7 @@ def chapter_of(target):
 
 def seeds(target):
     if target == "payload":
-        table = (ROOT / "src/payload/kinds.rs").read_text()
+        table = (ROOT / "src/payload/kind_table.rs").read_text()
         kinds = re.findall(r'\b(?:row|json_runtime)\(\s*"([^"]+)"', table)
         for case in conformance.load("payload"):
             args, given = case.get("args", {}), case["input"]

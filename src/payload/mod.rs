@@ -15,6 +15,7 @@
 //!
 //! Before layout 0.22 a payload has no length: its grammar finds its end, and an unknown kind ends the reading.
 
+mod accessors;
 mod device;
 mod executor;
 mod field;
@@ -22,6 +23,7 @@ mod function_info;
 mod host;
 mod json;
 mod json_vm;
+mod kind_table;
 mod kinds;
 pub(crate) mod line;
 mod name_set;
@@ -258,144 +260,6 @@ impl<'a> Payload<'a> {
         let mut out = Writer::new();
         self.write(layout, &mut out)?;
         Ok(out.into_bytes())
-    }
-
-    /// The field in slot `name`, as the form's table names it, to change. Writing refuses a field of another shape.
-    pub fn field_mut(&mut self, name: &str) -> Option<&mut Field<'a>> {
-        match self {
-            Payload::Known(known) => {
-                let index = known.form.slots.iter().position(|slot| slot.name == name)?;
-                known.fields.get_mut(index)
-            }
-            Payload::Opaque { .. } => None,
-        }
-    }
-
-    /// The device functions, to change; `None` for kinds that have none.
-    pub fn functions_mut(&mut self) -> Option<&mut Vec<DeviceFunction<'a>>> {
-        self.fields_mut().iter_mut().find_map(|field| match field {
-            Field::Functions(list) => Some(list),
-            _ => None,
-        })
-    }
-
-    /// The code, to change: source text or binary, where the payload has exactly one; all bytes of an opaque payload.
-    pub fn data_mut(&mut self) -> Option<&mut Binary<'a>> {
-        if let Payload::Opaque { bytes, .. } = self {
-            return Some(bytes);
-        }
-        let mut found = self
-            .fields_mut()
-            .iter_mut()
-            .filter_map(|field| match field {
-                Field::Bytes(bytes) => Some(bytes),
-                _ => None,
-            });
-        let first = found.next();
-        first.filter(|_| found.next().is_none())
-    }
-
-    fn fields_mut(&mut self) -> &mut [Field<'a>] {
-        match self {
-            Payload::Known(known) => &mut known.fields,
-            Payload::Opaque { .. } => &mut [],
-        }
-    }
-
-    /// The device functions, in file order, by name. Empty for kinds that have none.
-    pub fn functions(&self) -> impl Iterator<Item = (&str, &FunctionInfo<'a>)> {
-        let list = self.fields().iter().find_map(|field| match field {
-            Field::Functions(list) => Some(list.as_slice()),
-            _ => None,
-        });
-        list.unwrap_or_default()
-            .iter()
-            .map(|function| (&*function.key, &function.info))
-    }
-
-    /// Gives every device function without argument tags one tag 0 for each argument, as compilers from 0.21 on write.
-    pub(crate) fn fill_extra_tags(&mut self) {
-        let Payload::Known(known) = self else { return };
-        for field in &mut known.fields {
-            let Field::Functions(list) = field else {
-                continue;
-            };
-            for DeviceFunction { info, .. } in list {
-                info.arg_extra_tags.resize(info.arg_types.len(), 0);
-            }
-        }
-    }
-
-    /// The format: `ptx`, `cl`, `metallib`, ... `None` for kinds without one.
-    pub fn format(&self) -> Option<&str> {
-        match self.field("format") {
-            Some(Field::Text(format)) => Some(format),
-            _ => None,
-        }
-    }
-
-    /// The source text, where the payload is one text.
-    pub fn source(&self) -> Option<&str> {
-        std::str::from_utf8(self.data()?)
-            .ok()
-            .filter(|text| !text.contains('\0'))
-    }
-
-    /// The code: source text or binary, where the payload has exactly one.
-    pub fn data(&self) -> Option<&[u8]> {
-        let mut found = self.fields().iter().filter_map(|field| match field {
-            Field::Bytes(bytes) => Some(&**bytes),
-            _ => None,
-        });
-        found.next().filter(|_| found.next().is_none())
-    }
-
-    /// One text or binary per kernel, where the payload stores them apart.
-    pub fn kernels(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.fields().iter().flat_map(|field| {
-            let (kernels, shaders) = match field {
-                Field::Kernels(list) => (list.as_slice(), [].as_slice()),
-                Field::Shaders(list) => ([].as_slice(), list.as_slice()),
-                _ => ([].as_slice(), [].as_slice()),
-            };
-            let kernels = kernels.iter().map(|kernel| (&*kernel.name, &*kernel.code));
-            kernels.chain(shaders.iter().map(|shader| (&*shader.name, &*shader.spirv)))
-        })
-    }
-
-    /// The field in slot `name`, as the form's table names it.
-    pub fn field(&self, name: &str) -> Option<&Field<'a>> {
-        match self {
-            Payload::Known(known) => {
-                let index = known.form.slots.iter().position(|slot| slot.name == name)?;
-                known.fields.get(index)
-            }
-            Payload::Opaque { .. } => None,
-        }
-    }
-
-    /// All fields in file order; empty for opaque bytes.
-    pub fn fields(&self) -> &[Field<'a>] {
-        match self {
-            Payload::Known(known) => &known.fields,
-            Payload::Opaque { .. } => &[],
-        }
-    }
-
-    /// The Relax VM executable inside, if it is one.
-    pub fn relax_vm(&self) -> Option<&relax_vm::RelaxExecutable<'a>> {
-        match self.fields().first() {
-            Some(Field::Relax(executable)) => Some(executable),
-            _ => None,
-        }
-    }
-
-    /// The Relay VM executable inside, if it is one.
-    pub fn relay_vm(&self) -> Option<&relay_vm::RelayExecutable<'a>> {
-        match self.fields().first() {
-            Some(Field::Relay(executable)) => Some(executable),
-            _ => None,
-        }
     }
 }
 

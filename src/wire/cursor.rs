@@ -1,20 +1,22 @@
-//! The reader that all format code is made of.
+//! The reader that all format code is made of: integers, strings, windows. Vectors and maps are in `vectors.rs`.
 
+use super::field_path::{FieldPath, PathSegment};
 use super::trace::{Record, TraceValue};
-use super::{Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_05, WIRE_06, WIRE_07, WIRE_08, Words, show};
+use super::{Trace, WIRE_01, WIRE_03, WIRE_04, WIRE_05, WIRE_06, WIRE_07, WIRE_08, show};
 use crate::rule::{Findings, Kind, Rule, Violation};
-use std::fmt;
 
 /// A position in a window of bytes. Every read names its field and the rule that puts the field there.
 ///
-/// Reading borrows: a string or a byte run is a slice of the input. A failed read leaves the cursor where it was.
+/// Numbers are little endian on every host (WIRE-02), and nothing is aligned or padded. Reading borrows: a string or a byte run is
+/// a slice of the input. A field that is cut off leaves the cursor where it was; behind any other violation its position says
+/// nothing.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     window: &'a [u8],
-    position: usize,
+    pub(super) position: usize,
     base: u64,
     path: FieldPath,
-    trace: Option<&'a dyn Record>,
+    pub(super) trace: Option<&'a dyn Record>,
 }
 
 impl<'a> Cursor<'a> {
@@ -37,7 +39,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The same cursor with its offsets counted from `base` bytes earlier.
+    /// The same cursor, whose window begins at byte `base` of the input: for a payload that is read on its own.
     #[must_use]
     pub fn at(mut self, base: u64) -> Cursor<'a> {
         self.base = base;
@@ -274,119 +276,6 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// A u64 count of elements of at least `smallest` bytes each; more than the rest can hold breaks WIRE-06.
-    ///
-    /// After it, reserving `count` elements is justified by the input.
-    ///
-    /// # Errors
-    ///
-    /// WIRE-01 when the count itself is cut; WIRE-06 for a count that the rest cannot hold.
-    pub fn count(&mut self, smallest: usize, field: &str) -> Result<usize, Violation> {
-        self.counted(smallest, field, WIRE_06)
-    }
-
-    fn counted(&mut self, smallest: usize, field: &str, rule: Rule) -> Result<usize, Violation> {
-        let count = self.length(field, rule)?;
-        let room = self.remaining().saturating_sub(8);
-        // A count that does not fit is one that the rest cannot hold.
-        let needed =
-            usize::try_from(count).map_or(usize::MAX, |count| count.saturating_mul(smallest));
-        WIRE_06
-            .require_as(Kind::Truncated, needed <= room, self.offset(), || {
-                format!("{field} counts {count} elements of at least {smallest} bytes, {room} bytes follow")
-            })
-            .map_err(|broken| self.blame(field, broken))?;
-        self.position = self.position.saturating_add(8);
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
-    }
-
-    /// A vector: a count, then each element through `read`, whose path has its index.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cursor::count`]; the first error of `read`.
-    pub fn vector<T>(
-        &mut self,
-        smallest: usize,
-        field: &'static str,
-        read: impl FnMut(&mut Cursor<'a>) -> Result<T, Violation>,
-    ) -> Result<Vec<T>, Violation> {
-        let count = self.count(smallest, field)?;
-        self.elements(count, field, read)
-    }
-
-    /// A map: a count, then key and value of each entry through `read`, in the order of the bytes (WIRE-07).
-    ///
-    /// `smallest` is the least size of a key and a value together.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cursor::count`]; the first error of `read`.
-    pub fn map<T>(
-        &mut self,
-        smallest: usize,
-        field: &'static str,
-        read: impl FnMut(&mut Cursor<'a>) -> Result<T, Violation>,
-    ) -> Result<Vec<T>, Violation> {
-        let count = self.counted(smallest, field, WIRE_07)?;
-        self.elements(count, field, read)
-    }
-
-    fn elements<T>(
-        &mut self,
-        count: usize,
-        field: &'static str,
-        mut read: impl FnMut(&mut Cursor<'a>) -> Result<T, Violation>,
-    ) -> Result<Vec<T>, Violation> {
-        (0..count as u64)
-            .map(|index| self.within(field, index, &mut read))
-            .collect()
-    }
-
-    /// A vector of u64, borrowed: a million elements cost nothing to open.
-    ///
-    /// # Errors
-    ///
-    /// As [`Cursor::count`], of elements of eight bytes.
-    pub fn words(&mut self, field: &'static str, rule: Rule) -> Result<Words<'a>, Violation> {
-        self.words_shown(field, rule, TraceValue::Unsigned)
-    }
-
-    /// The same of i64, which a trace shows with their sign.
-    pub(crate) fn signed_words(
-        &mut self,
-        field: &'static str,
-        rule: Rule,
-    ) -> Result<Words<'a>, Violation> {
-        self.words_shown(field, rule, |word| TraceValue::Signed(word.cast_signed()))
-    }
-
-    fn words_shown(
-        &mut self,
-        field: &'static str,
-        rule: Rule,
-        shown: fn(u64) -> TraceValue<'a>,
-    ) -> Result<Words<'a>, Violation> {
-        let Some(bytes) = self.whole_run(8) else {
-            return Err(self.cut_words(field));
-        };
-        let words = Words::new(bytes, self.offset().saturating_add(8));
-        if self.trace.is_some() {
-            // Recorded as the count of a vector.
-            self.length(field, WIRE_06)?;
-            for (index, word) in words.iter().enumerate() {
-                let start = words.offset_of(index);
-                self.within(field, index as u64, |cursor| {
-                    let end = start.saturating_add(8);
-                    cursor.record_span(start, end, field, rule, shown(word));
-                    Ok(())
-                })?;
-            }
-        }
-        self.pass(bytes);
-        Ok(words)
-    }
-
     /// Notes whatever is left in the window behind `what` (WIRE-08) and reads over it.
     ///
     /// # Errors
@@ -428,7 +317,7 @@ impl<'a> Cursor<'a> {
 
     /// The content of a u64 count that stands here and of that many elements of `size` bytes, where it is whole.
     #[inline]
-    fn whole_run(&self, size: usize) -> Option<&'a [u8]> {
+    pub(super) fn whole_run(&self, size: usize) -> Option<&'a [u8]> {
         let (count, rest) = self.window.get(self.position..)?.split_first_chunk()?;
         let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
         rest.get(..count.checked_mul(size)?)
@@ -447,19 +336,9 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What is wrong with a vector of u64.
-    #[cold]
-    fn cut_words(&self, field: &str) -> Violation {
-        let mut behind = self.clone();
-        match behind.count(8, field) {
-            Ok(count) => behind.short((count as u64).saturating_mul(8), field),
-            Err(broken) => broken,
-        }
-    }
-
     /// Reads over a count of 8 bytes and `bytes`, which follow it.
     #[inline]
-    fn pass(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+    pub(super) fn pass(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         self.position = self.position.saturating_add(8).saturating_add(bytes.len());
         bytes
     }
@@ -483,7 +362,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The u64 that stands here, recorded as a length or count. Nothing is read.
-    fn length(&self, field: &str, rule: Rule) -> Result<u64, Violation> {
+    pub(super) fn length(&self, field: &str, rule: Rule) -> Result<u64, Violation> {
         let Some(length) = self.rest().first_chunk() else {
             return Err(self.short(8, field));
         };
@@ -507,7 +386,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[cold]
-    fn short(&self, length: u64, field: &str) -> Violation {
+    pub(super) fn short(&self, length: u64, field: &str) -> Violation {
         let message = format!("{field} needs {length} bytes, {} remain", self.remaining());
         let broken = WIRE_01.broken(Kind::Truncated, self.offset(), message);
         self.blame(field, broken)
@@ -528,7 +407,14 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn record_span(&self, start: u64, end: u64, field: &str, rule: Rule, value: TraceValue<'_>) {
+    pub(super) fn record_span(
+        &self,
+        start: u64,
+        end: u64,
+        field: &str,
+        rule: Rule,
+        value: TraceValue<'_>,
+    ) {
         if let Some(trace) = self.trace
             && start < end
             && trace.wants(end)
@@ -544,57 +430,5 @@ fn unit(rule: Rule) -> &'static str {
         WIRE_06 => "elements",
         WIRE_07 => "entries",
         _ => "bytes",
-    }
-}
-
-/// Where in the structure a cursor is, without allocation: deeper segments than it holds are left out of names.
-#[derive(Clone, Copy, Debug, Default)]
-struct FieldPath {
-    segments: [PathSegment; FieldPath::DEPTH],
-    length: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct PathSegment {
-    name: &'static str,
-    index: Option<u64>,
-}
-
-impl FieldPath {
-    const DEPTH: usize = 6;
-
-    fn push(&mut self, segment: PathSegment) {
-        if let Some(slot) = self.segments.get_mut(self.length) {
-            *slot = segment;
-            self.length = self.length.saturating_add(1);
-        }
-    }
-
-    fn join(&self, field: &str) -> String {
-        let mut names: Vec<String> = self
-            .segments
-            .iter()
-            .take(self.length)
-            .map(PathSegment::to_string)
-            .collect();
-        // An element whose own read repeats the name of its vector is that element: `tags[0]`, not `tags[0].tags`.
-        let repeats = self
-            .segments
-            .get(self.length.wrapping_sub(1))
-            .is_some_and(|last| last.name == field);
-        if !field.is_empty() && !repeats {
-            names.push(field.to_owned());
-        }
-        names.join(".")
-    }
-}
-
-impl fmt::Display for PathSegment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)?;
-        match self.index {
-            Some(index) => write!(f, "[{index}]"),
-            None => Ok(()),
-        }
     }
 }

@@ -14,9 +14,11 @@
 //! Any input is safe: no panic, and no allocation beyond a small factor of the bytes that are left.
 
 mod cursor;
+mod field_path;
 pub mod json;
 mod rules;
 mod trace;
+mod vectors;
 mod words;
 mod writer;
 

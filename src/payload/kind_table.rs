@@ -1,0 +1,345 @@
+//! The rows of the table of kinds (PAY-99), in the order of the families.
+
+use super::kinds::{KindInfo, NOTHING, PayloadForm};
+use super::{device, executor, host, relax_vm, relay_vm, stackvm, vendor};
+use crate::release::{Release, Releases};
+
+const fn row(
+    kind: &'static str,
+    about: &'static str,
+    forms: &'static [PayloadForm],
+    loaded: &'static [Releases],
+    masks: &'static [(Releases, u8)],
+) -> KindInfo {
+    KindInfo {
+        kind,
+        about,
+        forms,
+        loaded,
+        masks,
+        renamed: None,
+    }
+}
+
+const fn renamed(mut info: KindInfo, to: &'static str, since: u8) -> KindInfo {
+    info.renamed = Some((to, Release::of(since)));
+    info
+}
+
+const fn range(since: u8, until: u8) -> Releases {
+    Releases::between(since, until)
+}
+
+/// Runnable and serializable.
+const RUNNABLE: &[(Releases, u8)] = &[(Releases::from(12), 3)];
+/// Serializable only.
+const STORED: &[(Releases, u8)] = &[(Releases::from(12), 1)];
+/// Exported as object code at first, serializable from 0.14 on.
+const OBJECT_CODE: &[(Releases, u8)] = &[(range(12, 13), 4), (Releases::from(14), 5)];
+
+pub(super) const KINDS: &[KindInfo] = &[
+    row(
+        "cuda",
+        "CUDA kernels",
+        device::CUDA,
+        &[Releases::ALL],
+        RUNNABLE,
+    ),
+    row(
+        "opencl",
+        "OpenCL kernels",
+        device::OPENCL,
+        &[Releases::ALL],
+        RUNNABLE,
+    ),
+    row(
+        "sdaccel",
+        "OpenCL kernels for Xilinx boards",
+        device::FPGA,
+        &[],
+        &[(range(12, 19), 3)],
+    ),
+    row(
+        "aocl",
+        "OpenCL kernels for Intel boards",
+        device::FPGA,
+        &[],
+        &[(range(12, 19), 3)],
+    ),
+    row(
+        "metal",
+        "Metal kernels",
+        device::METAL,
+        &[Releases::ALL],
+        RUNNABLE,
+    ),
+    row(
+        "hip",
+        "ROCm kernels",
+        device::HIP,
+        &[Releases::from(3)],
+        &[(range(12, 13), 0), (Releases::from(14), 3)],
+    ),
+    row(
+        "hsaco",
+        "ROCm kernels of a compiler without ROCm",
+        device::HSACO,
+        &[Releases::ALL],
+        &[(range(12, 23), 1)],
+    ),
+    row(
+        "vulkan",
+        "SPIR-V shaders",
+        device::VULKAN,
+        &[Releases::from(3)],
+        RUNNABLE,
+    ),
+    row(
+        "webgpu",
+        "WGSL kernels",
+        device::WEBGPU,
+        &[Releases::from(12)],
+        STORED,
+    ),
+    row(
+        "opengl",
+        "OpenGL shaders",
+        device::OPENGL,
+        &[range(2, 6)],
+        &[],
+    ),
+    row(
+        "hexagon",
+        "Hexagon object code",
+        device::HEXAGON,
+        &[Releases::from(24)],
+        &[(range(12, 23), 7), (Releases::from(24), 3)],
+    ),
+    row(
+        "hex",
+        "Hexagon object code of a compiler without Hexagon",
+        device::HEX,
+        &[],
+        &[(range(12, 23), 1)],
+    ),
+    row(
+        "nki",
+        "kernels for AWS Trainium",
+        device::NKI,
+        &[],
+        &[(Releases::from(25), 1)],
+    ),
+    row("c", "C source", host::C, &[Releases::from(14)], OBJECT_CODE),
+    row(
+        "static_library",
+        "an object file",
+        host::STATIC_LIBRARY,
+        &[Releases::from(14)],
+        OBJECT_CODE,
+    ),
+    renamed(
+        row(
+            "metadata",
+            "named constants",
+            host::METADATA,
+            &[range(7, 19)],
+            &[],
+        ),
+        "const_loader",
+        9,
+    ),
+    row(
+        "const_loader",
+        "named constants",
+        host::CONST_LOADER,
+        &[Releases::from(9)],
+        STORED,
+    ),
+    row(
+        "metadata_module",
+        "AOT metadata, of which nothing is stored",
+        &[NOTHING],
+        &[range(9, 19)],
+        &[(range(12, 19), 1)],
+    ),
+    renamed(
+        row(
+            "GraphRuntimeFactory",
+            "a graph and its parameters",
+            executor::GRAPH_RUNTIME,
+            &[range(7, 19)],
+            &[],
+        ),
+        "GraphExecutorFactory",
+        8,
+    ),
+    row(
+        "GraphExecutorFactory",
+        "a graph and its parameters",
+        executor::GRAPH_EXECUTOR,
+        &[range(8, 19)],
+        &[(range(12, 19), 1)],
+    ),
+    row(
+        "AotExecutorFactory",
+        "parameters of an AOT program",
+        executor::AOT,
+        &[range(9, 19)],
+        &[(range(12, 19), 1)],
+    ),
+    row(
+        "VMExecutable",
+        "Relay VM code",
+        relay_vm::FORMS,
+        &[range(8, 19)],
+        &[(range(12, 19), 1)],
+    ),
+    renamed(
+        row(
+            "relax.Executable",
+            "Relax VM code",
+            relax_vm::OLD_FORMS,
+            &[range(16, 19)],
+            &[(range(16, 19), 1)],
+        ),
+        "relax.VMExecutable",
+        20,
+    ),
+    row(
+        "relax.VMExecutable",
+        "Relax VM code",
+        relax_vm::FORMS,
+        &[Releases::from(20)],
+        &[(Releases::from(20), 1)],
+    ),
+    row(
+        "stackvm",
+        "StackVM functions, in a file of their own",
+        stackvm::FORMS,
+        &[],
+        &[(range(12, 19), 0)],
+    ),
+    json_runtime("dnnl_json", vendor::JSON_7, &[Releases::from(7)], RUNNABLE),
+    json_runtime(
+        "arm_compute_lib",
+        vendor::JSON_7_23,
+        &[range(7, 23)],
+        &[(range(12, 23), 3)],
+    ),
+    json_runtime("tensorrt", vendor::JSON_8, &[Releases::from(8)], RUNNABLE),
+    json_runtime(
+        "bnns_json",
+        vendor::JSON_8_23,
+        &[range(8, 23)],
+        &[(range(12, 23), 3)],
+    ),
+    row(
+        "verilator",
+        "a subgraph for a simulated circuit",
+        vendor::JSON_8_19,
+        &[],
+        &[(range(12, 19), 3)],
+    ),
+    json_runtime("clml", vendor::JSON_9, &[Releases::from(9)], RUNNABLE),
+    json_runtime(
+        "cublas_json",
+        vendor::JSON_16,
+        &[Releases::from(16)],
+        &[(Releases::from(16), 3)],
+    ),
+    json_runtime(
+        "cudnn_json",
+        vendor::JSON_16,
+        &[Releases::from(16)],
+        &[(Releases::from(16), 3)],
+    ),
+    json_runtime(
+        "msc_tensorrt",
+        vendor::JSON_16_23,
+        &[range(16, 23)],
+        &[(range(16, 23), 3)],
+    ),
+    json_runtime(
+        "nnapi",
+        vendor::JSON_18,
+        &[Releases::from(18)],
+        &[(Releases::from(18), 3)],
+    ),
+    json_runtime(
+        "hipblas_json",
+        vendor::JSON_18,
+        &[Releases::from(18)],
+        &[(Releases::from(18), 3)],
+    ),
+    json_runtime(
+        "example_npu_json",
+        vendor::JSON_24,
+        &[Releases::from(24)],
+        &[(Releases::from(24), 3)],
+    ),
+    row(
+        "examplejson",
+        "the example of a JSON runtime",
+        vendor::EXAMPLE_JSON,
+        &[range(6, 6)],
+        &[],
+    ),
+    row(
+        "coreml",
+        "a Core ML model",
+        vendor::COREML,
+        &[Releases::from(7)],
+        RUNNABLE,
+    ),
+    row(
+        "ethos-n",
+        "networks for Ethos-N",
+        vendor::ETHOS_N,
+        &[range(7, 18)],
+        &[(range(12, 18), 3)],
+    ),
+    row(
+        "VitisAIRuntime",
+        "a model for Vitis AI",
+        vendor::VITIS_AI,
+        &[range(8, 19)],
+        &[(range(12, 19), 3)],
+    ),
+    row(
+        "torch",
+        "a TorchScript module",
+        vendor::TORCH,
+        &[range(9, 19)],
+        &[(range(12, 19), 3)],
+    ),
+    row(
+        "mrvl_sim",
+        "a model for the Marvell simulator",
+        vendor::MRVL_SIM,
+        &[range(16, 23)],
+        &[(range(16, 23), 3)],
+    ),
+    row(
+        "mrvl_hw",
+        "a model for Marvell hardware",
+        vendor::MRVL_HW,
+        &[range(19, 23)],
+        &[(range(19, 23), 3)],
+    ),
+];
+
+/// A row of the JSON runtimes, which differ by name and releases only.
+const fn json_runtime(
+    kind: &'static str,
+    forms: &'static [PayloadForm],
+    loaded: &'static [Releases],
+    masks: &'static [(Releases, u8)],
+) -> KindInfo {
+    row(
+        kind,
+        "a subgraph for a vendor library",
+        forms,
+        loaded,
+        masks,
+    )
+}

@@ -1,0 +1,85 @@
+//! Where each rule is from: `spec/evidence/`.
+
+use crate::release::Release;
+use std::collections::BTreeMap;
+
+/// Where a rule is from, as `spec/evidence/<chapter>.toml` has it. `tests/suite/evidence.rs` reads the probes in the same files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// Documents that state it.
+    pub documented: Vec<String>,
+    /// Where it was read: repository, tag and path.
+    pub source: Vec<String>,
+    /// The releases that were run, and what they did where that differs from the rule.
+    pub observed: Vec<String>,
+    /// Why it is taken to hold, where it was neither read nor run: a point that is open.
+    pub inferred: Option<String>,
+    /// The releases whose runtimes the suite judged, and that do as the rule says.
+    pub passed: Vec<Release>,
+    /// Those that do otherwise in some case.
+    pub failed: Vec<Release>,
+}
+
+/// Verdicts on runtimes of releases, which `spec/evidence/judged.py` writes.
+pub(super) const JUDGED: &str = include_str!("../../spec/evidence/tables/judged.json");
+
+/// Reads one file of evidence.
+///
+/// # Errors
+///
+/// Says which rule has what in a wrong form.
+pub(super) fn parse_evidence(text: &str) -> Result<BTreeMap<String, Evidence>, String> {
+    let file: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
+    let mut all = BTreeMap::new();
+    for (id, of) in &file {
+        let of = of
+            .as_table()
+            .ok_or_else(|| format!("{id} is not a table"))?;
+        let list = |name: &str| match of.get(name) {
+            None => Ok(Vec::new()),
+            Some(list) => list
+                .as_array()
+                .and_then(|list| {
+                    list.iter()
+                        .map(|one| one.as_str().map(str::to_owned))
+                        .collect()
+                })
+                .ok_or_else(|| format!("{id}: `{name}` is not a list of texts")),
+        };
+        let evidence = Evidence {
+            documented: list("documented")?,
+            source: list("source")?,
+            observed: list("observed")?,
+            passed: Vec::new(),
+            failed: Vec::new(),
+            inferred: match of.get("inferred") {
+                None => None,
+                Some(why) => Some(
+                    why.as_str()
+                        .ok_or_else(|| format!("{id}: `inferred` is not a text"))?
+                        .to_owned(),
+                ),
+            },
+        };
+        all.insert(id.clone(), evidence);
+    }
+    Ok(all)
+}
+
+/// The releases that pass each rule, and those that fail it.
+///
+/// # Errors
+///
+/// Says what is no list of releases.
+pub(super) fn parse_judged(text: &str) -> Result<BTreeMap<String, [Vec<Release>; 2]>, String> {
+    let table: BTreeMap<String, BTreeMap<String, Vec<String>>> =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let judged = table.into_iter().map(|(id, of)| {
+        let list = |name: &str| -> Result<Vec<Release>, String> {
+            let releases = of.get(name).into_iter().flatten();
+            releases.map(|release| release.parse()).collect()
+        };
+        Ok((id, [list("passed")?, list("failed")?]))
+    });
+    judged.collect()
+}

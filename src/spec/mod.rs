@@ -1,0 +1,155 @@
+//! The specification as data: every rule of every chapter, parsed from the prose that is built in, and its evidence.
+//!
+//! A rule is a heading `### BLOB-07 Title`, one line of attributes, and text up to the next heading. Reports print that
+//! text where a rule is broken, so that no one has to look it up. `spec/README.md` describes the form.
+
+mod evidence;
+mod parse;
+mod rule_text;
+
+pub use evidence::Evidence;
+pub use parse::parse;
+pub use rule_text::{Party, RuleText};
+
+use evidence::{JUDGED, parse_evidence, parse_judged};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// The evidence for the rule with this id.
+pub fn evidence(id: &str) -> Option<&'static Evidence> {
+    book().evidence.get(id)
+}
+
+/// Where code names the rule with this id: files below `src/` with their lines, outside of rule tables.
+pub fn places(id: &str) -> &'static [&'static str] {
+    PLACES
+        .binary_search_by(|(name, _)| (*name).cmp(id))
+        .ok()
+        .and_then(|at| PLACES.get(at))
+        .map_or(&[], |(_, places)| places)
+}
+
+/// Every rule of every chapter, in the order of the chapters' files and of the rules in them.
+pub fn rules() -> &'static [RuleText] {
+    &book().rules
+}
+
+/// The rule with this id.
+pub fn rule(id: &str) -> Option<&'static RuleText> {
+    let book = book();
+    book.by_id.get(id).and_then(|&index| book.rules.get(index))
+}
+
+/// The prose of a chapter: the text of `spec/<chapter>.md`.
+pub fn chapter(name: &str) -> Option<&'static str> {
+    SPEC.iter()
+        .find(|(file, _)| file.strip_suffix(".md") == Some(name))
+        .map(|(_, text)| *text)
+}
+
+struct Book {
+    rules: Vec<RuleText>,
+    by_id: HashMap<String, usize>,
+    evidence: BTreeMap<String, Evidence>,
+}
+
+fn book() -> &'static Book {
+    static BOOK: OnceLock<Book> = OnceLock::new();
+    BOOK.get_or_init(|| {
+        // A chapter that does not parse fails the test below; a released build has none.
+        let rules: Vec<RuleText> = SPEC
+            .iter()
+            .filter_map(|(file, prose)| Some((file.strip_suffix(".md")?, prose)))
+            .flat_map(|(chapter, prose)| parse(chapter, prose).unwrap_or_default())
+            .collect();
+        let by_id = rules
+            .iter()
+            .enumerate()
+            .map(|(index, rule)| (rule.id.clone(), index))
+            .collect();
+        let mut evidence: BTreeMap<String, Evidence> = EVIDENCE
+            .iter()
+            .flat_map(|(_, text)| parse_evidence(text).unwrap_or_default())
+            .collect();
+        for (id, judged) in parse_judged(JUDGED).unwrap_or_default() {
+            if let Some(evidence) = evidence.get_mut(&id) {
+                [evidence.passed, evidence.failed] = judged;
+            }
+        }
+        Book {
+            rules,
+            by_id,
+            evidence,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_chapter_parses_and_no_id_is_there_twice() {
+        let mut seen = HashSet::new();
+        for (file, prose) in SPEC {
+            let chapter = file.strip_suffix(".md").unwrap();
+            for rule in parse(chapter, prose).unwrap() {
+                assert!(seen.insert(rule.id.clone()), "{} is there twice", rule.id);
+            }
+        }
+        assert!(rule("WIRE-01").is_some());
+    }
+
+    #[test]
+    fn every_rule_has_evidence_and_nothing_else_has() {
+        let mut with: Vec<String> = Vec::new();
+        for (file, text) in EVIDENCE {
+            let chapter = file.strip_suffix(".toml").unwrap();
+            for (id, evidence) in parse_evidence(text).unwrap_or_else(|why| panic!("{file}: {why}"))
+            {
+                assert_eq!(
+                    rule(&id).map(|rule| rule.chapter.as_str()),
+                    Some(chapter),
+                    "{file}: {id}"
+                );
+                assert_ne!(
+                    evidence,
+                    Evidence::default(),
+                    "{file}: {id} names no evidence"
+                );
+                with.push(id);
+            }
+        }
+        let bare: Vec<&str> = rules()
+            .iter()
+            .map(|rule| rule.id.as_str())
+            .filter(|id| !with.iter().any(|known| known == id))
+            .collect();
+        assert!(bare.is_empty(), "no evidence for {bare:?}");
+    }
+
+    #[test]
+    fn what_was_judged_is_rules_in_releases_that_have_them() {
+        let judged = parse_judged(JUDGED).unwrap();
+        assert!(judged.len() > 200, "{} rules", judged.len());
+        for (id, lists) in judged {
+            let releases = rule(&id).unwrap_or_else(|| panic!("{id}")).releases;
+            for release in lists.iter().flatten() {
+                assert!(releases.contains(*release), "{id} in {release}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_rule_that_binds_has_a_text() {
+        let bare: Vec<&str> = rules()
+            .iter()
+            .filter(|rule| rule.level.binds() && rule.norm().is_empty())
+            .map(|rule| rule.id.as_str())
+            .collect();
+        assert!(bare.is_empty(), "a title alone obliges nobody: {bare:?}");
+    }
+}

@@ -1,0 +1,163 @@
+//! From the prose of a chapter to its rules.
+
+use super::{Party, RuleText};
+use crate::release::{Release, Releases};
+use crate::rule::{Kind, Level};
+
+/// Reads the rules of one chapter out of its prose.
+///
+/// # Errors
+///
+/// Says which heading lacks which attribute, or has an unknown one.
+pub fn parse(chapter: &str, prose: &str) -> Result<Vec<RuleText>, String> {
+    let mut rules: Vec<RuleText> = Vec::new();
+    let mut inside = false;
+    let mut lines = prose.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        if line.starts_with('#') {
+            inside = false;
+        }
+        if let Some((id, title)) = heading(line) {
+            let attributes = lines.next().map_or("", |(_, line)| line);
+            let rule = attributes_of(attributes)
+                .map_err(|error| format!("spec/{chapter}.md:{}: {id}: {error}", number + 2))?;
+            rules.push(RuleText {
+                id: id.to_owned(),
+                chapter: chapter.to_owned(),
+                title: title.to_owned(),
+                ..rule
+            });
+            inside = true;
+        } else if inside && let Some(rule) = rules.last_mut() {
+            rule.text.push_str(line);
+            rule.text.push('\n');
+        }
+    }
+    for rule in &mut rules {
+        rule.text = rule.text.trim().to_owned();
+    }
+    Ok(rules)
+}
+
+/// `### BLOB-07 Title` as id and title.
+fn heading(line: &str) -> Option<(&str, &str)> {
+    let rest = line.strip_prefix("### ")?;
+    let (id, title) = rest.split_once(' ').unwrap_or((rest, ""));
+    let (prefix, number) = id.split_once('-')?;
+    let named = prefix.len() > 1 && prefix.bytes().all(|byte| byte.is_ascii_uppercase());
+    let numbered = number.len() > 1 && number.bytes().all(|byte| byte.is_ascii_digit());
+    (named && numbered).then_some((id, title.trim()))
+}
+
+/// Attributes stand four spaces apart; a list has commas.
+fn attributes_of(line: &str) -> Result<RuleText, String> {
+    let (mut level, mut since, mut until) = (None, None, None);
+    let (mut who, mut kinds) = (Vec::new(), Vec::new());
+    for attribute in line.split("    ").map(str::trim) {
+        let (name, value) = attribute
+            .split_once(": ")
+            .ok_or_else(|| format!("`{attribute}` is not an attribute"))?;
+        match name {
+            "level" => level = Some(level_of(value)?),
+            "since" => since = Some(value.parse::<Release>()?),
+            "until" => until = Some(value.parse::<Release>()?),
+            "who" => {
+                who = words(value, "a party that a rule obliges", &Party::ALL, |party| {
+                    party.name()
+                })?;
+            }
+            "kind" => kinds = words(value, "a kind", Kind::ALL, |kind| kind.name())?,
+            _ => return Err(format!("there is no attribute `{name}`")),
+        }
+    }
+    if who.is_empty() {
+        return Err("no who".to_owned());
+    }
+    Ok(RuleText {
+        id: String::new(),
+        chapter: String::new(),
+        title: String::new(),
+        level: level.ok_or("no level")?,
+        who,
+        releases: Releases {
+            since: since.ok_or("no since")?,
+            until: until.unwrap_or(Release::LAST),
+        },
+        kinds,
+        text: String::new(),
+    })
+}
+
+/// A list of words out of `all`, each once.
+fn words<T: Copy + PartialEq>(
+    list: &str,
+    what: &str,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> Result<Vec<T>, String> {
+    let mut found = Vec::new();
+    for word in list.split(", ") {
+        let one = all
+            .iter()
+            .copied()
+            .find(|one| name(*one) == word)
+            .ok_or_else(|| format!("`{word}` is not {what}"))?;
+        if found.contains(&one) {
+            return Err(format!("`{word}` stands twice"));
+        }
+        found.push(one);
+    }
+    Ok(found)
+}
+
+fn level_of(word: &str) -> Result<Level, String> {
+    match word {
+        "MUST" => Ok(Level::Must),
+        "LIMIT" => Ok(Level::Limit),
+        "SHOULD" => Ok(Level::Should),
+        "MAY" => Ok(Level::May),
+        "DISPUTED" => Ok(Level::Disputed),
+        _ => Err(format!("`{word}` is not a level")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_has_all_its_attributes_or_is_rejected() {
+        let good = "### ABC-07 Title here\nlevel: MUST    who: reader, writer    since: 0.7    until: 0.20    kind: truncated, limit\n\nText.\nMore.\n\nUpstream: reads on.\n\nAnd on.\n\nHere: a limit.\n\n## Next\nno text";
+        let rules = parse("abc", good).unwrap();
+        assert_eq!(rules.len(), 1);
+        assert_eq!(rules[0].title, "Title here");
+        assert_eq!(rules[0].who, [Party::Reader, Party::Writer]);
+        assert_eq!(rules[0].kinds, [Kind::Truncated, Kind::Limit]);
+        assert_eq!(rules[0].releases, Releases::between(7, 20));
+        assert_eq!(rules[0].norm(), "Text.\nMore.");
+        assert_eq!(rules[0].upstream(), "reads on.\n\nAnd on.");
+        assert_eq!(rules[0].here(), "a limit.");
+        let bare = parse(
+            "abc",
+            "### ABC-08 T\nlevel: LIMIT    who: reader    since: 0.2\n\nHere: x",
+        )
+        .unwrap();
+        assert_eq!(
+            (bare[0].norm(), bare[0].upstream(), bare[0].here()),
+            ("", "", "x")
+        );
+        for bad in [
+            "### ABC-07 T\nwho: reader    since: 0.7",
+            "### ABC-07 T\nlevel: MUST    who: reader",
+            "### ABC-07 T\nlevel: MUST    since: 0.7",
+            "### ABC-07 T\nlevel: OUGHT    who: reader    since: 0.7",
+            "### ABC-07 T\nlevel: MUST    who: somebody    since: 0.7",
+            "### ABC-07 T\nlevel: MUST    who: reader, reader    since: 0.7",
+            "### ABC-07 T\nlevel: MUST    who: reader    since: 0.7    kind: wrong",
+            "### ABC-07 T\nlevel: MUST    who: reader    since: 0.7    evidence: x",
+            "### ABC-07 T\n",
+        ] {
+            assert!(parse("abc", bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The names of fields, as violations and dumps show them: `module[1].kind`.
+
+use std::fmt;
+
+/// Where in the structure a cursor is, without allocation: deeper segments than it holds are left out of names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FieldPath {
+    segments: [PathSegment; FieldPath::DEPTH],
+    pub(super) length: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PathSegment {
+    pub(super) name: &'static str,
+    pub(super) index: Option<u64>,
+}
+
+impl FieldPath {
+    const DEPTH: usize = 6;
+
+    pub(super) fn push(&mut self, segment: PathSegment) {
+        if let Some(slot) = self.segments.get_mut(self.length) {
+            *slot = segment;
+            self.length = self.length.saturating_add(1);
+        }
+    }
+
+    pub(super) fn join(&self, field: &str) -> String {
+        let mut names: Vec<String> = self
+            .segments
+            .iter()
+            .take(self.length)
+            .map(PathSegment::to_string)
+            .collect();
+        // An element whose own read repeats the name of its vector is that element: `tags[0]`, not `tags[0].tags`.
+        let repeats = self
+            .segments
+            .get(self.length.wrapping_sub(1))
+            .is_some_and(|last| last.name == field);
+        if !field.is_empty() && !repeats {
+            names.push(field.to_owned());
+        }
+        names.join(".")
+    }
+}
+
+impl fmt::Display for PathSegment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        match self.index {
+            Some(index) => write!(f, "[{index}]"),
+            None => Ok(()),
+        }
+    }
+}
