@@ -281,7 +281,7 @@ pub(super) fn write_shaders(list: &[Shader<'_>], framed: bool, out: &mut Writer)
 
 /// PAY-22: from 0.8 on OpenCL source is cut into kernels at its delimiter lines.
 fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<(), Violation> {
-    const DELIMITER: &[u8] = b"// DeviceFunction: ";
+    const DELIMITER: &[u8] = b"// Function: ";
     let Some((Field::Text(format), _)) = checked.field("format") else {
         return Ok(());
     };
@@ -307,7 +307,7 @@ fn check_opencl(checked: &Checked<'_, '_>, findings: &mut Findings) -> Result<()
         start,
         || {
             format!(
-                "the source has {delimiters} delimiter lines `// DeviceFunction: name` for {} functions",
+                "the source has {delimiters} delimiter lines `// Function: name` for {} functions",
                 functions.len()
             )
         },
