@@ -13,69 +13,18 @@
 //! | object  | instances, derived types included   | VAL-10 |
 //! | option  | None, or what the member accepts    | VAL-11 |
 
+mod schema;
+mod try_from;
+
+pub use schema::Schema;
+pub(crate) use try_from::try_from_any;
+
 use super::dlpack::{DLDataType, DLDevice, DLTensor};
 use super::header::{Object, ObjectRef, Ref};
 use super::string::{Bytes, Str, bytes_bytes, str_bytes};
 use super::{Any, AnyView, VAL_07, VAL_08, VAL_10, VAL_11, VAL_12, VAL_13, index, types};
 use crate::rule::{Kind, Rule, Violation};
 use std::ffi::c_void;
-
-/// How a type is named: `text` in messages and `schema` in the JSON of function metadata.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Schema {
-    /// The name: `int`, `ffi.String`, `Optional`, ...
-    pub name: &'static str,
-    /// Arguments of a generic type.
-    pub args: Vec<Schema>,
-}
-
-impl Schema {
-    /// A type without arguments.
-    pub const fn plain(name: &'static str) -> Schema {
-        Schema {
-            name,
-            args: Vec::new(),
-        }
-    }
-
-    /// A generic type.
-    pub fn of(name: &'static str, args: Vec<Schema>) -> Schema {
-        Schema { name, args }
-    }
-
-    /// A generic type of the types of these.
-    pub(crate) fn with(name: &'static str, args: &[fn() -> Schema]) -> Schema {
-        Schema::of(name, args.iter().map(|schema| schema()).collect())
-    }
-
-    /// As messages write it: `Optional<int>`, `Array<Any>`.
-    pub fn text(&self) -> String {
-        let name = match self.name {
-            "ffi.String" => "str",
-            "ffi.Bytes" => "bytes",
-            name if self.args.is_empty() => name,
-            name => name.strip_prefix("ffi.").unwrap_or(name),
-        };
-        if self.args.is_empty() {
-            return name.to_owned();
-        }
-        let args: Vec<String> = self.args.iter().map(Schema::text).collect();
-        format!("{name}<{}>", args.join(", "))
-    }
-
-    /// As JSON: `{"type":"Optional","args":[{"type":"int"}]}`.
-    pub fn json(&self) -> String {
-        if self.args.is_empty() {
-            return format!("{{\"type\":\"{}\"}}", self.name);
-        }
-        let args: Vec<String> = self.args.iter().map(Schema::json).collect();
-        format!(
-            "{{\"type\":\"{}\",\"args\":[{}]}}",
-            self.name,
-            args.join(",")
-        )
-    }
-}
 
 /// A Rust type that a value converts to. Typed functions take these as parameters.
 ///
@@ -424,79 +373,4 @@ impl<T: Argument> Argument for Option<T> {
         }
         T::try_from_view(view).map(Some)
     }
-}
-
-/// `TryFrom` of values, borrowed or owned, by [`cast`], for types that are an [`Argument`].
-macro_rules! try_from_any {
-    ($($type:ty)*) => {$(
-        impl TryFrom<$crate::value::AnyView<'_>> for $type {
-            type Error = $crate::rule::Violation;
-
-            fn try_from(
-                view: $crate::value::AnyView<'_>,
-            ) -> std::result::Result<$type, $crate::rule::Violation> {
-                $crate::value::cast(view)
-            }
-        }
-
-        impl TryFrom<&$crate::value::Any> for $type {
-            type Error = $crate::rule::Violation;
-
-            fn try_from(
-                value: &$crate::value::Any,
-            ) -> std::result::Result<$type, $crate::rule::Violation> {
-                $crate::value::cast(value.view())
-            }
-        }
-
-        impl TryFrom<$crate::value::Any> for $type {
-            type Error = $crate::rule::Violation;
-
-            fn try_from(
-                value: $crate::value::Any,
-            ) -> std::result::Result<$type, $crate::rule::Violation> {
-                $crate::value::cast(value.view())
-            }
-        }
-    )*};
-}
-pub(crate) use try_from_any;
-
-macro_rules! try_from_narrow {
-    ($($type:ty)*) => {$(
-        impl TryFrom<$crate::value::AnyView<'_>> for $type {
-            type Error = Violation;
-
-            fn try_from(view: AnyView<'_>) -> Result<$type, Violation> {
-                let wide: i64 = cast(view)?;
-                // An argument of a function loses bits here (VAL-07); `TryFrom` of Rust loses none.
-                <$type>::try_from(wide).map_err(|_| {
-                    let message = format!("{wide} does not fit into `{}`", stringify!($type));
-                    VAL_07.refused(Kind::Limit, message)
-                })
-            }
-        }
-
-        impl TryFrom<&$crate::value::Any> for $type {
-            type Error = Violation;
-
-            fn try_from(value: &$crate::value::Any) -> Result<$type, Violation> {
-                value.view().try_into()
-            }
-        }
-
-        impl TryFrom<$crate::value::Any> for $type {
-            type Error = Violation;
-
-            fn try_from(value: $crate::value::Any) -> Result<$type, Violation> {
-                value.view().try_into()
-            }
-        }
-    )*};
-}
-
-try_from_narrow! { u64 i32 u32 i16 u16 i8 u8 usize isize }
-
-try_from_any! {
-    i64 bool f64 f32 String Str Bytes Vec<u8> DLDataType DLDevice ObjectRef *mut c_void
 }

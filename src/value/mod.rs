@@ -15,13 +15,14 @@ pub mod index;
 #[cfg(test)]
 mod layouts;
 pub mod legacy;
+mod raw;
 mod rules;
 mod string;
 pub mod types;
 
 pub use rules::*;
 
-pub use any::{Any, AnyView, Payload, RawAny};
+pub use any::{Any, AnyView};
 pub(crate) use convert::try_from_any;
 pub use convert::{Argument, Schema, cast};
 pub use device::{device_from_text, device_to_text};
@@ -30,6 +31,7 @@ pub(crate) use dtype::{CustomNames, custom_name, know_custom_names};
 pub use dtype::{dtype_from_text, dtype_to_text};
 pub(crate) use few::Few;
 pub use header::{Header, Object, ObjectRef, Ref};
+pub use raw::{Payload, RawAny};
 #[cfg(feature = "suite")]
 pub(crate) use string::BytesObj;
 pub(crate) use string::c_str;

@@ -214,7 +214,7 @@ fn is_open(info: &'static TypeInfo) -> bool {
         index::OBJECT => true,
         own if own < index::DYNAMIC_BEGIN => false,
         own if types::is_instance(own, enum_index()) => true,
-        own => types::lay_out(own, types::Layout::Record),
+        own => types::lay_out(own, types::ObjectLayout::Record),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 #[repr(C)]
 pub struct Column {
     /// Values from `begin_index` on.
-    data: AtomicPtr<Attribute>,
+    data: AtomicPtr<AttributeCell>,
     /// Number of values.
     size: AtomicI32,
     /// Always 0.
@@ -17,17 +17,18 @@ pub struct Column {
 
 /// A cell that readers see while it changes, once: from None to a value that is kept for ever.
 #[repr(C)]
-struct Attribute {
+struct AttributeCell {
     type_index: AtomicI32,
     aux: AtomicU32,
     bits: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Column>() == 16 && size_of::<Attribute>() == size_of::<RawAny>());
+const _: () =
+    assert!(size_of::<Column>() == 16 && size_of::<AttributeCell>() == size_of::<RawAny>());
 
-impl Attribute {
-    const fn none() -> Attribute {
-        Attribute {
+impl AttributeCell {
+    const fn none() -> AttributeCell {
+        AttributeCell {
             type_index: AtomicI32::new(index::NONE),
             aux: AtomicU32::new(0),
             bits: AtomicU64::new(0),
@@ -64,7 +65,7 @@ impl Column {
 
     /// The published cells.
     #[inline]
-    fn cells(&self) -> &'static [Attribute] {
+    fn cells(&self) -> &'static [AttributeCell] {
         // The size first: the data that is read then has at least as many cells.
         let size = self.size.load(Ordering::Acquire) as usize;
         let data = self.data.load(Ordering::Acquire);
@@ -93,8 +94,8 @@ impl Column {
         }
         // Readers keep what they have: a longer list is a new one, of twice the room.
         let room = (at + 1).next_power_of_two();
-        let mut list: Vec<Attribute> = Vec::with_capacity(room);
-        list.resize_with(room, Attribute::none);
+        let mut list: Vec<AttributeCell> = Vec::with_capacity(room);
+        list.resize_with(room, AttributeCell::none);
         for (cell, known) in list.iter().zip(published) {
             // SAFETY: published values are kept for ever, so a second cell may hold the same.
             cell.set(unsafe { Any::from_raw(known.read()) });

@@ -172,7 +172,7 @@ macro_rules! enumeration {
         // SAFETY: `#[repr(C)]` with the header first; the key is registered for this layout.
         unsafe impl Object for $name {
             fn type_index() -> i32 {
-                static TYPE: types::Dynamic = types::Dynamic::new($key, $parent);
+                static TYPE: types::DynamicType = types::DynamicType::new($key, $parent);
                 TYPE.index()
             }
         }

@@ -50,8 +50,8 @@ macro_rules! dynamic_object {
         // SAFETY: `#[repr(C)]` with the header first; the key is registered for this layout.
         unsafe impl Object for $type {
             fn type_index() -> i32 {
-                static TYPE: $crate::value::types::Dynamic =
-                    $crate::value::types::Dynamic::new($key, || $crate::value::index::OBJECT);
+                static TYPE: $crate::value::types::DynamicType =
+                    $crate::value::types::DynamicType::new($key, || $crate::value::index::OBJECT);
                 TYPE.index()
             }
         }

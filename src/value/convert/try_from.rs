@@ -1,0 +1,82 @@
+//! `TryFrom` of values for the Rust types that are an [`Argument`](super::Argument).
+
+use super::cast;
+use crate::rule::{Kind, Violation};
+use crate::value::header::ObjectRef;
+use crate::value::{AnyView, Bytes, DLDataType, DLDevice, Str, VAL_07};
+use std::ffi::c_void;
+
+/// `TryFrom` of values, borrowed or owned, by [`cast`], for types that are an [`Argument`].
+macro_rules! try_from_any {
+    ($($type:ty)*) => {$(
+        impl TryFrom<$crate::value::AnyView<'_>> for $type {
+            type Error = $crate::rule::Violation;
+
+            fn try_from(
+                view: $crate::value::AnyView<'_>,
+            ) -> std::result::Result<$type, $crate::rule::Violation> {
+                $crate::value::cast(view)
+            }
+        }
+
+        impl TryFrom<&$crate::value::Any> for $type {
+            type Error = $crate::rule::Violation;
+
+            fn try_from(
+                value: &$crate::value::Any,
+            ) -> std::result::Result<$type, $crate::rule::Violation> {
+                $crate::value::cast(value.view())
+            }
+        }
+
+        impl TryFrom<$crate::value::Any> for $type {
+            type Error = $crate::rule::Violation;
+
+            fn try_from(
+                value: $crate::value::Any,
+            ) -> std::result::Result<$type, $crate::rule::Violation> {
+                $crate::value::cast(value.view())
+            }
+        }
+    )*};
+}
+pub(crate) use try_from_any;
+
+macro_rules! try_from_narrow {
+    ($($type:ty)*) => {$(
+        impl TryFrom<$crate::value::AnyView<'_>> for $type {
+            type Error = Violation;
+
+            fn try_from(view: AnyView<'_>) -> Result<$type, Violation> {
+                let wide: i64 = cast(view)?;
+                // An argument of a function loses bits here (VAL-07); `TryFrom` of Rust loses none.
+                <$type>::try_from(wide).map_err(|_| {
+                    let message = format!("{wide} does not fit into `{}`", stringify!($type));
+                    VAL_07.refused(Kind::Limit, message)
+                })
+            }
+        }
+
+        impl TryFrom<&$crate::value::Any> for $type {
+            type Error = Violation;
+
+            fn try_from(value: &$crate::value::Any) -> Result<$type, Violation> {
+                value.view().try_into()
+            }
+        }
+
+        impl TryFrom<$crate::value::Any> for $type {
+            type Error = Violation;
+
+            fn try_from(value: $crate::value::Any) -> Result<$type, Violation> {
+                value.view().try_into()
+            }
+        }
+    )*};
+}
+
+try_from_narrow! { u64 i32 u32 i16 u16 i8 u8 usize isize }
+
+try_from_any! {
+    i64 bool f64 f32 String Str Bytes Vec<u8> DLDataType DLDevice ObjectRef *mut c_void
+}

@@ -1,0 +1,105 @@
+//! Objects that end inside one another: a destructor releases what its object refers to, which may end in turn.
+//!
+//! Released runtimes recurse here, and a chain that is long enough ends the process with its stack. Here an object that
+//! ends inside [`NESTED`] others waits in a queue of its thread (VAL-05).
+
+use super::{DELETE_WEAK, Deleter, Header, dec_weak, inc_weak};
+use std::cell::{Cell, RefCell};
+
+/// Ends an object by `body`, now or, below [`NESTED`] others that are ending on this thread, once the last of those has ended:
+/// a chain of any length costs no stack. For deleters of objects that refer to others.
+///
+/// # Safety
+/// `body` is a deleter's work on `object` with `flags`, as the header's rules call it (VAL-05): once for each flag.
+#[inline]
+pub(crate) unsafe fn end_nested(object: *mut Header, flags: i32, body: Deleter) {
+    // One look for the thread's own memory: in a shared library that is a call.
+    ENDING.with(|ending| {
+        let depth = ending.depth.get();
+        if depth >= NESTED {
+            // SAFETY: this function's contract.
+            return unsafe { wait(ending, object, flags, body) };
+        }
+        let level = NestingLevel(&ending.depth, depth);
+        ending.depth.set(depth + 1);
+        // SAFETY: `body` and `flags` are as this function's contract says.
+        unsafe { body(object, flags) };
+        if ending.queued.get() {
+            end_waiting(ending);
+        }
+        drop(level);
+    });
+}
+
+/// # Safety
+/// As [`end_nested`].
+#[cold]
+#[inline(never)]
+unsafe fn wait(ending: &Ending, object: *mut Header, flags: i32, body: Deleter) {
+    if flags & DELETE_WEAK == 0 {
+        // Who calls a deleter without DELETE_WEAK drops the shared weak reference next; this one keeps the memory.
+        // SAFETY: that shared reference is still counted.
+        unsafe { inc_weak(object) };
+    }
+    let queued =
+        WAITING.try_with(|waiting| waiting.borrow_mut().push(Waiting(object, flags, body)));
+    ending.queued.set(true);
+    if queued.is_err() {
+        // The thread is ending and has no queue any more.
+        // SAFETY: the object's end was not queued, so this is the one call for it.
+        unsafe { end_one(Waiting(object, flags, body)) }
+    }
+}
+
+/// # Safety
+/// `waiting` was made by [`wait`] and is ended once.
+unsafe fn end_one(Waiting(object, flags, body): Waiting) {
+    // SAFETY: the one call of the deleter for these flags.
+    unsafe { body(object, flags) };
+    if flags & DELETE_WEAK == 0 {
+        // SAFETY: the weak reference that `wait` counted.
+        unsafe { dec_weak(object) }
+    }
+}
+
+#[cold]
+fn end_waiting(ending: &Ending) {
+    while let Ok(Some(next)) = WAITING.try_with(|waiting| waiting.borrow_mut().pop()) {
+        // SAFETY: what waits was put there by `wait`, and is taken out once.
+        unsafe { end_one(next) }
+    }
+    ending.queued.set(false);
+}
+
+/// How many objects end inside one another before the rest waits its turn.
+const NESTED: u32 = 64;
+
+/// An object whose end waits, and how it ends.
+struct Waiting(*mut Header, i32, Deleter);
+
+/// The objects that end on a thread.
+struct Ending {
+    /// How many end inside one another.
+    depth: Cell<u32>,
+    /// Whether some wait.
+    queued: Cell<bool>,
+}
+
+thread_local! {
+    static ENDING: Ending = const {
+        Ending {
+            depth: Cell::new(0),
+            queued: Cell::new(false),
+        }
+    };
+    static WAITING: RefCell<Vec<Waiting>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One level of objects that end inside one another, also when a destructor panics.
+struct NestingLevel<'a>(&'a Cell<u32>, u32);
+
+impl Drop for NestingLevel<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}

@@ -1,0 +1,329 @@
+//! References of objects: any ([`ObjectRef`]), or of a known type ([`Ref`]).
+
+use super::{
+    DELETE_BOTH, DELETE_STRONG, DELETE_WEAK, Deleter, Header, dec_ref, end_nested, inc_ref,
+};
+use crate::value::{Any, index, types};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+/// A counted reference of any object. One non-null pointer wide.
+#[repr(transparent)]
+pub struct ObjectRef(NonNull<Header>);
+
+// SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`): the types of this
+// crate that change in place, such as lists and dicts, order what threads do to one of them.
+unsafe impl Send for ObjectRef {}
+// SAFETY: counts are atomic, and any thread may look at an object and drop it (the contract of `Object`): the types of this
+// crate that change in place, such as lists and dicts, order what threads do to one of them.
+unsafe impl Sync for ObjectRef {}
+
+impl ObjectRef {
+    /// Takes over a reference.
+    ///
+    /// # Safety
+    /// `object` is non-null and alive, and one of its references belongs to the caller.
+    #[inline]
+    pub const unsafe fn from_raw(object: *mut Header) -> ObjectRef {
+        // SAFETY: non-null, by this contract.
+        ObjectRef(unsafe { NonNull::new_unchecked(object) })
+    }
+
+    /// Takes over a reference unless `object` is null.
+    ///
+    /// # Safety
+    /// As [`ObjectRef::from_raw`] if not null.
+    #[inline]
+    pub unsafe fn from_nullable(object: *mut Header) -> Option<ObjectRef> {
+        NonNull::new(object).map(ObjectRef)
+    }
+
+    /// Counts a new reference of a borrowed object.
+    ///
+    /// # Safety
+    /// `object` is non-null and alive.
+    #[inline]
+    pub unsafe fn retain(object: *mut Header) -> ObjectRef {
+        // SAFETY: alive, by this contract.
+        unsafe { inc_ref(object) };
+        // SAFETY: the reference just added is ours.
+        unsafe { ObjectRef::from_raw(object) }
+    }
+
+    /// Gives the reference away.
+    #[inline]
+    pub const fn into_raw(self) -> *mut Header {
+        let ptr = self.0.as_ptr();
+        std::mem::forget(self);
+        ptr
+    }
+
+    /// The address of the header; the reference stays here.
+    #[inline]
+    pub const fn as_ptr(&self) -> *mut Header {
+        self.0.as_ptr()
+    }
+
+    /// The header.
+    #[inline]
+    pub const fn header(&self) -> &Header {
+        // SAFETY: alive while `self` is.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Index of the object's own type.
+    #[inline]
+    pub const fn type_index(&self) -> i32 {
+        self.header().type_index
+    }
+
+    /// Whether this is the only strong reference, so that the holder may change the object in place.
+    #[inline]
+    pub fn is_unique(&self) -> bool {
+        self.header().combined.load(Ordering::Acquire) as u32 == 1
+    }
+
+    /// Whether the object is an instance of `T` or of a type derived from it.
+    #[inline]
+    pub fn is<T: Object>(&self) -> bool {
+        T::matches(self.type_index())
+    }
+
+    /// A typed reference, or `self` back.
+    #[inline]
+    pub(crate) fn downcast<T: Object>(self) -> Result<Ref<T>, ObjectRef> {
+        if self.is::<T>() {
+            Ok(Ref(self, PhantomData))
+        } else {
+            Err(self)
+        }
+    }
+
+    /// The object as a `T`, borrowed.
+    #[inline]
+    pub fn get<T: Object>(&self) -> Option<&T> {
+        // SAFETY: the type index says that the object starts with a `T` (the contract of `Object`).
+        self.is::<T>()
+            .then(|| unsafe { &*self.as_ptr().cast::<T>() })
+    }
+}
+
+impl Clone for ObjectRef {
+    #[inline]
+    fn clone(&self) -> ObjectRef {
+        // SAFETY: alive while `self` is.
+        unsafe { ObjectRef::retain(self.as_ptr()) }
+    }
+}
+
+impl Drop for ObjectRef {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: `self` owns one reference.
+        unsafe { dec_ref(self.0.as_ptr()) }
+    }
+}
+
+/// A Rust type that is an object: `#[repr(C)]` with [`Header`] as its first field. It is dropped elsewhere than it lay when
+/// weak references outlive it.
+///
+/// # Safety
+/// * The layout is as said, and every object whose type index [`Object::matches`] really starts with this type.
+/// * Any thread may look at a value of this type while others do, and drop it: references of objects go between threads.
+pub unsafe trait Object: Sized + 'static {
+    /// The index under which new objects of this type are made.
+    fn type_index() -> i32;
+
+    /// Whether an object with `type_index` is an instance, derived types included.
+    #[inline]
+    fn matches(type_index: i32) -> bool {
+        types::is_instance(type_index, Self::type_index())
+    }
+}
+
+/// A counted reference of an object known to be a `T`.
+#[repr(transparent)]
+pub struct Ref<T: Object>(ObjectRef, PhantomData<T>);
+
+impl<T: Object> Ref<T> {
+    /// What ends an object of [`Ref::new`].
+    const DELETER: Deleter = match std::mem::needs_drop::<T>() {
+        true => delete_boxed::<T>,
+        false => end_boxed::<T>,
+    };
+
+    /// Puts `value` on the heap. Its header is overwritten with that of a fresh `T`.
+    pub fn new(value: T) -> Ref<T> {
+        let object = Box::into_raw(Box::new(value)).cast::<Header>();
+        // SAFETY: `T` starts with a header (the contract of `Object`).
+        unsafe { object.write(Header::new(T::type_index(), Self::DELETER)) };
+        // SAFETY: a whole object, whose only reference this is; its deleter, of the same type, frees the box.
+        let object = unsafe { ObjectRef::from_raw(object) };
+        Ref(object, PhantomData)
+    }
+
+    /// Takes over a reference.
+    ///
+    /// # Safety
+    /// As [`ObjectRef::from_raw`], and the object starts with a `T`.
+    #[inline]
+    pub const unsafe fn from_raw(object: *mut Header) -> Ref<T> {
+        // SAFETY: the contract of `ObjectRef::from_raw` is part of this one.
+        Ref(unsafe { ObjectRef::from_raw(object) }, PhantomData)
+    }
+
+    /// A new reference of `object`, if it is a `T`.
+    #[inline]
+    pub(crate) fn of(object: &ObjectRef) -> Option<Ref<T>> {
+        object.is::<T>().then(|| Ref(object.clone(), PhantomData))
+    }
+
+    /// `object` as what [`Ref::new`] made of a `T`, which its deleter shows. `None` for one that it did not make, and perhaps for
+    /// one that another copy of this function made.
+    pub(crate) fn made(object: &ObjectRef) -> Option<&T> {
+        let deleter = object.header().deleter?;
+        let own = std::ptr::fn_addr_eq(deleter, Self::DELETER);
+        // SAFETY: `Ref::new` alone gives an object this deleter, and it made it of a `T`; the index excludes another type whose
+        // deleter the linker found to be the same code.
+        (own && object.type_index() == T::type_index())
+            .then(|| unsafe { &*object.as_ptr().cast::<T>() })
+    }
+
+    /// The untyped reference.
+    #[inline]
+    pub fn into_object(self) -> ObjectRef {
+        self.0
+    }
+
+    /// The untyped reference, borrowed.
+    #[inline]
+    pub const fn as_object(&self) -> &ObjectRef {
+        &self.0
+    }
+
+    /// The address of the object.
+    #[inline]
+    pub const fn as_ptr(&self) -> *mut T {
+        self.0.as_ptr().cast()
+    }
+}
+
+/// Deleter of objects made by [`Ref::new`] that refer to others.
+unsafe extern "C-unwind" fn delete_boxed<T: Object>(object: *mut Header, flags: i32) {
+    // SAFETY: the caller of a deleter follows VAL-05, which is the contract of `end_boxed` too.
+    unsafe { end_nested(object, flags, end_boxed::<T>) }
+}
+
+/// The work of [`delete_boxed`], and the deleter of objects of [`Ref::new`] that refer to no others.
+///
+/// # Safety
+/// As a deleter is called (VAL-05), for an object of [`Ref::new`].
+unsafe extern "C-unwind" fn end_boxed<T: Object>(object: *mut Header, flags: i32) {
+    match flags & DELETE_BOTH {
+        // SAFETY: called once when the last strong reference went, and there is no weak one.
+        DELETE_BOTH => unsafe {
+            std::ptr::drop_in_place(object.cast::<T>());
+        },
+        // SAFETY: called once when the last strong reference went.
+        DELETE_STRONG => unsafe { drop_copy(object.cast::<T>()) },
+        _ => {}
+    }
+    if flags & DELETE_WEAK != 0 {
+        // SAFETY: called once when nothing refers to the memory; the contents were dropped before.
+        drop(unsafe { Box::from_raw(object.cast::<std::mem::ManuallyDrop<T>>()) });
+    }
+}
+
+/// Ends the contents of an object whose counts weak references still look at: `&mut T` in its destructor must not cover
+/// those counts, so the contents move to a copy with a header of its own.
+///
+/// # Safety
+/// No strong reference is left, and the contents are not used again.
+#[cold]
+unsafe fn drop_copy<T: Object>(object: *mut T) {
+    let mut copy = MaybeUninit::<T>::uninit();
+    let head = size_of::<Header>();
+    // SAFETY: an object starts with its header, whose type index never changes.
+    let type_index = unsafe { (*object.cast::<Header>()).type_index };
+    let header = Header::new(type_index, Ref::<T>::DELETER);
+    // SAFETY: the copy starts with a header.
+    unsafe { copy.as_mut_ptr().cast::<Header>().write(header) };
+    let from = object.wrapping_byte_add(head).cast::<u8>();
+    let to = copy.as_mut_ptr().wrapping_byte_add(head).cast::<u8>();
+    // SAFETY: the rest of the object, which is ours alone, by this contract.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, size_of::<T>() - head) };
+    // SAFETY: header and rest are written, and the original is not dropped, by this contract.
+    unsafe { copy.assume_init_drop() }
+}
+
+impl<T: Object> std::ops::Deref for Ref<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: a `Ref<T>` only exists for an object that starts with a `T`.
+        unsafe { &*self.as_ptr() }
+    }
+}
+
+impl<T: Object> Clone for Ref<T> {
+    #[inline]
+    fn clone(&self) -> Ref<T> {
+        Ref(self.0.clone(), PhantomData)
+    }
+}
+
+impl<T: Object> From<Ref<T>> for ObjectRef {
+    #[inline]
+    fn from(object: Ref<T>) -> ObjectRef {
+        object.0
+    }
+}
+
+impl<T: Object> From<Ref<T>> for Any {
+    #[inline]
+    fn from(object: Ref<T>) -> Any {
+        object.0.into()
+    }
+}
+
+/// Declares the Rust view of an object type with a fixed index.
+macro_rules! static_object {
+    ($type:ty, $index:expr) => {
+        // SAFETY: `#[repr(C)]` with the header first, and fixed indices of this family are final or share the layout.
+        unsafe impl $crate::value::Object for $type {
+            #[inline]
+            fn type_index() -> i32 {
+                $index
+            }
+
+            #[inline]
+            fn matches(type_index: i32) -> bool {
+                type_index == $index
+            }
+        }
+    };
+}
+pub(crate) use static_object;
+
+/// The root of all objects: only the header.
+#[repr(C)]
+pub(crate) struct BareObject(Header);
+
+// SAFETY: every object starts with a header.
+unsafe impl Object for BareObject {
+    fn type_index() -> i32 {
+        index::OBJECT
+    }
+}
+
+impl BareObject {
+    /// A bare object, useful as a sentinel that is only equal to itself.
+    #[allow(clippy::new_ret_no_self)]
+    pub(crate) fn new() -> ObjectRef {
+        let header = Header::new(index::OBJECT, Ref::<BareObject>::DELETER);
+        Ref::new(BareObject(header)).into_object()
+    }
+}

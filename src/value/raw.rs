@@ -1,0 +1,151 @@
+//! The cell of 16 bytes as the C ABI passes it, without an owner.
+//!
+//! | bytes  | field                                                   | rule            |
+//! |--------|---------------------------------------------------------|-----------------|
+//! | 0..4   | type index, i32                                         | VAL-01          |
+//! | 4..8   | length of a small string, zero for everything else      | VAL-02, VAL-03  |
+//! | 8..16  | payload: integer, float, pointer, dtype, device, bytes  | VAL-02          |
+
+use super::dlpack::{DLDataType, DLDevice};
+use super::index;
+use std::ffi::c_void;
+
+/// The eight payload bytes, read as what the type index says.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub union Payload {
+    /// Integers and bools.
+    pub int: i64,
+    /// Floats.
+    pub float: f64,
+    /// Opaque pointers, C strings, DLTensors, objects.
+    pub ptr: *mut c_void,
+    /// All eight bytes as one word; what equality and hashing look at.
+    pub bits: u64,
+    /// A data type; the upper four bytes are zero. Written into a payload that is whole, so that none of its bytes is unset.
+    pub(crate) dtype: DLDataType,
+    /// A device.
+    pub device: DLDevice,
+    /// The characters of a small string, unused ones zero.
+    pub bytes: [u8; 8],
+}
+
+/// A value cell as the C ABI passes it (`TVMFFIAny`), with no say about who owns it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RawAny {
+    /// The tag, see [`index`].
+    pub(crate) type_index: i32,
+    /// Length of a small string; zero otherwise.
+    pub(crate) aux: u32,
+    /// The value.
+    pub(crate) payload: Payload,
+}
+
+const _: () = assert!(size_of::<RawAny>() == 16 && align_of::<RawAny>() == 8);
+const _: () = assert!(std::mem::offset_of!(RawAny, payload) == 8);
+
+// SAFETY: a cell is plain data; following what it points to is unsafe, but for `Any`, which owns an object that any thread
+// may look at (the contract of `Object`), and for `AnyView`, which stays on its thread.
+unsafe impl Send for RawAny {}
+// SAFETY: a cell is plain data; following what it points to is unsafe, but for `Any`, which owns an object that any thread
+// may look at (the contract of `Object`), and for `AnyView`, which stays on its thread.
+unsafe impl Sync for RawAny {}
+
+impl RawAny {
+    /// None.
+    pub const NONE: RawAny = RawAny::of(index::NONE, Payload { bits: 0 });
+
+    /// A cell with tag `type_index` and auxiliary word zero.
+    pub const fn of(type_index: i32, payload: Payload) -> RawAny {
+        RawAny {
+            type_index,
+            aux: 0,
+            payload,
+        }
+    }
+
+    /// The tag, see [`index`].
+    #[inline]
+    pub const fn type_index(&self) -> i32 {
+        self.type_index
+    }
+
+    /// The payload as one word.
+    #[inline]
+    pub const fn bits(&self) -> u64 {
+        // SAFETY: every member of the union is eight plain bytes, and constructors fill all of them.
+        unsafe { self.payload.bits }
+    }
+
+    /// The payload as an integer.
+    #[inline]
+    pub const fn int(&self) -> i64 {
+        // SAFETY: as in `bits`.
+        unsafe { self.payload.int }
+    }
+
+    /// The payload as a float.
+    #[inline]
+    pub const fn float(&self) -> f64 {
+        // SAFETY: as in `bits`.
+        unsafe { self.payload.float }
+    }
+
+    /// The payload as a pointer.
+    #[inline]
+    pub const fn ptr(&self) -> *mut c_void {
+        // SAFETY: as in `bits`; a pointer made of integer bits is never followed, since the tag says what it is.
+        unsafe { self.payload.ptr }
+    }
+
+    /// The payload as a data type.
+    #[inline]
+    pub const fn dtype(&self) -> DLDataType {
+        // SAFETY: as in `bits`.
+        unsafe { self.payload.dtype }
+    }
+
+    /// The payload as a device.
+    #[inline]
+    pub const fn device(&self) -> DLDevice {
+        // SAFETY: as in `bits`.
+        unsafe { self.payload.device }
+    }
+
+    /// Whether the payload is a counted object.
+    #[inline]
+    pub const fn is_object(&self) -> bool {
+        self.type_index >= index::OBJECT_BEGIN
+    }
+
+    pub(super) const fn from_int(value: i64) -> RawAny {
+        RawAny::of(index::INT, Payload { int: value })
+    }
+
+    pub(super) fn from_bool(value: bool) -> RawAny {
+        RawAny::of(index::BOOL, Payload { int: value.into() })
+    }
+
+    pub(super) const fn from_float(value: f64) -> RawAny {
+        RawAny::of(index::FLOAT, Payload { float: value })
+    }
+
+    pub(super) const fn from_handle(value: *mut c_void) -> RawAny {
+        if value.is_null() {
+            RawAny::NONE
+        } else {
+            RawAny::of(index::OPAQUE, Payload { ptr: value })
+        }
+    }
+
+    pub(super) fn from_dtype(value: DLDataType) -> RawAny {
+        let mut payload = RawAny::NONE.payload;
+        payload.dtype = value;
+        RawAny::of(index::DATA_TYPE, payload)
+    }
+
+    pub(super) const fn from_device(value: DLDevice) -> RawAny {
+        RawAny::of(index::DEVICE, Payload { device: value })
+    }
+}

@@ -1,0 +1,173 @@
+//! New types: which index each gets, and from whose reserve (VAL-14, VAL-15).
+
+use super::info;
+use super::table::{INDICES, ObjectLayout, published, writer};
+use crate::rule::{Kind, Violation};
+use crate::value::{VAL_14, VAL_15, index};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// Registers a type below `parent` (`ffi.Object` by default) with room to overflow.
+///
+/// # Errors
+///
+/// VAL-15 for an unknown parent, one that has no room for more children, and when all type indices are taken.
+pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
+    get_or_alloc(NewType {
+        key,
+        static_index: -1,
+        depth: None,
+        child_slots: 0,
+        can_overflow: true,
+        parent,
+    })
+}
+
+/// What a new type asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewType<'a> {
+    /// Its key.
+    pub(crate) key: &'a str,
+    /// A fixed index, or -1 to be given one.
+    pub(crate) static_index: i32,
+    /// Distance from the root that the caller believes in; `None` to take the parent's plus one.
+    pub(crate) depth: Option<i32>,
+    /// How many indices behind its own to reserve for derived types.
+    pub(crate) child_slots: i32,
+    /// Whether derived types beyond those may take indices from elsewhere.
+    pub(crate) can_overflow: bool,
+    /// Index of the parent.
+    pub(crate) parent: i32,
+}
+
+/// The index of a type, given out on first request; a known key keeps its index whatever else is asked (VAL-14, VAL-15).
+pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
+    let mut writer = writer();
+    if let Ok(at) = writer.index_of(new.key.as_bytes()) {
+        return Ok(writer.keys[at].1);
+    }
+    let refuse = |message: String| VAL_15.refused(Kind::Type, message);
+    let Some(slots) = published(new.parent) else {
+        return Err(refuse(format!("type `{}` has no known parent", new.key)));
+    };
+    let parent = &slots.info;
+    let depth = parent.type_depth + 1;
+    let fits = new.depth.is_none_or(|asked| asked == depth);
+    VAL_15.demand(Kind::Type, fits, || {
+        format!(
+            "type `{}` says depth {:?}, but its parent `{}` is at {}",
+            new.key,
+            new.depth,
+            parent.key(),
+            parent.type_depth
+        )
+    })?;
+    let wanted = new.child_slots.max(0).saturating_add(1);
+    let mut next = writer.next;
+    let taken = slots.taken.load(Ordering::Relaxed);
+    // What a parent forbids, its children forbid too.
+    let can_overflow = new.can_overflow && slots.can_overflow;
+    let mut inside = false;
+    let type_index = if new.static_index >= 0 {
+        if let Some(other) = info(new.static_index) {
+            return Err(VAL_14.refused(
+                Kind::Duplicate,
+                format!(
+                    "conflicting static index {} between `{}` and `{}`",
+                    new.static_index,
+                    other.key(),
+                    new.key
+                ),
+            ));
+        }
+        new.static_index
+    } else if wanted <= slots.total.saturating_sub(taken) {
+        inside = true;
+        new.parent.saturating_add(taken)
+    } else {
+        if !slots.can_overflow {
+            return Err(refuse(format!(
+                "reach maximum number of sub-classes for `{}`",
+                parent.key()
+            )));
+        }
+        // A caller may have asked for just this one before.
+        let free = (next..INDICES).find(|&at| published(at).is_none());
+        let given = free.unwrap_or(INDICES);
+        next = given.saturating_add(wanted);
+        if next > INDICES {
+            return Err(refuse(format!(
+                "type `{}` asks for {wanted} indices, and {} are left",
+                new.key,
+                INDICES - given
+            )));
+        }
+        given
+    };
+    if type_index <= new.parent || type_index >= INDICES || published(type_index).is_some() {
+        return Err(refuse(format!(
+            "type `{}` would get index {type_index}, its parent has {}",
+            new.key, new.parent
+        )));
+    }
+    if inside {
+        slots.taken.store(taken + wanted, Ordering::Relaxed);
+    }
+    writer.next = next;
+    writer.enter(
+        new.key.as_bytes(),
+        type_index,
+        Some(slots),
+        new.child_slots.max(0),
+        can_overflow,
+    );
+    Ok(type_index)
+}
+
+/// Says who lays the objects of a type out; false where another library does already.
+pub(crate) fn lay_out(type_index: i32, layout: ObjectLayout) -> bool {
+    let Some(entry) = published(type_index) else {
+        return false;
+    };
+    let wanted = layout as u8;
+    let known = entry
+        .layout
+        .compare_exchange(0, wanted, Ordering::AcqRel, Ordering::Acquire);
+    known.is_ok() || known == Err(wanted)
+}
+
+/// A type of this library whose index is given out at the first request for it.
+pub(crate) struct DynamicType {
+    key: &'static str,
+    parent: fn() -> i32,
+    /// 0 until it is known.
+    index: AtomicI32,
+}
+
+impl DynamicType {
+    pub(crate) const fn new(key: &'static str, parent: fn() -> i32) -> DynamicType {
+        DynamicType {
+            key,
+            parent,
+            index: AtomicI32::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn index(&self) -> i32 {
+        match self.index.load(Ordering::Relaxed) {
+            0 => self.give(),
+            known => known,
+        }
+    }
+
+    /// Callers at the same time get the same. No object has the index that stands for none: that of a type whose
+    /// key another library uses for objects of its own, or for which no index is left.
+    #[cold]
+    fn give(&self) -> i32 {
+        let index = register(self.key, (self.parent)()).ok();
+        let index = index.filter(|&index| lay_out(index, ObjectLayout::Rust));
+        let index = index.unwrap_or(index::ANY);
+        self.index.store(index, Ordering::Relaxed);
+        index
+    }
+}

@@ -1,0 +1,167 @@
+//! What reflection registers of a type: fields, methods, metadata, attributes (VAL-15).
+
+use super::table::{leak_bytes, published, writer};
+use super::{Column, FieldInfo, MethodInfo, TypeInfo, TypeMetadata, info, key_of};
+use crate::rule::{Kind, Violation};
+use crate::value::string::ByteArray;
+use crate::value::{Any, VAL_15, index};
+use std::sync::atomic::Ordering;
+
+/// The attribute column `name`, if anything was ever registered under it.
+pub fn column(name: &str) -> Option<&'static Column> {
+    writer().column(name.as_bytes())
+}
+
+/// Sets attribute `name` of a type, once. Index 0 only makes the column. An opaque pointer is refused: attributes that are
+/// pointers are called as C functions, and nothing shows that this one is.
+///
+/// # Errors
+///
+/// VAL-15 where no type has this index, where the type has the attribute already, and for an opaque pointer.
+pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation> {
+    if value.type_index() == index::OPAQUE {
+        let message = format!("TypeAttr `{name}` is a bare pointer, which only C may register");
+        return Err(VAL_15.refused(Kind::Type, message));
+    }
+    // SAFETY: not an opaque pointer.
+    unsafe { set_any_attr(type_index, name, value) }
+}
+
+/// [`set_attr`] for any value.
+///
+/// # Safety
+/// An opaque pointer is the address of a C function that follows the convention of the attribute, for ever.
+pub(crate) unsafe fn set_any_attr(
+    type_index: i32,
+    name: &str,
+    value: Any,
+) -> Result<(), Violation> {
+    let mut writer = writer();
+    let column = match writer.column(name.as_bytes()) {
+        Some(column) => column,
+        None => {
+            let column: &'static Column = Box::leak(Box::new(Column::new()));
+            let name = leak_bytes(name.as_bytes());
+            writer.columns.push((name, column));
+            column
+        }
+    };
+    if type_index == index::NONE {
+        return Ok(());
+    }
+    if published(type_index).is_none() {
+        let message = format!("there is no type of index {type_index} to give `{name}` to");
+        return Err(VAL_15.refused(Kind::UnknownKind, message));
+    }
+    if column.value(type_index).is_some() {
+        return Err(VAL_15.refused(
+            Kind::Duplicate,
+            format!(
+                "TypeAttr `{name}` is already registered for type `{}` (index {type_index})",
+                key_of(type_index)
+            ),
+        ));
+    }
+    column.put(type_index as usize, value);
+    Ok(())
+}
+
+/// Appends a field.
+///
+/// # Safety
+/// * The strings of `field` are readable now; they are copied.
+/// * Every object of the type, and of types derived from it, has the field: at `offset` from its header lies something that
+///   `getter` reads, that `setter` writes (a function of its kind, or a function object where the flag says so), and
+///   that is a cell, a reference or plain memory as `static_type_index` and `size` say.
+/// * `default`, and a setter that is a function object, are valid for ever.
+pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result<(), Violation> {
+    let _writer = writer();
+    let info = known(type_index)?;
+    // SAFETY: the first clause of this contract.
+    field.name = unsafe { leak_text(field.name) };
+    let name = field.name();
+    if info.fields().iter().any(|known| known.name() == name) {
+        return Err(VAL_15.refused(
+            Kind::Duplicate,
+            format!("type `{}` already has a field `{name}`", info.key()),
+        ));
+    }
+    // SAFETY: the first clause of this contract.
+    field.doc = unsafe { leak_text(field.doc) };
+    // SAFETY: the first clause of this contract.
+    field.metadata = unsafe { leak_text(field.metadata) };
+    let mut list = info.fields().to_vec();
+    list.push(field);
+    let count = list.len() as i32;
+    info.fields
+        .store(Vec::leak(list).as_mut_ptr(), Ordering::Release);
+    info.num_fields.store(count, Ordering::Release);
+    Ok(())
+}
+
+/// Appends a method. Of two with one name the later one counts.
+///
+/// # Safety
+/// The strings of `method` are readable now; they are copied. The function is valid for ever.
+pub(crate) unsafe fn push_method(type_index: i32, mut method: MethodInfo) -> Result<(), Violation> {
+    let _writer = writer();
+    let info = known(type_index)?;
+    // SAFETY: readable now, by this contract.
+    method.name = unsafe { leak_text(method.name) };
+    // SAFETY: readable now, by this contract.
+    method.doc = unsafe { leak_text(method.doc) };
+    // SAFETY: readable now, by this contract.
+    method.metadata = unsafe { leak_text(method.metadata) };
+    let mut list = info.methods().to_vec();
+    list.push(method);
+    let count = list.len() as i32;
+    info.methods
+        .store(Vec::leak(list).as_mut_ptr(), Ordering::Release);
+    info.num_methods.store(count, Ordering::Release);
+    Ok(())
+}
+
+/// Sets the metadata, once.
+///
+/// # Safety
+/// The documentation is readable now; it is copied. `creator` makes an object of the type, and `total_size` is no more than
+/// the size of each object of the type.
+pub(crate) unsafe fn set_metadata(
+    type_index: i32,
+    mut metadata: TypeMetadata,
+) -> Result<(), Violation> {
+    let _writer = writer();
+    let info = known(type_index)?;
+    if info.metadata().is_some() {
+        return Err(VAL_15.refused(
+            Kind::Duplicate,
+            format!(
+                "Overriding `{}`, possible causes:\n- two object definitions with the same type key\n- a library was loaded twice",
+                info.key()
+            ),
+        ));
+    }
+    // SAFETY: readable now, by this contract.
+    metadata.doc = unsafe { leak_text(metadata.doc) };
+    info.metadata
+        .store(Box::leak(Box::new(metadata)), Ordering::Release);
+    Ok(())
+}
+
+fn known(type_index: i32) -> Result<&'static TypeInfo, Violation> {
+    info(type_index).ok_or_else(|| {
+        VAL_15.refused(
+            Kind::UnknownKind,
+            format!("unknown type index {type_index}"),
+        )
+    })
+}
+
+/// Copies a text to memory that is never freed.
+///
+/// # Safety
+/// `text` describes bytes that are readable now.
+unsafe fn leak_text(text: ByteArray) -> ByteArray {
+    // SAFETY: readable now, by the contract of this function.
+    ByteArray::of(leak_bytes(unsafe { text.as_slice() }))
+}
