@@ -156,13 +156,13 @@ struct Mapped {
 }
 
 impl Symbols for Mapped {
-    fn address(&self, _: module::Name<'_>) -> Option<NonNull<c_void>> {
+    fn address(&self, _: module::SymbolName<'_>) -> Option<NonNull<c_void>> {
         None
     }
 
     fn data(
         &self,
-        _: module::Name<'_>,
+        _: module::SymbolName<'_>,
     ) -> Result<Option<module::Data<'_>>, tvmspec::rule::Violation> {
         Ok(None)
     }

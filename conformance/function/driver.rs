@@ -13,7 +13,7 @@ use crate::conformance::runtime::ffi::{
 use crate::conformance::runtime::number::number_of;
 use crate::conformance::value::convert::converted;
 use crate::function::ErrorCell;
-use crate::value::{ByteArray, Header, Payload, RawAny, index};
+use crate::value::{AnyPayload, ByteArray, Header, RawAny, index};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -40,7 +40,7 @@ const KNOWN: [Known; 12] = [
         parameters: Some(&["int", "float"]),
         body: |_, args| {
             let float = args[0].int() as f64 + f64::from_bits(args[1].bits());
-            Ended::Value(RawAny::of(index::FLOAT, Payload { float }))
+            Ended::Value(RawAny::of(index::FLOAT, AnyPayload { float }))
         },
     },
     Known {
@@ -348,7 +348,7 @@ pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<R
     let [kind, message, backtrace] = error.error_texts().unwrap_or_default();
     let cause = (!cell.cause_chain.is_null()).then(|| {
         let ptr = cell.cause_chain.cast();
-        api.share(RawAny::of(index::ERROR, Payload { ptr }))
+        api.share(RawAny::of(index::ERROR, AnyPayload { ptr }))
     });
     let cause = cause.and_then(|cause| cause.error_texts());
     let mut parts = json!({
@@ -365,7 +365,7 @@ pub(in crate::conformance) fn error(api: &'static Api, args: &Value) -> Result<R
                 // SAFETY: an object begins with a header.
                 let type_index = unsafe { (*context).type_index };
                 let ptr = context.cast();
-                show(api, &api.share(RawAny::of(type_index, Payload { ptr })))?
+                show(api, &api.share(RawAny::of(type_index, AnyPayload { ptr })))?
             }
         };
     }

@@ -9,7 +9,7 @@ use crate::conformance::runtime::ffi::held::{Held, bytes_arg, text_arg};
 use crate::conformance::runtime::ffi::{
     Reply, alone, bytes, fresh_prefix, told, unsupported, value_of,
 };
-use crate::value::{ByteArray, Payload, RawAny, index};
+use crate::value::{AnyPayload, ByteArray, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use std::ffi::CString;
@@ -195,7 +195,7 @@ impl Script {
             std::mem::forget(held);
             let ptr = std::ptr::from_ref(&*slot).cast_mut().cast();
             return Ok(Given {
-                raw: RawAny::of(index::RVALUE_REF, Payload { ptr }),
+                raw: RawAny::of(index::RVALUE_REF, AnyPayload { ptr }),
                 slot: Some(slot),
                 ..Given::default()
             });

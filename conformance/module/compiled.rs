@@ -13,7 +13,7 @@ use crate::conformance::runtime::ffi::{
 };
 use crate::conformance::runtime::number::number_of;
 use crate::conformance::runtime::shell::{self, Content};
-use crate::module::{Convention, Names};
+use crate::module::{Convention, Dialect};
 use crate::payload::{self, Field};
 use crate::release::{Layout, Release};
 use crate::rule::{Findings, Kind, Violation};
@@ -27,7 +27,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::PathBuf;
 
-const NAMES: Names = Names::of(Layout::V0_22);
+const NAMES: Dialect = Dialect::of(Layout::V0_22);
 const CONTEXT: &str = NAMES.context.text();
 const PREFIX: &str = NAMES.prefix;
 
@@ -293,7 +293,7 @@ fn layout(api: &'static Api, args: &Value) -> Result<Layout, Reply> {
 /// `module.call`: the types, or codes, that a compiled function is called with.
 pub(super) fn call(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
     let value = args.get("value").unwrap_or(&Value::Null);
-    let names = Names::of(layout(api, args)?);
+    let names = Dialect::of(layout(api, args)?);
     let fails = value.get("fails").and_then(Value::as_str);
     let body = match (names.convention, fails) {
         (Convention::Legacy, None) => Content::Jump(note_codes as *const () as usize),
@@ -364,7 +364,7 @@ impl Passed {
 
 /// `module.life`: whether the library stays while a function of it does, and no longer.
 pub(super) fn life(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
-    let names = Names::of(layout(api, args)?);
+    let names = Dialect::of(layout(api, args)?);
     let name = format!("{}f", names.prefix);
     let slot = names.context.text();
     let written = Written::of(&[(&name, address(NUMBERS[0])), (slot, Content::Slot)])?;

@@ -7,7 +7,7 @@ use crate::conformance::runtime::ffi::held::{Held, Raised, bool_arg, int_arg, te
 use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, c_text, fresh_prefix, seen, system_library, told, unsupported,
 };
-use crate::value::{Payload, RawAny, index};
+use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 use std::ffi::{CString, c_void};
 
@@ -201,7 +201,7 @@ pub(super) fn system(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         match api.brought("module.register") {
             Some(register) => {
                 let ptr = body as *mut c_void;
-                let body = RawAny::of(index::OPAQUE, Payload { ptr });
+                let body = RawAny::of(index::OPAQUE, AnyPayload { ptr });
                 let other = api.call(&register, &[text_arg(&symbol), body])?;
                 replaced.push(other.raw.int() != 0);
             }

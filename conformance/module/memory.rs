@@ -1,7 +1,7 @@
 //! A library that is not a file: symbols in memory, for cases that no linker needs to run for.
 
 use crate::capi::exports;
-use crate::module::{Data, Name, Symbols};
+use crate::module::{Data, SymbolName, Symbols};
 use crate::rule::Violation;
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -55,7 +55,7 @@ impl Memory {
 const UNTOUCHED: usize = usize::MAX - 1;
 
 impl Symbols for Memory {
-    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+    fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         let name = name.text();
         let slot = || self.slots.get(name).map(|slot| slot.as_ptr().cast());
         let data = || {
@@ -67,7 +67,7 @@ impl Symbols for Memory {
         NonNull::new(code.or_else(data).or_else(slot)?)
     }
 
-    fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation> {
+    fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation> {
         let found = self.data.get(name.text());
         Ok(found.map(|bytes| Data { bytes, exact: true }))
     }

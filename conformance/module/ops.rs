@@ -5,7 +5,7 @@ use super::{compiled, loading, lookup, opened, probe};
 use crate::conformance::function::script;
 use crate::conformance::op::{self, Answer, Op, Refusal, Run};
 use crate::function::Error;
-use crate::module::{self, LoadError, Module, Names, load_symbols};
+use crate::module::{self, Dialect, LoadError, Module, load_symbols};
 use crate::release::Layout;
 use crate::rule::{Findings, Strictness};
 use serde_json::{Value, json};
@@ -99,8 +99,8 @@ fn load(args: &Value) -> Result<Answer, Refusal> {
     let named = Layout::ALL
         .into_iter()
         .rev()
-        .find(|layout| Names::of(*layout).blob.text() == blob);
-    let names = Names::of(named.unwrap_or(Layout::V0_22));
+        .find(|layout| Dialect::of(*layout).blob.text() == blob);
+    let names = Dialect::of(named.unwrap_or(Layout::V0_22));
     let memory = Arc::new(
         Memory::default()
             .data(blob, &data)

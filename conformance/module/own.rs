@@ -9,8 +9,8 @@ use crate::function::{Error, Function, legacy, registry};
 use crate::module::dso::forward::Jumps;
 use crate::module::workspace::{self, Request};
 use crate::module::{
-    Kind, Module, Name, Names, Symbols, context, load, load_named, load_symbols, parallel,
-    property_mask, register_loader, system, system_library,
+    Dialect, Module, ModuleKind, SymbolName, Symbols, context, load, load_named, load_symbols,
+    parallel, property_mask, register_loader, system, system_library,
 };
 use crate::object::Array;
 use crate::release::{Layout, Release};
@@ -101,7 +101,7 @@ fn mask(kind: String, release: String, runs: bool) -> Result<i64, Error> {
 
 /// `address`: what a prefix and a name lead to in the system library.
 fn address(prefix: String, name: String) -> Result<Any, Error> {
-    let found = system::SystemSymbols::new(&prefix).address(Name::of(&name));
+    let found = system::SystemSymbols::new(&prefix).address(SymbolName::of(&name));
     let found = found.map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
     // SAFETY: a case compares the address and does not follow it.
     Ok(unsafe { Any::handle(found) })
@@ -253,7 +253,7 @@ fn system_slot(in_segment: bool) -> Result<bool, Error> {
     let elsewhere = Box::leak(Box::new(AtomicPtr::new(std::ptr::null_mut())));
     let slot: &AtomicPtr<c_void> = if in_segment { &SLOT } else { elsewhere };
     let prefix = fresh_prefix();
-    let name = format!("{prefix}{}", Names::of(Layout::V0_22).context.text());
+    let name = format!("{prefix}{}", Dialect::of(Layout::V0_22).context.text());
     // SAFETY: room for an address, which stays.
     unsafe { system::register(&name, slot.as_ptr().cast()) };
     let module = system_library(&prefix);
@@ -264,9 +264,9 @@ fn system_slot(in_segment: bool) -> Result<bool, Error> {
 
 /// `memory`: loads a library in memory from the name and the bytes of its blob.
 fn memory(symbol: String, bytes: Vec<u8>) -> Result<Module, Error> {
-    let named = |layout: &Layout| Names::of(*layout).blob.text() == symbol;
+    let named = |layout: &Layout| Dialect::of(*layout).blob.text() == symbol;
     let layout = Layout::ALL.into_iter().rev().find(named);
-    let context = Names::of(layout.unwrap_or(Layout::V0_22)).context.text();
+    let context = Dialect::of(layout.unwrap_or(Layout::V0_22)).context.text();
     let memory = Memory::default().data(&symbol, &bytes).slot(context);
     // SAFETY: symbols in memory without code.
     Ok(unsafe { load_symbols(Arc::new(memory), Strictness::Lenient) }?.module)
@@ -365,7 +365,7 @@ static ALONE: [u8; 60] = *b"\x34\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0
 /// `in_system`: loads a blob that is registered with the system library, in a segment or in other memory.
 fn in_system(in_segment: bool) -> Result<Module, Error> {
     let prefix = fresh_prefix();
-    let name = format!("{prefix}{}", Names::of(Layout::V0_22).blob.text());
+    let name = format!("{prefix}{}", Dialect::of(Layout::V0_22).blob.text());
     let elsewhere;
     let address = if in_segment {
         ALONE.as_ptr()
@@ -423,7 +423,7 @@ thread_local! {
     static ASKED: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Kind for Numbers {
+impl ModuleKind for Numbers {
     fn kind(&self) -> &str {
         "numbers"
     }

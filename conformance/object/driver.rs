@@ -5,7 +5,7 @@ use crate::conformance::runtime::ffi::api::{Api, Handle};
 use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, bool_arg, int_arg};
 use crate::conformance::runtime::ffi::{Reply, bytes, told, unsupported, value_of};
-use crate::value::{Payload, RawAny, index};
+use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 
 /// The one argument of most operations.
@@ -173,7 +173,7 @@ pub(super) fn hooked(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         .map_or(0, |info| info.type_depth);
     let type_index = api.new_type(&hooks::fresh_key(), [-1, object + 1, 0, 1, index::OBJECT])?;
     let hooks = match hooks::bare(form) {
-        Some(bare) => bare.map(|ptr| api.share(RawAny::of(index::OPAQUE, Payload { ptr }))),
+        Some(bare) => bare.map(|ptr| api.share(RawAny::of(index::OPAQUE, AnyPayload { ptr }))),
         None => [
             api.function(std::ptr::from_ref(api).cast_mut().cast(), hash_of)?,
             api.function(std::ptr::from_ref(api).cast_mut().cast(), are_equal)?,
@@ -186,7 +186,7 @@ pub(super) fn hooked(api: &'static Api, args: &Value) -> Result<Reply, Reply> {
         api,
         raw: RawAny::of(
             type_index,
-            Payload {
+            AnyPayload {
                 ptr: hooks::numbered(type_index, number).cast(),
             },
         ),

@@ -2,7 +2,7 @@
 
 use crate::conformance::runtime::number::{self, NoNumber};
 use crate::value::header::{DELETE_WEAK, Header};
-use crate::value::{Payload, RawAny, index};
+use crate::value::{AnyPayload, RawAny, index};
 use serde_json::Value;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -48,13 +48,13 @@ unsafe extern "C" fn number_equal(left: *const RawAny, right: *const RawAny) -> 
 unsafe extern "C" fn cell_hash(key: *const RawAny) -> RawAny {
     // SAFETY: a hash gets the address of a cell that holds a key.
     let int = unsafe { number_hash(key) };
-    RawAny::of(index::INT, Payload { int })
+    RawAny::of(index::INT, AnyPayload { int })
 }
 
 unsafe extern "C" fn cell_equal(left: *const RawAny, right: *const RawAny) -> RawAny {
     // SAFETY: an equality gets the addresses of two cells that hold keys.
     let int = i64::from(unsafe { number_equal(left, right) });
-    RawAny::of(index::BOOL, Payload { int })
+    RawAny::of(index::BOOL, AnyPayload { int })
 }
 
 /// The hash and the equality of keys in the form that a case names: `number` of tvm-ffi 0.1.9 to 0.1.14, `cell` from

@@ -3,7 +3,7 @@
 use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::held::Held;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header};
-use crate::value::{Payload, RawAny, index};
+use crate::value::{AnyPayload, RawAny, index};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -39,7 +39,7 @@ pub(super) fn make(api: &'static Api, alive: &Alive) -> Held {
     let ptr = Box::into_raw(Box::new(Probe { header, alive })).cast();
     Held {
         api,
-        raw: RawAny::of(index::OBJECT, Payload { ptr }),
+        raw: RawAny::of(index::OBJECT, AnyPayload { ptr }),
     }
 }
 

@@ -304,8 +304,11 @@ pub(super) fn write(
     }
     let at = place(field, object);
     if field.flags & flag::SETTER_IS_FUNCTION != 0 {
-        let setter = RawAny::of(index::FUNCTION, crate::value::Payload { ptr: field.setter });
-        let at = RawAny::of(index::OPAQUE, crate::value::Payload { ptr: at });
+        let setter = RawAny::of(
+            index::FUNCTION,
+            crate::value::AnyPayload { ptr: field.setter },
+        );
+        let at = RawAny::of(index::OPAQUE, crate::value::AnyPayload { ptr: at });
         return api.call(&api.share(setter), &[at, value.raw]).map(drop);
     }
     // SAFETY: without the flag a setter is a C function of this type.

@@ -5,7 +5,7 @@ use crate::conformance::runtime::ffi::forms::{make, show};
 use crate::conformance::runtime::ffi::held::{Held, int_arg};
 use crate::conformance::runtime::ffi::{Reply, told, unsupported};
 use crate::conformance::runtime::number::number_or;
-use crate::value::{Payload, RawAny, index};
+use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -89,7 +89,7 @@ pub(in crate::conformance) fn rewrite(api: &'static Api, args: &Value) -> Result
         let root = std::mem::ManuallyDrop::new(root);
         let mut slot = root.pointer();
         let ptr = (&raw mut slot).cast();
-        let moved = RawAny::of(index::RVALUE_REF, Payload { ptr });
+        let moved = RawAny::of(index::RVALUE_REF, AnyPayload { ptr });
         let args = [moved, links.raw, none.raw, order];
         let result = api.call_global("ffi.StructuralMap", &args);
         if !slot.is_null() {

@@ -6,7 +6,7 @@ use crate::conformance::runtime::ffi::api::Api;
 use crate::conformance::runtime::ffi::held::{Held, Raised};
 use crate::conformance::runtime::function_of;
 use crate::value::header::{Header, dec_weak, inc_weak};
-use crate::value::{Payload, RawAny, index};
+use crate::value::{AnyPayload, RawAny, index};
 use std::ffi::c_void;
 
 /// A weak reference, dropped by hand as no C function does it (VAL-05).
@@ -62,7 +62,7 @@ pub(super) fn opaque(api: &'static Api, type_index: i32, alive: &Alive) -> Resul
     }
     Ok(Held {
         api,
-        raw: RawAny::of(type_index, Payload { ptr }),
+        raw: RawAny::of(type_index, AnyPayload { ptr }),
     })
 }
 

@@ -11,7 +11,7 @@ use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, c_text, fresh_prefix, system_library, told, unsupported,
 };
 use crate::value::dlpack::DLTensor;
-use crate::value::{Payload, RawAny, index};
+use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 use std::cell::Cell;
 
@@ -152,7 +152,7 @@ fn pointer(api: &'static Api, given: RawAny) -> Result<Value, Reply> {
     let body = note_this as unsafe extern "C" fn(Handle, *const RawAny, i32, *mut RawAny) -> i32;
     let body = RawAny::of(
         index::OPAQUE,
-        Payload {
+        AnyPayload {
             ptr: body as Handle,
         },
     );
@@ -160,7 +160,7 @@ fn pointer(api: &'static Api, given: RawAny) -> Result<Value, Reply> {
     let deleter = nothing as unsafe extern "C" fn(Handle);
     let deleter = RawAny::of(
         index::OPAQUE,
-        Payload {
+        AnyPayload {
             ptr: deleter as Handle,
         },
     );
@@ -185,12 +185,12 @@ fn allocated(
     };
     let one = api.call_global("ffi.Shape", &[int_arg(1)])?;
     let (byte, cpu) = (api.dtype("int8")?, crate::value::DLDevice::CPU);
-    let mut bits = Payload { bits: 0 };
+    let mut bits = AnyPayload { bits: 0 };
     bits.dtype = byte;
     let args = [
         shape.unwrap_or(one.raw),
         dtype.unwrap_or(RawAny::of(index::DATA_TYPE, bits)),
-        RawAny::of(index::DEVICE, Payload { device: cpu }),
+        RawAny::of(index::DEVICE, AnyPayload { device: cpu }),
         RawAny::NONE,
     ];
     Ok(Some(Allocated(api.call(&allocate, &args)?)))

@@ -9,7 +9,7 @@ use crate::conformance::runtime::ffi::{Reply, alone, c_text, seen, told, unsuppo
 use crate::conformance::runtime::number::{number_of, number_or};
 use crate::conformance::value::custom;
 use crate::value::header::{self, Header};
-use crate::value::{AnyView, ByteArray, BytesObj, Payload, RawAny, index, str_bytes};
+use crate::value::{AnyPayload, AnyView, ByteArray, BytesObj, RawAny, index, str_bytes};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -167,7 +167,7 @@ pub(in crate::conformance) fn own(api: &'static Api, args: &Value) -> Result<Rep
         // A slot that is empty before the call.
         let mut slot: *mut c_void = std::ptr::null_mut();
         let ptr = (&raw mut slot).cast();
-        let owned = api.own(&RawAny::of(index::RVALUE_REF, Payload { ptr }))?;
+        let owned = api.own(&RawAny::of(index::RVALUE_REF, AnyPayload { ptr }))?;
         return told(json!({"value": show(api, &owned)?, "index": owned.raw.type_index}));
     }
     let object = make(api, form)?;
@@ -180,7 +180,7 @@ pub(in crate::conformance) fn own(api: &'static Api, args: &Value) -> Result<Rep
     std::mem::forget(object);
     let view = RawAny::of(
         index::RVALUE_REF,
-        Payload {
+        AnyPayload {
             ptr: (&raw mut slot).cast(),
         },
     );
@@ -214,7 +214,7 @@ pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Re
     let ptr = std::ptr::from_ref(&object).cast_mut().cast();
     let own = |step: &str| api.brought(&format!("weak.{step}"));
     let own = own("add").zip(own("upgrade")).zip(own("drop"));
-    let address = [RawAny::of(index::OPAQUE, Payload { ptr })];
+    let address = [RawAny::of(index::OPAQUE, AnyPayload { ptr })];
     match &own {
         Some(((add, _), _)) => {
             for _ in 0..weak {
@@ -238,7 +238,7 @@ pub(in crate::conformance) fn life(api: &'static Api, args: &Value) -> Result<Re
     }
     let first = Held {
         api,
-        raw: RawAny::of(index::OBJECT, Payload { ptr }),
+        raw: RawAny::of(index::OBJECT, AnyPayload { ptr }),
     };
     let second = api.share(first.raw);
     drop(first);

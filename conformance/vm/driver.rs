@@ -23,7 +23,7 @@ use crate::conformance::runtime::ffi::{
     NUMBERS, Reply, bytes, c_text, forms, fresh_prefix, system_library, tensors, told, unsupported,
 };
 use crate::conformance::runtime::number::{NoNumber, number_of};
-use crate::value::{Payload, RawAny, index};
+use crate::value::{AnyPayload, RawAny, index};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
@@ -283,7 +283,7 @@ fn argument(api: &'static Api, value: &Value, results: &[Outcome]) -> Result<Hel
         return Ok(system_library(api, &prefix)?);
     }
     match value.as_f64().filter(|_| value.is_f64()) {
-        Some(float) => Ok(api.share(RawAny::of(index::FLOAT, Payload { float }))),
+        Some(float) => Ok(api.share(RawAny::of(index::FLOAT, AnyPayload { float }))),
         None => forms::make(api, value),
     }
 }
@@ -315,7 +315,7 @@ unsafe extern "C" fn watch(this: Handle, args: *const RawAny, count: i32, out: *
     LOG.with_borrow_mut(|log| log.push(Value::Array(shown)));
     let int = this.addr() as i64;
     // SAFETY: a place for the result.
-    unsafe { out.write(RawAny::of(index::INT, Payload { int })) };
+    unsafe { out.write(RawAny::of(index::INT, AnyPayload { int })) };
     0
 }
 

@@ -171,7 +171,7 @@ impl From<Error> for function::Error {
 /// Workspace of compiled code, from the device that it names.
 struct DeviceWorkspace;
 
-impl workspace::Source for DeviceWorkspace {
+impl workspace::WorkspaceSource for DeviceWorkspace {
     fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String> {
         let space = Manager::global()
             .workspace(&request)

@@ -91,7 +91,7 @@ struct DeviceKind {
     payload: Vec<u8>,
 }
 
-impl module::Kind for DeviceKind {
+impl module::ModuleKind for DeviceKind {
     fn kind(&self) -> &str {
         self.module.kind()
     }

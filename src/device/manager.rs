@@ -15,7 +15,7 @@ use crate::function::{Function, registry};
 use crate::module::workspace::Request;
 use crate::release::Release;
 use crate::rule::Kind;
-use crate::value::{Any, Few};
+use crate::value::{Any, SmallMap};
 use std::ffi::c_void;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
@@ -27,7 +27,7 @@ pub type Factory = Box<dyn FnOnce() -> Result<&'static dyn DeviceApi>>;
 
 /// Finds the API of a device and remembers it.
 pub struct Manager {
-    table: RwLock<Few<i32, &'static dyn DeviceApi>>,
+    table: RwLock<SmallMap<i32, &'static dyn DeviceApi>>,
     lookup: Lookup,
 }
 
@@ -41,7 +41,7 @@ impl Manager {
     /// A manager that looks elsewhere.
     pub fn with_lookup(lookup: Lookup) -> Manager {
         Manager {
-            table: RwLock::new(Few::new()),
+            table: RwLock::new(SmallMap::new()),
             lookup,
         }
     }

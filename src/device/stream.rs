@@ -4,11 +4,11 @@
 //! `TVMFFIEnvGetStream`.
 
 use crate::device::{Device, Result, Stream};
-use crate::value::Few;
+use crate::value::SmallMap;
 use std::cell::RefCell;
 
 thread_local! {
-    static CURRENT: RefCell<Few<(i32, i32), Stream>> = const { RefCell::new(Few::new()) };
+    static CURRENT: RefCell<SmallMap<(i32, i32), Stream>> = const { RefCell::new(SmallMap::new()) };
 }
 
 /// The stream that this thread set for `device`; the default stream if it never set one (DEV-22).
@@ -32,7 +32,7 @@ fn key(device: Device) -> (i32, i32) {
 }
 
 thread_local! {
-    static DEVICE: RefCell<Few<i32, i32>> = const { RefCell::new(Few::new()) };
+    static DEVICE: RefCell<SmallMap<i32, i32>> = const { RefCell::new(SmallMap::new()) };
 }
 
 /// The id of the device of type `kind` that this thread made current; 0 if it never did (DEV-55).

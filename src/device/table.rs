@@ -6,7 +6,7 @@
 use crate::device::{
     Attribute, Copy, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
 };
-use crate::value::Few;
+use crate::value::SmallMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
@@ -105,7 +105,7 @@ struct OfApi {
 }
 
 /// Tables that we made, by address: their API is found without going through C.
-static OURS: Mutex<Few<usize, &'static dyn DeviceApi>> = Mutex::new(Few::new());
+static OURS: Mutex<SmallMap<usize, &'static dyn DeviceApi>> = Mutex::new(SmallMap::new());
 
 /// The table of `api`. It lives for ever, as APIs do.
 pub fn of_api(api: &'static dyn DeviceApi) -> &'static DeviceTable {

@@ -2,7 +2,7 @@
 
 use super::{Error, FUN_08, FUN_09, Result};
 use crate::value::header::{Header, ObjectRef, inc_ref};
-use crate::value::{Any, AnyView, Argument, Payload, RawAny, Schema, index, str_bytes, types};
+use crate::value::{Any, AnyPayload, AnyView, Argument, RawAny, Schema, index, str_bytes, types};
 use std::ops::RangeInclusive;
 
 /// What a typed function may return: a value, or a `Result` of one.
@@ -135,7 +135,7 @@ impl Param {
         unsafe { inc_ref(tried) };
         let cell = RawAny::of(
             index::RVALUE_REF,
-            Payload {
+            AnyPayload {
                 ptr: (&raw mut tried).cast(),
             },
         );

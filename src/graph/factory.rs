@@ -6,7 +6,7 @@ use super::memory::{record_to_object, with_record};
 use super::module::{GraphExecutor, enough, places};
 use super::{Graph, linked};
 use crate::function::{Error, Function};
-use crate::module::{Entry, Kind, Module, Symbols};
+use crate::module::{LoaderEntry, Module, ModuleKind, Symbols};
 use crate::object::{Map, Tensor};
 use crate::payload::Field;
 use crate::release::Layout;
@@ -102,7 +102,7 @@ impl Parameter<'_> {
 }
 
 /// Reads a factory out of a library.
-pub(super) fn load_factory(entry: &Entry<'_>) -> Result<Module> {
+pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> Result<Module> {
     let mut cursor = Cursor::new(entry.payload);
     let read = crate::payload::read(
         entry.kind,
@@ -175,7 +175,7 @@ impl Factory {
     }
 }
 
-impl Kind for Factory {
+impl ModuleKind for Factory {
     fn kind(&self) -> &str {
         "GraphExecutorFactory"
     }

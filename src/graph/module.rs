@@ -6,7 +6,7 @@ use super::factory::{Parameters, load_factory};
 use super::{GRF_32, GRF_42, GRF_43, GRF_44};
 use super::{Graph, debug, debug_methods, linked};
 use crate::function::{Error, Function, registry};
-use crate::module::{Kind, Module, provide_loader};
+use crate::module::{Module, ModuleKind, provide_loader};
 use crate::object::Map;
 use crate::rule::{Findings, Kind as Broken};
 use crate::tensor::{Device, Params};
@@ -187,7 +187,7 @@ impl GraphExecutor {
     }
 }
 
-impl Kind for GraphExecutor {
+impl ModuleKind for GraphExecutor {
     fn kind(&self) -> &str {
         "GraphExecutor"
     }

@@ -3,13 +3,13 @@
 //! The module keeps tensors by name, and for each function the list of those that it needs. The first time a function is
 //! asked for, they are handed to the import that takes them (MOD-19).
 
-use super::loaders::Entry;
-use super::{Kind, Module};
+use super::loaders::LoaderEntry;
+use super::{Module, ModuleKind};
 use crate::function::{Error, Function};
 use crate::object::{Array, Map, Tensor};
 use crate::payload::{self, Field};
 use crate::release::Layout;
-use crate::rule::{Findings, Kind as Answer};
+use crate::rule::{Findings, Kind};
 use crate::value::{Any, VAL_19};
 use crate::wire::Cursor;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -22,7 +22,7 @@ struct Constants {
     /// Whether the blob is of a layout whose compiled code lives in the old object world (VAL-19).
     is_legacy: bool,
     /// As the file has them.
-    tensors: Named,
+    tensors: NamedValues,
     /// The same for who asks for them all, from then on.
     map: OnceLock<Map>,
     /// The tensors that each function needs, in the order in which it wants them.
@@ -33,13 +33,13 @@ struct Constants {
 
 /// By name, ascending. No map of values: its hash is public, and a file chooses the names, so that 20,000 of them could
 /// take as many steps each.
-struct Sorted(Named);
+struct Sorted(NamedValues);
 
-type Named = Vec<(Box<str>, Any)>;
+type NamedValues = Vec<(Box<str>, Any)>;
 
 impl Sorted {
     /// Of what stands twice, the later.
-    fn of(pairs: &Named) -> Sorted {
+    fn of(pairs: &NamedValues) -> Sorted {
         let names = pairs.iter().map(|(name, _)| &**name);
         let mut order: Vec<(&str, usize)> = names.zip(0..).collect();
         order.sort_unstable();
@@ -62,7 +62,7 @@ impl Sorted {
 }
 
 /// Makes the module of an entry of either kind.
-pub(super) fn load(entry: &Entry<'_>) -> Result<Module, Error> {
+pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
     let mut cursor = Cursor::new(entry.payload);
     let payload = payload::read(
         entry.kind,
@@ -143,7 +143,7 @@ impl Constants {
             // Compiled code reads the array where it lies, and would take our header for the one of its world.
             if self.is_legacy && import.kind() == "library" {
                 let message = format!("`{name}` of compiled code up to 0.20 takes an array object");
-                return Err(VAL_19.refused(Answer::Unsupported, message).into());
+                return Err(VAL_19.refused(Kind::Unsupported, message).into());
             }
             let result = init.call_with([needed])?;
             // 0 or nothing: it is done.
@@ -159,7 +159,7 @@ impl Constants {
     }
 }
 
-impl Kind for Constants {
+impl ModuleKind for Constants {
     fn kind(&self) -> &str {
         &self.kind
     }
@@ -203,7 +203,7 @@ mod tests {
         bytes.extend(count);
         bytes.extend(vec![0; 8 * names.len()]);
         let start = Instant::now();
-        let module = load(&Entry {
+        let module = load(&LoaderEntry {
             kind: "const_loader",
             payload: &bytes,
             layout: Layout::V0_7,

@@ -1,6 +1,6 @@
 //! What a loader writes into a library: slots, and the context.
 
-use super::{Module, Name, Symbols, names};
+use super::{Module, SymbolName, Symbols, names};
 use crate::capi::exports;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -39,7 +39,7 @@ pub(crate) unsafe fn register(name: &str, address: *mut c_void) {
         Some(known) => known.address = address,
         None => added.push(Added {
             name: name.to_owned(),
-            hash: Name::of(name).hash(),
+            hash: SymbolName::of(name).hash(),
             address,
         }),
     }
@@ -70,7 +70,7 @@ pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
     });
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     for added in added.iter() {
-        if let Some(slot) = symbols.address(Name::hashed(&added.name, added.hash)) {
+        if let Some(slot) = symbols.address(SymbolName::hashed(&added.name, added.hash)) {
             fill(&added.name, slot, added.address);
         }
     }
@@ -78,12 +78,12 @@ pub(super) fn fill_slots(symbols: &dyn Symbols) -> Vec<String> {
 }
 
 /// The slots of all releases that this crate has functions for: the names, and the functions in the same order.
-fn own_slots() -> &'static (Vec<Name<'static>>, Vec<Pointer>) {
-    static OWN: OnceLock<(Vec<Name<'static>>, Vec<Pointer>)> = OnceLock::new();
+fn own_slots() -> &'static (Vec<SymbolName<'static>>, Vec<Pointer>) {
+    static OWN: OnceLock<(Vec<SymbolName<'static>>, Vec<Pointer>)> = OnceLock::new();
     OWN.get_or_init(|| {
         let own = names::all_slots().filter_map(|slot| {
             let function = exports::find(slot.strip_prefix("__")?)?;
-            Some((Name::of(slot), Pointer(function.address())))
+            Some((SymbolName::of(slot), Pointer(function.address())))
         });
         own.unzip()
     })
@@ -94,7 +94,7 @@ fn own_slots() -> &'static (Vec<Name<'static>>, Vec<Pointer>) {
 /// What is returned takes the module out of the symbol when it is dropped; the library must be mapped until then.
 pub(super) fn set(
     symbols: &dyn Symbols,
-    name: Name<'_>,
+    name: SymbolName<'_>,
     module: Option<&Module>,
 ) -> Option<Written> {
     let slot = symbols.address(name).filter(|slot| fits(symbols, *slot))?;

@@ -18,11 +18,11 @@ pub mod property {
 ///
 /// ```
 /// use tvmspec::function::{Error, Function};
-/// use tvmspec::module::{Kind, Module};
+/// use tvmspec::module::{Module, ModuleKind};
 ///
 /// struct Doubler;
 ///
-/// impl Kind for Doubler {
+/// impl ModuleKind for Doubler {
 ///     fn kind(&self) -> &str {
 ///         "doubler"
 ///     }
@@ -38,7 +38,7 @@ pub mod property {
 /// ```
 ///
 /// A function that is returned must keep `module` alive if it needs anything of it: clone the handle into it (MOD-12).
-pub trait Kind: std::any::Any + Send + Sync {
+pub trait ModuleKind: std::any::Any + Send + Sync {
     /// The name of the kind: `library`, `cuda`, ... (`type_key` up to 0.21).
     fn kind(&self) -> &str;
 
@@ -58,7 +58,7 @@ pub trait Kind: std::any::Any + Send + Sync {
     ///
     /// # Errors
     ///
-    /// As [`Kind::function`], which the default asks.
+    /// As [`ModuleKind::function`], which the default asks.
     fn implements(&self, module: &Module, name: &str) -> Result<bool, Error> {
         Ok(self.function(module, name)?.is_some())
     }
@@ -90,7 +90,7 @@ pub trait Kind: std::any::Any + Send + Sync {
         Err(cannot(self.kind(), "does not support WriteToFile"))
     }
 
-    /// The formats that [`Kind::write_to_file`] knows.
+    /// The formats that [`ModuleKind::write_to_file`] knows.
     fn write_formats(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,12 +1,12 @@
 //! The module of a shared object: its exported functions, in either convention.
 
 use super::context::Written;
-use super::names::{self, Convention, Entry, Names};
-use super::{Kind, MOD_25, Module, Symbols, legacy};
+use super::names::{self, Convention, Dialect, EntryPoint};
+use super::{MOD_25, Module, ModuleKind, Symbols, legacy};
 use crate::function::{Error, Function, SafeCall, raised};
 use crate::rule;
 use crate::value::{
-    Any, AnyView, ByteArray, Header, Payload, RawAny, bytes_bytes, c_str, cast, index, types,
+    Any, AnyPayload, AnyView, ByteArray, Header, RawAny, bytes_bytes, c_str, cast, index, types,
 };
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -17,12 +17,12 @@ pub struct Library {
     // Before `symbols`: it writes into the library when it goes.
     context: OnceLock<Written>,
     symbols: Arc<dyn Symbols>,
-    names: Names,
+    names: Dialect,
 }
 
 impl Library {
     /// The functions that `symbols` export under `names`.
-    pub(super) fn new(symbols: Arc<dyn Symbols>, names: Names) -> Library {
+    pub(super) fn new(symbols: Arc<dyn Symbols>, names: Dialect) -> Library {
         Library {
             context: OnceLock::new(),
             symbols,
@@ -43,7 +43,7 @@ impl Library {
     }
 
     /// The names that this library goes by.
-    pub fn names(&self) -> &Names {
+    pub fn names(&self) -> &Dialect {
         &self.names
     }
 
@@ -70,7 +70,7 @@ impl Library {
     fn address(&self, name: &str) -> Option<NonNull<c_void>> {
         let prefix = self.names.prefix;
         let meant = match self.names.entry {
-            Entry::NameOf(entry) if name == entry => names::entry_name(&*self.symbols, entry),
+            EntryPoint::NameOf(entry) if name == entry => names::entry_name(&*self.symbols, entry),
             _ => None,
         };
         self.symbols
@@ -79,7 +79,7 @@ impl Library {
 
     /// Calls the argument-free function `symbol` for a text: metadata and documentation.
     fn text(&self, module: &Module, kind: &str, name: &str) -> Result<Option<String>, Error> {
-        if self.names.entry != Entry::Prefixed {
+        if self.names.entry != EntryPoint::Prefixed {
             return Ok(None);
         }
         let Some(function) = self.function(module, &format!("{kind}{name}"))? else {
@@ -89,7 +89,7 @@ impl Library {
     }
 }
 
-impl Kind for Library {
+impl ModuleKind for Library {
     fn kind(&self) -> &str {
         "library"
     }
@@ -188,7 +188,7 @@ impl Flat<'_> {
 fn byte_array(array: &ByteArray) -> AnyView<'_> {
     let ptr = std::ptr::from_ref(array).cast_mut().cast();
     // SAFETY: the array lives as long as the view, and describes bytes that an argument of the call owns.
-    unsafe { AnyView::from_raw(RawAny::of(index::BYTE_ARRAY, Payload { ptr })) }
+    unsafe { AnyView::from_raw(RawAny::of(index::BYTE_ARRAY, AnyPayload { ptr })) }
 }
 
 /// MOD-25: a tensor goes as its description, text as a C string, bytes as a byte array; functions and modules are handles
@@ -203,7 +203,7 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
         let pointer = |index, ptr: *const c_void| {
             let ptr = ptr.cast_mut();
             // SAFETY: points into an argument, which lives as long as `args`.
-            unsafe { AnyView::from_raw(RawAny::of(index, Payload { ptr })) }
+            unsafe { AnyView::from_raw(RawAny::of(index, AnyPayload { ptr })) }
         };
         flat.cells.push(match raw.type_index {
             index::TENSOR => {

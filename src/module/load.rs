@@ -1,7 +1,7 @@
 //! From a file, or from any source of symbols, to a tree of modules.
 
-use super::loaders::{Entry, Loaders};
-use super::{Dso, Library, MOD_07, MOD_18, MOD_26, Module, Names, Symbols, context, names};
+use super::loaders::{LoaderEntry, Loaders};
+use super::{Dialect, Dso, Library, MOD_07, MOD_18, MOD_26, Module, Symbols, context, names};
 use crate::blob::{Blob, LIBRARY, detect};
 use crate::function::{Error, registry};
 use crate::release::Layout;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// What came of loading a library.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedLibrary {
     /// The root: module 0 of the blob, or the library itself.
     pub module: Module,
     /// The layout of the blob; without one, the dialect that the symbols speak.
@@ -116,12 +116,12 @@ pub unsafe fn load_named(path: &str) -> Result<Module, Error> {
     unsafe { load_by(path.as_ref(), path, Dso::open_named) }
 }
 
-type Open = unsafe fn(&Path) -> Result<Dso, Violation>;
+type Opener = unsafe fn(&Path) -> Result<Dso, Violation>;
 
 /// # Safety
 ///
 /// As for [`load`].
-unsafe fn load_by(path: &Path, text: &str, open: Open) -> Result<Module, Error> {
+unsafe fn load_by(path: &Path, text: &str, open: Opener) -> Result<Module, Error> {
     let extension = match around_last_dot(unversioned(text)) {
         Some((_, "dll" | "dylib" | "dso")) => "so",
         Some((_, extension)) => extension,
@@ -187,7 +187,7 @@ fn unversioned(path: &str) -> &str {
 pub unsafe fn load_library(
     path: impl AsRef<Path>,
     strictness: Strictness,
-) -> Result<Loaded, LoadError> {
+) -> Result<LoadedLibrary, LoadError> {
     // SAFETY: the file is trusted to be opened and closed, the first clause of `load`.
     let dso = unsafe { Dso::open(path.as_ref()) }?;
     // SAFETY: its symbols and functions are what the other clauses of `load` say.
@@ -206,7 +206,7 @@ pub unsafe fn load_library(
 pub unsafe fn load_symbols(
     symbols: Arc<dyn Symbols>,
     strictness: Strictness,
-) -> Result<Loaded, LoadError> {
+) -> Result<LoadedLibrary, LoadError> {
     // Compiled code may ask for workspace without a lookup by name.
     registry::install_defaults();
     let unmet = symbols.unmet();
@@ -215,10 +215,10 @@ pub unsafe fn load_symbols(
     })?;
     let blob = names::blob(&*symbols)?;
     let dialect = blob.map_or_else(|| names::dialect(&*symbols), |(dialect, _)| dialect);
-    let names = Names::of(dialect);
+    let names = Dialect::of(dialect);
     let slots = context::fill_slots(&*symbols);
     let mut findings = Findings::new(strictness);
-    let done = |module, layout, has_blob, findings: Findings| Loaded {
+    let done = |module, layout, has_blob, findings: Findings| LoadedLibrary {
         module,
         layout,
         has_blob,
@@ -237,7 +237,7 @@ pub unsafe fn load_symbols(
     check_bounds(bytes)?;
     let layout = detect::detect(bytes, Some(names.blob.text()));
     let blob = Blob::read(bytes, layout, &mut findings)?;
-    let module = build(&blob, &symbols, Names::of(layout))?;
+    let module = build(&blob, &symbols, Dialect::of(layout))?;
     Ok(done(module, layout, true, findings))
 }
 
@@ -269,7 +269,7 @@ fn nbytes(bytes: &[u8]) -> Result<u64, Violation> {
     Ok(u64::from_le_bytes(*header))
 }
 
-fn library(symbols: &Arc<dyn Symbols>, names: Names) -> Module {
+fn library(symbols: &Arc<dyn Symbols>, names: Dialect) -> Module {
     let module = Module::new(Library::new(Arc::clone(symbols), names));
     let written = context::set(&**symbols, names.context, Some(&module));
     if let (Some(library), Some(written)) = (Library::of(&module), written) {
@@ -279,7 +279,7 @@ fn library(symbols: &Arc<dyn Symbols>, names: Names) -> Module {
 }
 
 /// MOD-07: one module for each entry, imports as the tree says.
-fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Module, LoadError> {
+fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Dialect) -> Result<Module, LoadError> {
     let mut modules = Vec::with_capacity(blob.modules.len());
     let mut has_own = false;
     let mut loaders = Loaders::default();
@@ -288,7 +288,7 @@ fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Mo
             has_own = true;
             library(symbols, names)
         } else {
-            loaders.load(&Entry {
+            loaders.load(&LoaderEntry {
                 kind: &stored.kind,
                 payload: stored.payload.as_deref().unwrap_or_default(),
                 layout: blob.layout,
@@ -327,9 +327,9 @@ fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Names) -> Result<Mo
 /// As [`load_symbols`].
 pub fn system_library(prefix: &str) -> Result<Module, Error> {
     use super::system::SystemSymbols;
-    use crate::value::Few;
+    use crate::value::SmallMap;
     use std::sync::{Mutex, PoisonError};
-    static KNOWN: Mutex<Few<String, Module>> = Mutex::new(Few::new());
+    static KNOWN: Mutex<SmallMap<String, Module>> = Mutex::new(SmallMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(module) = known.find(prefix) {
         return Ok(module.clone());

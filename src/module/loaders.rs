@@ -1,6 +1,6 @@
 //! Which function reads the payload of which kind.
 
-use super::{Module, Names, Opaque, Symbols};
+use super::{Dialect, Module, Opaque, Symbols};
 use crate::function::{Error, Function, registry};
 use crate::payload;
 use crate::release::Layout;
@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// One module of a library, as its loader gets it.
 #[non_exhaustive]
-pub struct Entry<'a> {
+pub struct LoaderEntry<'a> {
     /// The kind, such as `cuda`.
     pub kind: &'a str,
     /// The payload, without a length. It has kept every rule of chapter payload.
@@ -23,13 +23,13 @@ pub struct Entry<'a> {
 }
 
 /// Makes a module of an entry.
-pub type Loader = fn(&Entry<'_>) -> Result<Module, Error>;
+pub type Loader = fn(&LoaderEntry<'_>) -> Result<Module, Error>;
 
 /// Few, so that walking them is faster than hashing.
-type Table = RwLock<Vec<(String, Loader)>>;
+type LoaderTable = RwLock<Vec<(String, Loader)>>;
 
-static REGISTERED: Table = RwLock::new(Vec::new());
-static PROVIDED: Table = RwLock::new(Vec::new());
+static REGISTERED: LoaderTable = RwLock::new(Vec::new());
+static PROVIDED: LoaderTable = RwLock::new(Vec::new());
 
 /// From now on `loader` reads entries of `kind`, in front of whatever the global registry has for it.
 pub fn register_loader(kind: &str, loader: Loader) {
@@ -42,7 +42,7 @@ pub(crate) fn provide_loader(kind: &str, loader: Loader) {
     enter(&PROVIDED, kind, loader);
 }
 
-fn enter(table: &Table, kind: &str, loader: Loader) {
+fn enter(table: &LoaderTable, kind: &str, loader: Loader) {
     let mut loaders = table.write().unwrap_or_else(PoisonError::into_inner);
     match loaders.iter_mut().find(|(known, _)| known == kind) {
         Some((_, known)) => *known = loader,
@@ -58,7 +58,7 @@ pub fn has_loader(kind: &str, layout: Layout) -> bool {
 
 /// The global function that reads entries of `kind` in libraries of `layout` (MOD-11).
 pub fn global_name(kind: &str, layout: Layout) -> String {
-    [Names::of(layout).loader, kind].concat()
+    [Dialect::of(layout).loader, kind].concat()
 }
 
 /// The function of that name, if there is one.
@@ -70,58 +70,58 @@ fn global(kind: &str, layout: Layout) -> Option<Function> {
 #[derive(Default)]
 pub(super) struct Loaders<'a> {
     /// Few, so that walking them is faster than hashing.
-    known: Vec<(&'a str, Source)>,
+    known: Vec<(&'a str, LoaderSource)>,
 }
 
-enum Source {
+enum LoaderSource {
     Registered(Loader),
     Global(Function),
-    Nobody,
+    None,
 }
 
 impl<'a> Loaders<'a> {
     /// The module of `entry`: by a registered loader, by the global registry, by one of ours, or opaque (MOD-11).
     #[inline]
-    pub(super) fn load(&mut self, entry: &Entry<'a>) -> Result<Module, Error> {
+    pub(super) fn load(&mut self, entry: &LoaderEntry<'a>) -> Result<Module, Error> {
         match self.source(entry) {
-            Source::Registered(loader) => loader(entry),
-            Source::Global(function) => {
+            LoaderSource::Registered(loader) => loader(entry),
+            LoaderSource::Global(function) => {
                 let made = if entry.layout >= Layout::V0_22 {
                     let bytes = Bytes::new(entry.payload);
                     function.call(&[(&bytes).into()])?
                 } else {
-                    let mut stream = super::cxx::stream::Stream::new(entry.payload);
+                    let mut stream = super::cxx::stream::PayloadStream::new(entry.payload);
                     function.call(&[stream.handle()])?
                 };
                 into_module(made, entry)
             }
-            Source::Nobody => Ok(opaque(entry, global_name(entry.kind, entry.layout))),
+            LoaderSource::None => Ok(opaque(entry, global_name(entry.kind, entry.layout))),
         }
     }
 
-    fn source(&mut self, entry: &Entry<'a>) -> &Source {
+    fn source(&mut self, entry: &LoaderEntry<'a>) -> &LoaderSource {
         let known = self.known.iter().position(|(kind, _)| *kind == entry.kind);
         let at = known.unwrap_or_else(|| {
-            self.known.push((entry.kind, Source::of(entry)));
+            self.known.push((entry.kind, LoaderSource::of(entry)));
             self.known.len() - 1
         });
         &self.known[at].1
     }
 }
 
-impl Source {
-    fn of(entry: &Entry<'_>) -> Source {
+impl LoaderSource {
+    fn of(entry: &LoaderEntry<'_>) -> LoaderSource {
         if let Some(loader) = known(&REGISTERED, entry.kind) {
-            return Source::Registered(loader);
+            return LoaderSource::Registered(loader);
         }
         match global(entry.kind, entry.layout) {
-            Some(function) => Source::Global(function),
-            None => ours(entry.kind).map_or(Source::Nobody, Source::Registered),
+            Some(function) => LoaderSource::Global(function),
+            None => ours(entry.kind).map_or(LoaderSource::None, LoaderSource::Registered),
         }
     }
 }
 
-fn into_module(made: crate::value::Any, entry: &Entry<'_>) -> Result<Module, Error> {
+fn into_module(made: crate::value::Any, entry: &LoaderEntry<'_>) -> Result<Module, Error> {
     let type_index = made.type_index();
     let module = made
         .into_object()
@@ -138,7 +138,7 @@ fn into_module(made: crate::value::Any, entry: &Entry<'_>) -> Result<Module, Err
     })
 }
 
-fn known(table: &Table, kind: &str) -> Option<Loader> {
+fn known(table: &LoaderTable, kind: &str) -> Option<Loader> {
     let loaders = table.read().unwrap_or_else(PoisonError::into_inner);
     let mut found = loaders.iter().filter(|(known, _)| known == kind);
     found.next().map(|(_, loader)| *loader)
@@ -151,7 +151,7 @@ fn ours(kind: &str) -> Option<Loader> {
     }
 }
 
-fn opaque(entry: &Entry<'_>, loader: String) -> Module {
+fn opaque(entry: &LoaderEntry<'_>, loader: String) -> Module {
     let mut cursor = Cursor::new(entry.payload);
     let decoded = payload::read(
         entry.kind,

@@ -6,7 +6,7 @@
 //! | an opened library and the bounds of its data | `dso` | MOD-01, MOD-05, MOD-18, MOD-26 |
 //! | modules of C++ in the same process | `cxx` | MOD-10, MOD-15 |
 //! | the system library | `system` | MOD-16, MOD-17 |
-//! | the module object and its kinds | [`Module`], [`Kind`] | MOD-10, MOD-15 |
+//! | the module object and its kinds | [`Module`], [`ModuleKind`] | MOD-10, MOD-15 |
 //! | lookup | [`Module::function`], [`Module::from_environment`] | MOD-08, MOD-09, MOD-13, MOD-14 |
 //! | loading | [`load`], [`register_loader`] | MOD-06, MOD-07, MOD-11, MOD-18 |
 //! | constants | kinds `const_loader` and `metadata` | MOD-19 |
@@ -38,11 +38,13 @@ pub use rules::*;
 
 pub(crate) use dso::Dso;
 pub use dso::{Data, Symbols};
-pub use kind::{Kind, property, property_mask};
+pub use kind::{ModuleKind, property, property_mask};
 pub use library::Library;
-pub use load::{LoadError, Loaded, load, load_library, load_named, load_symbols, system_library};
+pub use load::{
+    LoadError, LoadedLibrary, load, load_library, load_named, load_symbols, system_library,
+};
 pub(crate) use loaders::provide_loader;
-pub use loaders::{Entry, Loader, global_name, has_loader, register_loader};
-pub use names::{Convention, Name, Names};
+pub use loaders::{Loader, LoaderEntry, global_name, has_loader, register_loader};
+pub use names::{Convention, Dialect, SymbolName};
 pub use object::{Module, ModuleObj};
 pub use opaque::Opaque;

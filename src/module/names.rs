@@ -8,14 +8,14 @@ use crate::rule::Violation;
 /// The name of a symbol with its hash as ELF libraries keep it, so that a loader that asks every library for the same names
 /// computes it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Name<'a> {
+pub struct SymbolName<'a> {
     text: &'a str,
     hash: u32,
 }
 
-impl<'a> Name<'a> {
+impl<'a> SymbolName<'a> {
     /// The name `text`.
-    pub const fn of(text: &'a str) -> Name<'a> {
+    pub const fn of(text: &'a str) -> SymbolName<'a> {
         let bytes = text.as_bytes();
         let mut hash = 5381_u32;
         let mut at = 0;
@@ -23,12 +23,12 @@ impl<'a> Name<'a> {
             hash = hash.wrapping_mul(33).wrapping_add(bytes[at] as u32);
             at += 1;
         }
-        Name { text, hash }
+        SymbolName { text, hash }
     }
 
-    /// [`Name::of`] when the hash is known.
-    pub(super) const fn hashed(text: &'a str, hash: u32) -> Name<'a> {
-        Name { text, hash }
+    /// [`SymbolName::of`] when the hash is known.
+    pub(super) const fn hashed(text: &'a str, hash: u32) -> SymbolName<'a> {
+        SymbolName { text, hash }
     }
 
     /// The text.
@@ -56,7 +56,7 @@ pub enum Convention {
 
 /// What `__tvm_main__` and its successor are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum EntryPoint {
     /// Data: the name of the function that is meant, ended by a NUL. A C host exports a function of this name instead.
     NameOf(&'static str),
     /// Nothing special: the function `main` under the prefix of all functions.
@@ -65,49 +65,49 @@ pub enum Entry {
 
 /// The names of one dialect of libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct Dialect {
     /// The data symbol with the embedded modules (MOD-01).
-    pub blob: Name<'static>,
+    pub blob: SymbolName<'static>,
     /// The pointer that is set to the module that the library's own lookups start from (MOD-06).
-    pub context: Name<'static>,
+    pub context: SymbolName<'static>,
     /// What stands before the name of an exported function (MOD-02).
     pub prefix: &'static str,
     /// What `main` means (MOD-04).
-    pub entry: Entry,
+    pub entry: EntryPoint,
     /// How functions are called (MOD-03).
     pub convention: Convention,
     /// What stands before a kind in the global registry for the function that reads its payload (MOD-11).
     pub loader: &'static str,
 }
 
-impl Names {
+impl Dialect {
     /// The names in libraries of `layout`.
-    pub const fn of(layout: Layout) -> Names {
-        const LEGACY: Names = Names {
-            blob: Name::of("__tvm_dev_mblob"),
-            context: Name::of("__tvm_module_ctx"),
+    pub const fn of(layout: Layout) -> Dialect {
+        const LEGACY: Dialect = Dialect {
+            blob: SymbolName::of("__tvm_dev_mblob"),
+            context: SymbolName::of("__tvm_module_ctx"),
             prefix: "",
-            entry: Entry::NameOf("__tvm_main__"),
+            entry: EntryPoint::NameOf("__tvm_main__"),
             convention: Convention::Legacy,
             loader: "runtime.module.loadbinary_",
         };
         match layout {
-            Layout::V0_2 => Names {
+            Layout::V0_2 => Dialect {
                 loader: "module.loadbinary_",
                 ..LEGACY
             },
             Layout::V0_7 => LEGACY,
-            Layout::V0_21 => Names {
-                blob: Name::of("__tvm_ffi_library_bin"),
-                context: Name::of("__tvm_ffi_library_ctx"),
+            Layout::V0_21 => Dialect {
+                blob: SymbolName::of("__tvm_ffi_library_bin"),
+                context: SymbolName::of("__tvm_ffi_library_ctx"),
                 convention: Convention::Ffi021,
                 ..LEGACY
             },
-            Layout::V0_22 => Names {
-                blob: Name::of("__tvm_ffi__library_bin"),
-                context: Name::of("__tvm_ffi__library_ctx"),
+            Layout::V0_22 => Dialect {
+                blob: SymbolName::of("__tvm_ffi__library_bin"),
+                context: SymbolName::of("__tvm_ffi__library_ctx"),
                 prefix: "__tvm_ffi_",
-                entry: Entry::Prefixed,
+                entry: EntryPoint::Prefixed,
                 convention: Convention::Ffi,
                 loader: "ffi.Module.load_from_bytes.",
             },
@@ -206,7 +206,7 @@ const SHOWN: usize = 8;
 /// 0.2 and 0.7 share their names and differ in the blob itself.
 pub(super) fn blob(symbols: &dyn Symbols) -> Result<Option<(Layout, Data<'_>)>, Violation> {
     for layout in [Layout::V0_22, Layout::V0_21, Layout::V0_7] {
-        let found = symbols.data(Names::of(layout).blob)?;
+        let found = symbols.data(Dialect::of(layout).blob)?;
         if let Some(data) = found {
             return Ok(Some((layout, data)));
         }
@@ -216,17 +216,17 @@ pub(super) fn blob(symbols: &dyn Symbols) -> Result<Option<(Layout, Data<'_>)>, 
 
 /// The dialect of a library without a blob, known from its other symbols (MOD-03). 0.2 and 0.7 do not differ then.
 pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
-    const MAIN: Name<'_> = Name::of("__tvm_ffi_main");
-    const CONTEXTS: [(Name<'_>, Layout); 2] = [
-        (Names::of(Layout::V0_22).context, Layout::V0_22),
-        (Names::of(Layout::V0_21).context, Layout::V0_21),
+    const MAIN: SymbolName<'_> = SymbolName::of("__tvm_ffi_main");
+    const CONTEXTS: [(SymbolName<'_>, Layout); 2] = [
+        (Dialect::of(Layout::V0_22).context, Layout::V0_22),
+        (Dialect::of(Layout::V0_21).context, Layout::V0_21),
     ];
-    const LEGACY: [Name<'_>; 3] = [
-        Name::of("__tvm_module_ctx"),
-        Name::of("__TVMFuncCall"),
-        Name::of("__TVMAPISetLastError"),
+    const LEGACY: [SymbolName<'_>; 3] = [
+        SymbolName::of("__tvm_module_ctx"),
+        SymbolName::of("__TVMFuncCall"),
+        SymbolName::of("__TVMAPISetLastError"),
     ];
-    let has = |name: Name<'_>| symbols.address(name).is_some();
+    let has = |name: SymbolName<'_>| symbols.address(name).is_some();
     if has(MAIN) {
         return Layout::V0_22;
     }
@@ -257,7 +257,7 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
 
 /// The name that the data symbol of the entry point holds (MOD-04): ASCII up to a NUL, within the symbol.
 pub(super) fn entry_name(symbols: &dyn Symbols, entry: &str) -> Option<String> {
-    let bytes = symbols.data(Name::of(entry)).ok()??.bytes;
+    let bytes = symbols.data(SymbolName::of(entry)).ok()??.bytes;
     let length = bytes.iter().position(|byte| *byte == 0)?;
     let name = bytes.get(..length).filter(|name| !name.is_empty())?;
     // A C host exports a function under this name. Machine code is not a name.

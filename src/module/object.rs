@@ -10,7 +10,7 @@
 //! A C++ runtime in the same process sees a `ModuleObj` of its own; one that it made is called through its table.
 
 use super::cxx::{foreign, virtuals};
-use super::{Kind, MOD_10};
+use super::{MOD_10, ModuleKind};
 use crate::function::{Error, Function, lent};
 use crate::object::{Array, Seen, sequence_of};
 use crate::rule;
@@ -44,14 +44,14 @@ unsafe impl Object for ModuleObj {
 
 /// A module of this crate: what C++ sees, then what it does.
 #[repr(C)]
-struct Cell {
-    table: &'static virtuals::Table,
+struct ModuleCell {
+    table: &'static virtuals::ModuleVirtuals,
     public: ModuleObj,
-    body: ManuallyDrop<Body>,
+    body: ManuallyDrop<ModuleBody>,
 }
 
-pub(super) struct Body {
-    kind: Box<dyn Kind>,
+pub(super) struct ModuleBody {
+    kind: Box<dyn ModuleKind>,
     /// The imports once more, so that a lookup takes a lock and no array walk of foreign cells.
     imports: RwLock<Vec<Module>>,
     /// What lookups from the environment found (MOD-14), by name, ascending.
@@ -67,19 +67,19 @@ pub struct Module(Ref<ModuleObj>);
 
 impl Module {
     /// A module of `kind` without imports.
-    pub fn new(kind: impl Kind) -> Module {
+    pub fn new(kind: impl ModuleKind) -> Module {
         Module::from_box(Box::new(kind))
     }
 
-    fn from_box(kind: Box<dyn Kind>) -> Module {
-        let cell = Box::new(Cell {
+    fn from_box(kind: Box<dyn ModuleKind>) -> Module {
+        let cell = Box::new(ModuleCell {
             table: virtuals::table(),
             public: ModuleObj {
                 header: Header::new(index::MODULE, delete),
                 imports: AtomicPtr::new(no_imports().into_raw()),
                 lookup_cache: AtomicPtr::new(std::ptr::null_mut()),
             },
-            body: ManuallyDrop::new(Body {
+            body: ManuallyDrop::new(ModuleBody {
                 kind,
                 imports: RwLock::new(Vec::new()),
                 found: Mutex::new(Vec::new()),
@@ -87,7 +87,7 @@ impl Module {
             }),
         });
         let cell = Box::into_raw(cell);
-        let public = cell.wrapping_byte_add(std::mem::offset_of!(Cell, public));
+        let public = cell.wrapping_byte_add(std::mem::offset_of!(ModuleCell, public));
         // SAFETY: the cell was just made; its header counts one reference, which is ours.
         Module(unsafe { Ref::from_raw(public.cast()) })
     }
@@ -159,9 +159,9 @@ impl Module {
     }
 
     /// What this crate knows of the module; `None` for one that C++ made.
-    pub(super) fn body(&self) -> Option<&Body> {
-        let cell = self.context().cast::<Cell>();
-        let table = cell.cast::<*const virtuals::Table>();
+    pub(super) fn body(&self) -> Option<&ModuleBody> {
+        let cell = self.context().cast::<ModuleCell>();
+        let table = cell.cast::<*const virtuals::ModuleVirtuals>();
         // SAFETY: every module has a pointer to its table in front of its header.
         let table = unsafe { table.read() };
         if !std::ptr::eq(table, virtuals::table()) {
@@ -173,7 +173,7 @@ impl Module {
     }
 
     /// The kind's implementation, if this crate made the module.
-    pub fn implementation(&self) -> Option<&dyn Kind> {
+    pub fn implementation(&self) -> Option<&dyn ModuleKind> {
         Some(&*self.body()?.kind)
     }
 
@@ -371,8 +371,8 @@ unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
 unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
     let cell = object
         .cast::<u8>()
-        .wrapping_sub(std::mem::offset_of!(Cell, public))
-        .cast::<Cell>();
+        .wrapping_sub(std::mem::offset_of!(ModuleCell, public))
+        .cast::<ModuleCell>();
     if flags & DELETE_STRONG != 0 {
         // SAFETY: the header says so once, when nothing refers to the module strongly any more.
         let body = unsafe { &mut (*cell).body };

@@ -1,6 +1,6 @@
 //! A module whose kind has no runtime here: it keeps its bytes, names its functions, and says why it cannot run.
 
-use super::{Kind, MOD_11, Module, property_mask};
+use super::{MOD_11, Module, ModuleKind, property_mask};
 use crate::function::{Error, Function};
 use crate::release::{Layout, Release};
 use crate::rule;
@@ -50,7 +50,7 @@ impl Opaque {
     }
 }
 
-impl Kind for Opaque {
+impl ModuleKind for Opaque {
     fn kind(&self) -> &str {
         &self.kind
     }

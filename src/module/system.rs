@@ -1,7 +1,7 @@
 //! The system library: symbols of statically linked code, registered before the first lookup.
 
 use super::dso::Data;
-use super::{Name, Symbols};
+use super::{SymbolName, Symbols};
 use crate::object::Dict;
 use crate::rule::{Kind, Violation};
 use crate::value::Any;
@@ -51,14 +51,14 @@ impl SystemSymbols {
 }
 
 impl Symbols for SystemSymbols {
-    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+    fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         let name = name.text();
         let found = exact(&format!("{}{name}", self.prefix));
         found.or_else(|| exact(name))
     }
 
     /// A registered symbol has no size. It lies in the executable or a library, whose segment bounds it.
-    fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation> {
+    fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation> {
         let Some(address) = self.address(name) else {
             return Ok(None);
         };

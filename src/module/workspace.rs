@@ -1,7 +1,7 @@
 //! Workspace of compiled code: temporary memory that a function takes and returns while it runs.
 //!
 //! Compiled code asks through `TVMBackendAllocWorkspace` for anything that does not fit on its stack. Memory of a device
-//! is the business of its DeviceAPI, so a [`Source`] can be provided; until then host memory is served here.
+//! is the business of its DeviceAPI, so a [`WorkspaceSource`] can be provided; until then host memory is served here.
 
 use std::alloc::{self, Layout};
 use std::ffi::c_void;
@@ -25,11 +25,11 @@ pub(crate) struct Request {
 }
 
 /// Who serves workspace. The device chapter provides one that asks the DeviceAPI of the device.
-pub(crate) trait Source: Send + Sync {
+pub(crate) trait WorkspaceSource: Send + Sync {
     /// Memory for `request`, aligned to [`ALIGNMENT`], or why there is none.
     fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String>;
 
-    /// Takes back what [`Source::alloc`] gave on the same thread.
+    /// Takes back what [`WorkspaceSource::alloc`] gave on the same thread.
     ///
     /// # Safety
     ///
@@ -37,10 +37,10 @@ pub(crate) trait Source: Send + Sync {
     unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String>;
 }
 
-static SOURCE: RwLock<&'static dyn Source> = RwLock::new(&HostOnly);
+static SOURCE: RwLock<&'static dyn WorkspaceSource> = RwLock::new(&HostOnly);
 
 /// From now on `source` serves workspace.
-pub(crate) fn provide(source: &'static dyn Source) {
+pub(crate) fn provide(source: &'static dyn WorkspaceSource) {
     if let Ok(mut slot) = SOURCE.write() {
         *slot = source;
     }
@@ -55,7 +55,7 @@ pub(crate) fn alloc(request: Request) -> Result<NonNull<c_void>, String> {
 ///
 /// # Safety
 ///
-/// As [`Source::free`].
+/// As [`WorkspaceSource::free`].
 pub(crate) unsafe fn free(device: (i32, i32), memory: *mut c_void) -> Result<(), String> {
     let memory = NonNull::new(memory).ok_or("a null workspace cannot be given back")?;
     // SAFETY: `memory` is of `alloc` of the same device on the same thread, and not freed yet.
@@ -63,19 +63,19 @@ pub(crate) unsafe fn free(device: (i32, i32), memory: *mut c_void) -> Result<(),
 }
 
 /// Who serves workspace now.
-pub(crate) fn current() -> &'static dyn Source {
+pub(crate) fn current() -> &'static dyn WorkspaceSource {
     SOURCE.read().map_or(host(), |source| *source)
 }
 
 /// What serves it until another is provided: memory of the host, and no other.
-pub(crate) fn host() -> &'static dyn Source {
+pub(crate) fn host() -> &'static dyn WorkspaceSource {
     &HostOnly
 }
 
 /// Host memory with its size written in front of it.
 struct HostOnly;
 
-impl Source for HostOnly {
+impl WorkspaceSource for HostOnly {
     fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String> {
         only_host(request.device_type)?;
         let layout = layout(request.bytes)?;

@@ -3,7 +3,7 @@
 use super::dlpack::{DLDataType, DLDevice, DLTensor};
 use super::header::{Header, ObjectRef, dec_ref, inc_ref};
 use super::index;
-use super::raw::{Payload, RawAny};
+use super::raw::{AnyPayload, RawAny};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
@@ -206,7 +206,7 @@ impl<'a> AnyView<'a> {
     pub const unsafe fn dltensor(value: &'a DLTensor) -> AnyView<'a> {
         let ptr = (&raw const *value).cast_mut().cast();
         AnyView(
-            RawAny::of(index::DLTENSOR_PTR, Payload { ptr }),
+            RawAny::of(index::DLTENSOR_PTR, AnyPayload { ptr }),
             PhantomData,
         )
     }
@@ -215,7 +215,7 @@ impl<'a> AnyView<'a> {
     #[inline]
     pub(crate) const fn c_str(value: &'a std::ffi::CStr) -> AnyView<'a> {
         let ptr = value.as_ptr().cast_mut().cast();
-        AnyView(RawAny::of(index::RAW_STR, Payload { ptr }), PhantomData)
+        AnyView(RawAny::of(index::RAW_STR, AnyPayload { ptr }), PhantomData)
     }
 
     /// The object in the view, if it is one, without a new reference.
@@ -328,7 +328,7 @@ impl From<ObjectRef> for Any {
         let ptr = object.into_raw();
         // SAFETY: `ptr` is a live object; its reference moves into the cell.
         let type_index = unsafe { (*ptr).type_index };
-        Any(RawAny::of(type_index, Payload { ptr: ptr.cast() }))
+        Any(RawAny::of(type_index, AnyPayload { ptr: ptr.cast() }))
     }
 }
 
@@ -337,7 +337,7 @@ impl<'a> From<&'a ObjectRef> for AnyView<'a> {
     fn from(object: &'a ObjectRef) -> AnyView<'a> {
         let ptr = object.as_ptr();
         AnyView(
-            RawAny::of(object.type_index(), Payload { ptr: ptr.cast() }),
+            RawAny::of(object.type_index(), AnyPayload { ptr: ptr.cast() }),
             PhantomData,
         )
     }

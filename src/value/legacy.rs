@@ -134,7 +134,7 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
         code::STR => AnyView::c_str(unsafe { CStr::from_ptr(pointer().cast()) }),
         code::BYTES => {
             let ptr = pointer();
-            let cell = RawAny::of(index::BYTE_ARRAY, super::Payload { ptr });
+            let cell = RawAny::of(index::BYTE_ARRAY, super::AnyPayload { ptr });
             // SAFETY: a byte array that lives for `'a`, by this contract.
             unsafe { AnyView::from_raw(cell) }
         }

@@ -8,7 +8,7 @@ mod convert;
 mod device;
 pub mod dlpack;
 mod dtype;
-mod few;
+
 pub mod header;
 pub(crate) mod heap;
 pub mod index;
@@ -17,6 +17,7 @@ mod layouts;
 pub mod legacy;
 mod raw;
 mod rules;
+mod small_map;
 mod string;
 pub mod types;
 
@@ -29,9 +30,9 @@ pub use device::{device_from_text, device_to_text};
 pub use dlpack::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 pub(crate) use dtype::{CustomNames, custom_name, know_custom_names};
 pub use dtype::{dtype_from_text, dtype_to_text};
-pub(crate) use few::Few;
 pub use header::{Header, Object, ObjectRef, Ref};
-pub use raw::{Payload, RawAny};
+pub use raw::{AnyPayload, RawAny};
+pub(crate) use small_map::SmallMap;
 #[cfg(feature = "suite")]
 pub(crate) use string::BytesObj;
 pub(crate) use string::c_str;

@@ -13,7 +13,7 @@ use std::ffi::c_void;
 /// The eight payload bytes, read as what the type index says.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub union Payload {
+pub union AnyPayload {
     /// Integers and bools.
     pub int: i64,
     /// Floats.
@@ -39,7 +39,7 @@ pub struct RawAny {
     /// Length of a small string; zero otherwise.
     pub(crate) aux: u32,
     /// The value.
-    pub(crate) payload: Payload,
+    pub(crate) payload: AnyPayload,
 }
 
 const _: () = assert!(size_of::<RawAny>() == 16 && align_of::<RawAny>() == 8);
@@ -54,10 +54,10 @@ unsafe impl Sync for RawAny {}
 
 impl RawAny {
     /// None.
-    pub const NONE: RawAny = RawAny::of(index::NONE, Payload { bits: 0 });
+    pub const NONE: RawAny = RawAny::of(index::NONE, AnyPayload { bits: 0 });
 
     /// A cell with tag `type_index` and auxiliary word zero.
-    pub const fn of(type_index: i32, payload: Payload) -> RawAny {
+    pub const fn of(type_index: i32, payload: AnyPayload) -> RawAny {
         RawAny {
             type_index,
             aux: 0,
@@ -120,22 +120,22 @@ impl RawAny {
     }
 
     pub(super) const fn from_int(value: i64) -> RawAny {
-        RawAny::of(index::INT, Payload { int: value })
+        RawAny::of(index::INT, AnyPayload { int: value })
     }
 
     pub(super) fn from_bool(value: bool) -> RawAny {
-        RawAny::of(index::BOOL, Payload { int: value.into() })
+        RawAny::of(index::BOOL, AnyPayload { int: value.into() })
     }
 
     pub(super) const fn from_float(value: f64) -> RawAny {
-        RawAny::of(index::FLOAT, Payload { float: value })
+        RawAny::of(index::FLOAT, AnyPayload { float: value })
     }
 
     pub(super) const fn from_handle(value: *mut c_void) -> RawAny {
         if value.is_null() {
             RawAny::NONE
         } else {
-            RawAny::of(index::OPAQUE, Payload { ptr: value })
+            RawAny::of(index::OPAQUE, AnyPayload { ptr: value })
         }
     }
 
@@ -146,6 +146,6 @@ impl RawAny {
     }
 
     pub(super) const fn from_device(value: DLDevice) -> RawAny {
-        RawAny::of(index::DEVICE, Payload { device: value })
+        RawAny::of(index::DEVICE, AnyPayload { device: value })
     }
 }

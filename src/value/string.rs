@@ -8,7 +8,7 @@
 //! | 40..       | data, then one NUL       | VAL-06 |
 
 use super::heap::{allocate, delete_plain};
-use super::{Any, AnyView, Header, Payload, RawAny, index};
+use super::{Any, AnyPayload, AnyView, Header, RawAny, index};
 use std::ffi::c_char;
 
 /// Longest string that fits into the cell.
@@ -78,7 +78,7 @@ fn make(bytes: &[u8], small: i32, heap: i32) -> Any {
     let raw = RawAny {
         type_index: small,
         aux: bytes.len() as u32,
-        payload: Payload { bytes: payload },
+        payload: AnyPayload { bytes: payload },
     };
     // SAFETY: a small string refers to nothing.
     unsafe { Any::from_raw(raw) }
@@ -111,7 +111,7 @@ fn make_heap(bytes: &[u8], type_index: i32) -> Any {
     unsafe { object.cast::<BytesObj>().write(own) };
     let ptr = object.cast();
     // SAFETY: a whole object, whose only reference moves into the cell; `delete_plain` frees what `allocate` gave.
-    unsafe { Any::from_raw(RawAny::of(type_index, Payload { ptr })) }
+    unsafe { Any::from_raw(RawAny::of(type_index, AnyPayload { ptr })) }
 }
 
 /// The bytes of a cell that is a string (`small` and `heap` for strings) or bytes.

@@ -5,7 +5,7 @@ use super::memory::{AllocatorKind, allocator_kind};
 use super::{Fault, Loaded, VM_30, VM_60, VM_62, VM_63, VirtualMachine, builtin};
 use crate::device::Device;
 use crate::function::{Error, Function, Result, registry};
-use crate::module::{Entry, Kind, Module, provide_loader};
+use crate::module::{LoaderEntry, Module, ModuleKind, provide_loader};
 use crate::object::item_count;
 use crate::release::Layout;
 use crate::rule;
@@ -37,7 +37,7 @@ fn from_file(kind: &'static str) -> Function {
     })
 }
 
-fn load(entry: &Entry<'_>) -> Result<Module> {
+fn load(entry: &LoaderEntry<'_>) -> Result<Module> {
     // SAFETY: only `module::load_symbols` makes entries, and their payload is what `Symbols::data` gave of the library.
     let loaded = unsafe { Loaded::from_library(entry.payload, entry.layout, entry.library) }?;
     Ok(module_of(loaded, entry.kind))
@@ -63,7 +63,7 @@ struct ExecutableModule {
     loaded: Arc<Loaded>,
 }
 
-impl Kind for ExecutableModule {
+impl ModuleKind for ExecutableModule {
     fn kind(&self) -> &str {
         &self.kind
     }
@@ -159,7 +159,7 @@ fn triplets(args: &[AnyView<'_>]) -> Outcome<Vec<(Device, AllocatorKind)>> {
         .collect()
 }
 
-impl Kind for MachineModule {
+impl ModuleKind for MachineModule {
     fn kind(&self) -> &str {
         "relax.VirtualMachine"
     }

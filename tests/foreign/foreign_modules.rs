@@ -251,7 +251,7 @@ fn exceptions_of_cxx_become_errors_and_errors_exceptions() {
 /// A module of ours whose functions all fail.
 struct Fails;
 
-impl tvmspec::module::Kind for Fails {
+impl tvmspec::module::ModuleKind for Fails {
     fn kind(&self) -> &str {
         "fails"
     }
@@ -285,7 +285,7 @@ impl tvmspec::module::Kind for Fails {
 /// A module of ours that panics.
 struct Panics;
 
-impl tvmspec::module::Kind for Panics {
+impl tvmspec::module::ModuleKind for Panics {
     fn kind(&self) -> &str {
         "panics"
     }
@@ -302,7 +302,7 @@ impl tvmspec::module::Kind for Panics {
 /// A module of ours without functions.
 struct Nothing;
 
-impl tvmspec::module::Kind for Nothing {
+impl tvmspec::module::ModuleKind for Nothing {
     fn kind(&self) -> &str {
         "nothing"
     }

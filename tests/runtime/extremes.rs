@@ -11,7 +11,7 @@ use tvmspec::capi::ffi::error::TVMFFIErrorCreateWithCauseAndExtraContext;
 use tvmspec::capi::ffi::function::{TVMFFIFunctionCreate, TVMFFIFunctionGetGlobal};
 use tvmspec::capi::ffi::object::TVMFFIObjectDecRef;
 use tvmspec::function::{Error, Function, registry};
-use tvmspec::module::{Kind, Module};
+use tvmspec::module::{Module, ModuleKind};
 use tvmspec::object::hash::any_hash;
 use tvmspec::object::json_graph::{ffi, json};
 use tvmspec::object::{Array, Dict, List, Map, Shape, Tensor};
@@ -24,7 +24,7 @@ const CALLS: &str = "TVMSPEC_EXTREME_CALLS";
 /// What a chain of imports is made of.
 struct Link;
 
-impl Kind for Link {
+impl ModuleKind for Link {
     fn kind(&self) -> &str {
         "link"
     }

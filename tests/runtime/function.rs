@@ -3,7 +3,7 @@
 
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::object::Array;
-use tvmspec::value::{Any, AnyView, Header, ObjectRef, Payload, RawAny, Str, index};
+use tvmspec::value::{Any, AnyPayload, AnyView, Header, ObjectRef, RawAny, Str, index};
 
 #[test]
 fn a_typed_function_converts_and_checks() {
@@ -142,7 +142,7 @@ fn a_backtrace_begins_where_the_caller_says() {
 fn with_rvalue(function: &Function, others: &[AnyView<'_>]) -> (Result<Any, Error>, bool) {
     let mut slot: *mut Header = Array::new(vec![Any::from(7i64)]).into_object().into_raw();
     let ptr = (&raw mut slot).cast();
-    let raw = RawAny::of(index::RVALUE_REF, Payload { ptr });
+    let raw = RawAny::of(index::RVALUE_REF, AnyPayload { ptr });
     // SAFETY: the address of a slot that owns its object.
     let mut args = vec![unsafe { AnyView::from_raw(raw) }];
     args.extend_from_slice(others);
@@ -185,7 +185,7 @@ fn an_rvalue_is_taken_when_nothing_else_is_wrong() {
     // A slot that is none is not looked at when the number of arguments is wrong.
     let raw = RawAny::of(
         index::RVALUE_REF,
-        Payload {
+        AnyPayload {
             ptr: std::ptr::dangling_mut::<u8>().cast(),
         },
     );

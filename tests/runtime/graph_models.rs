@@ -16,7 +16,7 @@ use tvmspec::device::simulated::Simulated;
 use tvmspec::function::{Error, Function};
 use tvmspec::graph::executor::{Executor, Place};
 use tvmspec::graph::{Graph, Model, debug};
-use tvmspec::module::{self, Data, Module, Name, Symbols, load_symbols};
+use tvmspec::module::{self, Data, Module, SymbolName, Symbols, load_symbols};
 use tvmspec::object::Tensor;
 use tvmspec::rule::{Findings, Strictness, Violation};
 use tvmspec::tensor::{Device, Params};
@@ -459,7 +459,7 @@ unsafe extern "C-unwind" fn lookup_linked_param(
 }
 
 impl Symbols for Linked {
-    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+    fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         match name.text() {
             "_lookup_linked_param" => NonNull::new(lookup_linked_param as *mut c_void),
             "__tvm_module_ctx" => Some(NonNull::from(&*self.context).cast()),
@@ -467,7 +467,7 @@ impl Symbols for Linked {
         }
     }
 
-    fn data(&self, _: Name<'_>) -> Result<Option<Data<'_>>, Violation> {
+    fn data(&self, _: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation> {
         Ok(None)
     }
 

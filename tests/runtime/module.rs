@@ -258,8 +258,8 @@ fn a_kind_has_a_loader_once_one_is_registered() {
 
 #[test]
 fn a_layout_says_how_its_functions_are_called() {
-    use module::{Convention, Names};
-    let convention = |layout| Names::of(layout).convention;
+    use module::{Convention, Dialect};
+    let convention = |layout| Dialect::of(layout).convention;
     assert_eq!(convention(Layout::V0_7), Convention::Legacy);
     assert_eq!(convention(Layout::V0_21), Convention::Ffi021);
     assert_eq!(convention(Layout::V0_22), Convention::Ffi);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tvmspec::function::{Error, Function, registry};
-use tvmspec::module::{self, Kind, Module};
+use tvmspec::module::{self, Module, ModuleKind};
 use tvmspec::rule::Strictness;
 use tvmspec::value::{Any, bytes_bytes};
 
@@ -32,7 +32,7 @@ int __tvm_ffi_rob_f(void* self, const Any* args, int count, Any* result) {
 /// A module of kind `rob`: nothing but there.
 struct Rob;
 
-impl Kind for Rob {
+impl ModuleKind for Rob {
     fn kind(&self) -> &str {
         "rob"
     }

@@ -9,7 +9,7 @@ use tvmspec::device::{DeviceApi, Manager, Stream};
 use tvmspec::function::{Error, Function, registry};
 use tvmspec::graph::executor::{Executor, Place};
 use tvmspec::graph::{Call, Entry, EntryRef, Graph, Node};
-use tvmspec::module::{Kind, Module};
+use tvmspec::module::{Module, ModuleKind};
 use tvmspec::object::Tensor;
 use tvmspec::tensor::{Device, Dtype};
 use tvmspec::value::{Any, AnyView, DLDataType, cast, index, types};
@@ -99,7 +99,7 @@ fn functions_that_cannot_check_their_arguments_are_not_found() {
         assert!(registry::lookup(name).is_none(), "{name}");
         registry::require(name).unwrap_err();
         struct Empty;
-        impl Kind for Empty {
+        impl ModuleKind for Empty {
             fn kind(&self) -> &str {
                 "empty"
             }
@@ -173,7 +173,7 @@ fn what_is_handed_in_by_reference_is_kept() {
 /// A module of safe code that says where a parameter lies.
 struct Liar;
 
-impl Kind for Liar {
+impl ModuleKind for Liar {
     fn kind(&self) -> &str {
         "liar"
     }

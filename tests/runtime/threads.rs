@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use tvmspec::function::{Error, Function, registry};
-use tvmspec::module::{Kind, Module, once, parallel};
+use tvmspec::module::{Module, ModuleKind, once, parallel};
 use tvmspec::object::{Array, Map};
 use tvmspec::release::Release;
 use tvmspec::value::header::{Header, Object, ObjectRef, Ref, dec_weak, inc_weak, upgrade};
@@ -300,7 +300,7 @@ fn one_key_is_one_type_whoever_asks_first() {
 /// A module with one function, `answer`.
 struct Answering;
 
-impl Kind for Answering {
+impl ModuleKind for Answering {
     fn kind(&self) -> &str {
         "answering"
     }

@@ -6,7 +6,7 @@ use super::held::{Held, Raised};
 use crate::conformance::runtime::{Runtime, newer, symbol};
 use crate::value::dlpack::{DLDataType, DLManagedTensor, DLManagedTensorVersioned};
 use crate::value::types::{FieldInfo, MethodInfo, TypeInfo, flag};
-use crate::value::{ByteArray, Payload, RawAny, index};
+use crate::value::{AnyPayload, ByteArray, RawAny, index};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -443,7 +443,7 @@ impl Api {
         let code = unsafe { (self.imported)(context, name.as_ptr(), &raw mut handle) };
         self.check(code)?;
         // The runtime keeps what it gave, for as long as the module lives.
-        Ok(self.share(RawAny::of(index::FUNCTION, Payload { ptr: handle })))
+        Ok(self.share(RawAny::of(index::FUNCTION, AnyPayload { ptr: handle })))
     }
 
     /// Initialises what `place` stands for, once.
@@ -479,7 +479,7 @@ impl Api {
     }
 
     fn object(&'static self, type_index: i32, handle: Handle) -> Held {
-        let raw = RawAny::of(type_index, Payload { ptr: handle });
+        let raw = RawAny::of(type_index, AnyPayload { ptr: handle });
         Held { api: self, raw }
     }
 

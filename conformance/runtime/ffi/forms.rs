@@ -5,15 +5,15 @@ use super::held::{Held, Raised, bool_arg, int_arg};
 use super::{Reply, unsupported};
 use crate::object::big_int;
 use crate::value::dlpack::DLDevice;
-use crate::value::{Payload, RawAny, index};
+use crate::value::{AnyPayload, RawAny, index};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 /// The value of a form.
 pub(in crate::conformance) fn make(api: &'static Api, form: &Value) -> Result<Held, Reply> {
     let wrong = || unsupported(format!("this interface makes no value of the form {form}"));
-    let plain = |type_index: i32, payload: Payload| api.share(RawAny::of(type_index, payload));
-    let float = |float: f64| plain(index::FLOAT, Payload { float });
+    let plain = |type_index: i32, payload: AnyPayload| api.share(RawAny::of(type_index, payload));
+    let float = |float: f64| plain(index::FLOAT, AnyPayload { float });
     let object = match form {
         Value::Null => return Ok(api.share(RawAny::NONE)),
         Value::Bool(truth) => return Ok(api.share(bool_arg(*truth))),
@@ -54,7 +54,7 @@ pub(in crate::conformance) fn make(api: &'static Api, form: &Value) -> Result<He
                 device_type: part(0).ok_or_else(wrong)?,
                 device_id: part(1).ok_or_else(wrong)?,
             };
-            Ok(plain(index::DEVICE, Payload { device }))
+            Ok(plain(index::DEVICE, AnyPayload { device }))
         }
         "int" => {
             let number = big_int::from_decimal(content.as_str().ok_or_else(wrong)?);
@@ -67,7 +67,7 @@ pub(in crate::conformance) fn make(api: &'static Api, form: &Value) -> Result<He
         }
         "dtype" => {
             let dtype = api.dtype(content.as_str().ok_or_else(wrong)?)?;
-            let mut payload = Payload { bits: 0 };
+            let mut payload = AnyPayload { bits: 0 };
             payload.dtype = dtype;
             Ok(plain(index::DATA_TYPE, payload))
         }

@@ -4,7 +4,7 @@ use super::api::{Api, Handle};
 use crate::function::ErrorCell;
 use crate::rule::Violation;
 use crate::value::dlpack::DLTensor;
-use crate::value::{ByteArray, Header, Payload, RawAny, index};
+use crate::value::{AnyPayload, ByteArray, Header, RawAny, index};
 use std::fmt;
 use std::mem::size_of;
 use std::ptr;
@@ -12,22 +12,22 @@ use std::ptr;
 /// A view of text or bytes as an argument; `bytes` must stay where it is until the call is over.
 pub(in crate::conformance) fn bytes_arg(bytes: &ByteArray) -> RawAny {
     let ptr = ptr::from_ref(bytes).cast_mut().cast();
-    RawAny::of(index::BYTE_ARRAY, Payload { ptr })
+    RawAny::of(index::BYTE_ARRAY, AnyPayload { ptr })
 }
 
 /// A text as an argument, ended by a zero byte.
 pub(in crate::conformance) fn text_arg(text: &std::ffi::CStr) -> RawAny {
     let ptr = text.as_ptr().cast_mut().cast();
-    RawAny::of(index::RAW_STR, Payload { ptr })
+    RawAny::of(index::RAW_STR, AnyPayload { ptr })
 }
 
 pub(in crate::conformance) fn bool_arg(truth: bool) -> RawAny {
     let int = i64::from(truth);
-    RawAny::of(index::BOOL, Payload { int })
+    RawAny::of(index::BOOL, AnyPayload { int })
 }
 
 pub(in crate::conformance) fn int_arg(int: i64) -> RawAny {
-    RawAny::of(index::INT, Payload { int })
+    RawAny::of(index::INT, AnyPayload { int })
 }
 
 /// What a call raised.

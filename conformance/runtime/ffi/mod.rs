@@ -8,7 +8,7 @@ pub(in crate::conformance) mod tensors;
 use crate::conformance::adapter::Rejection;
 pub(in crate::conformance) use crate::conformance::adapter::Reply;
 use crate::conformance::op::{Refusal, data};
-use crate::value::{Payload, RawAny, index};
+use crate::value::{AnyPayload, RawAny, index};
 use api::{Api, SafeCall};
 use held::{Held, Raised, text_arg};
 use serde_json::Value;
@@ -93,7 +93,7 @@ unsafe extern "C" fn number<const N: i64>(
     out: *mut RawAny,
 ) -> i32 {
     // SAFETY: a place for the result.
-    unsafe { out.write(RawAny::of(index::INT, Payload { int: N })) };
+    unsafe { out.write(RawAny::of(index::INT, AnyPayload { int: N })) };
     0
 }
 

@@ -3,7 +3,7 @@
 use crate::function::{Error, Result};
 use crate::value::header::Header;
 use crate::value::legacy::{TVMValue, argument_of, code, view_of};
-use crate::value::{AnyView, ByteArray, Payload, RawAny, bytes_bytes, index};
+use crate::value::{AnyPayload, AnyView, ByteArray, RawAny, bytes_bytes, index};
 use std::ffi::{c_int, c_void};
 
 use super::SPOKEN;
@@ -125,7 +125,7 @@ pub(crate) unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a
         object if !object.is_null() => {
             // SAFETY: handles are objects of this process, which live for `'a`.
             let type_index = unsafe { (*object).type_index };
-            let raw = RawAny::of(type_index, Payload { ptr: object.cast() });
+            let raw = RawAny::of(type_index, AnyPayload { ptr: object.cast() });
             // SAFETY: the cell holds an object of this process, which lives for `'a`, under its own type.
             unsafe { AnyView::from_raw(raw) }
         }
@@ -143,7 +143,9 @@ pub(crate) unsafe fn view<'a>(value: TVMValue, code: c_int) -> Result<AnyView<'a
         code::NDARRAY => AnyView::none(),
         code::RVALUE => {
             // SAFETY: the address of an object slot that the callee may empty; the view lives for `'a`.
-            unsafe { AnyView::from_raw(RawAny::of(index::RVALUE_REF, Payload { ptr: pointer() })) }
+            unsafe {
+                AnyView::from_raw(RawAny::of(index::RVALUE_REF, AnyPayload { ptr: pointer() }))
+            }
         }
         // SAFETY: `value` is what `code` says, and lives for `'a`.
         _ => unsafe { view_of(value, code) }.map_err(Error::from)?,

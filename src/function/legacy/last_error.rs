@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 
 thread_local! {
-    static LAST: RefCell<Slot> = const { RefCell::new(Slot { text: None, fresh: false }) };
+    static LAST: RefCell<LastError> = const { RefCell::new(LastError { text: None, fresh: false }) };
 }
 
-struct Slot {
+struct LastError {
     text: Option<CString>,
     fresh: bool,
 }
@@ -21,7 +21,7 @@ pub(crate) fn set(text: &str) {
     let upto = text.split('\0').next().unwrap_or_default();
     let text = CString::new(upto).unwrap_or_default();
     LAST.with_borrow_mut(|slot| {
-        *slot = Slot {
+        *slot = LastError {
             text: Some(text),
             fresh: true,
         }

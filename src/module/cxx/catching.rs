@@ -11,7 +11,7 @@ use crate::value::header::{Header, ObjectRef};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-type Word = *mut c_void;
+type MachineWord = *mut c_void;
 
 /// Calls `function` with up to four words and gives the word that it returns, or what it throws as an error.
 ///
@@ -19,7 +19,10 @@ type Word = *mut c_void;
 ///
 /// `function` follows the C calling convention, reads no more than the four words as its arguments, and they are what it
 /// expects.
-pub(super) unsafe fn call(function: *const c_void, args: [Word; 4]) -> Result<Word, Error> {
+pub(super) unsafe fn call(
+    function: *const c_void,
+    args: [MachineWord; 4],
+) -> Result<MachineWord, Error> {
     let mut thrown: *mut Unwind = null_mut();
     // SAFETY: `function` follows the C calling convention and takes these words; the frame catches all that is thrown.
     let returned = unsafe { tvmspec_catching_call(function, args.as_ptr(), &raw mut thrown) };
@@ -79,9 +82,9 @@ std::arch::global_asm!(
 unsafe extern "C" {
     fn tvmspec_catching_call(
         function: *const c_void,
-        args: *const Word,
+        args: *const MachineWord,
         thrown: *mut *mut Unwind,
-    ) -> Word;
+    ) -> MachineWord;
     fn tvmspec_catching_landing();
     fn _Unwind_SetGR(context: *mut c_void, register: c_int, value: usize);
     fn _Unwind_SetIP(context: *mut c_void, address: usize);
@@ -146,7 +149,7 @@ unsafe fn error_of(thrown: *mut Unwind) -> Error {
     };
     let front = object.wrapping_sub(80 + size_of::<Unwind>());
     // SAFETY: the part in front of an exception begins with the type of what was thrown.
-    let own = unsafe { front.cast::<Type>().read() };
+    let own = unsafe { front.cast::<CxxType>().read() };
     // SAFETY: what was thrown is an object of that type, and alive until `finish`.
     let error = unsafe { described(own, object) };
     // SAFETY: caught, and not used again.
@@ -157,7 +160,7 @@ unsafe fn error_of(thrown: *mut Unwind) -> Error {
 /// # Safety
 ///
 /// `object` is a live object of the C++ type `own`.
-unsafe fn described(own: Type, object: *mut u8) -> Error {
+unsafe fn described(own: CxxType, object: *mut u8) -> Error {
     // SAFETY: `object` is a live object of the type `own`.
     if let Some(object) = unsafe { part(own, object, b"N3tvm3ffi5ErrorE") } {
         let error = object.cast::<*mut Header>().wrapping_add(1);
@@ -201,14 +204,14 @@ unsafe fn described(own: Type, object: *mut u8) -> Error {
 /// |--------|------------------------------|------------------------------------------|
 /// | 16..24 | its type                     | flags, and how many bases, 4 bytes each  |
 /// | 24..40 |                              | the first base: its type, where it is    |
-type Type = *const Word;
+type CxxType = *const MachineWord;
 
 /// The name of a type as it is mangled. A star in front says that the name is not unique in the process.
 ///
 /// # Safety
 ///
 /// `of` is type information, which stays while the library that brought it does.
-unsafe fn name_of<'a>(of: Type) -> &'a [u8] {
+unsafe fn name_of<'a>(of: CxxType) -> &'a [u8] {
     // SAFETY: the second word of type information is the name.
     let name = unsafe { of.wrapping_add(1).cast::<*const c_char>().read() };
     // SAFETY: a C string, which stays as long as the type information.
@@ -221,20 +224,20 @@ unsafe fn name_of<'a>(of: Type) -> &'a [u8] {
 /// # Safety
 ///
 /// `object` is a live object of the C++ type `own`.
-unsafe fn part(own: Type, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> {
+unsafe fn part(own: CxxType, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> {
     // SAFETY: `own` is type information.
     if unsafe { name_of(own) } == wanted {
         return Some(object);
     }
     // SAFETY: type information begins with a pointer to the table of its own class.
-    let table = unsafe { own.cast::<*const Type>().read() };
+    let table = unsafe { own.cast::<*const CxxType>().read() };
     // SAFETY: in front of the functions of every table stands the type of what has the table.
     let form = unsafe { table.wrapping_sub(1).read() };
     // SAFETY: and that is type information.
     match unsafe { name_of(form) } {
         b"N10__cxxabiv120__si_class_type_infoE" => {
             // SAFETY: of one base at the front, the third word is its type.
-            let base = unsafe { own.wrapping_add(2).cast::<Type>().read() };
+            let base = unsafe { own.wrapping_add(2).cast::<CxxType>().read() };
             // SAFETY: an object of a class with one base at the front is one of the base.
             unsafe { part(base, object, wanted) }
         }
@@ -246,7 +249,7 @@ unsafe fn part(own: Type, object: *mut u8, wanted: &[u8]) -> Option<*mut u8> {
                 // SAFETY: each of them has its type and where it is, from the fourth word on.
                 let place = unsafe { base.cast::<isize>().wrapping_add(1).read() };
                 // SAFETY: each of them has its type and where it is, from the fourth word on.
-                let kind = unsafe { base.cast::<Type>().read() };
+                let kind = unsafe { base.cast::<CxxType>().read() };
                 // SAFETY: `place` says where the base lies in an object of this class.
                 let object = unsafe { base_at(object, place) };
                 // SAFETY: there lies an object of the base.

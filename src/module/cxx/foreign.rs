@@ -3,7 +3,7 @@
 //! A result that owns something is written to a place that is handed over in front of the module; anything else comes back
 //! in a register.
 
-use super::virtuals::Table;
+use super::virtuals::ModuleVirtuals;
 use crate::function::{Error, Function};
 use crate::module::Module;
 use crate::object::sequence_of;
@@ -15,11 +15,11 @@ use std::mem::offset_of;
 use std::sync::{Mutex, PoisonError};
 
 /// A place in the table of virtual functions.
-type Slot = usize;
+type VirtualOffset = usize;
 
 pub(in crate::module) fn kind(module: &Module) -> String {
     // SAFETY: the function in this slot takes nothing behind the module.
-    let Ok(text) = (unsafe { call(module, offset_of!(Table, kind), []) }) else {
+    let Ok(text) = (unsafe { call(module, offset_of!(ModuleVirtuals, kind), []) }) else {
         return String::new();
     };
     // SAFETY: `kind` of a C++ module returns a C string that lives as long as the module.
@@ -29,14 +29,14 @@ pub(in crate::module) fn kind(module: &Module) -> String {
 
 pub(in crate::module) fn property_mask(module: &Module) -> u32 {
     // SAFETY: the function in this slot takes nothing behind the module.
-    let mask = unsafe { call(module, offset_of!(Table, property_mask), []) };
+    let mask = unsafe { call(module, offset_of!(ModuleVirtuals, property_mask), []) };
     // An int lies in the lower half of the register.
     mask.map_or(0, |mask| mask.addr() as u32)
 }
 
 /// The own function `name`.
 pub(in crate::module) fn function(module: &Module, name: &str) -> Result<Option<Function>, Error> {
-    let made = object(module, offset_of!(Table, function), Some(name))?;
+    let made = object(module, offset_of!(ModuleVirtuals, function), Some(name))?;
     let no_function = |_| {
         let text = "a module returned something that is no function";
         Error::new("TypeError", text)
@@ -50,27 +50,31 @@ pub(in crate::module) fn implements(module: &Module, name: &str) -> Result<bool,
     let name = Any::from(name);
     let name = std::ptr::from_ref(name.as_raw()).cast_mut().cast();
     // SAFETY: the function in this slot takes a text by its address.
-    let answer = unsafe { call(module, offset_of!(Table, implements), [name]) }?;
+    let answer = unsafe { call(module, offset_of!(ModuleVirtuals, implements), [name]) }?;
     Ok(answer.addr() as u8 != 0)
 }
 
 pub(in crate::module) fn doc(module: &Module, name: &str) -> Result<Option<String>, Error> {
-    let doc = value(module, offset_of!(Table, doc), Some(name))?;
+    let doc = value(module, offset_of!(ModuleVirtuals, doc), Some(name))?;
     Ok(text_of(&doc))
 }
 
 pub(in crate::module) fn metadata(module: &Module, name: &str) -> Result<Option<String>, Error> {
-    let metadata = value(module, offset_of!(Table, metadata), Some(name))?;
+    let metadata = value(module, offset_of!(ModuleVirtuals, metadata), Some(name))?;
     Ok(text_of(&metadata))
 }
 
 pub(in crate::module) fn source(module: &Module, format: &str) -> Result<String, Error> {
-    let source = value(module, offset_of!(Table, inspect_source), Some(format))?;
+    let source = value(
+        module,
+        offset_of!(ModuleVirtuals, inspect_source),
+        Some(format),
+    )?;
     Ok(text_of(&source).unwrap_or_default())
 }
 
 pub(in crate::module) fn save_to_bytes(module: &Module) -> Result<Vec<u8>, Error> {
-    let bytes = value(module, offset_of!(Table, save_to_bytes), None)?;
+    let bytes = value(module, offset_of!(ModuleVirtuals, save_to_bytes), None)?;
     let bytes = bytes_bytes(&bytes.view()).map(<[u8]>::to_vec);
     bytes.ok_or_else(|| Error::new("TypeError", "a module saved something that is no bytes"))
 }
@@ -85,11 +89,18 @@ pub(in crate::module) fn write_to_file(
         .each_ref()
         .map(|text| std::ptr::from_ref(text.as_raw()).cast_mut().cast());
     // SAFETY: the function in this slot takes two texts by their addresses.
-    unsafe { call(module, offset_of!(Table, write_to_file), [path, format]) }.map(drop)
+    unsafe {
+        call(
+            module,
+            offset_of!(ModuleVirtuals, write_to_file),
+            [path, format],
+        )
+    }
+    .map(drop)
 }
 
 pub(in crate::module) fn write_formats(module: &Module) -> Result<Vec<String>, Error> {
-    let made = object(module, offset_of!(Table, write_formats), None)?;
+    let made = object(module, offset_of!(ModuleVirtuals, write_formats), None)?;
     let made = made.map(Any::from).unwrap_or_default();
     let formats = sequence_of(made.view()).unwrap_or_default();
     Ok(formats.iter().filter_map(text_of).collect())
@@ -99,14 +110,14 @@ pub(in crate::module) fn write_formats(module: &Module) -> Result<Vec<String>, E
 pub(in crate::module) fn import(module: &Module, other: &Module) -> Result<(), Error> {
     let mut handle = other.as_object().as_ptr();
     let handle: *mut c_void = (&raw mut handle).cast();
-    let slot = offset_of!(Table, import_module);
+    let slot = offset_of!(ModuleVirtuals, import_module);
     // SAFETY: a `Module const&` is the address of a handle, which the function counts where it keeps it.
     alone(|| unsafe { call(module, slot, [handle]) }).map(drop)
 }
 
 /// Takes all imports away.
 pub(in crate::module) fn clear_imports(module: &Module) -> Result<(), Error> {
-    let slot = offset_of!(Table, clear_imports);
+    let slot = offset_of!(ModuleVirtuals, clear_imports);
     // SAFETY: no arguments.
     alone(|| unsafe { call(module, slot, []) }).map(drop)
 }
@@ -119,8 +130,8 @@ pub(in crate::module) fn alone<T>(body: impl FnOnce() -> T) -> T {
         static HELD: Cell<bool> = const { Cell::new(false) };
     }
     /// Marks the end, also when `body` panics.
-    struct Release;
-    impl Drop for Release {
+    struct EndOfLock;
+    impl Drop for EndOfLock {
         fn drop(&mut self) {
             HELD.set(false);
         }
@@ -130,7 +141,7 @@ pub(in crate::module) fn alone<T>(body: impl FnOnce() -> T) -> T {
     }
     let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     HELD.set(true);
-    let _release = Release;
+    let _release = EndOfLock;
     body()
 }
 
@@ -140,7 +151,7 @@ fn text_of(value: &Any) -> Option<String> {
 }
 
 /// A function of at most one text that gives a value.
-fn value(module: &Module, slot: Slot, text: Option<&str>) -> Result<Any, Error> {
+fn value(module: &Module, slot: VirtualOffset, text: Option<&str>) -> Result<Any, Error> {
     let mut place = RawAny::NONE;
     place_result(module, slot, (&raw mut place).cast(), text)?;
     // SAFETY: the function wrote an owned value there, or nothing, and then None stands there.
@@ -148,7 +159,11 @@ fn value(module: &Module, slot: Slot, text: Option<&str>) -> Result<Any, Error> 
 }
 
 /// The same that gives an object or nothing.
-fn object(module: &Module, slot: Slot, text: Option<&str>) -> Result<Option<ObjectRef>, Error> {
+fn object(
+    module: &Module,
+    slot: VirtualOffset,
+    text: Option<&str>,
+) -> Result<Option<ObjectRef>, Error> {
     let mut place: *mut Header = std::ptr::null_mut();
     place_result(module, slot, (&raw mut place).cast(), text)?;
     // SAFETY: the function wrote an owned reference or null there, or nothing, and then null stands there.
@@ -157,7 +172,7 @@ fn object(module: &Module, slot: Slot, text: Option<&str>) -> Result<Option<Obje
 
 fn place_result(
     module: &Module,
-    slot: Slot,
+    slot: VirtualOffset,
     place: *mut c_void,
     text: Option<&str>,
 ) -> Result<(), Error> {
@@ -177,7 +192,7 @@ const NULL: *mut c_void = std::ptr::null_mut();
 /// `args` are what the function in `slot` takes behind the module.
 unsafe fn call<const N: usize>(
     module: &Module,
-    slot: Slot,
+    slot: VirtualOffset,
     args: [*mut c_void; N],
 ) -> Result<*mut c_void, Error> {
     let mut words = [NULL; 4];
@@ -196,7 +211,7 @@ unsafe fn call<const N: usize>(
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 unsafe fn invoke(
     module: &Module,
-    slot: Slot,
+    slot: VirtualOffset,
     words: [*mut c_void; 4],
 ) -> Result<*mut c_void, Error> {
     // SAFETY: a module has a pointer to its table in front of its header.
@@ -210,7 +225,7 @@ unsafe fn invoke(
 
 /// Elsewhere it is not documented how such results travel.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
-unsafe fn invoke(_: &Module, _: Slot, _: [*mut c_void; 4]) -> Result<*mut c_void, Error> {
+unsafe fn invoke(_: &Module, _: VirtualOffset, _: [*mut c_void; 4]) -> Result<*mut c_void, Error> {
     let text = "modules that C++ made are called on x86-64 Linux alone";
     Err(Error::new("RuntimeError", text))
 }

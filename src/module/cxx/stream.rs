@@ -6,23 +6,23 @@ use crate::value::AnyView;
 use std::ffi::c_void;
 
 #[repr(C)]
-struct Table {
-    read: unsafe extern "C-unwind" fn(*mut Stream<'_>, *mut u8, usize) -> usize,
-    write: unsafe extern "C-unwind" fn(*mut Stream<'_>, *const u8, usize) -> usize,
+struct StreamVirtuals {
+    read: unsafe extern "C-unwind" fn(*mut PayloadStream<'_>, *mut u8, usize) -> usize,
+    write: unsafe extern "C-unwind" fn(*mut PayloadStream<'_>, *const u8, usize) -> usize,
     complete_destructor: unsafe extern "C-unwind" fn(*mut c_void),
     deleting_destructor: unsafe extern "C-unwind" fn(*mut c_void),
 }
 
 /// Reads `bytes` from the front; a read beyond the end gives what there is.
 #[repr(C)]
-pub(in crate::module) struct Stream<'a> {
-    table: &'static Table,
+pub(in crate::module) struct PayloadStream<'a> {
+    table: &'static StreamVirtuals,
     bytes: &'a [u8],
 }
 
-impl<'a> Stream<'a> {
-    pub(in crate::module) fn new(bytes: &'a [u8]) -> Stream<'a> {
-        Stream {
+impl<'a> PayloadStream<'a> {
+    pub(in crate::module) fn new(bytes: &'a [u8]) -> PayloadStream<'a> {
+        PayloadStream {
             table: &TABLE,
             bytes,
         }
@@ -36,14 +36,14 @@ impl<'a> Stream<'a> {
     }
 }
 
-static TABLE: Table = Table {
+static TABLE: StreamVirtuals = StreamVirtuals {
     read,
     write,
     complete_destructor: nothing,
     deleting_destructor: nothing,
 };
 
-unsafe extern "C-unwind" fn read(this: *mut Stream<'_>, to: *mut u8, count: usize) -> usize {
+unsafe extern "C-unwind" fn read(this: *mut PayloadStream<'_>, to: *mut u8, count: usize) -> usize {
     // SAFETY: a loader calls this with the stream that it was given, while it runs.
     let stream = unsafe { &mut *this };
     let count = count.min(stream.bytes.len());
@@ -54,7 +54,7 @@ unsafe extern "C-unwind" fn read(this: *mut Stream<'_>, to: *mut u8, count: usiz
     count
 }
 
-unsafe extern "C-unwind" fn write(_: *mut Stream<'_>, _: *const u8, _: usize) -> usize {
+unsafe extern "C-unwind" fn write(_: *mut PayloadStream<'_>, _: *const u8, _: usize) -> usize {
     0
 }
 

@@ -17,7 +17,7 @@ type This = *mut c_void;
 
 /// Offset to the top, type information, then the functions; a C++ object points at the third word.
 #[repr(C)]
-pub(in crate::module) struct Table {
+pub(in crate::module) struct ModuleVirtuals {
     pub(super) kind: unsafe extern "C-unwind" fn(This) -> *const c_char,
     pub(super) property_mask: unsafe extern "C-unwind" fn(This) -> c_int,
     pub(super) function:
@@ -40,13 +40,13 @@ pub(in crate::module) struct Table {
 struct Whole {
     offset_to_top: isize,
     type_information: usize,
-    table: Table,
+    table: ModuleVirtuals,
 }
 
 static WHOLE: Whole = Whole {
     offset_to_top: 0,
     type_information: 0,
-    table: Table {
+    table: ModuleVirtuals {
         kind: kind_of,
         property_mask: mask_of,
         function: function_of,
@@ -63,7 +63,7 @@ static WHOLE: Whole = Whole {
 };
 
 /// The table of every module of this crate.
-pub(in crate::module) fn table() -> &'static Table {
+pub(in crate::module) fn table() -> &'static ModuleVirtuals {
     debug_assert!(WHOLE.offset_to_top == 0 && WHOLE.type_information == 0);
     &WHOLE.table
 }

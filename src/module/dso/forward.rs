@@ -5,7 +5,7 @@
 //! program that depends on this crate does neither, nor does a program that opens the C library as `ctypes` does.
 //!
 //! So a small shared object of which every function jumps to one of ours is written into memory, and opened for all to see.
-//! The dynamic linker finds these functions while a [`Shown`] lives, which is while it opens a library, and binds that library
+//! The dynamic linker finds these functions while a [`ShownExports`] lives, which is while it opens a library, and binds that library
 //! at once. Otherwise they are hidden: a runtime that the process loads later has to find its own functions, not these.
 
 use super::stub;
@@ -33,7 +33,7 @@ enum Reach {
 pub(crate) struct Jumps {
     /// The head of its hash chain: with 0 there nothing is found.
     chain: &'static AtomicU32,
-    /// How many [`Shown`] there are.
+    /// How many [`ShownExports`] there are.
     shown: Mutex<usize>,
 }
 
@@ -60,17 +60,17 @@ pub(super) fn is_reachable() -> bool {
 
 /// While one of these lives, the dynamic linker finds the jumps.
 #[derive(Debug)]
-pub(crate) struct Shown(&'static Jumps);
+pub(crate) struct ShownExports(&'static Jumps);
 
 /// Shows the C interface to the dynamic linker; `None` when it sees it anyway, or never will.
-pub(super) fn show() -> Option<Shown> {
+pub(super) fn show() -> Option<ShownExports> {
     match reach() {
         Reach::Jumps(jumps) => Some(jumps.show()),
         Reach::Process | Reach::Nothing => None,
     }
 }
 
-impl Drop for Shown {
+impl Drop for ShownExports {
     fn drop(&mut self) {
         self.0.count(|shown| shown.saturating_sub(1));
     }
@@ -100,9 +100,9 @@ impl Jumps {
         Some((library, Jumps { chain, shown }))
     }
 
-    pub(crate) fn show(&'static self) -> Shown {
+    pub(crate) fn show(&'static self) -> ShownExports {
         self.count(|shown| shown + 1);
-        Shown(self)
+        ShownExports(self)
     }
 
     fn count(&self, change: impl FnOnce(usize) -> usize) {

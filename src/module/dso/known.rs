@@ -1,50 +1,41 @@
 //! What is known of a symbol: by the dynamic linker, or where that cannot be asked, by the file of the library.
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-use super::table::is_data;
+use super::table::{ElfSymbol, is_data};
 use std::ffi::c_void;
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 use std::path::Path;
 use std::ptr::NonNull;
 
 /// What the symbol table says of a symbol.
-pub(super) struct Known {
+pub(super) struct KnownSymbol {
     pub(super) size: usize,
     pub(super) is_data: bool,
 }
 
 /// What the symbol table says of the symbol at `address`.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-pub(super) fn known(address: NonNull<c_void>) -> Option<Known> {
+pub(super) fn known(address: NonNull<c_void>) -> Option<KnownSymbol> {
     use std::ffi::{c_char, c_int};
 
     #[repr(C)]
-    struct Info {
+    struct DlInfo {
         file: *const c_char,
         base: *mut c_void,
         name: *const c_char,
         symbol: *mut c_void,
     }
-    #[repr(C)]
-    struct Symbol {
-        name: u32,
-        info: u8,
-        other: u8,
-        section: u16,
-        value: u64,
-        size: u64,
-    }
     unsafe extern "C" {
         fn dladdr1(
             address: *const c_void,
-            info: *mut Info,
+            info: *mut DlInfo,
             extra: *mut *mut c_void,
             flags: c_int,
         ) -> c_int;
     }
     const SYMBOL_ENTRY: c_int = 1;
 
-    let mut info = Info {
+    let mut info = DlInfo {
         file: std::ptr::null(),
         base: std::ptr::null_mut(),
         name: std::ptr::null(),
@@ -62,16 +53,16 @@ pub(super) fn known(address: NonNull<c_void>) -> Option<Known> {
     }
     // What is not found leaves no entry.
     // SAFETY: the entry lies in the symbol table of a library that is open.
-    let symbol = unsafe { entry.cast::<Symbol>().as_ref() };
+    let symbol = unsafe { entry.cast::<ElfSymbol>().as_ref() };
     let symbol = symbol.filter(|_| info.symbol == address.as_ptr())?;
-    Some(Known {
-        size: usize::try_from(symbol.size).ok()?,
+    Some(KnownSymbol {
+        size: symbol.size,
         is_data: is_data(symbol.info),
     })
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-pub(super) fn known(_address: NonNull<c_void>) -> Option<Known> {
+pub(super) fn known(_address: NonNull<c_void>) -> Option<KnownSymbol> {
     None
 }
 

@@ -1,18 +1,21 @@
 //! Opens a shared library with the dynamic linker, and finds its symbols.
 
 #[cfg(unix)]
-use super::forward::{self, Shown};
+use super::forward::{self, ShownExports};
 use super::known::known;
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 use super::known::size_in_file;
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-use super::known::{Known, list_in_file};
-use super::segment::{Segment, executable, segment, writable};
+use super::known::{KnownSymbol, list_in_file};
+use super::segment::{MappedSegment, executable, segment, writable};
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-use super::table::Table;
+use super::table::SymbolTable;
 use super::{Data, Symbols};
-use crate::module::{MOD_01, MOD_18, MOD_26, Name, names};
+use crate::module::{MOD_01, MOD_18, MOD_26, SymbolName, names};
 use crate::rule::{Kind, Violation};
+// Elsewhere a library names the library that it needs a function of, and nothing is shown.
+#[cfg(not(unix))]
+use std::convert::Infallible as ShownExports;
 use std::ffi::{CString, c_void};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -23,10 +26,10 @@ use std::ptr::NonNull;
 pub(crate) struct Dso {
     // Before `library`, which it reads.
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-    table: Option<Table>,
+    table: Option<SymbolTable>,
     library: libloading::Library,
     // After `library`, whose functions may be bound when they are first called.
-    _shown: Option<Shown>,
+    _shown: Option<ShownExports>,
     path: PathBuf,
 }
 
@@ -74,7 +77,7 @@ impl Dso {
             // SAFETY: the handle that was just taken apart.
             let library = unsafe { libloading::os::unix::Library::from_raw(raw) };
             // SAFETY: the handle is open, and the fields of `Dso` drop the table before the library.
-            let table = unsafe { Table::of(raw) };
+            let table = unsafe { SymbolTable::of(raw) };
             (library.into(), table)
         };
         Ok(Dso {
@@ -98,7 +101,7 @@ fn foreign(path: &Path) -> Option<String> {
 impl Dso {
     /// What the library's own table says of `name`: `Err` when `dlsym` has to be asked.
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-    fn own(&self, name: Name<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
+    fn own(&self, name: SymbolName<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
         let table = self.table.as_ref().ok_or(())?;
         match table.find(name) {
             Some(found) => Ok(Some((found.address.ok_or(())?, found.size))),
@@ -108,7 +111,7 @@ impl Dso {
     }
 
     #[inline(never)]
-    fn look_up(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+    fn look_up(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         match self.own(name) {
             Ok(known) => known.map(|(address, _)| address),
             Err(()) => {
@@ -122,16 +125,16 @@ impl Dso {
     }
 
     #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-    fn own(&self, _name: Name<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
+    fn own(&self, _name: SymbolName<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
         Err(())
     }
 
     /// Whether the table of symbols says that `name`, which is at `address`, is data.
-    fn is_data(&self, name: Name<'_>, address: NonNull<c_void>) -> bool {
+    fn is_data(&self, name: SymbolName<'_>, address: NonNull<c_void>) -> bool {
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         let own = self.table.as_ref().and_then(|table| table.find(name));
         #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-        let own: Option<Known> = {
+        let own: Option<KnownSymbol> = {
             let _ = name;
             None
         };
@@ -142,7 +145,7 @@ impl Dso {
     }
 
     /// The segment that holds `address`: this library's own, of which it has a table, or another's.
-    fn segment(&self, address: usize) -> Option<Segment> {
+    fn segment(&self, address: usize) -> Option<MappedSegment> {
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         if let Some(own) = self.table.as_ref().and_then(|table| table.segment(address)) {
             return Some(own);
@@ -152,7 +155,7 @@ impl Dso {
 }
 
 impl Symbols for Dso {
-    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>> {
+    fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         // Most of what a loader asks for is not there: that answer comes without more ado.
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         if let Some(table) = &self.table
@@ -164,7 +167,7 @@ impl Symbols for Dso {
         self.look_up(name)
     }
 
-    fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation> {
+    fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation> {
         let own = self.own(name);
         let address = match own {
             Ok(known) => known.map(|(address, _)| address),
@@ -201,8 +204,8 @@ impl Symbols for Dso {
     /// Where a linker puts constants beside the code, the segment does not tell them apart: the table of symbols does (MOD-02).
     fn function(&self, prefix: &str, name: &str) -> Option<NonNull<c_void>> {
         let name = format!("{prefix}{name}");
-        let address = self.address(Name::of(&name))?;
-        let is_function = self.is_code(address) && !self.is_data(Name::of(&name), address);
+        let address = self.address(SymbolName::of(&name))?;
+        let is_function = self.is_code(address) && !self.is_data(SymbolName::of(&name), address);
         is_function.then_some(address)
     }
 
@@ -217,7 +220,7 @@ impl Symbols for Dso {
 
     fn list(&self) -> Vec<(String, bool)> {
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-        let list = self.table.as_ref().map(Table::names);
+        let list = self.table.as_ref().map(SymbolTable::names);
         #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
         let list = list_in_file(&self.path);
         list.unwrap_or_default()
@@ -284,18 +287,14 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
     )
 }
 
-/// Elsewhere a library names the library that it needs a function of.
-#[cfg(not(unix))]
-type Shown = std::convert::Infallible;
-
 /// What opening gives: the library, what it finds the C interface by, and the path that it was opened with.
-type Opened = (libloading::Library, Option<Shown>, PathBuf);
+type OpenedLibrary = (libloading::Library, Option<ShownExports>, PathBuf);
 
 /// # Safety
 ///
 /// As for [`Dso::open`].
 #[cfg(unix)]
-unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Error> {
+unsafe fn open(path: &Path, bare_is_file: bool) -> Result<OpenedLibrary, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL, RTLD_NOW};
     use std::ffi::{OsStr, OsString};
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -339,7 +338,7 @@ unsafe fn open(path: &Path, bare_is_file: bool) -> Result<Opened, libloading::Er
 ///
 /// As for [`Dso::open`].
 #[cfg(not(unix))]
-unsafe fn open(path: &Path, _bare_is_file: bool) -> Result<Opened, libloading::Error> {
+unsafe fn open(path: &Path, _bare_is_file: bool) -> Result<OpenedLibrary, libloading::Error> {
     // SAFETY: the initializers and finalizers of the library are sound to run.
     let library = unsafe { libloading::Library::new(path) }?;
     Ok((library, None, path.to_owned()))

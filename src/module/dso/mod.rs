@@ -25,7 +25,7 @@ mod table;
 pub(crate) use library::Dso;
 pub(super) use segment::{can_execute, can_write, room_behind};
 
-use super::Name;
+use super::SymbolName;
 use crate::rule::Violation;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -33,10 +33,10 @@ use std::ptr::NonNull;
 /// Where symbols come from: an opened library, the system library's table, or the memory of a test.
 pub trait Symbols: Send + Sync {
     /// The address of an exported symbol.
-    fn address(&self, name: Name<'_>) -> Option<NonNull<c_void>>;
+    fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>>;
 
     /// Calls `found` for each of `names` that is exported: which it is, and its address.
-    fn addresses(&self, names: &[Name<'_>], found: &mut dyn FnMut(usize, NonNull<c_void>)) {
+    fn addresses(&self, names: &[SymbolName<'_>], found: &mut dyn FnMut(usize, NonNull<c_void>)) {
         for (at, name) in names.iter().enumerate() {
             if let Some(address) = self.address(*name) {
                 found(at, address);
@@ -49,11 +49,11 @@ pub trait Symbols: Send + Sync {
     /// # Errors
     ///
     /// MOD-18 for a symbol whose end cannot be found: neither the symbol table nor a segment has a size.
-    fn data(&self, name: Name<'_>) -> Result<Option<Data<'_>>, Violation>;
+    fn data(&self, name: SymbolName<'_>) -> Result<Option<Data<'_>>, Violation>;
 
     /// The function `name` whose symbols begin with `prefix`. Data is no function.
     fn function(&self, prefix: &str, name: &str) -> Option<NonNull<c_void>> {
-        let address = self.address(Name::of(&format!("{prefix}{name}")))?;
+        let address = self.address(SymbolName::of(&format!("{prefix}{name}")))?;
         self.is_code(address).then_some(address)
     }
 

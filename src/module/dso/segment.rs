@@ -16,7 +16,7 @@ pub(crate) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
     writable(segment(start), start, bytes)
 }
 
-pub(super) fn writable(segment: Option<Segment>, start: usize, bytes: usize) -> bool {
+pub(super) fn writable(segment: Option<MappedSegment>, start: usize, bytes: usize) -> bool {
     match segment {
         Some(segment) => segment.writable && segment.end - start >= bytes,
         None => !cfg!(target_os = "linux"),
@@ -28,7 +28,7 @@ pub(crate) fn can_execute(address: NonNull<c_void>) -> bool {
     executable(segment(address.as_ptr() as usize))
 }
 
-pub(super) fn executable(segment: Option<Segment>) -> bool {
+pub(super) fn executable(segment: Option<MappedSegment>) -> bool {
     match segment {
         Some(segment) => segment.executable,
         None => !cfg!(target_os = "linux"),
@@ -37,7 +37,7 @@ pub(super) fn executable(segment: Option<Segment>) -> bool {
 
 /// A mapped segment of a library.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
+pub(super) struct MappedSegment {
     pub(super) end: usize,
     pub(super) writable: bool,
     pub(super) executable: bool,
@@ -60,7 +60,7 @@ pub(super) struct ProgramHeader {
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 impl ProgramHeader {
     /// The readable segment among `headers` of an object loaded at `base` that holds `address`.
-    pub(super) fn holding(headers: &[Self], base: u64, address: u64) -> Option<Segment> {
+    pub(super) fn holding(headers: &[Self], base: u64, address: u64) -> Option<MappedSegment> {
         const LOAD: u32 = 1;
         const EXECUTE: u32 = 1;
         const WRITE: u32 = 2;
@@ -69,7 +69,7 @@ impl ProgramHeader {
             let start = base.wrapping_add(header.address);
             let end = start.wrapping_add(header.memory_size);
             let holds = start <= address && address < end;
-            (header.kind == LOAD && header.flags & READ != 0 && holds).then_some(Segment {
+            (header.kind == LOAD && header.flags & READ != 0 && holds).then_some(MappedSegment {
                 end: end as usize,
                 writable: header.flags & WRITE != 0,
                 executable: header.flags & EXECUTE != 0,
@@ -80,11 +80,11 @@ impl ProgramHeader {
 
 /// The segment of a loaded library that holds `address` and can be read; asked of the dynamic linker, not of the file.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-pub(super) fn segment(address: usize) -> Option<Segment> {
+pub(super) fn segment(address: usize) -> Option<MappedSegment> {
     use std::ffi::{c_char, c_int};
 
     #[repr(C)]
-    struct Object {
+    struct DlPhdrInfo {
         base: u64,
         name: *const c_char,
         headers: *const ProgramHeader,
@@ -92,16 +92,16 @@ pub(super) fn segment(address: usize) -> Option<Segment> {
     }
     unsafe extern "C" {
         fn dl_iterate_phdr(
-            callback: unsafe extern "C" fn(*mut Object, usize, *mut c_void) -> c_int,
+            callback: unsafe extern "C" fn(*mut DlPhdrInfo, usize, *mut c_void) -> c_int,
             data: *mut c_void,
         ) -> c_int;
     }
     struct Search {
         address: u64,
-        found: Option<Segment>,
+        found: Option<MappedSegment>,
     }
 
-    unsafe extern "C" fn visit(object: *mut Object, _size: usize, data: *mut c_void) -> c_int {
+    unsafe extern "C" fn visit(object: *mut DlPhdrInfo, _size: usize, data: *mut c_void) -> c_int {
         // SAFETY: the dynamic linker passes an object that stays for the call.
         let object = unsafe { &*object };
         // SAFETY: `data` is the `Search` below, which only this call uses.
@@ -125,6 +125,6 @@ pub(super) fn segment(address: usize) -> Option<Segment> {
 }
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-pub(super) fn segment(_address: usize) -> Option<Segment> {
+pub(super) fn segment(_address: usize) -> Option<MappedSegment> {
     None
 }

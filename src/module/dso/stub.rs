@@ -125,7 +125,7 @@ pub(crate) fn library(machine: u16, data: &[Exported<'_>], code: &[Exported<'_>]
     let code_at = data_end.next_multiple_of(16);
     let code_end = code.iter().fold(code_at, behind);
 
-    let mut out = Bytes(Vec::with_capacity(code_end));
+    let mut out = StubBytes(Vec::with_capacity(code_end));
     out.0.extend_from_slice(&IDENTITY);
     out.u16(SHARED_OBJECT);
     out.u16(machine);
@@ -186,9 +186,9 @@ fn behind(end: usize, symbol: &Exported<'_>) -> usize {
     end.next_multiple_of(16) + symbol.1.len()
 }
 
-struct Bytes(Vec<u8>);
+struct StubBytes(Vec<u8>);
 
-impl Bytes {
+impl StubBytes {
     fn pad_to(&mut self, end: usize) {
         self.0.resize(end, 0);
     }

@@ -3,8 +3,8 @@
 //! A loader asks for some twenty names, most of which a library does not have. `dlsym` answers such a question by searching
 //! every dependency and composing an error text; the library's own hash table answers with one look at a bit mask.
 
-use super::segment::{ProgramHeader, Segment};
-use crate::module::Name;
+use super::segment::{MappedSegment, ProgramHeader};
+use crate::module::SymbolName;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::NonNull;
 
@@ -12,23 +12,25 @@ use std::ptr::NonNull;
 struct LinkMap {
     base: usize,
     name: *const c_char,
-    dynamic: *const Dynamic,
+    dynamic: *const DynamicEntry,
 }
 
 #[repr(C)]
-struct Dynamic {
+struct DynamicEntry {
     tag: i64,
     value: usize,
 }
 
+/// An entry of the symbol table of a 64-bit ELF file (`Elf64_Sym`).
 #[repr(C)]
-struct Symbol {
+pub(super) struct ElfSymbol {
     name: u32,
-    info: u8,
+    /// Type in the lower half, binding in the upper.
+    pub(super) info: u8,
     other: u8,
     section: u16,
     value: usize,
-    size: usize,
+    pub(super) size: usize,
 }
 
 unsafe extern "C" {
@@ -46,7 +48,7 @@ const INDIRECT: u8 = 10;
 
 /// Where a symbol is, and how many bytes the table gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundSymbol {
     /// `None` where a function of the library says it, which `dlsym` calls.
     pub(super) address: Option<NonNull<c_void>>,
     pub(super) size: usize,
@@ -56,7 +58,7 @@ pub(super) struct Found {
 
 /// The head of a table of `DT_GNU_HASH`.
 #[derive(Debug)]
-struct Hash {
+struct HashSection {
     buckets: u32,
     /// The first symbol that is in it.
     first: u32,
@@ -69,12 +71,12 @@ struct Hash {
 
 /// The table of one library. Valid while the library is open.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct SymbolTable {
     base: usize,
     symbols: usize,
     strings: usize,
     /// Without one `dlsym` has to look names up.
-    hash: Option<Hash>,
+    hash: Option<HashSection>,
     /// The older table of `DT_HASH`, which counts the symbols where the other is not there.
     plain_hash: Option<usize>,
     /// Its program headers, and how many, where the dynamic linker gives them: glibc from 2.36 on.
@@ -82,13 +84,13 @@ pub(super) struct Table {
     alone: bool,
 }
 
-impl Table {
+impl SymbolTable {
     /// The table of the library behind `handle`; `None` when it has none of the form that this reads.
     ///
     /// # Safety
     ///
     /// `handle` must come from `dlopen` and be open.
-    pub(super) unsafe fn of(handle: *mut c_void) -> Option<Table> {
+    pub(super) unsafe fn of(handle: *mut c_void) -> Option<SymbolTable> {
         const LINK_MAP: c_int = 2;
         let mut map: *const LinkMap = std::ptr::null();
         // SAFETY: an open handle, and a place for the address of its link map.
@@ -100,7 +102,7 @@ impl Table {
         let mut next = map.dynamic;
         // One pass: every load walks it.
         // SAFETY: the dynamic section ends with an entry whose tag is 0, which is the last that is read.
-        while let Dynamic { tag, value } = unsafe { &*next }
+        while let DynamicEntry { tag, value } = unsafe { &*next }
             && *tag != 0
         {
             match *tag {
@@ -123,9 +125,9 @@ impl Table {
         let (symbols, strings) = (place(symbols)?, place(strings)?);
         let hash = place(hash).and_then(|hash| {
             // SAFETY: the hash table of an open library.
-            unsafe { Hash::at(hash) }
+            unsafe { HashSection::at(hash) }
         });
-        let mut table = Table {
+        let mut table = SymbolTable {
             base: map.base,
             symbols,
             strings,
@@ -145,7 +147,7 @@ impl Table {
     /// The names of all symbols that others can see, in the order of the table; `true` for those that it needs.
     pub(super) fn names(&self) -> Vec<(String, bool)> {
         let symbols = (0..self.count()).filter_map(|at| {
-            let symbol = (self.symbols as *const Symbol).wrapping_add(at);
+            let symbol = (self.symbols as *const ElfSymbol).wrapping_add(at);
             // SAFETY: `at` is less than the number of symbols in the table.
             let symbol = unsafe { &*symbol };
             let text = (self.strings + symbol.name as usize) as *const c_char;
@@ -163,7 +165,7 @@ impl Table {
         // Where symbols are hashed, those that are needed come first.
         let hashed = self.hash.as_ref().map(|hash| hash.first as usize);
         (0..hashed.unwrap_or_else(|| self.count())).filter_map(move |at| {
-            let symbol = (self.symbols as *const Symbol).wrapping_add(at);
+            let symbol = (self.symbols as *const ElfSymbol).wrapping_add(at);
             // SAFETY: `at` is less than the number of symbols in the table.
             let symbol = unsafe { &*symbol };
             if symbol.section != 0 || symbol.info >> 4 == WEAK {
@@ -197,7 +199,7 @@ impl Table {
     }
 
     /// The readable segment of this library that holds `address`; `None` also when it does not tell.
-    pub(super) fn segment(&self, address: usize) -> Option<Segment> {
+    pub(super) fn segment(&self, address: usize) -> Option<MappedSegment> {
         let (first, count) = self.headers?;
         // SAFETY: the dynamic linker has them in memory of the library, which is mapped while `self` is used.
         let headers = unsafe { std::slice::from_raw_parts(first as *const ProgramHeader, count) };
@@ -228,7 +230,7 @@ impl Table {
     }
 
     /// The symbol `name` that this library itself defines.
-    pub(super) fn find(&self, name: Name<'_>) -> Option<Found> {
+    pub(super) fn find(&self, name: SymbolName<'_>) -> Option<FoundSymbol> {
         let wanted = name.hash();
         let hash = self.hash.as_ref().filter(|hash| hash.may_have(wanted))?;
         let mut at = hash.bucket(wanted % hash.buckets);
@@ -238,7 +240,7 @@ impl Table {
         loop {
             let link = hash.link(at);
             if link | 1 == wanted | 1 {
-                let symbol = (self.symbols as *const Symbol).wrapping_add(at as usize);
+                let symbol = (self.symbols as *const ElfSymbol).wrapping_add(at as usize);
                 // SAFETY: the chains hold indices of the symbol table alone.
                 let symbol = unsafe { &*symbol };
                 // SAFETY: an offset into the string table.
@@ -248,7 +250,7 @@ impl Table {
                 if text.to_bytes() == name.text().as_bytes() && is_plain(symbol) {
                     let address = (symbol.info & 0xf != INDIRECT)
                         .then(|| self.base.wrapping_add(symbol.value) as *mut c_void);
-                    return Some(Found {
+                    return Some(FoundSymbol {
                         address: address.and_then(NonNull::new),
                         size: symbol.size,
                         is_data: is_data(symbol.info),
@@ -263,15 +265,15 @@ impl Table {
     }
 }
 
-impl Hash {
+impl HashSection {
     /// # Safety
     ///
     /// `address` must be that of such a table.
-    unsafe fn at(address: usize) -> Option<Hash> {
+    unsafe fn at(address: usize) -> Option<HashSection> {
         // SAFETY: such a table begins with four words.
         let [buckets, first, masks, shift] = unsafe { *(address as *const [u32; 4]) };
         // `dlsym` finds nothing in a table without buckets, and masks are counted by a power of two.
-        (buckets > 0 && masks.is_power_of_two()).then_some(Hash {
+        (buckets > 0 && masks.is_power_of_two()).then_some(HashSection {
             buckets,
             first,
             masks,
@@ -338,13 +340,13 @@ pub(super) fn is_data(info: u8) -> bool {
 }
 
 /// Defined, seen by others, and the same to every thread.
-fn is_plain(symbol: &Symbol) -> bool {
+fn is_plain(symbol: &ElfSymbol) -> bool {
     const THREAD_LOCAL: u8 = 6;
     symbol.section != 0 && is_shown(symbol) && symbol.info & 0xf != THREAD_LOCAL
 }
 
 /// Whether others see the symbol. `dlsym` does not find one that they do not.
-fn is_shown(symbol: &Symbol) -> bool {
+fn is_shown(symbol: &ElfSymbol) -> bool {
     const LOCAL: u8 = 0;
     symbol.info >> 4 != LOCAL
 }

@@ -10,7 +10,7 @@ use crate::object::OBJ_10;
 use crate::rule::Kind;
 use crate::value::header::Header;
 use crate::value::heap::{allocate, delete_plain};
-use crate::value::{Any, AnyView, Payload, RawAny, index};
+use crate::value::{Any, AnyPayload, AnyView, RawAny, index};
 use std::cmp::Ordering;
 
 #[repr(C)]
@@ -50,7 +50,7 @@ pub fn from_words(words: &[i64]) -> Any {
             unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), data, words.len()) };
             let ptr = object.cast();
             // SAFETY: a whole object, whose only reference moves into the cell.
-            unsafe { Any::from_raw(RawAny::of(index::BIG_INT, Payload { ptr })) }
+            unsafe { Any::from_raw(RawAny::of(index::BIG_INT, AnyPayload { ptr })) }
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::function::{Error, Result, set_raised, take_raised};
 use crate::object::container::tensor::{Tensor, TensorAllocator};
-use crate::value::{DLTensor, Few};
+use crate::value::{DLTensor, SmallMap};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::{PoisonError, RwLock};
 
 thread_local! {
-    static STREAMS: RefCell<Few<(i32, i32), *mut c_void>> = const { RefCell::new(Few::new()) };
+    static STREAMS: RefCell<SmallMap<(i32, i32), *mut c_void>> = const { RefCell::new(SmallMap::new()) };
     static ALLOCATOR: Cell<Option<TensorAllocator>> = const { Cell::new(None) };
 }
 

@@ -1,6 +1,6 @@
 //! Attributes of types: a list of values by type index that grows while others read it.
 
-use super::super::{Any, AnyView, Payload, RawAny, index};
+use super::super::{Any, AnyPayload, AnyView, RawAny, index};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -47,7 +47,7 @@ impl AttributeCell {
         RawAny {
             type_index: self.type_index.load(Ordering::Acquire),
             aux: self.aux.load(Ordering::Relaxed),
-            payload: Payload {
+            payload: AnyPayload {
                 bits: self.bits.load(Ordering::Relaxed),
             },
         }

@@ -24,7 +24,7 @@ use crate::object::reflect::builtin::dynamic_object;
 use crate::object::reflect::record::fields_of;
 use crate::object::reflect::{column, native};
 use crate::rule::Kind;
-use crate::value::Payload;
+use crate::value::AnyPayload;
 use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
 use crate::value::heap::delete_plain;
 use crate::value::types::{self, FieldInfo, TypeInfo, flag};
@@ -273,7 +273,7 @@ const unsafe fn view_of<'a>(object: *mut Header) -> AnyView<'a> {
     let type_index = unsafe { (*object).type_index };
     let ptr = object.cast();
     // SAFETY: alive for `'a`, by this contract.
-    unsafe { AnyView::from_raw(RawAny::of(type_index, Payload { ptr })) }
+    unsafe { AnyView::from_raw(RawAny::of(type_index, AnyPayload { ptr })) }
 }
 
 /// What a function that visits may answer.

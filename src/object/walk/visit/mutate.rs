@@ -10,7 +10,7 @@ use crate::function::{Error, Function, Result};
 use crate::object::reflect::builtin::dynamic_object;
 use crate::object::reflect::record::{OwnField, fields_of};
 use crate::object::reflect::{column, native};
-use crate::value::Payload;
+use crate::value::AnyPayload;
 use crate::value::header::{Header, Object, ObjectRef, Ref};
 use crate::value::types::{self, TypeInfo, flag};
 use crate::value::{Any, AnyView, RawAny, cast, index};
@@ -64,7 +64,7 @@ impl MutatorObj {
 /// The value that says "what it was".
 pub(crate) fn unchanged() -> Any {
     // SAFETY: no object is behind this tag.
-    unsafe { Any::from_raw(RawAny::of(index::UNCHANGED, Payload { bits: 0 })) }
+    unsafe { Any::from_raw(RawAny::of(index::UNCHANGED, AnyPayload { bits: 0 })) }
 }
 
 /// Whether a rewrite left a value as it was.

@@ -2,12 +2,12 @@
 
 /// What a thread knows of its devices, or a process of its device types: a hash would cost more than it saves.
 #[derive(Debug)]
-pub(crate) struct Few<K, V>(Vec<(K, V)>);
+pub(crate) struct SmallMap<K, V>(Vec<(K, V)>);
 
-impl<K, V> Few<K, V> {
+impl<K, V> SmallMap<K, V> {
     /// An empty one.
-    pub(crate) const fn new() -> Few<K, V> {
-        Few(Vec::new())
+    pub(crate) const fn new() -> SmallMap<K, V> {
+        SmallMap(Vec::new())
     }
 
     /// What stands under `key`.

@@ -1,0 +1,230 @@
+//! The workers of a launching thread, and how it passes them their tasks.
+
+use super::{Counter, GroupEnv, IN_TASK, Task, leading_number};
+use crate::function::legacy::last_error;
+use crate::function::take_raised;
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+
+/// One launch. Lives on the launching thread's stack until `open` is 0.
+pub(super) struct Job {
+    task: Task,
+    data: *mut c_void,
+    counters: Vec<Counter>,
+    open: AtomicUsize,
+    owner: Thread,
+    failures: Mutex<Vec<(usize, String)>>,
+}
+
+// SAFETY: workers only call `task` with `data`, which `launch` requires to be fit for several threads.
+unsafe impl Sync for Job {}
+
+impl Job {
+    pub(super) fn new(task: Task, data: *mut c_void, count: usize) -> Job {
+        Job {
+            task,
+            data,
+            counters: (0..count).map(|_| Counter(AtomicI32::new(0))).collect(),
+            open: AtomicUsize::new(count),
+            owner: thread::current(),
+            failures: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Runs task `index` on this thread.
+    fn run_task(&self, index: usize) {
+        let mut group = GroupEnv {
+            sync_handle: self.counters.as_ptr().cast_mut().cast(),
+            num_task: i32::try_from(self.counters.len()).unwrap_or(i32::MAX),
+        };
+        let outer = IN_TASK.replace(true);
+        // What an earlier failure left on this thread is not this task's.
+        last_error::take();
+        // SAFETY: `launch` was given a task that can be called with this data; the group lives until it returns.
+        let code = unsafe { (self.task)(index as c_int, &raw mut group, self.data) };
+        IN_TASK.set(outer);
+        if code != 0 {
+            // Code up to 0.20 leaves a text, later code raises an error.
+            let raised = take_raised().map(|error| error.message().to_owned());
+            let text = last_error::take().or(raised);
+            let text = text.unwrap_or_else(|| format!("returned {code} without a message"));
+            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            failures.push((index, text));
+        }
+    }
+
+    pub(super) fn run_alone(self) -> Result<(), String> {
+        self.run_task(0);
+        self.outcome()
+    }
+
+    fn outcome(&self) -> Result<(), String> {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if failures.is_empty() {
+            return Ok(());
+        }
+        failures.sort_unstable_by_key(|(index, _)| *index);
+        let lines: Vec<String> = failures
+            .iter()
+            .map(|(index, text)| format!("Task {index} error: {text}"))
+            .collect();
+        Err(lines.join("\n"))
+    }
+}
+
+/// The workers of one launching thread. Grows to what a launch needs, and ends with the thread.
+pub(super) struct WorkerPool {
+    workers: Vec<Worker>,
+}
+
+impl WorkerPool {
+    /// Without workers yet.
+    pub(super) const fn new() -> WorkerPool {
+        WorkerPool {
+            workers: Vec::new(),
+        }
+    }
+
+    pub(super) fn run(&mut self, job: &Job) -> Result<(), String> {
+        let count = job.counters.len();
+        let caller_works = std::env::var("TVM_EXCLUDE_WORKER0").map_or(true, |text| text != "0");
+        let first = usize::from(caller_works);
+        while self.workers.len() < count {
+            self.workers.push(Worker::start()?);
+        }
+        for (index, worker) in self.workers.iter().enumerate().take(count).skip(first) {
+            worker.slot.give(TaskOrder { job, index });
+        }
+        if caller_works {
+            job.run_task(0);
+            job.open.fetch_sub(1, Ordering::AcqRel);
+        }
+        let mut spins = 0_usize;
+        while job.open.load(Ordering::Acquire) > 0 {
+            spins += 1;
+            if spins < spin_count() {
+                std::hint::spin_loop();
+            } else {
+                thread::park();
+            }
+        }
+        job.outcome()
+    }
+}
+
+/// Rounds that a thread spins before it sleeps.
+fn spin_count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| {
+        let text = std::env::var("TVM_THREAD_POOL_SPIN_COUNT").ok();
+        text.map_or(300_000, |text| leading_number(&text))
+    })
+}
+
+struct Worker {
+    slot: Arc<WorkerQueue>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start() -> Result<Worker, String> {
+        let slot = Arc::new(WorkerQueue::default());
+        let own = Arc::clone(&slot);
+        let handle = thread::Builder::new()
+            .name("tvm-worker".to_owned())
+            .spawn(move || own.serve())
+            .map_err(|error| format!("cannot start a worker thread: {error}"))?;
+        Ok(Worker {
+            slot,
+            handle: Some(handle),
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.slot.stop.store(true, Ordering::SeqCst);
+        self.slot.wake();
+        if let Some(handle) = self.handle.take() {
+            // A worker that panicked has already said so on stderr.
+            let _ = handle.join();
+        }
+    }
+}
+
+/// What a worker is asked to do.
+struct TaskOrder<'a> {
+    job: &'a Job,
+    index: usize,
+}
+
+/// The one-place queue between a launching thread and a worker.
+#[derive(Default)]
+struct WorkerQueue {
+    job: AtomicPtr<Job>,
+    index: AtomicUsize,
+    stop: AtomicBool,
+    asleep: AtomicBool,
+    lock: Mutex<()>,
+    bell: Condvar,
+}
+
+impl WorkerQueue {
+    fn give(&self, order: TaskOrder<'_>) {
+        self.index.store(order.index, Ordering::Relaxed);
+        self.job
+            .store(ptr::from_ref(order.job).cast_mut(), Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        let _held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bell.notify_one();
+    }
+
+    fn serve(&self) {
+        while let Some(job) = self.wait() {
+            self.job.store(ptr::null_mut(), Ordering::Release);
+            // SAFETY: the launching thread keeps the job alive until `open` is 0, which needs the line below.
+            let job = unsafe { &*job };
+            let owner = job.owner.clone();
+            job.run_task(self.index.load(Ordering::Relaxed));
+            // The job may be gone from here on.
+            if job.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+                owner.unpark();
+            }
+        }
+    }
+
+    fn wait(&self) -> Option<*const Job> {
+        for _ in 0..spin_count() {
+            if let Some(answer) = self.peek() {
+                return answer;
+            }
+            std::hint::spin_loop();
+        }
+        let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.asleep.store(true, Ordering::SeqCst);
+        loop {
+            if let Some(answer) = self.peek() {
+                self.asleep.store(false, Ordering::SeqCst);
+                return answer;
+            }
+            held = self.bell.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// `None`: nothing yet. `Some(None)`: the end.
+    fn peek(&self) -> Option<Option<*const Job>> {
+        let job = self.job.load(Ordering::SeqCst);
+        if !job.is_null() {
+            return Some(Some(job));
+        }
+        self.stop.load(Ordering::SeqCst).then_some(None)
+    }
+}
