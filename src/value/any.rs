@@ -27,7 +27,7 @@ impl Any {
         Any(raw)
     }
 
-    /// Gives the cell and its reference away.
+    /// The cell, with the reference that it carries: the caller owns that now.
     #[inline]
     pub const fn into_raw(self) -> RawAny {
         let raw = self.0;
@@ -127,8 +127,8 @@ impl Default for Any {
     }
 }
 
-/// A borrowed value: an argument of a call. Copying it counts nothing. It stays on its thread, for what it gives up (VAL-09)
-/// is taken without a lock:
+/// A borrowed value: an argument of a call. Copying it counts nothing. It stays on its thread: the object of an
+/// r-value reference (VAL-09) is taken out without a lock:
 ///
 /// ```compile_fail,E0277
 /// fn elsewhere(_: impl Send) {}
@@ -162,7 +162,7 @@ impl<'a> AnyView<'a> {
     /// `'a`; it may be null when `count` is zero.
     #[inline]
     pub unsafe fn slice(cells: *const RawAny, count: usize) -> &'a [AnyView<'a>] {
-        // Of no cells the pointer may be any, which no slice has.
+        // C callers pass null or a dangling address for no cells; a slice needs one that is aligned.
         if count == 0 || cells.is_null() {
             return &[];
         }
@@ -228,8 +228,8 @@ impl<'a> AnyView<'a> {
         Some(unsafe { &*(&raw const self.0.payload).cast::<ObjectRef>() })
     }
 
-    /// An owned copy (VAL-09): C strings and byte arrays become owned strings and bytes, an r-value reference gives its
-    /// object up, everything else is copied or counted.
+    /// An owned copy (VAL-09): C strings and byte arrays become owned strings and bytes, the object of an r-value reference
+    /// is moved out of its slot, everything else is copied or counted.
     #[inline]
     pub fn to_any(self) -> Any {
         if self.0.type_index >= index::OBJECT_BEGIN {
@@ -237,7 +237,7 @@ impl<'a> AnyView<'a> {
             unsafe { inc_ref(self.0.ptr().cast::<Header>()) }
             return Any(self.0);
         }
-        // Most values stand below those that become another.
+        // Most tags are below those that VAL-09 converts: a call less for them.
         match self.0.type_index < index::RAW_STR {
             true => Any(self.0),
             false => self.owned(),

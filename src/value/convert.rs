@@ -56,7 +56,7 @@ pub trait Argument: Sized {
     /// Its name in messages and metadata.
     fn schema() -> Schema;
 
-    /// The rule that refuses what does not convert.
+    /// The rule that rejects what does not convert.
     const RULE: Rule;
 
     /// Converts, or `None`.
@@ -74,19 +74,20 @@ pub(crate) fn mismatch<T: Argument>(view: AnyView<'_>) -> Violation {
 
 #[cold]
 #[inline(never)]
-fn no_conversion(rule: Rule, given: i32, schema: fn() -> Schema) -> Violation {
+fn no_conversion(rule: Rule, type_index: i32, schema: fn() -> Schema) -> Violation {
     rule.refused(
         Kind::Type,
         format!(
             "Cannot convert from type `{}` to `{}`",
-            types::key_of(given),
+            types::key_of(type_index),
             schema().text()
         ),
     )
 }
 
-/// Converts a value, or says which rule refuses it. For the types of this crate `try_from` and `try_into` of an [`Any`] or an
-/// [`AnyView`] do the same, but that they refuse an integer that does not fit (`cast` cuts its bits off, as VAL-07 has it).
+/// Converts a value. For the types of this crate `try_from` and `try_into` of an [`Any`] or an [`AnyView`] do the same, except for
+/// an integer that does not fit a narrower one: they reject it (VAL-07, limit), and `cast` cuts its upper bits off, as VAL-07 has it
+/// for the arguments of functions.
 ///
 /// ```
 /// use tvmspec::object::Tensor;
@@ -101,7 +102,7 @@ fn no_conversion(rule: Rule, given: i32, schema: fn() -> Schema) -> Violation {
 ///
 /// # Errors
 ///
-/// The rule of the type ([`Argument::RULE`]), which names both types, where the value is of no type that converts to it.
+/// The rule of the target ([`Argument::RULE`]), of kind type, where the value does not convert; the message names both types.
 pub fn cast<T: Argument>(view: AnyView<'_>) -> Result<T, Violation> {
     T::try_from_view(view).ok_or_else(|| mismatch::<T>(view))
 }
@@ -341,7 +342,7 @@ impl Argument for ObjectRef {
 
     #[inline]
     fn try_from_view(view: AnyView<'_>) -> Option<ObjectRef> {
-        // Not what an r-value leads to: that is for who takes any value (as in the reference).
+        // An r-value reference is no object here, as in the releases: what takes any value empties its slot (VAL-09).
         view.as_object().cloned()
     }
 }

@@ -38,11 +38,11 @@ const NAMES: [(&str, i32); 30] = [
     ("wgpu", 15),
 ];
 
-/// The device that `text` names; the number is 0 unless it says so.
+/// The device that `text` names; without a number it is number 0.
 ///
 /// # Errors
 ///
-/// VAL-13 for an unknown name, or a number that is none.
+/// VAL-13 (malformed) for an unknown name, and for a number that is not decimal digits up to 2^31 - 1.
 pub fn device_from_text(text: &str) -> Result<DLDevice, Violation> {
     parse(text).ok_or_else(|| {
         VAL_13.refused(
@@ -54,7 +54,7 @@ pub fn device_from_text(text: &str) -> Result<DLDevice, Violation> {
 
 fn parse(text: &str) -> Option<DLDevice> {
     let (name, number) = match text.split_once(':') {
-        // `parse` takes a sign, which the reference does not.
+        // `parse` accepts a sign, which no release does.
         Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
             (name, number.parse::<i32>().ok()?)
         }

@@ -89,7 +89,7 @@ pub struct DLManagedTensor {
     pub dl_tensor: DLTensor,
     /// Of the producer.
     pub manager_ctx: *mut c_void,
-    /// Gives the tensor back to the producer; may be null.
+    /// Returns the tensor to the producer; may be null.
     pub deleter: Option<unsafe extern "C-unwind" fn(*mut DLManagedTensor)>,
 }
 
@@ -110,7 +110,7 @@ pub struct DLManagedTensorVersioned {
     pub version: DLPackVersion,
     /// Of the producer.
     pub manager_ctx: *mut c_void,
-    /// Gives the tensor back to the producer; may be null.
+    /// Returns the tensor to the producer; may be null.
     pub deleter: Option<unsafe extern "C-unwind" fn(*mut DLManagedTensorVersioned)>,
     /// Bit 0 read-only, bit 1 copied, bit 2 sub-byte types padded to bytes.
     pub flags: u64,
@@ -157,7 +157,7 @@ impl DLTensor {
     /// `ptr` points to `ndim` numbers, or `ndim` is not positive.
     unsafe fn list(&self, ptr: *const i64) -> &[i64] {
         match usize::try_from(self.ndim) {
-            // Without a dimension the pointer may be any, which no slice has.
+            // Without a dimension `shape` may be null or dangling; a slice needs an address that is aligned.
             Ok(count) if count > 0 && !ptr.is_null() => {
                 // SAFETY: so many numbers, by this contract.
                 unsafe { std::slice::from_raw_parts(ptr, count) }

@@ -23,7 +23,7 @@ const SMALL_FLOATS: [(&str, u8, u8); 11] = [
     ("float4_e2m1fn", 17, 4),
 ];
 
-/// Short names and what they stand for (TEN-08). A digit must follow the first four.
+/// Short names, and the beginning of the name that each abbreviates (TEN-08). A digit must follow the first four.
 const ALIASES: [(&str, &str); 10] = [
     ("bf", "bfloat"),
     ("i", "int"),
@@ -50,7 +50,7 @@ const PREFIXES: [(&str, u8, u8); 6] = [
 /// The codes of custom types begin here (TEN-02).
 const CUSTOM_BEGIN: u8 = 129;
 
-/// Who knows the names of custom types: the global functions of the process, which a later chapter has.
+/// How names of custom types are looked up (VAL-21): by global functions, which a later chapter has.
 pub(crate) struct CustomNames {
     /// The code of a name, or why there is none.
     pub(crate) code_of: fn(&str) -> Result<i64, String>,
@@ -60,22 +60,22 @@ pub(crate) struct CustomNames {
 
 static CUSTOM_NAMES: OnceLock<CustomNames> = OnceLock::new();
 
-/// Says once who knows the names of custom types.
+/// Sets, once, how names of custom types are looked up.
 pub(crate) fn know_custom_names(names: CustomNames) {
     CUSTOM_NAMES.get_or_init(|| names);
 }
 
-const NOBODY: &str = "no function that knows custom types is registered";
+const NOT_REGISTERED: &str = "no function for custom types is registered";
 
 /// The name of the custom type `code` (VAL-21).
 ///
 /// # Errors
 ///
-/// VAL-21 where no function for it is registered, or the function fails.
+/// VAL-21 (unknown-kind) where no function for it is registered, or the function fails.
 pub(crate) fn custom_name(code: u8) -> Result<String, Violation> {
     let named = match CUSTOM_NAMES.get() {
         Some(names) => (names.name_of)(code),
-        None => Err(NOBODY.to_owned()),
+        None => Err(NOT_REGISTERED.to_owned()),
     };
     named.map_err(|why| {
         let message = format!("DataType contains unknown type_code={code}: {why}");
@@ -83,7 +83,7 @@ pub(crate) fn custom_name(code: u8) -> Result<String, Violation> {
     })
 }
 
-/// What stands behind `custom`: a name in brackets, bits, lanes.
+/// Behind `custom`: a name in brackets, bits, lanes (VAL-21).
 fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
     let malformed = |why: &str| {
         let message = format!("unknown dtype `{text}`: {why}");
@@ -91,13 +91,13 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
     };
     let rest = rest
         .strip_prefix('[')
-        .ok_or_else(|| malformed("`[` and a name stand behind `custom`"))?;
+        .ok_or_else(|| malformed("`custom` is followed by `[` and a name"))?;
     let (name, rest) = rest
         .split_once(']')
-        .ok_or_else(|| malformed("nothing closes the name"))?;
+        .ok_or_else(|| malformed("`]` is missing"))?;
     let code = match CUSTOM_NAMES.get() {
         Some(names) => (names.code_of)(name),
-        None => Err(NOBODY.to_owned()),
+        None => Err(NOT_REGISTERED.to_owned()),
     };
     let code = code.map_err(|why| {
         let message = format!("unknown dtype `{text}`: {why}");
@@ -109,7 +109,7 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
         return Err(malformed(&why));
     };
     let (bits, lanes) = bits_and_lanes(rest, 32)
-        .ok_or_else(|| malformed("bits and lanes stand behind the name"))?;
+        .ok_or_else(|| malformed("what follows the name is not bits and lanes"))?;
     Ok(DLDataType { code, bits, lanes })
 }
 
@@ -117,7 +117,9 @@ fn custom(text: &str, rest: &str) -> Result<DLDataType, Violation> {
 ///
 /// # Errors
 ///
-/// VAL-17 for text that names none, VAL-21 for a custom type that this process does not know.
+/// VAL-17 (malformed) for text that names none. VAL-21 for text that begins with `custom`: malformed where that is not a name
+/// in brackets, bits and lanes, or the code of the name is not 129 to 255; unknown-kind where this process does not know the
+/// name.
 pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
     if let Some(rest) = text.strip_prefix("custom") {
         return custom(text, rest);
@@ -182,11 +184,11 @@ fn lanes(rest: &str) -> Option<u16> {
         Some(number) => (true, number),
         None => (false, rest.strip_prefix('x')?),
     };
-    // What `parse` takes and the reference does not.
+    // `parse` accepts a sign, which no release does.
     if number.starts_with('+') {
         return None;
     }
-    // Stored as a negative number of 16 bits: beyond that it would be read as lanes that are fixed.
+    // VAL-17: stored as a negative i16, so that more than 2^15 reads as fixed lanes; 0.27 has this defect.
     let most = if scalable { 1 << 15 } else { u16::MAX };
     let count = number.parse::<u16>().ok();
     let count = count.filter(|count| (1..=most).contains(count))?;
@@ -201,7 +203,7 @@ fn lanes(rest: &str) -> Option<u16> {
 ///
 /// # Errors
 ///
-/// VAL-18 for a code without a name, VAL-21 for a custom type that this process does not know.
+/// VAL-18 (malformed) for a code without a name, VAL-21 (unknown-kind) for a custom type that this process does not know.
 pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
     let DLDataType { code, bits, lanes } = dtype;
     if code == 3 {
@@ -229,7 +231,7 @@ pub fn dtype_to_text(dtype: DLDataType) -> Result<String, Violation> {
             ));
         }
     };
-    // A count that reads as negative is that of a scalable vector; one lane says nothing.
+    // VAL-18: a count that is negative as i16 is that of a scalable vector. Nothing is printed for 1, 0 and 65535 lanes.
     match lanes as i16 {
         count @ 2.. => text.push_str(&format!("x{count}")),
         count @ ..-1 => text.push_str(&format!("xvscalex{}", count.unsigned_abs())),
@@ -245,7 +247,7 @@ impl FromStr for DLDataType {
     ///
     /// # Errors
     ///
-    /// VAL-17 for text that names no data type, VAL-21 for a custom type that this process does not know.
+    /// Those of [`dtype_from_text`]: VAL-17 and VAL-21.
     fn from_str(text: &str) -> Result<DLDataType, Violation> {
         dtype_from_text(text)
     }

@@ -15,7 +15,7 @@ pub(crate) fn allocate(size: usize) -> *mut u8 {
     checked(unsafe { malloc(size) }.cast(), size)
 }
 
-/// [`allocate`] for a size that the caller did not choose: `None` where there are no such bytes.
+/// [`allocate`] for a size that the caller did not choose: `None` where memory is out.
 pub(crate) fn try_allocate(size: usize) -> Option<*mut u8> {
     // SAFETY: `malloc` takes any size.
     let ptr: *mut u8 = unsafe { malloc(size) }.cast();
@@ -39,7 +39,7 @@ fn checked(ptr: *mut u8, size: usize) -> *mut u8 {
     NonNull::new(ptr).unwrap_or_else(none).as_ptr()
 }
 
-/// Frees what [`allocate`] gave. Null is allowed.
+/// Frees what [`allocate`] returned. Null is allowed.
 ///
 /// # Safety
 /// `ptr` came from [`allocate`] or from C's `malloc`, and is not used any more.

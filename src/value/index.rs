@@ -64,7 +64,7 @@ pub const VISIT_INTERRUPT: i32 = 77;
 pub const BIG_INT: i32 = 78;
 /// One past the last fixed object index that has a type.
 pub(crate) const STATIC_END: i32 = 79;
-/// First index that is given out at run time.
+/// First index that is allocated at run time (VAL-14).
 pub const DYNAMIC_BEGIN: i32 = 128;
 
 /// Keys of the indices without an object, in order from 0.

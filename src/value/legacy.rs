@@ -21,7 +21,7 @@ pub union TVMValue {
     pub v_handle: *mut c_void,
     /// C strings.
     pub v_str: *const c_char,
-    /// Data types; the upper four bytes say nothing.
+    /// Data types; the upper four bytes are not used.
     pub v_type: DLDataType,
     /// Devices.
     pub v_device: DLDevice,
@@ -102,7 +102,10 @@ pub fn code_name(code: i32, release: Release) -> String {
 
 /// An argument of the old convention as a view of the new one.
 ///
-/// Codes 8, 9, 10, 13 and 14 are pointers into the old object world and are refused here (VAL-19).
+/// # Errors
+///
+/// VAL-19: unsupported for codes 8, 9, 10, 13 and 14, which point into the old object world; unknown-kind for any other that is
+/// not in the table.
 ///
 /// # Safety
 /// `value` is what `code` says, and what it points to lives for `'a`.
@@ -116,7 +119,7 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
         // SAFETY: as for `int`.
         code::FLOAT => AnyView::from(unsafe { value.v_float64 }),
         code::BOOL => AnyView::from(int() != 0),
-        // SAFETY: a pointer that may be used as such, by this contract.
+        // SAFETY: the pointer that its code says, by this contract.
         code::HANDLE => unsafe { AnyView::handle(pointer()) },
         // VAL-20: a null result leaves the value bytes unwritten in 0.8, so they are not looked at.
         code::NULL => AnyView::none(),
@@ -154,8 +157,11 @@ pub(crate) unsafe fn view_of<'a>(value: TVMValue, code: i32) -> Result<AnyView<'
 
 /// A value of the new convention as an argument of the old one, for a callee of `release`.
 ///
-/// Strings must end in NUL: heap strings and small strings of this crate do. Objects are refused (VAL-19), and small bytes,
-/// for which there is no byte array to point to. The result borrows from `view`.
+/// Strings must end in NUL: heap strings and small strings of this crate do. The result borrows from `view`.
+///
+/// # Errors
+///
+/// VAL-19 (unsupported) for objects, and for small bytes, which have no byte array that the result could point to.
 pub(crate) fn argument_of(
     view: &AnyView<'_>,
     release: Release,

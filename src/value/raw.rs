@@ -10,7 +10,7 @@ use super::dlpack::{DLDataType, DLDevice};
 use super::index;
 use std::ffi::c_void;
 
-/// The eight payload bytes, read as what the type index says.
+/// The eight payload bytes; the type index tells which member they are.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union AnyPayload {
@@ -30,7 +30,7 @@ pub union AnyPayload {
     pub bytes: [u8; 8],
 }
 
-/// A value cell as the C ABI passes it (`TVMFFIAny`), with no say about who owns it.
+/// A value cell as the C ABI passes it (`TVMFFIAny`), without an owner.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RawAny {
@@ -95,7 +95,7 @@ impl RawAny {
     /// The payload as a pointer.
     #[inline]
     pub const fn ptr(&self) -> *mut c_void {
-        // SAFETY: as in `bits`; a pointer made of integer bits is never followed, since the tag says what it is.
+        // SAFETY: as in `bits`; a pointer made of integer bits is never followed, since its tag is not that of a pointer.
         unsafe { self.payload.ptr }
     }
 

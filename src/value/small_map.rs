@@ -1,6 +1,6 @@
 //! A map of few entries: a list that is looked through from the front.
 
-/// What a thread knows of its devices, or a process of its device types: a hash would cost more than it saves.
+/// Device types of a process, device names of a thread, and the like: a hash would cost more than it saves.
 #[derive(Debug)]
 pub(crate) struct SmallMap<K, V>(Vec<(K, V)>);
 
@@ -10,7 +10,7 @@ impl<K, V> SmallMap<K, V> {
         SmallMap(Vec::new())
     }
 
-    /// What stands under `key`.
+    /// The value of `key`.
     pub(crate) fn find<Q: ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: PartialEq<Q>,
@@ -23,7 +23,7 @@ impl<K, V> SmallMap<K, V> {
         None
     }
 
-    /// Puts `value` under `key` and returns what stood there.
+    /// Sets the value of `key` and returns the one before.
     pub(crate) fn put(&mut self, key: K, value: V) -> Option<V>
     where
         K: PartialEq,

@@ -110,7 +110,7 @@ fn make_heap(bytes: &[u8], type_index: i32) -> Any {
     // SAFETY: the block holds the head.
     unsafe { object.cast::<BytesObj>().write(own) };
     let ptr = object.cast();
-    // SAFETY: a whole object, whose only reference moves into the cell; `delete_plain` frees what `allocate` gave.
+    // SAFETY: a whole object, whose only reference moves into the cell; `delete_plain` frees what `allocate` returned.
     unsafe { Any::from_raw(RawAny::of(type_index, AnyPayload { ptr })) }
 }
 

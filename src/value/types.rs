@@ -34,7 +34,7 @@ pub fn info(type_index: i32) -> Option<&'static TypeInfo> {
     published(type_index).map(|entry| &entry.info)
 }
 
-/// The key of `type_index`, or a text that says that there is none.
+/// The key of `type_index`, or `(unregistered type)`.
 pub fn key_of(type_index: i32) -> &'static str {
     info(type_index).map_or("(unregistered type)", TypeInfo::key)
 }
@@ -66,6 +66,7 @@ fn is_derived(type_index: i32, ancestor: i32) -> bool {
     let (Some(own), Some(target)) = (info(type_index), info(ancestor)) else {
         return false;
     };
+    // VAL-16: by depth; the order of the indices decides nothing outside of the slots of the ancestor.
     own.ancestors()
         .get(target.type_depth as usize)
         .is_some_and(|found| found.type_index == ancestor)

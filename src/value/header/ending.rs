@@ -22,7 +22,7 @@ pub(crate) unsafe fn end_nested(object: *mut Header, flags: i32, body: Deleter) 
         }
         let level = NestingLevel(&ending.depth, depth);
         ending.depth.set(depth + 1);
-        // SAFETY: `body` and `flags` are as this function's contract says.
+        // SAFETY: `body` and `flags` are what this contract requires.
         unsafe { body(object, flags) };
         if ending.queued.get() {
             end_waiting(ending);

@@ -52,7 +52,7 @@ impl ObjectRef {
         unsafe { ObjectRef::from_raw(object) }
     }
 
-    /// Gives the reference away.
+    /// The address, with the reference: the caller owns that now.
     #[inline]
     pub const fn into_raw(self) -> *mut Header {
         let ptr = self.0.as_ptr();
@@ -130,7 +130,7 @@ impl Drop for ObjectRef {
 /// weak references outlive it.
 ///
 /// # Safety
-/// * The layout is as said, and every object whose type index [`Object::matches`] really starts with this type.
+/// * The layout is that, and every object whose type index [`Object::matches`] really starts with this type.
 /// * Any thread may look at a value of this type while others do, and drop it: references of objects go between threads.
 pub unsafe trait Object: Sized + 'static {
     /// The index under which new objects of this type are made.
@@ -185,7 +185,7 @@ impl<T: Object> Ref<T> {
     pub(crate) fn made(object: &ObjectRef) -> Option<&T> {
         let deleter = object.header().deleter?;
         let own = std::ptr::fn_addr_eq(deleter, Self::DELETER);
-        // SAFETY: `Ref::new` alone gives an object this deleter, and it made it of a `T`; the index excludes another type whose
+        // SAFETY: `Ref::new` alone makes objects with this deleter, of a `T`; the index excludes another type whose
         // deleter the linker found to be the same code.
         (own && object.type_index() == T::type_index())
             .then(|| unsafe { &*object.as_ptr().cast::<T>() })

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 ///
 /// # Errors
 ///
-/// VAL-15 for an unknown parent, one that has no room for more children, and when all type indices are taken.
+/// VAL-15 (type) for an unknown parent, one that has no room for more children, and when all type indices are taken.
 pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
     get_or_alloc(NewType {
         key,
@@ -22,14 +22,14 @@ pub fn register(key: &str, parent: i32) -> Result<i32, Violation> {
     })
 }
 
-/// What a new type asks for.
+/// A new type, as the arguments of `TVMFFITypeGetOrAllocIndex` describe it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewType<'a> {
     /// Its key.
     pub(crate) key: &'a str,
-    /// A fixed index, or -1 to be given one.
+    /// A fixed index, or -1 for the next that is free.
     pub(crate) static_index: i32,
-    /// Distance from the root that the caller believes in; `None` to take the parent's plus one.
+    /// Distance from the root, which must be the parent's plus one; `None` leaves that unchecked.
     pub(crate) depth: Option<i32>,
     /// How many indices behind its own to reserve for derived types.
     pub(crate) child_slots: i32,
@@ -39,7 +39,12 @@ pub(crate) struct NewType<'a> {
     pub(crate) parent: i32,
 }
 
-/// The index of a type, given out on first request; a known key keeps its index whatever else is asked (VAL-14, VAL-15).
+/// The index of a type, allocated when its key is new; a known key keeps its index whatever else is passed.
+///
+/// # Errors
+///
+/// VAL-14 (duplicate) for a fixed index that another key has. VAL-15 (type) for an unknown parent, a depth that is not the
+/// parent's plus one, a parent without room, an index that is not above the parent's, and when all indices are taken.
 pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     let mut writer = writer();
     if let Ok(at) = writer.index_of(new.key.as_bytes()) {
@@ -51,10 +56,10 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     };
     let parent = &slots.info;
     let depth = parent.type_depth + 1;
-    let fits = new.depth.is_none_or(|asked| asked == depth);
+    let fits = new.depth.is_none_or(|claimed| claimed == depth);
     VAL_15.demand(Kind::Type, fits, || {
         format!(
-            "type `{}` says depth {:?}, but its parent `{}` is at {}",
+            "type `{}` claims depth {:?}, but its parent `{}` is at {}",
             new.key,
             new.depth,
             parent.key(),
@@ -64,7 +69,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     let wanted = new.child_slots.max(0).saturating_add(1);
     let mut next = writer.next;
     let taken = slots.taken.load(Ordering::Relaxed);
-    // What a parent forbids, its children forbid too.
+    // VAL-15: a parent that was registered without overflow forbids it to its children, too.
     let can_overflow = new.can_overflow && slots.can_overflow;
     let mut inside = false;
     let type_index = if new.static_index >= 0 {
@@ -90,18 +95,18 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
                 parent.key()
             )));
         }
-        // A caller may have asked for just this one before.
+        // VAL-14: an earlier type may have this one as its fixed index.
         let free = (next..INDICES).find(|&at| published(at).is_none());
-        let given = free.unwrap_or(INDICES);
-        next = given.saturating_add(wanted);
+        let first = free.unwrap_or(INDICES);
+        next = first.saturating_add(wanted);
         if next > INDICES {
             return Err(refuse(format!(
-                "type `{}` asks for {wanted} indices, and {} are left",
+                "type `{}` needs {wanted} indices, and {} are left",
                 new.key,
-                INDICES - given
+                INDICES - first
             )));
         }
-        given
+        first
     };
     if type_index <= new.parent || type_index >= INDICES || published(type_index).is_some() {
         return Err(refuse(format!(
@@ -123,7 +128,7 @@ pub(crate) fn get_or_alloc(new: NewType<'_>) -> Result<i32, Violation> {
     Ok(type_index)
 }
 
-/// Says who lays the objects of a type out; false where another library does already.
+/// Records who lays the objects of a type out; false where another library does already.
 pub(crate) fn lay_out(type_index: i32, layout: ObjectLayout) -> bool {
     let Some(entry) = published(type_index) else {
         return false;
@@ -135,7 +140,7 @@ pub(crate) fn lay_out(type_index: i32, layout: ObjectLayout) -> bool {
     known.is_ok() || known == Err(wanted)
 }
 
-/// A type of this library whose index is given out at the first request for it.
+/// A type of this library whose index is allocated when it is first used.
 pub(crate) struct DynamicType {
     key: &'static str,
     parent: fn() -> i32,
@@ -155,15 +160,15 @@ impl DynamicType {
     #[inline]
     pub(crate) fn index(&self) -> i32 {
         match self.index.load(Ordering::Relaxed) {
-            0 => self.give(),
+            0 => self.allocate(),
             known => known,
         }
     }
 
-    /// Callers at the same time get the same. No object has the index that stands for none: that of a type whose
-    /// key another library uses for objects of its own, or for which no index is left.
+    /// Threads that race here get the same index. Where another library lays out objects under this key, or no index is
+    /// left, it is -1, which no object has.
     #[cold]
-    fn give(&self) -> i32 {
+    fn allocate(&self) -> i32 {
         let index = register(self.key, (self.parent)()).ok();
         let index = index.filter(|&index| lay_out(index, ObjectLayout::Rust));
         let index = index.unwrap_or(index::ANY);

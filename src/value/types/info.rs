@@ -50,7 +50,7 @@ pub struct MethodInfo {
     pub(crate) method: RawAny,
 }
 
-/// What a type says of itself (`TVMFFITypeMetadata`, 32 bytes).
+/// Metadata of a type (`TVMFFITypeMetadata`, 32 bytes).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct TypeMetadata {
@@ -192,7 +192,7 @@ impl TypeInfo {
             .chain(own)
     }
 
-    /// What the type says of itself.
+    /// The metadata, once registered.
     pub fn metadata(&self) -> Option<&'static TypeMetadata> {
         // SAFETY: either null or memory that is never freed and never written again.
         unsafe { self.metadata.load(Ordering::Acquire).as_ref() }

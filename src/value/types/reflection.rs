@@ -17,7 +17,8 @@ pub fn column(name: &str) -> Option<&'static Column> {
 ///
 /// # Errors
 ///
-/// VAL-15 where no type has this index, where the type has the attribute already, and for an opaque pointer.
+/// VAL-15: unknown-kind where no type has this index, duplicate where the type has the attribute already, type for an opaque
+/// pointer.
 pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation> {
     if value.type_index() == index::OPAQUE {
         let message = format!("TypeAttr `{name}` is a bare pointer, which only C may register");
@@ -28,6 +29,10 @@ pub fn set_attr(type_index: i32, name: &str, value: Any) -> Result<(), Violation
 }
 
 /// [`set_attr`] for any value.
+///
+/// # Errors
+///
+/// As [`set_attr`], but for the last.
 ///
 /// # Safety
 /// An opaque pointer is the address of a C function that follows the convention of the attribute, for ever.
@@ -50,7 +55,7 @@ pub(crate) unsafe fn set_any_attr(
         return Ok(());
     }
     if published(type_index).is_none() {
-        let message = format!("there is no type of index {type_index} to give `{name}` to");
+        let message = format!("no type has index {type_index}, so that it cannot have `{name}`");
         return Err(VAL_15.refused(Kind::UnknownKind, message));
     }
     if column.value(type_index).is_some() {
@@ -67,6 +72,10 @@ pub(crate) unsafe fn set_any_attr(
 }
 
 /// Appends a field.
+///
+/// # Errors
+///
+/// VAL-15: unknown-kind where no type has this index, duplicate for a second field of one name.
 ///
 /// # Safety
 /// * The strings of `field` are readable now; they are copied.
@@ -99,7 +108,11 @@ pub(crate) unsafe fn push_field(type_index: i32, mut field: FieldInfo) -> Result
     Ok(())
 }
 
-/// Appends a method. Of two with one name the later one counts.
+/// Appends a method. Two of one name are both listed, and the later one counts.
+///
+/// # Errors
+///
+/// VAL-15 (unknown-kind) where no type has this index.
 ///
 /// # Safety
 /// The strings of `method` are readable now; they are copied. The function is valid for ever.
@@ -122,6 +135,10 @@ pub(crate) unsafe fn push_method(type_index: i32, mut method: MethodInfo) -> Res
 }
 
 /// Sets the metadata, once.
+///
+/// # Errors
+///
+/// VAL-15: unknown-kind where no type has this index, duplicate for a second time.
 ///
 /// # Safety
 /// The documentation is readable now; it is copied. `creator` makes an object of the type, and `total_size` is no more than
@@ -162,6 +179,6 @@ fn known(type_index: i32) -> Result<&'static TypeInfo, Violation> {
 /// # Safety
 /// `text` describes bytes that are readable now.
 unsafe fn leak_text(text: ByteArray) -> ByteArray {
-    // SAFETY: readable now, by the contract of this function.
+    // SAFETY: readable now, by this contract.
     ByteArray::of(leak_bytes(unsafe { text.as_slice() }))
 }

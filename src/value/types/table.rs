@@ -12,11 +12,12 @@ const CHUNKS: usize = 1024;
 pub(super) const INDICES: i32 = (CHUNK * CHUNKS) as i32;
 type Chunk = [AtomicPtr<TypeEntry>; CHUNK];
 
-/// A type, and the indices that it still has for types derived from it.
+/// A type, and what it has left of the indices that it reserved for types derived from it (VAL-14).
 pub(super) struct TypeEntry {
     pub(super) info: TypeInfo,
+    /// Its own index and those behind it that it reserved.
     pub(super) total: i32,
-    /// Changes under the writer's lock.
+    /// How many of them have a type. Changes under the writer's lock.
     pub(super) taken: AtomicI32,
     pub(super) can_overflow: bool,
     /// A [`ObjectLayout`], or 0 while nothing is known.
