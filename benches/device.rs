@@ -7,7 +7,9 @@ use std::ptr;
 use std::time::Instant;
 use tvmspec::device::launch::Arg;
 use tvmspec::device::load::from_payload;
-use tvmspec::device::{Attribute, Copy, Device, Dtype, Manager, Space, Stream, Value};
+use tvmspec::device::{
+    Attribute, AttributeValue, CopyRequest, Device, Dtype, Manager, Space, Stream,
+};
 use tvmspec::release::Layout;
 
 const MEBIBYTE: usize = 1 << 20;
@@ -20,7 +22,7 @@ fn main() {
         ("cuda", Device::cuda(0)),
     ] {
         let api = match Manager::global().api(device.kind) {
-            Ok(api) if api.attribute(device, Attribute::Exist) == Ok(Value::Int(1)) => api,
+            Ok(api) if api.attribute(device, Attribute::Exist) == Ok(AttributeValue::Int(1)) => api,
             _ => {
                 println!("{name:<8} skipped, because no such device is here");
                 continue;
@@ -93,7 +95,7 @@ mod opencl {
         let Ok(api) = Manager::global().api(device.kind) else {
             return;
         };
-        if api.attribute(device, Attribute::Exist) != Ok(Value::Int(1)) {
+        if api.attribute(device, Attribute::Exist) != Ok(AttributeValue::Int(1)) {
             return;
         }
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/device");
@@ -110,7 +112,7 @@ mod opencl {
             unsafe { create_buffer(context, CL_MEM_READ_WRITE, host.len(), ptr::null_mut()) }
                 .unwrap();
         for nbytes in [4 << 10, MEBIBYTE, 64 * MEBIBYTE] {
-            let copy = Copy {
+            let copy = CopyRequest {
                 from: Space::host(host.as_ptr()),
                 from_offset: 0,
                 to: ours,

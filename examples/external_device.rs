@@ -3,7 +3,8 @@
 //! Run: `cargo run --example external_device`
 
 use tvmspec::device::{
-    Attribute, Copy, Device, DeviceApi, Dtype, Manager, Result, Space, Stream, Value, cpu, manager,
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Manager, Result, Space,
+    Stream, cpu, manager,
 };
 
 /// An accelerator that, for want of hardware, borrows the memory of the host.
@@ -18,11 +19,11 @@ impl DeviceApi for Mine {
             ))),
         }
     }
-    fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
+    fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         Ok(match attribute {
-            Attribute::Exist => Value::Int((device.id == 0).into()),
-            Attribute::DeviceName => Value::Text("mine".into()),
-            _ => Value::None,
+            Attribute::Exist => AttributeValue::Int((device.id == 0).into()),
+            Attribute::DeviceName => AttributeValue::Text("mine".into()),
+            _ => AttributeValue::None,
         })
     }
     fn alloc(&self, _: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
@@ -32,7 +33,7 @@ impl DeviceApi for Mine {
         // SAFETY: it came from `alloc`, by the contract of `free`, and so from the CPU.
         unsafe { cpu::cpu().free(Device::CPU, space) }
     }
-    unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
+    unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         // SAFETY: both sides have the bytes, by the contract of `copy`, and both are memory of the host.
         unsafe { cpu::cpu().copy(copy, stream) }
     }

@@ -40,7 +40,7 @@
 //! | `frontend` | the builtins that a frontend such as `tvm_ffi`'s calls |
 //! | `graph`, `vm` | what runs models: the graph executor, the Relax VM |
 //! | `inspect` | `tvmspec_examine` for C |
-//! | `cuda`, `opencl`, `vulkan` | kernels on these; the driver is looked for when the program runs |
+//! | `cuda`, `hip`, `opencl`, `vulkan` | kernels on these (`hip` is ROCm); the driver is looked for when the program runs |
 //! | `rpc` | nothing yet but `runtime`: the name is kept for the protocol between processes |
 //! | `suite` | the conformance suite: cases, adapters, reports, golden files |
 //! | `cli` | the command line |

@@ -6,7 +6,7 @@ use super::{Identity, Reply, Testee};
 use crate::conformance::behaviour::Failure;
 use crate::conformance::device::{behaviour, ops, probe::Probe, script};
 use crate::device::simulated::Simulated;
-use crate::device::{Attribute, Device, DeviceApi, Error, Manager, Value as Answer, kind};
+use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Manager, kind};
 use serde_json::Value;
 
 /// A device that is held to the contract.
@@ -38,7 +38,7 @@ impl DeviceUnderTest {
             .api(device.kind)
             .map_err(|error| explain(&family, &error))?;
         match api.attribute(device, Attribute::Exist) {
-            Ok(Answer::Int(1)) => {}
+            Ok(AttributeValue::Int(1)) => {}
             _ => {
                 let why = api
                     .attribute(device, Attribute::DeviceName)
@@ -51,7 +51,7 @@ impl DeviceUnderTest {
             }
         }
         let told = |attribute| match api.attribute(device, attribute) {
-            Ok(Answer::Text(text)) => Some(text),
+            Ok(AttributeValue::Text(text)) => Some(text),
             _ => None,
         };
         let model = told(Attribute::DeviceName)
@@ -81,7 +81,7 @@ pub(crate) fn parse(name: &str) -> Result<(String, Device), String> {
     }
     let kind = kind::number_of(family);
     let kind = kind.ok_or_else(|| {
-        format!("there is no device `{family}`: cpu, simulated, opencl, vulkan, cuda, ext_dev, ...")
+        format!("there is no device `{family}`: cpu, simulated, opencl, vulkan, cuda, rocm, ext_dev, ...")
     })?;
     Ok((family.to_owned(), Device::new(kind, id)))
 }

@@ -447,7 +447,7 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
         why: "the kernels of a module are known before there is a driver",
         program: &[
             "Reads the golden payloads of OpenCL and CUDA: kernels `add_one` and `scalars`, which take two values for their two launch tags beside their own. The first kernel is `add_one`.",
-            "Reading that of CUDA as kind `hip` is refused by DEV-54 as unsupported. Kinds that the testee is built without are left out; it cannot run the program where both are.",
+            "Reading one of Metal, which the testee has no driver for, is refused by DEV-54 as unsupported. Kinds that the testee is built without are left out; it cannot run the program where both are.",
         ],
         run: modules_of_payloads,
     },

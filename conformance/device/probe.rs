@@ -1,7 +1,7 @@
 //! A device in the hands of a behaviour: memory that is given back, host buffers that outlive every defect.
 
 use crate::conformance::behaviour::Failure;
-use crate::device::{Copy, Device, DeviceApi, Dtype, Error, Space, Stream};
+use crate::device::{CopyRequest, Device, DeviceApi, Dtype, Error, Space, Stream};
 use std::sync::Mutex;
 
 /// The device under test.
@@ -80,7 +80,7 @@ impl Held<'_> {
     /// Queues bytes from the host to `offset`.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8], stream: Stream) -> Result<(), Error> {
         let staging = Staging::of(bytes);
-        let copy = Copy {
+        let copy = CopyRequest {
             from: staging.space(),
             from_offset: 0,
             to: self.space,
@@ -102,7 +102,7 @@ impl Held<'_> {
         stream: Stream,
     ) -> Result<Staging, Error> {
         let staging = Staging::of(&vec![0x5A; nbytes]);
-        let copy = Copy {
+        let copy = CopyRequest {
             from: self.space,
             from_offset: offset,
             to: staging.space(),
@@ -138,7 +138,7 @@ impl Held<'_> {
         nbytes: usize,
         stream: Stream,
     ) -> Result<(), Error> {
-        let copy = Copy {
+        let copy = CopyRequest {
             from: self.space,
             from_offset,
             to: to.space,

@@ -1,7 +1,9 @@
 //! The least device that the contract allows: six methods and a log. What it shows are the defaults.
 
 use crate::device::pool::SpaceSource;
-use crate::device::{Attribute, Copy, Device, DeviceApi, Dtype, Result, Space, Stream, Value, cpu};
+use crate::device::{
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Result, Space, Stream, cpu,
+};
 use std::sync::Mutex;
 
 /// A device whose memory is the host's and that writes down what it is asked.
@@ -69,12 +71,12 @@ impl DeviceApi for Recorder {
         Ok(())
     }
 
-    fn attribute(&self, _: Device, attribute: Attribute) -> Result<Value> {
+    fn attribute(&self, _: Device, attribute: Attribute) -> Result<AttributeValue> {
         self.note(format!("attribute {}", attribute.number()));
         Ok(if attribute == Attribute::Exist {
-            Value::Int(1)
+            AttributeValue::Int(1)
         } else {
-            Value::None
+            AttributeValue::None
         })
     }
 
@@ -87,7 +89,7 @@ impl DeviceApi for Recorder {
         unsafe { SpaceSource::free(self, device, space) }
     }
 
-    unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
+    unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         self.note(format!(
             "copy {} from +{} on {}:{} to +{} on {}:{} hint {}:{}x{}",
             copy.nbytes,
@@ -123,8 +125,8 @@ impl DeviceApi for Bare {
         Ok(())
     }
 
-    fn attribute(&self, _: Device, _: Attribute) -> Result<Value> {
-        Ok(Value::None)
+    fn attribute(&self, _: Device, _: Attribute) -> Result<AttributeValue> {
+        Ok(AttributeValue::None)
     }
 
     fn alloc(&self, _: Device, _: usize, _: usize, _: Dtype) -> Result<Space> {

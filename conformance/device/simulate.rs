@@ -7,8 +7,8 @@ use crate::conformance::op::{Answer, Refusal};
 use crate::device::simulated::{Call, Hazard, Simulated};
 use crate::device::stream::set_current_device;
 use crate::device::{
-    Attribute, Copy, Device, DeviceApi, Dtype, Error, Result as DeviceResult, Space, Stream,
-    Value as Answered,
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error,
+    Result as DeviceResult, Space, Stream,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -110,9 +110,9 @@ impl Simulation<'_> {
                     .find(|asked| Some(asked.name()) == name(1));
                 let answer = self.api.attribute(self.device, asked?);
                 Some(answer.map(|answer| match answer {
-                    Answered::None => Value::Null,
-                    Answered::Int(number) => json!(number),
-                    Answered::Text(text) => json!(text),
+                    AttributeValue::None => Value::Null,
+                    AttributeValue::Int(number) => json!(number),
+                    AttributeValue::Text(text) => json!(text),
                 }))
             }
             "see" => Some(Ok(json!(self.hosts.get(name(1)?)?.bytes()))),
@@ -180,7 +180,7 @@ impl Simulation<'_> {
             })
         };
         let ((from, from_device), (to, to_device)) = (end(1)?, end(3)?);
-        let copy = Copy {
+        let copy = CopyRequest {
             from,
             from_offset: number(2)?,
             to,

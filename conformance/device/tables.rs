@@ -5,8 +5,8 @@ use super::registered::as_a_table;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
 use crate::device::table::{self, Answer, CopyBytes, DeviceTable};
 use crate::device::{
-    Attribute, Copy, DEV_01, DEV_02, DEV_08, DEV_18, DEV_21, DEV_38, Device, DeviceApi, Dtype,
-    Error, Result as DeviceResult, Space, Stream, Value, cpu,
+    Attribute, AttributeValue, CopyRequest, DEV_01, DEV_02, DEV_08, DEV_18, DEV_21, DEV_38, Device,
+    DeviceApi, Dtype, Error, Result as DeviceResult, Space, Stream, cpu,
 };
 use crate::function::registry;
 use crate::rule::Kind;
@@ -222,7 +222,7 @@ fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
     api.ok_or_else(|| Failure::Broken("a whole table is no device".into()))
 }
 
-const NOTHING: Copy = Copy {
+const NOTHING: CopyRequest = CopyRequest {
     from: Space::NULL,
     from_offset: 0,
     to: Space::NULL,
@@ -290,11 +290,11 @@ fn without_streams() -> Outcome {
 fn answers() -> Outcome {
     let api = behind(returning(0))?;
     let expected = [
-        Value::None,
-        Value::Int(5),
-        Value::Text("five".into()),
-        Value::None,
-        Value::None,
+        AttributeValue::None,
+        AttributeValue::Int(5),
+        AttributeValue::Text("five".into()),
+        AttributeValue::None,
+        AttributeValue::None,
     ];
     for (asked, expected) in Attribute::ALL.into_iter().zip(expected) {
         let answer = api.attribute(Device::ext_dev(0), asked)?;
@@ -322,7 +322,7 @@ fn hands_on() -> Outcome {
         "sync 4".to_owned(),
     ]);
     expect(recorder.take_log(), expected, "calls")?;
-    let copy = Copy {
+    let copy = CopyRequest {
         from_offset: 12,
         to_offset: 13,
         nbytes: 11,
@@ -360,7 +360,7 @@ impl DeviceApi for Panics {
         panic()
     }
 
-    fn attribute(&self, _: Device, _: Attribute) -> DeviceResult<Value> {
+    fn attribute(&self, _: Device, _: Attribute) -> DeviceResult<AttributeValue> {
         panic()
     }
 

@@ -3,7 +3,7 @@
 use super::table::table;
 use super::{Error, Exit, output};
 use serde_json::{Map, Value as Json, json};
-use tvmspec::device::{Attribute, Device, Manager, Value, kind};
+use tvmspec::device::{Attribute, AttributeValue, Device, Manager, kind};
 
 /// Exit code 0, whatever is here.
 #[derive(clap::Args)]
@@ -37,21 +37,21 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
 /// A device and what it answers.
 struct Found {
     name: String,
-    answers: Vec<(Attribute, Value)>,
+    answers: Vec<(Attribute, AttributeValue)>,
 }
 
 /// The devices of a type, or why there are none.
 fn look(name: &str) -> Result<Vec<Found>, String> {
     let of = kind::number_of(name).ok_or("no release has such a device")?;
     let api = Manager::global().api(of).map_err(|error| match name {
-        "metal" | "rocm" => "not built: this crate has no backend for it".to_owned(),
+        "metal" => "not built: this crate has no backend for it".to_owned(),
         _ => error.to_string(),
     })?;
     let mut found = Vec::new();
     for id in 0..MOST {
         let device = Device::new(of, id);
         // The CPU says that every one of it exists.
-        let exists = api.attribute(device, Attribute::Exist) == Ok(Value::Int(1));
+        let exists = api.attribute(device, Attribute::Exist) == Ok(AttributeValue::Int(1));
         if !exists || (id > 0 && device.kind == Device::CPU.kind) {
             break;
         }
@@ -96,10 +96,10 @@ fn as_text(devices: Vec<Found>, absent: &[(&str, String)]) -> String {
 }
 
 fn as_json(devices: &[Found], absent: &[(&str, String)]) -> Json {
-    let answer = |value: &Value| match value {
-        Value::None => Json::Null,
-        Value::Int(number) => json!(number),
-        Value::Text(text) => json!(text),
+    let answer = |value: &AttributeValue| match value {
+        AttributeValue::None => Json::Null,
+        AttributeValue::Int(number) => json!(number),
+        AttributeValue::Text(text) => json!(text),
     };
     let devices: Vec<Json> = devices
         .iter()

@@ -1,7 +1,7 @@
 //! A tensor of the command line on another device than the CPU.
 
 use super::Error;
-use tvmspec::device::{Copy, Device, DeviceApi, Dtype, Manager, Space, Stream};
+use tvmspec::device::{CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Stream};
 use tvmspec::object::Tensor;
 use tvmspec::value::{AnyView, DLDevice, DLTensor};
 
@@ -60,7 +60,7 @@ impl OnDevice {
 
     fn copy(&self, to_device: bool) -> Result<(), Error> {
         let dl = self.host.dl();
-        let host = Copy {
+        let host = CopyRequest {
             from: Space(dl.data),
             from_offset: dl.byte_offset as usize,
             to: self.space,
@@ -73,7 +73,7 @@ impl OnDevice {
         let copy = if to_device {
             host
         } else {
-            Copy {
+            CopyRequest {
                 from: host.to,
                 from_offset: host.to_offset,
                 to: host.from,

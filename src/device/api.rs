@@ -2,8 +2,8 @@
 
 use crate::device::error::refuse;
 use crate::device::{
-    ALIGNMENT, Attribute, DEV_13, DEV_15, DEV_16, DEV_17, DEV_18, DEV_38, Device, Dtype, Result,
-    TensorRef, Value, WORKSPACE_ALIGNMENT, stream,
+    ALIGNMENT, Attribute, AttributeValue, DEV_13, DEV_15, DEV_16, DEV_17, DEV_18, DEV_38, Device,
+    Dtype, Result, TensorRef, WORKSPACE_ALIGNMENT, stream,
 };
 use crate::rule::Kind;
 use std::ffi::c_void;
@@ -110,7 +110,7 @@ impl Default for Stream {
 
 /// A copy of bytes between two spaces, one of them on the device that is asked (DEV-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copy {
+pub struct CopyRequest {
     /// Source.
     pub from: Space,
     /// Bytes to skip in the source.
@@ -145,12 +145,12 @@ pub trait DeviceApi: Send + Sync {
     /// [`Error::Absent`](super::Error::Absent) for a device that is not there; what the driver answers.
     fn set_device(&self, device: Device) -> Result<()>;
 
-    /// Answers a question about `device`; [`Value::None`] for a question that this device does not know (DEV-08).
+    /// Answers a question about `device`; [`AttributeValue::None`] for a question that this device does not know (DEV-08).
     ///
     /// # Errors
     ///
     /// What the driver answers. A device that is not there is [`Attribute::Exist`] answered with 0, and no error (DEV-07).
-    fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value>;
+    fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue>;
 
     /// `nbytes` of memory on `device`, at least aligned to `alignment` where addresses mean something (DEV-12).
     ///
@@ -184,7 +184,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// Both spaces hold the named bytes. A host side stays valid and, on the way to the device, unchanged until the stream
     /// was synced.
-    unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
+    unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         let _ = (copy, stream);
         refuse(
             DEV_18,
@@ -218,9 +218,9 @@ pub trait DeviceApi: Send + Sync {
     /// # Errors
     ///
     /// None from the default; what the driver answers.
-    fn target_property(&self, device: Device, name: &str) -> Result<Value> {
+    fn target_property(&self, device: Device, name: &str) -> Result<AttributeValue> {
         let _ = (device, name);
-        Ok(Value::None)
+        Ok(AttributeValue::None)
     }
 
     /// Memory for a tensor in `scope`. Only the flat scopes (none, empty, `global`) are known to the default (DEV-13);
@@ -273,7 +273,7 @@ pub trait DeviceApi: Send + Sync {
             || "CopyDataFromTo only support contiguous array for now".into(),
         )?;
         let byte_offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-        let copy = Copy {
+        let copy = CopyRequest {
             from: from.data,
             from_offset: byte_offset(from.byte_offset),
             to: to.data,

@@ -28,7 +28,7 @@ pub enum Attribute {
     MaxThreadDimensions,
     /// 32-bit registers of a block.
     MaxRegistersPerBlock,
-    /// AMD's architecture: a number up to 0.13, a name later.
+    /// AMD's architecture: a number up to 0.17, since then a text such as `gfx90a:sramecc+:xnack-` (DEV-08).
     GcnArch,
     /// Version of the API that the runtime was built for.
     ApiVersion,
@@ -131,7 +131,7 @@ impl Attribute {
 
 /// What a device answers: nothing, a number or a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Value {
+pub enum AttributeValue {
     /// The device does not know the question (DEV-08).
     #[default]
     None,
@@ -141,15 +141,41 @@ pub enum Value {
     Text(String),
 }
 
-impl Value {
+impl AttributeValue {
     /// An answer from a number that fits.
     ///
     /// # Errors
     ///
-    /// None: a number that does not fit is answered with [`Value::None`]. The type is the one of
+    /// None: a number that does not fit is answered with [`AttributeValue::None`]. The type is the one of
     /// [`DeviceApi::attribute`](super::DeviceApi::attribute), which returns it.
-    pub fn int(number: impl TryInto<i64>) -> Result<Value> {
-        Ok(number.try_into().map_or(Value::None, Value::Int))
+    pub fn int(number: impl TryInto<i64>) -> Result<AttributeValue> {
+        Ok(number
+            .try_into()
+            .map_or(AttributeValue::None, AttributeValue::Int))
+    }
+
+    /// A number, or no answer.
+    #[cfg(any(feature = "cuda", feature = "hip", feature = "opencl"))]
+    pub(crate) fn number_or_none(number: Option<i64>) -> AttributeValue {
+        number.map_or(AttributeValue::None, AttributeValue::Int)
+    }
+
+    /// `major.minor` (DEV-11). A minor version of 0 is one, though drivers also answer 0 for what they do not know.
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    pub(crate) fn version(major: Option<i64>, minor: Option<i64>) -> AttributeValue {
+        let Some(major) = major else {
+            return AttributeValue::None;
+        };
+        AttributeValue::Text(format!("{major}.{}", minor.unwrap_or(0)))
+    }
+
+    /// Three extents as a JSON list (DEV-10).
+    #[cfg(any(feature = "cuda", feature = "hip", feature = "opencl"))]
+    pub(crate) fn dimensions(axes: [Option<i64>; 3]) -> AttributeValue {
+        match axes {
+            [Some(x), Some(y), Some(z)] => AttributeValue::Text(format!("[{x}, {y}, {z}]")),
+            _ => AttributeValue::None,
+        }
     }
 
     /// An answer from a text.
@@ -157,17 +183,17 @@ impl Value {
     /// # Errors
     ///
     /// None. The type is the one of [`DeviceApi::attribute`](super::DeviceApi::attribute), which returns it.
-    pub fn text(text: impl Into<String>) -> Result<Value> {
-        Ok(Value::Text(text.into()))
+    pub fn text(text: impl Into<String>) -> Result<AttributeValue> {
+        Ok(AttributeValue::Text(text.into()))
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for AttributeValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::None => f.write_str("-"),
-            Value::Int(number) => number.fmt(f),
-            Value::Text(text) => text.fmt(f),
+            AttributeValue::None => f.write_str("-"),
+            AttributeValue::Int(number) => number.fmt(f),
+            AttributeValue::Text(text) => text.fmt(f),
         }
     }
 }

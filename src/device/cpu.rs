@@ -2,7 +2,8 @@
 
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::{
-    Attribute, Copy, DEV_12, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
+    Attribute, AttributeValue, CopyRequest, DEV_12, Device, DeviceApi, Dtype, Error, Result, Space,
+    Stream,
 };
 use crate::rule::Kind;
 use std::ffi::c_void;
@@ -26,11 +27,13 @@ impl DeviceApi for Cpu {
         Ok(())
     }
 
-    fn attribute(&self, _: Device, attribute: Attribute) -> Result<Value> {
+    fn attribute(&self, _: Device, attribute: Attribute) -> Result<AttributeValue> {
         match attribute {
-            Attribute::Exist => Ok(Value::Int(1)),
-            Attribute::TotalGlobalMemory => Ok(Value::Int(total_memory().unwrap_or(UNKNOWN))),
-            _ => Ok(Value::None),
+            Attribute::Exist => Ok(AttributeValue::Int(1)),
+            Attribute::TotalGlobalMemory => {
+                Ok(AttributeValue::Int(total_memory().unwrap_or(UNKNOWN)))
+            }
+            _ => Ok(AttributeValue::None),
         }
     }
 
@@ -47,7 +50,7 @@ impl DeviceApi for Cpu {
         unsafe { Heap.free(device, space) }
     }
 
-    unsafe fn copy(&self, copy: &Copy, _: Stream) -> Result<()> {
+    unsafe fn copy(&self, copy: &CopyRequest, _: Stream) -> Result<()> {
         let nbytes = copy.nbytes;
         let from = copy.from.0.cast::<u8>().wrapping_add(copy.from_offset);
         let to = copy.to.0.cast::<u8>().wrapping_add(copy.to_offset);

@@ -1,7 +1,7 @@
 //! What this chapter puts into the global registry, under the names that compiled code and frontends use.
 
 use crate::device::manager::{self, Manager};
-use crate::device::{Attribute, Device, DeviceApi, Error, Space, Stream, Value, cpu};
+use crate::device::{Attribute, AttributeValue, Device, DeviceApi, Error, Space, Stream, cpu};
 use crate::function::{self, Function, registry};
 use crate::module::workspace::{self, Request};
 use crate::value::{Any, AnyView, DLDevice};
@@ -20,6 +20,8 @@ const OWN: &[(&str, Api)] = &[
     ("vulkan", || crate::device::vulkan::vulkan()),
     #[cfg(feature = "cuda")]
     ("cuda", || crate::device::cuda::cuda()),
+    #[cfg(feature = "hip")]
+    ("rocm", || crate::device::hip::rocm()),
 ];
 
 /// The device of this build that the registry would know as `device_api.<name>`.
@@ -148,12 +150,12 @@ fn device_attr(args: &[AnyView<'_>]) -> function::Result {
     }
 }
 
-impl From<Value> for Any {
-    fn from(value: Value) -> Any {
+impl From<AttributeValue> for Any {
+    fn from(value: AttributeValue) -> Any {
         match value {
-            Value::None => Any::none(),
-            Value::Int(number) => number.into(),
-            Value::Text(text) => text.as_str().into(),
+            AttributeValue::None => Any::none(),
+            AttributeValue::Int(number) => number.into(),
+            AttributeValue::Text(text) => text.as_str().into(),
         }
     }
 }

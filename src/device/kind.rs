@@ -130,6 +130,11 @@ impl Device {
         Device::new(7, id)
     }
 
+    /// ROCm device `id`.
+    pub const fn rocm(id: i32) -> Device {
+        Device::new(10, id)
+    }
+
     /// External device `id`: the type that needs no number of its own.
     pub const fn ext_dev(id: i32) -> Device {
         Device::new(12, id)

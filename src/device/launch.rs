@@ -43,7 +43,32 @@ pub(crate) struct WorkSizes {
     pub(crate) dimensions: u32,
 }
 
-/// What a launch tag stands for.
+impl WorkSizes {
+    /// Blocks per axis for drivers that take 32 bits; an extent beyond that is one that they refuse.
+    #[cfg(any(feature = "cuda", feature = "hip", feature = "vulkan"))]
+    pub(crate) fn grid_u32(&self) -> [u32; 3] {
+        self.grid.map(extent_u32)
+    }
+
+    /// Threads per axis, as [`WorkSizes::grid_u32`].
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    pub(crate) fn block_u32(&self) -> [u32; 3] {
+        self.block.map(extent_u32)
+    }
+
+    /// Bytes of dynamic shared memory, as [`WorkSizes::grid_u32`].
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    pub(crate) fn shared_u32(&self) -> u32 {
+        extent_u32(self.shared)
+    }
+}
+
+#[cfg(any(feature = "cuda", feature = "hip", feature = "vulkan"))]
+fn extent_u32(extent: usize) -> u32 {
+    u32::try_from(extent).unwrap_or(u32::MAX)
+}
+
+/// What a launch tag means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tag {
     Grid(usize),
@@ -328,7 +353,7 @@ impl Packed {
     }
 
     /// All arguments in one block (ROCm): up to 0.15 one behind the other, since 0.16 each at its own alignment (DEV-52).
-    #[cfg_attr(not(feature = "suite"), allow(dead_code))]
+    #[cfg_attr(not(any(feature = "suite", feature = "hip")), allow(dead_code))]
     pub(crate) fn block(&self, aligned: bool) -> Vec<u8> {
         let mut block = Vec::new();
         for (of, bytes) in self.values() {

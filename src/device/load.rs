@@ -1,8 +1,17 @@
 //! From the payload of a device module to kernels.
 
+#[cfg(any(
+    feature = "opencl",
+    feature = "cuda",
+    feature = "hip",
+    feature = "vulkan"
+))]
+use crate::device::backend::code::BackendCode;
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "hip"))]
+use crate::device::backend::code::{FormattedCode, KernelDriver};
 use crate::device::error::refuse;
 use crate::device::launch::Arg;
-use crate::device::module::{DeviceModule, Driver, KernelInfo};
+use crate::device::module::{DeviceModule, KernelInfo, ModuleCode};
 use crate::device::{DEV_53, DEV_54, Result};
 use crate::function::{self, Function};
 use crate::module::{self, Module};
@@ -19,6 +28,10 @@ pub(crate) const KINDS: &[&str] = &[
     "opencl",
     #[cfg(feature = "cuda")]
     "cuda",
+    #[cfg(feature = "hip")]
+    "hip",
+    #[cfg(feature = "hip")]
+    "hsaco",
     #[cfg(feature = "vulkan")]
     "vulkan",
 ];
@@ -33,7 +46,7 @@ pub(crate) const KINDS: &[&str] = &[
 pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<DeviceModule>> {
     let mut findings = Findings::new(Strictness::Lenient);
     let payload = payload::read(kind, layout, &mut Cursor::new(bytes), &mut findings)?;
-    let driver = driver(kind, &payload)?;
+    let code = code(kind, &payload)?;
     let mut kernels = Vec::new();
     for (name, info) in payload.functions() {
         kernels.push(KernelInfo::new(
@@ -42,31 +55,21 @@ pub fn from_payload(kind: &str, layout: Layout, bytes: &[u8]) -> Result<Arc<Devi
             &info.launch_param_tags,
         )?);
     }
-    Ok(DeviceModule::new(kind, driver, kernels))
+    Ok(DeviceModule::new(kind, code, kernels))
 }
 
-fn driver(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn Driver>> {
+/// The code of `payload`, for the driver that launches modules of `kind`.
+fn code(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn ModuleCode>> {
     match (kind, payload.data()) {
         #[cfg(feature = "opencl")]
-        ("opencl", Some(data)) => Ok(Box::new(crate::device::opencl::OpenClCode {
-            format: payload.format().unwrap_or_default().to_owned(),
-            data: data.to_vec(),
-        })),
+        ("opencl", Some(data)) => Ok(formatted::<crate::device::opencl::OpenCl>(payload, data)),
         #[cfg(feature = "cuda")]
-        ("cuda", Some(data)) => Ok(Box::new(crate::device::cuda::CudaCode {
-            format: payload.format().unwrap_or_default().to_owned(),
-            data: data.to_vec(),
-        })),
+        ("cuda", Some(data)) => Ok(formatted::<crate::device::cuda::Cuda>(payload, data)),
+        // `hsaco` is what a build without ROCm calls its modules; a build with it reads both.
+        #[cfg(feature = "hip")]
+        ("hip" | "hsaco", Some(data)) => Ok(formatted::<crate::device::hip::Hip>(payload, data)),
         #[cfg(feature = "vulkan")]
-        ("vulkan", _) => {
-            let shaders = payload.fields().iter().find_map(|field| match field {
-                payload::Field::Shaders(list) => Some(list.iter().map(shader).collect()),
-                _ => None,
-            });
-            Ok(Box::new(crate::device::vulkan::VulkanCode {
-                shaders: shaders.unwrap_or_default(),
-            }))
-        }
+        ("vulkan", _) => Ok(shaders(payload)),
         _ => refuse(
             DEV_54,
             Kind::Unsupported,
@@ -75,14 +78,32 @@ fn driver(kind: &str, payload: &Payload<'_>) -> Result<Box<dyn Driver>> {
     }
 }
 
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "hip"))]
+fn formatted<D: KernelDriver<Code = FormattedCode>>(
+    payload: &Payload<'_>,
+    data: &[u8],
+) -> Box<dyn ModuleCode> {
+    let format = payload.format().unwrap_or_default().to_owned();
+    let data = data.to_vec();
+    Box::new(BackendCode::<D>(FormattedCode { format, data }))
+}
+
 #[cfg(feature = "vulkan")]
-fn shader(shader: &payload::Shader<'_>) -> crate::device::vulkan::Shader {
-    let (words, _) = shader.spirv.as_chunks();
-    crate::device::vulkan::Shader {
-        name: shader.name.clone().into_owned(),
-        flags: shader.flags,
-        words: words.iter().map(|word| u32::from_le_bytes(*word)).collect(),
-    }
+fn shaders(payload: &Payload<'_>) -> Box<dyn ModuleCode> {
+    use crate::device::vulkan::{SpirvShader, Vulkan};
+    let shader = |shader: &payload::Shader<'_>| {
+        let (words, _) = shader.spirv.as_chunks();
+        SpirvShader {
+            name: shader.name.clone().into_owned(),
+            flags: shader.flags,
+            words: words.iter().map(|word| u32::from_le_bytes(*word)).collect(),
+        }
+    };
+    let shaders = payload.fields().iter().find_map(|field| match field {
+        payload::Field::Shaders(list) => Some(list.iter().map(shader).collect()),
+        _ => None,
+    });
+    Box::new(BackendCode::<Vulkan>(shaders.unwrap_or_default()))
 }
 
 /// A device module as the module chapter sees it.

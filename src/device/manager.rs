@@ -8,8 +8,8 @@ use crate::device::install;
 use crate::device::kind::{self, REMOTE, name_in};
 use crate::device::table::{self, DeviceTable};
 use crate::device::{
-    Attribute, DEV_04, DEV_20, Device, DeviceApi, Dtype, Error, Result, Space, Stream, TensorRef,
-    Value,
+    Attribute, AttributeValue, DEV_04, DEV_20, Device, DeviceApi, Dtype, Error, Result, Space,
+    Stream, TensorRef,
 };
 use crate::function::{Function, registry};
 use crate::module::workspace::Request;
@@ -96,10 +96,10 @@ impl Manager {
     ///
     /// DEV-06 for a number without a name; DEV-04 for any question but [`Attribute::Exist`] about a type without an API; what
     /// the device answers.
-    pub fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
+    pub fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         if attribute == Attribute::Exist {
             let Some(api) = self.find(device.kind)? else {
-                return Ok(Value::Int(0));
+                return Ok(AttributeValue::Int(0));
             };
             return api.attribute(device, attribute);
         }

@@ -11,19 +11,27 @@
 //! | `timer`        | timers and the time evaluator                                     | DEV-44, DEV-45   |
 //! | `cpu`          | the host                                                          |                  |
 //! | `simulated`    | an asynchronous device without hardware, for tests                |                  |
-//! | `opencl`, `vulkan`, `cuda` | real devices; their drivers are loaded when first asked for |                |
+//! | `opencl`, `vulkan`, `cuda`, `hip` | real devices; a driver is loaded at the first question | DEV-51, DEV-52   |
+//! | `backend`      | what these have in common                                         |                  |
 //!
 //! A device of your own is a type that implements [`DeviceApi`]; `tvmspec::conformance::device::contract` holds it to
 //! every rule of the chapter.
 
 pub mod api;
 pub mod attribute;
+#[cfg(any(
+    feature = "cuda",
+    feature = "hip",
+    feature = "opencl",
+    feature = "vulkan"
+))]
+pub(crate) mod backend;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod error;
-#[cfg(any(feature = "opencl", feature = "vulkan"))]
-pub(crate) mod handles;
+#[cfg(feature = "hip")]
+pub mod hip;
 mod install;
 pub mod kind;
 pub mod launch;
@@ -45,8 +53,8 @@ pub mod vulkan;
 pub use rules::*;
 
 pub use crate::tensor::{Device, Dtype};
-pub use api::{Copy, DeviceApi, Space, Stream};
-pub use attribute::{Attribute, Value};
+pub use api::{CopyRequest, DeviceApi, Space, Stream};
+pub use attribute::{Attribute, AttributeValue};
 pub use error::Error;
 pub(crate) use install::install;
 pub(crate) use install::provide;

@@ -36,17 +36,17 @@ impl KernelInfo {
     }
 }
 
-/// What a backend does with the code of a module.
-pub(crate) trait Driver: Send + Sync {
+/// The code of a module, for the driver that runs it.
+pub(crate) trait ModuleCode: Send + Sync {
     /// The device type that it launches on.
     fn device_kind(&self) -> i32;
 
     /// Loads the code on device `id`: called once per device, at the first launch there (DEV-54).
-    fn load(&self, id: i32) -> Result<Arc<dyn Loaded>>;
+    fn load(&self, id: i32) -> Result<Arc<dyn LoadedCode>>;
 }
 
 /// Code that is on a device.
-pub(crate) trait Loaded: Send + Sync {
+pub(crate) trait LoadedCode: Send + Sync {
     /// Queues a launch.
     ///
     /// # Safety
@@ -65,27 +65,27 @@ pub(crate) trait Loaded: Send + Sync {
 /// A module of device code.
 pub struct DeviceModule {
     kind: String,
-    driver: Box<dyn Driver>,
+    code: Box<dyn ModuleCode>,
     kernels: Vec<Arc<KernelInfo>>,
-    loaded: Mutex<HashMap<i32, Arc<dyn Loaded>>>,
+    loaded: Mutex<HashMap<i32, Arc<dyn LoadedCode>>>,
 }
 
 impl DeviceModule {
     /// A module of `kind` with these kernels. Nothing is loaded yet (DEV-54).
     pub(crate) fn new(
         kind: &str,
-        driver: Box<dyn Driver>,
+        code: Box<dyn ModuleCode>,
         kernels: Vec<KernelInfo>,
     ) -> Arc<DeviceModule> {
         Arc::new(DeviceModule {
             kind: kind.to_owned(),
-            driver,
+            code,
             kernels: kernels.into_iter().map(Arc::new).collect(),
             loaded: Mutex::default(),
         })
     }
 
-    /// The module's kind: `opencl`, `cuda`, `vulkan`.
+    /// The module's kind: `opencl`, `cuda`, `hip`, `hsaco`, `vulkan`.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -106,12 +106,12 @@ impl DeviceModule {
 
     /// The code on device `id`, loaded now if it never was. Loading one device holds up launches on no other thread that
     /// has its code already for longer than a look into the table.
-    fn on(&self, id: i32) -> Result<Arc<dyn Loaded>> {
+    fn on(&self, id: i32) -> Result<Arc<dyn LoadedCode>> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(there) = loaded.get(&id) {
             return Ok(there.clone());
         }
-        let there = self.driver.load(id)?;
+        let there = self.code.load(id)?;
         loaded.insert(id, there.clone());
         Ok(there)
     }
@@ -167,7 +167,7 @@ impl Kernel {
             .collect();
         let mut packed = Packed::new(&self.info.arg_types, own)?;
         let sizes = self.info.tags.sizes(&launch)?;
-        let kind = self.module.driver.device_kind();
+        let kind = self.module.code.device_kind();
         let id = current_device(kind);
         let stream = stream::current(Device::new(kind, id));
         let code = self.module.on(id)?;

@@ -4,7 +4,7 @@
 //! ours point to a [`DeviceTable`], which any language can fill. `include/tvmspec_device.h` declares it.
 
 use crate::device::{
-    Attribute, Copy, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error, Result, Space, Stream,
 };
 use crate::value::SmallMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -33,7 +33,7 @@ impl Answer {
     };
 }
 
-/// A copy, as [`struct@Copy`] has it.
+/// A copy, as [`CopyRequest`] has it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CopyBytes {
@@ -196,7 +196,7 @@ impl DeviceApi for FromC {
         self.checked("set_device", code)
     }
 
-    fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
+    fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         let mut answer = Answer::NOTHING;
         // SAFETY: the table's own function with its own context, and a place for the answer.
         let code = unsafe {
@@ -209,12 +209,12 @@ impl DeviceApi for FromC {
         };
         self.checked("attribute", code)?;
         match answer.tag {
-            1 => Ok(Value::Int(answer.number)),
+            1 => Ok(AttributeValue::Int(answer.number)),
             2 if !answer.text.is_null() => {
                 // SAFETY: the text of an answer ends, and stays until the next call of the table on this thread.
-                Value::text(unsafe { CStr::from_ptr(answer.text) }.to_string_lossy())
+                AttributeValue::text(unsafe { CStr::from_ptr(answer.text) }.to_string_lossy())
             }
-            _ => Ok(Value::None),
+            _ => Ok(AttributeValue::None),
         }
     }
 
@@ -240,7 +240,7 @@ impl DeviceApi for FromC {
         self.checked("free", code)
     }
 
-    unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
+    unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         let bytes = CopyBytes {
             from: copy.from.0,
             from_offset: copy.from_offset as u64,
@@ -302,7 +302,8 @@ impl DeviceApi for FromC {
 /// The other direction: a device API of this crate behind C functions.
 mod out {
     use super::{
-        Answer, Attribute, Copy, CopyBytes, Device, Dtype, OfApi, Result, Space, Stream, Value,
+        Answer, Attribute, AttributeValue, CopyBytes, CopyRequest, Device, Dtype, OfApi, Result,
+        Space, Stream,
     };
     use std::cell::RefCell;
     use std::ffi::{CString, c_char, c_int, c_void};
@@ -379,16 +380,16 @@ mod out {
         with(context, |api| {
             let given = match Attribute::from_number(number) {
                 Some(attribute) => api.attribute(device(id), attribute)?,
-                None => Value::None,
+                None => AttributeValue::None,
             };
             let given = match given {
-                Value::None => Answer::NOTHING,
-                Value::Int(number) => Answer {
+                AttributeValue::None => Answer::NOTHING,
+                AttributeValue::Int(number) => Answer {
                     tag: 1,
                     number,
                     ..Answer::NOTHING
                 },
-                Value::Text(text) => Answer {
+                AttributeValue::Text(text) => Answer {
                     tag: 2,
                     text: keep(&text),
                     ..Answer::NOTHING
@@ -438,7 +439,7 @@ mod out {
             // SAFETY: C hands in a copy that stays for the call.
             let bytes = unsafe { &*copy };
             let [code, bits, lanes] = bytes.hint;
-            let copy = Copy {
+            let copy = CopyRequest {
                 from: Space(bytes.from),
                 from_offset: bytes.from_offset as usize,
                 to: Space(bytes.to),

@@ -1,5 +1,7 @@
 //! Timers, and the time evaluator that measures a function with them.
 
+#[cfg(any(feature = "cuda", feature = "hip"))]
+use crate::device::backend::events::EventTimer;
 use crate::device::{Device, DeviceApi, Result, Stream, kind};
 use crate::release::Release;
 use std::time::{Duration, Instant};
@@ -67,19 +69,27 @@ impl Timer for DefaultTimer<'_> {
     }
 }
 
-/// The type of device that has a clock of its own.
+/// The types of devices that have a clock of their own.
 #[cfg(feature = "cuda")]
 const CUDA: i32 = Device::cuda(0).kind;
+#[cfg(feature = "hip")]
+const ROCM: i32 = Device::rocm(0).kind;
 
 /// The best timer of `device`: its own clock where it has one, else the host's.
 ///
 /// # Errors
 ///
-/// What CUDA answers when it is asked for events; none for other devices.
+/// What CUDA or HIP answers when an event is created; none for other devices.
 pub fn timer(api: &'static dyn DeviceApi, device: Device) -> Result<Box<dyn Timer>> {
     #[cfg(feature = "cuda")]
     if device.kind == CUDA {
-        return Ok(Box::new(crate::device::cuda::CudaTimer::new(device)?));
+        let timer = EventTimer::<crate::device::cuda::Cuda>::new(device.id)?;
+        return Ok(Box::new(timer));
+    }
+    #[cfg(feature = "hip")]
+    if device.kind == ROCM {
+        let timer = EventTimer::<crate::device::hip::Hip>::new(device.id)?;
+        return Ok(Box::new(timer));
     }
     Ok(Box::new(DefaultTimer::new(api, device)))
 }

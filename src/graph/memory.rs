@@ -5,7 +5,7 @@ use super::executor::Place;
 use super::plan::bytes_of;
 use super::{GRF_33, GRF_36};
 use crate::device::manager::Manager;
-use crate::device::{ALIGNMENT, Copy, Device, DeviceApi, Dtype, Space};
+use crate::device::{ALIGNMENT, CopyRequest, Device, DeviceApi, Dtype, Space};
 use crate::function::Error;
 use crate::rule::{Kind, Violation};
 use crate::tensor::{Packing, TensorRecord};
@@ -276,7 +276,7 @@ impl Tensor {
             kind: device.device_type,
             id: device.device_id,
         };
-        let copy = Copy {
+        let copy = CopyRequest {
             from: Space(from.data),
             from_offset: from.byte_offset as usize,
             to: Space(to.data),
@@ -301,7 +301,7 @@ impl Tensor {
     }
 
     /// Who makes a copy: the device that is not the host.
-    fn copier(&self, copy: &Copy) -> Result<(&'static dyn DeviceApi, Device), Error> {
+    fn copier(&self, copy: &CopyRequest) -> Result<(&'static dyn DeviceApi, Device), Error> {
         let busy = match (copy.from_device.kind, copy.to_device.kind) {
             (Device::CPU_KIND, Device::CPU_KIND) => {
                 return Ok((crate::device::cpu::cpu(), copy.to_device));

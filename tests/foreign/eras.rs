@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 use std::{env, fs};
 use tvmspec::blob::container::{self, FileForm};
 use tvmspec::blob::{Blob, detect::detect};
-use tvmspec::device::{Attribute, Device, Manager, Value as Attr};
+use tvmspec::device::{Attribute, AttributeValue as Attr, Device, Manager};
 use tvmspec::examine::document;
 use tvmspec::graph::Graph;
 use tvmspec::payload;

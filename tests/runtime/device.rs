@@ -97,9 +97,9 @@ fn every_planted_bug_is_found_by_the_walk_and_shrunk() {
 /// The OpenCL device of this machine, or why there is none to test.
 #[cfg(feature = "opencl")]
 fn opencl_here() -> Option<&'static dyn tvmspec::device::DeviceApi> {
-    use tvmspec::device::{Attribute, DeviceApi, Value, opencl};
+    use tvmspec::device::{Attribute, AttributeValue, opencl};
     let api = opencl::opencl();
-    if api.attribute(Device::opencl(0), Attribute::Exist) == Ok(Value::Int(1)) {
+    if api.attribute(Device::opencl(0), Attribute::Exist) == Ok(AttributeValue::Int(1)) {
         return Some(api);
     }
     let why = api
@@ -123,9 +123,9 @@ fn opencl_keeps_the_contract() {
 /// The Vulkan device of this machine, or why there is none to test.
 #[cfg(feature = "vulkan")]
 fn vulkan_here() -> Option<&'static dyn tvmspec::device::DeviceApi> {
-    use tvmspec::device::{Attribute, DeviceApi, Value, vulkan};
+    use tvmspec::device::{Attribute, AttributeValue, vulkan};
     let api = vulkan::vulkan();
-    if api.attribute(Device::vulkan(0), Attribute::Exist) == Ok(Value::Int(1)) {
+    if api.attribute(Device::vulkan(0), Attribute::Exist) == Ok(AttributeValue::Int(1)) {
         return Some(api);
     }
     let why = api
@@ -206,7 +206,7 @@ mod misuse {
     //! What the simulated device says of careless callers.
 
     use tvmspec::device::simulated::{Hazard, Simulated};
-    use tvmspec::device::{Copy, Device, DeviceApi, Dtype, Space, Stream};
+    use tvmspec::device::{CopyRequest, Device, DeviceApi, Dtype, Space, Stream};
 
     const DEVICE: Device = Device::ext_dev(0);
 
@@ -221,7 +221,7 @@ mod misuse {
         nbytes: usize,
         stream: Stream,
     ) -> tvmspec::device::Result<()> {
-        let copy = Copy {
+        let copy = CopyRequest {
             from: from.1,
             from_offset: 0,
             to: to.1,
@@ -562,7 +562,7 @@ fn a_device_takes_back_what_it_gave_and_counts_it() {
 
 #[test]
 fn a_device_that_says_nothing_has_the_usual_answers() {
-    use tvmspec::device::{DeviceApi, Stream, Value};
+    use tvmspec::device::{AttributeValue, DeviceApi, Stream};
     let cpu = cpu::cpu();
     assert_eq!(
         cpu.current_stream(Device::CPU).handle(),
@@ -573,7 +573,7 @@ fn a_device_that_says_nothing_has_the_usual_answers() {
     assert!(cpu.supports_pointer_arithmetic());
     let simulated = Simulated::new(1);
     let property = simulated.target_property(Device::ext_dev(0), "max_num_threads");
-    assert_eq!(property, Ok(Value::None));
+    assert_eq!(property, Ok(AttributeValue::None));
 }
 
 #[test]

@@ -6,7 +6,9 @@
 use crate::skip::skipped;
 use std::path::{Path, PathBuf};
 use tvmspec::device::launch::Arg;
-use tvmspec::device::{Attribute, Copy, Device, DeviceApi, Dtype, Manager, Space, Stream, Value};
+use tvmspec::device::{
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Manager, Space, Stream,
+};
 use tvmspec::value::{DLDataType, DLDevice, DLTensor};
 
 /// Tests run in the root of the repository, also where a test binary was carried to.
@@ -23,7 +25,7 @@ pub(crate) fn here(device: Device) -> Option<&'static dyn DeviceApi> {
             return None;
         }
     };
-    if api.attribute(device, Attribute::Exist) == Ok(Value::Int(1)) {
+    if api.attribute(device, Attribute::Exist) == Ok(AttributeValue::Int(1)) {
         return Some(api);
     }
     match api.attribute(device, Attribute::DeviceName) {
@@ -66,8 +68,8 @@ impl<'a> Floats<'a> {
         floats
     }
 
-    fn copy(&self, host: Space, to_device: bool) -> Copy {
-        let copy = Copy {
+    fn copy(&self, host: Space, to_device: bool) -> CopyRequest {
+        let copy = CopyRequest {
             from: host,
             from_offset: 0,
             to: self.space,
@@ -80,7 +82,7 @@ impl<'a> Floats<'a> {
         if to_device {
             return copy;
         }
-        Copy {
+        CopyRequest {
             from: copy.to,
             to: copy.from,
             from_device: copy.to_device,

@@ -6,8 +6,9 @@
 use std::fmt::Display;
 
 /// What no package brings: parts of reasons, and why they are excused.
-const EXCUSED: [(&str, &str); 4] = [
+const EXCUSED: [(&str, &str); 5] = [
     ("no CUDA here", "a GPU cannot be installed"),
+    ("HIP is here, but no device", "a GPU cannot be installed"),
     ("names no libtvm_runtime of", "no package has one any more"),
     (
         "TVMSPEC_UPSTREAM names no folder",

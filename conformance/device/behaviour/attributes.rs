@@ -5,12 +5,12 @@ use super::super::tables::refused_or_failed;
 use super::copies::tensor;
 use super::workspaces::distinct;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::device::{Attribute, DEV_13, Dtype, Space, Value};
+use crate::device::{Attribute, AttributeValue, DEV_13, Dtype, Space};
 use crate::rule::Kind;
 
 pub(super) fn attributes_have_their_types(probe: &Probe<'_>) -> Outcome {
     let ask = |attribute| probe.api.attribute(probe.device, attribute);
-    expect(ask(Attribute::Exist)?, Value::Int(1), "exist")?;
+    expect(ask(Attribute::Exist)?, AttributeValue::Int(1), "exist")?;
     for attribute in Attribute::ALL {
         let answer = ask(attribute)?;
         let fits = match attribute {
@@ -18,14 +18,16 @@ pub(super) fn attributes_have_their_types(probe: &Probe<'_>) -> Outcome {
             | Attribute::DeviceName
             | Attribute::MaxThreadDimensions
             | Attribute::DriverVersion => {
-                matches!(&answer, Value::None)
-                    || matches!(&answer, Value::Text(text) if !text.is_empty())
+                matches!(&answer, AttributeValue::None)
+                    || matches!(&answer, AttributeValue::Text(text) if !text.is_empty())
             }
             // A number up to 0.13, a name later.
-            Attribute::GcnArch => !matches!(answer, Value::Int(0)),
+            Attribute::GcnArch => !matches!(answer, AttributeValue::Int(0)),
             // -1 is unknown.
-            Attribute::TotalGlobalMemory => matches!(answer, Value::None | Value::Int(-1 | 1..)),
-            _ => matches!(answer, Value::None | Value::Int(1..)),
+            Attribute::TotalGlobalMemory => {
+                matches!(answer, AttributeValue::None | AttributeValue::Int(-1 | 1..))
+            }
+            _ => matches!(answer, AttributeValue::None | AttributeValue::Int(1..)),
         };
         demand(fits, || format!("{} is {answer:?}", attribute.name()))?;
     }
@@ -33,7 +35,7 @@ pub(super) fn attributes_have_their_types(probe: &Probe<'_>) -> Outcome {
 }
 
 pub(super) fn thread_dimensions_are_a_list(probe: &Probe<'_>) -> Outcome {
-    let Value::Text(text) = probe
+    let AttributeValue::Text(text) = probe
         .api
         .attribute(probe.device, Attribute::MaxThreadDimensions)?
     else {
@@ -46,7 +48,7 @@ pub(super) fn thread_dimensions_are_a_list(probe: &Probe<'_>) -> Outcome {
 }
 
 pub(super) fn compute_version_is_numbers(probe: &Probe<'_>) -> Outcome {
-    let Value::Text(text) = probe
+    let AttributeValue::Text(text) = probe
         .api
         .attribute(probe.device, Attribute::ComputeVersion)?
     else {

@@ -5,7 +5,7 @@ use super::super::tables::refused_or_failed;
 use super::STREAM;
 use super::copies::same;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::device::{Attribute, DEV_42, Device, Value};
+use crate::device::{Attribute, AttributeValue, DEV_42, Device};
 use crate::rule::Kind;
 
 pub(super) fn stream_of_thread(probe: &Probe<'_>) -> Outcome {
@@ -90,7 +90,7 @@ pub(super) fn set_device(probe: &Probe<'_>) -> Outcome {
     )?;
     expect(
         probe.api.attribute(nowhere, Attribute::Exist)?,
-        Value::Int(0),
+        AttributeValue::Int(0),
         "exist of device 1000",
     )
 }

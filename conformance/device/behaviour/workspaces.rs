@@ -5,7 +5,7 @@ use super::super::tables::refused_or_failed;
 use super::STREAM;
 use super::copies::same;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::device::{Attribute, DEV_31, Device, Space, Value};
+use crate::device::{Attribute, AttributeValue, DEV_31, Device, Space};
 use crate::rule::Kind;
 
 fn pooled(probe: &Probe<'_>) -> Outcome {
@@ -104,7 +104,7 @@ pub(super) fn workspace_is_per_device(probe: &Probe<'_>) -> Outcome {
     pooled(probe)?;
     let other = Device::new(probe.device.kind, probe.device.id + 1);
     if probe.device.kind != Device::CPU.kind
-        && probe.api.attribute(other, Attribute::Exist)? != Value::Int(1)
+        && probe.api.attribute(other, Attribute::Exist)? != AttributeValue::Int(1)
     {
         return Failure::skipped("there is one device of this type");
     }

@@ -6,7 +6,7 @@ use super::DEVICE;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::conformance::case::golden;
 use crate::device::{
-    Attribute, DEV_12, DEV_54, Device, DeviceApi, Dtype, Stream, Value, cpu, load,
+    Attribute, AttributeValue, DEV_12, DEV_54, Device, DeviceApi, Dtype, Stream, cpu, load,
     simulated::Simulated,
 };
 use crate::function::registry;
@@ -19,16 +19,16 @@ pub(super) fn what_the_cpu_answers() -> Outcome {
     for attribute in Attribute::ALL {
         let answer = cpu.attribute(Device::CPU, attribute)?;
         match attribute {
-            Attribute::Exist => expect(answer, Value::Int(1), "exist")?,
+            Attribute::Exist => expect(answer, AttributeValue::Int(1), "exist")?,
             Attribute::TotalGlobalMemory => memory_is_that_of_the_system(answer)?,
-            _ => expect(answer, Value::None, attribute.name())?,
+            _ => expect(answer, AttributeValue::None, attribute.name())?,
         }
     }
     Ok(())
 }
 
 /// Compares with what the system says in a text; -1 where it says nothing is as good.
-fn memory_is_that_of_the_system(answer: Value) -> Outcome {
+fn memory_is_that_of_the_system(answer: AttributeValue) -> Outcome {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let mut words = text.split_whitespace();
     let total = words.find(|word| *word == "MemTotal:").and(words.next());
@@ -37,7 +37,7 @@ fn memory_is_that_of_the_system(answer: Value) -> Outcome {
     };
     let (least, most) = (total.saturating_mul(512), total.saturating_mul(2048));
     demand(
-        matches!(answer, Value::Int(bytes) if (least..most).contains(&bytes)),
+        matches!(answer, AttributeValue::Int(bytes) if (least..most).contains(&bytes)),
         || format!("total_global_memory is {answer:?}; the system has {total} KiB"),
     )
 }
@@ -73,7 +73,11 @@ pub(super) fn who_pools() -> Outcome {
     ];
     expect(addresses, [true, false, false], "devices with addresses")?;
     let property = recorder.target_property(DEVICE, "thread_warp_size")?;
-    expect(property, Value::None, "a property of a device without any")?;
+    expect(
+        property,
+        AttributeValue::None,
+        "a property of a device without any",
+    )?;
     recorder.set_stream(DEVICE, Stream::DEFAULT)?;
     expect(
         recorder.current_stream(DEVICE),
@@ -117,27 +121,35 @@ pub(super) fn workspace_of_compiled_code() -> Outcome {
 
 #[cfg(any(feature = "opencl", feature = "vulkan"))]
 pub(super) fn handles_are_no_addresses() -> Outcome {
+    use crate::device::backend::spaces::{Handles, SpaceTable};
     use crate::device::{DEV_41, Space};
-    let handles = crate::device::handles::Handles::new("suite");
-    let given: Vec<Space> = (0..3).map(|number| handles.insert(number)).collect();
-    for (space, number) in given.iter().zip(0..) {
-        expect(handles.with(*space, |held| *held)?, number, "what is held")?;
+    let handles = Handles::new("suite");
+    let spaces: Vec<Space> = (0..3).map(|number| handles.insert(7, number)).collect();
+    let find = |space| handles.find(Device::CPU, space);
+    for (space, number) in spaces.iter().zip(0..) {
+        expect(find(*space)?, (7, number), "device and memory of a handle")?;
     }
-    let apart = given.windows(2).all(|pair| match pair {
+    let apart = spaces.windows(2).all(|pair| match pair {
         [one, other] => other.address().checked_sub(one.address()) == Some(64),
         _ => false,
     });
-    demand(apart, || format!("{given:?} are not 64 apart"))?;
-    let [first, .., last] = given.as_slice() else {
+    demand(apart, || format!("{spaces:?} are not 64 apart"))?;
+    let [first, .., last] = spaces.as_slice() else {
         return Failure::broken("three handles are not three");
     };
     let between = Space(first.0.wrapping_byte_add(1));
-    let unknown = handles.with(between, |_| ());
-    refused(unknown, DEV_41, Kind::Missing, "a handle and one byte")?;
-    expect(handles.remove(*first)?, 0, "what is taken back")?;
-    refused(handles.remove(*first), DEV_41, Kind::Missing, "it again")?;
-    expect(handles.with(*last, |held| *held)?, 2, "another one")?;
-    demand(!given.contains(&handles.insert(4)), || {
+    refused(
+        find(between),
+        DEV_41,
+        Kind::Missing,
+        "a handle and one byte",
+    )?;
+    let removed = handles.remove(Device::CPU, *first)?;
+    expect(removed, (7, 0), "what is removed")?;
+    let again = handles.remove(Device::CPU, *first);
+    refused(again, DEV_41, Kind::Missing, "removing it again")?;
+    expect(find(*last)?, (7, 2), "another one")?;
+    demand(!spaces.contains(&handles.insert(7, 4)), || {
         "a handle comes twice".into()
     })
 }
@@ -227,18 +239,19 @@ pub(super) fn module_of_a_library() -> Outcome {
 
 pub(super) fn modules_of_payloads() -> Outcome {
     let read = |kind: &str, file: &str| {
-        let bytes = golden(&format!("device/{file}.payload")).unwrap_or_default();
+        let bytes = golden(file).unwrap_or_default();
         load::from_payload(kind, Layout::V0_22, bytes)
     };
-    let hip = read("hip", "cuda-0.27");
-    refused(hip, DEV_54, Kind::Unsupported, "a module of kind `hip`")?;
+    let metal = read("metal", "payload/metal-0.27.bin");
+    let what = "a module of kind `metal`";
+    refused(metal, DEV_54, Kind::Unsupported, what)?;
     let kernels = ["add_one", "scalars"];
     let built = ["opencl", "cuda"].map(|kind| load::KINDS.contains(&kind).then_some(kind));
     if built == [None; 2] {
         return Failure::skipped("this build reads no modules of OpenCL or CUDA");
     }
     for kind in built.into_iter().flatten() {
-        let module = read(kind, &format!("{kind}-0.27"))?;
+        let module = read(kind, &format!("device/{kind}-0.27.payload"))?;
         expect(module.kind(), kind, "the kind")?;
         for name in kernels {
             let Some(kernel) = module.kernel(name) else {

@@ -5,7 +5,8 @@ use super::super::tables::refused;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::manager::{Factory, Manager};
 use crate::device::{
-    Attribute, DEV_04, DEV_06, DEV_20, Device, DeviceApi, Dtype, Space, Stream, TensorRef, Value,
+    Attribute, AttributeValue, DEV_04, DEV_06, DEV_20, Device, DeviceApi, Dtype, Space, Stream,
+    TensorRef,
 };
 use crate::rule::Kind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -166,12 +167,12 @@ pub(super) fn exist_of_missing() -> Outcome {
     let ask = |kind, attribute| registry.manager.attribute(Device::new(kind, 0), attribute);
     expect(
         ask(4, Attribute::Exist)?,
-        Value::Int(0),
+        AttributeValue::Int(0),
         "exist of a backend that is not here",
     )?;
     expect(
         ask(2, Attribute::Exist)?,
-        Value::Int(1),
+        AttributeValue::Int(1),
         "exist of one that is",
     )?;
     let size = ask(4, Attribute::WarpSize);
@@ -181,7 +182,11 @@ pub(super) fn exist_of_missing() -> Outcome {
         Kind::Missing,
         "the warp size of a missing one",
     )?;
-    expect(ask(2, Attribute::WarpSize)?, Value::None, "that of another")
+    expect(
+        ask(2, Attribute::WarpSize)?,
+        AttributeValue::None,
+        "that of another",
+    )
 }
 
 fn bytes_on(device: Device, memory: *mut [u8; 8]) -> TensorRef<'static> {

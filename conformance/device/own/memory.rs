@@ -6,7 +6,7 @@ use super::DEVICE;
 use crate::conformance::behaviour::{Outcome, demand, expect};
 use crate::device::pool::WorkspacePools;
 use crate::device::{
-    Copy, DEV_15, DEV_18, DEV_25, DEV_31, Device, DeviceApi, Dtype, Space, Stream, TensorRef,
+    CopyRequest, DEV_15, DEV_18, DEV_25, DEV_31, Device, DeviceApi, Dtype, Space, Stream, TensorRef,
 };
 use crate::rule::Kind;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ pub(super) fn tensor_copy() -> Outcome {
 
 pub(super) fn default_copy() -> Outcome {
     let recorder = Recorder::new();
-    let copy = Copy {
+    let copy = CopyRequest {
         from: Space::NULL,
         from_offset: 0,
         to: Space::NULL,

@@ -5,7 +5,7 @@ use super::super::tables::refused;
 use super::DEVICE;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
 use crate::device::launch::{Arg, Packed, WorkSizes};
-use crate::device::module::{DeviceModule, Driver, KernelInfo, Loaded};
+use crate::device::module::{DeviceModule, KernelInfo, LoadedCode, ModuleCode};
 use crate::device::stream;
 use crate::device::timer::{DefaultTimer, Evaluator, Timer, timer, to_bytes};
 use crate::device::{DEV_47, DEV_53, Device, Dtype, Stream};
@@ -68,11 +68,15 @@ pub(super) fn best_timer() -> Outcome {
 
 #[cfg(feature = "cuda")]
 fn own_clock(recorder: &'static Recorder) -> Outcome {
-    use crate::device::{Attribute, DeviceApi, Value, cuda};
+    use crate::device::{Attribute, AttributeValue, cuda};
     let device = Device::cuda(0);
     let exists = cuda::cuda().attribute(device, Attribute::Exist)?;
     let own = timer(recorder, device);
-    expect(own.is_ok(), exists == Value::Int(1), "a timer of CUDA")?;
+    expect(
+        own.is_ok(),
+        exists == AttributeValue::Int(1),
+        "a timer of CUDA",
+    )?;
     if let Ok(mut own) = own {
         own.start()?;
         let log = recorder.take_log();
@@ -211,13 +215,13 @@ impl Counting {
     }
 }
 
-impl Driver for Counting {
+impl ModuleCode for Counting {
     fn device_kind(&self) -> i32 {
         // A number of its own, so that no other test's current device is in the way.
         31
     }
 
-    fn load(&self, id: i32) -> crate::device::Result<Arc<dyn Loaded>> {
+    fn load(&self, id: i32) -> crate::device::Result<Arc<dyn LoadedCode>> {
         self.note(format!("load on {id}"));
         Ok(Arc::new(CountingOn(self.clone(), id)))
     }
@@ -225,7 +229,7 @@ impl Driver for Counting {
 
 struct CountingOn(Counting, i32);
 
-impl Loaded for CountingOn {
+impl LoadedCode for CountingOn {
     unsafe fn launch(
         &self,
         kernel: &KernelInfo,

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Write the outputs here, as out_0, out_1, ...
     #[arg(short, long, value_name = "OUT.npz")]
     output: Option<PathBuf>,
-    /// Where to run: cpu, cuda:0, opencl:0, vulkan:0; may be repeated, the first is the fallback
+    /// Where to run: cpu, cuda:0, opencl:0, rocm:0, vulkan:0; may be repeated, the first is the fallback
     #[arg(long, default_value = "cpu")]
     device: Vec<String>,
     /// The function of a VM executable

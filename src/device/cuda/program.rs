@@ -1,35 +1,44 @@
 //! Kernels of CUDA modules.
 
-use super::{checked, cuda, queue};
+use super::{Cuda, CudaDevice};
+use crate::device::backend::Driver;
+use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
 use crate::device::error::refuse;
 use crate::device::launch::{Packed, WorkSizes};
-use crate::device::module::{Driver, KernelInfo, Loaded};
-use crate::device::{DEV_47, DEV_54, Device, Error, Result, Stream};
+use crate::device::module::KernelInfo;
+use crate::device::{DEV_47, DEV_54, Error, Result, Stream};
 use crate::rule::Kind;
-use cudarc::driver::result;
-use cudarc::driver::sys;
-use std::collections::HashMap;
-use std::ffi::CString;
-use std::sync::{Arc, Mutex, PoisonError};
+use cudarc::driver::{result, sys};
 
-/// Code of a CUDA module: what its payload holds.
-pub(crate) struct CudaCode {
-    /// `ptx`, `cubin`, `fatbin`, or `cuda` for source.
-    pub format: String,
-    /// The code.
-    pub data: Vec<u8>,
+/// A module on one device.
+pub(crate) struct CudaModule(sys::CUmodule);
+
+// SAFETY: modules of the driver may be used from any thread.
+unsafe impl Send for CudaModule {}
+// SAFETY: modules of the driver may be used from any thread.
+unsafe impl Sync for CudaModule {}
+
+/// A function of a module, and the dynamic shared memory that it may use.
+pub(crate) struct CudaFunction {
+    function: sys::CUfunction,
+    allowed: usize,
 }
 
-impl Driver for CudaCode {
-    fn device_kind(&self) -> i32 {
-        Device::cuda(0).kind
-    }
+// SAFETY: functions of the driver may be used from any thread.
+unsafe impl Send for CudaFunction {}
 
-    fn load(&self, id: i32) -> Result<Arc<dyn Loaded>> {
-        let opened = cuda().inner.enter(id)?;
-        let mut image = match self.format.as_str() {
-            "ptx" | "cubin" | "fatbin" => self.data.clone(),
-            "cuda" | "cu" => compile(&self.data, opened.device)?,
+/// Dynamic shared memory that every kernel may use without an attribute.
+const FREE_SHARED: usize = 48 << 10;
+
+impl KernelDriver for Cuda {
+    type Code = FormattedCode;
+    type Program = CudaModule;
+    type Kernel = CudaFunction;
+
+    fn load(on: &CudaDevice, code: &FormattedCode) -> Result<CudaModule> {
+        let mut image = match code.format.as_str() {
+            "ptx" | "cubin" | "fatbin" => code.data.clone(),
+            "cuda" | "cu" => compile(&code.data, on.device)?,
             other => {
                 return refuse(
                     DEV_54,
@@ -42,12 +51,81 @@ impl Driver for CudaCode {
         image.push(0);
         // SAFETY: a context is current, and the image is whole; the driver checks what it reads as it always does.
         let module = unsafe { result::module::load_data(image.as_ptr().cast()) };
-        let module = checked(&format!("cuModuleLoadData ({})", self.format), module)?;
-        Ok(Arc::new(OnDevice {
-            id,
-            module,
-            functions: Mutex::default(),
-        }))
+        let module = Cuda::checked(format!("cuModuleLoadData ({})", code.format), module)?;
+        Ok(CudaModule(module))
+    }
+
+    fn kernel(_: &CudaDevice, program: &CudaModule, info: &KernelInfo) -> Result<CudaFunction> {
+        // SAFETY: the module is unloaded after the last launch (`KernelDriver::unload`).
+        let found = unsafe { result::module::get_function(program.0, c_name(info)?) };
+        let function = Cuda::checked(format!("cuModuleGetFunction `{}`", info.name), found)?;
+        Ok(CudaFunction {
+            function,
+            allowed: FREE_SHARED,
+        })
+    }
+
+    unsafe fn launch(
+        _: (i32, &CudaDevice),
+        kernel: &mut CudaFunction,
+        info: &KernelInfo,
+        args: &mut Packed,
+        sizes: &WorkSizes,
+        stream: Stream,
+    ) -> Result<()> {
+        if sizes.cluster != [1; 3] {
+            return refuse(
+                DEV_47,
+                Kind::Unsupported,
+                "this backend does not launch clusters of blocks",
+            );
+        }
+        kernel.allow(info, sizes.shared)?;
+        let mut addresses = args.addresses();
+        let (grid, block) = (sizes.grid_u32(), sizes.block_u32());
+        let shared = sizes.shared_u32();
+        let launch = if sizes.cooperative {
+            result::launch_cooperative_kernel
+        } else {
+            result::launch_kernel
+        };
+        let (grid, block, queue) = (grid.into(), block.into(), stream.handle().cast());
+        // SAFETY: the addresses are those of the packed arguments, which the driver copies before it returns; the kernel is
+        // called as it was compiled, with memory that stays (`LoadedCode::launch`).
+        let launched =
+            unsafe { launch(kernel.function, grid, block, shared, queue, &mut addresses) };
+        let call = || {
+            format!(
+                "CUDALaunch Error: `{}` grid={grid:?}, block={block:?}, shared={shared}",
+                info.name
+            )
+        };
+        launched.map_err(|failure| Cuda::failure(call(), failure))
+    }
+
+    fn unload(_: &CudaDevice, program: &mut CudaModule, _: impl Iterator<Item = CudaFunction>) {
+        // SAFETY: the module is unloaded here alone, and none of its functions is in use any more (`KernelDriver::unload`).
+        let _ = unsafe { result::module::unload(program.0) };
+    }
+}
+
+impl CudaFunction {
+    /// Lets the kernel use as many bytes of dynamic shared memory (DEV-48).
+    fn allow(&mut self, info: &KernelInfo, wanted: usize) -> Result<()> {
+        if wanted <= self.allowed {
+            return Ok(());
+        }
+        let attribute =
+            sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let bytes = i32::try_from(wanted).unwrap_or(i32::MAX);
+        // SAFETY: the function is one of a module that is loaded.
+        let set =
+            unsafe { result::function::set_function_attribute(self.function, attribute, bytes) };
+        let name = &info.name;
+        let call = format!("cuFuncSetAttribute `{name}`: {wanted} bytes of shared memory");
+        Cuda::checked(call, set)?;
+        self.allowed = wanted;
+        Ok(())
     }
 }
 
@@ -63,14 +141,14 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
     let Ok(source) = std::str::from_utf8(source) else {
         return refuse(DEV_54, Kind::Malformed, "the CUDA source is not UTF-8");
     };
-    use sys::CUdevice_attribute_enum as Ask;
+    use sys::CUdevice_attribute_enum as Question;
     let version = |question| {
         // SAFETY: the device came from the driver.
         let answer = unsafe { result::device::get_attribute(device, question) };
-        checked("cuDeviceGetAttribute", answer)
+        Cuda::checked("cuDeviceGetAttribute", answer)
     };
-    let major = version(Ask::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-    let minor = version(Ask::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    let major = version(Question::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = version(Question::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
     let toolkit = ["CUDA_HOME", "CUDA_PATH"]
         .into_iter()
         .filter_map(|name| std::env::var(name).ok());
@@ -80,120 +158,8 @@ fn compile(source: &[u8], device: sys::CUdevice) -> Result<Vec<u8>> {
         ..CompileOptions::default()
     };
     let ptx = compile_ptx_with_opts(source.replace('\0', " "), options);
-    let ptx = ptx
-        .map_err(|error| Error::driver("cuda", "nvrtcCompileProgram", -1, format!("{error:?}")))?;
+    let ptx = ptx.map_err(|error| {
+        Error::driver(Cuda::KEY, "nvrtcCompileProgram", -1, format!("{error:?}"))
+    })?;
     Ok(ptx.to_src().into_bytes())
-}
-
-/// A module on one device.
-struct OnDevice {
-    id: i32,
-    module: sys::CUmodule,
-    /// Functions, and the dynamic shared memory that each was allowed.
-    functions: Mutex<HashMap<String, (sys::CUfunction, usize)>>,
-}
-
-// SAFETY: modules and functions of the driver may be used from any thread.
-unsafe impl Send for OnDevice {}
-// SAFETY: modules and functions of the driver may be used from any thread.
-unsafe impl Sync for OnDevice {}
-
-/// Dynamic shared memory that every kernel may use without asking.
-const FREE_SHARED: usize = 48 << 10;
-
-impl OnDevice {
-    fn function(&self, name: &str, shared: usize) -> Result<sys::CUfunction> {
-        let mut functions = self
-            .functions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let (function, allowed) = match functions.get(name) {
-            Some(known) => *known,
-            None => {
-                let text = CString::new(name).unwrap_or_default();
-                // SAFETY: the module is alive.
-                let found = unsafe { result::module::get_function(self.module, text) };
-                (
-                    checked(&format!("cuModuleGetFunction `{name}`"), found)?,
-                    FREE_SHARED,
-                )
-            }
-        };
-        let wanted = shared.max(allowed);
-        if wanted > allowed {
-            let question =
-                sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // SAFETY: the function is alive.
-            let set = unsafe {
-                result::function::set_function_attribute(function, question, wanted as i32)
-            };
-            checked(
-                &format!("cuFuncSetAttribute `{name}`: {wanted} bytes of shared memory"),
-                set,
-            )?;
-        }
-        functions.insert(name.to_owned(), (function, wanted));
-        Ok(function)
-    }
-}
-
-impl Loaded for OnDevice {
-    unsafe fn launch(
-        &self,
-        kernel: &KernelInfo,
-        args: &mut Packed,
-        sizes: &WorkSizes,
-        stream: Stream,
-    ) -> Result<()> {
-        cuda().inner.enter(self.id)?;
-        if sizes.cluster != [1; 3] {
-            return refuse(
-                DEV_47,
-                Kind::Unsupported,
-                "this backend does not launch clusters of blocks",
-            );
-        }
-        let function = self.function(&kernel.name, sizes.shared)?;
-        let mut addresses = args.addresses();
-        let grid = sizes
-            .grid
-            .map(|extent| u32::try_from(extent).unwrap_or(u32::MAX))
-            .into();
-        let block = sizes
-            .block
-            .map(|extent| u32::try_from(extent).unwrap_or(u32::MAX))
-            .into();
-        let shared = u32::try_from(sizes.shared).unwrap_or(u32::MAX);
-        let launch = if sizes.cooperative {
-            result::launch_cooperative_kernel
-        } else {
-            result::launch_kernel
-        };
-        // SAFETY: the addresses are those of the packed arguments, which the driver copies before it returns; what the
-        // kernel does with the memory that they name is the business of who compiled it.
-        let launched =
-            unsafe { launch(function, grid, block, shared, queue(stream), &mut addresses) };
-        launched.map_err(|error| {
-            let code = error.0;
-            let meaning = error
-                .error_name()
-                .map(|name| name.to_string_lossy().into_owned())
-                .unwrap_or_default();
-            let call = format!(
-                "CUDALaunch Error: `{}` grid={grid:?}, block={block:?}, shared={shared}",
-                kernel.name
-            );
-            Error::driver("cuda", call, code as i64, meaning)
-        })
-    }
-}
-
-impl Drop for OnDevice {
-    fn drop(&mut self) {
-        // At the end of the process the driver may be gone; no caller is left to report it to.
-        if cuda().inner.enter(self.id).is_ok() {
-            // SAFETY: ours, and none of its functions is in use any more.
-            let _ = unsafe { result::module::unload(self.module) };
-        }
-    }
 }

@@ -2,7 +2,9 @@
 
 use super::{Bug, injected};
 use crate::device::error::refuse;
-use crate::device::{Copy, DEV_31, DEV_41, DEV_42, Device, Dtype, Error, Result, Space, Stream};
+use crate::device::{
+    CopyRequest, DEV_31, DEV_41, DEV_42, Device, Dtype, Error, Result, Space, Stream,
+};
 use crate::rule::Kind;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::c_void;
@@ -24,7 +26,7 @@ pub enum Call {
     /// Device id and space.
     Free(i32, Space),
     /// The copy and its stream.
-    Copy(Copy, Stream),
+    Copy(CopyRequest, Stream),
     /// Device id and stream.
     Launch(i32, Stream),
     /// Device id and stream.
@@ -122,7 +124,7 @@ fn space(address: usize) -> Space {
 
 /// A piece of queued work.
 pub(super) enum Work {
-    Copy(Copy, Snapshot),
+    Copy(CopyRequest, Snapshot),
     Kernel(Box<dyn FnOnce(&mut Memory) + Send>),
     Record(usize),
     Wait(usize),
@@ -202,7 +204,7 @@ impl Machine {
     /// # Safety
     ///
     /// As for [`DeviceApi::copy`](crate::device::DeviceApi::copy).
-    pub(super) unsafe fn copy(&mut self, copy: Copy, stream: Stream) -> Result<()> {
+    pub(super) unsafe fn copy(&mut self, copy: CopyRequest, stream: Stream) -> Result<()> {
         self.log(Call::Copy(copy, stream));
         if count_down(&mut self.fail_copy) {
             return Err(Error::driver("simulated", "copy", -1, "injected failure"));
@@ -348,7 +350,7 @@ impl Machine {
         true
     }
 
-    fn run_copy(&mut self, copy: &Copy, snapshot: Snapshot) {
+    fn run_copy(&mut self, copy: &CopyRequest, snapshot: Snapshot) {
         let from_host = copy.from_device.kind == Device::CPU.kind;
         let to_host = copy.to_device.kind == Device::CPU.kind;
         if self.bug == Some(Bug::OverlapSmears) && overlaps(copy) {
@@ -381,7 +383,7 @@ impl Machine {
         }
     }
 
-    fn smear(&mut self, copy: &Copy) {
+    fn smear(&mut self, copy: &CopyRequest) {
         let bytes = self.memory.bytes(copy.from).unwrap_or_default();
         for at in 0..copy.nbytes {
             let from = copy.from_offset + at;
@@ -405,7 +407,7 @@ impl Machine {
     }
 
     /// Notes work of another stream that touches the same space, with a write on either side and nothing between.
-    fn check_order(&mut self, copy: &Copy, own: Queue) {
+    fn check_order(&mut self, copy: &CopyRequest, own: Queue) {
         let own_work = self.queues.get(&own).into_iter().flatten();
         let waits = own_work.filter_map(|work| match work {
             Work::Wait(event) => Some(*event),
@@ -442,7 +444,7 @@ unsafe fn host_bytes<'a>(space: Space, offset: usize, nbytes: usize) -> &'a [u8]
     unsafe { std::slice::from_raw_parts(first, nbytes) }
 }
 
-fn overlaps(copy: &Copy) -> bool {
+fn overlaps(copy: &CopyRequest) -> bool {
     copy.from == copy.to
         && copy.from_offset < copy.to_offset + copy.nbytes
         && copy.to_offset < copy.from_offset + copy.nbytes

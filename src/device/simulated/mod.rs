@@ -7,16 +7,16 @@
 //!
 //! ```
 //! use tvmspec::device::simulated::Simulated;
-//! use tvmspec::device::{Copy, Dtype, Device, DeviceApi, Space, Stream};
+//! use tvmspec::device::{CopyRequest, Dtype, Device, DeviceApi, Space, Stream};
 //!
 //! # fn main() -> tvmspec::device::Result<()> {
 //! let device = Device::ext_dev(0);
 //! let simulated = Simulated::new(7);
 //! let space = simulated.alloc(device, 4, 64, Dtype::UINT8)?;
 //! let (input, mut output) = ([1u8, 2, 3, 4], [0u8; 4]);
-//! let to = Copy { from: Space::host(&input), from_offset: 0, to: space, to_offset: 0, nbytes: 4,
+//! let to = CopyRequest { from: Space::host(&input), from_offset: 0, to: space, to_offset: 0, nbytes: 4,
 //!     from_device: Device::CPU, to_device: device, hint: Dtype::UINT8 };
-//! let back = Copy { from: space, to: Space::host(&mut output), from_device: device, to_device: Device::CPU, ..to };
+//! let back = CopyRequest { from: space, to: Space::host(&mut output), from_device: device, to_device: Device::CPU, ..to };
 //! // SAFETY: both buffers outlive the sync.
 //! unsafe {
 //!     simulated.copy(&to, Stream::DEFAULT)?;
@@ -37,7 +37,8 @@ use crate::device::error::refuse;
 use crate::device::pool::{SpaceSource, WorkspacePools};
 use crate::device::stream::{current_device, set_current_device};
 use crate::device::{
-    Attribute, Copy, DEV_42, Device, DeviceApi, Dtype, Error, Result, Space, Stream, Value,
+    Attribute, AttributeValue, CopyRequest, DEV_42, Device, DeviceApi, Dtype, Error, Result, Space,
+    Stream,
 };
 use crate::rule::Kind;
 use machine::{Machine, Work};
@@ -204,19 +205,19 @@ impl DeviceApi for Simulated {
         Ok(())
     }
 
-    fn attribute(&self, device: Device, attribute: Attribute) -> Result<Value> {
+    fn attribute(&self, device: Device, attribute: Attribute) -> Result<AttributeValue> {
         if attribute == Attribute::Exist {
-            return Value::int(self.here(device).is_ok());
+            return AttributeValue::int(self.here(device).is_ok());
         }
         self.here(device)?;
         match attribute {
-            Attribute::MaxThreadsPerBlock => Value::int(256),
-            Attribute::WarpSize => Value::int(1),
-            Attribute::ComputeVersion => Value::text("1.0"),
-            Attribute::DeviceName => Value::text("simulated"),
-            Attribute::MaxThreadDimensions => Value::text("[256, 256, 64]"),
-            Attribute::MultiProcessorCount => Value::int(1),
-            _ => Ok(Value::None),
+            Attribute::MaxThreadsPerBlock => AttributeValue::int(256),
+            Attribute::WarpSize => AttributeValue::int(1),
+            Attribute::ComputeVersion => AttributeValue::text("1.0"),
+            Attribute::DeviceName => AttributeValue::text("simulated"),
+            Attribute::MaxThreadDimensions => AttributeValue::text("[256, 256, 64]"),
+            Attribute::MultiProcessorCount => AttributeValue::int(1),
+            _ => Ok(AttributeValue::None),
         }
     }
 
@@ -230,7 +231,7 @@ impl DeviceApi for Simulated {
         unsafe { self.shared.free(device, space) }
     }
 
-    unsafe fn copy(&self, copy: &Copy, stream: Stream) -> Result<()> {
+    unsafe fn copy(&self, copy: &CopyRequest, stream: Stream) -> Result<()> {
         // SAFETY: as for this function.
         unsafe { self.machine().copy(*copy, stream) }
     }

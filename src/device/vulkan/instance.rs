@@ -1,6 +1,8 @@
 //! The instance, and the devices that can compute.
 
-use super::queue::Queue;
+use super::Vulkan;
+use super::queue::VulkanQueue;
+use crate::device::backend::Driver;
 use crate::device::{Error, Result};
 use ash::vk;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +14,7 @@ const API_VERSION: u32 = vk::API_VERSION_1_2;
 const MOST_DEVICES: usize = 8;
 
 /// A device with what is needed to compute on it.
-pub(super) struct Opened {
+pub(crate) struct VulkanDevice {
     pub(super) device: ash::Device,
     pub(super) properties: vk::PhysicalDeviceProperties,
     pub(super) subgroup: vk::PhysicalDeviceSubgroupProperties<'static>,
@@ -22,15 +24,15 @@ pub(super) struct Opened {
     /// Memory types: for buffers of the device, and for staging.
     pub(super) device_memory: u32,
     pub(super) host_memory: u32,
-    queue: Mutex<Queue>,
+    queue: Mutex<VulkanQueue>,
 }
 
 // SAFETY: Vulkan objects may be used from any thread where the specification does not ask for external synchronisation;
 // what does (queue, command buffers, descriptor pools) is behind the lock. The property structs hold null chain pointers.
-unsafe impl Send for Opened {}
+unsafe impl Send for VulkanDevice {}
 // SAFETY: Vulkan objects may be used from any thread where the specification does not ask for external synchronisation;
 // what does (queue, command buffers, descriptor pools) is behind the lock. The property structs hold null chain pointers.
-unsafe impl Sync for Opened {}
+unsafe impl Sync for VulkanDevice {}
 
 /// What shaders may use here.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,15 +48,15 @@ pub(super) struct Features {
     pub(super) dedicated_allocation: bool,
 }
 
-impl Opened {
-    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
+impl VulkanDevice {
+    pub(super) fn queue(&self) -> MutexGuard<'_, VulkanQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Loads Vulkan and opens every device with a compute queue. Called once; nothing of it is ever closed, because layers and
 /// drivers do not like to be closed while a process ends.
-pub(super) fn open_all() -> std::result::Result<Vec<Opened>, Error> {
+pub(super) fn open_all() -> Result<Vec<VulkanDevice>> {
     // SAFETY: loading a library runs its initialisers; the system's Vulkan loader is trusted with that.
     let entry = unsafe { ash::Entry::load() }
         .map_err(|error| Error::Absent(format!("no Vulkan here: {error}")))?;
@@ -66,26 +68,21 @@ pub(super) fn open_all() -> std::result::Result<Vec<Opened>, Error> {
     let instance = unsafe { entry.create_instance(&create, None) }
         .map_err(|code| Error::Absent(format!("no Vulkan here: vkCreateInstance: {code}")))?;
     // SAFETY: the instance is alive, and stays so.
-    let physical = super::checked("vkEnumeratePhysicalDevices", unsafe {
+    let physical = Vulkan::checked("vkEnumeratePhysicalDevices", unsafe {
         instance.enumerate_physical_devices()
     })?;
-    let opened: Vec<Opened> = physical
+    let devices: Vec<VulkanDevice> = physical
         .into_iter()
         .filter_map(|physical| open(&instance, physical).transpose())
         .take(MOST_DEVICES)
         .collect::<Result<_>>()?;
     // Devices go on using what the entry has loaded.
     std::mem::forget(entry);
-    if opened.is_empty() {
-        return Err(Error::Absent(
-            "Vulkan is here, but no device that computes".into(),
-        ));
-    }
-    Ok(opened)
+    Ok(devices)
 }
 
 /// Opens a device; nothing if it cannot compute.
-fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option<Opened>> {
+fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option<VulkanDevice>> {
     // SAFETY: the instance is alive and the physical device is one of its.
     let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
     let computes = families
@@ -161,10 +158,10 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
         create = create.push_next(&mut wanted11).push_next(&mut wanted12);
     }
     // SAFETY: the structs live through the call.
-    let device = super::checked("vkCreateDevice", unsafe {
+    let device = Vulkan::checked("vkCreateDevice", unsafe {
         instance.create_device(physical, &create, None)
     })?;
-    let queue = Mutex::new(Queue::new(&device, family)?);
+    let queue = Mutex::new(VulkanQueue::new(&device, family)?);
     let driver_name = driver
         .driver_name_as_c_str()
         .map(|name| name.to_string_lossy().into_owned())
@@ -174,7 +171,7 @@ fn open(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Option
         _marker: std::marker::PhantomData,
         ..subgroup
     };
-    Ok(Some(Opened {
+    Ok(Some(VulkanDevice {
         device,
         properties,
         subgroup,

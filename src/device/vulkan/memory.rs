@@ -1,40 +1,48 @@
 //! Buffers.
 
-use super::checked;
-use super::instance::Opened;
+use super::Vulkan;
+use super::instance::VulkanDevice;
+use crate::device::backend::Driver;
 use crate::device::{Error, Result};
 use ash::vk;
 use std::ffi::c_void;
 
 /// A buffer with memory of its own.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Buffer {
+pub(crate) struct VulkanBuffer {
     pub(super) handle: vk::Buffer,
     memory: vk::DeviceMemory,
     pub(super) nbytes: usize,
     /// Where the host sees it; null where it does not.
-    pub(super) mapped: *mut c_void,
+    mapped: *mut c_void,
 }
 
 // SAFETY: handles are numbers, and the mapped memory is written by its one owner.
-unsafe impl Send for Buffer {}
+unsafe impl Send for VulkanBuffer {}
 // SAFETY: handles are numbers, and the mapped memory is written by its one owner.
-unsafe impl Sync for Buffer {}
+unsafe impl Sync for VulkanBuffer {}
 
-impl Opened {
+impl VulkanBuffer {
+    /// Where the host sees the bytes of staging.
+    pub(super) fn mapped_bytes(self) -> *mut u8 {
+        self.mapped.cast()
+    }
+}
+
+impl VulkanDevice {
     /// A buffer of at least one byte in memory of type `memory_type`.
     pub(super) fn buffer(
         &self,
         nbytes: usize,
         usage: vk::BufferUsageFlags,
         memory_type: u32,
-    ) -> Result<Buffer> {
+    ) -> Result<VulkanBuffer> {
         // Copies of Vulkan may be of any size, but memory without bytes does not exist.
         let create = vk::BufferCreateInfo::default()
             .size(nbytes.max(1) as u64)
             .usage(usage);
         // SAFETY: the device is alive as long as the process; so below.
-        let handle = checked("vkCreateBuffer", unsafe {
+        let handle = Vulkan::checked("vkCreateBuffer", unsafe {
             self.device.create_buffer(&create, None)
         })?;
         // SAFETY: the buffer was just made.
@@ -60,14 +68,14 @@ impl Opened {
                 });
             }
         };
-        let buffer = Buffer {
+        let buffer = VulkanBuffer {
             handle,
             memory,
             nbytes,
             mapped: std::ptr::null_mut(),
         };
         // SAFETY: buffer and memory were just made for each other.
-        if let Err(error) = checked("vkBindBufferMemory", unsafe {
+        if let Err(error) = Vulkan::checked("vkBindBufferMemory", unsafe {
             self.device.bind_buffer_memory(handle, memory, 0)
         }) {
             self.destroy(buffer);
@@ -77,7 +85,7 @@ impl Opened {
     }
 
     /// A buffer that the host sees, for the host's side of a copy.
-    pub(super) fn staging(&self, nbytes: usize) -> Result<Buffer> {
+    pub(super) fn staging(&self, nbytes: usize) -> Result<VulkanBuffer> {
         let usage = vk::BufferUsageFlags::TRANSFER_SRC
             | vk::BufferUsageFlags::TRANSFER_DST
             | vk::BufferUsageFlags::UNIFORM_BUFFER;
@@ -88,7 +96,7 @@ impl Opened {
             self.device
                 .map_memory(buffer.memory, whole.0, whole.1, vk::MemoryMapFlags::empty())
         };
-        match checked("vkMapMemory", mapped) {
+        match Vulkan::checked("vkMapMemory", mapped) {
             Ok(mapped) => buffer.mapped = mapped,
             Err(error) => {
                 self.destroy(buffer);
@@ -98,8 +106,8 @@ impl Opened {
         Ok(buffer)
     }
 
-    /// Gives a buffer back. No work that is recorded or running may use it.
-    pub(super) fn destroy(&self, buffer: Buffer) {
+    /// Destroys a buffer. No work that is recorded or running may use it.
+    pub(super) fn destroy(&self, buffer: VulkanBuffer) {
         // SAFETY: made by `buffer`; who destroys one has waited for what was recorded with it.
         unsafe { self.device.destroy_buffer(buffer.handle, None) };
         // SAFETY: nothing is bound to the memory any more; freeing it unmaps it.

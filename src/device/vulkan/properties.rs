@@ -1,41 +1,41 @@
 //! What a Vulkan device says of itself.
 
-use super::instance::Opened;
-use crate::device::{Attribute, Value};
+use super::instance::VulkanDevice;
+use crate::device::{Attribute, AttributeValue};
 use ash::vk;
 
-pub(super) fn attribute(opened: &Opened, attribute: Attribute) -> Value {
-    let limits = &opened.properties.limits;
+pub(super) fn attribute(on: &VulkanDevice, attribute: Attribute) -> AttributeValue {
+    let limits = &on.properties.limits;
     match attribute {
         Attribute::MaxThreadsPerBlock => int(limits.max_compute_work_group_invocations),
-        Attribute::WarpSize => int(opened.subgroup.subgroup_size),
+        Attribute::WarpSize => int(on.subgroup.subgroup_size),
         Attribute::MaxSharedMemoryPerBlock => int(limits.max_compute_shared_memory_size),
-        Attribute::ComputeVersion => version(opened.properties.api_version),
-        Attribute::DeviceName => name(opened),
+        Attribute::ComputeVersion => version(on.properties.api_version),
+        Attribute::DeviceName => name(on),
         Attribute::MaxThreadDimensions => {
             let [x, y, z] = limits.max_compute_work_group_size;
-            Value::Text(format!("[{x}, {y}, {z}]"))
+            AttributeValue::Text(format!("[{x}, {y}, {z}]"))
         }
         Attribute::ApiVersion => int(vk::HEADER_VERSION),
-        Attribute::DriverVersion => version(opened.properties.driver_version),
+        Attribute::DriverVersion => version(on.properties.driver_version),
         Attribute::TotalGlobalMemory => {
-            let types = opened.memory.memory_types_as_slice();
+            let types = on.memory.memory_types_as_slice();
             let heap = types
-                .get(opened.device_memory as usize)
+                .get(on.device_memory as usize)
                 .map(|of| of.heap_index as usize);
-            let heap = heap.and_then(|heap| opened.memory.memory_heaps_as_slice().get(heap));
+            let heap = heap.and_then(|heap| on.memory.memory_heaps_as_slice().get(heap));
             heap.and_then(|heap| i64::try_from(heap.size).ok())
-                .map_or(Value::None, Value::Int)
+                .map_or(AttributeValue::None, AttributeValue::Int)
         }
-        _ => Value::None,
+        _ => AttributeValue::None,
     }
 }
 
 /// The properties that code generators ask for by name; null for a name that is not known.
-pub(super) fn target_property(opened: &Opened, property: &str) -> Value {
-    let (limits, features) = (&opened.properties.limits, &opened.features);
+pub(super) fn target_property(on: &VulkanDevice, property: &str) -> AttributeValue {
+    let (limits, features) = (&on.properties.limits, &on.features);
     let [x, y, z] = limits.max_compute_work_group_size;
-    let flag = |flag: bool| Value::Int(flag.into());
+    let flag = |flag: bool| AttributeValue::Int(flag.into());
     match property {
         "supports_float32" | "supports_int32" | "supports_storage_buffer_storage_class" => {
             flag(true)
@@ -49,9 +49,9 @@ pub(super) fn target_property(opened: &Opened, property: &str) -> Value {
         "supports_16bit_buffer" => flag(features.storage16),
         "supports_push_descriptor" => flag(features.push_descriptor),
         "supports_dedicated_allocation" => flag(features.dedicated_allocation),
-        "supported_subgroup_operations" => int(opened.subgroup.supported_operations.as_raw()),
+        "supported_subgroup_operations" => int(on.subgroup.supported_operations.as_raw()),
         "max_num_threads" => int(limits.max_compute_work_group_invocations),
-        "thread_warp_size" => int(opened.subgroup.subgroup_size),
+        "thread_warp_size" => int(on.subgroup.subgroup_size),
         "max_block_size_x" => int(x),
         "max_block_size_y" => int(y),
         "max_block_size_z" => int(z),
@@ -62,9 +62,9 @@ pub(super) fn target_property(opened: &Opened, property: &str) -> Value {
             int(limits.max_per_stage_descriptor_storage_buffers)
         }
         "max_shared_memory_per_block" => int(limits.max_compute_shared_memory_size),
-        "device_name" => name(opened),
-        "device_type" => Value::Text(
-            match opened.properties.device_type {
+        "device_name" => name(on),
+        "device_type" => AttributeValue::Text(
+            match on.properties.device_type {
                 vk::PhysicalDeviceType::DISCRETE_GPU => "discrete",
                 vk::PhysicalDeviceType::INTEGRATED_GPU => "integrated",
                 vk::PhysicalDeviceType::VIRTUAL_GPU => "virtual",
@@ -73,35 +73,35 @@ pub(super) fn target_property(opened: &Opened, property: &str) -> Value {
             }
             .into(),
         ),
-        "driver_name" => Value::Text(opened.driver_name.clone()),
-        "driver_version" => int(opened.properties.driver_version),
-        "vulkan_api_version" => int(opened.properties.api_version),
+        "driver_name" => AttributeValue::Text(on.driver_name.clone()),
+        "driver_version" => int(on.properties.driver_version),
+        "vulkan_api_version" => int(on.properties.api_version),
         // SPIR-V 1.5 belongs to Vulkan 1.2, 1.3 to 1.1.
-        "max_spirv_version" => int(match opened.properties.api_version {
+        "max_spirv_version" => int(match on.properties.api_version {
             version if version >= vk::API_VERSION_1_2 => 0x1_0500,
             version if version >= vk::API_VERSION_1_1 => 0x1_0300,
             _ => 0x1_0000u32,
         }),
-        _ => Value::None,
+        _ => AttributeValue::None,
     }
 }
 
-fn int(number: u32) -> Value {
-    Value::Int(number.into())
+fn int(number: u32) -> AttributeValue {
+    AttributeValue::Int(number.into())
 }
 
-fn name(opened: &Opened) -> Value {
-    let name = opened.properties.device_name_as_c_str();
-    name.map_or(Value::None, |name| {
-        Value::Text(name.to_string_lossy().into_owned())
+fn name(on: &VulkanDevice) -> AttributeValue {
+    let name = on.properties.device_name_as_c_str();
+    name.map_or(AttributeValue::None, |name| {
+        AttributeValue::Text(name.to_string_lossy().into_owned())
     })
 }
 
-fn version(packed: u32) -> Value {
+fn version(packed: u32) -> AttributeValue {
     let (major, minor, patch) = (
         vk::api_version_major(packed),
         vk::api_version_minor(packed),
         vk::api_version_patch(packed),
     );
-    Value::Text(format!("{major}.{minor}.{patch}"))
+    AttributeValue::Text(format!("{major}.{minor}.{patch}"))
 }

@@ -1,20 +1,21 @@
 //! Recorded work: a command buffer that is submitted when a caller waits.
 
-use super::checked;
-use super::instance::Opened;
-use super::memory::Buffer;
+use super::Vulkan;
+use super::instance::VulkanDevice;
+use super::memory::VulkanBuffer;
 use crate::device::Result;
+use crate::device::backend::Driver;
 use ash::vk;
 
 /// The queue of a device, what is recorded for it, and what recorded work needs.
-pub(super) struct Queue {
+pub(super) struct VulkanQueue {
     queue: vk::Queue,
     commands: vk::CommandBuffer,
     fence: vk::Fence,
     recording: bool,
     /// How much is recorded; beyond a limit it is run, so that staging does not pile up.
     recorded: usize,
-    staging: Vec<Buffer>,
+    staging: Vec<VulkanBuffer>,
     descriptors: Vec<vk::DescriptorPool>,
 }
 
@@ -23,15 +24,15 @@ const MOST_RECORDED: usize = 512;
 /// Bytes of staging after which a queue runs by itself.
 const MOST_STAGING: usize = 256 << 20;
 
-impl Queue {
-    pub(super) fn new(device: &ash::Device, family: u32) -> Result<Queue> {
+impl VulkanQueue {
+    pub(super) fn new(device: &ash::Device, family: u32) -> Result<VulkanQueue> {
         // SAFETY: the device is alive, and was created with one queue of this family.
         let queue = unsafe { device.get_device_queue(family, 0) };
         let create = vk::CommandPoolCreateInfo::default()
             .queue_family_index(family)
             .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER);
         // SAFETY: the device is alive, and has a queue of this family.
-        let pool = checked("vkCreateCommandPool", unsafe {
+        let pool = Vulkan::checked("vkCreateCommandPool", unsafe {
             device.create_command_pool(&create, None)
         })?;
         let allocate = vk::CommandBufferAllocateInfo::default()
@@ -39,14 +40,14 @@ impl Queue {
             .level(vk::CommandBufferLevel::PRIMARY)
             .command_buffer_count(1);
         // SAFETY: the device is alive, and the pool was just made on it.
-        let commands = checked("vkAllocateCommandBuffers", unsafe {
+        let commands = Vulkan::checked("vkAllocateCommandBuffers", unsafe {
             device.allocate_command_buffers(&allocate)
         })?;
         // SAFETY: the device is alive, and the struct lives for the call.
-        let fence = checked("vkCreateFence", unsafe {
+        let fence = Vulkan::checked("vkCreateFence", unsafe {
             device.create_fence(&vk::FenceCreateInfo::default(), None)
         })?;
-        Ok(Queue {
+        Ok(VulkanQueue {
             queue,
             commands: commands.first().copied().unwrap_or_default(),
             fence,
@@ -58,16 +59,16 @@ impl Queue {
     }
 
     /// Keeps a buffer until recorded work is done.
-    pub(super) fn keep(&mut self, staging: Buffer) {
+    pub(super) fn keep(&mut self, staging: VulkanBuffer) {
         self.staging.push(staging);
     }
 
     /// Records a copy. Buffers must hold the bytes.
     pub(super) fn copy(
         &mut self,
-        opened: &Opened,
-        from: (Buffer, usize),
-        to: (Buffer, usize),
+        on: &VulkanDevice,
+        from: (VulkanBuffer, usize),
+        to: (VulkanBuffer, usize),
         nbytes: usize,
     ) -> Result<()> {
         let region = [vk::BufferCopy {
@@ -75,7 +76,7 @@ impl Queue {
             dst_offset: to.1 as u64,
             size: nbytes as u64,
         }];
-        self.record(opened, |device, commands| {
+        self.record(on, |device, commands| {
             // SAFETY: recording; both buffers are alive until the queue has run, and hold the bytes.
             unsafe { device.cmd_copy_buffer(commands, from.0.handle, to.0.handle, &region) };
         })
@@ -84,15 +85,15 @@ impl Queue {
     /// Records work behind a barrier: it sees everything that was recorded before it (DEV-37).
     pub(super) fn record(
         &mut self,
-        opened: &Opened,
+        on: &VulkanDevice,
         work: impl FnOnce(&ash::Device, vk::CommandBuffer),
     ) -> Result<()> {
-        let device = &opened.device;
+        let device = &on.device;
         if !self.recording {
             let begin = vk::CommandBufferBeginInfo::default()
                 .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
             // SAFETY: the command buffer is not in use: `run` waits before it clears `recording`.
-            checked("vkBeginCommandBuffer", unsafe {
+            Vulkan::checked("vkBeginCommandBuffer", unsafe {
                 device.begin_command_buffer(self.commands, &begin)
             })?;
             self.recording = true;
@@ -126,7 +127,7 @@ impl Queue {
         self.recorded += 1;
         let staged: usize = self.staging.iter().map(|buffer| buffer.nbytes).sum();
         if self.recorded >= MOST_RECORDED || staged > MOST_STAGING {
-            self.sync(opened)?;
+            self.sync(on)?;
         }
         Ok(())
     }
@@ -134,13 +135,13 @@ impl Queue {
     /// A descriptor set that lives until recorded work is done.
     pub(super) fn descriptor_set(
         &mut self,
-        opened: &Opened,
+        on: &VulkanDevice,
         layout: vk::DescriptorSetLayout,
     ) -> Result<vk::DescriptorSet> {
         let layouts = [layout];
         for fresh in [false, true] {
             if fresh {
-                self.descriptors.push(descriptor_pool(opened)?);
+                self.descriptors.push(descriptor_pool(on)?);
             }
             let Some(pool) = self.descriptors.last() else {
                 continue;
@@ -149,51 +150,52 @@ impl Queue {
                 .descriptor_pool(*pool)
                 .set_layouts(&layouts);
             // SAFETY: the pool is ours and behind the lock of this queue.
-            match unsafe { opened.device.allocate_descriptor_sets(&allocate) } {
+            match unsafe { on.device.allocate_descriptor_sets(&allocate) } {
                 Ok(sets) => return Ok(sets.first().copied().unwrap_or_default()),
-                Err(code) if fresh => return checked("vkAllocateDescriptorSets", Err(code)),
+                Err(code) if fresh => {
+                    return Vulkan::checked("vkAllocateDescriptorSets", Err(code));
+                }
                 // Full: the next round makes a new one.
                 Err(_) => {}
             }
         }
-        checked(
+        Vulkan::checked(
             "vkAllocateDescriptorSets",
             Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY),
         )
     }
 
     /// Runs what is recorded, waits, and returns what it needed (DEV-36).
-    pub(super) fn sync(&mut self, opened: &Opened) -> Result<()> {
-        let ran = self.submit(opened);
-        self.release(opened);
+    pub(super) fn sync(&mut self, on: &VulkanDevice) -> Result<()> {
+        let ran = self.submit(on);
+        self.release(on);
         ran
     }
 
     /// Returns staging and descriptor sets. Nothing may be recorded.
-    fn release(&mut self, opened: &Opened) {
+    fn release(&mut self, on: &VulkanDevice) {
         for buffer in self.staging.drain(..) {
-            opened.destroy(buffer);
+            on.destroy(buffer);
         }
         // One pool is kept for next time.
         for pool in self.descriptors.drain(1.min(self.descriptors.len())..) {
             // SAFETY: its sets are used by nothing any more.
-            unsafe { opened.device.destroy_descriptor_pool(pool, None) };
+            unsafe { on.device.destroy_descriptor_pool(pool, None) };
         }
         if let Some(pool) = self.descriptors.first() {
             // SAFETY: the sets of the pool are used by nothing any more.
             let _ = unsafe {
-                opened
-                    .device
+                on.device
                     .reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty())
             };
         }
     }
 
-    fn submit(&mut self, opened: &Opened) -> Result<()> {
+    fn submit(&mut self, on: &VulkanDevice) -> Result<()> {
         if !self.recording {
             return Ok(());
         }
-        let device = &opened.device;
+        let device = &on.device;
         self.recording = false;
         self.recorded = 0;
         let to_host = [vk::MemoryBarrier::default()
@@ -216,20 +218,20 @@ impl Queue {
         }
         // SAFETY: recording, as `recording` says.
         let ended = unsafe { device.end_command_buffer(self.commands) };
-        checked("vkEndCommandBuffer", ended)?;
+        Vulkan::checked("vkEndCommandBuffer", ended)?;
         // SAFETY: what was recorded is alive until the queue has run (`keep`); queue and fence are behind our lock, and the
         // fence is not in use: it is waited for below.
         let submitted = unsafe { device.queue_submit(self.queue, &submits, self.fence) };
-        checked("vkQueueSubmit", submitted)?;
+        Vulkan::checked("vkQueueSubmit", submitted)?;
         // SAFETY: the fence is ours.
         let waited = unsafe { device.wait_for_fences(&fences, true, u64::MAX) };
-        checked("vkWaitForFences", waited)?;
+        Vulkan::checked("vkWaitForFences", waited)?;
         // SAFETY: the queue is done with the fence.
-        checked("vkResetFences", unsafe { device.reset_fences(&fences) })
+        Vulkan::checked("vkResetFences", unsafe { device.reset_fences(&fences) })
     }
 }
 
-fn descriptor_pool(opened: &Opened) -> Result<vk::DescriptorPool> {
+fn descriptor_pool(on: &VulkanDevice) -> Result<vk::DescriptorPool> {
     const SETS: u32 = 256;
     let sizes = [
         vk::DescriptorPoolSize {
@@ -245,7 +247,7 @@ fn descriptor_pool(opened: &Opened) -> Result<vk::DescriptorPool> {
         .max_sets(SETS)
         .pool_sizes(&sizes);
     // SAFETY: the device is alive.
-    checked("vkCreateDescriptorPool", unsafe {
-        opened.device.create_descriptor_pool(&create, None)
+    Vulkan::checked("vkCreateDescriptorPool", unsafe {
+        on.device.create_descriptor_pool(&create, None)
     })
 }

@@ -1,0 +1,135 @@
+//! Modules of a driver: code is loaded once per device, a kernel is looked up once per module.
+
+use super::Driver;
+use crate::device::error::refuse;
+use crate::device::launch::{Packed, WorkSizes};
+use crate::device::module::{KernelInfo, LoadedCode, ModuleCode};
+use crate::device::{DEV_54, Result, Stream};
+use crate::rule::Kind;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A driver that launches kernels.
+pub(crate) trait KernelDriver: Driver {
+    /// What the payload of a module has for it.
+    type Code: Send + Sync;
+    /// Code on a device.
+    type Program: Send + Sync;
+    /// A kernel of it. Used by one launch at a time.
+    type Kernel: Send;
+
+    /// Loads code on a device.
+    fn load(on: &Self::Opened, code: &Self::Code) -> Result<Self::Program>;
+
+    /// Looks a kernel up, or makes it.
+    fn kernel(
+        on: &Self::Opened,
+        program: &Self::Program,
+        info: &KernelInfo,
+    ) -> Result<Self::Kernel>;
+
+    /// As [`LoadedCode::launch`], on device `id`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`LoadedCode::launch`].
+    unsafe fn launch(
+        on: (i32, &Self::Opened),
+        kernel: &mut Self::Kernel,
+        info: &KernelInfo,
+        args: &mut Packed,
+        sizes: &WorkSizes,
+        stream: Stream,
+    ) -> Result<()>;
+
+    /// Unloads code that nothing launches any more; before both are dropped.
+    fn unload(
+        _: &Self::Opened,
+        _: &mut Self::Program,
+        _kernels: impl Iterator<Item = Self::Kernel>,
+    ) {
+    }
+}
+
+/// Code of a module as most payloads have it.
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "hip"))]
+pub(crate) struct FormattedCode {
+    /// `cl`, `ptx`, `hsaco`, ...
+    pub(crate) format: String,
+    /// Source text or binary.
+    pub(crate) data: Vec<u8>,
+}
+
+/// The code of a module, for a driver.
+pub(crate) struct BackendCode<D: KernelDriver>(pub(crate) D::Code);
+
+impl<D: KernelDriver> ModuleCode for BackendCode<D> {
+    fn device_kind(&self) -> i32 {
+        D::DEVICE.kind
+    }
+
+    fn load(&self, id: i32) -> Result<Arc<dyn LoadedCode>> {
+        let program = D::load(D::backend().enter(id)?, &self.0)?;
+        Ok(Arc::new(CodeOnDevice::<D> {
+            id,
+            kernels: Mutex::default(),
+            program,
+        }))
+    }
+}
+
+/// A module on one device.
+struct CodeOnDevice<D: KernelDriver> {
+    id: i32,
+    /// Dropped before the program that they are of.
+    kernels: Mutex<HashMap<String, D::Kernel>>,
+    program: D::Program,
+}
+
+impl<D: KernelDriver> LoadedCode for CodeOnDevice<D> {
+    unsafe fn launch(
+        &self,
+        info: &KernelInfo,
+        args: &mut Packed,
+        sizes: &WorkSizes,
+        stream: Stream,
+    ) -> Result<()> {
+        let on = D::backend().enter(self.id)?;
+        // Held through the launch: the arguments of an OpenCL kernel are part of it.
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if !kernels.contains_key(&info.name) {
+            let made = D::kernel(on, &self.program, info)?;
+            kernels.insert(info.name.clone(), made);
+        }
+        match kernels.get_mut(&info.name) {
+            // SAFETY: as for this function.
+            Some(kernel) => unsafe { D::launch((self.id, on), kernel, info, args, sizes, stream) },
+            None => Ok(()),
+        }
+    }
+}
+
+impl<D: KernelDriver> Drop for CodeOnDevice<D> {
+    fn drop(&mut self) {
+        // At the end of the process the driver may be gone; no caller is left to report it to.
+        let Ok(on) = D::backend().enter(self.id) else {
+            return;
+        };
+        let kernels = self.kernels.get_mut();
+        let kernels = std::mem::take(kernels.unwrap_or_else(PoisonError::into_inner));
+        D::unload(on, &mut self.program, kernels.into_values());
+    }
+}
+
+/// The name of a kernel for C.
+pub(crate) fn c_name(info: &KernelInfo) -> Result<CString> {
+    match CString::new(info.name.as_str()) {
+        Ok(name) => Ok(name),
+        Err(_) => refuse(
+            DEV_54,
+            Kind::Malformed,
+            format!("no driver has a kernel called {:?}", info.name),
+        ),
+    }
+}

@@ -1,0 +1,127 @@
+//! Events: marks in a stream. They order streams (DEV-38) and read the device's own clock (DEV-44).
+
+use super::Driver;
+use crate::device::timer::Timer;
+use crate::device::{Device, Result, stream};
+use std::ffi::c_void;
+
+/// A driver with events.
+pub(crate) trait EventDriver: Driver {
+    /// What the driver knows an event by.
+    type Event: Copy;
+
+    /// Creates an event, for a clock or only for order.
+    fn create_event(on: &Self::Opened, timing: bool) -> Result<Self::Event>;
+
+    /// Queues the mark.
+    ///
+    /// # Safety
+    ///
+    /// The event is of `create_event` and not destroyed; the stream is null or one of this driver that is not freed.
+    unsafe fn record(on: &Self::Opened, event: Self::Event, stream: *mut c_void) -> Result<()>;
+
+    /// Makes what is queued later wait for the mark.
+    ///
+    /// # Safety
+    ///
+    /// As for [`EventDriver::record`].
+    unsafe fn wait(on: &Self::Opened, stream: *mut c_void, event: Self::Event) -> Result<()>;
+
+    /// Milliseconds between two marks, after both.
+    ///
+    /// # Safety
+    ///
+    /// Both events are of `create_event` with timing and not destroyed.
+    unsafe fn elapsed(on: &Self::Opened, start: Self::Event, stop: Self::Event) -> Result<f32>;
+
+    /// Destroys an event. Waits that are queued for it still end.
+    ///
+    /// # Safety
+    ///
+    /// The event is of `create_event`, was not destroyed, and is not used any more.
+    unsafe fn destroy(on: &Self::Opened, event: Self::Event);
+}
+
+/// [`Driver::order`] by an event.
+///
+/// # Safety
+///
+/// As for [`Driver::order`].
+pub(crate) unsafe fn order<D: EventDriver>(
+    on: &D::Opened,
+    before: *mut c_void,
+    after: *mut c_void,
+) -> Result<()> {
+    let event = D::create_event(on, false)?;
+    // SAFETY: the event was just made; the stream is as this function asks for.
+    let recorded = unsafe { D::record(on, event, before) };
+    let waits = recorded.and_then(|()| {
+        // SAFETY: the event was just made; the stream is as this function asks for.
+        unsafe { D::wait(on, after, event) }
+    });
+    // SAFETY: no other code has the event, and it is not used below.
+    unsafe { D::destroy(on, event) };
+    waits
+}
+
+/// Two events on this thread's stream.
+pub(crate) struct EventTimer<D: EventDriver> {
+    id: i32,
+    start: D::Event,
+    stop: D::Event,
+}
+
+impl<D: EventDriver> EventTimer<D> {
+    /// A timer of device `id` that was not started.
+    pub(crate) fn new(id: i32) -> Result<EventTimer<D>> {
+        let on = D::backend().enter(id)?;
+        let start = D::create_event(on, true)?;
+        let stop = match D::create_event(on, true) {
+            Ok(stop) => stop,
+            Err(error) => {
+                // SAFETY: no other code has the event.
+                unsafe { D::destroy(on, start) };
+                return Err(error);
+            }
+        };
+        Ok(EventTimer { id, start, stop })
+    }
+
+    fn record(&self, event: D::Event) -> Result<()> {
+        let on = D::backend().enter(self.id)?;
+        let stream = stream::current(Device::new(D::DEVICE.kind, self.id));
+        // SAFETY: the event lives as long as the timer; `stream::set` accepts only a stream of this type of device, which is
+        // not freed while it is this thread's (`DeviceApi::free_stream`).
+        unsafe { D::record(on, event, stream.handle()) }
+    }
+}
+
+impl<D: EventDriver> Timer for EventTimer<D> {
+    fn start(&mut self) -> Result<()> {
+        self.record(self.start)
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        self.record(self.stop)
+    }
+
+    fn elapsed(&mut self) -> Result<u64> {
+        let on = D::backend().enter(self.id)?;
+        // SAFETY: both events are of `new`, with timing, and live as long as the timer.
+        let milliseconds = unsafe { D::elapsed(on, self.start, self.stop) }?;
+        Ok((f64::from(milliseconds) * 1e6) as u64)
+    }
+}
+
+impl<D: EventDriver> Drop for EventTimer<D> {
+    fn drop(&mut self) {
+        // A driver that is gone has taken its events along.
+        let Ok(on) = D::backend().enter(self.id) else {
+            return;
+        };
+        for event in [self.start, self.stop] {
+            // SAFETY: the event is of `new`, and destroyed here alone.
+            unsafe { D::destroy(on, event) };
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The functions of `libamdhip64.so`, as `hip_runtime_api.h` of ROCm declares them: by their C names, which are the same in
+//! ROCm 5, 6 and 7.
+
+use crate::device::{Error, Result};
+use libloading::Library;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+/// `hipError_t`.
+pub(super) type HipCode = c_int;
+
+/// `hipSuccess`.
+pub(super) const SUCCESS: HipCode = 0;
+/// `hipErrorOutOfMemory`.
+pub(super) const OUT_OF_MEMORY: HipCode = 2;
+
+/// `hipStreamNonBlocking`: the default stream does not wait for this one.
+pub(super) const STREAM_NON_BLOCKING: c_uint = 1;
+/// `hipEventDefault`.
+pub(super) const EVENT_DEFAULT: c_uint = 0;
+/// `hipEventDisableTiming`.
+pub(super) const EVENT_DISABLE_TIMING: c_uint = 2;
+
+/// `hipMemcpyKind`.
+pub(super) const HOST_TO_DEVICE: c_int = 1;
+/// `hipMemcpyKind`.
+pub(super) const DEVICE_TO_HOST: c_int = 2;
+/// `hipMemcpyKind`.
+pub(super) const DEVICE_TO_DEVICE: c_int = 3;
+
+/// `HIP_LAUNCH_PARAM_BUFFER_POINTER`: the address of the arguments follows.
+pub(super) const PARAM_BUFFER_POINTER: usize = 1;
+/// `HIP_LAUNCH_PARAM_BUFFER_SIZE`: the address of their size follows.
+pub(super) const PARAM_BUFFER_SIZE: usize = 2;
+/// `HIP_LAUNCH_PARAM_END`.
+pub(super) const PARAM_END: usize = 3;
+
+/// A file has one of these names: the one without a number belongs to a development package.
+const NAMES: [&str; 4] = [
+    "libamdhip64.so",
+    "libamdhip64.so.7",
+    "libamdhip64.so.6",
+    "libamdhip64.so.5",
+];
+
+/// `hipDeviceAttribute_t`: the numbers of ROCm 5 and later, which follow the names in alphabetical order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(super) enum HipQuestion {
+    ClockRate = 5,
+    L2CacheSize = 19,
+    ComputeCapabilityMajor = 23,
+    MaxBlockDimX = 26,
+    MaxBlockDimY = 27,
+    MaxBlockDimZ = 28,
+    MaxThreadsPerBlock = 56,
+    ComputeCapabilityMinor = 61,
+    MultiprocessorCount = 63,
+    MaxRegistersPerBlock = 71,
+    MaxSharedMemoryPerBlock = 74,
+    WarpSize = 87,
+}
+
+/// Declares the functions of the library, and looks them all up.
+macro_rules! functions {
+    ($($field:ident = $name:literal: fn($($of:ty),*) -> $returns:ty;)*) => {
+        /// The functions that this crate calls, and the library that has them.
+        pub(super) struct HipLibrary {
+            $(pub(super) $field: unsafe extern "C" fn($($of),*) -> $returns,)*
+            /// Functions stay as long as this.
+            _library: Library,
+        }
+
+        impl HipLibrary {
+            fn of(library: Library) -> Result<HipLibrary> {
+                Ok(HipLibrary {
+                    $($field: {
+                        // SAFETY: the function of this name has this type, by the header of ROCm.
+                        let symbol = unsafe { library.get(concat!($name, "\0").as_bytes()) };
+                        *symbol.map_err(|error| {
+                            Error::Absent(format!("no HIP here: the driver library lacks {}: {error}", $name))
+                        })?
+                    },)*
+                    _library: library,
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    init = "hipInit": fn(c_uint) -> HipCode;
+    error_name = "hipGetErrorName": fn(HipCode) -> *const c_char;
+    runtime_version = "hipRuntimeGetVersion": fn(*mut c_int) -> HipCode;
+    device_count = "hipGetDeviceCount": fn(*mut c_int) -> HipCode;
+    set_device = "hipSetDevice": fn(c_int) -> HipCode;
+    device_attribute = "hipDeviceGetAttribute": fn(*mut c_int, c_int, c_int) -> HipCode;
+    device_name = "hipDeviceGetName": fn(*mut c_char, c_int, c_int) -> HipCode;
+    device_memory = "hipDeviceTotalMem": fn(*mut usize, c_int) -> HipCode;
+    // The function without a release in its name has kept the layout of ROCm 5, behind newer headers too.
+    device_properties = "hipGetDeviceProperties": fn(*mut HipProperties, c_int) -> HipCode;
+    malloc = "hipMalloc": fn(*mut *mut c_void, usize) -> HipCode;
+    free = "hipFree": fn(*mut c_void) -> HipCode;
+    copy = "hipMemcpyAsync": fn(*mut c_void, *const c_void, usize, c_int, *mut c_void) -> HipCode;
+    copy_peer = "hipMemcpyPeerAsync": fn(*mut c_void, c_int, *const c_void, c_int, usize, *mut c_void) -> HipCode;
+    create_stream = "hipStreamCreateWithFlags": fn(*mut *mut c_void, c_uint) -> HipCode;
+    destroy_stream = "hipStreamDestroy": fn(*mut c_void) -> HipCode;
+    sync_stream = "hipStreamSynchronize": fn(*mut c_void) -> HipCode;
+    wait_event = "hipStreamWaitEvent": fn(*mut c_void, *mut c_void, c_uint) -> HipCode;
+    create_event = "hipEventCreateWithFlags": fn(*mut *mut c_void, c_uint) -> HipCode;
+    record_event = "hipEventRecord": fn(*mut c_void, *mut c_void) -> HipCode;
+    sync_event = "hipEventSynchronize": fn(*mut c_void) -> HipCode;
+    elapsed = "hipEventElapsedTime": fn(*mut f32, *mut c_void, *mut c_void) -> HipCode;
+    destroy_event = "hipEventDestroy": fn(*mut c_void) -> HipCode;
+    load_module = "hipModuleLoadData": fn(*mut *mut c_void, *const c_void) -> HipCode;
+    unload_module = "hipModuleUnload": fn(*mut c_void) -> HipCode;
+    module_function = "hipModuleGetFunction": fn(*mut *mut c_void, *mut c_void, *const c_char) -> HipCode;
+    launch = "hipModuleLaunchKernel": fn(
+        *mut c_void, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, *mut c_void, *mut *mut c_void, *mut *mut c_void
+    ) -> HipCode;
+}
+
+/// `hipDeviceProp_t` of ROCm 5: 792 bytes, with room behind them should a driver write more.
+#[repr(C, align(16))]
+pub(super) struct HipProperties([u8; 4096]);
+
+impl HipProperties {
+    /// Where `gcnArchName` begins.
+    const ARCH_NAME: usize = 396;
+    /// Its bytes, with the zero at the end.
+    const ARCH_NAME_BYTES: usize = 256;
+
+    /// Properties without any answer.
+    pub(super) const EMPTY: HipProperties = HipProperties([0; 4096]);
+
+    /// The architecture, such as `gfx90a:sramecc+:xnack-`; none where the driver wrote none.
+    pub(super) fn arch_name(&self) -> Option<String> {
+        let end = Self::ARCH_NAME + Self::ARCH_NAME_BYTES;
+        text(self.0.get(Self::ARCH_NAME..end)?)
+    }
+}
+
+/// The text in `bytes`, up to the first zero; none where there is none.
+pub(super) fn text(bytes: &[u8]) -> Option<String> {
+    let text = CStr::from_bytes_until_nul(bytes).ok()?.to_string_lossy();
+    (!text.is_empty()).then(|| text.into_owned())
+}
+
+impl HipLibrary {
+    /// Loads the library, by the first of its names that is here.
+    pub(super) fn load() -> Result<HipLibrary> {
+        let libraries = NAMES.iter().filter_map(|name| {
+            // SAFETY: loading a library runs its initialisers; the system's HIP is trusted with that.
+            unsafe { Library::new(*name) }.ok()
+        });
+        match libraries.into_iter().next() {
+            Some(library) => HipLibrary::of(library),
+            None => Err(Error::Absent(
+                "no HIP here: the driver library (libamdhip64.so) was not found".into(),
+            )),
+        }
+    }
+
+    /// What a failure means: `hipErrorNoDevice`, ...
+    pub(super) fn meaning(&self, code: HipCode) -> String {
+        // SAFETY: takes any number.
+        let name = unsafe { (self.error_name)(code) };
+        if name.is_null() {
+            return String::new();
+        }
+        // SAFETY: a text of the library, which ends and stays.
+        let name = unsafe { CStr::from_ptr(name) };
+        name.to_string_lossy().into_owned()
+    }
+}

@@ -1,0 +1,114 @@
+//! Kernels of HIP modules: kinds `hip` and `hsaco`.
+
+use super::library::{PARAM_BUFFER_POINTER, PARAM_BUFFER_SIZE, PARAM_END};
+use super::{Hip, HipDevice};
+use crate::device::backend::Driver;
+use crate::device::backend::code::{FormattedCode, KernelDriver, c_name};
+use crate::device::error::refuse;
+use crate::device::launch::{Packed, WorkSizes};
+use crate::device::module::KernelInfo;
+use crate::device::{DEV_47, Result, Stream};
+use crate::rule::Kind;
+use std::ffi::c_void;
+use std::ptr;
+
+/// A module on one device.
+pub(crate) struct HipModule(*mut c_void);
+
+// SAFETY: modules of the driver may be used from any thread.
+unsafe impl Send for HipModule {}
+// SAFETY: modules of the driver may be used from any thread.
+unsafe impl Sync for HipModule {}
+
+/// A function of a module.
+pub(crate) struct HipFunction(*mut c_void);
+
+// SAFETY: functions of the driver may be used from any thread.
+unsafe impl Send for HipFunction {}
+
+impl KernelDriver for Hip {
+    type Code = FormattedCode;
+    type Program = HipModule;
+    type Kernel = HipFunction;
+
+    /// The driver sees by the bytes what they are, so the format decides nothing, as upstream.
+    fn load(on: &HipDevice, code: &FormattedCode) -> Result<HipModule> {
+        let mut module = ptr::null_mut();
+        // A code object says its own size. Text, which no driver takes, ends with this zero.
+        let mut image = code.data.clone();
+        image.push(0);
+        // SAFETY: the image is whole; the driver checks what it reads as it always does.
+        let loaded = unsafe { (on.library.load_module)(&raw mut module, image.as_ptr().cast()) };
+        let call = format!("hipModuleLoadData ({})", code.format);
+        on.checked(&call, loaded)?;
+        Ok(HipModule(module))
+    }
+
+    fn kernel(on: &HipDevice, program: &HipModule, info: &KernelInfo) -> Result<HipFunction> {
+        let name = c_name(info)?;
+        let mut function = ptr::null_mut();
+        // SAFETY: the module is unloaded after the last launch (`KernelDriver::unload`), and the name ends.
+        let found =
+            unsafe { (on.library.module_function)(&raw mut function, program.0, name.as_ptr()) };
+        on.checked(&format!("hipModuleGetFunction `{}`", info.name), found)?;
+        Ok(HipFunction(function))
+    }
+
+    unsafe fn launch(
+        (_, on): (i32, &HipDevice),
+        kernel: &mut HipFunction,
+        info: &KernelInfo,
+        args: &mut Packed,
+        sizes: &WorkSizes,
+        stream: Stream,
+    ) -> Result<()> {
+        if sizes.cluster != [1; 3] || sizes.cooperative {
+            return refuse(
+                DEV_47,
+                Kind::Unsupported,
+                "HIP launches neither clusters of blocks nor blocks that wait for each other",
+            );
+        }
+        // DEV-52: HIP takes one block of arguments, and no list; as from 0.16 on.
+        let mut block = args.block(true);
+        let mut nbytes = block.len();
+        let mut config = [
+            ptr::without_provenance_mut(PARAM_BUFFER_POINTER),
+            block.as_mut_ptr().cast(),
+            ptr::without_provenance_mut(PARAM_BUFFER_SIZE),
+            (&raw mut nbytes).cast(),
+            ptr::without_provenance_mut(PARAM_END),
+        ];
+        let ([x, y, z], [bx, by, bz]) = (sizes.grid_u32(), sizes.block_u32());
+        let shared = sizes.shared_u32();
+        // SAFETY: the block is of the types that the kernel was compiled for, and the driver copies it before it returns;
+        // the memory that it names stays (`LoadedCode::launch`).
+        let code = unsafe {
+            (on.library.launch)(
+                kernel.0,
+                x,
+                y,
+                z,
+                bx,
+                by,
+                bz,
+                shared,
+                stream.handle(),
+                ptr::null_mut(),
+                config.as_mut_ptr(),
+            )
+        };
+        on.library.ok(code).map_err(|failure| {
+            let call = format!(
+                "hipModuleLaunchKernel `{}`, grid [{x}, {y}, {z}], block [{bx}, {by}, {bz}], shared {shared}",
+                info.name
+            );
+            Hip::failure(call, failure)
+        })
+    }
+
+    fn unload(on: &HipDevice, program: &mut HipModule, _: impl Iterator<Item = HipFunction>) {
+        // SAFETY: the module is unloaded here alone, and none of its functions is in use any more (`KernelDriver::unload`).
+        let _ = unsafe { (on.library.unload_module)(program.0) };
+    }
+}
