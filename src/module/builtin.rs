@@ -83,12 +83,12 @@ pub(crate) fn register() {
 }
 
 fn load(path: &str) -> Result<Module, Error> {
-    // SAFETY: the registry gives the functions that call this to `lookup_raw` alone, whose caller promises of the library
-    // what `module::load` asks for.
+    // SAFETY: the functions that call this are found by `registry::lookup_raw` alone, whose caller keeps the contract of
+    // `module::load` for the library.
     unsafe { module::load_named(path) }
 }
 
-/// What frontends of 0.7 to 0.21 look at modules with.
+/// The names under which frontends of 0.7 to 0.21 look at modules.
 fn register_old_names() {
     def("runtime.ModuleGetTypeKey", |module: &Module| module.kind());
     def("runtime.ModuleImportsSize", |module: &Module| {

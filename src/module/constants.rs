@@ -1,7 +1,7 @@
 //! Constants beside the code: kinds `const_loader` and `metadata`.
 //!
 //! The module keeps tensors by name, and for each function the list of those that it needs. The first time a function is
-//! asked for, they are handed to the import that takes them (MOD-19).
+//! looked up, they are passed to the import that takes them (MOD-19).
 
 use super::loaders::LoaderEntry;
 use super::{Module, ModuleKind};
@@ -23,11 +23,11 @@ struct Constants {
     is_legacy: bool,
     /// As the file has them.
     tensors: NamedValues,
-    /// The same for who asks for them all, from then on.
+    /// All of them as a map, made when the function for it is first looked up.
     map: OnceLock<Map>,
     /// The tensors that each function needs, in the order in which it wants them.
     needs: Sorted,
-    /// Whether those of the function at this place were handed over.
+    /// Whether those of the function at this place were passed.
     ready: Mutex<Vec<bool>>,
 }
 
@@ -107,20 +107,21 @@ pub(super) fn load(entry: &LoaderEntry<'_>) -> Result<Module, Error> {
 
 impl Constants {
     /// MOD-19: calls `__init_<symbol>` of the first import that has one, once.
-    fn hand_over(&self, module: &Module, symbol: &str) -> Result<(), Error> {
+    fn pass_constants(&self, module: &Module, symbol: &str) -> Result<(), Error> {
         let Some(at) = self.needs.place(symbol) else {
             return Ok(());
         };
         let ready = || self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before the call: the initialiser may look this symbol up again, and must not be called once more.
         if std::mem::replace(&mut ready()[at], true) {
             return Ok(());
         }
         let needed = self.needs.0[at].1.clone();
-        let outcome = self.initialise(module, symbol, needed);
-        if outcome.is_err() {
+        let passed = self.initialise(module, symbol, needed);
+        if passed.is_err() {
             ready()[at] = false;
         }
-        outcome
+        passed
     }
 
     fn all(&self) -> Result<Map, Error> {
@@ -146,7 +147,7 @@ impl Constants {
                 return Err(VAL_19.refused(Kind::Unsupported, message).into());
             }
             let result = init.call_with([needed])?;
-            // 0 or nothing: it is done.
+            // MOD-19: an integer other than 0 is a failure; no result counts as 0.
             return match i64::try_from(&result) {
                 Ok(code) if code != 0 => Err(Error::new(
                     "RuntimeError",
@@ -169,7 +170,7 @@ impl ModuleKind for Constants {
             let map = Any::from(self.all()?);
             return Ok(Some(Function::from_packed(move |_| Ok(map.clone()))));
         }
-        self.hand_over(module, name)?;
+        self.pass_constants(module, name)?;
         for import in module.imports() {
             if let Some(function) = import.function(name, false)? {
                 return Ok(Some(function));
@@ -191,7 +192,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
-    /// Time to load a file that lists `names` as functions without constants, and to ask for the last.
+    /// Time to load a file that lists `names` as functions without constants, and to look the last one up.
     fn time(names: &[[u8; 8]]) -> Duration {
         let count = (names.len() as u64).to_le_bytes();
         let mut bytes = vec![0; 16];

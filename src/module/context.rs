@@ -26,7 +26,7 @@ unsafe impl Send for Pointer {}
 // SAFETY: an address; it is followed under the lock of `WRITTEN`, or as an address of `register`, which any thread may use.
 unsafe impl Sync for Pointer {}
 
-/// From now on libraries that have a data symbol `name` get `address` written there (MOD-05).
+/// Adds a slot: `address` is written into the data symbol `name` of libraries that are loaded from now on (MOD-05).
 ///
 /// # Safety
 ///
@@ -122,6 +122,7 @@ impl Drop for Written {
         let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
         let own = (self.slot, self.context);
         written.retain(|entry| *entry != own);
+        // MOD-06: one file opened twice is one mapping, whose symbol goes back to the module before this one.
         let before = written.iter().rfind(|(slot, _)| *slot == self.slot);
         let now = before.map_or(std::ptr::null_mut(), |(_, module)| module.0);
         let slot = self.slot.0.cast::<*mut c_void>();

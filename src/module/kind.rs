@@ -58,7 +58,7 @@ pub trait ModuleKind: std::any::Any + Send + Sync {
     ///
     /// # Errors
     ///
-    /// As [`ModuleKind::function`], which the default asks.
+    /// As [`ModuleKind::function`], which the default calls.
     fn implements(&self, module: &Module, name: &str) -> Result<bool, Error> {
         Ok(self.function(module, name)?.is_some())
     }
@@ -125,13 +125,14 @@ fn cannot(kind: &str, what: &str) -> Error {
 
 /// The property mask of `kind` as `release` defines it; 0 for kinds that are not listed (MOD-15).
 ///
-/// `runs` says whether its runtime is there: device modules without one can be stored and no more.
+/// `runs` is whether its runtime is there: device modules without one can be saved, and not called.
 pub fn property_mask(kind: &str, release: Release, runs: bool) -> u32 {
     use property::{EXPORTABLE, RUNNABLE, SERIALIZABLE};
     let device = SERIALIZABLE | if runs { RUNNABLE } else { 0 };
     match kind {
         "hip" if release < Release::of(14) => 0,
         "hsaco" | "hex" | "nki" => SERIALIZABLE,
+        // MOD-15: as in the releases, none of which can save a library.
         "library" => SERIALIZABLE | RUNNABLE,
         "llvm" => RUNNABLE | EXPORTABLE,
         "c" | "static_library" if release < Release::of(14) => EXPORTABLE,

@@ -57,6 +57,7 @@ impl Library {
         let own = list.filter_map(|(symbol, _)| {
             let prefix = self.names.prefix;
             let name = symbol.strip_prefix(prefix)?;
+            // Up to 0.21 functions have no prefix: what begins with an underscore is a slot, a context or of the compiler.
             let is_plumbing = self.names.prefix.is_empty() && name.starts_with('_')
                 || name.starts_with("_metadata_")
                 || name.starts_with("_doc_");
@@ -68,6 +69,7 @@ impl Library {
 
     /// The address of the function `name`, the entry point included.
     fn address(&self, name: &str) -> Option<NonNull<c_void>> {
+        // MOD-04: up to 0.21 `__tvm_main__` is data with the name of the function.
         let prefix = self.names.prefix;
         let meant = match self.names.entry {
             EntryPoint::NameOf(entry) if name == entry => names::entry_name(&*self.symbols, entry),
@@ -105,7 +107,7 @@ impl ModuleKind for Library {
                 let body: legacy::PackedC = unsafe { std::mem::transmute(address) };
                 Function::from_packed(move |args| {
                     let _alive = &alive;
-                    // SAFETY: it follows that convention and is given what it was compiled for, the second and third clause of
+                    // SAFETY: it follows that convention and is passed what it was compiled for, the second and third clause of
                     // `module::load`; the library is mapped while `alive` is.
                     unsafe { legacy::call(body, args) }
                 })
@@ -122,7 +124,7 @@ impl ModuleKind for Library {
                     };
                     let views = flat.as_ref().map(Flat::views);
                     let args = views.as_deref().unwrap_or(args);
-                    // SAFETY: it follows that convention and is given what it was compiled for, the second and third clause of
+                    // SAFETY: it follows that convention and is passed what it was compiled for, the second and third clause of
                     // `module::load`; the library is mapped while `alive` is.
                     unsafe { call_ffi(body, args) }
                 })
@@ -191,8 +193,8 @@ fn byte_array(array: &ByteArray) -> AnyView<'_> {
     unsafe { AnyView::from_raw(RawAny::of(index::BYTE_ARRAY, AnyPayload { ptr })) }
 }
 
-/// MOD-25: a tensor goes as its description, text as a C string, bytes as a byte array; functions and modules are handles
-/// that only this crate follows; any other object is refused.
+/// MOD-25: a tensor is passed as its description, text as a C string, bytes as a byte array; functions and modules are handles
+/// that only this crate follows; any other object is rejected.
 fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
     let mut flat = Flat {
         cells: Vec::with_capacity(args.len()),
@@ -210,13 +212,14 @@ fn flattened<'a>(args: &'a [AnyView<'_>]) -> Result<Flat<'a>, Error> {
                 let description = raw.ptr().cast::<u8>().wrapping_add(size_of::<Header>());
                 pointer(index::DLTENSOR_PTR, description.cast())
             }
-            // Both forms end in a NUL.
+            // VAL-02, VAL-06: both forms end in a NUL.
             index::SMALL_STR | index::STR => {
                 pointer(index::RAW_STR, c_str(arg).unwrap_or(c"".as_ptr()).cast())
             }
             index::SMALL_BYTES | index::BYTES => {
                 flat.arrays
                     .push(ByteArray::of(bytes_bytes(arg).unwrap_or_default()));
+                // `Flat::views` sets the address, once the list does not move any more.
                 pointer(index::BYTE_ARRAY, std::ptr::null())
             }
             index::BYTE_ARRAY => {

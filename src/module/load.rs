@@ -18,9 +18,9 @@ pub struct LoadedLibrary {
     pub layout: Layout,
     /// Whether there was a blob.
     pub has_blob: bool,
-    /// Slots that were filled.
+    /// Names of the slots that were filled (MOD-05).
     pub slots: Vec<String>,
-    /// Oddities that were tolerated.
+    /// Oddities that were tolerated (SHOULD rules of blob and import_tree).
     pub findings: Vec<Finding>,
 }
 
@@ -65,14 +65,15 @@ impl std::fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Loads the file at `path`: a shared library of any release, or what a loader for its extension is registered for.
+/// Loads the file at `path`: a shared library of any release, or a file that a loader is registered for by its extension (MOD-01).
 ///
 /// The extension is what follows the last dot of the path; `dll`, `dylib` and `dso` mean `so`, and so does a version behind it:
 /// `libm.so.6`. The releases look for a loader of `.6` files.
 ///
 /// # Errors
 ///
-/// See [`load_library`]; and an extension without a loader.
+/// Those of [`load_library`]. A RuntimeError for a path without an extension, or with one that has no loader; what that loader
+/// raises, and a TypeError where it returns no module.
 ///
 /// # Safety
 ///
@@ -88,7 +89,7 @@ impl std::error::Error for LoadError {}
 ///   refuse others;
 /// * the same holds for the device code that it brings, and for what it registers with this process.
 ///
-/// A file of a stranger is looked into with [`crate::blob`] instead, which runs nothing.
+/// A file that is not trusted is read with [`crate::blob`] instead, which runs nothing of it.
 ///
 /// ```compile_fail,E0133
 /// let module = tvmspec::module::load("model.so");
@@ -127,7 +128,7 @@ unsafe fn load_by(path: &Path, text: &str, open: Opener) -> Result<Module, Error
         Some((_, extension)) => extension,
         None => {
             let message = format!(
-                "`{text}` has no extension: the text behind the last dot says what it holds"
+                "`{text}` has no extension: the text behind the last dot names what it holds"
             );
             return Err(Error::new("RuntimeError", message));
         }
@@ -178,8 +179,12 @@ fn unversioned(path: &str) -> &str {
 ///
 /// # Errors
 ///
-/// MOD-01 when it cannot be opened; MOD-26 when it needs a function that no runtime in this process has; MOD-18 when its blob does not lie inside its symbol; any rule of the chapters blob,
-/// import_tree and payload; what a loader says. [`Strictness::Strict`] turns findings into errors.
+/// * MOD-01: missing where the dynamic linker cannot open it, unsupported where it is for another machine.
+/// * MOD-26 (missing) where it needs a function that no runtime in this process has.
+/// * MOD-18: truncated where its blob does not lie inside its symbol, unsupported where the end of the symbol is not known.
+/// * MOD-07 (missing) for a tree without a module; the rules of blob and import_tree. [`Strictness::Strict`] turns findings into
+///   errors.
+/// * [`LoadError::Failed`] with what the loader of a kind raises, and for one that returns no module.
 ///
 /// # Safety
 ///
@@ -202,12 +207,12 @@ pub unsafe fn load_library(
 ///
 /// # Safety
 ///
-/// As for [`load`], of what `symbols` gives: an address stays what its name says for as long as `symbols` lives.
+/// As for [`load`], of what `symbols` returns: an address stays what its name says for as long as `symbols` lives.
 pub unsafe fn load_symbols(
     symbols: Arc<dyn Symbols>,
     strictness: Strictness,
 ) -> Result<LoadedLibrary, LoadError> {
-    // Compiled code may ask for workspace without a lookup by name.
+    // Compiled code takes workspace without a lookup by name, which is what installs the defaults otherwise.
     registry::install_defaults();
     let unmet = symbols.unmet();
     MOD_26.demand(Kind::Missing, unmet.is_empty(), || {
@@ -241,7 +246,7 @@ pub unsafe fn load_symbols(
     Ok(done(module, layout, true, findings))
 }
 
-/// MOD-18: the header may not promise more than there is.
+/// MOD-18: the length in the header is at most what the symbol has room for. Releases believe it, and read the neighbours.
 fn check_bounds(bytes: &[u8]) -> Result<(), Violation> {
     let nbytes = nbytes(bytes)?;
     let room = bytes.len() as u64;
@@ -250,7 +255,7 @@ fn check_bounds(bytes: &[u8]) -> Result<(), Violation> {
     })
 }
 
-/// The blob as its header bounds it, where the symbol's own size is not known.
+/// The blob as its header bounds it, where the size of the symbol is not known and other data may follow (MOD-18).
 fn declared(bytes: &[u8]) -> Result<&[u8], Violation> {
     let end = usize::try_from(nbytes(bytes)?)
         .ok()
@@ -298,11 +303,12 @@ fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Dialect) -> Result<
         modules.push(module);
     }
     let Some(tree) = &blob.tree else {
-        // 0.2, and the blobs of 0.7 that embed nothing: the library imports what there is.
+        // MOD-07: blobs of 0.2 have no tree, nor have those of 0.7 that embed nothing.
         let module = library(symbols, names);
         module.add_imports(modules)?;
         return Ok(module);
     };
+    // MOD-06: without `_lib` up to 0.21 the context is null; from 0.22 on it is left as it is.
     if !has_own && blob.layout < Layout::V0_22 {
         context::set(&**symbols, names.context, None);
     }
@@ -311,7 +317,7 @@ fn build(blob: &Blob<'_>, symbols: &Arc<dyn Symbols>, names: Dialect) -> Result<
         let imports =
             imports.filter_map(|child| modules.get(usize::try_from(child).ok()?).cloned());
         let imports: Vec<Module> = imports.collect();
-        // Most import nothing, and share the array that says so.
+        // Most import nothing, and share the empty array.
         if !imports.is_empty() {
             module.add_imports(imports)?;
         }

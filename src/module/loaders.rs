@@ -16,7 +16,7 @@ pub struct LoaderEntry<'a> {
     pub kind: &'a str,
     /// The payload, without a length. It has kept every rule of chapter payload.
     pub payload: &'a [u8],
-    /// The layout that it was stored in, which says how function information reads.
+    /// The layout that it was stored in, on which the form of function information depends.
     pub layout: Layout,
     /// The library that `payload` lies in. A module that keeps this may go on reading the payload in place.
     pub library: &'a Arc<dyn Symbols>,
@@ -86,6 +86,7 @@ impl<'a> Loaders<'a> {
         match self.source(entry) {
             LoaderSource::Registered(loader) => loader(entry),
             LoaderSource::Global(function) => {
+                // MOD-11: from 0.22 on bytes; before, a stream of which the loader reads its own part.
                 let made = if entry.layout >= Layout::V0_22 {
                     let bytes = Bytes::new(entry.payload);
                     function.call(&[(&bytes).into()])?

@@ -29,16 +29,16 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// What the first module that fails raises, which ends the lookup; MOD-09 when imports of modules of C++ form a cycle.
+    /// What the first module that fails raises: it ends the lookup.
     pub fn function(&self, name: &str, query_imports: bool) -> Result<Option<Function>, Error> {
         self.first(query_imports, |module| module.own_function(name))
     }
 
-    /// [`Module::function`], or an error that says which functions there are.
+    /// [`Module::function`] with imports, or an error.
     ///
     /// # Errors
     ///
-    /// As [`Module::function`]; an AttributeError when there is no such function.
+    /// As [`Module::function`]; an AttributeError where no module has the function.
     pub fn require(&self, name: &str) -> Result<Function, Error> {
         self.function(name, true)?.ok_or_else(|| {
             let text = format!("Module[{}] has no function `{name}`", self.kind());
@@ -148,27 +148,28 @@ impl Module {
         }
     }
 
-    /// The first answer of this module or, as [`Module::search`] asks them, of those below it.
+    /// The first result of this module or, in the order of [`Module::search`], of those below it.
     fn first<T>(
         &self,
         query_imports: bool,
-        mut ask: impl FnMut(&Module) -> Result<Option<T>, Error>,
+        mut query: impl FnMut(&Module) -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
         let mut found = None;
         self.search(query_imports, &mut |module| {
-            found = ask(module)?;
+            found = query(module)?;
             Ok(found.is_some())
         })?;
         Ok(found)
     }
 
-    /// Asks this module, then, depth first and in order, its imports, each once, until one says yes (MOD-08, MOD-09).
+    /// Calls `matches` with this module, then, depth first and in order, with its imports, each once, until it is true (MOD-08,
+    /// MOD-09).
     fn search(
         &self,
         query_imports: bool,
-        ask: &mut dyn FnMut(&Module) -> Result<bool, Error>,
+        matches: &mut dyn FnMut(&Module) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        if ask(self)? {
+        if matches(self)? {
             return Ok(true);
         }
         if !query_imports {
@@ -182,12 +183,12 @@ impl Module {
             if !seen.add(module.as_object())? {
                 continue;
             }
-            if ask(&module)? {
+            if matches(&module)? {
                 return Ok(true);
             }
             let before = open.len();
             open.extend(module.imports());
-            // The top of the stack is asked next: the first import of this module.
+            // The top of the stack is next: the first import of this module (MOD-08).
             open[before..].reverse();
             if open.len() > ENDLESS {
                 let text = "the imports form a cycle: a lookup would not end";
@@ -199,22 +200,27 @@ impl Module {
 
     /// What `name` means to compiled code of this module: an import's function, else the global one (MOD-13).
     ///
-    /// `release` says how: imports are asked with their imports from 0.7 on, and what the registry gave is kept from 0.21 on
-    /// (MOD-14).
+    /// In the way of `release`: imports are searched with their imports from 0.7 on, and what the registry has is kept from 0.21
+    /// on (MOD-14).
     ///
     /// # Errors
     ///
-    /// MOD-13; and a name that [`registry::lookup`] does not give.
+    /// MOD-13 (missing) for a name that neither an import nor the registry has, and for one that [`registry::lookup`] keeps from
+    /// safe code; what the lookup in an import raises.
     pub fn from_environment(&self, name: &str, release: Release) -> Result<Function, Error> {
         if registry::is_raw(name.as_bytes()) {
             let text = format!("{name} is looked up by compiled code alone");
             return Err(MOD_13.refused(rule::Kind::Missing, text).into());
         }
-        // SAFETY: not a name whose function takes what it cannot check.
+        // SAFETY: not a name whose function takes what it cannot check, as just seen.
         unsafe { self.environment(name, release) }
     }
 
     /// [`Module::from_environment`] for every name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Module::from_environment`], but for names that are kept from safe code.
     ///
     /// # Safety
     ///
@@ -249,6 +255,7 @@ impl Module {
                 format!("Cannot find function {name} in the imported modules or global registry.");
             Error::from(MOD_13.refused(rule::Kind::Missing, text))
         })?;
+        // MOD-14: up to 0.20 a global is looked up every time, so that an override is seen.
         let keeps = from_import || release >= Release::of(21);
         if let Some(body) = self.body().filter(|_| keeps) {
             let mut found = body.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,7 +270,7 @@ impl Module {
     }
 }
 
-/// Where the function of `name` stands, or would.
+/// Where the function of `name` is, or would be inserted.
 fn place_of(found: &[(Box<str>, Function)], name: &str) -> Result<usize, usize> {
     found.binary_search_by(|(known, _)| (**known).cmp(name))
 }

@@ -5,8 +5,8 @@ use crate::capi::exports;
 use crate::release::Layout;
 use crate::rule::Violation;
 
-/// The name of a symbol with its hash as ELF libraries keep it, so that a loader that asks every library for the same names
-/// computes it once.
+/// The name of a symbol with its hash as ELF libraries keep it, so that a loader that looks the same names up in every
+/// library computes it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolName<'a> {
     text: &'a str,
@@ -198,7 +198,7 @@ pub(super) fn not_met(library: &str, needed: &[String]) -> String {
     format!("{library} needs {names}, and nothing in this process has that. {why}")
 }
 
-/// So many names make a message long enough.
+/// Number of names that a message lists at most.
 const SHOWN: usize = 8;
 
 /// The blob of a library, and the dialect that the name of its symbol states (MOD-01).
@@ -236,7 +236,7 @@ pub(crate) fn dialect(symbols: &dyn Symbols) -> Layout {
     if LEGACY.into_iter().any(has) {
         return Layout::V0_7;
     }
-    // What is left: C hosts that call the interface directly, and libraries that call nothing. Their lists tell.
+    // MOD-03: C hosts have no slots. What they need from outside and what they export shows their convention.
     let list = symbols.list();
     let exports = |prefix: &str| {
         list.iter()
@@ -260,7 +260,7 @@ pub(super) fn entry_name(symbols: &dyn Symbols, entry: &str) -> Option<String> {
     let bytes = symbols.data(SymbolName::of(entry)).ok()??.bytes;
     let length = bytes.iter().position(|byte| *byte == 0)?;
     let name = bytes.get(..length).filter(|name| !name.is_empty())?;
-    // A C host exports a function under this name. Machine code is not a name.
+    // MOD-04: a C host exports a function under this name, whose machine code is not text. Releases read it as text.
     let is_name = name.iter().all(|byte| byte.is_ascii_graphic());
     is_name.then(|| String::from_utf8_lossy(name).into_owned())
 }

@@ -56,7 +56,7 @@ pub(super) struct ModuleBody {
     imports: RwLock<Vec<Module>>,
     /// What lookups from the environment found (MOD-14), by name, ascending.
     pub(super) found: Mutex<Vec<(Box<str>, Function)>>,
-    /// What was handed to compiled code as a borrowed handle.
+    /// Functions of which compiled code has a borrowed handle (MOD-13).
     pub(super) kept: Mutex<Vec<Function>>,
 }
 
@@ -204,12 +204,12 @@ impl Module {
             .collect()
     }
 
-    /// Adds `other` behind the imports there are. Refused when this module can be reached from `other` (MOD-10).
+    /// Appends `other` to the imports. Rejected where this module can be reached from `other` (MOD-10).
     /// A module that C++ made does it by its virtual function.
     ///
     /// # Errors
     ///
-    /// MOD-10; what a module of C++ throws.
+    /// MOD-10 (cycle), as a RuntimeError; what a module of C++ throws.
     pub fn import(&self, other: Module) -> Result<(), Error> {
         if self.body().is_none() {
             return foreign::import(self, &other);
@@ -218,11 +218,11 @@ impl Module {
         self.add_imports(vec![other])
     }
 
-    /// Takes all imports away. What lookups from the environment found stays found (MOD-14).
+    /// Removes all imports. What lookups from the environment found stays found (MOD-14).
     ///
     /// # Errors
     ///
-    /// Of a module of another runtime, what that runtime answers.
+    /// What a module of C++ throws; none for one of this crate.
     pub fn clear_imports(&self) -> Result<(), Error> {
         let Some(body) = self.body() else {
             return foreign::clear_imports(self);
@@ -360,7 +360,7 @@ fn no_imports() -> ObjectRef {
 
 /// Ends a module of this crate. The counts follow the object header's rules; memory begins 8 bytes before it.
 unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
-    // SAFETY: deleters are called as VAL-05 says, which is the contract of `end`.
+    // SAFETY: the caller of a deleter follows VAL-05, which is the contract of `end`.
     unsafe { end_nested(object, flags, end) }
 }
 
@@ -374,11 +374,11 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
         .wrapping_sub(std::mem::offset_of!(ModuleCell, public))
         .cast::<ModuleCell>();
     if flags & DELETE_STRONG != 0 {
-        // SAFETY: the header says so once, when nothing refers to the module strongly any more.
+        // SAFETY: the flag comes once, when no strong reference is left (VAL-05).
         let body = unsafe { &mut (*cell).body };
         // SAFETY: nothing reads the body again.
         let body = unsafe { ManuallyDrop::take(body) };
-        // SAFETY: the memory stays until the weak references are gone as well, which the second flag says.
+        // SAFETY: the memory stays until the second flag comes.
         let public = unsafe { &(*cell).public };
         let fields = [&public.imports, &public.lookup_cache].map(|field| {
             let object = field.swap(std::ptr::null_mut(), Ordering::AcqRel);
@@ -388,7 +388,7 @@ unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
         drop((fields, body));
     }
     if flags & DELETE_WEAK != 0 {
-        // SAFETY: the header says so once, when nothing refers to the memory; the body was taken out before.
+        // SAFETY: the flag comes once, when no reference is left; the body was taken out before.
         drop(unsafe { Box::from_raw(cell) });
     }
 }

@@ -26,6 +26,7 @@ pub unsafe fn run(
     }
     // SAFETY: `run` can be called with `data`.
     let code = unsafe { run(data) };
+    // MOD-22: a failure leaves the handle null, and the next caller tries again.
     if code == 0 {
         handle.store(std::ptr::without_provenance_mut(1), Ordering::Release);
     }

@@ -1,11 +1,12 @@
-//! A module whose kind has no runtime here: it keeps its bytes, names its functions, and says why it cannot run.
+//! A module whose kind has no runtime here: it keeps its bytes and names its functions, and a call of one fails with what is
+//! missing (MOD-11). Releases reject the whole library instead.
 
 use super::{MOD_11, Module, ModuleKind, property_mask};
 use crate::function::{Error, Function};
 use crate::release::{Layout, Release};
 use crate::rule;
 
-/// What was in the library, untouched.
+/// An entry of a library that nothing here can load, as it was stored.
 pub struct Opaque {
     kind: String,
     payload: Vec<u8>,

@@ -23,7 +23,7 @@ pub struct GroupEnv {
     pub num_task: i32,
 }
 
-/// A task: its number, its group, and the data given to the launch. Returns 0, or anything else for failure.
+/// A task: called with its number, its group, and the data of the launch. Returns 0, or anything else for failure.
 pub type Task = unsafe extern "C" fn(c_int, *mut GroupEnv, *mut c_void) -> c_int;
 
 /// One counter per task, each alone on its cache line; the barrier steps over them in strides of 64 bytes.
@@ -35,9 +35,9 @@ struct Counter(AtomicI32);
 /// [`configure`] wins over `TVM_NUM_THREADS`, that over `OMP_NUM_THREADS`, and without any of them it is the number of
 /// processors, halved on x86-64, where two of them share a core. Never below 1.
 fn max_concurrency() -> usize {
-    let asked = CONFIGURED.load(Ordering::Relaxed);
-    if asked > 0 {
-        return asked;
+    let configured = CONFIGURED.load(Ordering::Relaxed);
+    if configured > 0 {
+        return configured;
     }
     let from_environment = ["TVM_NUM_THREADS", "OMP_NUM_THREADS"]
         .into_iter()
@@ -55,7 +55,8 @@ pub(crate) fn not_configured(text: Option<&str>, processors: usize) -> usize {
     number.max(1)
 }
 
-/// Asks for `threads` at once; 0 goes back to the environment. Pools that exist keep their workers and use as many as asked.
+/// Sets the number of tasks that run at once; 0 goes back to the environment. Pools that exist keep their workers, and use that
+/// many.
 pub fn configure(threads: usize) {
     CONFIGURED.store(threads, Ordering::Relaxed);
 }
@@ -67,11 +68,12 @@ pub fn workers() -> usize {
 
 /// Runs `task` for every task number from 0 to `num_task`, 0 meaning [`workers`], and waits for all of them (MOD-20).
 ///
-/// With a concurrency of 1 the task runs once, as number 0 of 1, whatever `num_task` says.
+/// With a concurrency of 1 the task runs once, as number 0 of 1, whatever `num_task` is.
 ///
 /// # Errors
 ///
-/// A launch from within a task; more tasks than workers; and the tasks that failed, each as `Task <i> error: ...`.
+/// For a launch from within a task, and for more tasks than workers; and with the tasks that failed, a line `Task <i> error: ...`
+/// each. A failure is an error also with a concurrency of 1, where releases from 0.8 on ignore it (MOD-24).
 ///
 /// # Safety
 ///
@@ -104,9 +106,9 @@ pub unsafe fn launch(task: Task, data: *mut c_void, num_task: usize) -> Result<(
 ///
 /// # Safety
 ///
-/// `group` must be what the launch handed to the task, and `task` the task's own number.
+/// `group` must be what the launch passed to the task, and `task` the task's own number.
 pub unsafe fn barrier(task: usize, group: *const GroupEnv) {
-    // SAFETY: `group` is what the launch handed to the task, which lives until the task returns.
+    // SAFETY: `group` is what the launch passed to the task, which lives until the task returns.
     let group = unsafe { &*group };
     let count = usize::try_from(group.num_task).unwrap_or(0);
     // SAFETY: the launch put `num_task` counters behind `sync_handle`, and they live until every task is done.
@@ -201,7 +203,7 @@ mod tests {
     unsafe extern "C" fn count(task: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
         // SAFETY: the tests below pass a `TaskRecord` that outlives the launch.
         let seen = unsafe { &*data.cast::<TaskRecord>() };
-        // SAFETY: a task is given its group, which lives until it returns.
+        // SAFETY: a task is passed its group, which lives until it returns.
         let group = unsafe { &*group };
         seen.calls[task as usize].fetch_add(1, Ordering::Relaxed);
         seen.groups
@@ -212,7 +214,7 @@ mod tests {
     unsafe extern "C" fn steps(task: c_int, group: *mut GroupEnv, data: *mut c_void) -> c_int {
         // SAFETY: the tests below pass a `TaskRecord` that outlives the launch.
         let seen = unsafe { &*data.cast::<TaskRecord>() };
-        // SAFETY: a task is given its group, which lives until it returns.
+        // SAFETY: a task is passed its group, which lives until it returns.
         let tasks = unsafe { (*group).num_task } as u32;
         for round in 1..=50_u32 {
             seen.phase.fetch_add(1, Ordering::Relaxed);
@@ -256,9 +258,9 @@ mod tests {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         configure(processors().max(2));
         let all = workers();
-        for asked in [0, all] {
+        for tasks in [0, all] {
             let seen = seen();
-            run(count, &seen, asked).unwrap();
+            run(count, &seen, tasks).unwrap();
             for call in &seen.calls[..all] {
                 assert_eq!(call.load(Ordering::Relaxed), 1);
             }
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_passes_a_barrier_before_all_have_come() {
+    fn a_barrier_waits_for_every_task() {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         configure(processors().max(2));
         let seen = seen();
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_to_do() {
+    fn a_rejected_launch_names_its_reason() {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         configure(processors().max(2));
         let seen = seen();

@@ -12,7 +12,7 @@ use std::sync::{PoisonError, RwLock};
 /// Addresses by name. Code that runs in this process chose the names, no file: that the hash is public does no harm.
 static TABLE: RwLock<Option<Dict>> = RwLock::new(None);
 
-/// Registers `address` under `name`; a null address takes the name away. Returns whether another address was replaced (MOD-17).
+/// Registers `address` under `name`; a null address removes the name. Returns whether another address was replaced (MOD-17).
 ///
 /// # Safety
 ///
@@ -24,7 +24,7 @@ pub(crate) unsafe fn register(name: &str, address: *mut c_void) -> bool {
     let table = table.get_or_insert_with(Dict::new);
     let key = Any::from(name);
     let before = address_in(table, &key);
-    // Texts always have a hash.
+    // Cannot fail: texts always have a hash.
     let _ = if address.is_null() {
         table.remove(key.view()).map(drop)
     } else {
@@ -53,6 +53,7 @@ impl SystemSymbols {
 impl Symbols for SystemSymbols {
     fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
         let name = name.text();
+        // MOD-16: the name with the prefix hides the one without.
         let found = exact(&format!("{}{name}", self.prefix));
         found.or_else(|| exact(name))
     }

@@ -1,6 +1,6 @@
 //! Workspace of compiled code: temporary memory that a function takes and returns while it runs.
 //!
-//! Compiled code asks through `TVMBackendAllocWorkspace` for anything that does not fit on its stack. Memory of a device
+//! Compiled code calls `TVMBackendAllocWorkspace` for anything that does not fit on its stack. Memory of a device
 //! is the business of its DeviceAPI, so a [`WorkspaceSource`] can be provided; until then host memory is served here.
 
 use std::alloc::{self, Layout};
@@ -24,12 +24,12 @@ pub(crate) struct Request {
     pub(crate) hint: (i32, i32),
 }
 
-/// Who serves workspace. The device chapter provides one that asks the DeviceAPI of the device.
+/// Where workspace comes from. The device chapter provides one that calls the DeviceAPI of the device.
 pub(crate) trait WorkspaceSource: Send + Sync {
     /// Memory for `request`, aligned to [`ALIGNMENT`], or why there is none.
     fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String>;
 
-    /// Takes back what [`WorkspaceSource::alloc`] gave on the same thread.
+    /// Frees what [`WorkspaceSource::alloc`] returned on the same thread.
     ///
     /// # Safety
     ///
@@ -39,7 +39,7 @@ pub(crate) trait WorkspaceSource: Send + Sync {
 
 static SOURCE: RwLock<&'static dyn WorkspaceSource> = RwLock::new(&HostOnly);
 
-/// From now on `source` serves workspace.
+/// Sets where workspace comes from.
 pub(crate) fn provide(source: &'static dyn WorkspaceSource) {
     if let Ok(mut slot) = SOURCE.write() {
         *slot = source;
@@ -51,23 +51,23 @@ pub(crate) fn alloc(request: Request) -> Result<NonNull<c_void>, String> {
     current().alloc(request)
 }
 
-/// Gives `memory` back.
+/// Frees `memory`.
 ///
 /// # Safety
 ///
 /// As [`WorkspaceSource::free`].
 pub(crate) unsafe fn free(device: (i32, i32), memory: *mut c_void) -> Result<(), String> {
-    let memory = NonNull::new(memory).ok_or("a null workspace cannot be given back")?;
+    let memory = NonNull::new(memory).ok_or("a null workspace cannot be freed")?;
     // SAFETY: `memory` is of `alloc` of the same device on the same thread, and not freed yet.
     unsafe { current().free(device, memory) }
 }
 
-/// Who serves workspace now.
+/// Where workspace comes from now.
 pub(crate) fn current() -> &'static dyn WorkspaceSource {
     SOURCE.read().map_or(host(), |source| *source)
 }
 
-/// What serves it until another is provided: memory of the host, and no other.
+/// Where it comes from until a source is provided: memory of the host, and of no other device.
 pub(crate) fn host() -> &'static dyn WorkspaceSource {
     &HostOnly
 }
@@ -78,6 +78,7 @@ struct HostOnly;
 impl WorkspaceSource for HostOnly {
     fn alloc(&self, request: Request) -> Result<NonNull<c_void>, String> {
         only_host(request.device_type)?;
+        // MOD-23: 0 bytes get an address, too, since null means failure.
         let layout = layout(request.bytes)?;
         // SAFETY: the layout is never of size 0: it holds at least the line in front.
         let start = unsafe { alloc::alloc(layout) };

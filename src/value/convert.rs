@@ -119,6 +119,7 @@ macro_rules! integers {
             #[inline]
             fn try_from_view(view: AnyView<'_>) -> Option<$type> {
                 match view.type_index() {
+                    // VAL-07: upper bits are cut off without an error, as in the releases.
                     index::INT | index::BOOL => Some(view.as_raw().int() as $type),
                     _ => None,
                 }

@@ -22,6 +22,7 @@ const NAMES: [(&str, i32); 30] = [
     ("hexagon", 16),
     ("maia", 17),
     ("trn", 18),
+    // VAL-13, Here: names that Python of TVM accepts.
     ("llvm", 1),
     ("nvptx", 2),
     ("cl", 4),

@@ -128,6 +128,7 @@ pub fn dtype_from_text(text: &str) -> Result<DLDataType, Violation> {
 }
 
 fn parse(text: &str) -> Option<DLDataType> {
+    // VAL-17: `void` is a handle of no bits and no lanes.
     if text.is_empty() || text == "void" {
         return Some(DLDataType {
             code: 3,

@@ -121,6 +121,7 @@ unsafe fn deleter_of(object: *mut Header) -> Option<Deleter> {
 unsafe fn last_strong(object: *mut Header, before: u64) {
     // SAFETY: the memory stays until that weak reference is dropped below.
     let deleter = unsafe { deleter_of(object) };
+    // VAL-05: no weak reference is left, so one call ends the object and frees it.
     if before == FRESH {
         if let Some(delete) = deleter {
             // SAFETY: nothing else refers to the object, strongly or weakly.
@@ -170,6 +171,7 @@ pub unsafe fn inc_weak(object: *mut Header) {
 pub unsafe fn upgrade(object: *mut Header) -> Option<ObjectRef> {
     // SAFETY: the memory is there while the weak reference of this contract is.
     let counts = unsafe { &(*object).combined };
+    // VAL-05: from a strong count of zero there is no way back; the destructor may have run.
     let mut seen = counts.load(Ordering::Relaxed);
     while seen as u32 != 0 {
         match counts.compare_exchange_weak(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed) {

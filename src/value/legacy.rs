@@ -171,6 +171,7 @@ pub(crate) fn argument_of(
         index::NONE => (TVMValue::ZERO, code::NULL),
         index::INT => (TVMValue { v_int64: raw.int() }, code::INT),
         index::BOOL => {
+            // VAL-19: the code of its own came with 0.18; before, a bool is an int.
             let code = if release >= Release::of(18) {
                 code::BOOL
             } else {
@@ -209,6 +210,7 @@ pub(crate) fn argument_of(
             code::DLTENSOR,
         ),
         index::RAW_STR | index::STR | index::SMALL_STR => {
+            // The convention has no length: text with a NUL inside ends there for the callee.
             let v_str = c_str(view).unwrap_or(c"".as_ptr());
             (TVMValue { v_str }, code::STR)
         }

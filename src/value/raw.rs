@@ -132,6 +132,7 @@ impl RawAny {
     }
 
     pub(super) const fn from_handle(value: *mut c_void) -> RawAny {
+        // VAL-08: a null pointer is None, with tag 0.
         if value.is_null() {
             RawAny::NONE
         } else {
@@ -140,6 +141,7 @@ impl RawAny {
     }
 
     pub(super) fn from_dtype(value: DLDataType) -> RawAny {
+        // VAL-02: equality and hash look at all eight bytes, so that the four behind the type are zero.
         let mut payload = RawAny::NONE.payload;
         payload.dtype = value;
         RawAny::of(index::DATA_TYPE, payload)

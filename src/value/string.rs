@@ -73,6 +73,7 @@ fn make(bytes: &[u8], small: i32, heap: i32) -> Any {
     if bytes.len() > SMALL_MAX {
         return make_heap(bytes, heap);
     }
+    // VAL-02: zero behind the characters, which also ends them for C (VAL-03).
     let mut payload = [0u8; 8];
     payload[..bytes.len()].copy_from_slice(bytes);
     let raw = RawAny {
@@ -100,6 +101,7 @@ fn make_heap(bytes: &[u8], type_index: i32) -> Any {
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
     // SAFETY: the block holds one byte more.
     let end = unsafe { data.add(bytes.len()) };
+    // VAL-06: one NUL that is not counted.
     // SAFETY: as for its address.
     unsafe { end.write(0) };
     let size = bytes.len();
@@ -117,6 +119,7 @@ fn make_heap(bytes: &[u8], type_index: i32) -> Any {
 /// The bytes of a cell that is a string (`small` and `heap` for strings) or bytes.
 fn bytes_of(raw: &RawAny, small: i32, heap: i32) -> Option<&[u8]> {
     if raw.type_index == small {
+        // A cell that another library wrote may claim more than fits (VAL-03).
         let length = (raw.aux as usize).min(SMALL_MAX);
         // SAFETY: the payload of a small string is its characters, inside the cell that `raw` borrows.
         return Some(unsafe { &raw.payload.bytes[..length] });

@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 
 type MachineWord = *mut c_void;
 
-/// Calls `function` with up to four words and gives the word that it returns, or what it throws as an error.
+/// Calls `function` with up to four words and returns its word, or what it throws as an error.
 ///
 /// # Safety
 ///
@@ -100,7 +100,7 @@ struct Unwind {
     private: [usize; 2],
 }
 
-/// Says to the unwinder what the frame of [`tvmspec_catching_call`] does with an exception: it stops there, unless the
+/// Answers the unwinder what the frame of [`tvmspec_catching_call`] does with an exception: it stops there, unless the
 /// thread is being ended or it is a panic of Rust, which only Rust may stop.
 unsafe extern "C" fn personality(
     _version: c_int,
@@ -133,7 +133,7 @@ unsafe extern "C" fn personality(
 /// The error that an exception is, which ends with this.
 ///
 /// In front of the unwinder's part stand, at 80 bytes, the type of what was thrown; that itself stands behind it. An
-/// exception that was thrown once more through `std::exception_ptr` stands elsewhere, and its first word says where.
+/// exception that was thrown once more through `std::exception_ptr` is elsewhere, and its first word is the address.
 ///
 /// # Safety
 ///
@@ -206,7 +206,7 @@ unsafe fn described(own: CxxType, object: *mut u8) -> Error {
 /// | 24..40 |                              | the first base: its type, where it is    |
 type CxxType = *const MachineWord;
 
-/// The name of a type as it is mangled. A star in front says that the name is not unique in the process.
+/// The name of a type as it is mangled. A star in front means that the name is not unique in the process.
 ///
 /// # Safety
 ///

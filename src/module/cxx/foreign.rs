@@ -1,6 +1,6 @@
 //! Modules that C++ made: their virtual functions, called with whatever they throw caught.
 //!
-//! A result that owns something is written to a place that is handed over in front of the module; anything else comes back
+//! A result that owns something is written to a place whose address is passed in front of the module; anything else comes back
 //! in a register.
 
 use super::virtuals::ModuleVirtuals;
@@ -150,7 +150,7 @@ fn text_of(value: &Any) -> Option<String> {
     str_bytes(&view).map(|text| String::from_utf8_lossy(text).into_owned())
 }
 
-/// A function of at most one text that gives a value.
+/// A function of at most one text that returns a value.
 fn value(module: &Module, slot: VirtualOffset, text: Option<&str>) -> Result<Any, Error> {
     let mut place = RawAny::NONE;
     place_result(module, slot, (&raw mut place).cast(), text)?;
@@ -158,7 +158,7 @@ fn value(module: &Module, slot: VirtualOffset, text: Option<&str>) -> Result<Any
     Ok(unsafe { Any::from_raw(place) })
 }
 
-/// The same that gives an object or nothing.
+/// The same that returns an object or nothing.
 fn object(
     module: &Module,
     slot: VirtualOffset,
@@ -219,7 +219,7 @@ unsafe fn invoke(
     let entry = table.wrapping_add(slot).cast::<*const c_void>();
     // SAFETY: the table has a function in every slot.
     let function = unsafe { entry.read() };
-    // SAFETY: a C++ function in the C calling convention, given the words that it takes.
+    // SAFETY: a C++ function in the C calling convention, called with the words that it takes.
     unsafe { super::catching::call(function, words) }
 }
 

@@ -13,7 +13,7 @@ struct StreamVirtuals {
     deleting_destructor: unsafe extern "C-unwind" fn(*mut c_void),
 }
 
-/// Reads `bytes` from the front; a read beyond the end gives what there is.
+/// Reads `bytes` from the front; a read beyond the end returns what is left.
 #[repr(C)]
 pub(in crate::module) struct PayloadStream<'a> {
     table: &'static StreamVirtuals,
@@ -44,7 +44,7 @@ static TABLE: StreamVirtuals = StreamVirtuals {
 };
 
 unsafe extern "C-unwind" fn read(this: *mut PayloadStream<'_>, to: *mut u8, count: usize) -> usize {
-    // SAFETY: a loader calls this with the stream that it was given, while it runs.
+    // SAFETY: a loader calls this with the stream that it was passed, while it runs.
     let stream = unsafe { &mut *this };
     let count = count.min(stream.bytes.len());
     let (now, later) = stream.bytes.split_at(count);

@@ -62,7 +62,7 @@ pub(super) fn throw(error: Error) -> Error {
         table: (&raw const class.table[2]).cast(),
         error: error.into_object().into_raw(),
     };
-    // SAFETY: memory for it was just given.
+    // SAFETY: memory for it was just allocated.
     unsafe { memory.cast::<Exception>().write(exception) };
     // SAFETY: memory of `__cxa_allocate_exception`, with the type information and destructor of what was written there.
     unsafe { (class.throw)(memory, class.table[1] as *const c_void, destroy) }

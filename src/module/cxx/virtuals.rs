@@ -96,7 +96,7 @@ fn answer<T: Default>(this: This, body: impl FnOnce(&Module) -> Result<T, Error>
     T::default()
 }
 
-unsafe fn give<T>(place: *mut T, value: T) -> *mut T {
+unsafe fn write_result<T>(place: *mut T, value: T) -> *mut T {
     // SAFETY: the hidden argument is an uninitialised place for the result.
     unsafe { place.write(value) };
     place
@@ -133,8 +133,8 @@ unsafe extern "C-unwind" fn function_of(
     let raw = found.map_or(std::ptr::null_mut(), |function| {
         function.into_object().into_raw()
     });
-    // SAFETY: see `give`.
-    unsafe { give(place, raw) }
+    // SAFETY: see `write_result`.
+    unsafe { write_result(place, raw) }
 }
 
 unsafe extern "C-unwind" fn implements_of(this: This, name: *const RawAny) -> bool {
@@ -147,8 +147,8 @@ unsafe extern "C-unwind" fn doc_of(
     name: *const RawAny,
 ) -> *mut RawAny {
     let doc = answer(this, |module| module.doc(&text_of(name), false));
-    // SAFETY: see `give`.
-    unsafe { give(place, Any::from(doc).into_raw()) }
+    // SAFETY: see `write_result`.
+    unsafe { write_result(place, Any::from(doc).into_raw()) }
 }
 
 unsafe extern "C-unwind" fn metadata_of(
@@ -157,8 +157,8 @@ unsafe extern "C-unwind" fn metadata_of(
     name: *const RawAny,
 ) -> *mut RawAny {
     let metadata = answer(this, |module| module.metadata(&text_of(name), false));
-    // SAFETY: see `give`.
-    unsafe { give(place, Any::from(metadata).into_raw()) }
+    // SAFETY: see `write_result`.
+    unsafe { write_result(place, Any::from(metadata).into_raw()) }
 }
 
 unsafe extern "C-unwind" fn write_to_file(this: This, path: *const RawAny, format: *const RawAny) {
@@ -175,14 +175,14 @@ unsafe extern "C-unwind" fn write_formats(place: *mut *mut Header, this: This) -
     });
     let array: Array = formats.into_iter().map(Any::from).collect();
     let array = array.into_object().into_raw();
-    // SAFETY: see `give`.
-    unsafe { give(place, array) }
+    // SAFETY: see `write_result`.
+    unsafe { write_result(place, array) }
 }
 
 unsafe extern "C-unwind" fn save_to_bytes(place: *mut RawAny, this: This) -> *mut RawAny {
     let bytes = answer(this, Module::save_to_bytes);
-    // SAFETY: see `give`.
-    unsafe { give(place, Any::from(Bytes::new(bytes)).into_raw()) }
+    // SAFETY: see `write_result`.
+    unsafe { write_result(place, Any::from(Bytes::new(bytes)).into_raw()) }
 }
 
 unsafe extern "C-unwind" fn inspect_source(
@@ -191,8 +191,8 @@ unsafe extern "C-unwind" fn inspect_source(
     format: *const RawAny,
 ) -> *mut RawAny {
     let text = answer(this, |module| module.source(&text_of(format)));
-    // SAFETY: see `give`.
-    unsafe { give(place, Any::from(Str::new(text)).into_raw()) }
+    // SAFETY: see `write_result`.
+    unsafe { write_result(place, Any::from(Str::new(text)).into_raw()) }
 }
 
 unsafe extern "C-unwind" fn import_module(this: This, other: *const *mut Header) {

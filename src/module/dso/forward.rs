@@ -88,7 +88,7 @@ impl Jumps {
         let code = code.iter().map(|(name, code)| (*name, &code[..]));
         let stub = stub::library(machine, &[], &code.collect::<Vec<_>>());
         let library = in_memory(&stub.bytes)?;
-        // SAFETY: only its address is asked for.
+        // SAFETY: only its address is taken.
         let first = unsafe { library.get::<*const ()>(exports::ALL.first()?.name) };
         let first = first.ok()?.as_raw_ptr() as usize;
         let chain = first.checked_sub(stub.code)? + stub::CHAIN_HEAD;
@@ -123,7 +123,7 @@ fn is_visible() -> bool {
 pub(super) fn address_in_process(name: &str) -> Option<*mut c_void> {
     // SAFETY: the process itself is open, and stays open: nothing is initialized or ended.
     let process = unsafe { Library::open(None::<&Path>, RTLD_LAZY) }.ok()?;
-    // SAFETY: only its address is asked for.
+    // SAFETY: only its address is taken.
     let seen = unsafe { process.get::<*const ()>(name) }.ok()?;
     Some(seen.as_raw_ptr())
 }
@@ -150,7 +150,7 @@ fn in_memory(bytes: &[u8]) -> Option<Library> {
         fn syscall(number: c_long, ...) -> c_long;
     }
     const NAME: *const c_char = c"tvmspec".as_ptr();
-    // Systems that let nothing in memory be executed unless it is asked for, then those that do not know the question.
+    // First for systems that execute a file in memory only with the second flag, then for those that do not know that flag.
     let made = [CLOSE_ON_EXEC | EXECUTABLE, CLOSE_ON_EXEC]
         .into_iter()
         // SAFETY: a text and flags are what this call of the system takes.

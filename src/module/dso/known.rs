@@ -1,4 +1,4 @@
-//! What is known of a symbol: by the dynamic linker, or where that cannot be asked, by the file of the library.
+//! What is known of a symbol: by the dynamic linker, or, where that has no function for it, by the file of the library.
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 use super::table::{ElfSymbol, is_data};
@@ -66,7 +66,7 @@ pub(super) fn known(_address: NonNull<c_void>) -> Option<KnownSymbol> {
     None
 }
 
-/// Without segments to ask for: bytes from the symbol to its own end, or to the end of its section where the format keeps no sizes.
+/// Where segments are not known: bytes from the symbol to its own end, or to the end of its section where the format keeps no sizes.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 pub(super) fn size_in_file(path: &Path, name: &str) -> Option<usize> {
     use object::{Object, ObjectSection, ObjectSymbol};

@@ -39,7 +39,8 @@ impl Dso {
     ///
     /// # Errors
     ///
-    /// MOD-01 when it cannot be opened.
+    /// MOD-01: missing where the dynamic linker cannot open it, unsupported where it is for another machine. MOD-26 (missing) where
+    /// the dynamic linker does not find a function of a runtime.
     ///
     /// # Safety
     ///
@@ -54,7 +55,8 @@ impl Dso {
     ///
     /// # Errors
     ///
-    /// MOD-01 when it cannot be opened.
+    /// MOD-01: missing where the dynamic linker cannot open it, unsupported where it is for another machine. MOD-26 (missing) where
+    /// the dynamic linker does not find a function of a runtime.
     ///
     /// # Safety
     ///
@@ -99,7 +101,7 @@ fn foreign(path: &Path) -> Option<String> {
 }
 
 impl Dso {
-    /// What the library's own table says of `name`: `Err` when `dlsym` has to be asked.
+    /// What the library's own table has of `name`: `Err` where `dlsym` has to look.
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
     fn own(&self, name: SymbolName<'_>) -> Result<Option<(NonNull<c_void>, usize)>, ()> {
         let table = self.table.as_ref().ok_or(())?;
@@ -118,7 +120,7 @@ impl Dso {
                 let name = CString::new(name.text()).ok()?;
                 // SAFETY: a pointer is what every symbol can be taken for; nothing follows it here.
                 let symbol = unsafe { self.library.get::<*mut c_void>(name.as_c_str()) };
-                // SAFETY: the address is not kept beyond the library: who asks holds `self`.
+                // SAFETY: the address is not kept beyond the library: the caller holds `self`.
                 NonNull::new(unsafe { symbol.ok()?.try_as_raw_ptr() }?)
             }
         }
@@ -156,7 +158,7 @@ impl Dso {
 
 impl Symbols for Dso {
     fn address(&self, name: SymbolName<'_>) -> Option<NonNull<c_void>> {
-        // Most of what a loader asks for is not there: that answer comes without more ado.
+        // Most of what a loader looks for is not there: one look at a bit mask shows it.
         #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
         if let Some(table) = &self.table
             && table.is_alone()
@@ -183,7 +185,7 @@ impl Symbols for Dso {
             _ => known(address).map(|symbol| symbol.size),
         };
         let symbol = symbol.filter(|size| *size > 0);
-        // A symbol that no segment holds ends nowhere, whatever its size.
+        // MOD-18: a symbol that no segment holds has no end, whatever its size.
         #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
         let symbol = mapped.and(symbol);
         #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
@@ -258,7 +260,7 @@ impl Dso {
     }
 }
 
-/// Why the dynamic linker refused the library at `path`: MOD-26 when it misses a function of a runtime, MOD-01 otherwise.
+/// Why the dynamic linker rejected the library at `path`: MOD-26 when it misses a function of a runtime, MOD-01 otherwise.
 #[cold]
 fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
     // glibc says "no such file" of a file for another machine that is there.
@@ -287,7 +289,7 @@ fn not_opened(path: &Path, error: &libloading::Error) -> Violation {
     )
 }
 
-/// What opening gives: the library, what it finds the C interface by, and the path that it was opened with.
+/// An open library, what it finds the C interface by, and the path that it was opened with.
 type OpenedLibrary = (libloading::Library, Option<ShownExports>, PathBuf);
 
 /// # Safety

@@ -9,8 +9,8 @@ pub(crate) fn room_behind(address: NonNull<c_void>) -> Option<usize> {
     Some(segment(start)?.end - start)
 }
 
-/// Whether `bytes` from `address` on may be written. Where segments cannot be asked for, a slot is taken at its word, as
-/// every release does.
+/// Whether `bytes` from `address` on may be written. Where segments are not known, every address counts as writable,
+/// as in every release.
 pub(crate) fn can_write(address: NonNull<c_void>, bytes: usize) -> bool {
     let start = address.as_ptr() as usize;
     writable(segment(start), start, bytes)
@@ -23,7 +23,7 @@ pub(super) fn writable(segment: Option<MappedSegment>, start: usize, bytes: usiz
     }
 }
 
-/// Whether `address` lies in executable memory. Where segments cannot be asked for, it is taken at its word.
+/// Whether `address` lies in executable memory. Where segments are not known, every address counts as executable.
 pub(crate) fn can_execute(address: NonNull<c_void>) -> bool {
     executable(segment(address.as_ptr() as usize))
 }

@@ -26,7 +26,7 @@ pub(crate) const MACHINE: Option<u16> = if !cfg!(all(
 /// The name of a machine in an ELF header.
 pub(crate) const X86_64: u16 = 62;
 
-/// An exported name, and the bytes that stand under it.
+/// An exported name, and the bytes of its symbol.
 pub(crate) type Exported<'a> = (&'a str, &'a [u8]);
 
 /// Instructions that go on at `address`, by way of a register that calls may spoil.
@@ -82,16 +82,16 @@ const SIZES: [u16; 6] = [
 ];
 const LOAD: u32 = 1;
 const DYNAMIC: u32 = 2;
-/// Without it a stack that can be executed is asked for.
+/// Without this header the dynamic linker makes stacks executable.
 const STACK: u32 = 0x6474_e551;
 /// Dynamic linkers write into the tables.
 const READ_WRITE: u32 = 6;
 const READ_EXECUTE: u32 = 5;
-/// A program header that says nothing.
+/// A program header that is ignored: its type is 0.
 const UNUSED: [u8; PROGRAM_HEADER] = [0; PROGRAM_HEADER];
 const START: (usize, usize) = (0, 0);
 const NOTHING: usize = 0;
-/// What the dynamic section says, and its end: six pairs of words.
+/// Size of the dynamic section with its end: six pairs of words.
 const TAGS: usize = 6 * 2 * WORD;
 const DT_HASH: usize = 4;
 const DT_STRTAB: usize = 5;

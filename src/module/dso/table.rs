@@ -1,6 +1,6 @@
 //! The dynamic symbol table of an opened ELF library, read where the dynamic linker left it.
 //!
-//! A loader asks for some twenty names, most of which a library does not have. `dlsym` answers such a question by searching
+//! A loader looks up some twenty names, most of which a library does not have. For each of these `dlsym` searches
 //! every dependency and composing an error text; the library's own hash table answers with one look at a bit mask.
 
 use super::segment::{MappedSegment, ProgramHeader};
@@ -46,10 +46,10 @@ const GNU_HASH: i64 = 0x6fff_fef5;
 /// The type of a symbol whose address a function returns.
 const INDIRECT: u8 = 10;
 
-/// Where a symbol is, and how many bytes the table gives it.
+/// Where a symbol is, and how many bytes it has by the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FoundSymbol {
-    /// `None` where a function of the library says it, which `dlsym` calls.
+    /// `None` where a function of the library returns it, which `dlsym` calls (`STT_GNU_IFUNC`).
     pub(super) address: Option<NonNull<c_void>>,
     pub(super) size: usize,
     /// Whether the table says that it is data.
@@ -79,7 +79,7 @@ pub(super) struct SymbolTable {
     hash: Option<HashSection>,
     /// The older table of `DT_HASH`, which counts the symbols where the other is not there.
     plain_hash: Option<usize>,
-    /// Its program headers, and how many, where the dynamic linker gives them: glibc from 2.36 on.
+    /// Its program headers, and how many, where the dynamic linker returns them: glibc from 2.36 on.
     headers: Option<(usize, usize)>,
     alone: bool,
 }
@@ -198,7 +198,7 @@ impl SymbolTable {
         self.alone
     }
 
-    /// The readable segment of this library that holds `address`; `None` also when it does not tell.
+    /// The readable segment of this library that holds `address`; `None` also where the dynamic linker has no function for that.
     pub(super) fn segment(&self, address: usize) -> Option<MappedSegment> {
         let (first, count) = self.headers?;
         // SAFETY: the dynamic linker has them in memory of the library, which is mapped while `self` is used.

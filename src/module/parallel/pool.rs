@@ -43,7 +43,7 @@ impl Job {
         let outer = IN_TASK.replace(true);
         // What an earlier failure left on this thread is not this task's.
         last_error::take();
-        // SAFETY: `launch` was given a task that can be called with this data; the group lives until it returns.
+        // SAFETY: the task can be called with this data, by the contract of `launch`; the group lives until it returns.
         let code = unsafe { (self.task)(index as c_int, &raw mut group, self.data) };
         IN_TASK.set(outer);
         if code != 0 {
@@ -96,7 +96,7 @@ impl WorkerPool {
             self.workers.push(Worker::start()?);
         }
         for (index, worker) in self.workers.iter().enumerate().take(count).skip(first) {
-            worker.slot.give(TaskOrder { job, index });
+            worker.queue.assign(TaskOrder { job, index });
         }
         if caller_works {
             job.run_task(0);
@@ -125,20 +125,20 @@ fn spin_count() -> usize {
 }
 
 struct Worker {
-    slot: Arc<WorkerQueue>,
+    queue: Arc<WorkerQueue>,
     handle: Option<JoinHandle<()>>,
 }
 
 impl Worker {
     fn start() -> Result<Worker, String> {
-        let slot = Arc::new(WorkerQueue::default());
-        let own = Arc::clone(&slot);
+        let queue = Arc::new(WorkerQueue::default());
+        let own = Arc::clone(&queue);
         let handle = thread::Builder::new()
             .name("tvm-worker".to_owned())
             .spawn(move || own.serve())
             .map_err(|error| format!("cannot start a worker thread: {error}"))?;
         Ok(Worker {
-            slot,
+            queue,
             handle: Some(handle),
         })
     }
@@ -146,16 +146,16 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.slot.stop.store(true, Ordering::SeqCst);
-        self.slot.wake();
+        self.queue.stop.store(true, Ordering::SeqCst);
+        self.queue.wake();
         if let Some(handle) = self.handle.take() {
-            // A worker that panicked has already said so on stderr.
+            // A worker that panicked has printed its message already.
             let _ = handle.join();
         }
     }
 }
 
-/// What a worker is asked to do.
+/// One task of a job, for one worker.
 struct TaskOrder<'a> {
     job: &'a Job,
     index: usize,
@@ -173,7 +173,7 @@ struct WorkerQueue {
 }
 
 impl WorkerQueue {
-    fn give(&self, order: TaskOrder<'_>) {
+    fn assign(&self, order: TaskOrder<'_>) {
         self.index.store(order.index, Ordering::Relaxed);
         self.job
             .store(ptr::from_ref(order.job).cast_mut(), Ordering::SeqCst);

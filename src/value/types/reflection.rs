@@ -51,6 +51,7 @@ pub(crate) unsafe fn set_any_attr(
             column
         }
     };
+    // VAL-15: index 0 makes the column and sets nothing.
     if type_index == index::NONE {
         return Ok(());
     }
