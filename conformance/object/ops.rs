@@ -33,8 +33,8 @@ pub(crate) const OPS: &[Op] = &[
         help: "value, release (optional: refuse what it does not know): the text of the nodes",
         run: Run::Here(|args| {
             let graph = legacy_form::from_json(value_of(args)?).map_err(|wrong| match wrong {
-                legacy_form::Wrong::Form(what) => Refusal::Unsupported(what),
-                legacy_form::Wrong::Broken(broken) => Refusal::Rejected(broken),
+                legacy_form::FormError::Form(what) => Refusal::Unsupported(what),
+                legacy_form::FormError::Broken(broken) => Refusal::Rejected(broken),
             })?;
             let text = graph.write(release(args)?)?;
             Ok(Answer::new(

@@ -3,7 +3,7 @@
 use super::cxx::foreign;
 use super::{MOD_09, MOD_13, Module};
 use crate::function::{Error, Function, registry};
-use crate::object::Seen;
+use crate::object::VisitedObjects;
 use crate::release::Release;
 use crate::rule;
 use std::sync::PoisonError;
@@ -175,7 +175,7 @@ impl Module {
         if !query_imports {
             return Ok(false);
         }
-        let seen = Seen::new();
+        let seen = VisitedObjects::new();
         seen.add(self.as_object())?;
         let mut open = self.imports();
         open.reverse();

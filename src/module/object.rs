@@ -12,7 +12,7 @@
 use super::cxx::{foreign, virtuals};
 use super::{MOD_10, ModuleKind};
 use crate::function::{Error, Function, lent};
-use crate::object::{Array, Seen, sequence_of};
+use crate::object::{Array, VisitedObjects, sequence_of};
 use crate::rule;
 use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, ObjectRef, Ref, end_nested};
 use crate::value::{Any, AnyView, Argument, Object, Schema, VAL_10, index};
@@ -290,7 +290,7 @@ impl Module {
 
     /// Whether `target` is this module or below it. Each module is looked at once, and depth costs no stack.
     fn reaches(&self, target: &Module) -> Result<bool, Error> {
-        let seen = Seen::new();
+        let seen = VisitedObjects::new();
         let mut open = vec![self.clone()];
         while let Some(module) = open.pop() {
             if module == *target {

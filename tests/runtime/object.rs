@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use tvmspec::function::{Function, registry};
 use tvmspec::object::hash::{any_hash, hash_bytes};
 #[cfg(feature = "suite")]
-use tvmspec::object::json_graph::legacy::form::{self, Wrong};
-use tvmspec::object::json_graph::legacy::{LegacyGraph, Node};
+use tvmspec::object::json_graph::legacy::form::{self, FormError};
+use tvmspec::object::json_graph::legacy::{LegacyGraph, LegacyNode};
 use tvmspec::object::{
     Array, Dict, List, Map, PairIter, Pairs, Scalar, Shape, Tensor, big_int, lookup_in, pairs_of,
     sequence_of,
@@ -584,7 +584,7 @@ fn the_form_of_saved_objects_keeps_to_its_schema() {
         assert_eq!(back, graph, "{name}");
         let mut other = form.clone();
         other["nodes"] = 3.into();
-        let Err(Wrong::Form(said)) = form::from_json(&other) else {
+        let Err(FormError::Form(said)) = form::from_json(&other) else {
             panic!("{name}: a number of nodes");
         };
         assert_eq!(said, "a graph has an array `nodes`");
@@ -605,14 +605,14 @@ fn no_prefix_of_a_saved_object_is_one() {
 
 /// A graph in which `links` arrays hold each other, the first innermost.
 fn chain(links: usize) -> LegacyGraph {
-    let link = |index: usize| Node {
+    let link = |index: usize| LegacyNode {
         type_key: "Array".into(),
         data: vec![index],
-        ..Node::default()
+        ..LegacyNode::default()
     };
     LegacyGraph {
         root: links,
-        nodes: std::iter::once(Node::default())
+        nodes: std::iter::once(LegacyNode::default())
             .chain((0..links).map(link))
             .collect(),
         ..LegacyGraph::default()
@@ -634,10 +634,10 @@ fn nesting_is_bounded_whichever_way_it_is_met() {
     assert!(chain(100_000).value().is_err());
     // Every link is met on its own before the one that holds it: nothing is deep on the way, the result would be.
     let mut flat = chain(100_000);
-    flat.nodes.push(Node {
+    flat.nodes.push(LegacyNode {
         type_key: "Array".into(),
         data: (1..=100_000).collect(),
-        ..Node::default()
+        ..LegacyNode::default()
     });
     flat.root = 100_001;
     assert!(flat.value().is_err());
@@ -661,15 +661,15 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// A node whose children come before it, which keeps cycles out.
-fn node(index: usize) -> impl Strategy<Value = Node> {
+fn node(index: usize) -> impl Strategy<Value = LegacyNode> {
     let children =
         || proptest::collection::vec(0..index.max(1), 0..if index == 0 { 1 } else { 24 });
     let attrs = || proptest::collection::btree_map("[a-zé_]{0,4}", texts(), 0..4);
     prop_oneof![
-        children().prop_map(|data| Node {
+        children().prop_map(|data| LegacyNode {
             type_key: "Array".into(),
             data,
-            ..Node::default()
+            ..LegacyNode::default()
         }),
         proptest::collection::vec(
             (texts(), 0..index.max(1)),
@@ -677,11 +677,11 @@ fn node(index: usize) -> impl Strategy<Value = Node> {
         )
         .prop_map(|pairs| {
             let (keys, data) = pairs.into_iter().unzip();
-            Node {
+            LegacyNode {
                 type_key: "StrMap".into(),
                 keys,
                 data,
-                ..Node::default()
+                ..LegacyNode::default()
             }
         }),
         ("[a-z.\"\n]{0,9}", texts(), texts(), attrs()).prop_map(
@@ -690,12 +690,12 @@ fn node(index: usize) -> impl Strategy<Value = Node> {
                 if !repr.is_empty() {
                     attrs.clear();
                 }
-                Node {
+                LegacyNode {
                     type_key,
                     repr,
                     global_key,
                     attrs,
-                    ..Node::default()
+                    ..LegacyNode::default()
                 }
             }
         ),
@@ -810,7 +810,7 @@ fn types_that_describe_themselves_are_saved_field_by_field() {
         int(1),
     ]);
     let graph = LegacyGraph::of(path.view(), Release::of(21)).unwrap();
-    let attrs = |node: &Node| -> Vec<String> {
+    let attrs = |node: &LegacyNode| -> Vec<String> {
         let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
         let pairs = node.attrs.iter();
         pairs

@@ -1,0 +1,326 @@
+//! Holding a JSON graph of tvm-ffi to what no type decides (OBJ-18 to OBJ-20).
+
+use super::text::{Build, int_at, read, string_at};
+use crate::object::format::key_hash::{UNTRUSTED_CHAIN, hash_text, home, table_size};
+use crate::object::{OBJ_18, OBJ_19, OBJ_20};
+use crate::rule::{Kind, Violation};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// What is wrong with a graph.
+#[derive(Debug)]
+pub struct GraphFault {
+    /// The broken rule.
+    pub violation: Violation,
+    /// The index that names no node, where that is what is wrong.
+    pub index: Option<i64>,
+}
+
+impl From<Violation> for GraphFault {
+    fn from(violation: Violation) -> GraphFault {
+        GraphFault {
+            violation,
+            index: None,
+        }
+    }
+}
+
+/// Follows containers from the root. Which field of an object is an index only its type knows: those are not followed.
+///
+/// # Errors
+///
+/// The first rule that is broken.
+pub fn check(text: &[u8]) -> Result<(), GraphFault> {
+    let tree = Tree::read(text)?;
+    let missing = |what: &str| OBJ_18.refused(Kind::Missing, format!("the graph has no `{what}`"));
+    let root = tree.member(tree.root, "root_index");
+    let root = root.ok_or_else(|| missing("root_index"))?;
+    let nodes = tree.member(tree.root, "nodes");
+    let nodes = nodes.ok_or_else(|| missing("nodes"))?;
+    let Some(nodes) = tree.items(nodes) else {
+        let message = "`nodes` of the graph is no array";
+        return Err(OBJ_18.refused(Kind::Malformed, message).into());
+    };
+    let mut state = vec![NodeState::New; nodes.len()];
+    let mut open: Vec<(usize, std::slice::Iter<'_, JsonRef>)> = Vec::new();
+    let mut next = Some(slot(tree.int(root), nodes.len(), || "the root".to_owned())?);
+    loop {
+        if let Some(at) = next.take()
+            && let (Some(state), Some(node)) = (state.get_mut(at), nodes.get(at))
+        {
+            match state {
+                NodeState::Done => {}
+                NodeState::Open => {
+                    let message = format!("node {at} contains itself");
+                    return Err(OBJ_19.refused(Kind::Cycle, message).into());
+                }
+                NodeState::New => {
+                    *state = NodeState::Open;
+                    open.push((at, tree.children(*node, at)?.iter()));
+                }
+            }
+        }
+        let Some((at, rest)) = open.last_mut() else {
+            return Ok(());
+        };
+        match rest.next() {
+            Some(child) => {
+                let place = || format!("`data` of node {at}");
+                next = Some(slot(tree.int(*child), nodes.len(), place)?);
+            }
+            None => {
+                if let Some(state) = state.get_mut(*at) {
+                    *state = NodeState::Done;
+                }
+                open.pop();
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum NodeState {
+    New,
+    Open,
+    Done,
+}
+
+/// The node that an index names.
+fn slot(
+    named: Option<i64>,
+    count: usize,
+    place: impl FnOnce() -> String,
+) -> Result<usize, GraphFault> {
+    let Some(named) = named else {
+        let message = format!("{} holds what is no index", place());
+        return Err(OBJ_18.refused(Kind::Malformed, message).into());
+    };
+    let slot = usize::try_from(named).ok().filter(|slot| *slot < count);
+    slot.ok_or_else(|| GraphFault {
+        violation: OBJ_20.refused(
+            Kind::Malformed,
+            format!("{} names node {named}, there are {count}", place()),
+        ),
+        index: Some(named),
+    })
+}
+
+/// A graph in a few numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary {
+    /// The type key of the root.
+    pub(crate) root: Option<String>,
+    /// The type key of each node that has one.
+    pub(crate) keys: Vec<String>,
+    /// How many nodes there are.
+    pub(crate) nodes: usize,
+    /// The release that wrote it, as far as it says so.
+    pub(crate) written_by: Option<String>,
+}
+
+/// Sums up a graph; `None` where `text` is none.
+pub(crate) fn summary(text: &[u8], version: &str) -> Option<Summary> {
+    let tree = Tree::read(text).ok()?;
+    let nodes = tree.items(tree.member(tree.root, "nodes")?)?;
+    let root = tree.int(tree.member(tree.root, "root_index")?)?;
+    let root = usize::try_from(root).ok()?;
+    let key = |node: &JsonRef| tree.text(tree.member(*node, "type")?);
+    let metadata = tree.member(tree.root, "metadata");
+    Some(Summary {
+        root: nodes.get(root).and_then(key),
+        keys: nodes.iter().filter_map(key).collect(),
+        nodes: nodes.len(),
+        written_by: metadata
+            .and_then(|metadata| tree.member(metadata, version))
+            .and_then(|text| tree.text(text)),
+    })
+}
+
+/// What a [`JsonRef`] is, and what its number counts. Without a form are values that no graph is checked for.
+#[derive(Clone, Copy, Debug)]
+enum JsonShape {
+    /// Where it starts in the text.
+    Int = 1,
+    /// Where its quote is in the text.
+    Text,
+    /// Where its [`JsonShape::Length`] is among the values.
+    Array,
+    /// Where its [`JsonShape::Length`] is among the values.
+    Object,
+    /// How many values follow, those of a container: of an object names and values in turn.
+    Length,
+}
+
+/// A value of a [`Tree`], in a word, so that no text is worth much more memory than it takes itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct JsonRef(u64);
+
+impl JsonRef {
+    fn new(form: JsonShape, number: usize) -> JsonRef {
+        // A text of 2^61 bytes is none that memory holds.
+        JsonRef((number as u64).wrapping_shl(3) | form as u64)
+    }
+
+    /// Its number, if it is of that form.
+    fn number(self, form: JsonShape) -> Option<usize> {
+        if self.0 & 7 != form as u64 {
+            return None;
+        }
+        usize::try_from(self.0.wrapping_shr(3)).ok()
+    }
+}
+
+/// A text and its values. Nothing nests in memory as it nests in the text.
+#[derive(Debug)]
+struct Tree<'a> {
+    text: &'a [u8],
+    root: JsonRef,
+    /// Container by container, those inside before those around them. The first is that of everything empty.
+    values: Vec<JsonRef>,
+}
+
+impl<'a> Tree<'a> {
+    fn read(text: &'a [u8]) -> Result<Tree<'a>, Violation> {
+        let mut tree = Tree {
+            text,
+            root: JsonRef::default(),
+            values: vec![JsonRef::new(JsonShape::Length, 0)],
+        };
+        tree.root = read(text, &mut tree)?;
+        Ok(tree)
+    }
+
+    fn int(&self, value: JsonRef) -> Option<i64> {
+        int_at(self.text, value.number(JsonShape::Int)?)
+    }
+
+    fn bytes(&self, value: JsonRef) -> Option<Cow<'a, [u8]>> {
+        string_at(self.text, value.number(JsonShape::Text)?)
+    }
+
+    fn text(&self, value: JsonRef) -> Option<String> {
+        let bytes = self.bytes(value)?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What is in a container of that form.
+    fn inside(&self, value: JsonRef, form: JsonShape) -> Option<&[JsonRef]> {
+        let (length, rest) = self.values.get(value.number(form)?..)?.split_first()?;
+        rest.get(..length.number(JsonShape::Length)?)
+    }
+
+    fn items(&self, value: JsonRef) -> Option<&[JsonRef]> {
+        self.inside(value, JsonShape::Array)
+    }
+
+    /// Member `name` of an object: the last of that name.
+    fn member(&self, value: JsonRef, name: &str) -> Option<JsonRef> {
+        let members = self.inside(value, JsonShape::Object)?.as_chunks().0;
+        let is_named = |key: JsonRef| self.bytes(key).is_some_and(|key| *key == *name.as_bytes());
+        let found = members.iter().rfind(|[key, _]| is_named(*key));
+        found.map(|[_, value]| *value)
+    }
+
+    /// The indices in a container; nothing for any other node.
+    fn children(&self, node: JsonRef, at: usize) -> Result<&[JsonRef], Violation> {
+        let missing =
+            |what: &str| OBJ_18.refused(Kind::Missing, format!("node {at} has no {what}"));
+        let key = self.member(node, "type").and_then(|key| self.bytes(key));
+        let key = key.ok_or_else(|| missing("text `type`"))?;
+        if *key == *b"None" {
+            return Ok(&[]);
+        }
+        let data = self.member(node, "data");
+        let data = data.ok_or_else(|| missing("member `data`"))?;
+        let pairs = match &*key {
+            b"ffi.Array" | b"ffi.List" => false,
+            b"ffi.Map" | b"ffi.Dict" => true,
+            _ => return Ok(&[]),
+        };
+        let wrong =
+            |what: &str| OBJ_18.refused(Kind::Malformed, format!("`data` of node {at} {what}"));
+        let items = self.items(data).ok_or_else(|| wrong("is no array"))?;
+        if pairs && !items.len().is_multiple_of(2) {
+            return Err(wrong("has a key without a value"));
+        }
+        Ok(items)
+    }
+
+    /// Whether a map of these pairs has more names in a chain than a file may choose. That a map grows where a chain finds no
+    /// free slot is not counted: at most every second of its slots is taken.
+    fn collide(&self, pairs: &[(JsonRef, JsonRef)]) -> bool {
+        let count = pairs.len() as u64;
+        if count <= UNTRUSTED_CHAIN {
+            return false;
+        }
+        let (_, shift) = table_size(count);
+        let home = |(name, _): &(JsonRef, JsonRef)| {
+            let bytes = self.bytes(*name).unwrap_or_default();
+            (home(hash_text(&bytes), shift), *name)
+        };
+        let mut homes: Vec<(u64, JsonRef)> = pairs.iter().map(home).collect();
+        homes.sort_unstable_by_key(|(home, _)| *home);
+        homes.chunk_by(|(a, _), (b, _)| a == b).any(|chain| {
+            let mut names = BTreeSet::new();
+            chain.iter().any(|(_, name)| {
+                // A repeated name is not one more.
+                names.insert(self.bytes(*name));
+                names.len() as u64 > UNTRUSTED_CHAIN
+            })
+        })
+    }
+
+    fn container(&mut self, form: JsonShape, length: usize) -> JsonRef {
+        let container = JsonRef::new(form, self.values.len());
+        self.values.push(JsonRef::new(JsonShape::Length, length));
+        container
+    }
+}
+
+impl Build for &mut Tree<'_> {
+    type Value = JsonRef;
+
+    fn null(&mut self) -> JsonRef {
+        JsonRef::default()
+    }
+
+    fn truth(&mut self, _: bool) -> JsonRef {
+        JsonRef::default()
+    }
+
+    fn int(&mut self, _: i64, at: usize) -> JsonRef {
+        JsonRef::new(JsonShape::Int, at)
+    }
+
+    fn float(&mut self, _: f64) -> JsonRef {
+        JsonRef::default()
+    }
+
+    fn text(&mut self, _: &[u8], at: usize) -> JsonRef {
+        JsonRef::new(JsonShape::Text, at)
+    }
+
+    fn array(&mut self, items: Vec<JsonRef>) -> JsonRef {
+        if items.is_empty() {
+            return JsonRef::new(JsonShape::Array, 0);
+        }
+        let array = self.container(JsonShape::Array, items.len());
+        self.values.extend(items);
+        array
+    }
+
+    fn empty_object(&mut self) -> JsonRef {
+        JsonRef::new(JsonShape::Object, 0)
+    }
+
+    fn object(&mut self, pairs: Vec<(JsonRef, JsonRef)>) -> Option<JsonRef> {
+        if self.collide(&pairs) {
+            return None;
+        }
+        let object = self.container(JsonShape::Object, pairs.len().saturating_mul(2));
+        let pairs = pairs.into_iter();
+        self.values
+            .extend(pairs.flat_map(|(name, value)| [name, value]));
+        Some(object)
+    }
+}

@@ -1,0 +1,156 @@
+//! The JSON form of a legacy graph; `spec/object.md` fixes it, `spec/schema/object.json` has its schema.
+
+use super::{LegacyGraph, LegacyNode};
+use crate::rule::Violation;
+use crate::tensor::json as tensor;
+use crate::wire::Writer;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// `{"root", "nodes": [{"type_key", ...}], "tensors": [...], "attrs": {...}}`.
+///
+/// # Errors
+///
+/// The rule that a tensor of the graph breaks.
+pub fn to_json(graph: &LegacyGraph) -> Result<Value, Violation> {
+    let mut form = Map::new();
+    form.insert("root".into(), graph.root.into());
+    form.insert("nodes".into(), graph.nodes.iter().map(of_node).collect());
+    if let Some(list) = &graph.tensors {
+        let records = (0..list.len()).filter_map(|index| graph.tensor(index));
+        let forms = records.map(|record| Ok(tensor::from_record(&record?)));
+        form.insert(
+            "tensors".into(),
+            forms.collect::<Result<Value, Violation>>()?,
+        );
+    }
+    form.insert("attrs".into(), of_attrs(&graph.attrs));
+    Ok(Value::Object(form))
+}
+
+fn of_node(node: &LegacyNode) -> Value {
+    let mut form = Map::new();
+    form.insert("type_key".into(), node.type_key.as_str().into());
+    for (name, bytes) in [("global_key", &node.global_key), ("repr", &node.repr)] {
+        if !bytes.is_empty() {
+            form.insert(name.into(), of_text(bytes));
+        }
+    }
+    if !node.attrs.is_empty() {
+        form.insert("attrs".into(), of_attrs(&node.attrs));
+    }
+    if !node.keys.is_empty() {
+        form.insert(
+            "keys".into(),
+            node.keys.iter().map(|key| of_text(key)).collect(),
+        );
+    }
+    if !node.data.is_empty() {
+        form.insert("data".into(), json!(node.data));
+    }
+    Value::Object(form)
+}
+
+fn of_attrs(attrs: &BTreeMap<String, Vec<u8>>) -> Value {
+    let attrs = attrs.iter();
+    Value::Object(
+        attrs
+            .map(|(name, text)| (name.clone(), of_text(text)))
+            .collect(),
+    )
+}
+
+/// A string, or `{"bytes": "<base64>"}` for what is not UTF-8.
+fn of_text(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => json!({"bytes": BASE64_STANDARD.encode(bytes)}),
+    }
+}
+
+/// The graph of a form. The error says what is not of this form, or which rule a tensor breaks.
+///
+/// # Errors
+///
+/// A text for what is not of this form, or the rule that a tensor breaks.
+pub fn from_json(form: &Value) -> Result<LegacyGraph, FormError> {
+    let nodes = form.get("nodes").and_then(Value::as_array);
+    let nodes = nodes.ok_or("a graph has an array `nodes`")?;
+    let mut graph = LegacyGraph {
+        root: index(form.get("root").unwrap_or(&Value::Null))?,
+        nodes: nodes.iter().map(to_node).collect::<Result<_, _>>()?,
+        tensors: None,
+        attrs: to_attrs(form.get("attrs"))?,
+    };
+    if let Some(list) = form.get("tensors") {
+        let list = list.as_array().ok_or("`tensors` is an array")?;
+        let sizing = graph.release().map(crate::tensor::Sizing::of);
+        let record = |form: &Value| -> Result<Vec<u8>, FormError> {
+            let owned = tensor::to_tensor(form).map_err(FormError::Form)?;
+            let mut out = Writer::new();
+            owned
+                .record(sizing)
+                .map_err(FormError::Broken)?
+                .write(&mut out);
+            Ok(out.into_bytes())
+        };
+        graph.tensors = Some(list.iter().map(record).collect::<Result<_, _>>()?);
+    }
+    Ok(graph)
+}
+
+/// Why a form has no graph.
+#[derive(Debug)]
+pub enum FormError {
+    /// It is not of the form.
+    Form(String),
+    /// A tensor breaks a rule.
+    Broken(Violation),
+}
+
+impl From<&str> for FormError {
+    fn from(what: &str) -> FormError {
+        FormError::Form(what.to_owned())
+    }
+}
+
+fn to_node(form: &Value) -> Result<LegacyNode, FormError> {
+    let list = |name: &str| {
+        form.get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let text = |name: &str| form.get(name).map_or(Ok(Vec::new()), to_text);
+    let key = form.get("type_key").and_then(Value::as_str);
+    Ok(LegacyNode {
+        type_key: key.ok_or("a node has a string `type_key`")?.to_owned(),
+        global_key: text("global_key")?,
+        repr: text("repr")?,
+        attrs: to_attrs(form.get("attrs"))?,
+        keys: list("keys").map(to_text).collect::<Result<_, _>>()?,
+        data: list("data").map(index).collect::<Result<_, _>>()?,
+    })
+}
+
+fn to_attrs(form: Option<&Value>) -> Result<BTreeMap<String, Vec<u8>>, FormError> {
+    let attrs = form.and_then(Value::as_object).into_iter().flatten();
+    attrs
+        .map(|(name, value)| Ok((name.clone(), to_text(value)?)))
+        .collect()
+}
+
+fn to_text(form: &Value) -> Result<Vec<u8>, FormError> {
+    if let Some(text) = form.as_str() {
+        return Ok(text.as_bytes().to_vec());
+    }
+    let bytes = form.get("bytes").and_then(Value::as_str);
+    let bytes = bytes.and_then(|text| BASE64_STANDARD.decode(text).ok());
+    bytes.ok_or_else(|| FormError::Form(format!("{form} is neither a string nor bytes in base64")))
+}
+
+fn index(form: &Value) -> Result<usize, FormError> {
+    let index = form.as_u64().and_then(|index| usize::try_from(index).ok());
+    index.ok_or_else(|| FormError::Form(format!("{form} is no index")))
+}

@@ -1,0 +1,116 @@
+//! Numbers that a node has as text (OBJ-36).
+
+use super::LegacyNode;
+use crate::object::OBJ_36;
+use crate::rule::{Kind, Violation};
+use std::str::FromStr;
+
+/// What a text is to be read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Number {
+    /// 0 or 1.
+    Bool,
+    /// 64 bits.
+    Int,
+    /// 32 bits: a half of a device.
+    Half,
+    /// A float, or one of the words for what is not finite.
+    Float,
+}
+
+/// The numbers among the fields of a type, by name.
+pub(crate) type NumberFields = Vec<(String, Number)>;
+
+/// The numbers of the types that every process describes to reflection.
+pub(super) fn described(key: &str) -> NumberFields {
+    let fields: &[(&str, Number)] = match key {
+        "ffi.Enum" | "ffi.StrEnum" => &[("_int_index", Number::Int)],
+        "ffi.IntEnum" => &[("_int_index", Number::Int), ("value", Number::Int)],
+        "ffi.StructuralKey" => &[("hash_i64", Number::Int)],
+        "ffi.reflection.AccessPath" => &[("depth", Number::Int)],
+        "ffi.reflection.AccessStep" => &[("kind", Number::Int)],
+        _ => &[],
+    };
+    let owned = |(name, number): &(&str, Number)| ((*name).to_owned(), *number);
+    fields.iter().map(owned).collect()
+}
+
+/// Holds the numbers of a node to the rule, those of `fields` and of the types that the form itself has. `place`: where an attribute
+/// stands, or, without a name, the representation.
+pub(super) fn check(
+    node: &LegacyNode,
+    fields: &dyn Fn(&str) -> NumberFields,
+    place: impl Fn(Option<&str>) -> u64,
+) -> Result<(), Violation> {
+    let check = |name: Option<&str>, number: Number| {
+        let text = match name {
+            None => &node.repr,
+            // A missing attribute has a default, or breaks OBJ-33.
+            Some(name) => match node.attrs.get(name) {
+                Some(text) => text,
+                None => return Ok(()),
+            },
+        };
+        let text = String::from_utf8_lossy(text);
+        let read = match number {
+            Number::Bool => truth(node, &text).map(drop),
+            Number::Int => parse::<i64>(node, &text).map(drop),
+            Number::Half => parse::<i32>(node, &text).map(drop),
+            Number::Float => float(node, &text).map(drop),
+        };
+        read.map_err(|broken| OBJ_36.broken(broken.kind(), place(name), broken.message()))
+    };
+    match node.type_key.as_str() {
+        "runtime.BoxInt" => check(None, Number::Int),
+        "runtime.BoxFloat" => check(None, Number::Float),
+        "int" => check(Some("v_int64"), Number::Int),
+        "bool" => check(Some("v_int64"), Number::Bool),
+        "float" => check(Some("v_float64"), Number::Float),
+        "Device" => {
+            check(Some("v_device_type"), Number::Half)?;
+            check(Some("v_device_id"), Number::Half)
+        }
+        _ if node.attrs.is_empty() => Ok(()),
+        key => {
+            for (name, number) in fields(key) {
+                let null = |text: &Vec<u8>| text == b"null";
+                if !node.attrs.get(&name).is_some_and(null) {
+                    check(Some(&name), number)?;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn no_number(node: &LegacyNode, text: &str) -> Violation {
+    let message = format!(
+        "a `{}` has `{text}` where a number is expected",
+        node.type_key
+    );
+    OBJ_36.refused(Kind::Malformed, message)
+}
+
+/// An integer.
+pub(crate) fn parse<T: FromStr>(node: &LegacyNode, text: &str) -> Result<T, Violation> {
+    text.parse().map_err(|_| no_number(node, text))
+}
+
+/// A bool.
+pub(crate) fn truth(node: &LegacyNode, text: &str) -> Result<bool, Violation> {
+    match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(no_number(node, text)),
+    }
+}
+
+/// A float. Of the words that Rust knows only those that releases write.
+pub(crate) fn float(node: &LegacyNode, text: &str) -> Result<f64, Violation> {
+    let value = parse(node, text)?;
+    let word = matches!(text, "inf" | "-inf" | "nan" | "-nan");
+    match f64::is_finite(value) || word {
+        true => Ok(value),
+        false => Err(no_number(node, text)),
+    }
+}

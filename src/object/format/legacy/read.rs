@@ -1,0 +1,436 @@
+//! Reading a legacy graph (OBJ-21 to OBJ-30, OBJ-36, OBJ-37).
+
+use super::numbers::{self, NumberFields};
+use super::text::{LegacyReader, is_plain};
+use super::{Container, LegacyGraph, LegacyNode};
+use crate::object::{
+    OBJ_21, OBJ_22, OBJ_23, OBJ_24, OBJ_25, OBJ_26, OBJ_27, OBJ_28, OBJ_29, OBJ_30, OBJ_37,
+};
+use crate::rule::{Findings, Kind, Strictness, Violation};
+use crate::tensor::TensorRecord;
+use crate::wire::Cursor;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use std::collections::BTreeMap;
+
+impl LegacyGraph {
+    /// Reads a graph and holds it to every rule that does not depend on the types of its nodes.
+    ///
+    /// Which text is a reference only a type knows: attributes are not followed.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken: OBJ-21 to OBJ-27, or one of tensor records. Under [`Strictness::Strict`] the first oddity, too:
+    /// OBJ-28 to OBJ-30, OBJ-37, or one of tensor records.
+    pub fn read(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
+        LegacyGraph::read_as(text, None, findings)
+    }
+
+    /// [`LegacyGraph::read`] that holds numbers to OBJ-36, too, in nodes of the types that the form itself has and of those that
+    /// every process describes.
+    ///
+    /// # Errors
+    ///
+    /// As [`LegacyGraph::read`], and OBJ-36 where a number is none.
+    pub fn verify(text: &[u8], findings: &mut Findings) -> Result<LegacyGraph, Violation> {
+        LegacyGraph::verify_with(text, &numbers::described, findings)
+    }
+
+    /// [`LegacyGraph::verify`], and in nodes of the types of which `fields` knows the fields.
+    pub(crate) fn verify_with(
+        text: &[u8],
+        fields: &dyn Fn(&str) -> NumberFields,
+        findings: &mut Findings,
+    ) -> Result<LegacyGraph, Violation> {
+        LegacyGraph::read_as(text, Some(fields), findings)
+    }
+
+    fn read_as(
+        text: &[u8],
+        numbers: Option<&dyn Fn(&str) -> NumberFields>,
+        findings: &mut Findings,
+    ) -> Result<LegacyGraph, Violation> {
+        let mut reader = LegacyReader::new(text);
+        let start = reader.here();
+        let (mut root, mut nodes, mut tensors, mut attrs) = (None, None, None, None);
+        let mut begun = false;
+        while let Some((key, at)) = reader.member("a graph", &mut begun)? {
+            let value_at = reader.here();
+            let again = match key.as_slice() {
+                b"root" => {
+                    let value = reader.number("root")?;
+                    root.replace((value, value_at)).is_some()
+                }
+                b"nodes" => {
+                    let value = read_nodes(&mut reader, numbers, findings)?;
+                    nodes.replace((value, value_at)).is_some()
+                }
+                b"b64ndarrays" => tensors.replace(read_texts(&mut reader)?).is_some(),
+                b"attrs" => attrs.replace(read_attrs(&mut reader, findings)?).is_some(),
+                other => return Err(unknown("a graph", other, at)),
+            };
+            once(findings, again, "the graph", &key, at)?;
+        }
+        let missing = |what: &str| {
+            let message = format!("the graph has no `{what}`");
+            OBJ_22.broken(Kind::Missing, start, message)
+        };
+        let (root, root_at) = root.ok_or_else(|| missing("root"))?;
+        let ((nodes, starts), nodes_at) = nodes.ok_or_else(|| missing("nodes"))?;
+        let rest_at = reader.here();
+        if !reader.rest().is_empty() {
+            let message = "bytes follow the graph";
+            findings.note(OBJ_29, Kind::Trailing, rest_at, message)?;
+        }
+        let count = nodes.len();
+        OBJ_23
+            .require(root.is_some_and(|root| root < count), root_at, || {
+                let root = root.map_or("more than a word".to_owned(), |root| root.to_string());
+                format!("the root is node {root}, there are {count}")
+            })
+            .map_err(|broken| broken.in_field("root"))?;
+        if nodes.first().is_some_and(|node| !node.type_key.is_empty()) {
+            findings.note(
+                OBJ_30,
+                Kind::Malformed,
+                nodes_at,
+                "node 0 is not the null node",
+            )?;
+        }
+        check_cycles(&nodes, &starts)?;
+        let mut graph = LegacyGraph {
+            root: root.unwrap_or_default(),
+            nodes,
+            tensors: None,
+            attrs: attrs.unwrap_or_default(),
+        };
+        // How a tensor is counted is only known when the release is.
+        if let Some(list) = tensors {
+            let mut records = Vec::new();
+            for (text, at) in &list {
+                records.push(graph.read_tensor(text, *at, findings)?);
+            }
+            graph.tensors = Some(records);
+        }
+        Ok(graph)
+    }
+
+    /// The bytes of the record in `text`, whose string starts at `at`.
+    fn read_tensor(
+        &self,
+        text: &[u8],
+        at: u64,
+        findings: &mut Findings,
+    ) -> Result<Vec<u8>, Violation> {
+        let bytes = BASE64_STANDARD.decode(text).map_err(|error| {
+            OBJ_26
+                .broken(
+                    Kind::Malformed,
+                    at,
+                    format!("a tensor is not base64: {error}"),
+                )
+                .in_field("b64ndarrays")
+        })?;
+        // Byte n of the record is in the letters from n / 3 * 4 on, behind the quote.
+        let place = |offset: u64| {
+            let letters = (offset / 3).saturating_mul(4);
+            at.saturating_add(1).saturating_add(letters)
+        };
+        let mut inner = Findings::new(Strictness::Lenient);
+        let mut cursor = Cursor::new(&bytes);
+        TensorRecord::read(&mut cursor, self.sizing(), &mut inner)
+            .and_then(|_| cursor.finish("the tensor", &mut inner))
+            .map_err(|broken| {
+                let offset = broken.offset().unwrap_or(0);
+                let field = format!("b64ndarrays.{}", broken.field());
+                let base = place(offset).saturating_sub(offset);
+                broken.shifted(base).in_field(field)
+            })?;
+        for finding in inner {
+            let at = place(finding.offset);
+            findings.note(finding.rule, Kind::Malformed, at, finding.message)?;
+        }
+        Ok(bytes)
+    }
+}
+
+/// The tensors, still as text, and where each stands.
+fn read_texts(reader: &mut LegacyReader<'_>) -> Result<Vec<(Vec<u8>, u64)>, Violation> {
+    let (mut texts, mut begun) = (Vec::new(), false);
+    while reader.element("b64ndarrays", &mut begun)? {
+        let at = reader.here();
+        texts.push((reader.string("a tensor")?, at));
+    }
+    Ok(texts)
+}
+
+/// The nodes, and where each stands.
+fn read_nodes(
+    reader: &mut LegacyReader<'_>,
+    numbers: Option<&dyn Fn(&str) -> NumberFields>,
+    findings: &mut Findings,
+) -> Result<(Vec<LegacyNode>, Vec<u64>), Violation> {
+    let (mut nodes, mut starts, mut begun) = (Vec::new(), Vec::new(), false);
+    // Indices may point forward: they are held to the number of nodes when that is known.
+    let mut largest = None;
+    while reader.element("nodes", &mut begun)? {
+        let at = reader.here();
+        let index = nodes.len();
+        let node = read_node(reader, findings, at, &mut largest)
+            .and_then(|(node, places)| {
+                if let Some(fields) = numbers {
+                    numbers::check(&node, fields, |name| places.of(reader, name))?;
+                }
+                Ok(node)
+            })
+            .map_err(|broken| broken.in_field(format!("nodes[{index}]")))?;
+        nodes.push(node);
+        starts.push(at);
+    }
+    if let Some((value, at)) = largest {
+        OBJ_23.require(value < nodes.len() as u128, at, || {
+            let value = match value {
+                BEYOND => "more than a word".to_owned(),
+                value => value.to_string(),
+            };
+            format!("`data` names node {value}, there are {}", nodes.len())
+        })?;
+    }
+    Ok((nodes, starts))
+}
+
+/// Where the representation and the attributes of a node stand.
+struct NodeOffsets {
+    repr: u64,
+    attrs: u64,
+}
+
+impl NodeOffsets {
+    /// Where an attribute stands, or, without a name, the representation. Looked for again only where it is wrong.
+    fn of(&self, reader: &LegacyReader<'_>, name: Option<&str>) -> u64 {
+        let Some(name) = name else {
+            return self.repr;
+        };
+        let (mut reader, mut begun) = (reader.back_at(self.attrs), false);
+        let mut place = self.attrs;
+        // The last of several counts.
+        while let Ok(Some((key, _))) = reader.member("attrs", &mut begun) {
+            let at = reader.here();
+            if key == name.as_bytes() {
+                place = at;
+            }
+            if reader.string("an attribute").is_err() {
+                break;
+            }
+        }
+        place
+    }
+}
+
+/// An index that no machine word holds.
+const BEYOND: u128 = u128::MAX;
+
+/// A node; `largest` is the largest index in any `data` so far, and where it stands.
+fn read_node(
+    reader: &mut LegacyReader<'_>,
+    findings: &mut Findings,
+    start: u64,
+    largest: &mut Option<(u128, u64)>,
+) -> Result<(LegacyNode, NodeOffsets), Violation> {
+    let mut node = LegacyNode::default();
+    let mut places = NodeOffsets {
+        repr: start,
+        attrs: start,
+    };
+    let (mut text, mut bytes) = (Vec::new(), Vec::new());
+    let (mut seen, mut begun): (Vec<Vec<u8>>, bool) = (Vec::new(), false);
+    while let Some((key, at)) = reader.member("a node", &mut begun)? {
+        let value_at = reader.here();
+        match key.as_slice() {
+            b"repr_str" | b"repr_b64" => places.repr = value_at,
+            b"attrs" => places.attrs = value_at,
+            _ => {}
+        }
+        match key.as_slice() {
+            b"type_key" => {
+                let name = reader.string("type_key")?;
+                node.type_key = utf8(name, "a type key", value_at)?;
+            }
+            b"global_key" => node.global_key = reader.string("global_key")?,
+            b"repr_str" => text = reader.string("repr_str")?,
+            b"repr_b64" => bytes = read_bytes(reader, findings)?,
+            b"attrs" => node.attrs = read_attrs(reader, findings)?,
+            b"keys" => {
+                let mut begun = false;
+                node.keys.clear();
+                while reader.element("keys", &mut begun)? {
+                    node.keys.push(reader.string("a key")?);
+                }
+            }
+            b"data" => {
+                let mut begun = false;
+                node.data.clear();
+                while reader.element("data", &mut begun)? {
+                    let at = reader.here();
+                    let value = reader.number("data")?;
+                    let wide = value.map_or(BEYOND, |value| value as u128);
+                    if largest.is_none_or(|(known, _)| wide > known) {
+                        *largest = Some((wide, at));
+                    }
+                    node.data.push(value.unwrap_or(usize::MAX));
+                }
+            }
+            other => return Err(unknown("a node", other, at)),
+        }
+        let again = seen.contains(&key);
+        once(findings, again, "the node", &key, at)?;
+        if !again {
+            seen.push(key);
+        }
+    }
+    OBJ_25.require_as(
+        Kind::Duplicate,
+        text.is_empty() || bytes.is_empty(),
+        start,
+        || "a node has both `repr_str` and `repr_b64`".to_owned(),
+    )?;
+    OBJ_25.require(text.iter().all(|byte| is_plain(*byte)), start, || {
+        "`repr_str` holds a byte that is not from space to `~`".to_owned()
+    })?;
+    let alone = node.attrs.is_empty() || text.is_empty() && bytes.is_empty();
+    OBJ_25.require(alone, start, || {
+        "a node has a representation and attributes".to_owned()
+    })?;
+    node.repr = if text.is_empty() { bytes } else { text };
+    check_container(&node, start)?;
+    Ok((node, places))
+}
+
+/// OBJ-25: base64 of the length, u64, and that many bytes. Nothing stays nothing.
+fn read_bytes(
+    reader: &mut LegacyReader<'_>,
+    findings: &mut Findings,
+) -> Result<Vec<u8>, Violation> {
+    let at = reader.here();
+    let text = reader.string("repr_b64")?;
+    if text.is_empty() {
+        findings.note(OBJ_37, Kind::Missing, at, "`repr_b64` is empty")?;
+        return Ok(text);
+    }
+    let all = BASE64_STANDARD.decode(&text).map_err(|error| {
+        OBJ_25.broken(
+            Kind::Malformed,
+            at,
+            format!("`repr_b64` is not base64: {error}"),
+        )
+    })?;
+    let mut cursor = Cursor::new(&all);
+    // A violation counts from the string: letters are no bytes.
+    let outside = |broken: Violation| OBJ_25.broken(broken.kind(), at, broken.message());
+    let length = cursor.u64("length", OBJ_25).map_err(outside)?;
+    let bytes = cursor
+        .take(length, "bytes", OBJ_25)
+        .map_err(outside)?
+        .to_vec();
+    if !cursor.is_at_end() {
+        let message = format!(
+            "{} bytes follow those that `repr_b64` counts",
+            cursor.remaining()
+        );
+        findings.note(OBJ_29, Kind::Trailing, at, message)?;
+    }
+    let plain = bytes.iter().all(|byte| is_plain(*byte));
+    findings.expect(OBJ_37, Kind::Malformed, !plain, at, || {
+        "`repr_b64` holds what `repr_str` could".to_owned()
+    })?;
+    Ok(bytes)
+}
+
+fn read_attrs(
+    reader: &mut LegacyReader<'_>,
+    findings: &mut Findings,
+) -> Result<BTreeMap<String, Vec<u8>>, Violation> {
+    let (mut attrs, mut begun) = (BTreeMap::new(), false);
+    while let Some((key, at)) = reader.member("attrs", &mut begun)? {
+        let name = utf8(key.clone(), "the name of an attribute", at)?;
+        let value = reader.string("an attribute")?;
+        let again = attrs.insert(name, value).is_some();
+        once(findings, again, "attrs", &key, at)?;
+    }
+    Ok(attrs)
+}
+
+/// OBJ-24: a map has as many keys as values, or, without keys, pairs.
+fn check_container(node: &LegacyNode, at: u64) -> Result<(), Violation> {
+    let (keys, values) = (node.keys.len(), node.data.len());
+    let kept = match node.container() {
+        None | Some(Container::Array) => true,
+        Some(Container::Map) if keys == 0 => values.is_multiple_of(2),
+        Some(Container::Map | Container::StrMap) => keys == values,
+    };
+    OBJ_24.require(kept, at, || match keys {
+        0 if node.container() == Some(Container::Map) => {
+            format!("a map without `keys` holds keys and values in turn, but {values} indices")
+        }
+        _ => format!("a map has {keys} keys and {values} values"),
+    })
+}
+
+/// OBJ-27, along `data`: takes away nodes that nothing refers to until none is left.
+fn check_cycles(nodes: &[LegacyNode], starts: &[u64]) -> Result<(), Violation> {
+    let mut referrers = vec![0usize; nodes.len()];
+    for node in nodes {
+        for child in &node.data {
+            if let Some(count) = referrers.get_mut(*child) {
+                *count = count.saturating_add(1);
+            }
+        }
+    }
+    let free = referrers
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count == 0);
+    let mut ready: Vec<usize> = free.map(|(index, _)| index).collect();
+    while let Some(index) = ready.pop() {
+        let node = nodes.get(index);
+        for child in node.map(|node| node.data.as_slice()).unwrap_or_default() {
+            let Some(count) = referrers.get_mut(*child) else {
+                continue;
+            };
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                ready.push(*child);
+            }
+        }
+    }
+    let left = referrers.iter().position(|count| *count != 0);
+    let at = left.and_then(|index| starts.get(index).copied());
+    OBJ_27.require_as(Kind::Cycle, left.is_none(), at.unwrap_or(0), || {
+        format!("node {} contains itself", left.unwrap_or_default())
+    })
+}
+
+fn utf8(bytes: Vec<u8>, what: &str, at: u64) -> Result<String, Violation> {
+    String::from_utf8(bytes).map_err(|_| {
+        let message = format!("{what} is not UTF-8");
+        OBJ_21.broken(Kind::Malformed, at, message)
+    })
+}
+
+fn unknown(what: &str, key: &[u8], at: u64) -> Violation {
+    let message = format!("{what} has no member `{}`", key.escape_ascii());
+    OBJ_22.broken(Kind::Unsupported, at, message)
+}
+
+/// OBJ-28.
+fn once(
+    findings: &mut Findings,
+    again: bool,
+    what: &str,
+    key: &[u8],
+    at: u64,
+) -> Result<(), Violation> {
+    findings.expect(OBJ_28, Kind::Duplicate, !again, at, || {
+        let key = key.escape_ascii();
+        format!("a second `{key}` in {what}; the last one counts")
+    })
+}

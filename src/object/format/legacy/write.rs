@@ -1,0 +1,131 @@
+//! Writing a legacy graph, byte for byte as releases do (OBJ-31, OBJ-32).
+
+use super::text::{LegacyWriter, is_plain};
+use super::{LegacyGraph, LegacyNode};
+use crate::object::{OBJ_25, OBJ_31, OBJ_32};
+use crate::release::Release;
+use crate::rule::{Kind, Violation};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use std::collections::BTreeMap;
+
+/// Numbers up to this many stand on one line.
+const ON_ONE_LINE: usize = 10;
+
+impl LegacyGraph {
+    /// The text. Refuses what no release can write (OBJ-31), and, given a release, what that one does not know (OBJ-32).
+    ///
+    /// # Errors
+    ///
+    /// OBJ-31; OBJ-32 for what `release` does not know; OBJ-25 for a text that its form cannot hold.
+    pub fn write(&self, release: Option<Release>) -> Result<Vec<u8>, Violation> {
+        if let Some(release) = release {
+            self.known_to(release)?;
+        }
+        let mut out = LegacyWriter::default();
+        out.object(true);
+        out.member("root");
+        out.number(self.root);
+        out.member("nodes");
+        out.array(true);
+        for (index, node) in self.nodes.iter().enumerate() {
+            out.element();
+            node.write(&mut out)
+                .map_err(|broken| broken.in_field(format!("nodes[{index}]")))?;
+        }
+        out.close();
+        if let Some(tensors) = &self.tensors {
+            out.member("b64ndarrays");
+            out.array(true);
+            for tensor in tensors {
+                out.element();
+                out.string(BASE64_STANDARD.encode(tensor).as_bytes());
+            }
+            out.close();
+        }
+        write_attrs(&self.attrs, &mut out)?;
+        out.close();
+        Ok(out.into_text())
+    }
+
+    fn known_to(&self, release: Release) -> Result<(), Violation> {
+        let releases = self.releases();
+        let known = releases.is_some_and(|releases| releases.contains(release));
+        OBJ_32.demand(Kind::Unsupported, known, || match releases {
+            Some(releases) => format!(
+                "{release} does not know every member and container of this graph: {} to {} do",
+                releases.since, releases.until
+            ),
+            None => "no release knows every member and container of this graph".to_owned(),
+        })?;
+        let tensors = self.tensors.is_some() == (release.minor() >= 4);
+        OBJ_32.demand(Kind::Missing, tensors, || {
+            format!("a graph of {release} has the member `b64ndarrays`, even empty")
+        })
+    }
+}
+
+impl LegacyNode {
+    fn write(&self, out: &mut LegacyWriter) -> Result<(), Violation> {
+        out.object(true);
+        out.member("type_key");
+        out.string(self.type_key.as_bytes());
+        if !self.global_key.is_empty() {
+            out.member("global_key");
+            out.string(&self.global_key);
+        }
+        if !self.repr.is_empty() {
+            OBJ_25.demand(Kind::Malformed, self.attrs.is_empty(), || {
+                "a node with a representation has no attributes".to_owned()
+            })?;
+            if self.repr.iter().all(|byte| is_plain(*byte)) {
+                out.member("repr_str");
+                out.string(&self.repr);
+            } else {
+                let mut bytes = (self.repr.len() as u64).to_le_bytes().to_vec();
+                bytes.extend_from_slice(&self.repr);
+                out.member("repr_b64");
+                out.string(BASE64_STANDARD.encode(bytes).as_bytes());
+            }
+        }
+        write_attrs(&self.attrs, out)?;
+        if !self.keys.is_empty() {
+            out.member("keys");
+            out.array(true);
+            for key in &self.keys {
+                out.element();
+                out.string(key);
+            }
+            out.close();
+        }
+        if !self.data.is_empty() {
+            out.member("data");
+            out.array(self.data.len() > ON_ONE_LINE);
+            for index in &self.data {
+                out.element();
+                out.number(*index);
+            }
+            out.close();
+        }
+        out.close();
+        Ok(())
+    }
+}
+
+fn write_attrs(attrs: &BTreeMap<String, Vec<u8>>, out: &mut LegacyWriter) -> Result<(), Violation> {
+    if attrs.is_empty() {
+        return Ok(());
+    }
+    out.member("attrs");
+    out.object(attrs.len() > 1);
+    for (name, value) in attrs {
+        // The released writer puts names between quotes as they are: these would not be read back.
+        let plain = !name.contains(['"', '\\', '\r', '\n']);
+        OBJ_31.demand(Kind::Unsupported, plain, || {
+            format!("an attribute named {name:?} cannot be written")
+        })?;
+        out.member(name);
+        out.string(value);
+    }
+    out.close();
+    Ok(())
+}

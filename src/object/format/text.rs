@@ -1,0 +1,380 @@
+//! JSON text as the tvm-ffi reader takes it (OBJ-16): beyond the standard `NaN`, `Infinity`, `-Infinity`, and numbers such as `01`,
+//! `1.`, `.5` and `+1`.
+
+use crate::object::{OBJ_16, OBJ_39, OBJ_40};
+use crate::rule::{Kind, Violation};
+use std::borrow::Cow;
+
+/// How deep arrays and objects may nest (OBJ-40). The reference has no limit and overflows its stack.
+pub const MAX_DEPTH: usize = 10_000;
+
+/// Makes values of what is read. A key of an object is a text.
+pub(crate) trait Build {
+    /// A value.
+    type Value: Default;
+    /// `null`.
+    fn null(&mut self) -> Self::Value;
+    /// `true`, `false`.
+    fn truth(&mut self, value: bool) -> Self::Value;
+    /// A number without a fraction and an exponent, of 64 bits, which starts at `at`.
+    fn int(&mut self, value: i64, at: usize) -> Self::Value;
+    /// Any other number.
+    fn float(&mut self, value: f64) -> Self::Value;
+    /// A string, its escapes resolved, whose quote is at `at`.
+    fn text(&mut self, bytes: &[u8], at: usize) -> Self::Value;
+    /// An array.
+    fn array(&mut self, items: Vec<Self::Value>) -> Self::Value;
+    /// An object without a member.
+    fn empty_object(&mut self) -> Self::Value;
+    /// An object, whose keys may repeat: the last counts. `None` where too many keys share a chain of a map (OBJ-39).
+    fn object(&mut self, pairs: Vec<(Self::Value, Self::Value)>) -> Option<Self::Value>;
+}
+
+/// Reads a text to its end.
+pub(crate) fn read<B: Build>(text: &[u8], build: B) -> Result<B::Value, Violation> {
+    let mut reader = JsonReader { text, at: 0, build };
+    reader.document().map_err(|wrong| {
+        let message = reader.describe(&wrong);
+        match wrong.what {
+            COLLIDING => OBJ_39.broken(Kind::Limit, wrong.at as u64, message),
+            TOO_DEEP => OBJ_40.broken(Kind::Limit, wrong.at as u64, message),
+            _ => OBJ_16.broken(Kind::Malformed, wrong.at as u64, message),
+        }
+    })
+}
+
+/// The integer at `at` of a text that was read.
+pub(crate) fn int_at(text: &[u8], at: usize) -> Option<i64> {
+    let build = ();
+    JsonReader { text, at, build }.figures().parse().ok()
+}
+
+/// The string whose quote is at `at` of a text that was read.
+pub(crate) fn string_at(text: &[u8], at: usize) -> Option<Cow<'_, [u8]>> {
+    let build = ();
+    JsonReader { text, at, build }.characters().ok()
+}
+
+/// What is wrong, and where.
+struct JsonError {
+    what: &'static str,
+    at: usize,
+}
+
+struct JsonReader<'a, B> {
+    text: &'a [u8],
+    at: usize,
+    build: B,
+}
+
+/// A container on the way.
+enum OpenContainer<V> {
+    Array(Vec<V>),
+    Object(Vec<(V, V)>, V),
+}
+
+const VALUE: &str = "Expecting value";
+const COLLIDING: &str = "Too many names of an object share a chain of the map";
+const TOO_DEEP: &str = "Nested too deeply";
+const NAME: &str = "Expecting property name enclosed in double quotes";
+
+impl<'a, B: Build> JsonReader<'a, B> {
+    fn describe(&self, wrong: &JsonError) -> String {
+        let before = self.text.get(..wrong.at).unwrap_or(self.text);
+        let mut lines = before.split(|byte| *byte == b'\n');
+        let last = lines.next_back().unwrap_or_default();
+        format!(
+            "{}: line {} column {} (char {})",
+            wrong.what,
+            lines.count().saturating_add(1),
+            last.len().saturating_add(1),
+            wrong.at
+        )
+    }
+
+    fn document(&mut self) -> Result<B::Value, JsonError> {
+        let value = self.value()?;
+        self.skip_space();
+        if self.at < self.text.len() {
+            return self.wrong("Extra data");
+        }
+        Ok(value)
+    }
+
+    fn value(&mut self) -> Result<B::Value, JsonError> {
+        let mut open: Vec<OpenContainer<B::Value>> = Vec::new();
+        loop {
+            self.skip_space();
+            let mut done = match self.peek() {
+                None => return self.wrong(VALUE),
+                Some(b'{') => {
+                    self.step(1);
+                    self.skip_space();
+                    if self.peek() == Some(b'}') {
+                        self.step(1);
+                        self.build.empty_object()
+                    } else {
+                        let key = self.key()?;
+                        self.push(&mut open, OpenContainer::Object(Vec::new(), key))?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.step(1);
+                    self.skip_space();
+                    if self.peek() == Some(b']') {
+                        self.step(1);
+                        self.build.array(Vec::new())
+                    } else {
+                        self.push(&mut open, OpenContainer::Array(Vec::new()))?;
+                        continue;
+                    }
+                }
+                Some(b'"') => self.string()?,
+                Some(b't') => self.literal("true", |build| build.truth(true))?,
+                Some(b'f') => self.literal("false", |build| build.truth(false))?,
+                Some(b'n') => self.literal("null", |build| build.null())?,
+                Some(b'N') => self.literal("NaN", |build| build.float(f64::NAN))?,
+                Some(b'I') => self.literal("Infinity", |build| build.float(f64::INFINITY))?,
+                Some(b'-') if self.rest().get(1) == Some(&b'I') => {
+                    self.literal("-Infinity", |build| build.float(f64::NEG_INFINITY))?
+                }
+                Some(_) => self.number()?,
+            };
+            // Hand the value to what is open around it, as long as that ends.
+            loop {
+                let Some(around) = open.last_mut() else {
+                    return Ok(done);
+                };
+                match around {
+                    OpenContainer::Array(items) => items.push(done),
+                    OpenContainer::Object(pairs, key) => pairs.push((std::mem::take(key), done)),
+                }
+                self.skip_space();
+                match (self.peek(), around) {
+                    (Some(b','), OpenContainer::Array(_)) => {
+                        self.step(1);
+                        break;
+                    }
+                    (Some(b','), OpenContainer::Object(_, key)) => {
+                        self.step(1);
+                        self.skip_space();
+                        *key = self.key()?;
+                        break;
+                    }
+                    (Some(b']'), OpenContainer::Array(items)) => {
+                        done = self.build.array(std::mem::take(items));
+                    }
+                    (Some(b'}'), OpenContainer::Object(pairs, _)) => {
+                        done = self.object(std::mem::take(pairs))?
+                    }
+                    _ => return self.wrong("Expecting ',' delimiter"),
+                }
+                self.step(1);
+                open.pop();
+            }
+        }
+    }
+
+    fn object(&mut self, pairs: Vec<(B::Value, B::Value)>) -> Result<B::Value, JsonError> {
+        match self.build.object(pairs) {
+            Some(object) => Ok(object),
+            None => self.wrong(COLLIDING),
+        }
+    }
+
+    fn push(
+        &self,
+        open: &mut Vec<OpenContainer<B::Value>>,
+        fresh: OpenContainer<B::Value>,
+    ) -> Result<(), JsonError> {
+        if open.len() >= MAX_DEPTH {
+            return self.wrong(TOO_DEEP);
+        }
+        open.push(fresh);
+        Ok(())
+    }
+
+    fn key(&mut self) -> Result<B::Value, JsonError> {
+        if self.peek() != Some(b'"') {
+            return self.wrong(NAME);
+        }
+        let key = self.string()?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return self.wrong("Expecting ':' delimiter");
+        }
+        self.step(1);
+        Ok(key)
+    }
+
+    fn literal(
+        &mut self,
+        word: &str,
+        value: impl FnOnce(&mut B) -> B::Value,
+    ) -> Result<B::Value, JsonError> {
+        if !self.rest().starts_with(word.as_bytes()) {
+            return self.wrong(VALUE);
+        }
+        self.step(word.len());
+        Ok(value(&mut self.build))
+    }
+
+    fn number(&mut self) -> Result<B::Value, JsonError> {
+        let start = self.at;
+        let text = self.figures();
+        let wrong = Err(JsonError {
+            what: VALUE,
+            at: start,
+        });
+        if text.is_empty() {
+            return wrong;
+        }
+        if !text.contains(['.', 'e', 'E'])
+            && let Ok(value) = text.parse::<i64>()
+        {
+            return Ok(self.build.int(value, start));
+        }
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(self.build.float(value)),
+            _ => wrong,
+        }
+    }
+
+    fn string(&mut self) -> Result<B::Value, JsonError> {
+        let start = self.at;
+        let text = self.characters()?;
+        Ok(self.build.text(&text, start))
+    }
+}
+
+/// What makes no value.
+impl<'a, B> JsonReader<'a, B> {
+    const fn wrong<T>(&self, what: &'static str) -> Result<T, JsonError> {
+        Err(JsonError { what, at: self.at })
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn step(&mut self, bytes: usize) {
+        self.at = self.at.saturating_add(bytes);
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.step(1);
+        }
+    }
+
+    /// What a number may consist of.
+    fn figures(&mut self) -> &'a str {
+        let start = self.at;
+        while matches!(
+            self.peek(),
+            Some(b'0'..=b'9' | b'e' | b'E' | b'+' | b'-' | b'.')
+        ) {
+            self.step(1);
+        }
+        let text = self.text.get(start..self.at).unwrap_or_default();
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+
+    /// A string, its escapes resolved.
+    fn characters(&mut self) -> Result<Cow<'a, [u8]>, JsonError> {
+        let start = self.at;
+        self.step(1);
+        let rest = self.rest();
+        let plain = rest
+            .iter()
+            .position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ')
+            .unwrap_or(rest.len());
+        let mut text: Vec<u8> = Vec::new();
+        let first = rest.get(..plain).unwrap_or_default();
+        self.step(plain);
+        if self.peek() == Some(b'"') {
+            self.step(1);
+            return Ok(first.into());
+        }
+        text.extend_from_slice(first);
+        loop {
+            match self.peek() {
+                None => {
+                    return Err(JsonError {
+                        what: "Unterminated string starting at",
+                        at: start,
+                    });
+                }
+                Some(b'"') => {
+                    self.step(1);
+                    return Ok(text.into());
+                }
+                Some(b'\\') => self.escape(&mut text)?,
+                Some(byte) if byte < b' ' => return self.wrong("Invalid control character at"),
+                Some(byte) => {
+                    text.push(byte);
+                    self.step(1);
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), JsonError> {
+        self.step(1);
+        let byte = match self.peek() {
+            Some(plain @ (b'"' | b'\\' | b'/')) => plain,
+            Some(b'b') => 8,
+            Some(b'f') => 12,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'u') => return self.unicode(text),
+            _ => return self.wrong("Invalid \\escape"),
+        };
+        text.push(byte);
+        self.step(1);
+        Ok(())
+    }
+
+    fn unicode(&mut self, text: &mut Vec<u8>) -> Result<(), JsonError> {
+        const PAIR: &str = "Invalid surrogate pair of \\uXXXX escapes";
+        let start = self.at;
+        let first = self.four_digits(start)?;
+        let mut wrong = start;
+        let mut units = vec![first];
+        if (0xd800..0xdc00).contains(&first) && self.rest().starts_with(b"\\u") {
+            self.step(1);
+            wrong = self.at.saturating_add(1);
+            units.push(self.four_digits(wrong)?);
+        }
+        let read = char::decode_utf16(units).collect::<Result<String, _>>();
+        let read = read.map_err(|_| JsonError {
+            what: PAIR,
+            at: wrong,
+        })?;
+        text.extend_from_slice(read.as_bytes());
+        Ok(())
+    }
+
+    /// Four hexadecimal digits after the `u` at the cursor.
+    fn four_digits(&mut self, blame: usize) -> Result<u16, JsonError> {
+        let digits = self.rest().get(1..5);
+        let code = digits
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u16::from_str_radix(digits, 16).ok());
+        let Some(code) = code else {
+            return Err(JsonError {
+                what: "Invalid \\uXXXX escape",
+                at: blame,
+            });
+        };
+        self.step(5);
+        Ok(code)
+    }
+}

@@ -1,0 +1,187 @@
+//! What a map is in memory: the fixed part, pairs, items, marks, and how far a mark jumps (OBJ-05 to OBJ-07).
+
+use crate::value::header::{Header, static_object};
+use crate::value::heap::release;
+use crate::value::{Any, index};
+use std::ffi::c_void;
+
+pub(super) const SMALL: u64 = 1 << 63;
+pub(super) const SMALL_MAX: u64 = 4;
+pub(super) const NOWHERE: u64 = u64::MAX;
+pub(super) const EMPTY: u8 = 0xff;
+pub(super) const PROTECTED: u8 = 0xfe;
+pub(super) const BODY: u8 = 0x80;
+pub(super) const BLOCK: usize = 16 + 16 * size_of::<MapItem>();
+/// For keys that a program chose.
+pub(super) const ANY_CHAIN: u64 = u64::MAX;
+
+/// The fixed part of both maps.
+#[repr(C)]
+pub(crate) struct MapObj {
+    pub(super) header: Header,
+    pub(super) body: MapBody,
+    // Only in a dense map; a small one has its pairs there.
+    pub(super) order: MapOrder,
+}
+
+/// Where the pairs are, and how many.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct MapBody {
+    pub(super) data: *mut u8,
+    pub(super) size: u64,
+    pub(super) slots: u64,
+    pub(super) data_deleter: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
+}
+
+impl MapBody {
+    /// No pairs, and no room for any.
+    pub(super) const NOTHING: MapBody = MapBody {
+        data: std::ptr::null_mut(),
+        size: 0,
+        slots: SMALL,
+        data_deleter: None,
+    };
+}
+
+/// What a dense map has besides.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct MapOrder {
+    pub(super) fib_shift: u32,
+    pub(super) padding: u32,
+    pub(super) head: u64,
+    pub(super) tail: u64,
+}
+
+impl MapOrder {
+    /// Of a map without pairs.
+    pub(super) const fn empty(fib_shift: u32) -> MapOrder {
+        MapOrder {
+            fib_shift,
+            padding: 0,
+            head: NOWHERE,
+            tail: NOWHERE,
+        }
+    }
+}
+
+pub(super) const HEAD: usize = std::mem::offset_of!(MapObj, order);
+const _: () = assert!(size_of::<MapObj>() == 80 && HEAD == 56);
+
+#[repr(C)]
+pub(super) struct Pair {
+    pub(super) key: Any,
+    pub(super) value: Any,
+}
+
+impl Pair {
+    pub(super) const fn of(key: Any, value: Any) -> Pair {
+        Pair { key, value }
+    }
+
+    pub(super) fn copy(&self) -> Pair {
+        Pair::of(self.key.clone(), self.value.clone())
+    }
+
+    /// Leaves nothing behind.
+    pub(super) fn moved_out(&mut self) -> Pair {
+        std::mem::replace(self, Pair::of(Any::none(), Any::none()))
+    }
+}
+
+#[repr(C)]
+pub(super) struct MapItem {
+    pub(super) pair: Pair,
+    pub(super) prev: u64,
+    pub(super) next: u64,
+}
+
+const _: () = assert!(size_of::<MapItem>() == 48 && BLOCK == 784);
+
+/// An immutable map object; only a type for references.
+#[repr(transparent)]
+pub(crate) struct MapKind(Header);
+/// A mutable map object; only a type for references.
+#[repr(transparent)]
+pub(crate) struct DictKind(Header);
+
+static_object!(MapKind, index::MAP);
+static_object!(DictKind, index::DICT);
+
+/// How far each mark jumps: 0 to 15, triangular numbers up to 2628, then about 2.25 times further each time.
+pub(super) static JUMPS: [u64; 126] = jumps();
+
+const fn jumps() -> [u64; 126] {
+    const FAR: [u64; 43] = [
+        8515,
+        19110,
+        42778,
+        96141,
+        216153,
+        486591,
+        1092981,
+        2458653,
+        5532801,
+        12442566,
+        27993903,
+        62983476,
+        141717030,
+        318844378,
+        717352503,
+        1614057336,
+        3631522476,
+        8170957530,
+        18384510628,
+        41364789378,
+        93070452520,
+        209408356380,
+        471168559170,
+        1060128894105,
+        2385289465695,
+        5366898840628,
+        12075518705635,
+        27169915244790,
+        61132312065111,
+        137547689707000,
+        309482283181501,
+        696335127828753,
+        1566753995631385,
+        3525196511162271,
+        7931691992677701,
+        17846306936293605,
+        40154190677507445,
+        90346928918121501,
+        203280589587557251,
+        457381325854679626,
+        1029107982097042876,
+        2315492959180353330,
+        5209859154120846435,
+    ];
+    let mut table = [0; 126];
+    let mut at = 0;
+    while at < 16 {
+        table[at] = at as u64;
+        at += 1;
+    }
+    while at < 83 {
+        let side = at as u64 - 10;
+        table[at] = side * (side + 1) / 2;
+        at += 1;
+    }
+    while at < 126 {
+        table[at] = FAR[at - 83];
+        at += 1;
+    }
+    table
+}
+
+pub(super) unsafe extern "C-unwind" fn free_data(data: *mut c_void) {
+    // SAFETY: the deleter of the tables that `MapTable::dense` and `become_table` make with `allocate`; called once, with the
+    // map's last use of one (`MapTable::reset`).
+    unsafe { release(data.cast()) }
+}
+
+pub(super) fn blocks(slots: u64) -> usize {
+    slots.div_ceil(16) as usize
+}

@@ -1,0 +1,158 @@
+//! The order of insertion, and taking a pair out of it (OBJ-08).
+
+use super::layout::{BODY, EMPTY, MapItem, NOWHERE, Pair};
+use super::table::MapTable;
+use crate::function::Result;
+
+impl MapTable {
+    /// Takes an item out of the order.
+    ///
+    /// # Safety
+    /// The slot is one in the order of this dense map, which the caller has alone.
+    pub(super) unsafe fn unlink(self, slot: u64) {
+        // SAFETY: a filled slot, by this contract.
+        let MapItem { prev, next, .. } = unsafe { &*self.item(slot) };
+        let (prev, next) = (*prev, *next);
+        // SAFETY: the neighbours of an item in the order are items of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_next(prev, next) };
+        // SAFETY: the neighbours of an item in the order are items of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_prev(next, prev) };
+    }
+
+    /// Puts an item at the end of the order.
+    ///
+    /// # Safety
+    /// The slot is a filled one of this dense map that is not in the order, and the caller has the map alone.
+    pub(super) unsafe fn link_last(self, slot: u64) {
+        // SAFETY: a live map, by the invariant of `MapTable`; a dense one, by this contract, has the field (OBJ-07).
+        let tail = unsafe { (*self.as_ptr()).order.tail };
+        let item = self.item(slot);
+        // SAFETY: a filled slot, by this contract.
+        unsafe { (*item).prev = tail };
+        // SAFETY: a filled slot, by this contract.
+        unsafe { (*item).next = NOWHERE };
+        // SAFETY: the last item in the order is an item of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_next(tail, slot) };
+        // SAFETY: a live map, by the invariant of `MapTable`; a dense one, by this contract, has the field (OBJ-07).
+        unsafe { (*self.as_ptr()).order.tail = slot };
+    }
+
+    /// Points the neighbours of an item that moved to `slot` at it.
+    ///
+    /// # Safety
+    /// The slot has an item in the order of this dense map, which the caller has alone.
+    pub(super) unsafe fn relink(self, slot: u64) {
+        // SAFETY: a slot with an item, by this contract.
+        let MapItem { prev, next, .. } = unsafe { &*self.item(slot) };
+        let (prev, next) = (*prev, *next);
+        // SAFETY: the neighbours of an item in the order are items of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_next(prev, slot) };
+        // SAFETY: the neighbours of an item in the order are items of this map, or NOWHERE (OBJ-07).
+        unsafe { self.set_prev(next, slot) };
+    }
+
+    /// Writes what follows `slot` in the order; NOWHERE is before the first.
+    ///
+    /// # Safety
+    /// `slot` has an item of this dense map, or is NOWHERE; the caller has the map alone.
+    pub(super) unsafe fn set_next(self, slot: u64, next: u64) {
+        match slot {
+            // SAFETY: a live map, by the invariant of `MapTable`; a dense one, by this contract, has the field (OBJ-07).
+            NOWHERE => unsafe { (*self.as_ptr()).order.head = next },
+            // SAFETY: a slot with an item, by this contract.
+            slot => unsafe { (*self.item(slot)).next = next },
+        }
+    }
+
+    /// Writes what `slot` follows in the order; NOWHERE is behind the last.
+    ///
+    /// # Safety
+    /// `slot` has an item of this dense map, or is NOWHERE; the caller has the map alone.
+    unsafe fn set_prev(self, slot: u64, prev: u64) {
+        match slot {
+            // SAFETY: a live map, by the invariant of `MapTable`; a dense one, by this contract, has the field (OBJ-07).
+            NOWHERE => unsafe { (*self.as_ptr()).order.tail = prev },
+            // SAFETY: a slot with an item, by this contract.
+            slot => unsafe { (*self.item(slot)).prev = prev },
+        }
+    }
+
+    /// Removes the pair at a position, for the caller to drop.
+    ///
+    /// # Errors
+    ///
+    /// What the hash of a key of its own type raises; the map is as it was.
+    ///
+    /// # Safety
+    /// As for [`MapTable::pair_at`]; and the caller has the map alone, or stays at the dict to change it.
+    pub(super) unsafe fn erase(self, position: u64) -> Result<Pair> {
+        if self.is_small() {
+            return Ok(self.settled(|| {
+                let (gone, next) = (self.pair(position), self.pair(position + 1));
+                // SAFETY: `find` returned the position, by this contract, so a pair of this small map is there; the next one, or the count,
+                // covers it.
+                let pair = unsafe { gone.read() };
+                let behind = self.size() - position - 1;
+                // SAFETY: the pairs behind it, up to `size`, move down by one; the caller has the map alone (`MapTable`).
+                unsafe { std::ptr::copy(next, gone, behind as usize) };
+                // SAFETY: a live map, which the caller has alone; its pairs lie in the first `size - 1` places now.
+                unsafe { (*self.as_ptr()).body.size -= 1 };
+                pair
+            }));
+        }
+        // SAFETY: `find` returned the position, by this contract, so it is a slot of this dense map.
+        let mark = unsafe { self.mark_of(position) };
+        if self.after(position, mark).is_none() {
+            let before = match mark & BODY {
+                0 => None,
+                // SAFETY: the slot is in the body of a chain, as its mark says. This calls a hook, so it comes before the
+                // change.
+                _ => Some(unsafe { self.before(position)? }),
+            };
+            return Ok(self.settled(|| {
+                if let Some(before) = before {
+                    // SAFETY: `before` returned a slot of this map's chain, and the caller has the map alone (`MapTable`).
+                    unsafe { self.set_jump(before, 0) };
+                }
+                // SAFETY: `find` returned the position of a pair, and those are in the order.
+                let gone = unsafe { self.leave(position) };
+                // SAFETY: a slot of this map, whose item has just been read for the last time.
+                unsafe { self.set_mark(position, EMPTY) };
+                gone
+            }));
+        }
+        // The last of the chain takes the place of what goes.
+        let (mut before, mut last) = (position, position);
+        // SAFETY: a slot of this dense map: the position, or what `after` returns.
+        while let Some(next) = self.after(last, unsafe { self.mark_of(last) }) {
+            (before, last) = (last, next);
+        }
+        Ok(self.settled(|| {
+            // SAFETY: `find` returned the position of a pair, and those are in the order.
+            let gone = unsafe { self.leave(position) };
+            // SAFETY: the last slot of the chain is another one than the position, whose item has just been read for the
+            // last time.
+            unsafe { std::ptr::copy_nonoverlapping(self.item(last), self.item(position), 1) };
+            // SAFETY: the item has just moved to this slot.
+            unsafe { self.relink(position) };
+            // SAFETY: a slot of this map, whose item has just moved away.
+            unsafe { self.set_mark(last, EMPTY) };
+            // SAFETY: the slot that the last one of the chain followed, and the caller has the map alone (`MapTable`).
+            unsafe { self.set_jump(before, 0) };
+            gone
+        }))
+    }
+
+    /// Takes an item out of the order and the count, and reads its pair for the last time.
+    ///
+    /// # Safety
+    /// The slot is one in the order of this dense map, which the caller has alone. Afterwards it is emptied or filled anew.
+    unsafe fn leave(self, slot: u64) -> Pair {
+        // SAFETY: in the order, of a map that the caller has alone, by this contract.
+        unsafe { self.unlink(slot) };
+        // SAFETY: a live map, by the invariant of `MapTable`; the pair of the slot is not counted any more.
+        unsafe { (*self.as_ptr()).body.size -= 1 };
+        // SAFETY: a slot in the order has an item, which the map has no more after this (this contract).
+        unsafe { self.item(slot).read() }.pair
+    }
+}

@@ -1,0 +1,145 @@
+//! The pairs of a map, from the first to the last (OBJ-08).
+
+use super::layout::Pair;
+use super::table::MapTable;
+use super::{Dict, Map};
+use crate::value::header::ObjectRef;
+use crate::value::{Any, AnyView, index};
+use std::marker::PhantomData;
+
+/// The pairs of a map of either kind, in order of insertion; a dense map puts an updated key last. Those of a
+/// [`Map`](super::Map) are borrowed, those of a [`Dict`](super::Dict), which may change meanwhile, are as they were when this was
+/// made.
+pub struct Pairs<'a>(PairSource<'a>);
+
+enum PairSource<'a> {
+    Borrowed(MapTable, PhantomData<&'a ()>),
+    Copied(Vec<(Any, Any)>),
+}
+
+impl Pairs<'_> {
+    /// From the first to the last.
+    pub fn iter(&self) -> PairIter<'_> {
+        match &self.0 {
+            // SAFETY: `pairs_of` made this for the life of a view of a `Map`, which nothing changes while others hold it.
+            PairSource::Borrowed(table, _) => unsafe { table.borrowed() },
+            PairSource::Copied(pairs) => PairIter(PairSteps::Copied(pairs.iter())),
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Pairs<'_> {
+    type Item = (&'a Any, &'a Any);
+    type IntoIter = PairIter<'a>;
+
+    fn into_iter(self) -> PairIter<'a> {
+        self.iter()
+    }
+}
+
+/// Goes through the pairs of a map: keys and values.
+pub struct PairIter<'a>(pub(super) PairSteps<'a>);
+
+pub(super) enum PairSteps<'a> {
+    Borrowed(MapTable, Option<u64>),
+    Copied(std::slice::Iter<'a, (Any, Any)>),
+}
+
+impl<'a> Iterator for PairIter<'a> {
+    type Item = (&'a Any, &'a Any);
+
+    fn next(&mut self) -> Option<(&'a Any, &'a Any)> {
+        match &mut self.0 {
+            PairSteps::Copied(pairs) => pairs.next().map(|(key, value)| (key, value)),
+            PairSteps::Borrowed(table, next) => {
+                let at = (*next)?;
+                // SAFETY: `first` or `next` returned the position, and the map does not change for `'a` (`MapTable::borrowed`).
+                *next = unsafe { table.next(at) };
+                // SAFETY: the same position.
+                let pair = unsafe { table.pair_at(at) };
+                // SAFETY: there is a pair at such a position, and the map lives for `'a`.
+                let pair = unsafe { &*pair };
+                Some((&pair.key, &pair.value))
+            }
+        }
+    }
+}
+
+/// The pairs of a map of either kind.
+pub fn pairs_of(view: AnyView<'_>) -> Option<Pairs<'_>> {
+    if !matches!(view.type_index(), index::MAP | index::DICT) {
+        return None;
+    }
+    // SAFETY: a map, which the view keeps alive; a dict is read in a turn.
+    let table = unsafe { MapTable::of(view.as_raw().ptr().cast()) };
+    Some(Pairs(match view.type_index() {
+        index::MAP => PairSource::Borrowed(table, PhantomData),
+        _ => PairSource::Copied(table.settled(|| table.copied_pairs())),
+    }))
+}
+
+/// A cursor over a map that keeps it alive: the state of the iterator functions.
+pub(crate) struct MapCursor {
+    map: ObjectRef,
+    at: Option<u64>,
+}
+
+impl MapCursor {
+    /// A cursor at the first pair of a map.
+    pub(crate) fn of_map(map: Map) -> MapCursor {
+        MapCursor::at_start(map.into_object())
+    }
+
+    /// A cursor at the first pair of a dict.
+    pub(crate) fn of_dict(dict: Dict) -> MapCursor {
+        MapCursor::at_start(dict.into_object())
+    }
+
+    fn at_start(map: ObjectRef) -> MapCursor {
+        let mut cursor = MapCursor { map, at: None };
+        let table = cursor.table();
+        cursor.at = table.settled(|| table.first());
+        cursor
+    }
+
+    const fn table(&self) -> MapTable {
+        // SAFETY: a map, by the two functions that make a cursor, which the cursor keeps alive; a dict is read in a turn.
+        unsafe { MapTable::of(self.map.as_ptr().cast()) }
+    }
+
+    /// Where the cursor stands, unless the map changed and has no pair there any more. Called alone at a dict.
+    fn position(&self) -> Option<u64> {
+        self.at.filter(|&at| self.table().is_filled(at))
+    }
+
+    /// The key at the cursor.
+    pub(crate) fn key(&self) -> Option<Any> {
+        self.pair().map(|pair| pair.key)
+    }
+
+    /// The value at the cursor.
+    pub(crate) fn value(&self) -> Option<Any> {
+        self.pair().map(|pair| pair.value)
+    }
+
+    fn pair(&self) -> Option<Pair> {
+        self.table().settled(|| {
+            let at = self.position()?;
+            // SAFETY: a pair is at the position (`position`), and nothing changes the map in here (`settled`).
+            let pair = unsafe { self.table().pair_at(at) };
+            // SAFETY: there is a pair, by `position`.
+            Some(unsafe { &*pair }.copy())
+        })
+    }
+
+    /// PairSteps on; false at the end.
+    pub(crate) fn advance(&mut self) -> bool {
+        let table = self.table();
+        self.at = table.settled(|| {
+            let at = self.position()?;
+            // SAFETY: a pair is at the position (`position`), and nothing changes the map in here (`settled`).
+            unsafe { table.next(at) }
+        });
+        self.at.is_some()
+    }
+}

@@ -1,0 +1,330 @@
+//! Raw access to a map: making one, finding a key in it, going through it (OBJ-05 to OBJ-08).
+
+use super::layout::{
+    BLOCK, BODY, EMPTY, HEAD, JUMPS, MapBody, MapItem, MapObj, MapOrder, NOWHERE, Pair, SMALL,
+    blocks, free_data,
+};
+use crate::function::Result;
+use crate::object::container::turnstile::{Purpose, Stay, Turn, alone, turn};
+use crate::object::format::key_hash;
+use crate::object::hash::{any_equal, any_hash};
+use crate::value::header::{DELETE_STRONG, DELETE_WEAK, Header, end_nested};
+use crate::value::heap::{allocate, release};
+use crate::value::{Any, AnyView, index};
+
+unsafe extern "C-unwind" fn delete(object: *mut Header, flags: i32) {
+    // SAFETY: deleters are called as VAL-05 says, which is the contract of `end`.
+    unsafe { end_nested(object, flags, end) }
+}
+
+/// The work of [`delete`].
+///
+/// # Safety
+/// As a deleter is called (VAL-05).
+unsafe extern "C-unwind" fn end(object: *mut Header, flags: i32) {
+    if flags & DELETE_STRONG != 0 {
+        // SAFETY: the last strong reference is gone (VAL-05), so no one else is at the map.
+        unsafe { MapTable(object.cast()).reset() }
+    }
+    if flags & DELETE_WEAK != 0 {
+        // SAFETY: the last weak reference is gone (VAL-05), and maps with this deleter are made with `allocate`.
+        unsafe { release(object.cast()) }
+    }
+}
+
+/// Raw access to a map object. Copies alias.
+///
+/// Invariant: the clauses of [`MapTable::of`], of every copy. So methods that read are safe, and those that change the map, take a
+/// position or end the map are `unsafe`: to *have a map alone* is that it is fresh, a [`Map`](super::Map) with one reference, or a
+/// [`Dict`](super::Dict) at which this thread has its turn ([`MapTable::settled`]).
+#[derive(Clone, Copy)]
+pub(super) struct MapTable(*mut MapObj);
+
+impl MapTable {
+    /// # Safety
+    /// * `map` is a map as OBJ-05 to OBJ-07 say, and lives for as long as the result and its copies are used.
+    /// * Nothing else changes it while one of them reads it: it is a [`Map`](super::Map), which nothing changes while others hold it,
+    ///   or the caller stays at the [`Dict`](super::Dict) or has its turn there, in all but [`MapTable::look_up`],
+    ///   [`MapTable::insert_at_once`] and [`MapTable::settled`], which do that themselves.
+    pub(super) const unsafe fn of(map: *mut MapObj) -> MapTable {
+        MapTable(map)
+    }
+
+    /// The map.
+    pub(super) const fn as_ptr(self) -> *mut MapObj {
+        self.0
+    }
+
+    /// A small map with room for `slots` pairs (at least 2). Large enough to become dense in place.
+    pub(super) fn small(type_index: i32, slots: u64) -> MapTable {
+        let slots = slots.max(2);
+        let object = allocate(HEAD + slots as usize * size_of::<Pair>()).cast::<MapObj>();
+        let header = Header::new(type_index, delete);
+        // SAFETY: the block begins with a header. It has at least 120 bytes, so also room to become dense in place; a
+        // `MapObj` is not written, because the pairs lie where its last part is.
+        unsafe { object.cast::<Header>().write(header) };
+        let body = MapBody {
+            data: object.cast::<u8>().wrapping_add(HEAD),
+            size: 0,
+            slots: slots | SMALL,
+            data_deleter: None,
+        };
+        let place = object.wrapping_byte_add(std::mem::offset_of!(MapObj, body));
+        // SAFETY: the body follows the header in those bytes.
+        unsafe { place.cast::<MapBody>().write(body) };
+        MapTable(object)
+    }
+
+    /// An empty dense map.
+    pub(super) fn dense(type_index: i32, slots: u64, fib_shift: u32) -> MapTable {
+        let object = allocate(size_of::<MapObj>()).cast::<MapObj>();
+        let blocks = blocks(slots);
+        let data = allocate(blocks * BLOCK);
+        for block in 0..blocks {
+            let marks = data.wrapping_add(block * BLOCK);
+            // SAFETY: the marks of a block are its first 16 bytes, and there are `blocks` of them behind `data`.
+            unsafe { marks.write_bytes(EMPTY, 16) }
+        }
+        let map = MapObj {
+            header: Header::new(type_index, delete),
+            body: MapBody {
+                data,
+                size: 0,
+                slots,
+                data_deleter: Some(free_data),
+            },
+            order: MapOrder::empty(fib_shift),
+        };
+        // SAFETY: the block is as large as a `MapObj`, and aligned for any object.
+        unsafe { object.write(map) };
+        MapTable(object)
+    }
+
+    pub(super) fn size(self) -> u64 {
+        // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
+        unsafe { (*self.0).body.size }
+    }
+
+    pub(super) fn is_small(self) -> bool {
+        // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
+        unsafe { (*self.0).body.slots & SMALL != 0 }
+    }
+
+    pub(super) fn slots(self) -> u64 {
+        // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
+        unsafe { (*self.0).body.slots & !SMALL }
+    }
+
+    pub(super) fn type_index(self) -> i32 {
+        // SAFETY: a live map, by the invariant of `MapTable`, begins with a header.
+        unsafe { (*self.0).header.type_index }
+    }
+
+    pub(super) fn data(self) -> *mut u8 {
+        // SAFETY: a live map, by the invariant of `MapTable`; both forms have a body.
+        unsafe { (*self.0).body.data }
+    }
+
+    /// Where pair `at` of a small map lies, which has [`MapTable::slots`] of them.
+    pub(super) fn pair(self, at: u64) -> *mut Pair {
+        self.data().cast::<Pair>().wrapping_add(at as usize)
+    }
+
+    /// Where the mark of a slot of a dense map lies, which has [`MapTable::slots`] of them.
+    pub(super) fn mark(self, slot: u64) -> *mut u8 {
+        let (block, at) = (slot as usize / 16, slot as usize % 16);
+        self.data().wrapping_add(block * BLOCK + at)
+    }
+
+    /// Where the item of a slot of a dense map lies: items follow the 16 marks of their block.
+    pub(super) fn item(self, slot: u64) -> *mut MapItem {
+        let (block, at) = (slot as usize / 16, slot as usize % 16);
+        let offset = block * BLOCK + 16 + at * size_of::<MapItem>();
+        self.data().wrapping_add(offset).cast()
+    }
+
+    /// The mark of a slot.
+    ///
+    /// # Safety
+    /// The slot is one of this dense map.
+    pub(super) unsafe fn mark_of(self, slot: u64) -> u8 {
+        // SAFETY: one of its slots, by this contract, and every slot has a mark (OBJ-07).
+        unsafe { *self.mark(slot) }
+    }
+
+    /// # Safety
+    /// The slot is one of this dense map, which the caller has alone.
+    pub(super) unsafe fn set_mark(self, slot: u64, mark: u8) {
+        // SAFETY: one of its slots, by this contract, and every slot has a mark (OBJ-07).
+        unsafe { self.mark(slot).write(mark) }
+    }
+
+    /// The key of a slot.
+    ///
+    /// # Safety
+    /// The slot is a filled one of this dense map, which nothing changes while the key is used.
+    pub(super) unsafe fn key_of<'a>(self, slot: u64) -> AnyView<'a> {
+        // SAFETY: a filled slot has an item, and it stays as it is, by this contract.
+        let key: &'a Any = unsafe { &(*self.item(slot)).pair.key };
+        key.view()
+    }
+
+    /// Position of `key`: a pair of a small map, a slot of a dense one.
+    pub(super) fn find(self, key: AnyView<'_>) -> Result<Option<u64>> {
+        if self.size() == 0 {
+            return Ok(None);
+        }
+        if self.is_small() {
+            for at in 0..self.size() {
+                // SAFETY: the first `size` pairs of a small map are filled (OBJ-06); nothing changes a map that a key is
+                // looked up in (`Stay`).
+                let own = unsafe { &(*self.pair(at)).key };
+                if any_equal(own.view(), key)? {
+                    return Ok(Some(at));
+                }
+            }
+            return Ok(None);
+        }
+        let hash = any_hash(key)?;
+        // SAFETY: the map is dense: `is_small` is false.
+        let mut slot = unsafe { self.home(hash) };
+        // SAFETY: a home is a slot of this dense map (OBJ-07).
+        if unsafe { self.mark_of(slot) } & BODY != 0 {
+            return Ok(None);
+        }
+        loop {
+            // SAFETY: the slots of a chain are filled (OBJ-07); nothing changes a map that a key is looked up in (`Stay`).
+            if any_equal(key, unsafe { self.key_of(slot) })? {
+                return Ok(Some(slot));
+            }
+            // SAFETY: a slot of this dense map: a home, or what `after` returns.
+            match self.after(slot, unsafe { self.mark_of(slot) }) {
+                Some(next) => slot = next,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The shift of the hash of a dense map.
+    ///
+    /// # Safety
+    /// The map is dense.
+    pub(super) unsafe fn fib_shift(self) -> u32 {
+        // SAFETY: a live map, by the invariant of `MapTable`; a dense one, by this contract, has the field (OBJ-07).
+        unsafe { (*self.0).order.fib_shift }
+    }
+
+    /// The slot where the chain of `hash` begins.
+    ///
+    /// # Safety
+    /// The map is dense.
+    pub(super) unsafe fn home(self, hash: u64) -> u64 {
+        // SAFETY: the contract of `fib_shift` is this one.
+        let shift = unsafe { self.fib_shift() };
+        key_hash::home(hash, shift)
+    }
+
+    pub(super) fn after(self, slot: u64, mark: u8) -> Option<u64> {
+        match JUMPS.get(usize::from(mark & 0x7f)) {
+            Some(0) | None => None,
+            Some(&jump) => Some(self.wrapped(slot.wrapping_add(jump))),
+        }
+    }
+
+    /// `slot` modulo the number of slots, which is a power of two in every table that this library made.
+    #[inline]
+    pub(super) fn wrapped(self, slot: u64) -> u64 {
+        self.wrapping()(slot)
+    }
+
+    /// [`MapTable::wrapped`], for several slots.
+    #[inline]
+    pub(super) fn wrapping(self) -> impl Fn(u64) -> u64 {
+        let slots = self.slots();
+        let mask = slots.wrapping_sub(1);
+        let is_power = slots & mask == 0;
+        move |slot| match is_power {
+            true => slot & mask,
+            false => slot % slots,
+        }
+    }
+
+    /// Where the pair of a position lies.
+    ///
+    /// # Safety
+    /// The position is of this map: `find`, `first` or `next` returned it, and the map did not change since.
+    pub(super) unsafe fn pair_at(self, position: u64) -> *mut Pair {
+        if self.is_small() {
+            return self.pair(position);
+        }
+        // SAFETY: a dense map, where positions, by this contract, are slots, and every slot has an item.
+        unsafe { &raw mut (*self.item(position)).pair }
+    }
+
+    /// The first position, in the order of OBJ-08.
+    pub(super) fn first(self) -> Option<u64> {
+        if self.size() == 0 {
+            return None;
+        }
+        if self.is_small() {
+            return Some(0);
+        }
+        // SAFETY: a live map, by the invariant of `MapTable`; a dense one has the field (OBJ-07).
+        Some(unsafe { (*self.0).order.head })
+    }
+
+    /// The position behind this one, in the order of OBJ-08.
+    ///
+    /// # Safety
+    /// As for [`MapTable::pair_at`].
+    pub(super) unsafe fn next(self, position: u64) -> Option<u64> {
+        if self.is_small() {
+            return Some(position + 1).filter(|&next| next < self.size());
+        }
+        // SAFETY: positions of a dense map are slots with items, and this is one, by this contract.
+        Some(unsafe { (*self.item(position)).next }).filter(|&next| next != NOWHERE)
+    }
+
+    /// Runs what changes the table, or looks at it without a stay: alone at a dict, which others reach at the same time. All
+    /// that calls a hook comes before, all that drops a value after.
+    #[inline]
+    pub(super) fn settled<R>(self, work: impl FnOnce() -> R) -> R {
+        let _turn = self.turn();
+        work()
+    }
+
+    /// The lock of a dict. One place for all maps, so that what runs meanwhile is compiled once.
+    #[inline]
+    pub(super) fn turn(self) -> Option<Turn> {
+        (self.type_index() == index::DICT).then(|| turn(self.0))
+    }
+
+    /// The value of `key`. The caller stays at a dict, or is alone with it and the key calls no hook.
+    fn value_of(self, key: AnyView<'_>) -> Result<Option<Any>> {
+        let Some(at) = self.find(key)? else {
+            return Ok(None);
+        };
+        // SAFETY: `find` returned the position, and no one changed the map since: the caller stays at it, or is alone with it.
+        let pair = unsafe { self.pair_at(at) };
+        // SAFETY: there is a pair at a position that `find` returned.
+        Ok(Some(unsafe { &(*pair).value }.clone()))
+    }
+
+    /// The value of `key` in a map of either kind.
+    pub(super) fn look_up(self, key: AnyView<'_>) -> Result<Option<Any>> {
+        if self.type_index() != index::DICT {
+            return self.value_of(key);
+        }
+        if is_plain(key) {
+            return alone(self.0, || self.value_of(key));
+        }
+        let _stay = Stay::at(self.0, Purpose::Look)?;
+        self.value_of(key)
+    }
+}
+
+/// Whether looking `key` up calls no hook: only objects have some, and strings and bytes are compared by what they say.
+pub(super) fn is_plain(key: AnyView<'_>) -> bool {
+    let kind = key.type_index();
+    kind < index::OBJECT_BEGIN || matches!(kind, index::STR | index::BYTES)
+}

@@ -1,0 +1,301 @@
+//! The nodes of a graph to values (OBJ-18 to OBJ-20).
+
+use super::described;
+use crate::function::{Error, Function, Result};
+use crate::object::reflect::builtin::enum_index;
+use crate::object::reflect::column;
+use crate::object::reflect::record::{create, fields_of};
+use crate::object::walk::depth;
+use crate::object::{Array, Dict, List, Map, OBJ_18, OBJ_19, OBJ_20, Shape};
+use crate::object::{lookup_in, sequence_of};
+use crate::rule::Kind;
+use crate::value::types::{self, FieldInfo};
+use crate::value::{
+    Any, AnyView, Argument, Bytes, DLDevice, Str, cast, dtype_from_text, index, str_bytes,
+};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+
+/// The value of a graph. Only what the root reaches is decoded; a cycle is refused (OBJ-19), where the reference runs out
+/// of stack.
+///
+/// # Errors
+///
+/// A ValueError with OBJ-18 for a graph of another form, OBJ-19 for a cycle, OBJ-20 for a node of no known meaning, OBJ-41 for
+/// one that nests too deep; what the reader of an object's own type raises.
+pub fn decode(graph: AnyView<'_>) -> Result {
+    if graph.type_index() != index::MAP {
+        return Err(refuse("Invalid JSON Object Graph, expected an object"));
+    }
+    let root = part(graph, "root_index", index::INT, "integer")?;
+    let nodes = part(graph, "nodes", index::ARRAY, "array")?;
+    let nodes = sequence_of(nodes.view()).unwrap_or_default().into_owned();
+    let mut decoder = GraphDecoder {
+        done: vec![None; nodes.len()],
+        open: vec![false; nodes.len()],
+        height: vec![0; nodes.len()],
+        nodes,
+        depth: 0,
+        below: 0,
+    };
+    decoder.node(cast(root.view())?)
+}
+
+/// A member that every graph has.
+fn part(graph: AnyView<'_>, name: &str, type_index: i32, words: &str) -> Result {
+    let message = format!("Invalid JSON Object Graph, expected `{name}` {words} field");
+    match member_of(graph, name)? {
+        Some(part) if part.type_index() == type_index => Ok(part),
+        Some(_) => Err(refuse(message)),
+        None => Err(missing("ValueError", message)),
+    }
+}
+
+fn member_of(map: AnyView<'_>, name: &str) -> Result<Option<Any>> {
+    lookup_in(map, Any::from(name).view())
+}
+
+fn data_of(node: AnyView<'_>, name: &str) -> Result<Any> {
+    member_of(node, name)?.ok_or_else(|| missing("KeyError", format!("a node has no `{name}`")))
+}
+
+/// A graph that is being read.
+struct GraphDecoder {
+    nodes: Vec<Any>,
+    done: Vec<Option<Any>>,
+    open: Vec<bool>,
+    depth: usize,
+    /// How many objects nest in each that is done. Not what `depth` bounds: children may be done before their parents.
+    height: Vec<usize>,
+    /// The largest height among the children met so far of the node on the way.
+    below: usize,
+}
+
+impl GraphDecoder {
+    fn node(&mut self, at: i64) -> Result {
+        let slot = usize::try_from(at)
+            .ok()
+            .filter(|&slot| slot < self.nodes.len());
+        let Some(slot) = slot else {
+            return Err(OBJ_20
+                .refused(
+                    Kind::Malformed,
+                    format!("Invalid JSON Object Graph: invalid node index {at}"),
+                )
+                .into());
+        };
+        if let Some(done) = &self.done[slot] {
+            self.below = self.below.max(self.height[slot]);
+            return Ok(done.clone());
+        }
+        OBJ_19.demand(Kind::Cycle, !self.open[slot], || {
+            format!("Invalid JSON Object Graph: node {at} contains itself")
+        })?;
+        depth::check_saved(self.depth + 1)?;
+        depth::check_stack()?;
+        self.open[slot] = true;
+        self.depth += 1;
+        let beside = std::mem::take(&mut self.below);
+        let node = self.nodes[slot].clone();
+        let value = self.decode(node.view())?;
+        // Objects are dropped by recursion.
+        let height = self.below + 1;
+        depth::check_saved(height)?;
+        self.height[slot] = height;
+        self.below = beside.max(height);
+        self.depth -= 1;
+        self.open[slot] = false;
+        self.done[slot] = Some(value.clone());
+        Ok(value)
+    }
+
+    fn decode(&mut self, node: AnyView<'_>) -> Result {
+        if node.type_index() != index::MAP {
+            let message = format!(
+                "Cannot convert from type `{}` to `Map<str, Any>`",
+                types::key_of(node.type_index())
+            );
+            return Err(Error::said(
+                "TypeError",
+                OBJ_18.refused(Kind::Malformed, message),
+            ));
+        }
+        let key = cast::<String>(data_of(node, "type")?.view())?;
+        let type_index = types::index_of(&key)
+            .ok_or_else(|| Error::new("InternalError", format!("Cannot find type `{key}`")))?;
+        if type_index == index::NONE {
+            return Ok(Any::none());
+        }
+        let data = data_of(node, "data")?.clone();
+        let data = data.view();
+        Ok(match type_index {
+            index::BOOL => cast::<bool>(data)?.into(),
+            index::INT => cast::<i64>(data)?.into(),
+            index::FLOAT => cast::<f64>(data)?.into(),
+            index::DATA_TYPE => dtype_from_text(&cast::<String>(data)?)?.into(),
+            index::DEVICE => device(&cast::<Array>(data)?)?.into(),
+            index::STR => cast::<Str>(data)?.into(),
+            index::BYTES => {
+                let text = cast::<String>(data)?;
+                let bytes = BASE64_STANDARD
+                    .decode(text.as_bytes())
+                    .map_err(|_| Error::new("InternalError", "invalid base64 encoding"))?;
+                Bytes::new(&bytes).into()
+            }
+            index::ARRAY => Array::new(self.list(data)?).into(),
+            index::LIST => List::new(self.list(data)?).into(),
+            index::MAP => {
+                let mut map = Map::new();
+                for (key, value) in self.pairs(data)? {
+                    map.set_untrusted(key, value)?;
+                }
+                map.into()
+            }
+            index::DICT => {
+                let dict = Dict::new();
+                for (key, value) in self.pairs(data)? {
+                    dict.set_untrusted(key, value)?;
+                }
+                dict.into()
+            }
+            index::SHAPE => cast::<Shape>(data)?.into(),
+            own => self.object(own, data)?,
+        })
+    }
+
+    fn list(&mut self, data: AnyView<'_>) -> Result<Vec<Any>> {
+        let items = cast::<Array>(data)?;
+        items
+            .as_slice()
+            .iter()
+            .map(|item| self.node(cast(item.view())?))
+            .collect()
+    }
+
+    fn pairs(&mut self, data: AnyView<'_>) -> Result<Vec<(Any, Any)>> {
+        let count = cast::<Array>(data)?.len();
+        let paired = OBJ_18.demand(Kind::Malformed, count.is_multiple_of(2), || {
+            format!(
+                "Invalid JSON Object Graph: Map/Dict data must contain an even number of [key, value] entries, got {count}"
+            )
+        });
+        paired.map_err(|broken| Error::said("ValueError", broken))?;
+        let mut items = self.list(data)?.into_iter();
+        let mut pairs = Vec::with_capacity(count / 2);
+        while let (Some(key), Some(value)) = (items.next(), items.next()) {
+            pairs.push((key, value));
+        }
+        Ok(pairs)
+    }
+
+    fn object(&mut self, type_index: i32, data: AnyView<'_>) -> Result {
+        if types::is_instance(type_index, enum_index()) {
+            return enum_member(type_index, data);
+        }
+        if let Some(hook) = column::DATA_FROM_JSON.value(type_index) {
+            return cast::<Function>(hook)?.call(&[data]);
+        }
+        let info = described(type_index)?;
+        let object = create(info)?;
+        if data.type_index() != index::MAP {
+            return Err(Error::new(
+                "TypeError",
+                format!(
+                    "Cannot convert from type `{}` to `Map<str, Any>`",
+                    types::key_of(data.type_index())
+                ),
+            ));
+        }
+        for field in fields_of(&object) {
+            match member_of(data, field.name())? {
+                Some(stored) => {
+                    let value = self.field(&field, stored.view())?;
+                    field.set(value.view())?;
+                }
+                None if field.set_default()? => {}
+                None => {
+                    return Err(Error::new(
+                        "TypeError",
+                        format!(
+                            "Required field `{}` not set in type `{}`",
+                            field.name(),
+                            info.key()
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(object.into())
+    }
+
+    fn field(&mut self, field: &FieldInfo, stored: AnyView<'_>) -> Result {
+        Ok(match field.static_type_index {
+            index::NONE => Any::none(),
+            index::BOOL => cast::<bool>(stored)?.into(),
+            index::INT => cast::<i64>(stored)?.into(),
+            index::FLOAT => cast::<f64>(stored)?.into(),
+            index::DATA_TYPE => dtype_from_text(&cast::<String>(stored)?)?.into(),
+            _ => self.node(cast(stored)?)?,
+        })
+    }
+}
+
+fn device(parts: &Array) -> Result<DLDevice> {
+    let [device_type, device_id] = parts.as_slice() else {
+        return Err(refuse(format!(
+            "Invalid JSON Object Graph: Device data must be an array of [device_type, device_id], got {} element(s)",
+            parts.len()
+        )));
+    };
+    Ok(DLDevice {
+        device_type: cast(device_type.view())?,
+        device_id: cast(device_id.view())?,
+    })
+}
+
+/// The member of an enumeration that has this number or name.
+fn enum_member(type_index: i32, data: AnyView<'_>) -> Result {
+    let numbered = types::index_of("ffi.IntEnum")
+        .is_some_and(|numbered| types::is_instance(type_index, numbered));
+    let key = if numbered {
+        Any::from(cast::<i64>(data)?)
+    } else {
+        Any::from(cast::<Str>(data)?)
+    };
+    let found = match column::ENUM
+        .value(type_index)
+        .and_then(|state| state.as_object().cloned())
+    {
+        Some(state) => {
+            let indexes = fields_of(&state).find(|field| field.name() == "indexes");
+            match indexes {
+                Some(field) => lookup_in(field.get()?.view(), key.view())?,
+                None => None,
+            }
+        }
+        None => None,
+    };
+    found.ok_or_else(|| {
+        let shown = match str_bytes(&key.view()) {
+            Some(name) => String::from_utf8_lossy(name).into_owned(),
+            None => i64::try_from_view(key.view())
+                .unwrap_or_default()
+                .to_string(),
+        };
+        Error::new(
+            "ValueError",
+            format!(
+                "Enum `{}` has no instance with index {shown}",
+                types::key_of(type_index)
+            ),
+        )
+    })
+}
+
+fn refuse(message: impl Into<String>) -> Error {
+    Error::said("ValueError", OBJ_18.refused(Kind::Malformed, message))
+}
+
+/// What a graph lacks.
+fn missing(kind: &str, message: impl Into<String>) -> Error {
+    Error::said(kind, OBJ_18.refused(Kind::Missing, message))
+}

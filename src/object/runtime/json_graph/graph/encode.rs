@@ -1,0 +1,179 @@
+//! Values to the nodes of a graph, children first (OBJ-18, OBJ-19).
+
+use super::described;
+use crate::function::{Error, Function, Result};
+use crate::object::reflect::builtin::{enum_name, enum_number};
+use crate::object::reflect::column;
+use crate::object::reflect::record::{can_create, fields_of};
+use crate::object::walk::depth;
+use crate::object::{Array, Dict, Map, OBJ_19};
+use crate::object::{extents_of, pairs_of, sequence_of};
+use crate::rule::Kind;
+use crate::value::header::ObjectRef;
+use crate::value::types;
+use crate::value::{Any, AnyView, bytes_bytes, cast, dtype_to_text, index};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+
+/// The graph of `value`, with `metadata` unless that is None.
+///
+/// # Errors
+///
+/// A ValueError with OBJ-19 for a cycle; OBJ-41 for a value that nests too deep; a TypeError or a RuntimeError for a type that
+/// does not describe itself to reflection; what the writer of an object's own type raises.
+pub fn encode(value: AnyView<'_>, metadata: AnyView<'_>) -> Result {
+    let mut encoder = GraphEncoder {
+        known: Dict::new(),
+        nodes: Vec::new(),
+        open: Vec::new(),
+    };
+    let root = encoder.node(value)?;
+    let mut graph = Map::new();
+    graph.set("root_index", root)?;
+    graph.set("nodes", Array::new(encoder.nodes))?;
+    if !metadata.is_none() {
+        graph.set("metadata", metadata.to_any())?;
+    }
+    Ok(graph.into())
+}
+
+/// A graph that is being written.
+struct GraphEncoder {
+    /// Values and their nodes.
+    known: Dict,
+    nodes: Vec<Any>,
+    /// Addresses of the objects on the way.
+    open: Vec<usize>,
+}
+
+impl GraphEncoder {
+    fn node(&mut self, value: AnyView<'_>) -> Result<i64> {
+        if let Some(known) = self.known.get(value)? {
+            return Ok(cast(known.view())?);
+        }
+        let entered = value.as_object().map(|object| object.as_ptr() as usize);
+        if let Some(at) = entered {
+            if self.open.contains(&at) {
+                let key = types::key_of(value.type_index());
+                let name = key.strip_prefix("ffi.").unwrap_or(key);
+                let message =
+                    format!("Cycle detected during serialization: a {name} contains itself");
+                return Err(Error::said(
+                    "ValueError",
+                    OBJ_19.refused(Kind::Cycle, message),
+                ));
+            }
+            depth::check_saved(self.open.len() + 1)?;
+            depth::check_stack()?;
+            self.open.push(at);
+        }
+        let node = self.encode(value)?;
+        if entered.is_some() {
+            self.open.pop();
+        }
+        let at = self.nodes.len() as i64;
+        self.nodes.push(node);
+        self.known.set(value.to_any(), at)?;
+        Ok(at)
+    }
+
+    fn encode(&mut self, value: AnyView<'_>) -> Result {
+        let raw = value.as_raw();
+        let key = types::key_of(raw.type_index);
+        let data = match raw.type_index {
+            index::NONE => return map([("type", Any::from("None"))]),
+            index::BOOL | index::INT | index::FLOAT => value.to_any(),
+            index::DATA_TYPE => Any::from(dtype_to_text(raw.dtype())?),
+            index::DEVICE => {
+                let device = raw.device();
+                let parts = [device.device_type, device.device_id];
+                Any::from(Array::new(parts.map(Any::from).to_vec()))
+            }
+            index::SMALL_STR | index::STR => {
+                return map([("type", "ffi.String".into()), ("data", value.to_any())]);
+            }
+            index::SMALL_BYTES | index::BYTES => {
+                let text = BASE64_STANDARD.encode(bytes_bytes(&value).unwrap_or_default());
+                return map([("type", "ffi.Bytes".into()), ("data", text.into())]);
+            }
+            index::ARRAY | index::LIST => {
+                let items = sequence_of(value).unwrap_or_default();
+                let nodes: Result<Vec<Any>> = items
+                    .iter()
+                    .map(|item| Ok(Any::from(self.node(item.view())?)))
+                    .collect();
+                Any::from(Array::new(nodes?))
+            }
+            index::MAP | index::DICT => {
+                let mut nodes = Vec::new();
+                for (key, item) in pairs_of(value).iter().flatten() {
+                    nodes.push(Any::from(self.node(key.view())?));
+                    nodes.push(Any::from(self.node(item.view())?));
+                }
+                Any::from(Array::new(nodes))
+            }
+            index::SHAPE => extents_of(value)
+                .unwrap_or_default()
+                .iter()
+                .map(|extent| Any::from(*extent))
+                .collect::<Array>()
+                .into(),
+            own => match value.as_object() {
+                Some(object) => self.object(object)?,
+                None => {
+                    return Err(Error::new(
+                        "RuntimeError",
+                        format!("Cannot serialize type `{}`", types::key_of(own)),
+                    ));
+                }
+            },
+        };
+        map([("type", key.into()), ("data", data)])
+    }
+
+    fn object(&mut self, object: &ObjectRef) -> Result {
+        let own = object.type_index();
+        if let Some(name) = enum_name(object) {
+            let numbered = types::index_of("ffi.IntEnum")
+                .is_some_and(|numbered| types::is_instance(own, numbered));
+            return Ok(if numbered {
+                enum_number(object).into()
+            } else {
+                name.into()
+            });
+        }
+        if let Some(hook) = column::DATA_TO_JSON.value(own) {
+            return cast::<Function>(hook)?.call(&[AnyView::from(object)]);
+        }
+        let info = described(own)?;
+        if !can_create(info) {
+            return Err(Error::new(
+                "TypeError",
+                format!(
+                    "Type `{}` does not support ToJSONGraph (no native creator or __ffi_new__ type attr)",
+                    info.key()
+                ),
+            ));
+        }
+        let mut data = Map::new();
+        for field in fields_of(object) {
+            let value = field.get()?;
+            let stored = match field.static_type_index {
+                index::NONE => Any::none(),
+                index::BOOL | index::INT | index::FLOAT => value,
+                index::DATA_TYPE => Any::from(dtype_to_text(value.as_raw().dtype())?),
+                _ => Any::from(self.node(value.view())?),
+            };
+            data.set(field.name(), stored)?;
+        }
+        Ok(data.into())
+    }
+}
+
+/// A map of a few members, in their order.
+fn map(pairs: impl IntoIterator<Item = (&'static str, Any)>) -> Result<Any> {
+    let mut map = Map::new();
+    for (key, value) in pairs {
+        map.set(key, value)?;
+    }
+    Ok(map.into())
+}

@@ -1,0 +1,241 @@
+//! JSON text to values and back (OBJ-16, OBJ-17), with what the tvm-ffi reader accepts beyond the standard: `NaN`,
+//! `Infinity`, `-Infinity`, and numbers such as `01`, `1.`, `.5` and `+1`.
+
+use crate::function::{Error, Result};
+use crate::object::format::text::{Build, MAX_DEPTH, read};
+use crate::object::walk::depth;
+use crate::object::walk::text::general;
+use crate::object::{Array, Map, OBJ_17, OBJ_40, pairs_of, sequence_of};
+use crate::rule::Kind;
+use crate::value::{Any, AnyView, Str, index, str_bytes, types};
+
+/// The most spaces that a level is indented by.
+pub(crate) const MAX_INDENT: usize = 1024;
+/// The longest text that is written, in bytes. Depth times indent makes small values long.
+pub(crate) const MAX_TEXT: usize = 1 << 30;
+
+/// The value of JSON text: None, bool, int, float, string, array, map. A repeated key keeps its last value.
+///
+/// # Errors
+///
+/// A ValueError with OBJ-16 at the byte that is not JSON; OBJ-40 where it nests deeper than 10,000; OBJ-39 for keys that would
+/// share a chain of more than 256.
+pub fn parse(text: &[u8]) -> Result {
+    read(text, Values).map_err(|broken| match broken.kind() {
+        Kind::Malformed => Error::said("ValueError", broken),
+        _ => broken.into(),
+    })
+}
+
+/// Makes values of this process.
+struct Values;
+
+impl Build for Values {
+    type Value = Any;
+
+    fn null(&mut self) -> Any {
+        Any::none()
+    }
+
+    fn truth(&mut self, value: bool) -> Any {
+        value.into()
+    }
+
+    fn int(&mut self, value: i64, _: usize) -> Any {
+        value.into()
+    }
+
+    fn float(&mut self, value: f64) -> Any {
+        value.into()
+    }
+
+    fn text(&mut self, bytes: &[u8], _: usize) -> Any {
+        Str::new(bytes).into()
+    }
+
+    fn array(&mut self, items: Vec<Any>) -> Any {
+        Array::new(items).into()
+    }
+
+    fn empty_object(&mut self) -> Any {
+        Map::new().into()
+    }
+
+    fn object(&mut self, pairs: Vec<(Any, Any)>) -> Option<Any> {
+        // Text hashes and compares without an error, so it is the chain that is too long.
+        Map::from_untrusted(pairs).ok().map(Any::from)
+    }
+}
+
+/// JSON text of a value. `indent` of 0 is compact. Only None, bool, int, float, string, array, list and map have one.
+///
+/// # Errors
+///
+/// A ValueError for any other value, for one that contains itself, for an `indent` above [`MAX_INDENT`] and for a text beyond
+/// [`MAX_TEXT`] (OBJ-17).
+pub(crate) fn stringify(value: AnyView<'_>, indent: i64) -> Result<String> {
+    // What is negative is compact too, as in every release.
+    let indent = match usize::try_from(indent.max(0)) {
+        Ok(indent) if indent <= MAX_INDENT => indent,
+        _ => {
+            let message = format!("an indent of {indent} spaces is more than {MAX_INDENT}");
+            return Err(too_much(message));
+        }
+    };
+    let mut writer = JsonWriter {
+        text: Vec::new(),
+        indent,
+        level: 0,
+        open: Vec::new(),
+    };
+    writer.value(value)?;
+    Ok(String::from_utf8(writer.text)
+        .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned()))
+}
+
+/// A float as JSON: always with a fraction or an exponent.
+pub fn float_text(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".into();
+    }
+    if value.is_infinite() {
+        return if value < 0.0 { "-Infinity" } else { "Infinity" }.into();
+    }
+    if value.abs() < (1u64 << 53) as f64 && value.fract() == 0.0 {
+        return format!("{value:.1}");
+    }
+    general(value, 17)
+}
+
+/// A string as JSON, `/` and DEL escaped, what is beyond ASCII as it is.
+pub(crate) fn string_text(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for &byte in bytes {
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'/' => out.extend_from_slice(b"\\/"),
+            8 => out.extend_from_slice(b"\\b"),
+            12 => out.extend_from_slice(b"\\f"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0..32 | 127 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}
+
+#[cold]
+fn too_much(message: String) -> Error {
+    Error::said("ValueError", OBJ_17.refused(Kind::Limit, message))
+}
+
+struct JsonWriter {
+    text: Vec<u8>,
+    indent: usize,
+    level: usize,
+    /// Addresses of the containers on the way.
+    open: Vec<usize>,
+}
+
+impl JsonWriter {
+    fn value(&mut self, value: AnyView<'_>) -> Result<()> {
+        let raw = value.as_raw();
+        match raw.type_index {
+            index::NONE => self.text.extend_from_slice(b"null"),
+            index::BOOL => {
+                let text: &[u8] = if raw.int() != 0 { b"true" } else { b"false" };
+                self.text.extend_from_slice(text);
+            }
+            index::INT => self
+                .text
+                .extend_from_slice(raw.int().to_string().as_bytes()),
+            index::FLOAT => self
+                .text
+                .extend_from_slice(float_text(raw.float()).as_bytes()),
+            index::SMALL_STR | index::STR => {
+                string_text(str_bytes(&value).unwrap_or_default(), &mut self.text);
+            }
+            index::ARRAY | index::LIST | index::MAP => self.container(value)?,
+            own => {
+                let message = format!("Unsupported type: `{}`", types::key_of(own));
+                let said = OBJ_17.refused(Kind::Unsupported, message);
+                return Err(Error::said("ValueError", said));
+            }
+        }
+        Ok(())
+    }
+
+    fn container(&mut self, value: AnyView<'_>) -> Result<()> {
+        let at = value.as_raw().ptr() as usize;
+        if self.open.contains(&at) {
+            return Err(Error::new(
+                "ValueError",
+                "Cycle detected: List contains itself",
+            ));
+        }
+        if self.open.len() >= MAX_DEPTH {
+            let message = format!("the value nests deeper than {MAX_DEPTH}");
+            return Err(OBJ_40.refused(Kind::Limit, message).into());
+        }
+        depth::check_stack()?;
+        self.open.push(at);
+        self.level += self.indent;
+        if let Some(items) = sequence_of(value) {
+            self.text.push(b'[');
+            for (count, item) in items.iter().enumerate() {
+                self.separate(count)?;
+                self.value(item.view())?;
+            }
+        } else {
+            self.text.push(b'{');
+            for (count, (key, item)) in pairs_of(value).iter().flatten().enumerate() {
+                self.separate(count)?;
+                let view = key.view();
+                let Some(name) = str_bytes(&view) else {
+                    let own = types::key_of(key.type_index());
+                    return Err(Error::new(
+                        "ValueError",
+                        format!("Expect key to be string, got `{own}`"),
+                    ));
+                };
+                string_text(name, &mut self.text);
+                self.text
+                    .extend_from_slice(if self.indent == 0 { b":" } else { b": " });
+                self.value(item.view())?;
+            }
+        }
+        self.level -= self.indent;
+        self.open.pop();
+        self.line()?;
+        let close = if value.type_index() == index::MAP {
+            b'}'
+        } else {
+            b']'
+        };
+        self.text.push(close);
+        Ok(())
+    }
+
+    fn separate(&mut self, count: usize) -> Result<()> {
+        if count > 0 {
+            self.text.push(b',');
+        }
+        self.line()
+    }
+
+    fn line(&mut self) -> Result<()> {
+        if self.text.len() + self.level > MAX_TEXT {
+            return Err(too_much(format!(
+                "the text is longer than {MAX_TEXT} bytes"
+            )));
+        }
+        if self.indent > 0 {
+            self.text.push(b'\n');
+            self.text.extend(std::iter::repeat_n(b' ', self.level));
+        }
+        Ok(())
+    }
+}

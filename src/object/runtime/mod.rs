@@ -1,0 +1,36 @@
+//! The runtime half: objects in memory, and what is done with them. It uses the format half, and never the other way round.
+
+pub(crate) mod container;
+pub(crate) mod json_graph;
+pub(crate) mod reflect;
+pub(crate) mod walk;
+
+#[cfg(feature = "suite")]
+pub(crate) use crate::value::header::BareObject;
+pub use crate::value::header::{Header, Object, ObjectRef, Ref};
+pub use crate::value::types;
+pub(crate) use container::map::pair_count;
+#[cfg(feature = "frontend")]
+pub(crate) use container::map::swap_value;
+pub use container::map::{Dict, Map, PairIter, Pairs, lookup_in, pairs_of};
+#[cfg(feature = "frontend")]
+pub(crate) use container::seq::swap_element;
+pub use container::seq::{Array, List, sequence_of};
+pub(crate) use container::seq::{element_cell, item_count};
+pub use container::shape::{Shape, extents_of};
+pub(crate) use container::tensor::TensorAllocator;
+#[cfg(feature = "suite")]
+pub(crate) use container::tensor::compact_strides;
+pub use container::tensor::{Scalar, Tensor};
+pub use container::{big_int, hash};
+#[doc(no_inline)]
+pub use half::{bf16, f16};
+#[cfg(feature = "suite")]
+pub use json_graph::form;
+pub use json_graph::{graph, json};
+pub(crate) use reflect::builtin::{ArrayOf, def, def_packed};
+pub use reflect::builtin::{init, missing};
+pub use reflect::construct;
+pub use reflect::record::field;
+pub(crate) use walk::visited::VisitedObjects;
+pub use walk::{recursive, repr, structural};

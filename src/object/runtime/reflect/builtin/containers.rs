@@ -1,0 +1,253 @@
+//! `ffi.Array`, `ffi.List`, `ffi.Map`, `ffi.Dict`, `ffi.Shape` and their accessors.
+
+use super::{def, def_packed, missing};
+use crate::function::{Error, Function, Param, Parameter, Result};
+use crate::object::container::map::MapCursor;
+use crate::object::hash::any_equal;
+use crate::object::{Array, Dict, List, Map, Shape, VisitedObjects, pairs_of, sequence_of};
+use crate::value::{Any, AnyView, Argument, DLDevice, Schema, cast, index};
+use std::sync::{Mutex, PoisonError};
+
+pub(super) fn register() {
+    sequences();
+    maps();
+    def_packed("ffi.Shape", |args| {
+        let extents: Result<Vec<i64>> = args
+            .iter()
+            .enumerate()
+            .map(|(at, &arg)| {
+                cast::<i64>(arg).map_err(|_| {
+                    Error::new(
+                        "ValueError",
+                        format!(
+                            "Expect shape to take list of int arguments: argument {at} is `{}`",
+                            crate::value::types::key_of(arg.type_index())
+                        ),
+                    )
+                })
+            })
+            .collect();
+        Ok(Shape::new(&extents?).into())
+    });
+    def(
+        "ffi.ContainerFindFirstNonCPUDevice",
+        |value: AnyView<'_>| first_device(value).unwrap_or(DLDevice::CPU),
+    );
+}
+
+/// A container as it is: who only looks into one takes no converted copy of the other of its family (VAL-10).
+struct Exactly<'a, T>(&'a T);
+
+impl<T: Argument + 'static> Parameter for Exactly<'static, T>
+where
+    for<'a> &'static T: Parameter<At<'a> = &'a T>,
+{
+    type At<'a> = Exactly<'a, T>;
+
+    const PARAM: &'static Param = &Param {
+        // Without the types of its elements, which it does not look at.
+        schema: || Schema::plain(T::schema().name),
+        // As it is or not at all: what another gives up is not taken (as in the reference).
+        lent: None,
+        reads: |view| <Self as Parameter>::read(&view).is_some(),
+    };
+
+    fn read<'a>(view: &'a AnyView<'_>) -> Option<Exactly<'a, T>> {
+        <&'static T as Parameter>::read(view).map(Exactly)
+    }
+}
+
+fn owned(args: &[AnyView<'_>]) -> Vec<Any> {
+    args.iter().map(|arg| arg.to_any()).collect()
+}
+
+/// The arguments as keys and values, for the function `name`.
+fn pairs(name: &str, args: &[AnyView<'_>]) -> Result<impl Iterator<Item = (Any, Any)>> {
+    let pairs = args.chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return Err(odd(name));
+    }
+    Ok(pairs.map(|pair| (pair[0].to_any(), pair[1].to_any())))
+}
+
+fn contains(items: &[Any], value: AnyView<'_>) -> Result<bool> {
+    for item in items {
+        if any_equal(item.view(), value)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn sequences() {
+    def_packed("ffi.Array", |args| Ok(Array::of_views(args).into()));
+    def(
+        "ffi.ArrayGetItem",
+        |Exactly(array): Exactly<'_, Array>, at: i64| array.at(at),
+    );
+    def("ffi.ArraySize", |Exactly(array): Exactly<'_, Array>| {
+        array.len()
+    });
+    def(
+        "ffi.ArrayContains",
+        |Exactly(array): Exactly<'_, Array>, value: AnyView<'_>| contains(array.as_slice(), value),
+    );
+    def_packed("ffi.List", |args| Ok(List::new(owned(args)).into()));
+    def(
+        "ffi.ListGetItem",
+        |Exactly(list): Exactly<'_, List>, at: i64| list.at(at),
+    );
+    def("ffi.ListSetItem", |list: &List, at: i64, value: Any| {
+        list.set(at, value)
+    });
+    def("ffi.ListSize", |Exactly(list): Exactly<'_, List>| {
+        list.len()
+    });
+    def(
+        "ffi.ListContains",
+        |Exactly(list): Exactly<'_, List>, value: AnyView<'_>| contains(&list.to_vec(), value),
+    );
+    def("ffi.ListAppend", |list: &List, value: Any| list.push(value));
+    def("ffi.ListInsert", |list: &List, at: i64, value: Any| {
+        list.insert(at, vec![value])
+    });
+    def("ffi.ListPop", |list: &List, at: i64| {
+        list.at(at)?;
+        let mut gone = list.remove(at, at + 1)?;
+        Ok::<Any, Error>(gone.pop().unwrap_or_default())
+    });
+    def("ffi.ListErase", |list: &List, at: i64| {
+        list.at(at)?;
+        list.remove(at, at + 1).map(drop)
+    });
+    def(
+        "ffi.ListEraseRange",
+        |list: &List, start: i64, stop: i64| list.remove(start, stop).map(drop),
+    );
+    def(
+        "ffi.ListReplaceSlice",
+        |list: &List, start: i64, stop: i64, by: List| {
+            list.replace_slice(start, stop, by.to_vec()).map(drop)
+        },
+    );
+    def("ffi.ListReverse", |list: &List| list.reverse());
+    def("ffi.ListClear", |list: &List| list.clear());
+    def("ffi.ListReserve", |list: &List, count: i64| {
+        list.try_reserve(usize::try_from(count).unwrap_or(0))
+    });
+}
+
+fn odd(name: &str) -> Error {
+    Error::new(
+        "InternalError",
+        format!("{name} takes keys and values in turn: an even number of arguments"),
+    )
+}
+
+/// The iterator function of a map: 0 returns the key, 1 the value, 2 steps on.
+fn iterator(cursor: MapCursor) -> Function {
+    let cursor = Mutex::new(cursor);
+    Function::named(None, move |command: i64| {
+        let mut cursor = cursor.lock().unwrap_or_else(PoisonError::into_inner);
+        if command > 1 {
+            return Ok(Any::from(cursor.advance()));
+        }
+        let found = match command {
+            0 => cursor.key(),
+            _ => cursor.value(),
+        };
+        found.ok_or_else(|| Error::new("IndexError", "the map iterator is at its end"))
+    })
+}
+
+fn or_missing(found: Option<Any>) -> Any {
+    found.unwrap_or_else(|| missing().clone().into())
+}
+
+fn maps() {
+    def_packed("ffi.Map", |args| {
+        Ok(Map::grown(&mut pairs("ffi.Map", args)?)?.into())
+    });
+    def("ffi.MapSize", |Exactly(map): Exactly<'_, Map>| map.len());
+    def(
+        "ffi.MapGetItem",
+        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| map.at(key),
+    );
+    def(
+        "ffi.MapCount",
+        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| {
+            Ok::<i64, Error>(map.get(key)?.is_some().into())
+        },
+    );
+    def(
+        "ffi.MapForwardIterFunctor",
+        |Exactly(map): Exactly<'_, Map>| iterator(MapCursor::of_map(map.clone())),
+    );
+    def(
+        "ffi.MapGetItemOrMissing",
+        |Exactly(map): Exactly<'_, Map>, key: AnyView<'_>| map.get(key).map(or_missing),
+    );
+    def_packed("ffi.Dict", |args| {
+        Ok(Dict::grown(&mut pairs("ffi.Dict", args)?)?.into())
+    });
+    def("ffi.DictSize", |Exactly(dict): Exactly<'_, Dict>| {
+        dict.len()
+    });
+    def(
+        "ffi.DictGetItem",
+        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| dict.at(key),
+    );
+    def("ffi.DictSetItem", |dict: &Dict, key: Any, value: Any| {
+        dict.set(key, value)
+    });
+    def(
+        "ffi.DictCount",
+        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| {
+            Ok::<i64, Error>(dict.get(key)?.is_some().into())
+        },
+    );
+    def("ffi.DictErase", |dict: &Dict, key: AnyView<'_>| {
+        dict.remove(key).map(drop)
+    });
+    def("ffi.DictClear", |dict: &Dict| dict.clear());
+    def(
+        "ffi.DictForwardIterFunctor",
+        |Exactly(dict): Exactly<'_, Dict>| iterator(MapCursor::of_dict(dict.clone())),
+    );
+    def(
+        "ffi.DictGetItemOrMissing",
+        |Exactly(dict): Exactly<'_, Dict>, key: AnyView<'_>| dict.get(key).map(or_missing),
+    );
+}
+
+/// The device of the first tensor, depth first, that the CPU does not own. It walks without recursion, so that nesting
+/// costs no stack, and looks into a container once: one may be in many places, and a list in itself.
+fn first_device(value: AnyView<'_>) -> Option<DLDevice> {
+    let seen = VisitedObjects::new();
+    let mut open = vec![value.as_object()?.clone()];
+    while let Some(object) = open.pop() {
+        let view = AnyView::from(&object);
+        if view.type_index() == index::TENSOR {
+            let tensor = cast::<crate::object::Tensor>(view).ok();
+            let device = tensor.map(|tensor| tensor.dl().device);
+            match device.filter(|device| device.device_type != 1) {
+                None => continue,
+                found => return found,
+            }
+        }
+        if !seen.add(&object).ok()? {
+            continue;
+        }
+        let inner = |item: &Any| item.view().as_object().cloned();
+        let before = open.len();
+        if let Some(items) = sequence_of(view) {
+            open.extend(items.iter().filter_map(inner));
+        } else if let Some(pairs) = pairs_of(view) {
+            open.extend(pairs.iter().filter_map(|(_, value)| inner(value)));
+        } else {
+            continue;
+        }
+        open[before..].reverse();
+    }
+    None
+}

@@ -1,0 +1,131 @@
+//! What every library of this ABI registers when it comes up: types, attributes, global functions.
+
+mod containers;
+mod core;
+#[cfg(feature = "frontend")]
+mod dataclass;
+#[cfg(feature = "frontend")]
+mod json;
+mod path;
+#[cfg(feature = "frontend")]
+mod structural;
+#[cfg(feature = "frontend")]
+mod visit;
+
+pub(crate) use core::{enum_index, enum_name, enum_number};
+#[cfg(feature = "frontend")]
+pub(crate) use path::dynamic_object;
+pub(crate) use path::{AccessKind, AccessPath, extend, root};
+
+use crate::function::registry;
+use crate::function::{Code, Function, Named, Result, TypedFn};
+use crate::object::Array;
+use crate::value::header::{BareObject, ObjectRef};
+use crate::value::types;
+use crate::value::{Any, AnyView, Argument, Schema, index};
+use std::marker::PhantomData;
+use std::sync::Once;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static READY: AtomicBool = AtomicBool::new(false);
+static INIT: Once = Once::new();
+
+/// Registers types and functions, once. Every C entry that looks at the tables calls this; Rust users call it before
+/// they look builtin functions up.
+#[inline]
+pub fn init() {
+    if !READY.load(Ordering::Acquire) {
+        start();
+    }
+}
+
+#[cold]
+fn start() {
+    INIT.call_once(|| {
+        for key in ["ffi.EnumState", "ffi.Enum"] {
+            let _ = types::register(key, index::OBJECT);
+        }
+        let enumeration = types::index_of("ffi.Enum").unwrap_or(index::OBJECT);
+        let _ = types::register("ffi.IntEnum", enumeration);
+        let _ = types::register("ffi.StrEnum", enumeration);
+        for key in [
+            "ffi.reflection.AccessStep",
+            "ffi.reflection.AccessPath",
+            "ffi.StructuralVisitor",
+            "ffi.VisitErrorContext",
+            "ffi.StructuralMutator",
+            "ffi.StructuralKey",
+        ] {
+            let _ = types::register(key, index::OBJECT);
+        }
+        for column in super::column::ALL {
+            column.column();
+        }
+        core::register();
+        containers::register();
+        #[cfg(feature = "frontend")]
+        frontend();
+        READY.store(true, Ordering::Release);
+    });
+}
+
+/// What only frontends ask for.
+#[cfg(feature = "frontend")]
+fn frontend() {
+    path::register();
+    dataclass::register();
+    json::register();
+    structural::register();
+    visit::register();
+}
+
+/// Registers a builtin. A name that a user took before is left to him.
+pub(crate) fn def<P: 'static, F: TypedFn<P>>(name: &'static str, body: F) {
+    registry::define(name, Code::of(body));
+}
+
+/// An array that a function returns, whose metadata name the type of the elements.
+pub(crate) struct ArrayOf<T>(pub(crate) Array, PhantomData<T>);
+
+impl<T> ArrayOf<T> {
+    pub(crate) const fn new(array: Array) -> ArrayOf<T> {
+        ArrayOf(array, PhantomData)
+    }
+}
+
+impl<T> From<ArrayOf<T>> for Any {
+    fn from(array: ArrayOf<T>) -> Any {
+        array.0.into()
+    }
+}
+
+impl<T: Argument> Named for ArrayOf<T> {
+    fn named() -> Schema {
+        Schema::with("ffi.Array", &[T::schema])
+    }
+}
+
+/// Registers a builtin over any arguments.
+pub(crate) fn def_packed(name: &'static str, body: fn(&[AnyView<'_>]) -> Result) {
+    let details = registry::Details {
+        metadata: "{\"type_schema\":\"{\\\"type\\\":\\\"ffi.Function\\\"}\"}".to_owned(),
+        flags: types::flag::STATIC_METHOD,
+        ..registry::Details::default()
+    };
+    let function = Function::from_packed(body);
+    // SAFETY: no builtin has a name that begins with `device_api.`.
+    let _ = unsafe { registry::register_with(name.as_bytes(), function, false, details) };
+}
+
+/// The object that stands for "no value" where None is one. Only itself is equal to it.
+pub fn missing() -> &'static ObjectRef {
+    static MISSING: OnceLock<ObjectRef> = OnceLock::new();
+    MISSING.get_or_init(BareObject::new)
+}
+
+/// The object between positional and named arguments of a constructor.
+pub(crate) fn kwargs() -> &'static ObjectRef {
+    static KWARGS: OnceLock<ObjectRef> = OnceLock::new();
+    KWARGS.get_or_init(BareObject::new)
+}

@@ -1,0 +1,140 @@
+//! Structural equality and hash by name, and the key type that uses them.
+
+use super::def;
+use super::path::{AccessPath, dynamic_object};
+use crate::function::{Error, Function, Named, Result};
+use crate::object::reflect::column;
+use crate::object::reflect::describe::{Describe, field};
+use crate::object::structural;
+use crate::value::header::{Header, Object, Ref};
+use crate::value::heap::delete_plain;
+use crate::value::{Any, AnyView, Argument, Schema, cast, index, types};
+
+/// A value with its structural hash, for use as a map key.
+#[repr(C)]
+struct Key {
+    header: Header,
+    key: Any,
+    hash: i64,
+}
+
+const _: () = assert!(size_of::<Key>() == 48);
+
+dynamic_object!(Key, "ffi.StructuralKey");
+
+fn blank() -> Header {
+    Header::new(index::OBJECT, delete_plain)
+}
+
+impl Default for Key {
+    fn default() -> Key {
+        Key {
+            header: blank(),
+            key: Any::none(),
+            hash: 0,
+        }
+    }
+}
+
+impl Clone for Key {
+    fn clone(&self) -> Key {
+        Key {
+            header: blank(),
+            key: self.key.clone(),
+            hash: self.hash,
+        }
+    }
+}
+
+fn key_of(value: Any) -> Result<Ref<Key>> {
+    let hash = structural::hash(value.view(), false, false)? as i64;
+    Ok(Ref::new(Key {
+        header: blank(),
+        key: value,
+        hash,
+    }))
+}
+
+fn same_key(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+    let (left, right) = (cast::<Ref<Key>>(left)?, cast::<Ref<Key>>(right)?);
+    Ok(left.as_ptr() == right.as_ptr()
+        || (left.hash == right.hash
+            && structural::equal(left.key.view(), right.key.view(), false, false)?))
+}
+
+/// The paths to the first difference, if there is one.
+struct Mismatch(Option<(AccessPath, AccessPath)>);
+
+impl From<Mismatch> for Any {
+    fn from(found: Mismatch) -> Any {
+        structural::mismatch_value(found.0)
+    }
+}
+
+impl Named for Mismatch {
+    fn named() -> Schema {
+        let pair = || Schema::with("Tuple", &[AccessPath::schema, AccessPath::schema]);
+        Schema::with("Optional", &[pair])
+    }
+}
+
+pub(super) fn register() {
+    def(
+        "ffi.StructuralEqual",
+        |left: Any, right: Any, map_free_vars: bool, skip: bool| {
+            structural::equal(left.view(), right.view(), map_free_vars, skip)
+        },
+    );
+    def(
+        "ffi.GetFirstStructuralMismatch",
+        |left: Any, right: Any, map_free_vars: bool, skip: bool| {
+            structural::first_mismatch(left.view(), right.view(), map_free_vars, skip).map(Mismatch)
+        },
+    );
+    def(
+        "ffi.StructuralHash",
+        |value: Any, map_free_vars: bool, skip: bool| {
+            structural::hash(value.view(), map_free_vars, skip).map(|hash| hash as i64)
+        },
+    );
+    def("ffi.StructuralKey", key_of);
+    def("ffi.StructuralKeyEqual", |left: Any, right: Any| {
+        for side in [&left, &right] {
+            // Its arguments are any objects to a frontend: what is no key is a mistake of the runtime's, as in the reference.
+            if <Ref<Key>>::try_from_view(side.view()).is_none() {
+                let key = types::key_of(side.type_index());
+                let message = format!("`{key}` is not a `ffi.StructuralKey`");
+                return Err(Error::new("InternalError", message));
+            }
+        }
+        same_key(left.view(), right.view())
+    });
+    let any = "{\"type\":\"Any\"}";
+    let int = "{\"type\":\"int\"}";
+    let describe = Describe::<Key>::whole(0);
+    field!(describe, Key, key: Any, "key", "", index::ANY, 0, any);
+    field!(describe, Key, hash: i64, "hash_i64", "", index::INT, 0, int);
+    describe
+        .method(
+            "__ffi_init__",
+            "Constructor that takes any key and computes its structural hash",
+            true,
+            |key: Any| key_of(key).map(Ref::into_object),
+        )
+        .attr(&column::INIT, Function::named(None, key_of).into())
+        // Function objects: C++ of every tvm-ffi calls these alike, bare functions it does not (OBJ-38).
+        .attr(
+            &column::ANY_HASH,
+            Function::named(None, |key: AnyView<'_>| {
+                Ok::<i64, Error>(cast::<Ref<Key>>(key)?.hash)
+            })
+            .into(),
+        )
+        .attr(
+            &column::ANY_EQUAL,
+            Function::named(None, |left: AnyView<'_>, right: AnyView<'_>| {
+                same_key(left, right)
+            })
+            .into(),
+        );
+}

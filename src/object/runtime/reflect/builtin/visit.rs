@@ -1,0 +1,148 @@
+//! Structural visits and rewrites by name, and their types.
+
+use super::path::AccessPath;
+use super::{ArrayOf, def};
+use crate::function::{Error, Function, Result};
+use crate::object::List;
+use crate::object::reflect::column;
+use crate::object::reflect::describe::{Describe, field};
+use crate::object::walk::visit::context::ErrorContext;
+use crate::object::walk::visit::mutate::{Mutator, MutatorObj, resolve};
+use crate::object::walk::visit::paths::find_access_paths;
+use crate::object::walk::visit::rewrite;
+use crate::object::walk::visit::walk::{self, Callbacks, Links, VisitOrder};
+use crate::object::walk::visit::{Interrupt, Visitor, VisitorObj, children};
+use crate::value::header::{Object, ObjectRef, Ref};
+use crate::value::{Any, cast, index, types};
+
+type WalkInterrupt = Option<Ref<Interrupt>>;
+
+fn links(plain: Callbacks, with_region: Callbacks) -> Links {
+    Links { plain, with_region }
+}
+
+fn stop(answer: Result) -> Result<WalkInterrupt> {
+    Ok(cast(answer?.view())?)
+}
+
+pub(super) fn register() {
+    register_types();
+    children::register();
+    register_visits();
+    register_rewrites();
+    def(
+        "ffi.VisitErrorContext.FindAccessPaths",
+        |root: ObjectRef, context: Ref<ErrorContext>, allow_prefix: bool| {
+            find_access_paths(&root, &context, allow_prefix).map(ArrayOf::<AccessPath>::new)
+        },
+    );
+}
+
+fn register_visits() {
+    def("ffi.VisitInterrupt", |value: Any| {
+        Ref::new(Interrupt::new(value))
+    });
+    def(
+        "ffi.StructuralVisitorVisit",
+        |visitor: Ref<VisitorObj>, value: Any| stop(Visitor::of(&visitor).visit(value.view())),
+    );
+    def(
+        "ffi.StructuralVisitorDefaultVisit",
+        |visitor: Ref<VisitorObj>, value: Any| {
+            stop(Visitor::of(&visitor).default_visit(value.view()))
+        },
+    );
+    def(
+        "ffi.StructuralVisitorDefRegionKind",
+        |visitor: Ref<VisitorObj>| Visitor::of(&visitor).region().kind(),
+    );
+    def(
+        "ffi.StructuralVisitorWithDefRegionKind",
+        |visitor: Ref<VisitorObj>, kind: i32, body: Function| {
+            Visitor::of(&visitor)
+                .region()
+                .within(kind, || body.call(&[]))
+        },
+    );
+    def(
+        "ffi.StructuralWalk",
+        |root: Any, plain: Callbacks, with_region: Callbacks, order: i64| {
+            let order = VisitOrder::from_number(order);
+            walk::walk(root.view(), links(plain, with_region), order)
+        },
+    );
+    def("ffi.StructuralVisit", |root: Any, callbacks: Callbacks| {
+        walk::visit(root.view(), callbacks)
+    });
+}
+
+fn register_rewrites() {
+    def(
+        "ffi.StructuralMutatorMutate",
+        |mutator: Ref<MutatorObj>, value: Any| {
+            let after = Mutator::of(&mutator).mutate(value.view(), false)?;
+            Ok::<Any, Error>(resolve(after, value.view()))
+        },
+    );
+    def(
+        "ffi.StructuralMutatorDefaultMutate",
+        |mutator: Ref<MutatorObj>, value: Any| {
+            let after = Mutator::of(&mutator).default_mutate(value.view(), false)?;
+            Ok::<Any, Error>(resolve(after, value.view()))
+        },
+    );
+    def(
+        "ffi.StructuralMutatorVarRemapGet",
+        |mutator: Ref<MutatorObj>, variable: Any| Mutator::of(&mutator).remap_get(variable.view()),
+    );
+    def(
+        "ffi.StructuralMutatorVarRemapSet",
+        |mutator: Ref<MutatorObj>, variable: Any, mapped: Any| {
+            Mutator::of(&mutator).remap_set(variable.view(), mapped.view())
+        },
+    );
+    def(
+        "ffi.StructuralMutatorDefRegionKind",
+        |mutator: Ref<MutatorObj>| Mutator::of(&mutator).region().kind(),
+    );
+    def(
+        "ffi.StructuralMutatorWithDefRegionKind",
+        |mutator: Ref<MutatorObj>, kind: i32, body: Function| {
+            Mutator::of(&mutator)
+                .region()
+                .within(kind, || body.call(&[]))
+        },
+    );
+    def(
+        "ffi.StructuralMap",
+        |root: Any, plain: Callbacks, with_region: Callbacks, order: i64| {
+            rewrite::map(
+                root,
+                links(plain, with_region),
+                VisitOrder::from_number(order),
+            )
+        },
+    );
+    def("ffi.StructuralMutate", rewrite::mutate);
+}
+
+fn register_types() {
+    let interrupt = Describe::<Interrupt>::whole(0);
+    field!(interrupt, Interrupt, value: Any,
+        "value", "", index::ANY, types::flag::HAS_DEFAULT, "{\"type\":\"Any\"}");
+    let context = Describe::<ErrorContext>::whole(0);
+    field!(context, ErrorContext, pattern: List, "reverse_visit_pattern", "", index::LIST, 0,
+        "{\"type\":\"ffi.List\",\"args\":[{\"type\":\"ffi.Object\"}]}");
+    field!(context, ErrorContext, before: Option<ObjectRef>, "prev_error_context", "", index::ANY, 0,
+        "{\"type\":\"Optional\",\"args\":[{\"type\":\"ffi.Object\"}]}");
+    let copy_visitor = |source: Ref<VisitorObj>| walk::copy(&source);
+    Describe::opaque(VisitorObj::type_index(), size_of::<VisitorObj>(), 0).attr(
+        &column::SHALLOW_COPY,
+        Function::from_typed(copy_visitor).into(),
+    );
+    let copy_mutator = |source: Ref<MutatorObj>| rewrite::copy(&source);
+    Describe::opaque(MutatorObj::type_index(), size_of::<MutatorObj>(), 0).attr(
+        &column::SHALLOW_COPY,
+        Function::from_typed(copy_mutator).into(),
+    );
+}

@@ -1,0 +1,279 @@
+//! Constructors made from reflection, and types that a frontend defines (OBJ-15).
+
+use super::builtin::{enum_index, kwargs};
+use super::column;
+use super::record::{OwnField, allocate_record, copy_record, create, fields_of};
+use crate::function::{Error, Function, Result};
+use crate::rule::Kind;
+use crate::value::header::{Header, ObjectRef};
+use crate::value::types::{self, FieldInfo, TypeInfo, flag};
+use crate::value::{Any, AnyView, Argument, cast, index};
+
+fn info(type_index: i32) -> Result<&'static TypeInfo> {
+    types::info(type_index)
+        .ok_or_else(|| Error::new("RuntimeError", format!("unknown type index {type_index}")))
+}
+
+/// The parameters of a constructor.
+struct InitParameters {
+    key: &'static str,
+    info: &'static TypeInfo,
+    /// Of `info` and its ancestors.
+    fields: Vec<&'static FieldInfo>,
+    /// Fields that positional arguments fill: those without a default first.
+    positional: Vec<usize>,
+}
+
+impl InitParameters {
+    fn of(info: &'static TypeInfo) -> InitParameters {
+        let fields: Vec<&'static FieldInfo> = info.all_fields().collect();
+        let (mut positional, mut optional): (Vec<usize>, Vec<usize>) = (0..fields.len())
+            .filter(|&at| fields[at].flags & (flag::INIT_OFF | flag::KEYWORD_ONLY) == 0)
+            .partition(|&at| fields[at].flags & flag::HAS_DEFAULT == 0);
+        positional.append(&mut optional);
+        InitParameters {
+            key: info.key(),
+            info,
+            fields,
+            positional,
+        }
+    }
+
+    /// The last field of that name that a constructor takes.
+    fn named(&self, name: &str) -> Option<usize> {
+        (0..self.fields.len()).rev().find(|&at| {
+            self.fields[at].name() == name && self.fields[at].flags & flag::INIT_OFF == 0
+        })
+    }
+
+    fn refuse(&self, message: impl std::fmt::Display) -> Error {
+        let message = format!("{}.__ffi_init__() {message}", self.key);
+        Error::said(
+            "TypeError",
+            crate::object::OBJ_15.refused(Kind::Type, message),
+        )
+    }
+
+    /// The error of a setter, said of the field.
+    fn at_field(&self, what: &str, field: &FieldInfo, error: Error) -> Error {
+        let inner = error.message().replace('\n', "\n  ");
+        let message = format!(
+            "{}.__ffi_init__() {what} '{}':\n  {inner}",
+            self.key,
+            field.name()
+        );
+        let (kind, trace) = (error.kind().to_owned(), error.backtrace());
+        Error::with_parts(
+            kind.as_bytes(),
+            message.as_bytes(),
+            trace.as_bytes(),
+            Some(error.into_object()),
+            None,
+        )
+    }
+
+    fn bind(&self, object: &ObjectRef, args: &[AnyView<'_>]) -> Result<()> {
+        let mut bound = vec![false; self.fields.len()];
+        let set = |at: usize, value: AnyView<'_>, bound: &mut Vec<bool>| -> Result<()> {
+            self.own(object, at)?
+                .set(value)
+                .map_err(|error| self.at_field("field", self.fields[at], error))?;
+            bound[at] = true;
+            Ok(())
+        };
+        let marker = args.iter().position(|arg| {
+            arg.as_object()
+                .is_some_and(|object| object.as_ptr() == kwargs().as_ptr())
+        });
+        let (positional, named) = match marker {
+            Some(at) => (&args[..at], &args[at + 1..]),
+            None => (args, &args[args.len()..]),
+        };
+        if positional.len() > self.positional.len() {
+            return Err(self.refuse(format_args!(
+                "takes at most {} positional argument(s), but {} were given",
+                self.positional.len(),
+                positional.len()
+            )));
+        }
+        for (&at, &value) in self.positional.iter().zip(positional) {
+            set(at, value, &mut bound)?;
+        }
+        for pair in named.chunks(2) {
+            let [name, value] = pair else {
+                return Err(self.refuse("KWARGS requires an even number of key-value arguments"));
+            };
+            let name = cast::<String>(*name)?;
+            let Some(at) = self.named(&name) else {
+                return Err(
+                    self.refuse(format_args!("got an unexpected keyword argument '{name}'"))
+                );
+            };
+            if bound[at] {
+                return Err(self.refuse(format_args!("got multiple values for argument '{name}'")));
+            }
+            set(at, *value, &mut bound)?;
+        }
+        self.fill(object, &bound)
+    }
+
+    /// Field `at` of an object that was made for this constructor.
+    fn own<'a>(&self, object: &'a ObjectRef, at: usize) -> Result<OwnField<'a>> {
+        OwnField::of(object, self.info, |_| self.fields.get(at).copied())
+            .ok_or_else(|| self.refuse("made an object of another type"))
+    }
+
+    fn fill(&self, object: &ObjectRef, bound: &[bool]) -> Result<()> {
+        for at in (0..self.fields.len()).filter(|&at| !bound[at]) {
+            let field = self.fields[at];
+            let filled = self
+                .own(object, at)?
+                .set_default()
+                .map_err(|error| self.at_field("default for field", field, error))?;
+            if filled || field.flags & flag::INIT_OFF != 0 {
+                continue;
+            }
+            let what = if field.flags & flag::KEYWORD_ONLY != 0 {
+                "keyword-only argument"
+            } else {
+                "argument"
+            };
+            return Err(self.refuse(format_args!("missing required {what}: '{}'", field.name())));
+        }
+        Ok(())
+    }
+}
+
+/// Registers a constructor over the reflected fields of a type.
+pub(crate) fn register_init(type_index: i32) -> Result<()> {
+    let info = info(type_index)?;
+    let parameters = InitParameters::of(info);
+    let init = Function::from_packed(move |args| {
+        let object = create(info)?;
+        parameters.bind(&object, args)?;
+        Ok(object.into())
+    });
+    set_attr(type_index, &column::INIT, init)
+}
+
+fn set_attr(type_index: i32, attribute: &column::TypeAttribute, function: Function) -> Result<()> {
+    types::set_attr(type_index, attribute.name(), function.into())
+        .map_err(|broken| Error::new("RuntimeError", broken.message()))
+}
+
+/// Registers what a type needs whose objects only reflection knows: constructor, empty object, copy.
+///
+/// # Errors
+/// A ValueError for a size that has no room for the fields, or is less than that of an ancestor; a TypeError for a type whose
+/// objects, or those of an ancestor, this library lays out itself.
+pub(crate) fn register_frontend_type(type_index: i32, size: i64) -> Result<()> {
+    let size = usize::try_from(size)
+        .map_err(|_| Error::new("ValueError", "an object has no negative size"))?;
+    check_record(info(type_index)?, size)?;
+    register_init(type_index)?;
+    let make = Function::named(None, move || allocate_record(type_index, size));
+    set_attr(type_index, &column::NEW, make)?;
+    let copy = Function::named(None, move |source: ObjectRef| {
+        copy_record(&source, type_index, size)
+    });
+    set_attr(type_index, &column::SHALLOW_COPY, copy)
+}
+
+/// Whether zeroed memory of `size` bytes can be an object of a type. From then on it can.
+fn check_record(info: &'static TypeInfo, size: usize) -> Result<()> {
+    let refuse = |kind: &str, why: String| {
+        let message = format!("Type `{}` cannot be a record: {why}", info.key());
+        Err(Error::new(kind, message))
+    };
+    for one in info.ancestors().iter().copied().chain([info]) {
+        if !is_open(one) {
+            let why = format!("objects of `{}` are laid out by this library", one.key());
+            return refuse("TypeError", why);
+        }
+        let least = one.metadata().map_or(0, |metadata| metadata.total_size);
+        if usize::try_from(least).is_ok_and(|least| least > size) {
+            let why = format!("`{}` has {least} bytes, it has {size}", one.key());
+            return refuse("ValueError", why);
+        }
+    }
+    for field in info.all_fields() {
+        let end = field.offset.checked_add(field.size);
+        let fits = end.and_then(|end| usize::try_from(end).ok());
+        if field.offset < size_of::<Header>() as i64 || fits.is_none_or(|end| end > size) {
+            let why = format!("field `{}` does not lie in its {size} bytes", field.name());
+            return refuse("ValueError", why);
+        }
+    }
+    Ok(())
+}
+
+/// Whether objects of a type may have no more to them than zeroed memory: not where a Rust type is behind it that such
+/// memory is no valid state of. Members of enumerations are.
+fn is_open(info: &'static TypeInfo) -> bool {
+    match info.type_index {
+        index::OBJECT => true,
+        own if own < index::DYNAMIC_BEGIN => false,
+        own if types::is_instance(own, enum_index()) => true,
+        own => types::lay_out(own, types::ObjectLayout::Record),
+    }
+}
+
+/// `ffi.MakeObjectFromPackedArgs`: type index or key, then names and values.
+///
+/// # Errors
+///
+/// A TypeError without a type, an InternalError for a key that is unknown or for arguments that do not come in pairs; a
+/// TypeError with OBJ-15 for a field that is missing, unknown or of another type; what the maker of the type raises.
+pub fn make_object(args: &[AnyView<'_>]) -> Result {
+    let [first, pairs @ ..] = args else {
+        return Err(Error::new("TypeError", "a type index or key is missing"));
+    };
+    let type_index = match i32::try_from_view(*first) {
+        Some(type_index) => type_index,
+        None => {
+            let key = cast::<String>(*first)?;
+            types::index_of(&key)
+                .ok_or_else(|| Error::new("InternalError", format!("Cannot find type `{key}`")))?
+        }
+    };
+    if !pairs.len().is_multiple_of(2) {
+        return Err(Error::new(
+            "InternalError",
+            "names and values come in turn: an even number of arguments after the type",
+        ));
+    }
+    let info = info(type_index)?;
+    let object = create(info)?;
+    let names: Result<Vec<String>> = pairs
+        .iter()
+        .step_by(2)
+        .map(|&name| Ok(cast(name)?))
+        .collect();
+    let names = names?;
+    let mut used = vec![false; names.len()];
+    for field in fields_of(&object) {
+        let found = (0..names.len()).find(|&at| !used[at] && names[at] == field.name());
+        if let Some(at) = found {
+            field.set(pairs[at * 2 + 1])?;
+            used[at] = true;
+        } else {
+            let text = || {
+                format!(
+                    "Required field `{}` not set in type `{}`",
+                    field.name(),
+                    info.key()
+                )
+            };
+            crate::object::OBJ_15
+                .demand(Kind::Type, field.set_default()?, text)
+                .map_err(|broken| Error::said("TypeError", broken))?;
+        }
+    }
+    if let Some(at) = used.iter().position(|used| !used) {
+        return Err(Error::new(
+            "TypeError",
+            format!("Type `{}` does not have field `{}`", info.key(), names[at]),
+        ));
+    }
+    Ok(Any::from(object))
+}

@@ -1,0 +1,361 @@
+//! Comparison and hash by contents, as data classes use them (OBJ-14).
+
+use super::depth;
+use crate::function::{Error, Function, Result};
+use crate::object::hash::{combine, hash_bytes};
+use crate::object::reflect::column;
+use crate::object::reflect::record::{fields_of, fields_of_both};
+use crate::object::{OBJ_14, big_int, extents_of, lookup_in, pair_count, pairs_of, sequence_of};
+use crate::rule::Kind;
+use crate::value::header::ObjectRef;
+use crate::value::types::{self, flag};
+use crate::value::{Any, AnyView, bytes_bytes, cast, index, str_bytes};
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Hash by contents: equal values have equal hashes.
+///
+/// # Errors
+///
+/// A ValueError where values nest too deep, and for a type with a comparison and no hash of its own; what the hash of an
+/// object's own type raises.
+pub fn hash(value: AnyView<'_>) -> Result<u64> {
+    Hasher::default().hash(value, 0)
+}
+
+/// Equality by contents.
+///
+/// # Errors
+///
+/// A ValueError where values nest too deep; what the comparison of an object's own type raises.
+pub fn equal(left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+    let comparer = Comparer {
+        open: Arc::default(),
+        only_equal: true,
+    };
+    Ok(comparer.compare(left, right, 0)? == 0)
+}
+
+/// Order by contents; a TypeError where there is none.
+///
+/// # Errors
+///
+/// A TypeError with OBJ-14 where the values have no order; as [`equal`].
+pub fn compare(left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
+    let comparer = Comparer {
+        open: Arc::default(),
+        only_equal: false,
+    };
+    comparer.compare(left, right, 0)
+}
+
+type HashMemo = HashMap<usize, (ObjectRef, Option<u64>)>;
+
+#[derive(Clone, Default)]
+struct Hasher {
+    /// Finished hashes by address; nothing while the object is being hashed. The object is kept.
+    seen: Arc<Mutex<HashMemo>>,
+}
+
+impl Hasher {
+    fn seen(&self) -> MutexGuard<'_, HashMemo> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hash(&self, value: AnyView<'_>, depth: usize) -> Result<u64> {
+        let raw = value.as_raw();
+        let own = raw.type_index;
+        if let Some(text) = str_bytes(&value) {
+            return Ok(combine(index::STR as u64, hash_bytes(text)));
+        }
+        if let Some(bytes) = bytes_bytes(&value) {
+            return Ok(combine(index::BYTES as u64, hash_bytes(bytes)));
+        }
+        let Some(object) = value.as_object() else {
+            return Ok(hash_plain(value));
+        };
+        let key_hash = types::info(own).map_or(0, |info| info.key_hash);
+        let at = object.as_ptr() as usize;
+        if let Some((_, known)) = self.seen().get(&at) {
+            return Ok(known.unwrap_or(key_hash));
+        }
+        depth::check(depth)?;
+        self.seen().insert(at, (object.clone(), None));
+        let hash = self.object(object, key_hash, depth)?;
+        self.seen().insert(at, (object.clone(), Some(hash)));
+        Ok(hash)
+    }
+
+    fn object(&self, object: &ObjectRef, key_hash: u64, depth: usize) -> Result<u64> {
+        let view = AnyView::from(object);
+        let own = object.type_index();
+        if let Some(extents) = extents_of(view) {
+            let start = combine(key_hash, extents.len() as u64);
+            return Ok(extents
+                .iter()
+                .fold(start, |hash, extent| combine(hash, *extent as u64)));
+        }
+        if let Some(hook) = column::HASH.value(own) {
+            let hasher = self.clone();
+            let callback = Function::named(None, move |value: Any| {
+                hasher.hash(value.view(), depth + 1).map(|hash| hash as i64)
+            });
+            let hash = cast::<Function>(hook)?.call(&[view, (&callback).into()])?;
+            return Ok(cast::<i64>(hash.view())? as u64);
+        }
+        if let Some(items) = sequence_of(view) {
+            let mut hash = combine(key_hash, items.len() as u64);
+            for (at, item) in (0u64..).zip(&*items) {
+                hash = combine(hash, combine(self.hash(item.view(), depth + 1)?, at));
+            }
+            return Ok(hash);
+        }
+        if let Some(pairs) = pairs_of(view) {
+            let mut parts = Vec::with_capacity(pair_count(view));
+            for (key, value) in &pairs {
+                let key = self.hash(key.view(), depth + 1)?;
+                parts.push(combine(key, self.hash(value.view(), depth + 1)?));
+            }
+            parts.sort_unstable();
+            let start = combine(key_hash, parts.len() as u64);
+            return Ok(parts.into_iter().fold(start, combine));
+        }
+        let compared = column::EQ.value(own).is_some() || column::COMPARE.value(own).is_some();
+        if own >= index::STATIC_END && compared {
+            return Err(Error::new(
+                "ValueError",
+                format!(
+                    "RecursiveHash: type '{}' defines __ffi_eq__ or __ffi_compare__ but not __ffi_hash__. Add a __ffi_hash__ hook to maintain the invariant RecursiveEq(a,b) => RecursiveHash(a)==RecursiveHash(b).",
+                    types::key_of(own)
+                ),
+            ));
+        }
+        let mut hash = key_hash;
+        for field in fields_of(object) {
+            if field.flags & (flag::HASH_OFF | flag::COMPARE_OFF) != 0 {
+                continue;
+            }
+            let value = field.get()?;
+            hash = combine(hash, self.hash(value.view(), depth + 1)?);
+        }
+        Ok(hash)
+    }
+}
+
+/// Hash of a value without an object; all NaNs are one, and so are the zeros.
+fn hash_plain(value: AnyView<'_>) -> u64 {
+    let raw = value.as_raw();
+    let own = raw.type_index as u64;
+    match raw.type_index {
+        index::NONE => combine(0, 0),
+        index::BOOL => combine(own, u64::from(raw.int() != 0)),
+        index::FLOAT => combine(own, canonical(raw.float())),
+        index::DATA_TYPE => {
+            let dtype = raw.dtype();
+            let hash = combine(combine(own, dtype.code.into()), dtype.bits.into());
+            combine(hash, dtype.lanes.into())
+        }
+        index::DEVICE => {
+            let device = raw.device();
+            combine(
+                combine(own, device.device_type as u64),
+                device.device_id as u64,
+            )
+        }
+        _ => combine(own, raw.bits()),
+    }
+}
+
+fn canonical(value: f64) -> u64 {
+    if value.is_nan() {
+        f64::NAN.to_bits()
+    } else if value == 0.0 {
+        0
+    } else {
+        value.to_bits()
+    }
+}
+
+#[derive(Clone)]
+struct Comparer {
+    /// Pairs of objects on the way.
+    open: Arc<Mutex<HashSet<(usize, usize)>>>,
+    only_equal: bool,
+}
+
+const fn sign(order: Ordering) -> i64 {
+    order as i64
+}
+
+impl Comparer {
+    fn open(&self) -> MutexGuard<'_, HashSet<(usize, usize)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Different, or a TypeError when an order was asked for.
+    fn unordered(&self, message: impl FnOnce() -> String) -> Result<i64> {
+        OBJ_14.demand(Kind::Type, self.only_equal, message)?;
+        Ok(1)
+    }
+
+    fn compare(&self, left: AnyView<'_>, right: AnyView<'_>, depth: usize) -> Result<i64> {
+        let (a, b) = (left.as_raw(), right.as_raw());
+        match (a.type_index, b.type_index) {
+            (index::NONE, index::NONE) => return Ok(0),
+            (index::NONE, _) => return Ok(-1),
+            (_, index::NONE) => return Ok(1),
+            _ => {}
+        }
+        if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {
+            return Ok(sign(a.cmp(b)));
+        }
+        if let (Some(a), Some(b)) = (bytes_bytes(&left), bytes_bytes(&right)) {
+            return Ok(sign(a.cmp(b)));
+        }
+        let integers = |index: i32| matches!(index, index::INT | index::BIG_INT);
+        let big = a.type_index == index::BIG_INT || b.type_index == index::BIG_INT;
+        if big && integers(a.type_index) && integers(b.type_index) {
+            let (Some(a), Some(b)) = (big_int::words_of(&left), big_int::words_of(&right)) else {
+                return Ok(1);
+            };
+            return Ok(sign(big_int::compare(a, b)));
+        }
+        if a.type_index != b.type_index {
+            return self.unordered(|| {
+                let kind = if left.as_object().is_some() && right.as_object().is_some() {
+                    "objects"
+                } else {
+                    "values"
+                };
+                format!(
+                    "Cannot compare {kind} of different types: {} vs {}",
+                    types::key_of(a.type_index),
+                    types::key_of(b.type_index)
+                )
+            });
+        }
+        match (left.as_object(), right.as_object()) {
+            (Some(left), Some(right)) => self.objects(left, right, depth),
+            _ => self.plain(left, right),
+        }
+    }
+
+    fn plain(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<i64> {
+        let (a, b) = (left.as_raw(), right.as_raw());
+        Ok(match a.type_index {
+            index::BOOL => sign((a.int() != 0).cmp(&(b.int() != 0))),
+            index::INT => sign(a.int().cmp(&b.int())),
+            index::FLOAT => match a.float().partial_cmp(&b.float()) {
+                Some(order) => sign(order),
+                None if self.only_equal && a.float().is_nan() && b.float().is_nan() => 0,
+                None => return self.unordered(|| "Cannot order NaN values".into()),
+            },
+            index::DATA_TYPE => {
+                let (a, b) = (a.dtype(), b.dtype());
+                sign((a.code, a.bits, a.lanes).cmp(&(b.code, b.bits, b.lanes)))
+            }
+            index::DEVICE => {
+                let (a, b) = (a.device(), b.device());
+                sign((a.device_type, a.device_id).cmp(&(b.device_type, b.device_id)))
+            }
+            _ if a.bits() == b.bits() && a.aux == b.aux => 0,
+            own => {
+                return self
+                    .unordered(|| format!("Cannot order values of type {}", types::key_of(own)));
+            }
+        })
+    }
+
+    fn objects(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<i64> {
+        let pair = (left.as_ptr() as usize, right.as_ptr() as usize);
+        if pair.0 == pair.1 {
+            return Ok(0);
+        }
+        if let (Some(a), Some(b)) = (extents_of(left.into()), extents_of(right.into())) {
+            return Ok(sign(a.cmp(b)));
+        }
+        depth::check(depth)?;
+        if !self.open().insert(pair) {
+            if self.only_equal {
+                return Ok(0);
+            }
+            return Err(Error::new(
+                "ValueError",
+                "RecursiveCompare: cyclic reference detected in ordering",
+            ));
+        }
+        let order = self.contents(left, right, depth);
+        self.open().remove(&pair);
+        order
+    }
+
+    fn contents(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<i64> {
+        let own = left.type_index();
+        if own >= index::STATIC_END
+            && let Some(order) = self.hook(left, right, depth)?
+        {
+            return Ok(order);
+        }
+        if let (Some(a), Some(b)) = (sequence_of(left.into()), sequence_of(right.into())) {
+            for (a, b) in a.iter().zip(&*b) {
+                let order = self.compare(a.view(), b.view(), depth + 1)?;
+                if order != 0 {
+                    return Ok(order);
+                }
+            }
+            return Ok(sign(a.len().cmp(&b.len())));
+        }
+        if let Some(pairs) = pairs_of(left.into()) {
+            let unordered = || self.unordered(|| "Cannot order Map/Dict values".into());
+            if pair_count(left.into()) != pair_count(right.into()) {
+                return unordered();
+            }
+            for (key, value) in &pairs {
+                let Some(other) = lookup_in(right.into(), key.view())? else {
+                    return unordered();
+                };
+                if self.compare(value.view(), other.view(), depth + 1)? != 0 {
+                    return unordered();
+                }
+            }
+            return Ok(0);
+        }
+        for (field, other) in fields_of_both(left, right) {
+            if field.flags & flag::COMPARE_OFF != 0 {
+                continue;
+            }
+            let (a, b) = (field.get()?, other.get()?);
+            let order = self.compare(a.view(), b.view(), depth + 1)?;
+            if order != 0 {
+                return Ok(order);
+            }
+        }
+        Ok(0)
+    }
+
+    fn hook(&self, left: &ObjectRef, right: &ObjectRef, depth: usize) -> Result<Option<i64>> {
+        let own = left.type_index();
+        let comparer = self.clone();
+        if self.only_equal
+            && let Some(hook) = column::EQ.value(own)
+        {
+            let callback = Function::named(None, move |left: Any, right: Any| {
+                let order = comparer.compare(left.view(), right.view(), depth + 1)?;
+                Ok::<bool, Error>(order == 0)
+            });
+            let args = [left.into(), right.into(), (&callback).into()];
+            let answer = cast::<Function>(hook)?.call(&args)?;
+            return Ok(Some(i64::from(!cast::<bool>(answer.view())?)));
+        }
+        let Some(hook) = column::COMPARE.value(own) else {
+            return Ok(None);
+        };
+        let callback = Function::named(None, move |left: Any, right: Any| {
+            comparer.compare(left.view(), right.view(), depth + 1)
+        });
+        let args = [left.into(), right.into(), (&callback).into()];
+        let answer = cast::<Function>(hook)?.call(&args)?;
+        Ok(Some(cast::<i64>(answer.view())?))
+    }
+}

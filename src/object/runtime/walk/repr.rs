@@ -1,0 +1,194 @@
+//! The text form of any value (OBJ-13).
+
+use super::depth;
+use super::text::{float_short, quoted, quoted_bytes};
+use crate::function::{Function, Result};
+use crate::object::reflect::builtin::{enum_name, kwargs, missing};
+use crate::object::reflect::column;
+use crate::object::reflect::record::fields_of;
+use crate::object::{big_int, extents_of, pairs_of, sequence_of};
+use crate::value::header::ObjectRef;
+use crate::value::types::{self, flag};
+use crate::value::{
+    Any, AnyView, DLTensor, bytes_bytes, cast, device_to_text, dtype_to_text, index, str_bytes,
+};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The text form of a value: Python-like literals, `key(field=...)` for objects, `...` where an object contains itself.
+///
+/// # Errors
+///
+/// A ValueError where values nest too deep; what the text of an object's own type raises.
+pub fn repr(value: AnyView<'_>) -> Result<String> {
+    let with_address = std::env::var("TVM_FFI_REPR_WITH_ADDR").is_ok_and(|set| set == "1");
+    Printer {
+        seen: Arc::default(),
+        with_address,
+    }
+    .print(value, 0)
+}
+
+type PrintedTexts = HashMap<usize, (ObjectRef, Option<String>)>;
+
+#[derive(Clone)]
+struct Printer {
+    /// By address: the finished text, or nothing while the object is being printed. The object is kept, so that no other
+    /// takes its address meanwhile.
+    seen: Arc<Mutex<PrintedTexts>>,
+    with_address: bool,
+}
+
+impl Printer {
+    fn seen(&self) -> MutexGuard<'_, PrintedTexts> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn print(&self, value: AnyView<'_>, depth: usize) -> Result<String> {
+        let raw = value.as_raw();
+        Ok(match raw.type_index {
+            index::NONE => "None".into(),
+            index::BOOL => if raw.int() != 0 { "True" } else { "False" }.into(),
+            index::INT => raw.int().to_string(),
+            index::FLOAT => float_short(raw.float()),
+            index::DATA_TYPE => dtype_to_text(raw.dtype())?,
+            index::DEVICE => device_to_text(raw.device()),
+            index::SMALL_STR => quoted(str_bytes(&value).unwrap_or_default()),
+            index::SMALL_BYTES => quoted_bytes(bytes_bytes(&value).unwrap_or_default()),
+            own => match value.as_object() {
+                Some(object) => self.object(object, depth)?,
+                None => types::key_of(own).into(),
+            },
+        })
+    }
+
+    fn address(&self, object: &ObjectRef) -> String {
+        if self.with_address {
+            format!("@{:#x}", object.as_ptr() as usize)
+        } else {
+            String::new()
+        }
+    }
+
+    fn object(&self, object: &ObjectRef, depth: usize) -> Result<String> {
+        let at = object.as_ptr() as usize;
+        if let Some((_, text)) = self.seen().get(&at) {
+            return Ok(match text {
+                Some(text) => text.clone(),
+                None => format!("...{}", self.address(object)),
+            });
+        }
+        depth::check(depth)?;
+        if let Some(text) = self.leaf(object)? {
+            return Ok(text);
+        }
+        self.seen().insert(at, (object.clone(), None));
+        let text = self.compound(object, depth)?;
+        self.seen().insert(at, (object.clone(), Some(text.clone())));
+        Ok(text)
+    }
+
+    fn leaf(&self, object: &ObjectRef) -> Result<Option<String>> {
+        let view = AnyView::from(object);
+        if object.as_ptr() == missing().as_ptr() {
+            return Ok(Some("<MISSING>".into()));
+        }
+        if object.as_ptr() == kwargs().as_ptr() {
+            return Ok(Some("<KWARGS>".into()));
+        }
+        Ok(Some(match object.type_index() {
+            index::BIG_INT => big_int::to_decimal(big_int::words_of(&view).unwrap_or(&[])),
+            index::STR => quoted(str_bytes(&view).unwrap_or_default()),
+            index::BYTES => quoted_bytes(bytes_bytes(&view).unwrap_or_default()),
+            index::TENSOR => {
+                let tensor: *mut DLTensor = cast(view)?;
+                // SAFETY: the description in a tensor, which lives while `object` does.
+                let tensor = unsafe { &*tensor };
+                // SAFETY: the description in a tensor object has as many extents as it says (OBJ-11).
+                let shape = unsafe { tensor.shape() };
+                let (dtype, device) = (tensor.dtype, tensor.device);
+                format!(
+                    "{}[{}]@{}{}",
+                    dtype_to_text(dtype)?,
+                    joined(shape),
+                    device_to_text(device),
+                    self.address(object)
+                )
+            }
+            index::SHAPE => format!("Shape({})", joined(extents_of(view).unwrap_or_default())),
+            _ => return Ok(None),
+        }))
+    }
+
+    fn compound(&self, object: &ObjectRef, depth: usize) -> Result<String> {
+        let view = AnyView::from(object);
+        let type_index = object.type_index();
+        if let Some(items) = sequence_of(view) {
+            let texts = self.all(items.iter(), depth)?;
+            let text = match (type_index, &texts[..]) {
+                (index::ARRAY, [one]) => format!("({one},)"),
+                (index::ARRAY, all) => format!("({})", all.join(", ")),
+                (_, all) => format!("[{}]", all.join(", ")),
+            };
+            return Ok(text + &self.address(object));
+        }
+        if let Some(pairs) = pairs_of(view) {
+            let mut texts = Vec::new();
+            for (key, value) in &pairs {
+                let key = self.print(key.view(), depth + 1)?;
+                texts.push(format!("{key}: {}", self.print(value.view(), depth + 1)?));
+            }
+            return Ok(format!("{{{}}}", texts.join(", ")) + &self.address(object));
+        }
+        if let Some(hook) = column::REPR.value(type_index) {
+            let printer = self.clone();
+            let callback = Function::named(None, move |value: Any| {
+                printer.print(value.view(), depth + 1)
+            });
+            let text = cast::<Function>(hook)?.call(&[view, (&callback).into()])?;
+            return Ok(cast::<String>(text.view())?);
+        }
+        let key = types::key_of(type_index);
+        if let Some(name) = enum_name(object) {
+            return Ok(format!("{key}.{name}{}", self.address(object)));
+        }
+        self.fields(object, depth)
+    }
+
+    fn all<'a>(&self, items: impl Iterator<Item = &'a Any>, depth: usize) -> Result<Vec<String>> {
+        items
+            .map(|item| self.print(item.view(), depth + 1))
+            .collect()
+    }
+
+    fn fields(&self, object: &ObjectRef, depth: usize) -> Result<String> {
+        let mut texts: Vec<String> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        for field in fields_of(object) {
+            if field.flags & flag::REPR_OFF != 0 || names.contains(&field.name()) {
+                continue;
+            }
+            names.push(field.name());
+            let value = field.get()?;
+            texts.push(format!(
+                "{}={}",
+                field.name(),
+                self.print(value.view(), depth + 1)?
+            ));
+        }
+        let head = format!(
+            "{}{}",
+            types::key_of(object.type_index()),
+            self.address(object)
+        );
+        if texts.is_empty() {
+            return Ok(head);
+        }
+        Ok(format!("{head}({})", texts.join(", ")))
+    }
+}
+
+fn joined(extents: &[i64]) -> String {
+    let texts: Vec<String> = extents.iter().map(i64::to_string).collect();
+    texts.join(", ")
+}

@@ -1,0 +1,307 @@
+//! Structural equality: two values side by side, with the variables of one bound to those of the other.
+
+use super::scope::{BindingScope, lock, region};
+use super::{described_type, structural_kind, tensor_bytes};
+use crate::function::{Error, Function, Result};
+use crate::object::reflect::builtin::{AccessKind, AccessPath, extend, root};
+use crate::object::reflect::column;
+use crate::object::reflect::record::fields_of_both;
+use crate::object::{
+    Array, Tensor, big_int, extents_of, lookup_in, pair_count, pairs_of, sequence_of,
+};
+use crate::value::header::ObjectRef;
+use crate::value::types::{TypeInfo, flag};
+use crate::value::{Any, AnyView, Str, bytes_bytes, cast, index, str_bytes};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+/// Whether two values are structurally equal. `map_free_vars` lets free variables be bound to each other.
+///
+/// # Errors
+///
+/// A ValueError where values nest too deep; a TypeError for a type that does not state its structure; an InternalError for a
+/// tensor that is not compact on the CPU; what the comparison of an object's own type raises.
+pub fn equal(
+    left: AnyView<'_>,
+    right: AnyView<'_>,
+    map_free_vars: bool,
+    skip_tensors: bool,
+) -> Result<bool> {
+    Arc::new(StructuralComparer::new(map_free_vars, skip_tensors, false)).any(left, right)
+}
+
+/// Where two values first differ, as paths in each, or nothing when they are equal.
+pub(crate) fn first_mismatch(
+    left: AnyView<'_>,
+    right: AnyView<'_>,
+    map_free_vars: bool,
+    skip_tensors: bool,
+) -> Result<Option<(AccessPath, AccessPath)>> {
+    let walk = Arc::new(StructuralComparer::new(map_free_vars, skip_tensors, true));
+    if walk.any(left, right)? {
+        return Ok(None);
+    }
+    let mut paths = (root(), root());
+    for (left, right) in lock(&walk.steps).iter().rev() {
+        paths.0 = extend(&paths.0, left.0, left.1.clone());
+        paths.1 = extend(&paths.1, right.0, right.1.clone());
+    }
+    Ok(Some(paths))
+}
+
+/// A pair of paths as the array that the ABI passes for a tuple.
+pub(crate) fn mismatch_value(paths: Option<(AccessPath, AccessPath)>) -> Any {
+    match paths {
+        Some((left, right)) => Array::new(vec![Any::from(left), Any::from(right)]).into(),
+        None => Any::none(),
+    }
+}
+
+type MismatchStep = (AccessKind, Any);
+
+/// Objects that were found to be each other's, by address of one side. Both are kept.
+#[derive(Default)]
+struct MatchedObjects {
+    right_of: HashMap<usize, (ObjectRef, ObjectRef)>,
+    left_of: HashMap<usize, (ObjectRef, ObjectRef)>,
+}
+
+struct StructuralComparer {
+    scope: BindingScope,
+    skip_tensors: bool,
+    wants_path: bool,
+    pairs: Mutex<MatchedObjects>,
+    /// Steps to the mismatch, innermost first.
+    steps: Mutex<Vec<(MismatchStep, MismatchStep)>>,
+}
+
+impl StructuralComparer {
+    fn new(map_free_vars: bool, skip_tensors: bool, wants_path: bool) -> StructuralComparer {
+        let scope = BindingScope::default();
+        if map_free_vars {
+            scope.region.store(region::PATTERN, Ordering::Relaxed);
+        }
+        StructuralComparer {
+            scope,
+            skip_tensors,
+            wants_path,
+            pairs: Mutex::default(),
+            steps: Mutex::default(),
+        }
+    }
+
+    fn step(&self, left: MismatchStep, right: MismatchStep) {
+        if self.wants_path {
+            lock(&self.steps).push((left, right));
+        }
+    }
+
+    fn any(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+        if let (Some(a), Some(b)) = (str_bytes(&left), str_bytes(&right)) {
+            return Ok(a == b);
+        }
+        if let (Some(a), Some(b)) = (bytes_bytes(&left), bytes_bytes(&right)) {
+            return Ok(a == b);
+        }
+        let (a, b) = (left.as_raw(), right.as_raw());
+        if a.type_index != b.type_index {
+            return Ok(false);
+        }
+        let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else {
+            if a.type_index == index::FLOAT && a.float().is_nan() {
+                return Ok(b.float().is_nan());
+            }
+            return Ok(a.bits() == b.bits() && a.aux == b.aux);
+        };
+        self.scope.deeper(|| self.objects(left, right))
+    }
+
+    fn objects(self: &Arc<Self>, left: &ObjectRef, right: &ObjectRef) -> Result<bool> {
+        let (a, b) = (AnyView::from(left), AnyView::from(right));
+        Ok(match left.type_index() {
+            index::BIG_INT => big_int::words_of(&a) == big_int::words_of(&b),
+            index::ARRAY | index::LIST => return self.sequences(a, b),
+            index::MAP | index::DICT => return self.maps(a, b),
+            index::SHAPE => extents_of(a) == extents_of(b),
+            index::TENSOR => return self.tensors(a, b),
+            own => return self.described(left, right, described_type(own)?),
+        })
+    }
+
+    fn sequences(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+        let left = sequence_of(left).unwrap_or_default();
+        let right = sequence_of(right).unwrap_or_default();
+        if left.len() != right.len() && !self.wants_path {
+            return Ok(false);
+        }
+        for (at, (a, b)) in (0i64..).zip(left.iter().zip(&*right)) {
+            if !self.any(a.view(), b.view())? {
+                let step = (AccessKind::ArrayItem, Any::from(at));
+                self.step(step.clone(), step);
+                return Ok(false);
+            }
+        }
+        let end = Any::from(left.len().min(right.len()));
+        let (here, missing) = (
+            (AccessKind::ArrayItem, end.clone()),
+            (AccessKind::ArrayItemMissing, end),
+        );
+        match left.len().cmp(&right.len()) {
+            std::cmp::Ordering::Equal => return Ok(true),
+            std::cmp::Ordering::Greater => self.step(here, missing),
+            std::cmp::Ordering::Less => self.step(missing, here),
+        }
+        Ok(false)
+    }
+
+    /// The partner of a key, or the key itself.
+    fn partner(&self, key: &Any, of_left: bool) -> Any {
+        let Some(object) = key.as_object() else {
+            return key.clone();
+        };
+        let pairs = lock(&self.pairs);
+        let map = if of_left {
+            &pairs.right_of
+        } else {
+            &pairs.left_of
+        };
+        match map.get(&(object.as_ptr() as usize)) {
+            Some((_, partner)) => partner.clone().into(),
+            None => key.clone(),
+        }
+    }
+
+    fn maps(self: &Arc<Self>, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+        let same_size = pair_count(left) == pair_count(right);
+        if !same_size && !self.wants_path {
+            return Ok(false);
+        }
+        for (key, value) in pairs_of(left).iter().flatten() {
+            let partner = self.partner(key, true);
+            let Some(other) = lookup_in(right, partner.view())? else {
+                self.step(
+                    (AccessKind::MapItem, key.clone()),
+                    (AccessKind::MapItemMissing, partner),
+                );
+                return Ok(false);
+            };
+            if !self.any(value.view(), other.view())? {
+                self.step(
+                    (AccessKind::MapItem, key.clone()),
+                    (AccessKind::MapItem, partner),
+                );
+                return Ok(false);
+            }
+        }
+        if same_size {
+            return Ok(true);
+        }
+        for (key, _) in pairs_of(right).iter().flatten() {
+            let partner = self.partner(key, false);
+            if lookup_in(left, partner.view())?.is_none() {
+                self.step(
+                    (AccessKind::MapItemMissing, partner),
+                    (AccessKind::MapItem, key.clone()),
+                );
+                break;
+            }
+        }
+        Ok(false)
+    }
+
+    fn tensors(&self, left: AnyView<'_>, right: AnyView<'_>) -> Result<bool> {
+        let (left, right) = (cast::<Tensor>(left)?, cast::<Tensor>(right)?);
+        if left.as_object().as_ptr() == right.as_object().as_ptr() {
+            return Ok(true);
+        }
+        if left.shape() != right.shape() || left.dl().dtype != right.dl().dtype {
+            return Ok(false);
+        }
+        Ok(self.skip_tensors || tensor_bytes(&left)? == tensor_bytes(&right)?)
+    }
+
+    fn described(
+        self: &Arc<Self>,
+        left: &ObjectRef,
+        right: &ObjectRef,
+        info: &'static TypeInfo,
+    ) -> Result<bool> {
+        let same = left.as_ptr() == right.as_ptr();
+        let kind = structural_kind(info)?;
+        if kind == 5 || (kind == 4 && same) {
+            return Ok(same);
+        }
+        if matches!(kind, 2 | 3) {
+            let pairs = lock(&self.pairs);
+            if let Some((_, known)) = pairs.right_of.get(&(left.as_ptr() as usize)) {
+                return Ok(known.as_ptr() == right.as_ptr());
+            }
+            if pairs.left_of.contains_key(&(right.as_ptr() as usize)) {
+                return Ok(false);
+            }
+        }
+        let fields = || self.fields(left, right, info);
+        let equal = if kind == 2 {
+            self.scope.of_variable(fields)?
+        } else {
+            fields()?
+        };
+        if !equal {
+            return Ok(false);
+        }
+        match kind {
+            2 if !same && self.scope.region() == region::NONE => return Ok(false),
+            2 | 3 => {
+                let mut pairs = lock(&self.pairs);
+                let both = (left.clone(), right.clone());
+                pairs.right_of.insert(left.as_ptr() as usize, both);
+                let both = (right.clone(), left.clone());
+                pairs.left_of.insert(right.as_ptr() as usize, both);
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn fields(
+        self: &Arc<Self>,
+        left: &ObjectRef,
+        right: &ObjectRef,
+        info: &'static TypeInfo,
+    ) -> Result<bool> {
+        if let Some(hook) = column::S_EQUAL.value(info.type_index) {
+            let walk = self.clone();
+            let callback = Function::from_packed(move |args| {
+                let [left, right, asked, name] = args else {
+                    return Err(Error::new("TypeError", "the callback takes four arguments"));
+                };
+                let asked = cast::<i64>(*asked)?;
+                let equal = walk.scope.as_asked(asked, || walk.any(*left, *right))?;
+                if !equal && walk.wants_path {
+                    let step = (AccessKind::Attr, Any::from(cast::<Str>(*name)?));
+                    walk.step(step.clone(), step);
+                }
+                Ok(Any::from(equal))
+            });
+            let args = [left.into(), right.into(), (&callback).into()];
+            let answer = cast::<Function>(hook)?.call(&args)?;
+            return Ok(cast::<bool>(answer.view())?);
+        }
+        for (field, other) in fields_of_both(left, right) {
+            if field.flags & flag::EQ_HASH_IGNORE != 0 {
+                continue;
+            }
+            let (a, b) = (field.get()?, other.get()?);
+            if !self
+                .scope
+                .of_field(&field, || self.any(a.view(), b.view()))?
+            {
+                let step = (AccessKind::Attr, Any::from(field.name()));
+                self.step(step.clone(), step);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,58 @@
+//! Structural equality and hash: by contents, up to the names of bound variables.
+//!
+//! A type says how it takes part: 0 not at all, 1 as a tree, 2 as a variable, 3 as a node of a graph (shared or not
+//! matters), 4 as a tree that is the same when it is the same object, 5 by identity. A variable is bound where a field
+//! defines it; elsewhere it is itself.
+
+mod equal;
+mod hash;
+mod scope;
+
+pub use equal::equal;
+#[cfg(feature = "frontend")]
+pub(crate) use equal::{first_mismatch, mismatch_value};
+pub use hash::hash;
+
+use crate::function::{Error, Result};
+use crate::object::Tensor;
+use crate::value::types::{self, TypeInfo};
+
+fn structural_kind(info: &TypeInfo) -> Result<i32> {
+    let Some(metadata) = info.metadata() else {
+        return Err(Error::new(
+            "TypeError",
+            format!(
+                "Type metadata is not set for type `{}`, so StructuralHash is not supported for this type",
+                info.key()
+            ),
+        ));
+    };
+    if metadata.structural_kind == 0 {
+        return Err(Error::new(
+            "TypeError",
+            format!(
+                "_type_s_eq_hash_kind is not set for type `{}`, so StructuralHash is not supported for this type",
+                info.key()
+            ),
+        ));
+    }
+    Ok(metadata.structural_kind)
+}
+
+fn described_type(type_index: i32) -> Result<&'static TypeInfo> {
+    types::info(type_index)
+        .ok_or_else(|| Error::new("InternalError", format!("unknown type index {type_index}")))
+}
+
+fn tensor_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
+    if tensor.dl().device.device_type != 1 {
+        return Err(Error::new("InternalError", "can only compare CPU tensor"));
+    }
+    match tensor.to_bytes() {
+        Ok(bytes) => Ok(bytes),
+        Err(_) => Err(Error::new(
+            "InternalError",
+            "Can only compare contiguous tensor",
+        )),
+    }
+}

@@ -1,0 +1,352 @@
+//! Structural visits: walking a value by hooks of types, by fields, and by callbacks.
+//!
+//! A visitor is an object with a table of C functions, so that hooks of one library run under the visitors of another:
+//!
+//! | bytes   | visitor and mutator                                     |
+//! |---------|---------------------------------------------------------|
+//! | 24..32  | address of the table                                    |
+//! | 32..36  | region: where variables may be bound, see [`Region`]    |
+//!
+//! Every function of a table takes the object and a value and answers with a cell that the caller owns. For a visit that
+//! is None to go on, an interrupt, or an error.
+
+pub(crate) mod children;
+pub(crate) mod context;
+pub(crate) mod mutate;
+pub(crate) mod paths;
+pub(crate) mod rewrite;
+pub(crate) mod walk;
+
+use super::depth;
+use crate::function::{Error, Function, Result, caught};
+use crate::object::OBJ_34;
+use crate::object::reflect::builtin::dynamic_object;
+use crate::object::reflect::record::fields_of;
+use crate::object::reflect::{column, native};
+use crate::rule::Kind;
+use crate::value::AnyPayload;
+use crate::value::header::{Header, Object, ObjectRef, Ref, static_object};
+use crate::value::heap::delete_plain;
+use crate::value::types::{self, FieldInfo, TypeInfo, flag};
+use crate::value::{Any, AnyView, RawAny, cast, index};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+/// A header that is overwritten when the object is made.
+pub(crate) fn blank() -> Header {
+    Header::new(index::OBJECT, delete_plain)
+}
+
+/// What ends a visit early, with a value.
+#[repr(C)]
+pub(crate) struct Interrupt {
+    header: Header,
+    pub(crate) value: Any,
+}
+
+const _: () = assert!(size_of::<Interrupt>() == 40);
+
+static_object!(Interrupt, index::VISIT_INTERRUPT);
+
+impl Interrupt {
+    pub(crate) fn new(value: Any) -> Interrupt {
+        let header = blank();
+        Interrupt { header, value }
+    }
+}
+
+impl Default for Interrupt {
+    fn default() -> Interrupt {
+        Interrupt::new(Any::none())
+    }
+}
+
+impl Clone for Interrupt {
+    fn clone(&self) -> Interrupt {
+        Interrupt::new(self.value.clone())
+    }
+}
+
+/// Where variables may be bound: nowhere, or by a pattern, or by a definition that binds the variable but not what is in
+/// its type.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Region(AtomicI32);
+
+impl Region {
+    pub(crate) const NONE: i32 = 0;
+    pub(crate) const PATTERN: i32 = 1;
+    pub(crate) const SIMPLE: i32 = 2;
+
+    pub(crate) const fn of(kind: i32) -> Region {
+        Region(AtomicI32::new(kind))
+    }
+
+    fn set(&self, kind: i32) {
+        self.0.store(kind, Ordering::Relaxed);
+    }
+
+    pub(crate) fn kind(&self) -> i32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Runs `body` in another region. Inside a pattern everything stays one.
+    pub(crate) fn within<T>(&self, kind: i32, body: impl FnOnce() -> T) -> T {
+        struct Restore<'a>(&'a AtomicI32, i32);
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                self.0.store(self.1, Ordering::Relaxed);
+            }
+        }
+        let before = self.kind();
+        if before == Region::PATTERN {
+            return body();
+        }
+        self.0.store(kind, Ordering::Relaxed);
+        let _restore = Restore(&self.0, before);
+        body()
+    }
+
+    /// Runs `body` in the region that a field opens.
+    pub(crate) fn of_field<T>(&self, field: &FieldInfo, body: impl FnOnce() -> T) -> T {
+        if field.flags & flag::DEF_SIMPLE != 0 {
+            self.within(Region::SIMPLE, body)
+        } else if field.flags & flag::DEF_PATTERN != 0 {
+            self.within(Region::PATTERN, body)
+        } else {
+            body()
+        }
+    }
+
+    /// Runs `body` for the fields of an object: a simple definition binds a variable, and not what its fields use.
+    pub(crate) fn of_fields<T>(&self, info: &TypeInfo, body: impl FnOnce() -> T) -> T {
+        if self.kind() == Region::SIMPLE && structural_kind(info) == kind::VARIABLE {
+            self.within(Region::NONE, body)
+        } else {
+            body()
+        }
+    }
+}
+
+/// How types take part in structural comparison.
+pub(crate) mod kind {
+    pub(crate) const UNSUPPORTED: i32 = 0;
+    pub(crate) const VARIABLE: i32 = 2;
+    pub(crate) const SHARED: i32 = 3;
+}
+
+pub(crate) fn structural_kind(info: &TypeInfo) -> i32 {
+    info.metadata()
+        .map_or(kind::UNSUPPORTED, |metadata| metadata.structural_kind)
+}
+
+/// What to do with a value: the only function in the table of a visitor, and the form of the hook `__s_visit__`.
+pub(crate) type VisitFn =
+    unsafe extern "C-unwind" fn(visitor: *mut VisitorObj, value: RawAny) -> RawAny;
+
+/// The table of a visitor.
+#[repr(C)]
+pub(crate) struct VisitorTable {
+    visit: VisitFn,
+}
+
+/// The public part of a visitor.
+#[repr(C)]
+pub(crate) struct VisitorObj {
+    header: Header,
+    table: *const VisitorTable,
+    region: Region,
+}
+
+const _: () = assert!(size_of::<VisitorObj>() == 40);
+
+dynamic_object!(VisitorObj, "ffi.StructuralVisitor");
+
+// SAFETY: the table never changes; the region is atomic.
+unsafe impl Send for VisitorObj {}
+// SAFETY: the table never changes; the region is atomic.
+unsafe impl Sync for VisitorObj {}
+
+impl VisitorObj {
+    const fn new(header: Header, table: &'static VisitorTable) -> VisitorObj {
+        VisitorObj {
+            header,
+            table,
+            region: Region::of(Region::NONE),
+        }
+    }
+}
+
+/// A visitor that is held for the time of the visit.
+#[derive(Clone, Copy)]
+pub(crate) struct Visitor(*mut VisitorObj);
+
+impl Visitor {
+    /// # Safety
+    /// `visitor` is alive for as long as the result is used.
+    pub(crate) const unsafe fn from_raw(visitor: *mut VisitorObj) -> Visitor {
+        Visitor(visitor)
+    }
+
+    pub(crate) fn of(visitor: &Ref<VisitorObj>) -> Visitor {
+        Visitor(visitor.as_ptr())
+    }
+
+    /// The region, changed while parts are visited.
+    pub(crate) const fn region(&self) -> &Region {
+        // SAFETY: the visitor is alive (the contract of `from_raw`).
+        unsafe { &(*self.0).region }
+    }
+
+    /// The visitor as an argument.
+    pub(crate) const fn view(&self) -> AnyView<'_> {
+        // SAFETY: the visitor is alive (the contract of `from_raw`).
+        unsafe { view_of(self.0.cast()) }
+    }
+
+    /// Visits a value in the visitor's own way: None, or the interrupt that ended the visit.
+    pub(crate) fn visit(self, value: AnyView<'_>) -> Result {
+        // SAFETY: the visitor is alive (the contract of `from_raw`).
+        let table = unsafe { (*self.0).table };
+        // SAFETY: the table of a visitor outlives it.
+        let visit = unsafe { (*table).visit };
+        // SAFETY: the function is of this visitor, and the value lives for the call.
+        let answer = unsafe { visit(self.0, *value.as_raw()) };
+        // SAFETY: what such a function answers is owned by its caller.
+        native::settle(unsafe { Any::from_raw(answer) })
+    }
+
+    /// Visits a value as its type says: by its hook, or field by field.
+    pub(crate) fn default_visit(self, value: AnyView<'_>) -> Result {
+        match column::S_VISIT.value(value.type_index()) {
+            Some(hook) if hook.type_index() == index::OPAQUE => {
+                let address = hook.as_raw().ptr();
+                // SAFETY: a pointer that is an attribute is a function of its convention (the contract of `set_any_attr`).
+                let hook = unsafe { std::mem::transmute::<*mut c_void, VisitFn>(address) };
+                // SAFETY: a live visitor (the contract of `from_raw`), and a value that lives for the call.
+                let answer = unsafe { hook(self.0, *value.as_raw()) };
+                // SAFETY: what a hook answers is owned by its caller.
+                native::settle(unsafe { Any::from_raw(answer) })
+            }
+            Some(hook) if hook.type_index() == index::FUNCTION => {
+                interrupt_or_none(native::function(hook)?.call(&[self.view(), value])?)
+            }
+            Some(_) => Err(Error::new(
+                "TypeError",
+                "__s_visit__ must be an opaque function pointer or ffi.Function",
+            )),
+            None => match value.as_object() {
+                Some(object) => self.fields(object),
+                None => Ok(Any::none()),
+            },
+        }
+    }
+
+    fn fields(self, object: &ObjectRef) -> Result {
+        let Some(info) = types::info(object.type_index()) else {
+            return Ok(Any::none());
+        };
+        self.region().of_fields(info, || {
+            for field in fields_of(object) {
+                if field.flags & flag::EQ_HASH_IGNORE != 0 {
+                    continue;
+                }
+                let value = field.get()?;
+                let stop = self
+                    .region()
+                    .of_field(&field, || self.visit(value.view()))?;
+                if !stop.is_none() {
+                    return Ok(stop);
+                }
+            }
+            Ok(Any::none())
+        })
+    }
+}
+
+/// An object as an argument, without counting.
+///
+/// # Safety
+/// `object` is alive for `'a`.
+const unsafe fn view_of<'a>(object: *mut Header) -> AnyView<'a> {
+    // SAFETY: alive, by this contract.
+    let type_index = unsafe { (*object).type_index };
+    let ptr = object.cast();
+    // SAFETY: alive for `'a`, by this contract.
+    unsafe { AnyView::from_raw(RawAny::of(type_index, AnyPayload { ptr })) }
+}
+
+/// What a function that visits may answer.
+fn interrupt_or_none(answer: Any) -> Result {
+    let answer = native::settle(answer)?;
+    if answer.is_none() || answer.type_index() == index::VISIT_INTERRUPT {
+        return Ok(answer);
+    }
+    let message = unexpected("Optional<ffi.VisitInterrupt>", &answer);
+    Err(OBJ_34.refused(Kind::Type, message).into())
+}
+
+/// What is wrong with a callback's answer.
+#[cold]
+fn unexpected(wanted: &str, answer: &Any) -> String {
+    format!(
+        "CallExpected: result type mismatch, expected {wanted}, but got {}",
+        types::key_of(answer.type_index())
+    )
+}
+
+/// Runs a body whose caller wants a cell and no unwinding: an error or a panic becomes an error object.
+fn answer(body: impl FnOnce() -> Result) -> RawAny {
+    caught(body).unwrap_or_else(Any::from).into_raw()
+}
+
+/// How deep a visit is.
+#[derive(Default)]
+struct VisitDepth {
+    levels: AtomicUsize,
+}
+
+impl VisitDepth {
+    fn deeper<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
+        let levels = self.levels.fetch_add(1, Ordering::Relaxed);
+        let result = depth::check(levels).and_then(|()| body());
+        self.levels.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
+}
+
+/// A callback for values of a type.
+#[derive(Clone)]
+pub(crate) struct Callback {
+    type_index: i32,
+    function: Function,
+}
+
+impl Callback {
+    /// Whether the callback is for values of a type: its own, one derived from it, or any.
+    fn takes(&self, actual: i32) -> bool {
+        match self.type_index {
+            own if own == actual => true,
+            index::ANY => true,
+            index::STR => actual == index::SMALL_STR,
+            index::BYTES => actual == index::SMALL_BYTES,
+            index::OBJECT => actual >= index::OBJECT_BEGIN,
+            own => {
+                own >= index::OBJECT_BEGIN
+                    && actual >= index::OBJECT_BEGIN
+                    && types::is_instance(actual, own)
+            }
+        }
+    }
+
+    /// From `(type index, function)`.
+    fn from_tuple(items: &[Any]) -> Option<Callback> {
+        let [type_index, function, ..] = items else {
+            return None;
+        };
+        Some(Callback {
+            type_index: cast(type_index.view()).ok()?,
+            function: cast(function.view()).ok()?,
+        })
+    }
+}

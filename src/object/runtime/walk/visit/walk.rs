@@ -1,0 +1,240 @@
+//! Walks with callbacks: [`walk`] calls them before or after the parts, [`visit`] leaves the parts to them.
+
+use super::context::attach;
+use super::{
+    Callback, Interrupt, VisitDepth, Visitor, VisitorObj, VisitorTable, answer, blank,
+    interrupt_or_none, native, unexpected,
+};
+use crate::function::{Error, Result};
+use crate::object::{OBJ_34, sequence_of};
+use crate::rule::Kind;
+use crate::value::Schema;
+use crate::value::header::{Object, ObjectRef, Ref};
+use crate::value::{Any, AnyView, Argument, RawAny, VAL_10, index};
+
+/// Callbacks for values alone, and for values with the kind of the region.
+#[derive(Clone)]
+pub(crate) struct Links {
+    pub(crate) plain: Callbacks,
+    pub(crate) with_region: Callbacks,
+}
+
+impl Links {
+    /// Calls the first callback for the value, if there is one.
+    pub(super) fn call(&self, value: AnyView<'_>, region: i32) -> Option<Result> {
+        let actual = value.type_index();
+        let find = |list: &Callbacks| list.0.iter().find(|link| link.takes(actual)).cloned();
+        if let Some(link) = find(&self.plain) {
+            return Some(link.function.call(&[value]));
+        }
+        let link = find(&self.with_region)?;
+        Some(link.function.call(&[value, i64::from(region).into()]))
+    }
+}
+
+/// A list of `(type index, function)`, the first that takes a value wins.
+#[derive(Clone, Default)]
+pub(crate) struct Callbacks(pub(super) Vec<Callback>);
+
+impl Argument for Callbacks {
+    const RULE: crate::rule::Rule = VAL_10;
+
+    fn schema() -> Schema {
+        let pair = vec![Schema::plain("int"), Schema::plain("ffi.Function")];
+        Schema::of("ffi.Array", vec![Schema::of("Tuple", pair)])
+    }
+
+    fn try_from_view(view: AnyView<'_>) -> Option<Callbacks> {
+        sequence_of(view)?
+            .iter()
+            .map(|entry| Callback::from_tuple(&sequence_of(entry.view())?))
+            .collect::<Option<Vec<_>>>()
+            .map(Callbacks)
+    }
+}
+
+/// When a walk calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VisitOrder {
+    /// Before the parts.
+    Pre,
+    /// After them.
+    Post,
+}
+
+impl VisitOrder {
+    /// From the number that the ABI passes.
+    pub(crate) const fn from_number(order: i64) -> VisitOrder {
+        if order == 0 {
+            VisitOrder::Pre
+        } else {
+            VisitOrder::Post
+        }
+    }
+}
+
+#[derive(Clone)]
+enum WalkMode {
+    Walk(Links, VisitOrder),
+    Visit(Callbacks),
+}
+
+/// A visitor that calls callbacks.
+#[repr(C)]
+struct CallbackWalk {
+    visitor: VisitorObj,
+    way: WalkMode,
+    depth: VisitDepth,
+}
+
+// SAFETY: `#[repr(C)]` with the header first; only reached through its own table.
+unsafe impl Object for CallbackWalk {
+    fn type_index() -> i32 {
+        VisitorObj::type_index()
+    }
+
+    fn matches(_: i32) -> bool {
+        false
+    }
+}
+
+static TABLE: VisitorTable = VisitorTable { visit: dispatch };
+
+unsafe extern "C-unwind" fn dispatch(visitor: *mut VisitorObj, value: RawAny) -> RawAny {
+    answer(|| {
+        // SAFETY: the table is only ever in a `CallbackWalk`, which is alive for the call.
+        let walk = unsafe { &*visitor.cast::<CallbackWalk>() };
+        // SAFETY: the value lives for the call.
+        let value = unsafe { AnyView::from_raw(value) };
+        if value.is_none() {
+            return Ok(Any::none());
+        }
+        // SAFETY: alive for the call.
+        let visitor = unsafe { Visitor::from_raw(visitor) };
+        walk.depth
+            .deeper(|| walk.step(visitor, value))
+            .inspect_err(|error| attach(error, value))
+    })
+}
+
+impl CallbackWalk {
+    fn start(way: WalkMode, root: AnyView<'_>) -> Result<Option<Ref<Interrupt>>> {
+        let walk = Ref::new(CallbackWalk {
+            visitor: VisitorObj::new(blank(), &TABLE),
+            way,
+            depth: VisitDepth::default(),
+        });
+        // SAFETY: `walk` is held until the visit is over.
+        let visitor = unsafe { Visitor::from_raw(walk.as_ptr().cast()) };
+        stop(visitor.visit(root)?)
+    }
+
+    fn step(&self, visitor: Visitor, value: AnyView<'_>) -> Result {
+        match &self.way {
+            WalkMode::Walk(links, order) => {
+                if *order == VisitOrder::Pre {
+                    match self.ask(links, visitor, value)? {
+                        WalkAnswer::Stop(interrupt) => return Ok(interrupt),
+                        WalkAnswer::Skip => return Ok(Any::none()),
+                        WalkAnswer::Advance => {}
+                    }
+                }
+                let stopped = visitor.default_visit(value)?;
+                if *order == VisitOrder::Pre || !stopped.is_none() {
+                    return Ok(stopped);
+                }
+                match self.ask(links, visitor, value)? {
+                    WalkAnswer::Stop(interrupt) => Ok(interrupt),
+                    _ => Ok(Any::none()),
+                }
+            }
+            WalkMode::Visit(callbacks) => {
+                let own = callbacks.0.iter();
+                match own.clone().find(|link| link.takes(value.type_index())) {
+                    Some(link) => interrupt_or_none(link.function.call(&[value, visitor.view()])?),
+                    None => visitor.default_visit(value),
+                }
+            }
+        }
+    }
+
+    fn ask(&self, links: &Links, visitor: Visitor, value: AnyView<'_>) -> Result<WalkAnswer> {
+        match links.call(value, visitor.region().kind()) {
+            None => Ok(WalkAnswer::Advance),
+            Some(said) => WalkAnswer::from_answer(native::settle(said?)?),
+        }
+    }
+}
+
+/// What a callback of a walk decides.
+enum WalkAnswer {
+    Advance,
+    Skip,
+    Stop(Any),
+}
+
+impl WalkAnswer {
+    fn from_answer(said: Any) -> Result<WalkAnswer> {
+        match said.type_index() {
+            index::NONE => Ok(WalkAnswer::Advance),
+            index::INT | index::BOOL if said.as_raw().int() == 1 => Ok(WalkAnswer::Skip),
+            index::INT | index::BOOL => Ok(WalkAnswer::Advance),
+            index::VISIT_INTERRUPT => Ok(WalkAnswer::Stop(said)),
+            _ => {
+                let message = unexpected("WalkResult", &said);
+                Err(OBJ_34.refused(Kind::Type, message).into())
+            }
+        }
+    }
+}
+
+fn stop(answer: Any) -> Result<Option<Ref<Interrupt>>> {
+    Ok(crate::value::cast(answer.view())?)
+}
+
+/// Calls callbacks for a value and everything in it, every occurrence, before or after its parts. A callback answers
+/// 1 to leave the parts out, None or any other integer to go on, or an interrupt, which ends the walk and is the result.
+pub(crate) fn walk(
+    root: AnyView<'_>,
+    links: Links,
+    order: VisitOrder,
+) -> Result<Option<Ref<Interrupt>>> {
+    CallbackWalk::start(WalkMode::Walk(links, order), root)
+}
+
+/// Hands values to callbacks together with the visitor; whether and how the parts are visited is left to them. Values
+/// without a callback are visited as their types say.
+pub(crate) fn visit(root: AnyView<'_>, callbacks: Callbacks) -> Result<Option<Ref<Interrupt>>> {
+    CallbackWalk::start(WalkMode::Visit(callbacks), root)
+}
+
+/// A copy of a visitor. What is behind the public part is only known for our own; a copy of another library's has a
+/// table that refuses, where the reference would read past the end of the copy.
+pub(crate) fn copy(source: &Ref<VisitorObj>) -> ObjectRef {
+    let region = source.region.kind();
+    if std::ptr::eq(source.table, &TABLE) {
+        // SAFETY: the table is only ever in a `CallbackWalk`.
+        let walk = unsafe { &*source.as_ptr().cast::<CallbackWalk>() };
+        let copy = Ref::new(CallbackWalk {
+            visitor: VisitorObj::new(blank(), &TABLE),
+            way: walk.way.clone(),
+            depth: VisitDepth::default(),
+        });
+        copy.visitor.region.set(region);
+        return copy.into_object();
+    }
+    let copy = Ref::new(VisitorObj::new(blank(), &REFUSING));
+    copy.region.set(region);
+    copy.into_object()
+}
+
+static REFUSING: VisitorTable = VisitorTable { visit: refuse };
+
+unsafe extern "C-unwind" fn refuse(_: *mut VisitorObj, _: RawAny) -> RawAny {
+    answer(|| {
+        Err(Error::new(
+            "TypeError",
+            "this is the copy of a visitor whose own part is not known here",
+        ))
+    })
+}
