@@ -16,7 +16,7 @@ use tvmspec::payload::relax_vm::{self, RelaxConstant};
 use tvmspec::release::Layout;
 use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
 use tvmspec::value::{Any, AnyView, DLDataType};
-use tvmspec::vm::{Loaded, VirtualMachine};
+use tvmspec::vm::{LoadedExecutable, VirtualMachine};
 use tvmspec::wire::Writer;
 
 const OPERATORS: usize = 1000;
@@ -146,7 +146,8 @@ fn load(path: &Path) -> VirtualMachine {
     // SAFETY: `library` keeps the map where it is.
     let payload = unsafe { &*payload };
     // SAFETY: as long as a clone of `library` lives, the map does.
-    let loaded = unsafe { Loaded::from_library(payload, Layout::V0_22, &library) }.unwrap();
+    let loaded =
+        unsafe { LoadedExecutable::from_library(payload, Layout::V0_22, &library) }.unwrap();
     VirtualMachine::new(Arc::new(loaded), Vec::new(), &[Device::CPU]).unwrap()
 }
 

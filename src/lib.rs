@@ -122,10 +122,8 @@ pub mod capi;
 #[cfg(feature = "runtime")]
 pub mod device;
 
-#[cfg_attr(not(feature = "graph"), allow(dead_code))]
 pub mod graph;
 
-#[cfg_attr(not(feature = "vm"), allow(dead_code))]
 pub mod vm;
 
 /// What the chapters put into the global registry, each by a function of its own, at its first lookup.

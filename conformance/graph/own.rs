@@ -8,7 +8,7 @@ use crate::conformance::runtime::number::{NoNumber, number_of};
 use crate::device::simulated::Simulated;
 use crate::device::{Device, DeviceApi};
 use crate::function::{Error, Function, take_broken};
-use crate::graph::executor::{Executor, Place};
+use crate::graph::executor::{Executor, ExecutorDevice};
 use crate::graph::module::GraphExecutor;
 use crate::graph::{Graph, Model, debug};
 use crate::module::Module;
@@ -273,17 +273,17 @@ fn create(args: &[AnyView<'_>]) -> Result<Any, Error> {
 }
 
 /// A place of a case: the CPU, or a simulated device for `ext_dev`, which is one for the process.
-fn place(kind: i32, id: i32) -> Result<Place, Error> {
+fn place(kind: i32, id: i32) -> Result<ExecutorDevice, Error> {
     static SIMULATED: OnceLock<&'static Simulated> = OnceLock::new();
     if kind == Device::ext_dev(0).kind {
         let api: &'static Simulated =
             SIMULATED.get_or_init(|| Box::leak(Box::new(Simulated::new(1))));
         let api: &'static dyn DeviceApi = api;
         // SAFETY: its memory keeps the rules, and is not the host's, as of no device of this type.
-        return Ok(unsafe { Place::with(Device { kind, id }, api) });
+        return Ok(unsafe { ExecutorDevice::with(Device { kind, id }, api) });
     }
     if kind == counted::KIND {
         counted::device()?;
     }
-    Place::of(Device { kind, id })
+    ExecutorDevice::of(Device { kind, id })
 }

@@ -8,7 +8,7 @@ use crate::module::Module;
 use crate::object::sequence_of;
 use crate::release::Layout;
 use crate::value::{Any, AnyView, cast};
-use crate::vm::{Loaded, Step, VirtualMachine};
+use crate::vm::{LoadedExecutable, ObservedCall, VirtualMachine};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -95,7 +95,7 @@ fn observed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
     let machine = machine(executable)?;
     let seen: Arc<Mutex<Vec<Value>>> = Arc::default();
     let note = Arc::clone(&seen);
-    machine.observe(Some(Arc::new(move |step: &Step<'_>| {
+    machine.observe(Some(Arc::new(move |step: &ObservedCall<'_>| {
         let entry = json!([
             step.function,
             step.instruction,
@@ -115,7 +115,7 @@ fn observed(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
 
 /// A call on a machine of bytes of which no caller has said what they do: it changes no tuple that others hold.
 fn alone(executable: &Module, args: &[AnyView<'_>]) -> Result<Value, Error> {
-    let loaded = Loaded::from_bytes(executable.save_to_bytes()?, Layout::V0_22)?;
+    let loaded = LoadedExecutable::from_bytes(executable.save_to_bytes()?, Layout::V0_22)?;
     let machine = VirtualMachine::new(Arc::new(loaded), Vec::new(), &[Device::CPU])?;
     let Ok(result) = call(&machine, args) else {
         return Ok(json!({"error": true}));

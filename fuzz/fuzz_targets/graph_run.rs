@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use tvmspec::device::Device;
 use tvmspec::function::Function;
-use tvmspec::graph::executor::{Executor, Place};
+use tvmspec::graph::executor::{Executor, ExecutorDevice};
 use tvmspec::graph::{Graph, Plan};
 use tvmspec::rule::Findings;
 use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};
@@ -48,7 +48,7 @@ fn run(text: &str, params: &Params<'_>) {
     }
     let graph = Arc::new(graph);
     // SAFETY: as where it is installed.
-    let place = unsafe { Place::with(Device::CPU, bounded::install()) };
+    let place = unsafe { ExecutorDevice::with(Device::CPU, bounded::install()) };
     let kernel = |_: &str| Ok(Some(Function::from_packed(touch)));
     let Ok(mut executor) = Executor::new(Arc::clone(&graph), &kernel, vec![place]) else { return };
     let _ = executor.load_params(params);

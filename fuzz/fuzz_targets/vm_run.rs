@@ -16,7 +16,7 @@ use tvmspec::payload::relax_vm::{self, RelaxConstant, RelaxFunction, FunctionKin
 use tvmspec::release::Layout;
 use tvmspec::tensor::{Dtype, Sizing, TensorRecord};
 use tvmspec::value::{Any, DLDataType, cast, index};
-use tvmspec::vm::{Loaded, VirtualMachine};
+use tvmspec::vm::{LoadedExecutable, VirtualMachine};
 use tvmspec::wire::Writer;
 
 fuzz_target!(|data: &[u8]| {
@@ -37,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn run(bytes: &[u8], layout: Layout, choices: &mut Unstructured<'_>) {
-    let Ok(loaded) = Loaded::from_bytes(bytes, layout) else { return };
+    let Ok(loaded) = LoadedExecutable::from_bytes(bytes, layout) else { return };
     let Ok(machine) = VirtualMachine::new(Arc::new(loaded), Vec::new(), &[Device::CPU]) else { return };
     let functions: Vec<String> = machine.functions().into_iter().map(str::to_owned).collect();
     for name in functions.iter().take(4) {

@@ -2,14 +2,18 @@
 //!
 //! | file | what | rules |
 //! |---|---|---|
-//! | `executable` | [`Executable`]: the decoded code of chapter payload, held to what the machine relies on | VM-01 .. VM-05 |
-//! | `text` | disassembly and statistics, in a form of our own | |
-//! | `machine` | `VirtualMachine`: devices, constants, functions, calls from outside | VM-11 .. VM-14 |
-//! | `interpret` | the four instructions | VM-20 .. VM-25 |
-//! | `closure` | closures: a function of the executable and its last arguments | VM-28, VM-29 |
-//! | `memory` | storage, tensors in it, the two allocators | VM-30 .. VM-33 |
-//! | `builtin` | the functions `vm.builtin.*` | VM-40 .. VM-56 |
-//! | `module` | the module kinds and their functions under the released names | VM-60 .. VM-66 |
+//! | `format/executable` | [`Executable`]: the decoded code of chapter payload, which keeps the rules of `checks` | |
+//! | `format/checks` | what the machine relies on without looking | VM-01 .. VM-05 |
+//! | `format/text` | disassembly and statistics, in a form of our own | |
+//! | `runtime/loaded` | `LoadedExecutable`: an executable together with its bytes | |
+//! | `runtime/machine` | `VirtualMachine`: devices and functions, calls from outside | VM-14, VM-60, VM-61, VM-64 |
+//! | `runtime/link` | what is found before anything runs: functions and constants | VM-11 .. VM-13 |
+//! | `runtime/code`, `interpret` | code decoded once; the four instructions | VM-20 .. VM-25, VM-66 |
+//! | `runtime/closure` | closures: a function of the executable and its last arguments | VM-28 |
+//! | `runtime/allocator`, `storage`, `copies` | the two allocators, storage, tensors in it | VM-30 .. VM-33 |
+//! | `runtime/builtin` | the functions `vm.builtin.*` | VM-29, VM-40 .. VM-58 |
+//! | `runtime/module`, `methods`, `stateful` | the module kinds and their functions under the released names | VM-30, VM-60 .. VM-66 |
+//! | `runtime/fault` | `Fault`: what went wrong, and in which instruction | |
 //!
 //! A few lines run a model:
 //!
@@ -23,6 +27,7 @@
 //! # Ok(()) }
 //! ```
 
+/// The formats live together for their lints alone, as those of the crate's root do.
 #[forbid(unsafe_code)]
 #[deny(
     clippy::indexing_slicing,
@@ -34,52 +39,15 @@
     clippy::cast_possible_wrap,
     clippy::panic
 )]
-mod executable;
-#[forbid(unsafe_code)]
-#[deny(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    clippy::panic
-)]
-mod text;
-
-#[cfg(feature = "runtime")]
-mod builtin;
-#[cfg(feature = "runtime")]
-mod closure;
-#[cfg(feature = "runtime")]
-mod fault;
-#[cfg(feature = "runtime")]
-mod interpret;
-#[cfg(feature = "runtime")]
-mod loaded;
-#[cfg(feature = "runtime")]
-mod machine;
-#[cfg(feature = "runtime")]
-mod memory;
-#[cfg(feature = "runtime")]
-mod module;
+mod format;
 mod rules;
-
-pub use rules::*;
-
-pub use executable::Executable;
-pub(crate) use text::Listing;
-
-#[cfg(feature = "runtime")]
-pub use builtin::names as builtins;
-#[cfg(feature = "runtime")]
-pub use fault::Fault;
-#[cfg(feature = "runtime")]
-pub use interpret::{Observer, Step};
-#[cfg(feature = "runtime")]
-pub use loaded::Loaded;
-#[cfg(feature = "runtime")]
-pub use machine::VirtualMachine;
 #[cfg(feature = "vm")]
-pub(crate) use module::provide;
+mod runtime;
+
+pub use format::Executable;
+pub(crate) use format::Listing;
+pub use rules::*;
+#[cfg(feature = "vm")]
+pub(crate) use runtime::provide;
+#[cfg(feature = "vm")]
+pub use runtime::{Fault, LoadedExecutable, ObservedCall, Observer, VirtualMachine, builtins};

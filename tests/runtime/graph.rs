@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tvmspec::graph::{EntryRef, Graph, Plan};
+use tvmspec::graph::{Graph, NodeEntry, Plan};
 use tvmspec::rule::Findings;
 
 fn golden(name: &str) -> String {
@@ -45,7 +45,7 @@ fn the_plan_of_shared_storage_is_the_released_one() {
     assert_eq!(plan.total_bytes(), 160);
     // An output is an entry: its node is not an argument.
     let outputs = graph.heads.iter();
-    let nodes: Vec<usize> = outputs.map(|EntryRef { node, .. }| *node).collect();
+    let nodes: Vec<usize> = outputs.map(|NodeEntry { node, .. }| *node).collect();
     assert!(
         nodes.iter().all(|node| !graph.arg_nodes.contains(node)),
         "{nodes:?}"
@@ -319,12 +319,12 @@ fn a_second_member_is_told_wherever_it_stands() {
 }
 
 /// TEN-35: a parameter of which one lane is stored, or no byte of a bool, is not read past its end.
-#[cfg(feature = "runtime")]
+#[cfg(feature = "graph")]
 #[test]
 fn a_parameter_without_all_of_its_elements_is_refused() {
     use std::sync::Arc;
     use tvmspec::device::Device;
-    use tvmspec::graph::executor::{Executor, Place};
+    use tvmspec::graph::executor::{Executor, ExecutorDevice};
     use tvmspec::tensor::{Dtype, Params, Sizing, TensorRecord};
 
     for (name, dtype, sizing, stored) in [
@@ -345,7 +345,7 @@ fn a_parameter_without_all_of_its_elements_is_refused() {
             "heads": [[0, 0, 0]], "attrs": {{"dltype": ["list_str", ["{name}"]], "storage_id": ["list_int", [0]],
             "shape": ["list_shape", [[4096]]]}}}}"#
         );
-        let place = Place::of(Device::CPU).unwrap();
+        let place = ExecutorDevice::of(Device::CPU).unwrap();
         let mut executor =
             Executor::new(Arc::new(read(&text).unwrap()), &|_| Ok(None), vec![place]).unwrap();
         let record = TensorRecord::new(dtype, &[4096], vec![1; stored], sizing).unwrap();
@@ -360,12 +360,12 @@ fn a_parameter_without_all_of_its_elements_is_refused() {
 }
 
 /// GRF-23: a pool whose size is no multiple of a word below 2^64 was taken as one of no bytes.
-#[cfg(feature = "runtime")]
+#[cfg(feature = "graph")]
 #[test]
 fn a_pool_of_nearly_all_memory_is_refused() {
     use std::sync::Arc;
     use tvmspec::device::Device;
-    use tvmspec::graph::executor::{Executor, Place};
+    use tvmspec::graph::executor::{Executor, ExecutorDevice};
 
     for (dtype, extents) in [
         ("int8x2", "9223372036854775807"),
@@ -377,7 +377,7 @@ fn a_pool_of_nearly_all_memory_is_refused() {
             "node_row_ptr": [0, 1, 2], "heads": [[1, 0, 0]], "attrs": {{"dltype": ["list_str", ["{dtype}", "{dtype}"]],
             "storage_id": ["list_int", [0, 1]], "shape": ["list_shape", [[{extents}], [{extents}]]]}}}}"#
         );
-        let place = Place::of(Device::CPU).unwrap();
+        let place = ExecutorDevice::of(Device::CPU).unwrap();
         let kernel = tvmspec::function::Function::from_packed(|_| Ok(tvmspec::value::Any::none()));
         let kernels = |_: &str| Ok(Some(kernel.clone()));
         let graph = read(&text).unwrap();

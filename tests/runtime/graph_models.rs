@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use tvmspec::device::simulated::Simulated;
 use tvmspec::function::{Error, Function};
-use tvmspec::graph::executor::{Executor, Place};
+use tvmspec::graph::executor::{Executor, ExecutorDevice};
 use tvmspec::graph::{Graph, Model, debug};
 use tvmspec::module::{self, Data, Module, SymbolName, Symbols, load_symbols};
 use tvmspec::object::Tensor;
@@ -264,7 +264,7 @@ fn the_debug_dump_is_the_released_one_but_for_its_quirks() {
     let text = std::fs::read_to_string(golden("shared-storage.json")).unwrap();
     let graph = Arc::new(Graph::read(&text, &mut Findings::default()).unwrap());
     let kernels = |name: &str| Ok(debug_kernels(name));
-    let cpu = Place::of(Device::CPU).unwrap();
+    let cpu = ExecutorDevice::of(Device::CPU).unwrap();
     let mut executor = Executor::new(Arc::clone(&graph), &kernels, vec![cpu]).unwrap();
     let params = std::fs::read(golden("models/v0.8/graph-debug/params.bin")).unwrap();
     let released = std::fs::read(golden("models/v0.8/graph-debug/output_tensors.params")).unwrap();
@@ -365,8 +365,8 @@ fn a_graph_on_two_devices_copies_and_waits() {
     for seed in 0..20 {
         let api: &'static Simulated = Box::leak(Box::new(Simulated::new(seed)));
         // SAFETY: its memory keeps the rules, and is not the host's, as of no device of this type.
-        let other = unsafe { Place::with(Device::ext_dev(0), api) };
-        let places = vec![Place::of(Device::CPU).unwrap(), other];
+        let other = unsafe { ExecutorDevice::with(Device::ext_dev(0), api) };
+        let places = vec![ExecutorDevice::of(Device::CPU).unwrap(), other];
         let mut executor = Executor::new(Arc::clone(&graph), &kernels, places).unwrap();
         let float = DLDataType {
             code: 2,

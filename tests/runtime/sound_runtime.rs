@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tvmspec::device::simulated::Simulated;
 use tvmspec::device::{DeviceApi, Manager, Stream};
 use tvmspec::function::{Error, Function, registry};
-use tvmspec::graph::executor::{Executor, Place};
-use tvmspec::graph::{Call, Entry, EntryRef, Graph, Node};
+use tvmspec::graph::executor::{Executor, ExecutorDevice};
+use tvmspec::graph::{DataEntry, Graph, Node, NodeEntry, TvmOpParam};
 use tvmspec::module::{Module, ModuleKind};
 use tvmspec::object::Tensor;
 use tvmspec::tensor::{Device, Dtype};
@@ -23,19 +23,19 @@ fn nowhere() -> Any {
 
 /// One input, one call of `touch` that writes a second entry, which is the output.
 fn graph(dtype: Dtype, extent: i64) -> Graph {
-    let entry = |storage_id| Entry {
+    let entry = |storage_id| DataEntry {
         dtype,
         shape: vec![extent],
         storage_id,
         device: None,
         scope: None,
     };
-    let first = EntryRef {
+    let first = NodeEntry {
         node: 0,
         index: 0,
         version: 0,
     };
-    let call = Call {
+    let call = TvmOpParam {
         func_name: "touch".into(),
         num_inputs: 1,
         num_outputs: 1,
@@ -57,7 +57,7 @@ fn graph(dtype: Dtype, extent: i64) -> Graph {
         ],
         arg_nodes: vec![0],
         node_row_ptr: vec![0, 1, 2],
-        heads: vec![EntryRef { node: 1, ..first }],
+        heads: vec![NodeEntry { node: 1, ..first }],
         entries: vec![entry(0), entry(1)],
     }
 }
@@ -70,7 +70,7 @@ fn touch(args: &[AnyView<'_>]) -> Result<Any, Error> {
 
 fn executor(dtype: Dtype, extent: i64) -> Executor {
     let kernels = |_: &str| Ok(Some(Function::from_packed(touch)));
-    let cpu = Place::of(Device::CPU).unwrap();
+    let cpu = ExecutorDevice::of(Device::CPU).unwrap();
     Executor::new(Arc::new(graph(dtype, extent)), &kernels, vec![cpu]).unwrap()
 }
 

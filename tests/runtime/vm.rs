@@ -12,7 +12,7 @@ use tvmspec::device::Device;
 use tvmspec::module;
 use tvmspec::object::{Array, Tensor, sequence_of};
 use tvmspec::value::{Any, DLDataType, cast};
-use tvmspec::vm::{Fault, Loaded, Observer, Step, VirtualMachine};
+use tvmspec::vm::{Fault, LoadedExecutable, ObservedCall, Observer, VirtualMachine};
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -283,7 +283,7 @@ fn an_error_says_where_it_happened_and_an_observer_sees_every_call() {
 
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let sink = seen.clone();
-    let observer: Observer = std::sync::Arc::new(move |step: &Step<'_>| {
+    let observer: Observer = std::sync::Arc::new(move |step: &ObservedCall<'_>| {
         assert_eq!(step.function, "main");
         sink.lock().unwrap().push(step.callee.to_owned())
     });
@@ -306,15 +306,18 @@ fn cut_or_changed_executables_never_panic() {
     for name in ["basic", "closure", "storage"] {
         let path = golden(&format!("{name}.vmexec"));
         let good = std::fs::read(&path).unwrap();
-        let loaded = Loaded::from_file(&path, tvmspec::release::Layout::V0_22).unwrap();
+        let loaded = LoadedExecutable::from_file(&path, tvmspec::release::Layout::V0_22).unwrap();
         assert_eq!(loaded.bytes(), good);
         for at in 0..good.len() {
-            let cut = tvmspec::vm::Loaded::from_bytes(&good[..at], tvmspec::release::Layout::V0_22);
+            let cut = tvmspec::vm::LoadedExecutable::from_bytes(
+                &good[..at],
+                tvmspec::release::Layout::V0_22,
+            );
             assert!(cut.is_err(), "{name}, {at} bytes");
             let mut changed = good.clone();
             changed[at] ^= 0x81;
             if let Ok(loaded) =
-                tvmspec::vm::Loaded::from_bytes(changed, tvmspec::release::Layout::V0_22)
+                tvmspec::vm::LoadedExecutable::from_bytes(changed, tvmspec::release::Layout::V0_22)
             {
                 let _ = loaded.executable().disassemble();
             }
@@ -334,7 +337,7 @@ fn a_constant_of_bools_has_a_byte_for_each() {
     assert_eq!(head[..4], [2, 32, 1, 0]);
     head[..4].copy_from_slice(&[1, 1, 1, 0]);
     head[12..20].copy_from_slice(&12_i64.to_le_bytes());
-    let loaded = std::sync::Arc::new(Loaded::from_bytes(bytes, layout).unwrap());
+    let loaded = std::sync::Arc::new(LoadedExecutable::from_bytes(bytes, layout).unwrap());
     let machine = VirtualMachine::new(loaded, vec![], &[Device::CPU]).unwrap();
     let constants = machine.call("constants", &[]).unwrap();
     let constants = sequence_of(constants.view()).unwrap();

@@ -6,13 +6,13 @@ use crate::cli::array::Bound;
 use crate::cli::{Error, Exit, output};
 use std::sync::Arc;
 use std::time::Duration;
-use tvmspec::graph::executor::{Executor, Place};
+use tvmspec::graph::executor::{Executor, ExecutorDevice};
 use tvmspec::graph::{Graph, debug};
 use tvmspec::rule::Findings;
 use tvmspec::tensor::Params;
 use tvmspec::wire::Cursor;
 
-pub(super) fn from_parts(args: &Args, places: Vec<Place>) -> Result<Executor, Error> {
+pub(super) fn from_parts(args: &Args, places: Vec<ExecutorDevice>) -> Result<Executor, Error> {
     let (Some(graph), Some(lib)) = (&args.graph, &args.lib) else {
         return Err(Error::new("give a library, or --graph and --lib"));
     };

@@ -14,8 +14,8 @@ use serde_json::json;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tvmspec::graph::executor::Place;
-use tvmspec::graph::module::Factory;
+use tvmspec::graph::executor::ExecutorDevice;
+use tvmspec::graph::module::GraphExecutorFactory;
 use tvmspec::module::{self, Module};
 use tvmspec::object::Tensor;
 use tvmspec::rule::Strictness;
@@ -79,13 +79,13 @@ pub(crate) fn run(args: Args) -> Result<Exit, Error> {
         return graph::run(&args, graph::from_parts(&args, places)?, inputs);
     };
     let module = load(library)?;
-    if let Some(factory) = Factory::of(&module) {
+    if let Some(factory) = GraphExecutorFactory::of(&module) {
         let executor = factory.create(&module, places).map_err(Error::new)?;
         return graph::run(&args, executor, inputs);
     }
     let is_vm = |kind: &str| matches!(kind, "relax.VMExecutable" | "relax.Executable");
     if module.walk().iter().any(|module| is_vm(&module.kind())) {
-        let devices: Vec<Device> = places.iter().map(Place::device).collect();
+        let devices: Vec<Device> = places.iter().map(ExecutorDevice::device).collect();
         return vm::run(&args, &module, &devices, inputs);
     }
     Err(Error::Message(format!(
@@ -230,9 +230,9 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
     bytes
 }
 
-fn place(text: &str) -> Result<Place, Error> {
+fn place(text: &str) -> Result<ExecutorDevice, Error> {
     let device = device_from_text(text).map_err(Error::new)?;
-    Place::of(Device {
+    ExecutorDevice::of(Device {
         kind: device.device_type,
         id: device.device_id,
     })

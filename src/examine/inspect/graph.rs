@@ -1,7 +1,7 @@
 //! A graph in a few numbers: inputs, outputs, operators, planned storage.
 
 use super::room::Room;
-use crate::graph::{Entry, EntryRef, Graph};
+use crate::graph::{DataEntry, Graph, NodeEntry};
 use crate::rule::Findings;
 use crate::tensor::json::from_dtype;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// It is read by the rules of chapter graph: a general JSON reader takes a hundred bytes for each of the text.
 pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
     let graph = Graph::read_bytes(text, &mut Findings::default()).ok()?;
-    let entry = |entry: EntryRef| -> Value {
+    let entry = |entry: NodeEntry| -> Value {
         let of = graph.entry_id(entry).and_then(|id| graph.entries.get(id));
         json!({
             "name": graph.nodes.get(entry.node).map(|node| &node.name),
@@ -20,7 +20,7 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
             "shape": of.map(|entry| room.list(&entry.shape, |extent| json!(extent))),
         })
     };
-    let inputs = graph.arg_nodes.iter().map(|node| EntryRef {
+    let inputs = graph.arg_nodes.iter().map(|node| NodeEntry {
         node: *node,
         index: 0,
         version: 0,
@@ -50,7 +50,7 @@ pub(super) fn summary(text: &[u8], room: &Room) -> Option<Value> {
 }
 
 /// Blocks of storage, and the bytes of all of them: each as large as its largest entry.
-fn storage(entries: &[Entry]) -> Value {
+fn storage(entries: &[DataEntry]) -> Value {
     let mut blocks: BTreeMap<usize, u64> = BTreeMap::new();
     for entry in entries {
         let elements = entry.shape.iter().try_fold(1u64, |product, extent| {

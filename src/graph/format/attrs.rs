@@ -1,0 +1,218 @@
+//! The attributes of a graph: a list for each property of its entries.
+
+use super::json_text::JsonText;
+use super::node::once;
+use crate::graph::{
+    GRF_13, GRF_14, GRF_15, GRF_16, GRF_17, GRF_18, GRF_21, GRF_22, GRF_51, GRF_52,
+};
+use crate::release::Release;
+use crate::rule::{Findings, Kind, Violation};
+use crate::tensor::{Device, Dtype};
+use serde_json::{Map, Value, json};
+
+/// What an entry is and where it lives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataEntry {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extents; empty for a scalar.
+    pub shape: Vec<i64>,
+    /// The pool that it shares with every other entry of the same number.
+    pub storage_id: usize,
+    /// Device *type* number, where the graph names one (`device_index`, from 0.5 on).
+    pub device: Option<i32>,
+    /// Memory scope, where the graph names one (`storage_scope`, from 0.10 on); empty is the default scope.
+    pub scope: Option<String>,
+}
+
+/// The last release with a graph executor: its names of dtypes are those of every graph.
+const LAST: Release = Release::of(19);
+
+/// GRF-13 to GRF-18: the lists that describe each of `count` entries.
+pub(super) fn read_attrs(
+    attrs: JsonText<'_>,
+    count: usize,
+    findings: &mut Findings,
+) -> Result<Vec<DataEntry>, Violation> {
+    let (mut dtypes, mut shapes, mut storage, mut devices, mut scopes) =
+        (None, None, None, None, None);
+    let members = attrs.members(GRF_13, "attrs")?;
+    once(&members, findings, |key| key)?;
+    for (key, value) in members {
+        let pair = value.elements(GRF_13, &key)?;
+        let [tag, list] = pair.as_slice() else {
+            let message = format!("attrs.{key} must be a list of a type and a value");
+            return Err(GRF_13.broken(Kind::Malformed, value.offset(), message));
+        };
+        let tag = tag.string(GRF_13, &key)?;
+        let expected = match key.as_ref() {
+            "dltype" | "storage_scope" => "list_str",
+            "storage_id" | "device_index" => "list_int",
+            "shape" => "list_shape",
+            _ => {
+                GRF_16.require_as(Kind::Unsupported, tag == "list_int" || tag == "size_t", value.offset(), || {
+                    format!("attrs.{key} is of type `{tag}`: released readers can skip `list_int` and `size_t` only")
+                })?;
+                findings.note(
+                    GRF_21,
+                    Kind::Unsupported,
+                    value.offset(),
+                    format!("attrs.{key} has no meaning"),
+                )?;
+                continue;
+            }
+        };
+        GRF_13.require(tag == expected, value.offset(), || {
+            format!("attrs.{key} is of type `{tag}`, not `{expected}`")
+        })?;
+        let elements = list.elements(GRF_13, &key)?;
+        GRF_15
+            .require(elements.len() == count, list.offset(), || {
+                format!("{} elements for {count} entries", elements.len())
+            })
+            .map_err(|broken| broken.in_field(format!("attrs.{key}")))?;
+        match key.as_ref() {
+            "dltype" => dtypes = Some(elements),
+            "shape" => shapes = Some(elements),
+            "storage_id" => storage = Some(elements),
+            "device_index" => devices = Some(elements),
+            _ => scopes = Some(elements),
+        }
+    }
+    let missing = |what: &str| {
+        GRF_14.broken(
+            Kind::Missing,
+            attrs.offset(),
+            format!("the graph's attrs have no `{what}`"),
+        )
+    };
+    let dtypes = dtypes.ok_or_else(|| missing("dltype"))?;
+    let shapes = shapes.ok_or_else(|| missing("shape"))?;
+    let storage = storage.ok_or_else(|| missing("storage_id"))?;
+    let mut entries = Vec::new();
+    for (index, ((dtype, shape), storage)) in dtypes.iter().zip(&shapes).zip(&storage).enumerate() {
+        let entry = DataEntry {
+            dtype: read_dtype(dtype)?,
+            shape: read_shape(shape)?,
+            storage_id: read_storage(storage, count)?,
+            device: nth(&devices, index)
+                .map(|item| read_device(&item))
+                .transpose()?,
+            scope: nth(&scopes, index)
+                .map(|item| item.string(GRF_13, "storage_scope"))
+                .transpose()?,
+        };
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+fn nth<'a>(list: &Option<Vec<JsonText<'a>>>, index: usize) -> Option<JsonText<'a>> {
+    list.as_ref()?.get(index).copied()
+}
+
+fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
+    let text = item.string(GRF_17, "attrs.dltype")?;
+    // A text that says more than its dtype can say again (`handle2`) is no graph's.
+    let read = Dtype::parse(&text, LAST).ok();
+    let exact = read.filter(|dtype| Dtype::parse(&dtype_text(*dtype), LAST) == Ok(*dtype));
+    let dtype = exact.ok_or_else(|| {
+        let message = format!("`{text}` is not a dtype");
+        GRF_17
+            .broken(Kind::Malformed, item.offset(), message)
+            .in_field("attrs.dltype")
+    })?;
+    let bits = u32::from(dtype.bits).saturating_mul(u32::from(dtype.lanes));
+    let sized = bits.is_multiple_of(8) || matches!(bits, 1 | 4);
+    GRF_51
+        .require_as(Kind::Unsupported, sized, item.offset(), || {
+            format!("an element of `{text}` has {bits} bits: whole bytes, 1 bit or 4 are possible")
+        })
+        .map_err(|broken| broken.in_field("attrs.dltype"))?;
+    Ok(dtype)
+}
+
+/// Graphs spell a bool by its bits.
+pub(in crate::graph) fn dtype_text(dtype: Dtype) -> String {
+    dtype
+        .text(LAST)
+        .unwrap_or_default()
+        .replace("bool", "uint1")
+}
+
+fn read_shape(item: &JsonText<'_>) -> Result<Vec<i64>, Violation> {
+    let mut shape = Vec::new();
+    for extent in item.elements(GRF_18, "attrs.shape")? {
+        let value = extent.integer(GRF_18, "attrs.shape")?;
+        GRF_18
+            .require(value >= 0, extent.offset(), || {
+                format!("an extent is {value}: shapes of a graph are known")
+            })
+            .map_err(|broken| broken.in_field("attrs.shape"))?;
+        shape.push(value);
+    }
+    Ok(shape)
+}
+
+/// A negative id once meant a shape known at run time only; no released executor has it.
+/// Ids without gaps never exceed the entries; a reader that trusts a lone id of 2^31 allocates that many pools.
+fn read_storage(item: &JsonText<'_>, entries: usize) -> Result<usize, Violation> {
+    let value = item.integer(GRF_22, "attrs.storage_id")?;
+    GRF_22
+        .require_as(Kind::Unsupported, value >= 0, item.offset(), || {
+            format!("storage id {value}: run-time shapes are not supported")
+        })
+        .map_err(|broken| broken.in_field("attrs.storage_id"))?;
+    let id = usize::try_from(value).unwrap_or(usize::MAX);
+    GRF_52
+        .require_as(Kind::Limit, id < entries, item.offset(), || {
+            format!("storage id {value} in a graph of {entries} entries")
+        })
+        .map_err(|broken| broken.in_field("attrs.storage_id"))?;
+    Ok(id)
+}
+
+fn read_device(item: &JsonText<'_>) -> Result<i32, Violation> {
+    let value = item.integer(GRF_13, "attrs.device_index")?;
+    i32::try_from(value).map_err(|_| {
+        GRF_13
+            .broken(
+                Kind::Malformed,
+                item.offset(),
+                format!("device type {value}"),
+            )
+            .in_field("attrs.device_index")
+    })
+}
+
+/// The attributes in normal form. `device_index` and `storage_scope` are there where an entry has one (GRF-13).
+pub(super) fn attrs_json(entries: &[DataEntry]) -> Map<String, Value> {
+    let mut attrs = Map::new();
+    let column = |value: fn(&DataEntry) -> Value| Value::Array(entries.iter().map(value).collect());
+    attrs.insert(
+        "dltype".into(),
+        json!(["list_str", column(|entry| dtype_text(entry.dtype).into())]),
+    );
+    if entries.iter().any(|entry| entry.device.is_some()) {
+        attrs.insert(
+            "device_index".into(),
+            json!([
+                "list_int",
+                column(|entry| entry.device.unwrap_or(Device::CPU_KIND).into())
+            ]),
+        );
+    }
+    attrs.insert(
+        "storage_id".into(),
+        json!(["list_int", column(|entry| entry.storage_id.into())]),
+    );
+    attrs.insert(
+        "shape".into(),
+        json!(["list_shape", column(|entry| entry.shape.clone().into())]),
+    );
+    if entries.iter().any(|entry| entry.scope.is_some()) {
+        let scope = column(|entry| entry.scope.clone().unwrap_or_default().into());
+        attrs.insert("storage_scope".into(), json!(["list_str", scope]));
+    }
+    attrs
+}

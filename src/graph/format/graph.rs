@@ -1,0 +1,307 @@
+//! The graph JSON as a whole: its five members, and what holds between them.
+
+use super::attrs::{DataEntry, attrs_json, read_attrs};
+use super::json_text::JsonText;
+use super::node::{Node, read_nodes};
+use crate::graph::{GRF_01, GRF_02, GRF_03, GRF_08, GRF_09, GRF_10, GRF_11, GRF_12, GRF_20};
+use crate::rule::{Findings, Kind, Rule, Violation};
+use serde_json::{Value, json};
+
+/// A graph, held to every rule of its format.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    /// The nodes, in the order in which they run.
+    pub nodes: Vec<Node>,
+    /// Which nodes are inputs or parameters.
+    pub arg_nodes: Vec<usize>,
+    /// First entry of each node, and behind the last node the number of entries.
+    pub node_row_ptr: Vec<usize>,
+    /// The outputs.
+    pub heads: Vec<NodeEntry>,
+    /// What each entry is and where it lives.
+    pub entries: Vec<DataEntry>,
+}
+
+/// Output `index` of node `node`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeEntry {
+    /// The node.
+    pub node: usize,
+    /// Which of its outputs.
+    pub index: usize,
+    /// Always 0 in released graphs; carried along.
+    pub version: usize,
+}
+
+impl Graph {
+    /// Number of `entry` among all entries.
+    pub fn entry_id(&self, entry: NodeEntry) -> Option<usize> {
+        self.entry_of(entry.node, entry.index)
+    }
+
+    /// Number of output `index` of node `node` among all entries.
+    pub(crate) fn entry_of(&self, node: usize, index: usize) -> Option<usize> {
+        let first = *self.node_row_ptr.get(node)?;
+        let behind = *self.node_row_ptr.get(node.checked_add(1)?)?;
+        let id = first.checked_add(index)?;
+        (id < behind).then_some(id)
+    }
+
+    /// The inputs and parameters: node index and name, in the order of `arg_nodes`.
+    pub fn inputs(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.arg_nodes
+            .iter()
+            .filter_map(|index| Some((*index, self.nodes.get(*index)?.name.as_str())))
+    }
+
+    /// Reads graph JSON and holds it to every rule of the chapter.
+    ///
+    /// # Errors
+    ///
+    /// The first broken rule, with the byte offset of the JSON value that breaks it. Oddities go to `findings`.
+    pub fn read(text: &str, findings: &mut Findings) -> Result<Graph, Violation> {
+        let document = JsonText::document(text)?;
+        let top = Top::read(&document, findings)?;
+        let nodes = read_nodes(top.nodes, findings)?;
+        let arg_nodes = read_indices(top.arg_nodes, GRF_11, "arg_nodes")?;
+        let node_row_ptr = read_indices(top.node_row_ptr, GRF_12, "node_row_ptr")?;
+        let count = check_rows(&nodes, &node_row_ptr, top.node_row_ptr)?;
+        let entries = read_attrs(top.attrs, count, findings)?;
+        let heads = read_entry_list(top.heads, "heads")?;
+        let graph = Graph {
+            nodes,
+            arg_nodes,
+            node_row_ptr,
+            heads,
+            entries,
+        };
+        graph.check_references(&top)?;
+        Ok(graph)
+    }
+
+    /// [`Graph::read`] of what may not even be UTF-8.
+    ///
+    /// # Errors
+    ///
+    /// GRF-01 at the first byte that is not UTF-8, of kind [`Kind::Truncated`] where the text ends inside a letter; as
+    /// [`Graph::read`].
+    pub fn read_bytes(bytes: &[u8], findings: &mut Findings) -> Result<Graph, Violation> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let at = error.valid_up_to();
+            // Of a text that is cut, the last letter may be, too.
+            let kind = match error.error_len() {
+                Some(_) => Kind::Malformed,
+                None => Kind::Truncated,
+            };
+            let shown = bytes.get(at).copied().unwrap_or_default();
+            let message = format!("the graph is not UTF-8: byte {shown:#04x}");
+            GRF_01.broken(kind, at as u64, message)
+        })?;
+        Graph::read(text, findings)
+    }
+
+    /// The graph JSON in normal form: entries as three numbers, members in the order of the released writers.
+    pub fn to_json(&self) -> Value {
+        let nodes: Vec<Value> = self.nodes.iter().map(Node::to_json).collect();
+        json!({
+            "nodes": nodes,
+            "arg_nodes": self.arg_nodes,
+            "heads": entries_json(&self.heads),
+            "attrs": attrs_json(&self.entries),
+            "node_row_ptr": self.node_row_ptr,
+        })
+    }
+
+    /// GRF-09 to GRF-11: every reference hits something, and nodes read only what stands before them.
+    fn check_references(&self, top: &Top<'_>) -> Result<(), Violation> {
+        for (index, node) in self.nodes.iter().enumerate() {
+            for (nth, input) in node.inputs.iter().enumerate() {
+                let place = || Some(top.nodes.at(index)?.member("inputs")?.at(nth)?.offset());
+                let field = || format!("nodes[{index}].inputs[{nth}]");
+                self.check_entry(*input, place, field)?;
+                let offset = where_broken(input.node < index, place);
+                GRF_10
+                    .require(input.node < index, offset, || {
+                        format!("node {index} reads node {}, which runs later", input.node)
+                    })
+                    .map_err(|broken| broken.in_field(field()))?;
+            }
+        }
+        for (nth, head) in self.heads.iter().enumerate() {
+            let place = || Some(top.heads.at(nth)?.offset());
+            self.check_entry(*head, place, || format!("heads[{nth}]"))?;
+        }
+        for (nth, index) in self.arg_nodes.iter().enumerate() {
+            let is_input = self
+                .nodes
+                .get(*index)
+                .is_some_and(|node| node.call.is_none());
+            let offset = where_broken(is_input, || Some(top.arg_nodes.at(nth)?.offset()));
+            GRF_11
+                .require(is_input, offset, || {
+                    format!(
+                        "node {index} is not an input of this graph of {} nodes",
+                        self.nodes.len()
+                    )
+                })
+                .map_err(|broken| broken.in_field(format!("arg_nodes[{nth}]")))?;
+        }
+        Ok(())
+    }
+
+    fn check_entry(
+        &self,
+        entry: NodeEntry,
+        place: impl FnOnce() -> Option<u64>,
+        field: impl FnOnce() -> String,
+    ) -> Result<(), Violation> {
+        let known = self.entry_id(entry).is_some();
+        GRF_09
+            .require(known, where_broken(known, place), || {
+                format!(
+                    "there is no output {} of node {} in this graph of {} nodes",
+                    entry.index,
+                    entry.node,
+                    self.nodes.len()
+                )
+            })
+            .map_err(|broken| broken.in_field(field()))
+    }
+}
+
+/// The offset to blame. A reference is looked for again only where it is wrong.
+fn where_broken(kept: bool, place: impl FnOnce() -> Option<u64>) -> u64 {
+    let broken = (!kept).then(place);
+    broken.flatten().unwrap_or_default()
+}
+
+const TOP: [&str; 5] = ["nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"];
+
+/// The five members that a graph must have (GRF-02, GRF-03).
+struct Top<'a> {
+    nodes: JsonText<'a>,
+    arg_nodes: JsonText<'a>,
+    node_row_ptr: JsonText<'a>,
+    heads: JsonText<'a>,
+    attrs: JsonText<'a>,
+}
+
+impl<'a> Top<'a> {
+    fn read(document: &JsonText<'a>, findings: &mut Findings) -> Result<Top<'a>, Violation> {
+        let mut found: [Option<JsonText<'a>>; 5] = [None; 5];
+        for (key, value) in document.members(GRF_01, "")? {
+            if key == "metadata" {
+                // Released readers from 0.6 on stop here. Whatever they would still need is missing for them.
+                break;
+            }
+            let Some(slot) = TOP
+                .iter()
+                .position(|name| *name == key)
+                .and_then(|index| found.get_mut(index))
+            else {
+                GRF_03.require_as(Kind::Unsupported, false, value.offset(), || {
+                    format!("a graph has no member `{key}`")
+                })?;
+                continue;
+            };
+            if slot.is_some() {
+                findings.note(
+                    GRF_20,
+                    Kind::Duplicate,
+                    value.offset(),
+                    format!("a second `{key}`; the last one counts"),
+                )?;
+            }
+            *slot = Some(value);
+        }
+        let mut required = TOP.iter().zip(found).map(|(name, value)| {
+            value.ok_or_else(|| {
+                GRF_02.broken(
+                    Kind::Missing,
+                    document.offset(),
+                    format!("the graph has no `{name}` (before any `metadata`)"),
+                )
+            })
+        });
+        let mut next = || required.next().unwrap_or(Ok(*document));
+        Ok(Top {
+            nodes: next()?,
+            arg_nodes: next()?,
+            node_row_ptr: next()?,
+            heads: next()?,
+            attrs: next()?,
+        })
+    }
+}
+
+/// GRF-08: an entry is two or three numbers.
+pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<NodeEntry>, Violation> {
+    let mut entries = Vec::new();
+    for item in list.elements(GRF_08, what)? {
+        let numbers = read_indices(item, GRF_08, what)?;
+        let entry = match numbers.as_slice() {
+            [node, index] => NodeEntry {
+                node: *node,
+                index: *index,
+                version: 0,
+            },
+            [node, index, version] => NodeEntry {
+                node: *node,
+                index: *index,
+                version: *version,
+            },
+            _ => {
+                let message = format!(
+                    "an entry of {what} has {} numbers, two or three are expected",
+                    numbers.len()
+                );
+                return Err(GRF_08
+                    .broken(Kind::Malformed, item.offset(), message)
+                    .in_field(what));
+            }
+        };
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+pub(super) fn read_indices(
+    list: JsonText<'_>,
+    rule: Rule,
+    what: &str,
+) -> Result<Vec<usize>, Violation> {
+    list.elements(rule, what)?
+        .iter()
+        .map(|item| item.index(rule, what))
+        .collect()
+}
+
+/// GRF-12: `node_row_ptr` counts the entries of each node. Returns how many there are.
+fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usize, Violation> {
+    let mut count = 0;
+    let mut counted = vec![count];
+    for node in nodes {
+        let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
+        count = outputs.saturating_add(count);
+        counted.push(count);
+    }
+    GRF_12
+        .require(rows == counted, list.offset(), || {
+            let found = rows.iter().zip(&counted);
+            let same = found.take_while(|(row, count)| row == count).count();
+            format!(
+                "{} values for {} nodes, which have {count} outputs; the first {same} values are right",
+                rows.len(),
+                nodes.len()
+            )
+        })
+        .map_err(|broken| broken.in_field("node_row_ptr"))?;
+    Ok(count)
+}
+
+/// Entries in normal form: three numbers each (GRF-08).
+pub(super) fn entries_json(list: &[NodeEntry]) -> Value {
+    list.iter()
+        .map(|entry| json!([entry.node, entry.index, entry.version]))
+        .collect()
+}

@@ -1,0 +1,17 @@
+//! What reads and writes graphs, without running any: no I/O, no `unsafe`, no panic.
+
+mod attrs;
+mod graph;
+mod json_text;
+mod node;
+mod plan;
+
+pub use attrs::DataEntry;
+pub use graph::{Graph, NodeEntry};
+pub use node::{Node, TvmOpParam};
+pub use plan::{Plan, StoragePool, Texture};
+
+#[cfg(feature = "graph")]
+pub(super) use attrs::dtype_text;
+#[cfg(feature = "graph")]
+pub(super) use plan::bytes_of;

@@ -1,0 +1,215 @@
+//! The storage plan: which entries share which bytes.
+
+use super::attrs::DataEntry;
+use super::graph::Graph;
+use crate::graph::{GRF_23, GRF_24, GRF_52, GRF_53};
+use crate::rule::{Kind, Violation};
+use crate::tensor::{Dtype, Packing};
+use serde_json::{Value, json};
+
+/// What a graph needs to run: one pool for every storage id, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Pool `i` holds the entries whose storage id is `i`.
+    pub pools: Vec<StoragePool>,
+}
+
+/// A run of bytes, or an image, on one device that some entries share, each from its first byte on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoragePool {
+    /// Size in bytes: that of the largest entry.
+    pub bytes: u64,
+    /// Device type number; `None` where the graph leaves it to the executor.
+    pub device: Option<i32>,
+    /// Memory scope; empty for the default.
+    pub scope: String,
+    /// The image that the pool is, where its scope names one (GRF-53).
+    pub texture: Option<Texture>,
+}
+
+/// An image of rows of texels, each of `channel` elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Texture {
+    /// Rows.
+    pub height: u64,
+    /// Texels in a row.
+    pub width: u64,
+    /// Elements of a texel.
+    pub channel: u64,
+    /// Type of an element.
+    pub dtype: Dtype,
+}
+
+impl Plan {
+    /// Plans the storage of `graph` (GRF-23, GRF-24, GRF-52, GRF-53).
+    ///
+    /// # Errors
+    ///
+    /// Sizes that overflow, a pool on two devices, storage ids far beyond the number of entries, entries that are no image of
+    /// their pool.
+    pub fn of(graph: &Graph) -> Result<Plan, Violation> {
+        let most = graph.entries.iter().map(|entry| entry.storage_id).max();
+        let count = most.map_or(0, |most| most.saturating_add(1));
+        // Only a graph that was not read can break this: GRF-52 is held where there are bytes to blame.
+        let entries = graph.entries.len();
+        GRF_52.demand(Kind::Limit, count <= entries, || {
+            format!("{count} storage ids in a graph of {entries} entries")
+        })?;
+        let mut pools: Vec<Option<StoragePool>> = vec![None; count.min(entries)];
+        for (index, entry) in graph.entries.iter().enumerate() {
+            let one = StoragePool::of(index, entry)?;
+            let Some(slot) = pools.get_mut(entry.storage_id) else {
+                continue;
+            };
+            match slot {
+                None => *slot = Some(one),
+                Some(pool) => pool.add(one, entry.storage_id)?,
+            }
+        }
+        let pools = pools.into_iter().map(Option::unwrap_or_default).collect();
+        Ok(Plan { pools })
+    }
+
+    /// All pools together, in bytes.
+    pub fn total_bytes(&self) -> u64 {
+        self.pools
+            .iter()
+            .map(|pool| pool.bytes)
+            .fold(0, u64::saturating_add)
+    }
+
+    /// `[{"id", "bytes", "device"}]`.
+    pub fn to_json(&self) -> Value {
+        let pools = self.pools.iter().enumerate();
+        pools
+            .map(|(id, pool)| {
+                let mut shown = json!({ "id": id, "bytes": pool.bytes, "device": pool.device });
+                if let (Some(texture), Value::Object(members)) = (&pool.texture, &mut shown) {
+                    members.insert("texture".into(), texture.extents().as_slice().into());
+                }
+                shown
+            })
+            .collect()
+    }
+}
+
+impl StoragePool {
+    /// The pool that `entry` alone needs.
+    fn of(index: usize, entry: &DataEntry) -> Result<StoragePool, Violation> {
+        let scope = entry.scope.clone().unwrap_or_default();
+        let texture = if scope.contains("texture") {
+            Some(Texture::of(index, entry, &scope)?)
+        } else {
+            None
+        };
+        let bytes = match &texture {
+            Some(texture) => texture.bytes(),
+            None => bytes_of(entry.dtype, &entry.shape),
+        };
+        let bytes = bytes.ok_or_else(|| too_large(index))?;
+        Ok(StoragePool {
+            bytes,
+            device: entry.device,
+            scope,
+            texture,
+        })
+    }
+
+    /// Lets another entry, which needs `one` alone, share pool `id`.
+    fn add(&mut self, one: StoragePool, id: usize) -> Result<(), Violation> {
+        GRF_24.demand(Kind::Malformed, self.device == one.device, || {
+            format!(
+                "storage {id} is on device types {:?} and {:?}",
+                self.device, one.device
+            )
+        })?;
+        match (&mut self.texture, &one.texture) {
+            (None, None) => self.bytes = self.bytes.max(one.bytes),
+            (Some(pool), Some(texture))
+                if (pool.channel, pool.dtype) == (texture.channel, texture.dtype) =>
+            {
+                pool.height = pool.height.max(texture.height);
+                pool.width = pool.width.max(texture.width);
+                // The image of the greatest height and width may be larger than both.
+                self.bytes = pool.bytes().ok_or_else(|| too_large(id))?;
+            }
+            _ => {
+                let message = format!(
+                    "storage {id} is an image, and not all of its entries are images of the same texels"
+                );
+                return Err(GRF_53.refused(Kind::Malformed, message));
+            }
+        }
+        if self.scope.is_empty() {
+            self.scope = one.scope;
+        }
+        Ok(())
+    }
+}
+
+impl Texture {
+    /// The image that holds `entry` (GRF-53): the last extent is the texel, the others are rows and columns.
+    fn of(index: usize, entry: &DataEntry, scope: &str) -> Result<Texture, Violation> {
+        let rank = entry.shape.len();
+        let rows = match scope {
+            "global.texture" => rank.checked_sub(2),
+            "global.texture-weight" => Some(1),
+            "global.texture-nhwc" if rank == 3 => Some(1),
+            "global.texture-nhwc" => Some(2),
+            _ => None,
+        };
+        let parts = entry.shape.split_last().and_then(|(texel, outer)| {
+            let (rows, columns) = outer.split_at_checked(rows?)?;
+            Some((rows, columns, *texel))
+        });
+        let Some((rows, columns, texel)) = parts else {
+            let message = format!(
+                "entry {index} of shape {:?} is no image in the scope `{scope}`",
+                entry.shape
+            );
+            return Err(GRF_53.refused(Kind::Malformed, message));
+        };
+        let product = |extents: &[i64]| {
+            let mut sizes = extents.iter().map(|extent| u64::try_from(*extent).ok());
+            sizes.try_fold(1_u64, |all, size| all.checked_mul(size?))
+        };
+        let sized = || {
+            Some(Texture {
+                height: product(rows)?,
+                width: product(columns)?,
+                channel: u64::try_from(texel).ok()?,
+                dtype: entry.dtype,
+            })
+        };
+        sized().ok_or_else(|| too_large(index))
+    }
+
+    /// Rows, texels in a row, elements of a texel.
+    pub fn extents(&self) -> [u64; 3] {
+        [self.height, self.width, self.channel]
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        let element = element_bytes(self.dtype)?;
+        let mut extents = self.extents().into_iter();
+        extents.try_fold(element, u64::checked_mul)
+    }
+}
+
+#[cold]
+fn too_large(index: usize) -> Violation {
+    let message = format!("entry {index} has more bytes than 64 bits count");
+    GRF_23.refused(Kind::Limit, message)
+}
+
+/// Bytes of a tensor in a graph: an element of all lanes takes whole bytes.
+pub(in crate::graph) fn bytes_of(dtype: Dtype, shape: &[i64]) -> Option<u64> {
+    let element = element_bytes(dtype)?;
+    shape.iter().try_fold(element, |bytes, extent| {
+        bytes.checked_mul(u64::try_from(*extent).ok()?)
+    })
+}
+
+fn element_bytes(dtype: Dtype) -> Option<u64> {
+    Packing::Each.bytes(dtype, &[])
+}

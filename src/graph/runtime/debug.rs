@@ -1,0 +1,268 @@
+//! The debug executor: one node at a time, times, and the dump of a run.
+
+use super::executor::{Executor, ExecutorDevice};
+use crate::function::Error;
+use crate::graph::format::dtype_text;
+use crate::graph::{GRF_40, GRF_41, GRF_42, Graph, TvmOpParam};
+use crate::rule::Kind;
+use crate::tensor::{Device, Params, Sizing, TensorRecord};
+use crate::wire::Writer;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How far a step-by-step run has come (GRF-40).
+#[derive(Debug, Default)]
+pub(crate) struct Stepper {
+    last: Option<usize>,
+}
+
+impl Stepper {
+    /// Runs up to node `index`: on from the last one, or from the start if that is already behind; nothing if it is it.
+    pub(crate) fn execute(&mut self, executor: &mut Executor, index: usize) -> Result<(), Error> {
+        let nodes = executor.graph().nodes.len();
+        if index >= nodes {
+            return Err(GRF_40
+                .refused(
+                    Kind::Missing,
+                    format!("there is no node {index}; there are {nodes}"),
+                )
+                .into());
+        }
+        let first = match self.last {
+            Some(last) if last == index => return Ok(()),
+            Some(last) if last < index => last + 1,
+            _ => 0,
+        };
+        for node in first..=index {
+            executor.run_node(node)?;
+            self.last = Some(node);
+        }
+        Ok(())
+    }
+
+    /// The entry of output `output` of node `index`, which must be the node that ran last (GRF-41).
+    pub(crate) fn entry(
+        &self,
+        executor: &Executor,
+        index: usize,
+        output: usize,
+    ) -> Result<usize, Error> {
+        GRF_41.demand(Kind::Missing, self.last == Some(index), || {
+            format!("node {index} did not run last; run it, then ask")
+        })?;
+        let entry = executor.graph().entry_of(index, output);
+        entry.ok_or_else(|| {
+            GRF_41
+                .refused(
+                    Kind::Missing,
+                    format!("node {index} has no output {output}"),
+                )
+                .into()
+        })
+    }
+}
+
+/// How long each node takes, in seconds: the mean of `number` runs, the last of `repeat` times (GRF-42).
+///
+/// Where `min_repeat_ms` asks for it, `number` is raised until one repetition takes that long. Inputs take 0.
+///
+/// # Errors
+///
+/// GRF-42 when `number` or `repeat` is 0; what a function raises; what a device rejects.
+pub fn run_individual(
+    executor: &mut Executor,
+    number: usize,
+    repeat: usize,
+    min_repeat_ms: u64,
+) -> Result<Vec<Vec<f64>>, Error> {
+    check_counts(&[number, repeat])?;
+    // Once through, so that no node is measured on memory that was never touched.
+    executor.run()?;
+    let mut repetitions = Vec::with_capacity(repeat);
+    for _ in 0..repeat {
+        let graph = Arc::clone(executor.graph());
+        let mut times = Vec::with_capacity(graph.nodes.len());
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let seconds = match &node.call {
+                None => 0.0,
+                Some(_) => time_node(executor, index, number, min_repeat_ms)?,
+            };
+            times.push(seconds);
+        }
+        repetitions.push(times);
+    }
+    Ok(repetitions)
+}
+
+/// GRF-42: something is run, and repeated.
+pub(super) fn check_counts(counts: &[usize]) -> Result<(), Error> {
+    GRF_42.demand(Kind::Type, !counts.contains(&0), || {
+        "number and repeat must be greater than 0".into()
+    })?;
+    Ok(())
+}
+
+/// Mean seconds of one run of node `index`.
+pub(crate) fn time_node(
+    executor: &mut Executor,
+    index: usize,
+    mut number: usize,
+    min_repeat_ms: u64,
+) -> Result<f64, Error> {
+    loop {
+        let start = Instant::now();
+        for _ in 0..number {
+            executor.run_node(index)?;
+        }
+        executor.sync()?;
+        let taken = start.elapsed();
+        if taken.as_millis() as u64 >= min_repeat_ms {
+            return Ok(taken.as_secs_f64() / number as f64);
+        }
+        number = number.saturating_mul(2);
+    }
+}
+
+/// The graph as the debug dump shows it: `inputs` are names, `op` is the function or `param`, and every node says the type
+/// and shape of its first output.
+///
+/// Released dumps look type and shape up under the *node* number, which is another entry as soon as an earlier node has
+/// two outputs. Ours are those of the node.
+pub(crate) fn graph_dump(graph: &Graph) -> Value {
+    let name_of = |index: usize| graph.nodes.get(index).map_or("", |node| &node.name);
+    let nodes: Vec<Value> = graph
+        .nodes
+        .iter()
+        .enumerate()
+        .map(|(index, node)| {
+            let entry = graph
+                .node_row_ptr
+                .get(index)
+                .and_then(|entry| graph.entries.get(*entry));
+            let mut attrs = node
+                .call
+                .as_ref()
+                .map(TvmOpParam::attrs_json)
+                .unwrap_or_default();
+            let dtype = entry
+                .map(|entry| dtype_text(entry.dtype))
+                .unwrap_or_default();
+            attrs.insert("T".into(), format!("type: {dtype}").into());
+            let inputs: Vec<&str> = node
+                .inputs
+                .iter()
+                .map(|input| name_of(input.node))
+                .collect();
+            json!({
+                "op": node.call.as_ref().map_or("param", |call| &call.func_name),
+                "name": node.name,
+                "inputs": inputs,
+                "attrs": attrs,
+                "shape": entry.map(|entry| entry.shape.clone()).unwrap_or_default(),
+            })
+        })
+        .collect();
+    let mut dump = graph.to_json();
+    if let Value::Object(members) = &mut dump {
+        members.insert("nodes".into(), nodes.into());
+    }
+    dump
+}
+
+/// A Chrome trace: one event pair for each node, one behind the other, times in microseconds.
+pub(crate) fn chrome_trace(graph: &Graph, seconds: &[f64]) -> Value {
+    let mut now = 0.0;
+    let mut events = Vec::new();
+    for (node, seconds) in graph.nodes.iter().zip(seconds) {
+        let mut event = |at: f64, phase: &str| {
+            events.push(json!({ "ts": at, "tid": 1, "pid": 1, "name": node.name, "ph": phase }));
+        };
+        event(now, "B");
+        now += seconds * 1e6;
+        event(now, "E");
+    }
+    json!({ "displayTimeUnit": "ns", "traceEvents": events })
+}
+
+/// Runs every node once by itself and writes the dump of it below `root`: a folder `_tvmdbg_device_<DEVICE>` with the graph,
+/// a Chrome trace, and every tensor. Returns the folder.
+///
+/// # Errors
+///
+/// What a function raises; what a device rejects; a tensor whose type parameter files do not have; a RuntimeError with the path
+/// of a folder or file that cannot be written.
+pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
+    let graph = &Arc::clone(executor.graph());
+    let mut stepper = Stepper::default();
+    let mut tensors: Vec<(Cow<'_, str>, TensorRecord<'_>)> = Vec::new();
+    let mut seconds = Vec::new();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let start = Instant::now();
+        stepper.execute(executor, index)?;
+        executor.sync()?;
+        seconds.push(if node.call.is_some() {
+            start.elapsed().as_secs_f64()
+        } else {
+            0.0
+        });
+        // At once: a later node may use the same memory.
+        let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
+        for output in 0..outputs {
+            let tensor = executor.entry(stepper.entry(executor, index, output)?);
+            let record = TensorRecord::new(
+                tensor.dtype(),
+                tensor.shape(),
+                Cow::Owned(tensor.to_host()?),
+                Sizing::V0_7,
+            )?;
+            tensors.push((Cow::Owned(format!("{}____{output}", node.name)), record));
+        }
+    }
+    let device = executor
+        .devices()
+        .first()
+        .map_or(Device::CPU, ExecutorDevice::device);
+    let folder = root.join(format!("_tvmdbg_device_{}", device_name(device)));
+    let mut params = Writer::new();
+    Params::new(tensors).write(&mut params);
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.join(name), bytes).map_err(|error| {
+            Error::new(
+                "RuntimeError",
+                format!("{}: {error}", folder.join(name).display()),
+            )
+        })
+    };
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Error::new("RuntimeError", format!("{}: {error}", folder.display())))?;
+    write(
+        "_tvmdbg_graph_dump.json",
+        indented(&graph_dump(graph)).as_bytes(),
+    )?;
+    write(
+        "_tvmdbg_execution_trace.json",
+        chrome_trace(graph, &seconds).to_string().as_bytes(),
+    )?;
+    write("output_tensors.params", &params.into_bytes())?;
+    Ok(folder)
+}
+
+/// `CPU_0`, `CUDA_1`, ...
+fn device_name(device: Device) -> String {
+    let name = crate::value::device_to_text(crate::value::DLDevice::from(device));
+    name.to_uppercase()
+        .replace([':', '('], "_")
+        .replace(')', "")
+}
+
+fn indented(value: &Value) -> String {
+    let mut out = Vec::new();
+    let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, format);
+    let written = serde::Serialize::serialize(value, &mut serializer);
+    debug_assert!(written.is_ok());
+    String::from_utf8_lossy(&out).into_owned()
+}

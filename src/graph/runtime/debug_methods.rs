@@ -1,0 +1,164 @@
+//! The functions that a debug executor has besides those of every executor.
+
+use super::debug;
+use super::executor::Executor;
+use super::methods::{ExecutorMethod, count, give, position};
+use super::module::ExecutorState;
+use crate::function::{self, Error};
+use crate::graph::{GRF_42, GRF_44};
+use crate::rule::Kind;
+use crate::value::{Any, AnyView, Bytes};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// These functions.
+pub(super) const METHODS: [ExecutorMethod; 8] = [
+    ("execute_node", 1, execute_node),
+    ("get_node_output", 2, node_output),
+    ("debug_get_output", 1, debug_output),
+    ("get_output_by_layer", 2, output_by_layer),
+    ("debug_run", 1, debug_run),
+    ("run_individual", 3, individual),
+    ("run_individual_node", 4, individual_node),
+    ("profile_rpc", 0, profile),
+];
+
+fn execute_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
+    let ExecutorState { executor, stepper } = state;
+    stepper.execute(executor, position(args[0])?)?;
+    Ok(Any::none())
+}
+
+fn node_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
+    let (index, output) = (position(args[0])?, position(args[1])?);
+    let entry = state.stepper.entry(&state.executor, index, output)?;
+    Ok(state.executor.entry(entry).to_host_object()?.into())
+}
+
+/// `(node, output)`: the output as it is in memory now.
+fn output_by_layer(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
+    let (node, index) = (position(args[0])?, position(args[1])?);
+    let entry = state.executor.graph().entry_of(node, index);
+    let entry = entry.ok_or_else(|| {
+        let message = format!("there is no output {index} of node {node}");
+        Error::from(GRF_44.refused(Kind::Missing, message))
+    })?;
+    Ok(state.executor.entry(entry).to_object().into())
+}
+
+/// `(node)`: runs the node alone, and returns the seconds that it took.
+fn debug_run(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
+    let node = count(args[0])?;
+    known_node(&state.executor, node)?;
+    let start = Instant::now();
+    state.executor.run_node(node)?;
+    state.executor.sync()?;
+    Ok(start.elapsed().as_secs_f64().into())
+}
+
+/// A report in the form of the profiler of releases: a call with its duration for every node that calls something.
+fn profile(state: &mut ExecutorState, _: &[AnyView<'_>]) -> function::Result {
+    let times = debug::run_individual(&mut state.executor, 1, 1, 0)?;
+    let nodes = state.executor.graph().nodes.iter();
+    let calls = nodes
+        .zip(times.iter().flatten())
+        .filter_map(|(node, seconds)| {
+            let call = node.call.as_ref()?;
+            let micros = json!({ "microseconds": seconds * 1e6 });
+            Some(json!({ "Name": { "string": call.func_name }, "Duration (us)": micros }))
+        });
+    let calls: Vec<Value> = calls.collect();
+    Ok(json!({ "calls": calls }).to_string().into())
+}
+
+/// `(node name or number[, out])`: runs up to the node and gives its first output.
+///
+/// Released executors give the *entry* of that number, another one as soon as an earlier node has two outputs.
+fn debug_output(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
+    let (key, rest) = (args[0], &args[1..]);
+    let graph = Arc::clone(state.executor.graph());
+    let index = match String::try_from(key) {
+        Ok(name) => graph
+            .nodes
+            .iter()
+            .position(|node| node.name == name)
+            .ok_or_else(|| {
+                Error::from(
+                    GRF_44.refused(Kind::Missing, format!("cannot find {name} among nodes")),
+                )
+            })?,
+        Err(_) => position(key)?,
+    };
+    let mut stepper = debug::Stepper::default();
+    stepper.execute(&mut state.executor, index)?;
+    let entry = stepper.entry(&state.executor, index, 0)?;
+    give(state.executor.entry(entry), rest)
+}
+
+/// `(number, repeat, min_repeat_ms)` returns text, seconds of each node and a comma, as 0.8 does; with the arguments that came
+/// later (GRF-42), bytes: the number of nodes, then doubles, node after node, all repetitions.
+fn individual(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
+    let rest = &args[3..];
+    check_pauses(rest)?;
+    let times = debug::run_individual(
+        &mut state.executor,
+        count(args[0])?,
+        count(args[1])?,
+        count(args[2])? as u64,
+    )?;
+    if rest.is_empty() {
+        let last = times.last().map(Vec::as_slice).unwrap_or_default();
+        return Ok(last
+            .iter()
+            .map(|seconds| format!("{seconds},"))
+            .collect::<String>()
+            .into());
+    }
+    let nodes = &state.executor.graph().nodes;
+    let numbered = nodes.iter().enumerate();
+    let doubles =
+        numbered.flat_map(|(node, _)| times.iter().filter_map(move |times| times.get(node)));
+    let mut bytes = (nodes.len() as i64).to_le_bytes().to_vec();
+    bytes.extend(doubles.flat_map(|seconds| seconds.to_le_bytes()));
+    Ok(Bytes::new(bytes).into())
+}
+
+/// `(node, number, repeat, min_repeat_ms, ...)`: bytes of `repeat` doubles.
+fn individual_node(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Result {
+    let node = count(args[0])?;
+    known_node(&state.executor, node)?;
+    check_pauses(&args[4..])?;
+    let mut bytes = Vec::new();
+    let (number, repeat) = (count(args[1])?, count(args[2])?);
+    debug::check_counts(&[number, repeat])?;
+    for _ in 0..repeat {
+        let seconds = debug::time_node(&mut state.executor, node, number, count(args[3])? as u64)?;
+        bytes.extend(seconds.to_le_bytes());
+    }
+    Ok(Bytes::new(bytes).into())
+}
+
+fn known_node(executor: &Executor, node: usize) -> function::Result<()> {
+    if node < executor.graph().nodes.len() {
+        return Ok(());
+    }
+    Err(GRF_44
+        .refused(Kind::Missing, format!("there is no node {node}"))
+        .into())
+}
+
+/// What stands behind `min_repeat_ms`: pauses between repetitions, which are not made here, and how many repetitions one
+/// follows, which is above 0 (GRF-42).
+fn check_pauses(rest: &[AnyView<'_>]) -> function::Result<()> {
+    let Some((repeats, others)) = rest.split_last() else {
+        return Ok(());
+    };
+    for other in others {
+        count(*other)?;
+    }
+    GRF_42.demand(Kind::Type, count(*repeats)? > 0, || {
+        "a pause follows at least one repetition".into()
+    })?;
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Inputs that are copied in, and outputs that are copied out.
+
+use super::tensor::whole;
+use super::{Executor, PoolTensor, with_record};
+use crate::function::Error;
+use crate::graph::GRF_43;
+use crate::object;
+use crate::rule::Kind;
+use crate::tensor::Params;
+use crate::value::DLTensor;
+
+impl Executor {
+    /// Copies `source` into input `index` (GRF-33: same type, same shape).
+    ///
+    /// # Errors
+    ///
+    /// GRF-32, GRF-33, and GRF-43 for an input that the library brings with it.
+    ///
+    /// A tensor owns its memory; a bare description is no input:
+    ///
+    /// ```compile_fail,E0308
+    /// # use tvmspec::graph::executor::Executor;
+    /// # use tvmspec::value::DLTensor;
+    /// fn set(executor: &mut Executor, made_up: &DLTensor) {
+    ///     executor.set_input(0, made_up);
+    /// }
+    /// ```
+    pub fn set_input(&mut self, index: usize, source: &object::Tensor) -> Result<(), Error> {
+        let source = whole(source)?;
+        // SAFETY: a tensor object owns the memory that it describes, and lives for the call.
+        unsafe { self.set_input_from(index, source) }
+    }
+
+    /// [`Executor::set_input`] from a description.
+    ///
+    /// # Safety
+    ///
+    /// `source` describes memory that stays for the call; its extents and strides are readable.
+    pub(in crate::graph::runtime) unsafe fn set_input_from(
+        &mut self,
+        index: usize,
+        source: &DLTensor,
+    ) -> Result<(), Error> {
+        let entry = self.input_entry(index)?;
+        let target = self.entry(entry);
+        // SAFETY: the extents of `source` are readable.
+        if let Err(broken) = unsafe { target.check_same(source, "") } {
+            // Said with the name, which costs a search.
+            let named = format!("input `{}`{}", self.input_name(index), broken.message());
+            return Err(broken.rule().refused(broken.kind(), named).into());
+        }
+        GRF_43.demand(Kind::Unsupported, !self.linked.contains(&index), || {
+            let name = self.input_name(index);
+            format!("`{name}` is linked into the library, and is not written to")
+        })?;
+        // SAFETY: its strides, too.
+        unsafe { PoolTensor::check_compact(source, "an input") }?;
+        // SAFETY: `source` is there for the call, in one piece, and of the type and shape of `target`, as just checked.
+        unsafe { target.copy_from(source) }?;
+        self.set.insert(entry);
+        Ok(())
+    }
+
+    /// Fills input `index` with zeros, which counts as setting it. A linked parameter (GRF-43) stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// GRF-32 when there is no such input; what the device says.
+    pub fn clear_input(&mut self, index: usize) -> Result<(), Error> {
+        let entry = self.input_entry(index)?;
+        if !self.linked.contains(&index) {
+            self.entry(entry).clear()?;
+        }
+        self.set.insert(entry);
+        Ok(())
+    }
+
+    /// Sets every parameter that is an input of the graph; others are skipped, as from 0.7 on (GRF-37). Returns how many
+    /// were set.
+    ///
+    /// # Errors
+    ///
+    /// GRF-33 for a parameter of another type or shape than its input; GRF-43 for one that is linked; what a device rejects.
+    /// Those before it are set.
+    pub fn load_params(&mut self, params: &Params<'_>) -> Result<usize, Error> {
+        let mut set = 0;
+        for (name, record) in params.iter() {
+            let Some(index) = self.input_index(name) else {
+                continue;
+            };
+            // SAFETY: the description is of the record's bytes, which stay for the call.
+            with_record(record, |tensor| unsafe {
+                self.set_input_from(index, tensor)
+            })?;
+            self.params.insert(index);
+            set += 1;
+        }
+        Ok(set)
+    }
+
+    /// Whether input `index` came with a parameter file.
+    pub fn is_param(&self, index: usize) -> bool {
+        self.params.contains(&index)
+    }
+
+    /// The inputs that were never set. What they hold is arbitrary.
+    pub fn unset_inputs(&self) -> Vec<&str> {
+        let inputs = self.graph.inputs();
+        let is_set = |node: usize| {
+            let entry = self.graph.entry_of(node, 0);
+            entry.is_some_and(|entry| self.set.contains(&entry))
+        };
+        inputs
+            .filter(|(node, _)| !is_set(*node))
+            .map(|(_, name)| name)
+            .collect()
+    }
+
+    /// Copies output `index` into `target` (GRF-33).
+    ///
+    /// # Errors
+    ///
+    /// GRF-32 and GRF-33.
+    ///
+    /// ```compile_fail,E0308
+    /// # use tvmspec::graph::executor::Executor;
+    /// # use tvmspec::value::DLTensor;
+    /// fn copy(executor: &Executor, made_up: &DLTensor) {
+    ///     executor.copy_output(0, made_up);
+    /// }
+    /// ```
+    pub fn copy_output(&self, index: usize, target: &object::Tensor) -> Result<(), Error> {
+        self.output(index)?.copy_out(target)
+    }
+}

@@ -1,0 +1,96 @@
+//! What a kernel is called with: descriptions of tensors that stay where they are, so that a run builds nothing.
+
+use super::PoolTensor;
+use crate::value::{AnyView, DLTensor};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The arguments of one call, built once.
+pub(super) struct OpArgs {
+    /// Made by `Box::into_raw`: the values below point at them, so that no reference may claim them alone.
+    tensors: Vec<NonNull<DLTensor>>,
+    entries: Vec<usize>,
+    views: Vec<AnyView<'static>>,
+    /// What the tensors' shapes point at.
+    _shapes: Vec<Arc<[i64]>>,
+}
+
+// SAFETY: `tensors` come from `Box::leak` in `new` and are freed in `drop`: this value owns what the views point at.
+unsafe impl Send for OpArgs {}
+// SAFETY: only `point_at` writes, and it has `&mut self`: no view is read meanwhile.
+unsafe impl Sync for OpArgs {}
+
+impl OpArgs {
+    pub(super) fn new<'a>(
+        used: impl Iterator<Item = (usize, &'a PoolTensor)>,
+        flatten: bool,
+    ) -> OpArgs {
+        let (mut tensors, mut entries, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, tensor) in used {
+            let shape: Arc<[i64]> = if flatten {
+                // Where it does not fit one extent is 0, or there was no memory for the entry (GRF-23).
+                let all = tensor.shape.iter();
+                [all.fold(1_i64, |all, extent| all.wrapping_mul(*extent))]
+                    .as_slice()
+                    .into()
+            } else {
+                tensor.shape.clone()
+            };
+            let view = DLTensor {
+                ndim: shape.len() as i32,
+                shape: shape.as_ptr().cast_mut(),
+                ..tensor.view
+            };
+            tensors.push(NonNull::from(Box::leak(Box::new(view))));
+            entries.push(id);
+            shapes.push(shape);
+        }
+        let views = tensors.iter().map(|tensor| {
+            // SAFETY: leaked above, freed in `drop` alone; `point_at` writes only while no view is read.
+            let tensor = unsafe { tensor.as_ref() };
+            // SAFETY: each describes memory of its executor, with a shape that is kept here.
+            unsafe { AnyView::dltensor(tensor) }
+        });
+        OpArgs {
+            views: views.collect(),
+            tensors,
+            entries,
+            _shapes: shapes,
+        }
+    }
+
+    /// The entries that the arguments stand for.
+    pub(super) fn entries(&self) -> &[usize] {
+        &self.entries
+    }
+
+    pub(super) fn views(&self) -> &[AnyView<'static>] {
+        &self.views
+    }
+
+    /// Lets the arguments that stand for these entries have the memory of `to`.
+    ///
+    /// # Safety
+    ///
+    /// Until the next call for the same entries, the memory of `to` stays, and holds a tensor of their type and shape.
+    pub(super) unsafe fn point_at(&mut self, stands_for: impl Fn(usize) -> bool, to: &DLTensor) {
+        for (id, tensor) in self.entries.iter().zip(&self.tensors) {
+            if stands_for(*id) {
+                // SAFETY: leaked in `new`, and not freed before `drop`.
+                let mut view = unsafe { tensor.read() };
+                (view.data, view.byte_offset) = (to.data, to.byte_offset);
+                // SAFETY: with `&mut self` no call that reads the tensor is under way.
+                unsafe { tensor.write(view) };
+            }
+        }
+    }
+}
+
+impl Drop for OpArgs {
+    fn drop(&mut self) {
+        for tensor in &self.tensors {
+            // SAFETY: leaked from a box in `new`, and freed here alone.
+            let _ = unsafe { Box::from_raw(tensor.as_ptr()) };
+        }
+    }
+}

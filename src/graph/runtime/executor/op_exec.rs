@@ -1,0 +1,107 @@
+//! What each node does in a run, found once: a call with its arguments, a copy, or nothing.
+
+use super::op_args::OpArgs;
+use super::{Executor, Kernels, PoolTensor};
+use crate::device::Device;
+use crate::function::{Error, Function};
+use crate::graph::{GRF_31, GRF_36};
+use crate::rule::Kind;
+use std::collections::BTreeSet;
+
+/// What one node does.
+pub(super) enum OpExec {
+    /// An input, or `__nop`.
+    Nothing,
+    /// `__copy`: between devices, by the executor itself.
+    Copy { from: usize, to: usize },
+    Call {
+        function: Function,
+        arguments: OpArgs,
+    },
+}
+
+impl Executor {
+    pub(super) fn find_functions(&self, kernels: &Kernels<'_>) -> Result<Vec<OpExec>, Error> {
+        let mut missing = BTreeSet::new();
+        let mut steps = Vec::with_capacity(self.graph.nodes.len());
+        for (index, node) in self.graph.nodes.iter().enumerate() {
+            let Some(call) = &node.call else {
+                steps.push(OpExec::Nothing);
+                continue;
+            };
+            let first = self.graph.node_row_ptr[index];
+            let inputs = node
+                .inputs
+                .iter()
+                .filter_map(|input| self.graph.entry_id(*input));
+            let used: Vec<usize> = inputs.chain(first..first + call.num_outputs).collect();
+            match (call.func_name.as_str(), used.as_slice()) {
+                ("__nop", _) => steps.push(OpExec::Nothing),
+                ("__copy", [from, to])
+                    if self.entries[*from].nbytes() == self.entries[*to].nbytes() =>
+                {
+                    steps.push(OpExec::Copy {
+                        from: *from,
+                        to: *to,
+                    });
+                }
+                ("__copy", _) => {
+                    let sizes: Vec<usize> =
+                        used.iter().map(|id| self.entries[*id].nbytes()).collect();
+                    let message = format!(
+                        "node {index} (`{}`) copies one entry to another of the same size; its arguments have {sizes:?} bytes",
+                        node.name
+                    );
+                    return Err(GRF_36.refused(Kind::Malformed, message).into());
+                }
+                (name, _) => match kernels(name)? {
+                    Some(function) => {
+                        let arguments = OpArgs::new(
+                            used.iter().map(|id| (*id, &self.entries[*id])),
+                            call.flatten_data,
+                        );
+                        steps.push(OpExec::Call {
+                            function,
+                            arguments,
+                        });
+                    }
+                    None => {
+                        missing.insert(name);
+                    }
+                },
+            }
+        }
+        GRF_31.demand(Kind::Missing, missing.is_empty(), || {
+            let missing: Vec<&str> = missing.iter().copied().collect();
+            format!("no such function in module: {}", missing.join(", "))
+        })?;
+        Ok(steps)
+    }
+
+    #[inline]
+    pub(super) fn execute(&self, step: &OpExec) -> Result<(), Error> {
+        match step {
+            OpExec::Nothing => Ok(()),
+            OpExec::Copy { from, to } => {
+                let (from, to) = (self.current(*from), self.current(*to));
+                // The one that is not on the host knows how.
+                if to.view.device.device_type == Device::CPU_KIND {
+                    // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to be of one size.
+                    unsafe { from.copy_to(&to.view) }
+                } else {
+                    // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to be of one size.
+                    unsafe { to.copy_from(&from.view) }
+                }
+            }
+            OpExec::Call {
+                function,
+                arguments,
+            } => function.call(arguments.views()).map(drop),
+        }
+    }
+
+    /// What entry `id` is for a run: the memory handed in by reference, where there is one.
+    fn current(&self, id: usize) -> &PoolTensor {
+        self.external.get(&id).unwrap_or(&self.entries[id])
+    }
+}

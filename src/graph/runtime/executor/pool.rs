@@ -1,0 +1,55 @@
+//! The memory of an executor: one block of bytes for each pool of the plan.
+
+use super::device::{ExecutorDevice, device_error};
+use crate::device::{ALIGNMENT, Dtype, Space};
+use crate::function::Error;
+use crate::graph::{GRF_23, StoragePool};
+use crate::rule::Kind;
+use std::sync::Arc;
+
+/// The bytes of one pool. Freed when nothing refers to them any more.
+pub(super) struct PoolMemory {
+    pub(super) home: ExecutorDevice,
+    pub(super) space: Space,
+    pub(super) bytes: usize,
+}
+
+impl PoolMemory {
+    pub(super) fn take(pool: &StoragePool, home: ExecutorDevice) -> Result<Arc<PoolMemory>, Error> {
+        let bytes = pool.bytes;
+        let refused =
+            || Error::from(GRF_23.refused(Kind::Limit, format!("a pool of {bytes} bytes")));
+        // As float32 in whole words, as every release does; a kernel may write its last word whole.
+        let whole = bytes.checked_next_multiple_of(4);
+        let whole = whole.and_then(|whole| usize::try_from(whole).ok());
+        let whole = whole.ok_or_else(refused)?;
+        let words = i64::try_from(whole / 4).map_err(|_| refused())?;
+        let bytes = usize::try_from(bytes).map_err(|_| refused())?;
+        let hint = Dtype::scalar(Dtype::FLOAT, 32);
+        let scope = pool.scope.as_str();
+        let space = match (&pool.texture, scope) {
+            (Some(texture), scope) => {
+                let extents = texture.extents().map(i64::try_from);
+                let [Ok(height), Ok(width), Ok(channel)] = extents else {
+                    return Err(refused());
+                };
+                let extents = [height, width, channel];
+                home.api
+                    .alloc_scoped(home.device, &extents, texture.dtype, Some(scope))
+            }
+            (None, "" | "global") => home.api.alloc(home.device, whole, ALIGNMENT, hint),
+            (None, scope) => home
+                .api
+                .alloc_scoped(home.device, &[words], hint, Some(scope)),
+        };
+        let space = space.map_err(device_error)?;
+        Ok(Arc::new(PoolMemory { home, space, bytes }))
+    }
+}
+
+impl Drop for PoolMemory {
+    fn drop(&mut self) {
+        // SAFETY: `take` got the space from this device; this is dropped once, when no tensor holds the `Arc` any more.
+        let _ = unsafe { self.home.api.free(self.home.device, self.space) };
+    }
+}

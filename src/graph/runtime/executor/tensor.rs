@@ -1,0 +1,347 @@
+//! Tensors in the memory of an executor, and copies into and out of them.
+
+use super::device::device_error;
+use super::pool::PoolMemory;
+use crate::device::manager::Manager;
+use crate::device::{CopyRequest, Device, DeviceApi, Dtype, Space};
+use crate::function::Error;
+use crate::graph::format::bytes_of;
+use crate::graph::{GRF_33, GRF_36};
+use crate::object;
+use crate::rule::{Kind, Violation};
+use crate::tensor::{Packing, TensorRecord};
+use crate::value::{Any, DLDataType, DLDevice, DLTensor};
+use std::sync::Arc;
+
+/// A tensor in the memory of an executor.
+#[derive(Clone)]
+pub struct PoolTensor {
+    memory: Arc<PoolMemory>,
+    pub(super) shape: Arc<[i64]>,
+    pub(super) view: DLTensor,
+    dtype: Dtype,
+    bytes: usize,
+    /// What keeps memory that is not of `memory`.
+    keep: Option<Any>,
+}
+
+impl PoolTensor {
+    /// Nothing where no memory has as many bytes.
+    pub(super) fn new(memory: Arc<PoolMemory>, dtype: Dtype, shape: &[i64]) -> Option<PoolTensor> {
+        let bytes = usize::try_from(bytes_of(dtype, shape)?).ok()?;
+        let shape: Arc<[i64]> = shape.into();
+        let view = DLTensor {
+            data: memory.space.0,
+            device: DLDevice::from(memory.home.device),
+            ndim: shape.len() as i32,
+            dtype: DLDataType::from(dtype),
+            shape: shape.as_ptr().cast_mut(),
+            strides: std::ptr::null_mut(),
+            byte_offset: 0,
+        };
+        Some(PoolTensor {
+            memory,
+            shape,
+            view,
+            dtype,
+            bytes,
+            keep: None,
+        })
+    }
+
+    /// `view` seen as `like`, with `keep` as its owner.
+    ///
+    /// # Safety
+    ///
+    /// The memory of `view` stays as long as `keep`, and is of the size of `like`.
+    pub(super) unsafe fn borrowed(view: &DLTensor, like: &PoolTensor, keep: Any) -> PoolTensor {
+        let mut tensor = like.clone();
+        tensor.view.data = view.data;
+        tensor.view.byte_offset = view.byte_offset;
+        tensor.keep = Some(keep);
+        tensor
+    }
+
+    /// The description that compiled code is given. Valid as long as the tensor.
+    pub fn as_dltensor(&self) -> &DLTensor {
+        &self.view
+    }
+
+    /// Extents.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// Size in bytes.
+    pub fn nbytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The same memory as an object that keeps it alive. The next run overwrites what it shows.
+    pub fn to_object(&self) -> object::Tensor {
+        let keep = self.clone();
+        // SAFETY: `keep` holds the memory, its owner and the extents until the object ends.
+        unsafe { object::Tensor::over(self.view, Box::new(move || drop(keep))) }
+    }
+
+    /// Copies into `target`, which has the same type and shape (GRF-33).
+    ///
+    /// # Errors
+    ///
+    /// GRF-33; OBJ-12 for a tensor that is read-only; a copy that a device refuses.
+    pub fn copy_out(&self, target: &object::Tensor) -> Result<(), Error> {
+        target.check_writable()?;
+        let target = whole(target)?;
+        // SAFETY: a tensor object owns the memory that it describes, and lives for the call.
+        unsafe { self.copy_into(target) }
+    }
+
+    /// [`PoolTensor::copy_out`] to a description.
+    ///
+    /// # Safety
+    ///
+    /// `target` describes memory that stays for the call; its extents and strides are readable.
+    pub(in crate::graph::runtime) unsafe fn copy_into(
+        &self,
+        target: &DLTensor,
+    ) -> Result<(), Error> {
+        // SAFETY: the extents of `target` are readable.
+        unsafe { self.check_same(target, "the tensor") }?;
+        // SAFETY: its strides, too.
+        unsafe { PoolTensor::check_compact(target, "the tensor") }?;
+        // SAFETY: `target` is there for the call, in one piece, and of the type and shape of this, as just checked.
+        unsafe { self.copy_to(target) }
+    }
+
+    /// A copy on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of the newest release, which is that byte.
+    ///
+    /// # Errors
+    ///
+    /// OBJ-11 where the host has no such memory; what the device rejects.
+    pub fn to_host_object(&self) -> Result<object::Tensor, Error> {
+        let dtype = match is_flag(self.dtype) {
+            true => bool_of_today(),
+            false => self.view.dtype,
+        };
+        let copy = object::Tensor::empty(self.shape(), dtype)?;
+        copy.fill(&self.to_host()?)?;
+        Ok(copy)
+    }
+
+    /// The elements, copied to the host.
+    ///
+    /// # Errors
+    ///
+    /// What the device rejects.
+    pub fn to_host(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0_u8; self.nbytes()];
+        let target = DLTensor {
+            data: bytes.as_mut_ptr().cast(),
+            device: DLDevice::CPU,
+            byte_offset: 0,
+            ..self.view
+        };
+        // SAFETY: `bytes` has room for all bytes of the tensor, and stays for the call, which awaits a side on the host.
+        unsafe { self.copy_to(&target) }?;
+        Ok(bytes)
+    }
+
+    /// GRF-33: a tensor that is copied in or out lies in one piece; its bytes are copied as they lie.
+    ///
+    /// # Safety
+    ///
+    /// The extents and strides of `other` are readable.
+    pub(in crate::graph::runtime) unsafe fn check_compact(
+        other: &DLTensor,
+        what: &str,
+    ) -> Result<(), Violation> {
+        // SAFETY: as for this function.
+        match unsafe { other.is_contiguous() } {
+            true => Ok(()),
+            false => {
+                let message = format!("{what} does not lie in one piece");
+                Err(GRF_33.refused(Kind::Unsupported, message))
+            }
+        }
+    }
+
+    /// GRF-33: a tensor that is copied in or out has the type and shape of what it is copied to.
+    ///
+    /// # Safety
+    ///
+    /// The extents of `other` are readable.
+    pub(super) unsafe fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
+        let dtype = Dtype::from(other.dtype);
+        // A bool of old graphs is a uint1, of newer frontends a bool of 8 bits: the same byte.
+        let is_bool = |dtype: Dtype| is_flag(dtype) || DLDataType::from(dtype) == bool_of_today();
+        let same_type = dtype == self.dtype || (is_bool(dtype) && is_bool(self.dtype));
+        // SAFETY: the extents of `other` are readable.
+        let shape = unsafe { other.shape() };
+        if same_type && shape == &*self.shape {
+            return Ok(());
+        }
+        let message = format!(
+            "{what} is {} {:?}, not {dtype} {shape:?}",
+            self.dtype, self.shape
+        );
+        Err(GRF_33.refused(Kind::Type, message))
+    }
+
+    /// Zeros in every byte.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        let zeros = vec![0_u8; self.nbytes()];
+        let source = DLTensor {
+            data: zeros.as_ptr().cast_mut().cast(),
+            device: DLDevice::CPU,
+            byte_offset: 0,
+            ..self.view
+        };
+        // SAFETY: as many zeros as this tensor has bytes, which stay for the call.
+        unsafe { self.copy_from(&source) }
+    }
+
+    /// # Safety
+    ///
+    /// `source` describes memory of the size of this tensor, in one piece, that stays for the call.
+    pub(super) unsafe fn copy_from(&self, source: &DLTensor) -> Result<(), Error> {
+        // SAFETY: as for this function; this tensor keeps its own memory.
+        unsafe { self.copy(source, &self.view) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`PoolTensor::copy_from`], of `target`.
+    pub(super) unsafe fn copy_to(&self, target: &DLTensor) -> Result<(), Error> {
+        // SAFETY: as for this function; this tensor keeps its own memory.
+        unsafe { self.copy(&self.view, target) }
+    }
+
+    /// Copies whole tensors of the same type and shape through the device that is not the host.
+    ///
+    /// # Safety
+    ///
+    /// Both describe memory of the size of this tensor, in one piece, that stays for the call.
+    unsafe fn copy(&self, from: &DLTensor, to: &DLTensor) -> Result<(), Error> {
+        let device = |device: DLDevice| Device {
+            kind: device.device_type,
+            id: device.device_id,
+        };
+        let copy = CopyRequest {
+            from: Space(from.data),
+            from_offset: from.byte_offset as usize,
+            to: Space(to.data),
+            to_offset: to.byte_offset as usize,
+            nbytes: self.nbytes(),
+            from_device: device(from.device),
+            to_device: device(to.device),
+            hint: self.dtype,
+        };
+        let (api, busy) = self.copier(&copy)?;
+        let stream = api.current_stream(busy);
+        // The other side may be a tensor that another thread reads or fills.
+        let _copying = crate::object::container::tensor::copying();
+        // SAFETY: both hold `nbytes` in one piece, and stay for the call, at the end of which a side on the host was awaited;
+        // two sides on devices are freed after what is queued (DEV-46).
+        unsafe { api.copy(&copy, stream) }.map_err(device_error)?;
+        let host = |device: Device| device.kind == Device::CPU_KIND;
+        if host(copy.from_device) != host(copy.to_device) {
+            api.sync(busy, stream).map_err(device_error)?;
+        }
+        Ok(())
+    }
+
+    /// Who makes a copy: the device that is not the host.
+    fn copier(&self, copy: &CopyRequest) -> Result<(&'static dyn DeviceApi, Device), Error> {
+        let busy = match (copy.from_device.kind, copy.to_device.kind) {
+            (Device::CPU_KIND, Device::CPU_KIND) => {
+                return Ok((crate::device::cpu::cpu(), copy.to_device));
+            }
+            (Device::CPU_KIND, _) => copy.to_device,
+            (_, Device::CPU_KIND) => copy.from_device,
+            (from, to) if from == to => copy.to_device,
+            (from, to) => {
+                let message =
+                    format!("cannot copy from device type {from} to {to}: go through the host");
+                return Err(GRF_36.refused(Kind::Unsupported, message).into());
+            }
+        };
+        let home = &self.memory.home;
+        if home.device.kind == busy.kind {
+            return Ok((home.api, busy));
+        }
+        let api = Manager::global().api(busy.kind).map_err(device_error)?;
+        Ok((api, busy))
+    }
+}
+
+/// Hands `body` the description of a record's elements, which stay where they are.
+///
+/// # Errors
+///
+/// TEN-35 when the record does not store all of the tensor; what `body` says.
+pub(in crate::graph::runtime) fn with_record<T>(
+    record: &TensorRecord<'_>,
+    body: impl FnOnce(&DLTensor) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // As the memory of an executor counts them (`bytes_of`): whole bytes for each.
+    let elements = record.elements(Packing::Each)?;
+    let shape = elements.shape();
+    body(&DLTensor {
+        data: elements.bytes().as_ptr().cast_mut().cast(),
+        device: DLDevice::CPU,
+        ndim: shape.len() as i32,
+        dtype: DLDataType::from(elements.dtype()),
+        shape: shape.as_ptr().cast_mut(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    })
+}
+
+/// Whether this is the type of a bool of a graph: `uint1`, of which each element takes a byte.
+fn is_flag(dtype: Dtype) -> bool {
+    dtype == Dtype::scalar(Dtype::UINT, 1)
+}
+
+/// The type of a bool now, of which each element is that byte.
+fn bool_of_today() -> DLDataType {
+    DLDataType {
+        code: Dtype::BOOL,
+        bits: 8,
+        lanes: 1,
+    }
+}
+
+/// A record as an object on the host. A bool of a graph (`uint1`, a byte an element) becomes a bool of the newest release, which is that
+/// byte.
+pub(in crate::graph::runtime) fn record_to_object(
+    record: &TensorRecord<'_>,
+) -> Result<object::Tensor, Error> {
+    if !is_flag(record.dtype()) {
+        return object::Tensor::from_record(record);
+    }
+    let elements = record.elements(Packing::Each)?;
+    let tensor = object::Tensor::empty(elements.shape(), bool_of_today())?;
+    tensor.fill(elements.bytes())?;
+    Ok(tensor)
+}
+
+/// The description of a tensor that has the whole bytes for each element that a graph copies and its kernels use.
+///
+/// # Errors
+///
+/// GRF-33 for one whose small elements may be packed, such as a `uint1` of a VM: there is less memory than the graph has.
+pub(in crate::graph::runtime) fn whole(tensor: &object::Tensor) -> Result<&DLTensor, Violation> {
+    if tensor.has_whole_bytes() {
+        return Ok(tensor.dl());
+    }
+    let dtype = Dtype::from(tensor.dl().dtype);
+    let message = format!(
+        "the elements of the tensor are {dtype} and may be packed; a graph has whole bytes for each"
+    );
+    Err(GRF_33.refused(Kind::Type, message))
+}

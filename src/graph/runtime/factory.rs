@@ -1,0 +1,266 @@
+//! The model of a library: what makes executors (module `GraphExecutorFactory`).
+
+use super::executor::{Executor, ExecutorDevice, Kernels, record_to_object, with_record};
+use super::linked;
+use super::methods::enough;
+use super::module::{GraphExecutor, executor_devices};
+use crate::function::{self, Error, Function};
+use crate::graph::{GRF_44, Graph};
+use crate::module::{LoaderEntry, Module, ModuleKind, Symbols};
+use crate::object::{Map, Tensor};
+use crate::payload::Field;
+use crate::release::Layout;
+use crate::rule::{Findings, Kind};
+use crate::tensor::{Dtype, Sizing, TensorRecord};
+use crate::value::AnyView;
+use crate::wire::{Cursor, Writer};
+use std::sync::Arc;
+
+/// A model: graph, parameters, and a library that it imports.
+pub struct GraphExecutorFactory {
+    pub(super) graph_json: String,
+    pub(super) name: String,
+    pub(super) params: ModelParams,
+}
+
+/// Parameters of a model, read where they lie: a model of a gigabyte is not copied to be loaded.
+pub(super) enum ModelParams {
+    None,
+    /// In the mapped library.
+    Mapped {
+        payload: &'static [u8],
+        _library: Arc<dyn Symbols>,
+        kind: String,
+        layout: Layout,
+    },
+    /// Handed in as tensors.
+    Tensors(Vec<(String, Tensor)>),
+}
+
+impl ModelParams {
+    /// Hands every parameter to `give`.
+    fn each(
+        &self,
+        mut give: impl FnMut(&str, ModelParam<'_>) -> function::Result<()>,
+    ) -> function::Result<()> {
+        match self {
+            ModelParams::None => Ok(()),
+            ModelParams::Tensors(list) => list
+                .iter()
+                .try_for_each(|(name, tensor)| give(name, ModelParam::Tensor(tensor))),
+            ModelParams::Mapped {
+                payload,
+                kind,
+                layout,
+                ..
+            } => {
+                let mut cursor = Cursor::new(payload);
+                let read =
+                    crate::payload::read(kind, *layout, &mut cursor, &mut Findings::default())?;
+                let Some(Field::Tensors(list)) = read.field("params") else {
+                    return Ok(());
+                };
+                list.iter()
+                    .try_for_each(|(name, record)| give(name, ModelParam::Stored(record)))
+            }
+        }
+    }
+}
+
+/// One parameter of a model.
+enum ModelParam<'p> {
+    /// As the library stores it.
+    Stored(&'p TensorRecord<'p>),
+    /// As the caller made it.
+    Tensor(&'p Tensor),
+}
+
+impl ModelParam<'_> {
+    /// Sets input `index` of `executor` to it.
+    fn set(&self, executor: &mut Executor, index: usize) -> function::Result<()> {
+        match self {
+            ModelParam::Stored(record) => {
+                // SAFETY: the description is of the record's elements, which stay for the call.
+                with_record(record, |tensor| unsafe {
+                    executor.set_input_from(index, tensor)
+                })
+            }
+            ModelParam::Tensor(tensor) => executor.set_input(index, tensor),
+        }
+    }
+
+    /// A tensor on the host with its elements, which the caller may change.
+    fn to_object(&self) -> function::Result<Tensor> {
+        match self {
+            ModelParam::Stored(record) => record_to_object(record),
+            ModelParam::Tensor(tensor) => {
+                let copy = Tensor::empty(tensor.shape(), tensor.dl().dtype)?;
+                copy.fill(&tensor.to_bytes()?)?;
+                Ok(copy)
+            }
+        }
+    }
+}
+
+/// Reads a factory out of a library.
+pub(super) fn load_factory(entry: &LoaderEntry<'_>) -> function::Result<Module> {
+    let mut cursor = Cursor::new(entry.payload);
+    let read = crate::payload::read(
+        entry.kind,
+        entry.layout,
+        &mut cursor,
+        &mut Findings::default(),
+    )?;
+    let text = |name: &str| match read.field(name) {
+        Some(Field::Text(text)) => text.clone().into_owned(),
+        _ => String::new(),
+    };
+    // SAFETY: the payload is a slice that `Symbols::data` gave of the library; `_library`, which is kept beside it, keeps it
+    // borrowed, for an `Arc` that is shared gives out no `&mut`.
+    let payload = unsafe { std::mem::transmute::<&[u8], &'static [u8]>(entry.payload) };
+    let params = ModelParams::Mapped {
+        payload,
+        _library: Arc::clone(entry.library),
+        kind: entry.kind.to_owned(),
+        layout: entry.layout,
+    };
+    Ok(Module::new(GraphExecutorFactory {
+        graph_json: text("graph_json"),
+        name: text("module_name"),
+        params,
+    }))
+}
+
+impl GraphExecutorFactory {
+    /// An executor of this model, whose kernels are in the modules that `module` imports, with its parameters set.
+    ///
+    /// # Errors
+    ///
+    /// What [`Graph::read`] and [`Executor::new`] reject; GRF-33 for a parameter of another type or shape than its input; what
+    /// a lookup in the imports raises.
+    pub fn create(
+        &self,
+        module: &Module,
+        devices: Vec<ExecutorDevice>,
+    ) -> function::Result<Executor> {
+        let graph = Graph::read(&self.graph_json, &mut Findings::default())?;
+        let imports = module.imports();
+        let kernels: &Kernels<'_> = &|name| {
+            for import in &imports {
+                if let Some(found) = import.function(name, true)? {
+                    return Ok(Some(found));
+                }
+            }
+            Ok(None)
+        };
+        let mut executor = Executor::new(Arc::new(graph), kernels, devices)?;
+        linked::link(&mut executor, module, None)?;
+        self.params
+            .each(|name, tensor| match executor.input_index(name) {
+                Some(index) => tensor.set(&mut executor, index),
+                None => Ok(()),
+            })?;
+        Ok(executor)
+    }
+
+    /// The graph JSON.
+    pub fn graph_json(&self) -> &str {
+        &self.graph_json
+    }
+
+    /// The name under which the model is made, usually `default`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The factory that `module` is, if it is one.
+    pub fn of(module: &Module) -> Option<&GraphExecutorFactory> {
+        let kind: &dyn std::any::Any = module.implementation()?;
+        kind.downcast_ref()
+    }
+}
+
+impl ModuleKind for GraphExecutorFactory {
+    fn kind(&self) -> &str {
+        "GraphExecutorFactory"
+    }
+
+    fn function(&self, module: &Module, name: &str) -> function::Result<Option<Function>> {
+        let alive = module.clone();
+        let with =
+            move |body: fn(&GraphExecutorFactory, &Module, &[AnyView<'_>]) -> function::Result| {
+                Function::from_packed(move |args| {
+                    let factory = GraphExecutorFactory::of(&alive);
+                    let none = || Error::new("RuntimeError", "the module is no factory");
+                    body(factory.ok_or_else(none)?, &alive, args)
+                })
+            };
+        Ok(Some(match name {
+            _ if name == self.name() => {
+                with(|factory, module, devices| factory.make(module, devices, false))
+            }
+            "debug_create" => with(|factory, module, args| {
+                enough("debug_create", 2, args)?;
+                if String::try_from(args[0])? != factory.name {
+                    let text = "Currently we only support single model for now.";
+                    return Err(GRF_44.refused(Kind::Missing, text).into());
+                }
+                factory.make(module, &args[1..], true)
+            }),
+            "get_graph_json" => with(|factory, _, _| Ok(factory.graph_json().into())),
+            "get_graph_params" => with(|factory, _, _| {
+                let mut map = Map::new();
+                factory
+                    .params
+                    .each(|name, tensor| map.set_untrusted(name, tensor.to_object()?))?;
+                Ok(map.into())
+            }),
+            "remove_params" => with(|factory, module, _| {
+                let (graph_json, name) = (factory.graph_json.clone(), factory.name.clone());
+                let bare = Module::new(GraphExecutorFactory {
+                    graph_json,
+                    name,
+                    params: ModelParams::None,
+                });
+                module
+                    .imports()
+                    .into_iter()
+                    .try_for_each(|import| bare.import(import))?;
+                Ok(bare.into())
+            }),
+            _ => return Ok(None),
+        }))
+    }
+
+    fn save_to_bytes(&self) -> function::Result<Vec<u8>> {
+        if let ModelParams::Mapped { payload, .. } = &self.params {
+            return Ok(payload.to_vec());
+        }
+        let mut tensors = Vec::new();
+        self.params.each(|name, tensor| {
+            let copy = tensor.to_object()?;
+            let dtype = Dtype::from(copy.dl().dtype);
+            tensors.push((
+                name.to_owned(),
+                TensorRecord::new(dtype, copy.shape(), copy.to_bytes()?, Sizing::V0_7)?,
+            ));
+            Ok(())
+        })?;
+        let mut out = Writer::new();
+        out.str(&self.graph_json);
+        out.count(tensors.len());
+        out.vector(&tensors, |out, (name, _)| out.str(name));
+        tensors
+            .iter()
+            .for_each(|(_, tensor)| tensor.write(&mut out));
+        out.str(&self.name);
+        Ok(out.into_bytes())
+    }
+}
+
+impl GraphExecutorFactory {
+    fn make(&self, module: &Module, devices: &[AnyView<'_>], debug: bool) -> function::Result {
+        let executor = self.create(module, executor_devices(devices)?)?;
+        Ok(Module::new(GraphExecutor::new(executor, debug)).into())
+    }
+}

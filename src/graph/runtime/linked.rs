@@ -1,0 +1,117 @@
+//! Parameters that a library brings with it (GRF-43): compiled with `link-params`, they lie in its constants, and a graph
+//! executor uses them where they are.
+
+use super::executor::{Executor, ExecutorDevice, PoolTensor};
+use crate::function::{Error, Function};
+use crate::module::{Library, Module};
+use crate::object::Tensor;
+use crate::value::{Any, AnyView, DLDevice, DLTensor, cast, index};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// What such a library calls the function that finds the memory of a storage id.
+const LOOKUP: &str = "_lookup_linked_param";
+
+/// Links every input of `executor` that `lookup` knows, or without one the library itself.
+///
+/// `lookup` is asked with the library, the storage id, a tensor without memory and a device, and gives a tensor or None.
+pub(super) fn link(
+    executor: &mut Executor,
+    module: &Module,
+    lookup: Option<&Function>,
+) -> Result<(), Error> {
+    let finder = match lookup {
+        Some(given) => LinkedLookup::Given(given),
+        None => match own_lookup(module)? {
+            Some(own) => own,
+            None => return Ok(()),
+        },
+    };
+    let graph = Arc::clone(executor.graph());
+    let device = executor.devices().first().map(ExecutorDevice::device);
+    let device = device.map_or(DLDevice::CPU, DLDevice::from);
+    for (input, node) in graph.arg_nodes.iter().enumerate() {
+        let entry = graph.node_row_ptr.get(*node);
+        let Some(entry) = entry.and_then(|entry| graph.entries.get(*entry)) else {
+            continue;
+        };
+        let storage = entry.storage_id as i64;
+        // Its shape is the executor's, which moves no tensor while it lives.
+        let mut template = *executor.input(input)?.as_dltensor();
+        (template.data, template.byte_offset) = (null_mut(), 0);
+        template.device = DLDevice::CPU;
+        let found = match &finder {
+            LinkedLookup::Given(lookup) => {
+                // SAFETY: the shape is the executor's; the lookup of a parameter takes shape and type from this and fills in
+                // the data, which is null.
+                let template = unsafe { AnyView::dltensor(&template) };
+                lookup.call(&[module.into(), storage.into(), template, device.into()])?
+            }
+            LinkedLookup::Own { lookup, .. } => lookup.call(&[storage.into()])?,
+        };
+        match &finder {
+            LinkedLookup::Own {
+                lookup,
+                compiled: true,
+            } if found.type_index() == index::OPAQUE => {
+                let data = <*mut c_void>::try_from(&found)?;
+                if data.is_null() {
+                    continue;
+                }
+                let source = DLTensor { data, ..template };
+                // SAFETY: the address is of the library's constant for this storage, as large as the graph of the same
+                // library says, and `lookup` keeps the library (third clause of `module::load`).
+                unsafe { put(executor, input, source, lookup.clone().into()) }?;
+            }
+            _ if found.is_none() => {}
+            _ => {
+                let tensor = cast::<Tensor>(found.view())?;
+                // SAFETY: a tensor object has readable extents and strides.
+                unsafe { PoolTensor::check_compact(tensor.dl(), "a linked parameter") }?;
+                // SAFETY: a tensor object owns the memory that it describes, in one piece as just checked, and is kept.
+                unsafe { put(executor, input, *tensor.dl(), found) }?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Who finds linked parameters.
+enum LinkedLookup<'f> {
+    /// The caller that makes the executor provides it.
+    Given(&'f Function),
+    /// The library itself. Only of a compiled function an address is followed.
+    Own { lookup: Function, compiled: bool },
+}
+
+/// The function of that name in `module` or below.
+fn own_lookup(module: &Module) -> Result<Option<LinkedLookup<'static>>, Error> {
+    for module in module.walk() {
+        if let Some(lookup) = module.function(LOOKUP, false)? {
+            let foreign = module.implementation().is_none();
+            let compiled = foreign || Library::of(&module).is_some();
+            return Ok(Some(LinkedLookup::Own { lookup, compiled }));
+        }
+    }
+    Ok(None)
+}
+
+/// # Safety
+///
+/// `source` describes memory that stays as long as `keep`, in one piece; its extents are readable.
+unsafe fn put(
+    executor: &mut Executor,
+    input: usize,
+    source: DLTensor,
+    keep: Any,
+) -> Result<(), Error> {
+    let device = executor.input(input)?.as_dltensor().device;
+    if device != source.device {
+        // A library has its constants on the host; another device needs a copy.
+        // SAFETY: `keep` lives until the end of this function.
+        return unsafe { executor.set_input_from(input, &source) };
+    }
+    // SAFETY: as for this function.
+    unsafe { executor.link_input(input, &source, keep) }
+}

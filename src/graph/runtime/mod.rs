@@ -1,0 +1,12 @@
+//! What runs graphs: the executor, its modules, and what makes them.
+
+pub mod debug;
+mod debug_methods;
+pub mod executor;
+mod factory;
+mod linked;
+mod methods;
+mod model;
+pub mod module;
+
+pub use model::Model;

@@ -1,0 +1,212 @@
+//! The executor under the names that TVM gives it: modules `GraphExecutor` and `GraphExecutorFactory`.
+
+pub use super::factory::GraphExecutorFactory;
+
+use super::executor::{Executor, ExecutorDevice};
+use super::factory::{ModelParams, load_factory};
+use super::methods::{METHODS, enough};
+use super::{debug, debug_methods, linked};
+use crate::function::{self, Function, registry};
+use crate::graph::{GRF_43, Graph};
+use crate::module::{Module, ModuleKind, provide_loader};
+use crate::rule::{Findings, Kind};
+use crate::tensor::Device;
+use crate::value::{AnyView, DLDevice, cast, index};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The names under which an executor was ever made, and whether they make a debug executor.
+const CREATE: [(&str, bool); 4] = [
+    ("tvm.graph_executor.create", false),
+    ("tvm.graph_runtime.create", false),
+    ("tvm.graph_executor_debug.create", true),
+    ("tvm.graph_runtime_debug.create", true),
+];
+
+/// The same of a factory.
+const CREATE_FACTORY: [&str; 2] = [
+    "tvm.graph_executor_factory.create",
+    "tvm.graph_runtime_factory.create",
+];
+
+/// Provides the global functions and the loaders of this chapter.
+pub(crate) fn provide() {
+    for (name, debug) in CREATE {
+        let create = Function::from_packed(move |args| create(name, args, debug));
+        registry::provide(name, create);
+    }
+    for name in CREATE_FACTORY {
+        registry::provide(name, Function::from_packed(create_factory));
+    }
+    for kind in ["GraphExecutorFactory", "GraphRuntimeFactory"] {
+        provide_loader(kind, load_factory);
+    }
+}
+
+/// `(graph_json, module, [lookup_linked_param,] type0, id0, type1, id1, ...)` (GRF-43).
+fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
+    let few = || {
+        let count = args.len();
+        GRF_43.refused(
+            Kind::Type,
+            format!(
+                "The expected number of arguments for {name} is at least 4, but it has {count}"
+            ),
+        )
+    };
+    let [json, module, rest @ ..] = args else {
+        return Err(few().into());
+    };
+    // A function in third place finds linked parameters, instead of the library's own.
+    let (lookup, devices) = match rest {
+        [view, devices @ ..] => match cast::<Function>(*view) {
+            Ok(lookup) => (Some(lookup), devices),
+            Err(_) if view.is_none() => (None, devices),
+            Err(_) => (None, rest),
+        },
+        _ => (None, rest),
+    };
+    if devices.is_empty() {
+        return Err(few().into());
+    }
+    let json = String::try_from(*json)?;
+    let executor = executor(&json, &as_module(*module)?, lookup.as_ref(), devices)?;
+    Ok(Module::new(GraphExecutor::new(executor, debug)).into())
+}
+
+/// `(graph_json, module, module_name, name0, tensor0, name1, ...)`.
+fn create_factory(args: &[AnyView<'_>]) -> function::Result {
+    let [json, module, name, params @ ..] = args else {
+        return Err(GRF_43
+            .refused(
+                Kind::Type,
+                "needs at least 3 arguments: graph, module, name",
+            )
+            .into());
+    };
+    GRF_43.demand(Kind::Type, params.len().is_multiple_of(2), || {
+        "parameters come in pairs of name and tensor".into()
+    })?;
+    let mut owned = Vec::new();
+    for pair in params.chunks_exact(2) {
+        let tensor = cast::<crate::object::Tensor>(pair[1])?;
+        owned.push((String::try_from(pair[0])?, tensor));
+    }
+    let factory = GraphExecutorFactory {
+        graph_json: String::try_from(*json)?,
+        name: String::try_from(*name)?,
+        params: ModelParams::Tensors(owned),
+    };
+    let made = Module::new(factory);
+    made.import(as_module(*module)?)?;
+    Ok(made.into())
+}
+
+fn executor(
+    json: &str,
+    module: &Module,
+    lookup: Option<&Function>,
+    devices: &[AnyView<'_>],
+) -> function::Result<Executor> {
+    let graph = Graph::read(json, &mut Findings::default())?;
+    // A kernel may live in an import of the library.
+    let mut executor = Executor::new(
+        Arc::new(graph),
+        &|name| module.function(name, true),
+        executor_devices(devices)?,
+    )?;
+    linked::link(&mut executor, module, lookup)?;
+    Ok(executor)
+}
+
+/// Devices as values of their own, as a factory is given them, or as pairs of type and index.
+pub(super) fn executor_devices(
+    mut devices: &[AnyView<'_>],
+) -> function::Result<Vec<ExecutorDevice>> {
+    let mut found = Vec::new();
+    while let [first, rest @ ..] = devices {
+        let (kind, id);
+        (kind, id, devices) = match rest {
+            _ if first.type_index() == index::DEVICE => {
+                let device = cast::<DLDevice>(*first)?;
+                (device.device_type, device.device_id, rest)
+            }
+            [second, rest @ ..] => (i32::try_from(*first)?, i32::try_from(*second)?, rest),
+            [] => {
+                return Err(GRF_43
+                    .refused(Kind::Type, "devices come in pairs of type and index")
+                    .into());
+            }
+        };
+        found.push(ExecutorDevice::of(Device { kind, id })?);
+    }
+    Ok(found)
+}
+
+pub(super) fn as_module(view: AnyView<'_>) -> function::Result<Module> {
+    let object = view.as_object().cloned();
+    object
+        .and_then(|object| Module::from_object(object).ok())
+        .ok_or_else(|| {
+            GRF_43
+                .refused(
+                    Kind::Type,
+                    "the argument in the module's place is no module",
+                )
+                .into()
+        })
+}
+
+/// An executor as a module.
+pub(crate) struct GraphExecutor {
+    pub(super) state: Arc<Mutex<ExecutorState>>,
+    debug: bool,
+}
+
+pub(super) struct ExecutorState {
+    pub(super) executor: Executor,
+    pub(super) stepper: debug::Stepper,
+}
+
+impl GraphExecutor {
+    /// The module of `executor`; a debug executor has more functions.
+    pub(crate) fn new(executor: Executor, debug: bool) -> GraphExecutor {
+        let state = ExecutorState {
+            executor,
+            stepper: debug::Stepper::default(),
+        };
+        GraphExecutor {
+            state: Arc::new(Mutex::new(state)),
+            debug,
+        }
+    }
+
+    /// The executor that `module` is, if it is one.
+    pub(crate) fn of(module: &Module) -> Option<&GraphExecutor> {
+        let kind: &dyn std::any::Any = module.implementation()?;
+        kind.downcast_ref()
+    }
+}
+
+impl ModuleKind for GraphExecutor {
+    fn kind(&self) -> &str {
+        "GraphExecutor"
+    }
+
+    fn function(&self, module: &Module, name: &str) -> function::Result<Option<Function>> {
+        let debug = self.debug.then_some(&debug_methods::METHODS[..]);
+        let mut methods = METHODS.iter().chain(debug.unwrap_or_default());
+        let Some(method) = methods.find(|method| method.0 == name) else {
+            return Ok(None);
+        };
+        let (state, alive) = (Arc::clone(&self.state), module.clone());
+        Ok(Some(Function::from_packed(move |args| {
+            let _alive = &alive;
+            let (name, least, body) = *method;
+            enough(name, least, args)?;
+            body(
+                &mut state.lock().unwrap_or_else(PoisonError::into_inner),
+                args,
+            )
+        })))
+    }
+}

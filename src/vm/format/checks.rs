@@ -1,0 +1,102 @@
+//! What a reader checks so that the machine need not look while it runs (VM-01 to VM-05).
+
+use super::executable::range;
+use crate::payload::relax_vm::{
+    self, FunctionKind, RelaxFunction, RelaxInstruction, VM_REGISTER, VOID_REGISTER,
+};
+use crate::rule::{Kind, Violation};
+use crate::vm::{VM_01, VM_02, VM_03, VM_04, VM_05};
+
+pub(super) fn check_function(
+    code: &relax_vm::RelaxExecutable<'_>,
+    function: &RelaxFunction<'_>,
+) -> Result<(), Violation> {
+    let range = range(function);
+    let first = offset(code, range.start);
+    let named = i64::try_from(function.params.len()).unwrap_or(i64::MAX);
+    VM_04.require(named == 0 || named == function.num_args, first, || {
+        format!(
+            "function `{}` takes {} arguments and names {named}",
+            function.name, function.num_args
+        )
+    })?;
+    let last = range.end.checked_sub(1).filter(|last| *last >= range.start);
+    let ends = match last {
+        Some(last) => matches!(
+            code.instruction(last)?,
+            RelaxInstruction::Ret { .. } | RelaxInstruction::Goto { .. }
+        ),
+        None => false,
+    };
+    VM_01.require(ends, last.map_or(first, |last| offset(code, last)), || {
+        format!(
+            "function `{}` runs off its end: its last instruction is neither ret nor goto",
+            function.name
+        )
+    })?;
+    for index in range {
+        check_instruction(code, function, index)?;
+    }
+    Ok(())
+}
+
+fn check_instruction(
+    code: &relax_vm::RelaxExecutable<'_>,
+    function: &RelaxFunction<'_>,
+    index: usize,
+) -> Result<(), Violation> {
+    let at = offset(code, index);
+    let plain = |register: i64, what: &str| {
+        let special = register == VM_REGISTER || (register == VOID_REGISTER && what == "tests");
+        VM_05.require(!special, at, || {
+            format!(
+                "instruction {index} of `{}` {what} a special register: only arguments of calls may be one",
+                function.name
+            )
+        })
+    };
+    match code.instruction(index)? {
+        RelaxInstruction::Ret { register } => plain(register, "returns"),
+        RelaxInstruction::Goto { .. } => Ok(()),
+        RelaxInstruction::If {
+            condition,
+            false_offset,
+        } => {
+            plain(condition, "tests")?;
+            VM_02.require(false_offset > 1, at, || {
+                format!(
+                    "instruction {index} of `{}` jumps by {false_offset} when false: a branch goes forward, over the other one",
+                    function.name
+                )
+            })
+        }
+        RelaxInstruction::Call {
+            function: callee,
+            operands,
+            ..
+        } => {
+            let callee = usize::try_from(callee)
+                .ok()
+                .and_then(|at| code.functions.get(at));
+            let Some(callee) = callee.filter(|callee| callee.kind != FunctionKind::Packed) else {
+                return Ok(());
+            };
+            let given = i64::try_from(operands.len()).unwrap_or(i64::MAX);
+            VM_03.require_as(Kind::Type, given == callee.num_args, at, || {
+                format!(
+                    "instruction {index} of `{}` calls `{}` with {given} arguments, it takes {}",
+                    function.name, callee.name, callee.num_args
+                )
+            })
+        }
+    }
+}
+
+/// Byte offset of instruction `index`.
+fn offset(code: &relax_vm::RelaxExecutable<'_>, index: usize) -> u64 {
+    let word = code
+        .offsets
+        .get(index)
+        .and_then(|at| usize::try_from(at).ok());
+    code.words.offset_of(word.unwrap_or(0))
+}

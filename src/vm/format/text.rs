@@ -1,0 +1,410 @@
+//! The readable form: one line for each constant and instruction.
+//!
+//! ```text
+//! constants
+//!   c0 = float32
+//!   c1 = tensor float32 [8, 16], 512 bytes
+//! function main(x), 3 registers
+//!    0  vm.builtin.check_tensor_info(%0, 2, c0)
+//!    1  %2 = add(%0, c1)
+//!    2  return %2
+//! packed add
+//! ```
+//!
+//! `%n` is a register, `%vm` the machine, `%void` nothing, `cN` a constant, `@name` a function as a value. Numbers of
+//! instructions are those of the table; jumps name their target.
+
+use super::executable::{Executable, packed_names, range};
+use crate::payload::line::{joined, short};
+use crate::payload::relax_vm::{
+    self, FunctionKind, RelaxConstant, RelaxFunction, RelaxInstruction, RelaxOperand, VM_REGISTER,
+    VOID_REGISTER,
+};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::iter;
+
+impl Executable<'_> {
+    /// The whole executable as text.
+    pub fn disassemble(&self) -> String {
+        let mut text = String::new();
+        for line in Listing::of(self.code()).lines() {
+            let _ = writeln!(text, "{line}");
+        }
+        text
+    }
+
+    /// Functions with their code, constants, and counts; the JSON form of this chapter.
+    pub fn to_json(&self) -> Value {
+        let listing = Listing::of(self.code());
+        let functions = self.code().functions.iter().map(|function| {
+            let params: Vec<&str> = function.params.iter().map(|name| &**name).collect();
+            let lines: Vec<String> = instructions(function)
+                .map(|index| InstructionText::of(self.code(), index).to_string())
+                .collect();
+            json!({
+                "name": &*function.name,
+                "kind": function.kind.name(),
+                "params": params,
+                "registers": function.registers,
+                "code": lines,
+            })
+        });
+        let functions: Vec<Value> = functions.collect();
+        let constants: Vec<String> = (0..self.code().constants.len())
+            .map(|index| listing.line(ListingPart::Constant(index)).to_string())
+            .collect();
+        let counts: serde_json::Map<String, Value> = self
+            .counts()
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), count.into()))
+            .collect();
+        json!({"functions": functions, "constants": constants, "counts": counts})
+    }
+
+    fn counts(&self) -> [(&'static str, u64); 6] {
+        let code = self.code();
+        let of = |kind| {
+            code.functions
+                .iter()
+                .filter(|function| function.kind == kind)
+                .count() as u64
+        };
+        let bytes = code.constants.iter().map(|constant| match constant {
+            RelaxConstant::Tensor(record) => record.data().len() as u64,
+            _ => 0,
+        });
+        [
+            ("functions", of(FunctionKind::Vm)),
+            ("compiled", of(FunctionKind::VmTir)),
+            ("packed", of(FunctionKind::Packed)),
+            ("constants", code.constants.len() as u64),
+            ("constant bytes", bytes.fold(0, u64::saturating_add)),
+            ("instructions", code.offsets.len() as u64),
+        ]
+    }
+}
+
+/// What the machine calls: its modules print counts, its errors an instruction.
+#[cfg(feature = "vm")]
+impl Executable<'_> {
+    /// Counts, in a sentence each.
+    pub(crate) fn stats(&self) -> String {
+        let counts = self.counts();
+        let mut text = String::from("Relax VM executable\n");
+        for (name, count) in &counts {
+            let _ = writeln!(text, "  {name}: {count}");
+        }
+        text
+    }
+
+    /// Instruction `index` as text, of a length for messages; empty when there is none.
+    pub(crate) fn instruction_text(&self, index: usize) -> String {
+        const LONGEST: usize = 4096;
+        let (mut text, whole) =
+            crate::payload::line::bounded(&InstructionText::of(self.code(), index), LONGEST);
+        if !whole {
+            text.push_str("..");
+        }
+        text
+    }
+}
+
+/// The instructions of a function. A compiled one has none of its own: its range, which no rule holds apart from others
+/// (PAY-90), is not followed.
+fn instructions(function: &RelaxFunction<'_>) -> std::ops::Range<usize> {
+    match function.kind {
+        FunctionKind::Vm => range(function),
+        FunctionKind::VmTir | FunctionKind::Packed => 0..0,
+    }
+}
+
+/// The code of an executable in lines, each made when it is asked for. It keeps the rules of its format (chapter payload), and
+/// may break those of this chapter.
+pub(crate) struct Listing<'c> {
+    code: &'c relax_vm::RelaxExecutable<'c>,
+    /// The memory scope of each constant that has one; none is listed twice (PAY-87).
+    scopes: HashMap<i64, &'c str>,
+}
+
+impl<'c> Listing<'c> {
+    /// The lines of `code`.
+    pub(crate) fn of(code: &'c relax_vm::RelaxExecutable<'c>) -> Listing<'c> {
+        let listed = code.memory_scopes.as_deref().unwrap_or_default();
+        let scopes = listed.iter().map(|(constant, scope)| (*constant, &**scope));
+        Listing {
+            code,
+            scopes: scopes.collect(),
+        }
+    }
+
+    /// Every line, in order.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = ListingLine<'_>> {
+        let constants = 0..self.code.constants.len();
+        let title = (!constants.is_empty()).then_some(ListingPart::Constants);
+        let own = self.code.functions.iter();
+        let own = own.filter(|function| function.kind != FunctionKind::Packed);
+        let functions = own.flat_map(|function| {
+            let code = instructions(function).map(ListingPart::Instruction);
+            iter::once(ListingPart::Function(function)).chain(code)
+        });
+        let packed = packed_names(self.code).into_iter().map(ListingPart::Packed);
+        title
+            .into_iter()
+            .chain(constants.map(ListingPart::ConstantRow))
+            .chain(functions)
+            .chain(packed)
+            .map(|part| self.line(part))
+    }
+
+    fn line<'l>(&'l self, part: ListingPart<'l>) -> ListingLine<'l> {
+        ListingLine {
+            listing: self,
+            part,
+        }
+    }
+}
+
+/// A line, which is text only where it is written.
+pub(crate) struct ListingLine<'l> {
+    listing: &'l Listing<'l>,
+    part: ListingPart<'l>,
+}
+
+enum ListingPart<'l> {
+    /// The title of the constants.
+    Constants,
+    /// A constant behind its number.
+    ConstantRow(usize),
+    /// A constant alone.
+    Constant(usize),
+    Function(&'l RelaxFunction<'l>),
+    Instruction(usize),
+    Packed(&'l str),
+}
+
+impl fmt::Display for ListingLine<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.listing.code;
+        match self.part {
+            ListingPart::Constants => out.write_str("constants"),
+            ListingPart::ConstantRow(index) => {
+                write!(out, "  c{index} = ")?;
+                self.constant(index, out)
+            }
+            ListingPart::Constant(index) => self.constant(index, out),
+            ListingPart::Function(function) => {
+                let word = match function.kind {
+                    FunctionKind::Vm => "function",
+                    FunctionKind::VmTir | FunctionKind::Packed => "compiled",
+                };
+                write!(out, "{word} {}(", function.name.escape_debug())?;
+                joined(out, function.params.iter().map(|name| name.escape_debug()))?;
+                write!(out, "), {} registers", function.registers)
+            }
+            ListingPart::Instruction(index) => {
+                write!(out, "{index:>5}  {}", InstructionText::of(code, index))
+            }
+            ListingPart::Packed(name) => write!(out, "packed {}", name.escape_debug()),
+        }
+    }
+}
+
+impl ListingLine<'_> {
+    fn constant(&self, index: usize, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.listing.code.constants.get(index) {
+            Some(RelaxConstant::Tensor(record)) => {
+                let (dtype, bytes) = (record.dtype(), record.data().len());
+                write!(out, "tensor {dtype} {:?}, {bytes} bytes", record.shape())?;
+                let scope = i64::try_from(index)
+                    .ok()
+                    .and_then(|index| self.listing.scopes.get(&index));
+                match scope {
+                    Some(scope) if *scope != "global" => {
+                        write!(out, " in `{}`", scope.escape_debug())
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Some(RelaxConstant::Shape(extents)) => write!(out, "shape {extents:?}"),
+            Some(RelaxConstant::Text(text)) => write!(out, "\"{}\"", text.escape_debug()),
+            Some(RelaxConstant::Int(value)) => write!(out, "{value}"),
+            Some(RelaxConstant::Float(value)) => write!(out, "{value:?}"),
+            Some(RelaxConstant::Dtype(dtype)) => write!(out, "{dtype}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An instruction, without its number.
+struct InstructionText<'c> {
+    code: &'c relax_vm::RelaxExecutable<'c>,
+    index: usize,
+}
+
+impl<'c> InstructionText<'c> {
+    fn of(code: &'c relax_vm::RelaxExecutable<'c>, index: usize) -> InstructionText<'c> {
+        InstructionText { code, index }
+    }
+
+    /// The name of a function for a line of code. A long name is cut: it may be in every line.
+    fn name(&self, function: i64) -> std::str::EscapeDebug<'c> {
+        let function = usize::try_from(function)
+            .ok()
+            .and_then(|at| self.code.functions.get(at));
+        short(function.map_or("?", |function| &*function.name))
+    }
+}
+
+impl fmt::Display for InstructionText<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = |offset: i64| i128::from(offset).saturating_add(self.index as i128);
+        match self.code.instruction(self.index) {
+            Ok(RelaxInstruction::Call {
+                destination,
+                function,
+                operands,
+            }) => {
+                if destination != VOID_REGISTER {
+                    write!(out, "%{destination} = ")?;
+                }
+                write!(out, "{}(", self.name(function))?;
+                joined(
+                    out,
+                    operands.iter().map(|operand| OperandText(self, *operand)),
+                )?;
+                out.write_str(")")
+            }
+            Ok(RelaxInstruction::Ret { register }) => {
+                write!(out, "return {}", RegisterText(register))
+            }
+            Ok(RelaxInstruction::Goto { offset }) => write!(out, "goto {}", target(offset)),
+            Ok(RelaxInstruction::If {
+                condition,
+                false_offset,
+            }) => {
+                let condition = RegisterText(condition);
+                write!(out, "if {condition} else goto {}", target(false_offset))
+            }
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+struct OperandText<'r>(&'r InstructionText<'r>, RelaxOperand);
+
+impl fmt::Display for OperandText<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            RelaxOperand::Register(register) => write!(out, "{}", RegisterText(register)),
+            RelaxOperand::Immediate(value) => write!(out, "{value}"),
+            RelaxOperand::Constant(index) => write!(out, "c{index}"),
+            RelaxOperand::Function(index) => write!(out, "@{}", self.0.name(index)),
+        }
+    }
+}
+
+struct RegisterText(i64);
+
+impl fmt::Display for RegisterText {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            VM_REGISTER => out.write_str("%vm"),
+            VOID_REGISTER => out.write_str("%void"),
+            register => write!(out, "%{register}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::line::bounded;
+    use crate::payload::relax_vm::RelaxExecutable;
+
+    /// `main` with one call of function 1, which has each of these operands, and a return.
+    fn calling<'a>(name: &'a str, operands: &[u64], kind: FunctionKind) -> RelaxExecutable<'a> {
+        let function = |kind, name: &'a str, params: &[&'a str]| RelaxFunction {
+            kind,
+            name: name.into(),
+            start: 0,
+            end: 2,
+            num_args: 1,
+            registers: 2,
+            params: params.iter().map(|name| (*name).into()).collect(),
+        };
+        let mut words = vec![1, VOID_REGISTER.cast_unsigned(), 1, operands.len() as u64];
+        words.extend_from_slice(operands);
+        let behind = words.len() as u64;
+        words.extend([2, 0]);
+        RelaxExecutable {
+            functions: vec![
+                function(FunctionKind::Vm, "main", &[name]),
+                function(kind, name, &[]),
+            ],
+            offsets: [0, behind].as_slice().into(),
+            words: words.as_slice().into(),
+            ..RelaxExecutable::default()
+        }
+    }
+
+    fn lines(code: &RelaxExecutable<'_>) -> Vec<String> {
+        let listing = Listing::of(code);
+        listing.lines().map(|line| line.to_string()).collect()
+    }
+
+    #[test]
+    fn no_name_makes_a_line_of_its_own() {
+        let mut code = calling("f\n    6  return %0", &[3 << 56 | 1], FunctionKind::Packed);
+        code.constants = vec![RelaxConstant::Int(1)];
+        assert_eq!(
+            lines(&code),
+            [
+                "constants",
+                "  c0 = 1",
+                "function main(f\\n    6  return %0), 2 registers",
+                "    0  f\\n    6  return %0(@f\\n    6  return %0)",
+                "    1  return %0",
+                "packed f\\n    6  return %0",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_operand_repeats_a_name_up_to_200_bytes() {
+        let name = "\u{1f600}".repeat(1000);
+        let code = calling(&name, &[3 << 56 | 1; 10], FunctionKind::Packed);
+        let text = lines(&code).swap_remove(1);
+        assert_eq!(text.matches('\u{1f600}').count(), 550);
+        let line = InstructionText::of(&code, 0);
+        let (whole, start) = (bounded(&line, 5000), bounded(&line, 100));
+        assert_eq!(whole, (text.replacen("    0  ", "", 1), true));
+        assert_eq!(start, ("\u{1f600}".repeat(25), false));
+    }
+
+    #[test]
+    fn an_instruction_of_a_message_has_an_end() {
+        let code = calling("n", &[3 << 56 | 1; 3000], FunctionKind::Packed);
+        let made = Executable::new(code);
+        let text = |index| made.as_ref().map(|made| made.instruction_text(index));
+        let start = "n(@n".to_owned() + &", @n".repeat(1023) + "..";
+        assert_eq!(text(0), Ok(start));
+        assert_eq!(text(1), Ok("return %0".to_owned()));
+        assert_eq!(text(2), Ok(String::new()));
+    }
+
+    #[test]
+    fn a_compiled_function_repeats_no_code() {
+        let code = calling("add", &[0], FunctionKind::VmTir);
+        assert_eq!(
+            lines(&code),
+            [
+                "function main(add), 2 registers",
+                "    0  add(%0)",
+                "    1  return %0",
+                "compiled add(), 2 registers",
+            ]
+        );
+    }
+}

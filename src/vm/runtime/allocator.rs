@@ -1,0 +1,146 @@
+//! The devices of a machine, and the two allocators that take memory of them.
+
+use super::fault::Fault;
+use crate::device::{ALIGNMENT, Device, DeviceApi, Dtype, Manager, Space};
+use crate::rule::Kind;
+use crate::vm::VM_30;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// How a machine takes memory of a device. The numbers are those of `vm_initialization`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AllocatorKind {
+    /// Every storage is taken from the device and returned to it (1).
+    Naive,
+    /// Storage that is returned is kept for the next of the same size (2).
+    #[default]
+    Pooled,
+}
+
+impl AllocatorKind {
+    /// The kind with this number (VM-30).
+    pub(crate) fn of_number(number: i64) -> Option<AllocatorKind> {
+        match number {
+            1 => Some(AllocatorKind::Naive),
+            2 => Some(AllocatorKind::Pooled),
+            _ => None,
+        }
+    }
+}
+
+/// The kind with number `number`, or a violation of VM-30.
+pub(super) fn allocator_kind(number: i64) -> Result<AllocatorKind, Fault> {
+    let known = AllocatorKind::of_number(number);
+    known.ok_or_else(|| {
+        let message = format!("there is no allocator {number}: 1 is naive, 2 is pooled");
+        VM_30.refused(Kind::Type, message).into()
+    })
+}
+
+/// Pooled storage comes in whole pages (VM-32).
+const PAGE: usize = 4096;
+
+/// A device of a machine, with its allocator.
+pub(super) struct VmDevice {
+    pub(super) device: Device,
+    pub(super) api: &'static dyn DeviceApi,
+    pub(super) allocator: Arc<VmAllocator>,
+}
+
+impl VmDevice {
+    pub(super) fn new(device: Device, kind: AllocatorKind) -> Result<VmDevice, Fault> {
+        let api = Manager::global().api(device.kind)?;
+        let allocator = Arc::new(VmAllocator {
+            device,
+            api,
+            pool: (kind == AllocatorKind::Pooled).then(Mutex::default),
+        });
+        let mut known = allocators();
+        known.retain(|allocator| allocator.upgrade().is_some());
+        known.push(Arc::downgrade(&allocator));
+        Ok(VmDevice {
+            device,
+            api,
+            allocator,
+        })
+    }
+}
+
+/// Every allocator alive, for `vm.builtin.memory_manager.clear`.
+fn allocators() -> MutexGuard<'static, Vec<Weak<VmAllocator>>> {
+    static ALL: Mutex<Vec<Weak<VmAllocator>>> = Mutex::new(Vec::new());
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns to the devices what pools keep and nothing uses.
+pub(super) fn clear_pools() {
+    for allocator in allocators().iter().filter_map(Weak::upgrade) {
+        allocator.clear();
+    }
+}
+
+/// Takes memory of one device and returns it. A machine has one of its own for each device, so memory goes back when
+/// the last user of the machine's memory goes. (Released runtimes share one in the process and keep it until a caller clears
+/// it.)
+pub(super) struct VmAllocator {
+    device: Device,
+    pub(super) api: &'static dyn DeviceApi,
+    pool: Option<Mutex<HashMap<usize, Vec<Space>>>>,
+}
+
+impl VmAllocator {
+    fn free_lists(&self) -> Option<MutexGuard<'_, HashMap<usize, Vec<Space>>>> {
+        let pool = self.pool.as_ref()?;
+        Some(pool.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Memory of at least `nbytes` in the flat scope; how much it is.
+    pub(super) fn take(&self, nbytes: usize, hint: Dtype) -> Result<(Space, usize), Fault> {
+        let Some(mut lists) = self.free_lists() else {
+            return Ok((self.ask_device(nbytes, hint)?, nbytes));
+        };
+        let nbytes = nbytes.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX);
+        if let Some(space) = lists.get_mut(&nbytes).and_then(Vec::pop) {
+            return Ok((space, nbytes));
+        }
+        drop(lists);
+        match self.ask_device(nbytes, hint) {
+            Ok(space) => Ok((space, nbytes)),
+            Err(_) => {
+                // The pool may hold enough of other sizes.
+                self.clear();
+                Ok((self.ask_device(nbytes, hint)?, nbytes))
+            }
+        }
+    }
+
+    fn ask_device(&self, nbytes: usize, hint: Dtype) -> Result<Space, Fault> {
+        Ok(self.api.alloc(self.device, nbytes, ALIGNMENT, hint)?)
+    }
+
+    pub(super) fn give(&self, space: Space, nbytes: usize, pooled: bool) {
+        if pooled && let Some(mut lists) = self.free_lists() {
+            lists.entry(nbytes).or_default().push(space);
+            return;
+        }
+        // SAFETY: `take` got it from this device; `VmStorage`, which alone held it, is being dropped.
+        let _ = unsafe { self.api.free(self.device, space) };
+    }
+
+    /// Gives what the pool keeps back to the device.
+    fn clear(&self) {
+        let Some(mut lists) = self.free_lists() else {
+            return;
+        };
+        for space in lists.drain().flat_map(|(_, spaces)| spaces) {
+            // SAFETY: `take` got it from this device; in the lists is only what `give` put there, and now it is in none.
+            let _ = unsafe { self.api.free(self.device, space) };
+        }
+    }
+}
+
+impl Drop for VmAllocator {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

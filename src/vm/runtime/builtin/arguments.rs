@@ -1,0 +1,43 @@
+//! Arguments of the builtins, and what is wrong with them.
+
+use super::super::fault::VmResult;
+use crate::rule::{Kind, Rule};
+use crate::value::{AnyView, Argument, DLTensor, cast};
+
+pub(super) fn arg<'a>(args: &[AnyView<'a>], at: usize) -> AnyView<'a> {
+    args.get(at).copied().unwrap_or(AnyView::none())
+}
+
+pub(super) fn int(args: &[AnyView<'_>], at: usize) -> VmResult<i64> {
+    Ok(cast::<i64>(arg(args, at))?)
+}
+
+/// The text that a compiler puts behind the arguments for messages; empty when there is none.
+pub(super) fn context(args: &[AnyView<'_>]) -> String {
+    let last = args.last().copied().unwrap_or(AnyView::none());
+    cast::<String>(last).map_or_else(|_| String::new(), |text| text.trim_end().to_owned() + " ")
+}
+
+/// The description behind a tensor argument.
+pub(super) fn tensor<'a>(view: AnyView<'a>) -> Option<&'a DLTensor> {
+    let pointer = <*mut DLTensor>::try_from_view(view)?;
+    // SAFETY: an argument of this type points to a description that lives as long as the view.
+    unsafe { pointer.as_ref() }
+}
+
+/// The extents of a description that [`tensor`] or a tensor object gave.
+pub(super) fn extents(dl: &DLTensor) -> &[i64] {
+    // SAFETY: the description of an argument has readable extents; only `unsafe` code makes others.
+    unsafe { dl.shape() }
+}
+
+/// Whether the elements of a description that [`tensor`] or a tensor object gave lie in one piece.
+pub(super) fn is_compact(dl: &DLTensor) -> bool {
+    // SAFETY: as for `extents`, and so are its strides.
+    unsafe { dl.is_contiguous() }
+}
+
+#[cold]
+pub(super) fn refuse<T>(rule: Rule, message: String) -> VmResult<T> {
+    Err(rule.refused(Kind::Type, message).into())
+}

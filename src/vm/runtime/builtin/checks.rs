@@ -1,0 +1,94 @@
+//! Checks of arguments.
+
+use super::super::closure::VmClosure;
+use super::super::fault::VmResult;
+use super::arguments::{arg, context, int, tensor};
+use crate::function::Function;
+use crate::object::{extents_of, item_count};
+use crate::rule::{Kind, Rule};
+use crate::tensor::Dtype;
+use crate::value::types::key_of;
+use crate::value::{Any, AnyView, DLDataType, Object, cast, index};
+use crate::vm::{VM_40, VM_41, VM_42, VM_43, VM_44, VM_57};
+use std::ffi::c_void;
+
+/// Nothing where the first argument is `kept`, under a rule of this chapter; else an error that says what was expected.
+fn check(
+    rule: Rule,
+    kept: bool,
+    args: &[AnyView<'_>],
+    wanted: impl FnOnce() -> String,
+) -> VmResult {
+    rule.demand(Kind::Type, kept, || {
+        let (context, found) = (context(args), key_of(arg(args, 0).type_index()));
+        format!("{context}expect {} but get {found}", wanted())
+    })?;
+    Ok(Any::none())
+}
+
+pub(super) fn tensor_info(args: &[AnyView<'_>]) -> VmResult {
+    let rank = cast::<i64>(arg(args, 1))?;
+    // The type is optional, and was left out altogether by older compilers.
+    let dtype = match args {
+        [_, _, dtype, _, ..] => cast::<Option<DLDataType>>(*dtype)?.map(Dtype::from),
+        _ => None,
+    };
+    let found = tensor(arg(args, 0));
+    let kept = found.is_some_and(|dl| {
+        let same = |dtype: Dtype| dtype == Dtype::from(dl.dtype);
+        (rank == -1 || i64::from(dl.ndim) == rank) && dtype.is_none_or(same)
+    });
+    check(VM_40, kept, args, || {
+        let wanted = dtype.map(|dtype| dtype.to_string());
+        let found = found.map(|dl| format!(" (of ndim {} and {})", dl.ndim, Dtype::from(dl.dtype)));
+        format!(
+            "Tensor with ndim {rank} and dtype {}{}",
+            wanted.unwrap_or_else(|| "any".to_owned()),
+            found.unwrap_or_default()
+        )
+    })
+}
+
+pub(super) fn shape_info(args: &[AnyView<'_>]) -> VmResult {
+    let rank = int(args, 1)?;
+    let found = extents_of(arg(args, 0)).map(|extents| extents.len() as i64);
+    let kept = found.is_some_and(|count| rank == -1 || rank == count);
+    check(VM_41, kept, args, || {
+        format!("Shape with ndim {rank} (of {found:?})")
+    })
+}
+
+pub(super) fn tuple_info(args: &[AnyView<'_>]) -> VmResult {
+    let size = int(args, 1)?;
+    let found = item_count(arg(args, 0)).map(|count| count as i64);
+    check(VM_42, found == Some(size), args, || {
+        format!("a Tuple with {size} elements (of {found:?})")
+    })
+}
+
+pub(super) fn prim_value_info(args: &[AnyView<'_>]) -> VmResult {
+    let value = arg(args, 0);
+    let dtype = Dtype::from(cast::<DLDataType>(arg(args, 1))?);
+    let kept = match dtype.code {
+        // Each converts from the others.
+        Dtype::INT | Dtype::UINT | Dtype::BOOL => {
+            matches!(value.type_index(), index::INT | index::BOOL)
+        }
+        Dtype::FLOAT => matches!(value.type_index(), index::INT | index::BOOL | index::FLOAT),
+        Dtype::HANDLE if dtype.bits != 0 => cast::<*mut c_void>(value).is_ok(),
+        _ => false,
+    };
+    check(VM_43, kept, args, || format!("a value of {dtype}"))
+}
+
+pub(super) fn func_info(args: &[AnyView<'_>]) -> VmResult {
+    let value = arg(args, 0);
+    let closure = |object: &crate::value::ObjectRef| VmClosure::matches(object.type_index());
+    let kept = cast::<Function>(value).is_ok() || value.as_object().is_some_and(closure);
+    check(VM_44, kept, args, || "a Function".to_owned())
+}
+
+pub(super) fn string_info(args: &[AnyView<'_>]) -> VmResult {
+    let kept = cast::<String>(arg(args, 0)).is_ok();
+    check(VM_57, kept, args, || "a String".to_owned())
+}

@@ -1,0 +1,63 @@
+//! Closures, and calls with the extents of a shape (VM-28, VM-29, VM-54).
+
+use super::super::closure::VmClosure;
+use super::super::fault::VmResult;
+use super::super::machine::VirtualMachineImpl;
+use super::arguments::refuse;
+use crate::function::Function;
+use crate::object::extents_of;
+use crate::value::types::key_of;
+use crate::value::{AnyView, cast};
+use crate::vm::{VM_28, VM_29, VM_54};
+
+pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
+    let Some((closure, rest)) = args.split_first() else {
+        return refuse(VM_28, "make_closure takes a function and arguments".into());
+    };
+    let Some(inner) = closure
+        .as_object()
+        .and_then(|object| object.get::<VmClosure>())
+    else {
+        return refuse(
+            VM_28,
+            format!(
+                "a closure is made of a function of the executable, not of `{}`",
+                key_of(closure.type_index())
+            ),
+        );
+    };
+    let last = rest.iter().map(|value| value.to_any()).collect();
+    Ok(inner.bind(&inner.name, last, true).into())
+}
+
+pub(super) fn invoke_closure(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) -> VmResult {
+    let [_, closure, rest @ ..] = args else {
+        return refuse(
+            VM_29,
+            "invoke_closure takes the machine, a closure, its arguments".into(),
+        );
+    };
+    machine.invoke(*closure, rest)
+}
+
+pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
+    let [function, middle @ .., last] = args else {
+        return refuse(
+            VM_54,
+            "call_tir_dyn takes a function, its tensors, a shape".into(),
+        );
+    };
+    let Some(extents) = extents_of(*last) else {
+        return refuse(
+            VM_54,
+            format!(
+                "the last argument of call_tir_dyn is a shape, not `{}`",
+                key_of(last.type_index())
+            ),
+        );
+    };
+    let function = cast::<Function>(*function)?;
+    let mut all: Vec<AnyView<'_>> = middle.to_vec();
+    all.extend(extents.iter().map(|extent| AnyView::from(*extent)));
+    Ok(function.call(&all)?)
+}

@@ -1,0 +1,194 @@
+//! The functions `vm.builtin.*` that compiled pipelines call.
+//!
+//! They are in the global registry, for all callers; a machine calls them without that detour, unless the registry or the
+//! library has another function of the name.
+
+mod arguments;
+mod checks;
+mod closures;
+mod shapes;
+mod tensors;
+mod tuples;
+
+pub(super) use tuples::reset_item_held_alone;
+
+use super::fault::VmResult;
+use super::machine::VirtualMachineImpl;
+use crate::function::{Error, Function, registry};
+use crate::value::{AnyView, cast};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+type PlainBuiltin = fn(&[AnyView<'_>]) -> VmResult;
+type MachineBuiltin = fn(&VirtualMachineImpl, &[AnyView<'_>]) -> VmResult;
+
+/// A function of this chapter.
+#[derive(Clone, Copy)]
+pub(super) enum Builtin {
+    /// Needs its arguments alone.
+    Plain(PlainBuiltin),
+    /// Its first argument is the machine.
+    OfMachine(MachineBuiltin),
+}
+
+/// The builtin that changes what others may hold (VM-58).
+pub(super) const RESET: &str = "vm.builtin.tuple_reset_item";
+
+/// Every builtin that we have.
+const ALL: &[(&str, Builtin)] = &[
+    (
+        "vm.builtin.alloc_shape_heap",
+        Builtin::OfMachine(shapes::alloc_shape_heap),
+    ),
+    (
+        "vm.builtin.alloc_storage",
+        Builtin::OfMachine(tensors::alloc_storage),
+    ),
+    (
+        "vm.builtin.alloc_tensor",
+        Builtin::Plain(tensors::alloc_tensor),
+    ),
+    (
+        "vm.builtin.call_tir_dyn",
+        Builtin::Plain(closures::call_tir_dyn),
+    ),
+    (
+        "vm.builtin.check_func_info",
+        Builtin::Plain(checks::func_info),
+    ),
+    (
+        "vm.builtin.check_prim_value_info",
+        Builtin::Plain(checks::prim_value_info),
+    ),
+    (
+        "vm.builtin.check_shape_info",
+        Builtin::Plain(checks::shape_info),
+    ),
+    (
+        "vm.builtin.check_string_info",
+        Builtin::Plain(checks::string_info),
+    ),
+    (
+        "vm.builtin.check_tensor_info",
+        Builtin::Plain(checks::tensor_info),
+    ),
+    (
+        "vm.builtin.check_tuple_info",
+        Builtin::Plain(checks::tuple_info),
+    ),
+    ("vm.builtin.copy", Builtin::Plain(tensors::same)),
+    (
+        "vm.builtin.ensure_zero_offset",
+        Builtin::Plain(tensors::ensure_zero_offset),
+    ),
+    (
+        "vm.builtin.invoke_closure",
+        Builtin::OfMachine(closures::invoke_closure),
+    ),
+    (
+        "vm.builtin.make_closure",
+        Builtin::Plain(closures::make_closure),
+    ),
+    (
+        "vm.builtin.make_prim_value",
+        Builtin::Plain(shapes::make_prim_value),
+    ),
+    ("vm.builtin.make_shape", Builtin::Plain(shapes::make_shape)),
+    ("vm.builtin.make_tuple", Builtin::Plain(tuples::make_tuple)),
+    (
+        "vm.builtin.match_prim_value",
+        Builtin::Plain(shapes::match_prim_value),
+    ),
+    (
+        "vm.builtin.match_shape",
+        Builtin::Plain(shapes::match_shape),
+    ),
+    (
+        "vm.builtin.memory_manager.clear",
+        Builtin::Plain(tensors::clear),
+    ),
+    ("vm.builtin.null_value", Builtin::Plain(tensors::null_value)),
+    (
+        "vm.builtin.read_if_cond",
+        Builtin::Plain(tensors::read_if_cond),
+    ),
+    ("vm.builtin.reshape", Builtin::Plain(tensors::reshape)),
+    ("vm.builtin.shape_of", Builtin::Plain(tensors::shape_of)),
+    (
+        "vm.builtin.tensor_to_shape",
+        Builtin::Plain(tensors::tensor_to_shape),
+    ),
+    ("vm.builtin.to_device", Builtin::Plain(tensors::to_device)),
+    (
+        "vm.builtin.tuple_getitem",
+        Builtin::Plain(tuples::tuple_getitem),
+    ),
+    (RESET, Builtin::Plain(tuples::tuple_reset_item)),
+];
+
+/// Names of the builtins of this crate, sorted.
+pub fn names() -> Vec<&'static str> {
+    ALL.iter().map(|(name, _)| *name).collect()
+}
+
+static INSTALLED: OnceLock<Vec<(Function, Builtin)>> = OnceLock::new();
+
+/// Puts the builtins into the registry, where none has the name yet; once.
+pub(super) fn provide() {
+    INSTALLED.get_or_init(|| {
+        ALL.iter()
+            .map(|(name, builtin)| {
+                let function = match *builtin {
+                    Builtin::Plain(body) => Function::from_packed(move |args| Ok(body(args)?)),
+                    Builtin::OfMachine(body) => {
+                        Function::from_packed(move |args| with_machine(args, body))
+                    }
+                };
+                registry::provide(name, function.clone());
+                (function, *builtin)
+            })
+            .collect()
+    });
+}
+
+impl Builtin {
+    /// The builtin that `function` is, if it is one of ours.
+    pub(super) fn of(function: &Function) -> Option<Builtin> {
+        let address = function.as_object().as_ptr();
+        let all = INSTALLED.get()?;
+        let found = all
+            .iter()
+            .find(|(own, _)| own.as_object().as_ptr() == address);
+        found.map(|(_, builtin)| *builtin)
+    }
+}
+
+/// The machines that are alive, by address: what a handle from outside is held against.
+static ALIVE: Mutex<BTreeMap<usize, Weak<VirtualMachineImpl>>> = Mutex::new(BTreeMap::new());
+
+fn alive() -> MutexGuard<'static, BTreeMap<usize, Weak<VirtualMachineImpl>>> {
+    ALIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes `machine` known by its address.
+pub(super) fn announce(machine: &Arc<VirtualMachineImpl>) {
+    alive().insert(Arc::as_ptr(machine).addr(), Arc::downgrade(machine));
+}
+
+/// Forgets a machine that ends.
+pub(super) fn forget(machine: &VirtualMachineImpl) {
+    alive().remove(&std::ptr::from_ref(machine).addr());
+}
+
+fn with_machine(args: &[AnyView<'_>], body: MachineBuiltin) -> crate::function::Result {
+    let handle = cast::<*mut c_void>(args.first().copied().unwrap_or(AnyView::none()))?;
+    let known = alive().get(&handle.addr()).and_then(Weak::upgrade);
+    let machine = known.ok_or_else(|| {
+        Error::new(
+            "RuntimeError",
+            "the first argument is not a machine of this runtime",
+        )
+    })?;
+    Ok(body(&machine, args)?)
+}

@@ -1,0 +1,178 @@
+//! The shape heap: integers of one running function, in a tensor on the host.
+
+use super::super::fault::VmResult;
+use super::super::machine::VirtualMachineImpl;
+use super::super::storage::lasting;
+use super::arguments::{arg, context, extents, int, is_compact, refuse, tensor};
+use crate::device::Device;
+use crate::object::{Shape, extents_of};
+use crate::rule::{Kind, Rule};
+use crate::value::types::key_of;
+use crate::value::{Any, AnyView, DLDataType, DLTensor, cast};
+use crate::vm::{VM_45, VM_46, VM_47, VM_48};
+
+pub(super) fn alloc_shape_heap(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) -> VmResult {
+    let size = int(args, 1)?;
+    let int64 = DLDataType::scalar(0, 64);
+    lasting(machine.host()?, &[size], int64, "")
+}
+
+/// The cells of a heap argument; none when it is nothing.
+fn heap<'a>(view: AnyView<'a>) -> VmResult<&'a [std::cell::Cell<i64>]> {
+    if view.is_none() {
+        return Ok(&[]);
+    }
+    let usable = tensor(view).filter(|dl| {
+        (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes) == (0, 64, 1)
+            && Device::from(dl.device).is_host()
+            && extents(dl).len() == 1
+            && is_compact(dl)
+            && !dl.data.is_null()
+            && first_cell(dl).addr().is_multiple_of(8)
+    });
+    let Some(dl) = usable else {
+        return refuse(VM_48, "a shape heap is a row of int64 on the host".into());
+    };
+    let count = usize::try_from(extents(dl)[0]).unwrap_or(0);
+    // SAFETY: a compact row of `count` aligned integers on the host, as just seen, that the argument's caller keeps for the
+    // call; cells may be written by others of this thread, and a heap belongs to one running function.
+    Ok(unsafe { std::slice::from_raw_parts(first_cell(dl), count) })
+}
+
+fn first_cell(heap: &DLTensor) -> *const std::cell::Cell<i64> {
+    heap.data
+        .wrapping_byte_add(heap.byte_offset as usize)
+        .cast_const()
+        .cast()
+}
+
+/// Cell `at` of a heap (VM-48).
+fn cell(heap: &[std::cell::Cell<i64>], at: i64) -> VmResult<&std::cell::Cell<i64>> {
+    let found = usize::try_from(at).ok().and_then(|at| heap.get(at));
+    found.ok_or_else(|| {
+        let message = format!("the shape heap has no cell {at}, it has {}", heap.len());
+        VM_48.refused(Kind::Missing, message).into()
+    })
+}
+
+/// How a value is matched: the codes of `match_shape` and `match_prim_value`.
+fn match_one(
+    rule: Rule,
+    value: i64,
+    heap: &[std::cell::Cell<i64>],
+    (code, operand): (i64, i64),
+    describe: impl Fn() -> String,
+) -> VmResult<()> {
+    let expected = match code {
+        0 => operand,
+        1 => {
+            cell(heap, operand)?.set(value);
+            return Ok(());
+        }
+        2 => return Ok(()),
+        3 => cell(heap, operand)?.get(),
+        _ => return refuse(rule, format!("there is no code {code} to match a value by")),
+    };
+    rule.demand(Kind::Malformed, value == expected, || {
+        format!("{} is {value}, expected {expected}", describe())
+    })?;
+    Ok(())
+}
+
+pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
+    let [value, row, size, rest @ ..] = args else {
+        return refuse(VM_45, "match_shape takes a value, a heap, a size".into());
+    };
+    let shape = match tensor(*value) {
+        Some(dl) => extents(dl),
+        None => match extents_of(*value) {
+            Some(extents) => extents,
+            None => {
+                return refuse(
+                    VM_45,
+                    format!(
+                        "{}has no shape: `{}`",
+                        context(args),
+                        key_of(value.type_index())
+                    ),
+                );
+            }
+        },
+    };
+    let row = heap(*row)?;
+    let (size, codes) = codes(VM_45, *size, rest)?;
+    if shape.len() != size {
+        return refuse(
+            VM_45,
+            format!(
+                "{}match_cast shape size mismatch: {} extents, expected {size}",
+                context(args),
+                shape.len()
+            ),
+        );
+    }
+    for (at, (extent, pair)) in shape.iter().zip(codes.chunks_exact(2)).enumerate() {
+        let pair = (cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
+        match_one(VM_45, *extent, row, pair, || {
+            format!("{}match_cast error, shape[{at}]", context(args))
+        })?;
+    }
+    Ok(Any::none())
+}
+
+/// How many extents there are, and the codes for them: pairs of a code and its operand.
+fn codes<'a, 'v>(
+    rule: Rule,
+    size: AnyView<'v>,
+    rest: &'a [AnyView<'v>],
+) -> VmResult<(usize, &'a [AnyView<'v>])> {
+    let size = cast::<i64>(size)?;
+    let extents = usize::try_from(size).ok();
+    let found = extents.and_then(|extents| Some((extents, rest.get(..extents.checked_mul(2)?)?)));
+    match found {
+        Some(found) => Ok(found),
+        None => refuse(rule, format!("there are too few codes for {size} extents")),
+    }
+}
+
+pub(super) fn match_prim_value(args: &[AnyView<'_>]) -> VmResult {
+    let row = heap(arg(args, 1))?;
+    let pair = (int(args, 2)?, int(args, 3)?);
+    match_one(VM_47, int(args, 0)?, row, pair, || {
+        format!("{}match_cast error, the value", context(args))
+    })?;
+    Ok(Any::none())
+}
+
+/// A value by code: 0 is the operand itself, 1 a cell of the heap.
+fn make_one(rule: Rule, heap: &[std::cell::Cell<i64>], code: i64, operand: i64) -> VmResult<i64> {
+    match code {
+        0 => Ok(operand),
+        1 => Ok(cell(heap, operand)?.get()),
+        _ => refuse(rule, format!("there is no code {code} to make a value by")),
+    }
+}
+
+pub(super) fn make_shape(args: &[AnyView<'_>]) -> VmResult {
+    let [row, size, rest @ ..] = args else {
+        return refuse(VM_46, "make_shape takes a heap and a size".into());
+    };
+    let row = heap(*row)?;
+    let (size, codes) = codes(VM_46, *size, rest)?;
+    let one =
+        |pair: &[AnyView<'_>]| make_one(VM_46, row, cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
+    if size <= 8 {
+        let mut extents = [0i64; 8];
+        for (extent, pair) in extents.iter_mut().zip(codes.chunks_exact(2)) {
+            *extent = one(pair)?;
+        }
+        return Ok(Shape::new(&extents[..size]).into());
+    }
+    let extents: Vec<i64> = codes.chunks_exact(2).map(one).collect::<VmResult<_>>()?;
+    Ok(Shape::new(&extents).into())
+}
+
+pub(super) fn make_prim_value(args: &[AnyView<'_>]) -> VmResult {
+    let row = heap(arg(args, 0))?;
+    Ok(make_one(VM_47, row, int(args, 1)?, int(args, 2)?)?.into())
+}

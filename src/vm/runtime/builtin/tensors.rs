@@ -1,0 +1,261 @@
+//! Storage, and tensors in it; what becomes of a tensor.
+
+use super::super::allocator::{AllocatorKind, VmDevice, clear_pools};
+use super::super::copies::{copied, copied_to_scope};
+use super::super::fault::Fault;
+use super::super::fault::VmResult;
+use super::super::machine::VirtualMachineImpl;
+use super::super::storage::VmStorage;
+use super::arguments::{arg, extents, int, is_compact, refuse, tensor};
+use crate::device::Device;
+use crate::object::{Shape, Tensor, extents_of};
+use crate::rule::Kind;
+use crate::tensor::{Dtype, Packing};
+use crate::value::header::Ref;
+use crate::value::types::key_of;
+use crate::value::{Any, AnyView, DLDataType, DLTensor, cast, index};
+use crate::vm::{VM_31, VM_33, VM_50, VM_51, VM_52, VM_53, VM_55};
+
+pub(super) fn alloc_storage(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) -> VmResult {
+    let [_, shape, place, dtype, rest @ ..] = args else {
+        return refuse(
+            VM_31,
+            "alloc_storage takes the machine, a shape, a device, a type".into(),
+        );
+    };
+    let Some(shape) = extents_of(*shape) else {
+        return refuse(
+            VM_31,
+            format!(
+                "the size of storage is a shape, not `{}`",
+                key_of(shape.type_index())
+            ),
+        );
+    };
+    let place = machine.place(cast::<i64>(*place)?)?;
+    let dtype = Dtype::from(cast::<DLDataType>(*dtype)?);
+    let scope = match rest {
+        [scope, ..] => cast::<String>(*scope)?,
+        [] => String::new(),
+    };
+    Ok(VmStorage::take(place, shape, dtype, &scope)?.into())
+}
+
+pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
+    let [storage, offset, shape, dtype, rest @ ..] = args else {
+        return refuse(
+            VM_33,
+            "alloc_tensor takes a storage, an offset, a shape, a type".into(),
+        );
+    };
+    let object = storage
+        .as_object()
+        .filter(|object| object.is::<VmStorage>());
+    let Some(object) = object else {
+        return refuse(
+            VM_33,
+            format!(
+                "a tensor is cut from storage, not from `{}`",
+                key_of(storage.type_index())
+            ),
+        );
+    };
+    let Some(shape) = extents_of(*shape) else {
+        return refuse(
+            VM_33,
+            format!(
+                "the shape of a tensor is a shape, not `{}`",
+                key_of(shape.type_index())
+            ),
+        );
+    };
+    let (offset, dtype) = (cast::<i64>(*offset)?, cast::<DLDataType>(*dtype)?);
+    let scope = match rest {
+        [scope, ..] => cast::<String>(*scope)?,
+        [] => String::new(),
+    };
+    // SAFETY: just checked to be a storage; `into_raw` hands its reference over.
+    let storage: Ref<VmStorage> = unsafe { Ref::from_raw(object.clone().into_raw()) };
+    // On the host a scope changes nothing; no device here has views in another.
+    let plain = storage.is_on_host() || matches!(scope.as_str(), "" | "global");
+    VM_33.demand(Kind::Unsupported, plain, || {
+        format!("no tensor of scope `{scope}` is cut from storage of a device")
+    })?;
+    VmStorage::tensor(&storage, offset, shape, dtype)
+}
+
+pub(super) fn clear(_: &[AnyView<'_>]) -> VmResult {
+    clear_pools();
+    Ok(Any::none())
+}
+
+pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
+    match tensor(arg(args, 0)) {
+        Some(dl) => Ok(Shape::new(extents(dl)).into()),
+        _ => refuse(
+            VM_51,
+            format!(
+                "only a tensor has a shape, not `{}`",
+                key_of(arg(args, 0).type_index())
+            ),
+        ),
+    }
+}
+
+pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
+    let value = cast::<Tensor>(arg(args, 0))?;
+    let Some(shape) = extents_of(arg(args, 1)) else {
+        return refuse(
+            VM_50,
+            format!(
+                "a tensor is reshaped to a shape, not to `{}`",
+                key_of(arg(args, 1).type_index())
+            ),
+        );
+    };
+    let dl = value.dl();
+    // More elements of fewer bits than a byte may fill no more bytes, but a graph gives each a byte (DEV-15).
+    let bytes = |shape: &[i64]| Packing::Each.bytes(Dtype::from(dl.dtype), shape);
+    let fits = bytes(shape)
+        .zip(bytes(extents(dl)))
+        .is_some_and(|(new, old)| new <= old);
+    if !is_compact(dl) || !fits {
+        return refuse(
+            VM_50,
+            format!(
+                "a tensor of shape {:?} is not reshaped to {shape:?}",
+                extents(dl)
+            ),
+        );
+    }
+    let view = DLTensor {
+        ndim: shape.len() as i32,
+        shape: shape.as_ptr().cast_mut(),
+        strides: std::ptr::null_mut(),
+        ..*dl
+    };
+    // SAFETY: the new extents cover no more than the old, as just seen, whose memory `value` keeps; they are copied.
+    Ok(unsafe { Tensor::view_of(value.clone().into_object(), &view) }.into())
+}
+
+pub(super) fn ensure_zero_offset(args: &[AnyView<'_>]) -> VmResult {
+    let value = cast::<Tensor>(arg(args, 0))?;
+    let dl = value.dl();
+    if dl.byte_offset == 0 {
+        return Ok(value.into());
+    }
+    let place = VmDevice::new(Device::from(dl.device), AllocatorKind::Naive)?;
+    // SAFETY: the memory of `value`, which lives for the call.
+    unsafe { copied(dl, &place) }
+}
+
+pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
+    let value = cast::<Tensor>(arg(args, 0))?;
+    let number = |at: usize| {
+        let number = int(args, at)?;
+        i32::try_from(number).map_err(|_| {
+            let message = format!("{number} is no type or index of a device");
+            Fault::from(VM_55.refused(Kind::Type, message))
+        })
+    };
+    let device = Device::new(number(1)?, number(2)?);
+    let scope = args.get(3).map(|scope| cast::<String>(*scope));
+    let scope = scope.transpose()?.unwrap_or_default();
+    let place = VmDevice::new(device, AllocatorKind::Naive)?;
+    // SAFETY: the memory of `value`, which lives for the call.
+    unsafe { copied_to_scope(value.dl(), &place, &scope) }
+}
+
+/// The integers of a compact tensor on the host, or of a copy of it there.
+fn integers(dl: &DLTensor) -> VmResult<Option<Vec<i64>>> {
+    if !matches!(dl.dtype.code, 0 | 1 | 6) || dl.dtype.lanes != 1 {
+        return Ok(None);
+    }
+    let host = VmDevice::new(Device::CPU, AllocatorKind::Naive)?;
+    // SAFETY: an argument describes memory that its caller keeps for the call.
+    let copy = unsafe { copied(dl, &host) }?;
+    let copy = cast::<Tensor>(copy.view())?;
+    let bytes = copy.to_bytes()?;
+    Ok(match dl.dtype.bits {
+        // Booleans of every era take a byte each; of such numbers only whether they are 0 counts (VM-53).
+        1 | 8 => Some(bytes.iter().map(|byte| i64::from(*byte)).collect()),
+        16 => Some(
+            bytes
+                .chunks_exact(2)
+                .map(|two| i64::from(i16::from_le_bytes([two[0], two[1]])))
+                .collect(),
+        ),
+        32 => Some(
+            bytes
+                .chunks_exact(4)
+                .map(|four| i64::from(i32::from_le_bytes([four[0], four[1], four[2], four[3]])))
+                .collect(),
+        ),
+        64 => Some(
+            bytes
+                .chunks_exact(8)
+                .map(|eight| i64::from_le_bytes(std::array::from_fn(|at| eight[at])))
+                .collect(),
+        ),
+        _ => None,
+    })
+}
+
+pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
+    let found = tensor(arg(args, 0))
+        .filter(|dl| dl.ndim == 1 && dl.dtype.code == 0 && matches!(dl.dtype.bits, 16 | 32 | 64));
+    let read = found.map(integers).transpose()?.flatten();
+    match read {
+        Some(extents) => Ok(Shape::new(&extents).into()),
+        _ => refuse(
+            VM_52,
+            "a shape is made of a row of int16, int32 or int64".into(),
+        ),
+    }
+}
+
+pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
+    let value = arg(args, 0);
+    if matches!(value.type_index(), index::INT | index::BOOL) {
+        return Ok((value.as_raw().int() != 0).into());
+    }
+    let Some(dl) = tensor(value) else {
+        return refuse(
+            VM_53,
+            format!(
+                "a condition is a bool, an integer or a tensor, not `{}`",
+                key_of(value.type_index())
+            ),
+        );
+    };
+    let plain = Device::from(dl.device) == Device::CPU
+        && matches!(
+            (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes, dl.ndim),
+            (0 | 1 | 6, 1 | 8, 1, 0)
+        );
+    if plain && !dl.data.is_null() {
+        let first = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
+        // SAFETY: a scalar of one lane on the host, which has one byte: `plain` has seen type and rank, and the argument's
+        // caller keeps it for the call.
+        let byte = unsafe { first.read() };
+        return Ok((byte != 0).into());
+    }
+    match integers(dl)?.as_deref() {
+        Some([first, ..]) => Ok((*first != 0).into()),
+        _ => refuse(
+            VM_53,
+            format!(
+                "a condition is a tensor of integers with an element, not of {}",
+                Dtype::from(dl.dtype)
+            ),
+        ),
+    }
+}
+
+pub(super) fn null_value(_: &[AnyView<'_>]) -> VmResult {
+    Ok(Any::none())
+}
+
+pub(super) fn same(args: &[AnyView<'_>]) -> VmResult {
+    Ok(arg(args, 0).to_any())
+}

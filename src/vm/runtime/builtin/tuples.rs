@@ -1,0 +1,55 @@
+//! Tuples (VM-49, VM-58).
+
+use super::super::fault::Fault;
+use super::super::fault::VmResult;
+use super::arguments::{arg, int};
+use crate::object::{Array, element_cell, item_count, sequence_of};
+use crate::rule::Kind;
+use crate::value::{Any, AnyView, ObjectRef};
+use crate::vm::VM_49;
+
+pub(super) fn make_tuple(args: &[AnyView<'_>]) -> VmResult {
+    Ok(Array::new(args.iter().map(|value| value.to_any())).into())
+}
+
+pub(super) fn tuple_getitem(args: &[AnyView<'_>]) -> VmResult {
+    let at = int(args, 1)?;
+    let items = sequence_of(arg(args, 0));
+    let found = items
+        .as_deref()
+        .and_then(|items| items.get(usize::try_from(at).ok()?));
+    match found {
+        Some(value) => Ok(value.clone()),
+        _ => Err(no_element(at, items.as_deref().map_or(0, <[Any]>::len))),
+    }
+}
+
+fn no_element(at: i64, count: usize) -> Fault {
+    let message = format!("there is no element {at} in a tuple of {count}");
+    VM_49.refused(Kind::Missing, message).into()
+}
+
+/// [`tuple_reset_item`] that leaves a tuple alone which has another holder, who may be looking at the element. Its
+/// memory is free once that holder lets the tuple go.
+pub(in crate::vm::runtime) fn reset_item_held_alone(args: &[AnyView<'_>]) -> VmResult {
+    // The argument's holder, and the reference counted here.
+    let shared = |object: &ObjectRef| object.header().strong_count() > 2;
+    if arg(args, 0).to_any().as_object().is_some_and(shared) {
+        return tuple_getitem(args).map(|_| Any::none());
+    }
+    tuple_reset_item(args)
+}
+
+/// Drops an element of a tuple in place, so that its memory can be used again: every holder of the tuple sees it go.
+pub(super) fn tuple_reset_item(args: &[AnyView<'_>]) -> VmResult {
+    let at = int(args, 1)?;
+    let tuple = arg(args, 0);
+    let found = usize::try_from(at).ok();
+    let Some(found) = found.and_then(|at| element_cell(tuple, at)) else {
+        return Err(no_element(at, item_count(tuple).unwrap_or(0)));
+    };
+    // SAFETY: the cell is an owned value of the tuple. The caller promises that the element is not borrowed
+    // (`registry::lookup_raw`); the compiler does so where it has a machine call it.
+    drop(unsafe { found.replace(Any::none()) });
+    Ok(Any::none())
+}

@@ -1,0 +1,97 @@
+//! Closures: a function of an executable, and arguments that come behind those of the call.
+
+use super::fault::Fault;
+use super::loaded::LoadedExecutable;
+use super::machine::VirtualMachineImpl;
+use crate::rule::Kind;
+use crate::value::header::{Header, Ref};
+use crate::value::{Any, AnyView, Object, index};
+use crate::vm::VM_28;
+use std::sync::{Arc, OnceLock};
+
+/// A closure (`relax.vm.Closure`). It does not keep a machine: the caller brings one.
+#[repr(C)]
+pub(super) struct VmClosure {
+    header: Header,
+    pub(super) name: String,
+    /// Index into the function table of `of`.
+    function: usize,
+    of: Arc<LoadedExecutable>,
+    /// The last arguments.
+    last: Vec<Any>,
+    /// Whether the result is handed on.
+    returns: bool,
+}
+
+// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone.
+unsafe impl Object for VmClosure {
+    fn type_index() -> i32 {
+        static INDEX: OnceLock<i32> = OnceLock::new();
+        *INDEX.get_or_init(|| {
+            crate::value::types::register("relax.vm.Closure", index::OBJECT)
+                .unwrap_or(index::OBJECT)
+        })
+    }
+
+    fn matches(type_index: i32) -> bool {
+        type_index == VmClosure::type_index()
+    }
+}
+
+impl VmClosure {
+    pub(super) fn of_function(
+        loaded: &Arc<LoadedExecutable>,
+        function: usize,
+        name: &str,
+    ) -> Ref<VmClosure> {
+        VmClosure::make(loaded, function, name, Vec::new(), true)
+    }
+
+    fn make(
+        loaded: &Arc<LoadedExecutable>,
+        function: usize,
+        name: &str,
+        last: Vec<Any>,
+        returns: bool,
+    ) -> Ref<VmClosure> {
+        unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
+        Ref::new(VmClosure {
+            header: Header::new(index::OBJECT, nothing),
+            name: name.to_owned(),
+            function,
+            of: Arc::clone(loaded),
+            last,
+            returns,
+        })
+    }
+
+    /// The same function with `more` behind the arguments of a call and before what is bound already (VM-28).
+    pub(super) fn bind(&self, name: &str, more: Vec<Any>, returns: bool) -> Ref<VmClosure> {
+        let mut last = more;
+        last.extend(self.last.iter().cloned());
+        VmClosure::make(&self.of, self.function, name, last, returns && self.returns)
+    }
+
+    /// Calls it on `machine`, which must run the same executable.
+    pub(super) fn call(
+        &self,
+        machine: &VirtualMachineImpl,
+        args: &[AnyView<'_>],
+    ) -> Result<Any, Fault> {
+        if Arc::as_ptr(&self.of) != Arc::as_ptr(machine.loaded()) {
+            let message = format!("closure `{}` belongs to another executable", self.name);
+            return Err(VM_28.refused(Kind::Type, message).into());
+        }
+        let result = if self.last.is_empty() {
+            machine.run(self.function, args)?
+        } else {
+            let all: Vec<AnyView<'_>> = args
+                .iter()
+                .copied()
+                .chain(self.last.iter().map(Any::view))
+                .collect();
+            machine.run(self.function, &all)?
+        };
+        Ok(if self.returns { result } else { Any::none() })
+    }
+}

@@ -1,0 +1,180 @@
+//! Decoded code: what the machine reads in place of the words of the file.
+//!
+//! It is decoded once, when the machine is made: operands that never change are ready-made cells, callees are resolved,
+//! jumps are absolute.
+
+use super::builtin::Builtin;
+use super::loaded::LoadedExecutable;
+use crate::function::Function;
+use crate::payload::relax_vm::{self, FunctionKind, RelaxInstruction, VM_REGISTER, VOID_REGISTER};
+use crate::payload::{PAY_88, PAY_97};
+use crate::rule::{Kind, Violation};
+use crate::value::{Any, AnyView, RawAny};
+
+/// Who is called.
+pub(super) enum Callee {
+    /// A function of a library or of the registry.
+    Packed(Function),
+    /// A function of this crate, without a boundary in between.
+    Builtin(Builtin),
+    /// Instructions of this executable.
+    Vm(usize),
+}
+
+/// Decoded code of an executable.
+pub(super) struct DecodedCode {
+    pub(super) steps: Vec<DecodedInstruction>,
+    pub(super) operands: Vec<DecodedOperand>,
+    pub(super) functions: Vec<FrameLayout>,
+}
+
+/// Where a function begins and how large its frame is; nothing for functions without instructions.
+#[derive(Clone, Copy, Default)]
+pub(super) struct FrameLayout {
+    pub(super) start: u32,
+    pub(super) registers: u32,
+    pub(super) arguments: u32,
+}
+
+pub(super) enum DecodedInstruction {
+    Call {
+        destination: u32,
+        callee: u32,
+        first: u32,
+        count: u32,
+    },
+    Return {
+        register: u32,
+    },
+    Goto {
+        target: u32,
+    },
+    If {
+        condition: u32,
+        otherwise: u32,
+    },
+}
+
+pub(super) enum DecodedOperand {
+    Register(u32),
+    Machine,
+    /// A cell that stays as it is: an immediate, or a borrowed constant or function of the machine.
+    Fixed(RawAny),
+}
+
+/// No register: the result is dropped, or None is returned.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+impl DecodedCode {
+    /// Decodes `loaded`. Cells of `constants` and `functions` are borrowed: both must stay as they are while the code is
+    /// used.
+    pub(super) fn decode(
+        loaded: &LoadedExecutable,
+        constants: &[Any],
+        functions: &[Any],
+    ) -> Result<DecodedCode, Violation> {
+        let code = loaded.executable().code();
+        // What follows counts instructions and operands in 32 bits; there is no more of either than words.
+        if u32::try_from(code.words.len()).is_err() {
+            let message = format!("{} words of code", code.words.len());
+            return Err(PAY_88.refused(Kind::Limit, message));
+        }
+        let frames = code.functions.iter().map(FrameLayout::of);
+        let mut decoded = DecodedCode {
+            steps: Vec::with_capacity(code.offsets.len()),
+            operands: Vec::new(),
+            functions: frames.collect::<Result<_, _>>()?,
+        };
+        for index in 0..code.offsets.len() {
+            let step = decoded.decode_one(index, code.instruction(index)?, constants, functions);
+            decoded.steps.push(step);
+        }
+        Ok(decoded)
+    }
+
+    fn decode_one(
+        &mut self,
+        index: usize,
+        instruction: RelaxInstruction,
+        constants: &[Any],
+        functions: &[Any],
+    ) -> DecodedInstruction {
+        let target = |offset: i64| (index as i64 + offset) as u32;
+        match instruction {
+            RelaxInstruction::Ret { register } => DecodedInstruction::Return {
+                register: register_of(register),
+            },
+            RelaxInstruction::Goto { offset } => DecodedInstruction::Goto {
+                target: target(offset),
+            },
+            RelaxInstruction::If {
+                condition,
+                false_offset,
+            } => DecodedInstruction::If {
+                condition: register_of(condition),
+                otherwise: target(false_offset),
+            },
+            RelaxInstruction::Call {
+                destination,
+                function,
+                operands,
+            } => {
+                let first = self.operands.len() as u32;
+                let count = operands.len() as u32;
+                let cell = |list: &[Any], at: i64| {
+                    list.get(at as usize)
+                        .map_or(RawAny::NONE, |value| *value.as_raw())
+                };
+                self.operands
+                    .extend(operands.into_iter().map(|operand| match operand {
+                        relax_vm::RelaxOperand::Register(VM_REGISTER) => DecodedOperand::Machine,
+                        relax_vm::RelaxOperand::Register(VOID_REGISTER) => {
+                            DecodedOperand::Fixed(RawAny::NONE)
+                        }
+                        relax_vm::RelaxOperand::Register(register) => {
+                            DecodedOperand::Register(register as u32)
+                        }
+                        relax_vm::RelaxOperand::Immediate(value) => {
+                            DecodedOperand::Fixed(*AnyView::from(value).as_raw())
+                        }
+                        relax_vm::RelaxOperand::Constant(at) => {
+                            DecodedOperand::Fixed(cell(constants, at))
+                        }
+                        relax_vm::RelaxOperand::Function(at) => {
+                            DecodedOperand::Fixed(cell(functions, at))
+                        }
+                    }));
+                DecodedInstruction::Call {
+                    destination: register_of(destination),
+                    callee: function as u32,
+                    first,
+                    count,
+                }
+            }
+        }
+    }
+}
+
+fn register_of(register: i64) -> u32 {
+    u32::try_from(register).unwrap_or(NOWHERE)
+}
+
+impl FrameLayout {
+    /// PAY-90, PAY-91 and PAY-97 have seen that the numbers are sizes of things in the file.
+    fn of(function: &relax_vm::RelaxFunction<'_>) -> Result<FrameLayout, Violation> {
+        if function.kind != FunctionKind::Vm {
+            return Ok(FrameLayout::default());
+        }
+        let number = |count: i64, what: &str| {
+            u32::try_from(count).map_err(|_| {
+                let message = format!("function `{}` has {count} {what}", function.name);
+                PAY_97.refused(Kind::Limit, message)
+            })
+        };
+        Ok(FrameLayout {
+            start: number(function.start, "as its first instruction")?,
+            registers: number(function.registers, "registers in all")?,
+            arguments: number(function.num_args, "arguments in all")?,
+        })
+    }
+}

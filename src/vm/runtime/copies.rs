@@ -1,0 +1,101 @@
+//! Copies of tensors between devices.
+
+use super::allocator::VmDevice;
+use super::fault::Fault;
+use super::storage::lasting;
+use crate::device::{Device, Dtype, Manager, Space, TensorRef};
+use crate::object::{Array, Tensor, sequence_of};
+use crate::value::{Any, AnyView, DLTensor, cast, index};
+
+/// `value` with every tensor on the device of `place`: those elsewhere and borrowed ones are copied, through tuples.
+pub(super) fn on_device(value: AnyView<'_>, place: &VmDevice) -> Result<Any, Fault> {
+    if let Some(items) = sequence_of(value) {
+        let items: Result<Vec<Any>, Fault> = items
+            .iter()
+            .map(|item| on_device(item.view(), place))
+            .collect();
+        return Ok(items?.into_iter().collect::<Array>().into());
+    }
+    if !matches!(value.type_index(), index::TENSOR | index::DLTENSOR_PTR) {
+        return Ok(value.to_any());
+    }
+    let from = cast::<*mut DLTensor>(value)?;
+    // SAFETY: an argument of this type points to a description that lives as long as the view.
+    let from = unsafe { &*from };
+    if value.type_index() == index::TENSOR && Device::from(from.device) == place.device {
+        return Ok(value.to_any());
+    }
+    // SAFETY: an argument describes memory that its caller keeps for the call.
+    unsafe { copied(from, place) }
+}
+
+/// A copy of `from` on the device of `place`.
+///
+/// # Safety
+///
+/// `from` describes memory that stays for the call; its extents and strides are readable.
+pub(super) unsafe fn copied(from: &DLTensor, place: &VmDevice) -> Result<Any, Fault> {
+    // SAFETY: as for this function.
+    unsafe { copied_to_scope(from, place, "") }
+}
+
+/// [`copied`] to memory of `scope`.
+///
+/// # Safety
+///
+/// As for [`copied`].
+pub(super) unsafe fn copied_to_scope(
+    from: &DLTensor,
+    place: &VmDevice,
+    scope: &str,
+) -> Result<Any, Fault> {
+    // SAFETY: the extents of `from` are readable.
+    let shape = unsafe { from.shape() };
+    let tensor = lasting(place, shape, from.dtype, scope)?;
+    let to = cast::<Tensor>(tensor.view())?;
+    // SAFETY: `from` stays for the call, the fresh tensor owns its memory; `copy` compares sizes and strides.
+    unsafe { copy(from, to.dl()) }?;
+    Ok(tensor)
+}
+
+/// Copies all elements, between any two devices that can, and waits for it.
+///
+/// # Safety
+///
+/// Both describe memory that is there for the call; their extents and strides are readable.
+pub(super) unsafe fn copy(from: &DLTensor, to: &DLTensor) -> Result<(), Fault> {
+    // SAFETY: the extents and strides of `from` are readable.
+    let source = unsafe { reference(from) };
+    // SAFETY: so are those of `to`.
+    let target = unsafe { reference(to) };
+    let busy = if source.device.kind == Device::CPU.kind {
+        target.device
+    } else {
+        source.device
+    };
+    let api = Manager::global().api(busy.kind)?;
+    let stream = api.current_stream(busy);
+    // Either may be a tensor that another thread reads or fills.
+    let _copying = crate::object::container::tensor::copying();
+    // SAFETY: both describe memory that is there for the call, at the end of which the copy is done.
+    unsafe { Manager::global().copy_tensor(&source, &target, stream) }?;
+    Ok(api.sync(busy, stream)?)
+}
+
+/// # Safety
+///
+/// Extents and strides are readable for as long as the result is used.
+unsafe fn reference(dl: &DLTensor) -> TensorRef<'_> {
+    // SAFETY: the extents are readable.
+    let shape = unsafe { dl.shape() };
+    // SAFETY: so are the strides.
+    let strides = unsafe { dl.strides() };
+    TensorRef {
+        data: Space(dl.data),
+        device: dl.device.into(),
+        dtype: Dtype::from(dl.dtype),
+        shape,
+        strides,
+        byte_offset: dl.byte_offset,
+    }
+}

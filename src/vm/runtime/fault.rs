@@ -1,0 +1,127 @@
+//! Why a call did not end well: what went wrong, and where in the code of the VM.
+
+use crate::function::Error;
+use crate::rule::Violation;
+use crate::value::Any;
+use std::fmt;
+
+/// What a function of this chapter returns.
+pub(super) type VmResult<T = Any> = Result<T, Fault>;
+
+/// A rule that was broken or an error of a function, and the instructions on the way to it, innermost first.
+#[derive(Clone)]
+pub struct Fault(Box<FaultDetail>);
+
+#[derive(Clone)]
+struct FaultDetail {
+    cause: Cause,
+    places: Vec<String>,
+}
+
+#[derive(Clone)]
+enum Cause {
+    Broken(Violation),
+    Failed(Error),
+}
+
+/// Deeper places add nothing that helps.
+const PLACES: usize = 12;
+
+impl Fault {
+    /// The broken rule, if that is what went wrong.
+    pub fn violation(&self) -> Option<&Violation> {
+        match &self.0.cause {
+            Cause::Broken(broken) => Some(broken),
+            Cause::Failed(_) => None,
+        }
+    }
+
+    /// Adds the instruction that was running.
+    #[cold]
+    pub(super) fn at(mut self, function: &str, instruction: usize, text: &str) -> Fault {
+        if self.0.places.len() < PLACES {
+            self.0.places.push(format!(
+                "  in VM function `{function}`, instruction {instruction}: {text}"
+            ));
+        }
+        self
+    }
+
+    fn with_places(&self, message: &str) -> String {
+        let mut text = message.to_owned();
+        for place in &self.0.places {
+            text.push('\n');
+            text.push_str(place);
+        }
+        text
+    }
+}
+
+impl From<Violation> for Fault {
+    #[cold]
+    fn from(broken: Violation) -> Fault {
+        Fault(Box::new(FaultDetail {
+            cause: Cause::Broken(broken),
+            places: Vec::new(),
+        }))
+    }
+}
+
+impl From<Error> for Fault {
+    #[cold]
+    fn from(failed: Error) -> Fault {
+        Fault(Box::new(FaultDetail {
+            cause: Cause::Failed(failed),
+            places: Vec::new(),
+        }))
+    }
+}
+
+impl From<crate::device::Error> for Fault {
+    #[cold]
+    fn from(error: crate::device::Error) -> Fault {
+        match error {
+            crate::device::Error::Refused(broken) => broken.into(),
+            other => Error::new("RuntimeError", other.to_string()).into(),
+        }
+    }
+}
+
+impl From<Fault> for Error {
+    /// The places go behind the message, so that every frontend shows them.
+    #[cold]
+    fn from(fault: Fault) -> Error {
+        let error = match &fault.0.cause {
+            Cause::Broken(broken) => Error::from(broken.clone()),
+            Cause::Failed(error) => error.clone(),
+        };
+        match fault.0.places.as_slice() {
+            [_, ..] => Error::with_parts(
+                error.kind().as_bytes(),
+                fault.with_places(error.message()).as_bytes(),
+                error.backtrace().as_bytes(),
+                None,
+                None,
+            ),
+            [] => error,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = match &self.0.cause {
+            Cause::Broken(broken) => broken.to_string(),
+            Cause::Failed(error) => error.to_string(),
+        };
+        f.write_str(&self.with_places(&message))
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Fault {}

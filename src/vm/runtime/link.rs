@@ -1,0 +1,168 @@
+//! What a machine needs before it runs: the functions of its table and its constants.
+
+use super::allocator::VmDevice;
+use super::builtin::{self, Builtin};
+use super::closure::VmClosure;
+use super::code::Callee;
+use super::copies::copy;
+use super::fault::Fault;
+use super::loaded::LoadedExecutable;
+use super::storage::lasting;
+use crate::device::byte_size;
+use crate::function::{Function, registry};
+use crate::module::Module;
+use crate::object::{Shape, Tensor};
+use crate::payload::relax_vm::{FunctionKind, RelaxConstant};
+use crate::release::{Layout, Release};
+use crate::rule::Kind;
+use crate::tensor::{Dtype, Elements, Packing};
+use crate::value::{Any, DLDataType, DLDevice, DLTensor, Str, cast};
+use crate::vm::{VM_11, VM_12};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Where the code of a machine comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A module that `module::load` loaded: its contract covers what the code does.
+    Trusted,
+    /// Bytes that safe code read.
+    Unknown,
+}
+
+/// Every entry of the function table as a value, or VM-11 with all names that are nowhere.
+pub(super) fn resolve(
+    loaded: &Arc<LoadedExecutable>,
+    imports: &[Module],
+    origin: Origin,
+) -> Result<Vec<Any>, Fault> {
+    let mut missing: BTreeSet<&str> = BTreeSet::new();
+    let mut functions = Vec::new();
+    let resets = match loaded.layout() {
+        // 0.16 to 0.20 leave a shared tuple as it is (VM-58).
+        Layout::V0_2 | Layout::V0_7 => Origin::Unknown,
+        _ => origin,
+    };
+    for (index, function) in loaded.executable().code().functions.iter().enumerate() {
+        let name = &*function.name;
+        let value = match function.kind {
+            FunctionKind::Vm => VmClosure::of_function(loaded, index, name).into(),
+            FunctionKind::Packed => match find(name, imports, resets)? {
+                Some(found) => found.into(),
+                None => {
+                    missing.insert(name);
+                    Any::none()
+                }
+            },
+            FunctionKind::VmTir => {
+                let message = format!(
+                    "function `{name}` was compiled to work on the registers of a machine (exec_mode \"compiled\"): export the model with exec_mode \"bytecode\""
+                );
+                return Err(VM_12.refused(Kind::Unsupported, message).into());
+            }
+        };
+        functions.push(value);
+    }
+    if missing.is_empty() {
+        return Ok(functions);
+    }
+    let message = format!(
+        "{} of the functions that the executable calls are neither in its library nor registered: {}",
+        missing.len(),
+        missing.into_iter().collect::<Vec<_>>().join(", ")
+    );
+    Err(VM_11.refused(Kind::Missing, message).into())
+}
+
+/// VM-11: the imports in order, then the registry.
+fn find(name: &str, imports: &[Module], resets: Origin) -> Result<Option<Function>, Fault> {
+    for import in imports {
+        if let Some(found) = import.function(name, true)? {
+            return Ok(Some(found));
+        }
+    }
+    match (name, resets) {
+        // SAFETY: the contract of `module::load` covers what the code of its file does: it resets an element of a register or an
+        // argument that is not looked at again (VM-58).
+        (builtin::RESET, Origin::Trusted) => Ok(unsafe { registry::lookup_raw(name.as_bytes()) }),
+        (builtin::RESET, Origin::Unknown) => Ok(Some(Function::from_packed(|args| {
+            Ok(builtin::reset_item_held_alone(args)?)
+        }))),
+        _ => Ok(registry::lookup(name)),
+    }
+}
+
+pub(super) fn callee(index: usize, value: &Any) -> Callee {
+    let function = value
+        .as_object()
+        .cloned()
+        .and_then(|object| Function::from_object(object).ok());
+    match function {
+        None => Callee::Vm(index),
+        Some(function) => match Builtin::of(&function) {
+            Some(builtin) => Callee::Builtin(builtin),
+            None => Callee::Packed(function),
+        },
+    }
+}
+
+/// The constant pool as values; tensors are copied once, to the first device, aligned as kernels want them (VM-13).
+pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Result<Vec<Any>, Fault> {
+    let code = loaded.executable().code();
+    let mut scopes: HashMap<usize, &str> = HashMap::new();
+    for (constant, scope) in code.memory_scopes.as_deref().unwrap_or_default() {
+        scopes.insert(*constant as usize, scope);
+    }
+    let first = &places[0];
+    code.constants
+        .iter()
+        .enumerate()
+        .map(|(index, constant)| {
+            Ok(match constant {
+                RelaxConstant::Tensor(record) => {
+                    let scope = scopes.get(&index).copied().unwrap_or_default();
+                    // Before memory is taken: lanes that are not stored cost a file nothing.
+                    // As many bytes as any release has for them: those that pack find theirs first (TEN-31).
+                    let elements = record.elements(Packing::Each)?;
+                    let dtype = DLDataType::from(elements.dtype());
+                    let tensor = lasting(first, elements.shape(), dtype, scope)?;
+                    fill(&tensor, &elements)?;
+                    tensor
+                }
+                RelaxConstant::Shape(extents) => Shape::new(extents).into(),
+                RelaxConstant::Text(text) => Str::from(&**text).into(),
+                RelaxConstant::Int(value) => (*value).into(),
+                RelaxConstant::Float(value) => (*value).into(),
+                RelaxConstant::Dtype(dtype) => DLDataType::from(*dtype).into(),
+            })
+        })
+        .collect()
+}
+
+/// Copies `elements` into the whole of `tensor`, which `lasting` made for their type and shape.
+fn fill(tensor: &Any, elements: &Elements<'_>) -> Result<(), Fault> {
+    let tensor = cast::<Tensor>(tensor.view())?;
+    let bytes = elements.bytes();
+    let (mut dtype, mut extents) = (tensor.dl().dtype, elements.shape().to_vec());
+    if byte_size(&extents, elements.dtype(), Release::LAST) != Some(bytes.len()) {
+        // Elements below eight bits, with room for whole bytes of each: a copy by their type would leave out most of them.
+        dtype = DLDataType::from(Dtype::scalar(Dtype::UINT, 8));
+        extents = vec![bytes.len() as i64];
+    }
+    let to = DLTensor {
+        ndim: extents.len() as i32,
+        dtype,
+        shape: extents.as_mut_ptr(),
+        strides: std::ptr::null_mut(),
+        ..*tensor.dl()
+    };
+    let from = DLTensor {
+        data: bytes.as_ptr().cast_mut().cast(),
+        device: DLDevice::CPU,
+        byte_offset: 0,
+        ..to
+    };
+    // SAFETY: `from` describes `bytes`, which are as many as `copy` reads for this shape and type, as was just
+    // compared or set; `to` is a tensor of `lasting` for the same elements, with room for whole bytes of each, alive in `tensor`.
+    unsafe { copy(&from, &to) }
+}

@@ -1,0 +1,405 @@
+//! The machine: an executable, the functions that it calls, and devices.
+
+use super::allocator::{AllocatorKind, VmDevice};
+use super::builtin;
+use super::closure::VmClosure;
+use super::code::{Callee, DecodedCode};
+use super::fault::Fault;
+use super::interpret::{Observer, VmFrame};
+use super::link::{Origin, callee, constants, resolve};
+use super::loaded::LoadedExecutable;
+use super::stateful::MachineState;
+use crate::device::Device;
+use crate::device::timer::{DefaultTimer, Evaluator};
+use crate::function::{Error, Function};
+use crate::module::Module;
+use crate::payload::relax_vm::FunctionKind;
+use crate::rule::Kind;
+use crate::value::header::Ref;
+use crate::value::{Any, AnyView};
+use crate::vm::{VM_14, VM_60, VM_61};
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// A machine that runs one executable. Cloning gives another handle of the same machine.
+///
+/// Calls may come from several threads at once; each has frames of its own. What `set_input` and `invoke_stateful` keep is
+/// one set for all.
+#[derive(Clone)]
+pub struct VirtualMachine(pub(super) Arc<VirtualMachineImpl>);
+
+pub(super) struct VirtualMachineImpl {
+    // Before what it borrows from.
+    pub(super) code: DecodedCode,
+    pub(super) loaded: Arc<LoadedExecutable>,
+    places: Vec<VmDevice>,
+    _constants: Vec<Any>,
+    pub(super) callees: Vec<Callee>,
+    /// The function table as values.
+    pub(super) functions: Vec<Any>,
+    pub(super) frames: Mutex<Vec<VmFrame>>,
+    state: Mutex<MachineState>,
+    watchers: RwLock<Watchers>,
+    watched: AtomicBool,
+    /// Jumps and calls that are left; [`UNLIMITED`] where there is no limit.
+    left: AtomicU64,
+    _imports: Vec<Module>,
+}
+
+/// No limit of jumps and calls.
+const UNLIMITED: u64 = u64::MAX;
+
+#[derive(Clone, Default)]
+struct Watchers {
+    observer: Option<Observer>,
+    instrument: Option<Function>,
+}
+
+impl VirtualMachine {
+    /// A machine for the executable that `module` is or imports, on `devices`, with pooled memory.
+    ///
+    /// The first device holds constants; the host is added behind the others when it is not among them.
+    ///
+    /// # Errors
+    ///
+    /// A RuntimeError when no module is an executable, which lists the kinds that there are; what [`VirtualMachine::new`]
+    /// rejects: devices without an API (DEV-04), functions that are missing (VM-11) or not run (VM-12).
+    pub fn of(module: &Module, devices: &[Device]) -> Result<VirtualMachine, Error> {
+        let all = module.walk();
+        let found = all
+            .iter()
+            .find_map(|module| Some((module, super::module::loaded_of(module)?)));
+        let Some((executable, loaded)) = found else {
+            let kinds: Vec<String> = all.iter().map(Module::kind).collect();
+            let message = format!(
+                "there is no VM executable among the modules: {}; it has kind relax.VMExecutable (relax.Executable up to 0.19)",
+                kinds.join(", ")
+            );
+            return Err(Error::new("RuntimeError", message));
+        };
+        let devices = pooled(devices);
+        Ok(VirtualMachine::make(
+            loaded,
+            executable.imports(),
+            &devices,
+            Origin::Trusted,
+        )?)
+    }
+
+    /// A machine for `loaded`, whose functions are looked up in `imports`, then in the global registry.
+    ///
+    /// # Errors
+    ///
+    /// VM-11 with the names of all functions that are nowhere; what a device says.
+    pub fn new(
+        loaded: Arc<LoadedExecutable>,
+        imports: Vec<Module>,
+        devices: &[Device],
+    ) -> Result<VirtualMachine, Fault> {
+        VirtualMachine::make(loaded, imports, &pooled(devices), Origin::Unknown)
+    }
+
+    /// [`VirtualMachine::new`] with exactly these devices and allocators, at least one, for code of which more or less is known.
+    pub(super) fn make(
+        loaded: Arc<LoadedExecutable>,
+        imports: Vec<Module>,
+        devices: &[(Device, AllocatorKind)],
+        origin: Origin,
+    ) -> Result<VirtualMachine, Fault> {
+        builtin::provide();
+        let places = devices
+            .iter()
+            .map(|(device, kind)| VmDevice::new(*device, *kind));
+        let places: Vec<VmDevice> = places.collect::<Result<_, Fault>>()?;
+        let functions = resolve(&loaded, &imports, origin)?;
+        let callees = functions
+            .iter()
+            .enumerate()
+            .map(|(index, value)| callee(index, value))
+            .collect();
+        let constants = constants(&loaded, &places)?;
+        let code = DecodedCode::decode(&loaded, &constants, &functions)?;
+        let machine = Arc::new(VirtualMachineImpl {
+            code,
+            loaded,
+            places,
+            _constants: constants,
+            callees,
+            functions,
+            frames: Mutex::default(),
+            state: Mutex::default(),
+            watchers: RwLock::default(),
+            watched: AtomicBool::default(),
+            left: AtomicU64::new(UNLIMITED),
+            _imports: imports,
+        });
+        builtin::announce(&machine);
+        Ok(VirtualMachine(machine))
+    }
+
+    /// Names of the functions that can be called, in the order of the table.
+    pub fn functions(&self) -> Vec<&str> {
+        let functions = self.0.loaded.executable().functions();
+        functions.map(|function| &*function.name).collect()
+    }
+
+    /// Names of the parameters of `function`.
+    ///
+    /// # Errors
+    ///
+    /// VM-61 for an unknown function.
+    pub fn parameters(&self, function: &str) -> Result<Vec<&str>, Fault> {
+        let index = self.0.index(function)?;
+        let code = self.0.loaded.executable().code();
+        Ok(code.functions[index]
+            .params
+            .iter()
+            .map(|name| &**name)
+            .collect())
+    }
+
+    /// Calls the function, or what was saved under that name (VM-64).
+    ///
+    /// # Errors
+    ///
+    /// VM-61 for an unknown function; VM-60 for another number of arguments; whatever breaks or is raised on the way, with the
+    /// instructions that led there.
+    pub fn call(&self, function: &str, args: &[Any]) -> Result<Any, Fault> {
+        let views: Vec<AnyView<'_>> = args.iter().map(Any::view).collect();
+        self.call_views(function, &views)
+    }
+
+    /// [`VirtualMachine::call`] with borrowed arguments.
+    pub(crate) fn call_views(&self, function: &str, args: &[AnyView<'_>]) -> Result<Any, Fault> {
+        self.0.closure(function)?.call(&self.0, args)
+    }
+
+    /// The devices; the first holds constants.
+    pub fn devices(&self) -> impl Iterator<Item = Device> {
+        self.0.places.iter().map(|place| place.device)
+    }
+
+    /// The executable.
+    pub fn loaded(&self) -> &Arc<LoadedExecutable> {
+        &self.0.loaded
+    }
+
+    /// From now on `observer` sees every call that starts after this one; `None` ends it.
+    pub fn observe(&self, observer: Option<Observer>) {
+        self.0.watch(|watchers| watchers.observer = observer);
+    }
+
+    /// From now on the machine makes at most `most` jumps and calls of VM functions together, on all threads; `None` ends it.
+    ///
+    /// A loop has a jump and recursion a call, so that every call of the machine comes to an end: what would be one more is
+    /// an error. For code that is not trusted.
+    pub fn limit(&self, most: Option<u64>) {
+        self.0
+            .left
+            .store(most.unwrap_or(UNLIMITED), Ordering::Relaxed);
+    }
+
+    /// Seconds per call of `function`, one number for each repetition of `how`, measured on the first device.
+    ///
+    /// # Errors
+    ///
+    /// As [`VirtualMachine::call`], of the first call that fails; what the device answers to a sync.
+    pub fn time(&self, function: &str, args: &[Any], how: &Evaluator) -> Result<Vec<f64>, Fault> {
+        let place = &self.0.places[0];
+        let mut timer = DefaultTimer::new(place.api, place.device);
+        let mut failed = None;
+        let times = how.run(place.api, place.device, &mut timer, || {
+            if failed.is_none() {
+                failed = self.call(function, args).err();
+            }
+            Ok(())
+        });
+        match failed {
+            Some(fault) => Err(fault),
+            None => Ok(times?),
+        }
+    }
+}
+
+impl fmt::Debug for VirtualMachine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VirtualMachine({})", self.functions().join(", "))
+    }
+}
+
+/// These devices with pooled memory, and the host behind them when it is not among them.
+fn pooled(devices: &[Device]) -> Vec<(Device, AllocatorKind)> {
+    let mut pooled: Vec<_> = devices
+        .iter()
+        .map(|device| (*device, AllocatorKind::Pooled))
+        .collect();
+    if !devices.iter().any(|device| device.kind == Device::CPU.kind) {
+        pooled.push((Device::CPU, AllocatorKind::Pooled));
+    }
+    pooled
+}
+
+impl Drop for VirtualMachineImpl {
+    fn drop(&mut self) {
+        builtin::forget(self);
+    }
+}
+
+impl VirtualMachineImpl {
+    pub(super) fn loaded(&self) -> &Arc<LoadedExecutable> {
+        &self.loaded
+    }
+
+    /// Counts a jump or a call of a VM function against [`VirtualMachine::limit`].
+    #[inline]
+    pub(super) fn spend(&self) -> Result<(), Fault> {
+        if self.left.load(Ordering::Relaxed) == UNLIMITED {
+            return Ok(());
+        }
+        self.spend_one()
+    }
+
+    #[cold]
+    fn spend_one(&self) -> Result<(), Fault> {
+        // Where another thread just ended the limit, one less than all there is is no limit either.
+        let take = |left: u64| left.checked_sub(1);
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        match taken {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::new(
+                "RuntimeError",
+                "the machine has made as many jumps and calls as it may",
+            )
+            .into()),
+        }
+    }
+
+    /// The name of entry `index` of the function table.
+    pub(super) fn name(&self, index: usize) -> &str {
+        &self.loaded.executable().code().functions[index].name
+    }
+
+    /// The machine as the operand `%vm`.
+    pub(super) fn handle(&self) -> AnyView<'_> {
+        // SAFETY: functions that take `%vm` take it as the machine, which this is.
+        unsafe { AnyView::handle(std::ptr::from_ref(self).cast_mut().cast::<c_void>()) }
+    }
+
+    /// Device `index`; -1 is the host, which is the last one (VM-14).
+    pub(super) fn place(&self, index: i64) -> Result<&VmDevice, Fault> {
+        let count = self.places.len();
+        let found = match index {
+            -1 => self.places.last(),
+            index => usize::try_from(index)
+                .ok()
+                .and_then(|index| self.places.get(index)),
+        };
+        found.ok_or_else(|| {
+            let message = format!("the machine has no device {index}, it has {count}");
+            VM_14.refused(Kind::Missing, message).into()
+        })
+    }
+
+    /// The host's place, where shape heaps are.
+    pub(super) fn host(&self) -> Result<&VmDevice, Fault> {
+        let host = self
+            .places
+            .iter()
+            .rev()
+            .find(|place| place.device.kind == Device::CPU.kind);
+        host.ok_or_else(|| {
+            VM_14
+                .refused(
+                    Kind::Missing,
+                    "the machine has no host device: give it the CPU behind the others",
+                )
+                .into()
+        })
+    }
+
+    #[cold]
+    pub(super) fn wrong_count(&self, function: usize, given: &[AnyView<'_>]) -> Fault {
+        let function = &self.loaded.executable().code().functions[function];
+        let names: Vec<&str> = function.params.iter().map(|name| &**name).collect();
+        let message = format!(
+            "function `{}` takes {} arguments ({}), {} were given",
+            function.name,
+            function.num_args,
+            names.join(", "),
+            given.len()
+        );
+        VM_60.refused(Kind::Type, message).into()
+    }
+
+    /// Index of the function `name` (VM-61).
+    pub(super) fn index(&self, name: &str) -> Result<usize, Fault> {
+        let code = self.loaded.executable().code();
+        let index = self
+            .loaded
+            .function(name)
+            .filter(|index| code.functions[*index].kind != FunctionKind::Packed);
+        index.ok_or_else(|| {
+            let known: Vec<&str> = self
+                .loaded
+                .executable()
+                .functions()
+                .map(|function| &*function.name)
+                .collect();
+            let message = format!("Unknown function: {name}; there are {}", known.join(", "));
+            VM_61.refused(Kind::Missing, message).into()
+        })
+    }
+
+    /// The closure of `name`: what was saved under it, else the function (VM-64).
+    pub(super) fn closure(&self, name: &str) -> Result<Ref<VmClosure>, Fault> {
+        let saved = self.state().saved.get(name).cloned();
+        if let Some(saved) = saved {
+            return Ok(saved);
+        }
+        let index = self.index(name)?;
+        let value = self.functions[index].as_object().cloned();
+        value
+            .and_then(|object| object.downcast::<VmClosure>().ok())
+            .ok_or_else(|| {
+                VM_61
+                    .refused(Kind::Missing, format!("Unknown function: {name}"))
+                    .into()
+            })
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, MachineState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets or ends the instrument: a function that is called around every call, before and after.
+    pub(super) fn set_instrument(&self, instrument: Option<Function>) {
+        self.watch(|watchers| watchers.instrument = instrument);
+    }
+
+    fn watch(&self, change: impl FnOnce(&mut Watchers)) {
+        let mut watchers = self
+            .watchers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        change(&mut watchers);
+        let any = watchers.observer.is_some() || watchers.instrument.is_some();
+        self.watched.store(any, Ordering::Release);
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Acquire)
+    }
+
+    pub(super) fn watchers(&self) -> (Option<Observer>, Option<Function>) {
+        let watchers = self
+            .watchers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        (watchers.observer, watchers.instrument)
+    }
+}

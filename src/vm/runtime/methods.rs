@@ -1,0 +1,175 @@
+//! The functions of a machine under the names that frontends call.
+
+use super::closure::VmClosure;
+use super::fault::VmResult;
+use super::machine::{VirtualMachine, VirtualMachineImpl};
+use crate::function::{Function, registry};
+use crate::module::Module;
+use crate::object::item_count;
+use crate::rule::Kind;
+use crate::value::types::key_of;
+use crate::value::{Any, AnyView, cast, index};
+use crate::vm::{VM_29, VM_60, VM_62, VM_63};
+
+/// A function of a machine with devices, under the name that frontends use.
+pub(super) struct VmMethod {
+    pub(super) name: &'static str,
+    /// How many arguments it has at least, and what they are.
+    least: usize,
+    takes: &'static str,
+    body: fn(&VirtualMachine, &[AnyView<'_>]) -> VmResult,
+}
+
+impl VmMethod {
+    pub(super) fn call(&self, machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
+        VM_60.demand(Kind::Type, args.len() >= self.least, || {
+            format!("`{}` takes {}", self.name, self.takes)
+        })?;
+        (self.body)(machine, args)
+    }
+}
+
+pub(super) const METHODS: [VmMethod; 10] = [
+    VmMethod {
+        name: "set_input",
+        least: 1,
+        takes: "the name of a function and its arguments",
+        body: set_input,
+    },
+    VmMethod {
+        name: "set_input_with_param_module",
+        least: 2,
+        takes: "the name of a function, its first arguments, and a module with the last",
+        body: set_input_with_param_module,
+    },
+    VmMethod {
+        name: "invoke_stateful",
+        least: 1,
+        takes: "the name of a function",
+        body: |machine, args| {
+            machine.0.invoke_stateful(&cast::<String>(args[0])?)?;
+            Ok(Any::none())
+        },
+    },
+    VmMethod {
+        name: "get_output",
+        least: 1,
+        takes: "the name of a function, and indices",
+        body: output,
+    },
+    VmMethod {
+        name: "get_output_arity",
+        least: 1,
+        takes: "the name of a function, and indices",
+        body: output_arity,
+    },
+    VmMethod {
+        name: "get_function_arity",
+        least: 1,
+        takes: "the name of a function",
+        body: |machine, args| {
+            let names = machine.parameters(&cast::<String>(args[0])?)?.len();
+            Ok((names as i64).into())
+        },
+    },
+    VmMethod {
+        name: "get_function_param_name",
+        least: 2,
+        takes: "the name of a function and an index",
+        body: parameter_name,
+    },
+    VmMethod {
+        name: "save_function",
+        least: 3,
+        takes: "the name of a function, a new name, whether to return, and arguments",
+        body: save_function,
+    },
+    VmMethod {
+        name: "invoke_closure",
+        least: 1,
+        takes: "a closure and its arguments",
+        body: |machine, args| machine.0.invoke(args[0], &args[1..]),
+    },
+    VmMethod {
+        name: "set_instrument",
+        least: 1,
+        takes: "a function, the name of one that makes it, or None",
+        body: set_instrument,
+    },
+];
+
+fn set_input(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
+    machine.0.set_input(&cast::<String>(args[0])?, &args[1..])?;
+    Ok(Any::none())
+}
+
+/// What `get_params` of the last argument returns is the last argument of the function.
+fn set_input_with_param_module(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
+    let mut args = args.to_vec();
+    let module = args.pop().unwrap_or(AnyView::none());
+    let params = cast::<Module>(module)?.require("get_params")?.call(&[])?;
+    args.push(params.view());
+    set_input(machine, &args)
+}
+
+fn output(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
+    let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
+    VM_63.demand(Kind::Type, value.type_index() != index::ARRAY, || {
+        "`get_output` cannot return a tuple for RPC compatibility. Please specify another index argument.".into()
+    })?;
+    Ok(value)
+}
+
+fn output_arity(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
+    let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
+    let count = item_count(value.view()).map_or(-1, |count| count as i64);
+    Ok(count.into())
+}
+
+fn parameter_name(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
+    let (name, at) = (cast::<String>(args[0])?, cast::<i64>(args[1])?);
+    let names = machine.parameters(&name)?;
+    let found = usize::try_from(at).ok().and_then(|at| names.get(at));
+    found.map(|name| (*name).into()).ok_or_else(|| {
+        let message = format!("Invalid index for {name} ({at} out of {})", names.len());
+        VM_62.refused(Kind::Missing, message).into()
+    })
+}
+
+fn save_function(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
+    let (name, save_as) = (cast::<String>(args[0])?, cast::<String>(args[1])?);
+    let returns = cast::<bool>(args[2])?;
+    machine.0.save(&name, &save_as, returns, &args[3..])?;
+    Ok(Any::none())
+}
+
+/// A function that is called around every call; or the name of one that makes it of the other arguments; None ends it.
+fn set_instrument(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
+    let instrument = match String::try_from(args[0]) {
+        Ok(name) => cast(registry::require(&name)?.call(&args[1..])?.view())?,
+        Err(_) => cast::<Option<Function>>(args[0])?,
+    };
+    machine.0.set_instrument(instrument);
+    Ok(Any::none())
+}
+
+impl VirtualMachineImpl {
+    /// Calls a closure or a plain function (VM-29).
+    pub(super) fn invoke(&self, closure: AnyView<'_>, args: &[AnyView<'_>]) -> VmResult {
+        let object = closure.as_object().cloned();
+        if let Some(function) = object
+            .clone()
+            .and_then(|object| Function::from_object(object).ok())
+        {
+            return Ok(function.call(args)?);
+        }
+        match object.map(|object| object.downcast::<VmClosure>()) {
+            Some(Ok(closure)) => closure.call(self, args),
+            _ => {
+                let key = key_of(closure.type_index());
+                let message = format!("a closure or a function is called, not `{key}`");
+                Err(VM_29.refused(Kind::Type, message).into())
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The module kinds: executables and machines.
+
+use super::allocator::{AllocatorKind, allocator_kind};
+use super::builtin;
+use super::fault::{Fault, VmResult};
+use super::link::Origin;
+use super::loaded::LoadedExecutable;
+use super::machine::VirtualMachine;
+use super::methods::METHODS;
+use crate::device::Device;
+use crate::function::{self, Error, Function, registry};
+use crate::module::{LoaderEntry, Module, ModuleKind, provide_loader};
+use crate::release::Layout;
+use crate::rule::Kind;
+use crate::value::{Any, AnyView, cast};
+use crate::vm::{VM_30, VM_60};
+use std::sync::{Arc, OnceLock};
+
+const KINDS: [&str; 2] = ["relax.Executable", "relax.VMExecutable"];
+
+/// Provides the loaders of libraries and files with VM executables, and the builtins.
+pub(crate) fn provide() {
+    builtin::provide();
+    for kind in KINDS {
+        provide_loader(kind, load);
+        let name = format!("ffi.Module.load_from_file.{kind}");
+        registry::provide(&name, from_file(kind));
+    }
+    let from_file = from_file("relax.VMExecutable");
+    registry::provide("relax.ExecutableLoadFromFile", from_file);
+}
+
+fn from_file(kind: &'static str) -> Function {
+    Function::from_packed(move |args| {
+        let path = String::try_from(args.first().copied().unwrap_or(AnyView::none()))?;
+        let bytes = std::fs::read(&path)
+            .map_err(|error| Error::new("RuntimeError", format!("{path}: {error}")))?;
+        Ok(module_of(LoadedExecutable::from_bytes(bytes, Layout::V0_22)?, kind).into())
+    })
+}
+
+fn load(entry: &LoaderEntry<'_>) -> function::Result<Module> {
+    // SAFETY: only `module::load_symbols` makes entries, and their payload is what `Symbols::data` gave of the library.
+    let loaded =
+        unsafe { LoadedExecutable::from_library(entry.payload, entry.layout, entry.library) }?;
+    Ok(module_of(loaded, entry.kind))
+}
+
+fn module_of(loaded: LoadedExecutable, kind: &str) -> Module {
+    Module::new(ExecutableModule {
+        kind: kind.to_owned(),
+        loaded: Arc::new(loaded),
+    })
+}
+
+/// The executable behind a module of this chapter.
+pub(super) fn loaded_of(module: &Module) -> Option<Arc<LoadedExecutable>> {
+    let kind = module.implementation()?;
+    let kind: &dyn std::any::Any = kind;
+    Some(Arc::clone(&kind.downcast_ref::<ExecutableModule>()?.loaded))
+}
+
+/// An executable as a module.
+struct ExecutableModule {
+    kind: String,
+    loaded: Arc<LoadedExecutable>,
+}
+
+impl ModuleKind for ExecutableModule {
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    fn function(&self, module: &Module, name: &str) -> function::Result<Option<Function>> {
+        let loaded = Arc::clone(&self.loaded);
+        let module = module.clone();
+        Ok(Some(match name {
+            "stats" => Function::from_packed(move |_| Ok(loaded.executable().stats().into())),
+            "as_text" => {
+                Function::from_packed(move |_| Ok(loaded.executable().disassemble().into()))
+            }
+            "has_function" => Function::from_packed(move |args| {
+                VM_60.demand(Kind::Type, args.len() == 1, || {
+                    "`has_function` takes a name".into()
+                })?;
+                Ok(loaded
+                    .function(&String::try_from(args[0])?)
+                    .is_some()
+                    .into())
+            }),
+            "vm_load_executable" => Function::from_packed(move |_| {
+                Ok(Module::new(MachineModule(Arc::new(LazyMachine {
+                    loaded: Arc::clone(&loaded),
+                    imports: module.imports(),
+                    machine: OnceLock::new(),
+                })))
+                .into())
+            }),
+            _ => return Ok(None),
+        }))
+    }
+
+    fn save_to_bytes(&self) -> function::Result<Vec<u8>> {
+        Ok(self.loaded.bytes().to_vec())
+    }
+}
+
+/// A machine as a module (`relax.VirtualMachine`): first without devices, then with.
+struct MachineModule(Arc<LazyMachine>);
+
+/// What the functions of such a module keep.
+struct LazyMachine {
+    loaded: Arc<LoadedExecutable>,
+    imports: Vec<Module>,
+    machine: OnceLock<VirtualMachine>,
+}
+
+impl LazyMachine {
+    fn machine(&self) -> VmResult<&VirtualMachine> {
+        self.machine.get().ok_or_else(|| {
+            let message = "the machine has no devices yet: call vm_initialization first";
+            VM_30.refused(Kind::Missing, message).into()
+        })
+    }
+
+    /// Triplets of device type, device id and allocator (VM-30).
+    fn initialize(&self, args: &[AnyView<'_>]) -> VmResult<()> {
+        let machine = VirtualMachine::make(
+            Arc::clone(&self.loaded),
+            self.imports.clone(),
+            &triplets(args)?,
+            Origin::Trusted,
+        )?;
+        self.machine.set(machine).map_err(|_| {
+            let message = "the machine has its devices already";
+            VM_30.refused(Kind::Duplicate, message).into()
+        })
+    }
+}
+
+/// The devices of a machine, from the arguments of `vm_initialization`.
+fn triplets(args: &[AnyView<'_>]) -> VmResult<Vec<(Device, AllocatorKind)>> {
+    if args.is_empty() || !args.len().is_multiple_of(3) {
+        let message = format!(
+            "vm_initialization takes a device type, a device id and an allocator for each device, it got {} numbers",
+            args.len()
+        );
+        return Err(VM_30.refused(Kind::Type, message).into());
+    }
+    args.chunks_exact(3)
+        .map(|chunk| {
+            let half = |at: usize| {
+                let number = cast::<i64>(chunk[at])?;
+                i32::try_from(number).map_err(|_| {
+                    let message = format!("{number} is no type or id of a device");
+                    Fault::from(VM_30.refused(Kind::Type, message))
+                })
+            };
+            let device = Device::new(half(0)?, half(1)?);
+            Ok((device, allocator_kind(cast::<i64>(chunk[2])?)?))
+        })
+        .collect()
+}
+
+impl ModuleKind for MachineModule {
+    fn kind(&self) -> &str {
+        "relax.VirtualMachine"
+    }
+
+    fn function(&self, _: &Module, name: &str) -> function::Result<Option<Function>> {
+        let shared = Arc::clone(&self.0);
+        if name == "vm_initialization" {
+            return Ok(Some(Function::from_packed(move |args| {
+                shared.initialize(args)?;
+                Ok(Any::none())
+            })));
+        }
+        if let Some(method) = METHODS.iter().find(|method| method.name == name) {
+            return Ok(Some(Function::from_packed(move |args| {
+                Ok(method.call(shared.machine()?, args)?)
+            })));
+        }
+        let machine = match self.0.machine() {
+            Ok(machine) => machine.clone(),
+            Err(fault) if self.0.loaded.function(name).is_some() => return Err(fault.into()),
+            Err(_) => return Ok(None),
+        };
+        // Neither a function nor saved (VM-61).
+        let Ok(closure) = machine.0.closure(name) else {
+            return Ok(None);
+        };
+        Ok(Some(Function::from_packed(move |args| {
+            Ok(closure.call(&machine.0, args)?)
+        })))
+    }
+}

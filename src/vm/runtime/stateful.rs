@@ -1,0 +1,87 @@
+//! What a machine keeps between calls: inputs, outputs and saved functions, by the names of functions.
+
+use super::closure::VmClosure;
+use super::copies::on_device;
+use super::fault::Fault;
+use super::machine::VirtualMachineImpl;
+use crate::object::sequence_of;
+use crate::rule::Kind;
+use crate::value::header::Ref;
+use crate::value::{Any, AnyView, cast};
+use crate::vm::{VM_62, VM_63};
+use std::collections::HashMap;
+
+/// What lives from one call of a module function to the next.
+#[derive(Default)]
+pub(super) struct MachineState {
+    pub(super) inputs: HashMap<String, Vec<Any>>,
+    pub(super) outputs: HashMap<String, Any>,
+    pub(super) saved: HashMap<String, Ref<VmClosure>>,
+}
+
+impl VirtualMachineImpl {
+    /// Keeps arguments for [`VirtualMachineImpl::invoke_stateful`] (VM-62).
+    pub(super) fn set_input(&self, name: &str, args: &[AnyView<'_>]) -> Result<(), Fault> {
+        let index = self.index(name)?;
+        if args.len() as i64 != self.loaded.executable().code().functions[index].num_args {
+            return Err(self.wrong_count(index, args));
+        }
+        let first = self.place(0)?;
+        let kept: Result<Vec<Any>, Fault> = args.iter().map(|arg| on_device(*arg, first)).collect();
+        self.state().inputs.insert(name.to_owned(), kept?);
+        Ok(())
+    }
+
+    /// Runs `name` on what was set and keeps the result (VM-62).
+    pub(super) fn invoke_stateful(&self, name: &str) -> Result<(), Fault> {
+        let index = self.index(name)?;
+        let inputs = self.state().inputs.get(name).cloned();
+        let Some(inputs) = inputs else {
+            let message =
+                format!("No inputs set for stateful call of {name}; use `set_input` first.");
+            return Err(VM_62.refused(Kind::Missing, message).into());
+        };
+        let views: Vec<AnyView<'_>> = inputs.iter().map(Any::view).collect();
+        let output = self.run(index, &views)?;
+        self.state().outputs.insert(name.to_owned(), output);
+        Ok(())
+    }
+
+    /// The kept result of `name`, or a part of it: each of `path` is an index into a tuple (VM-63).
+    pub(super) fn output(&self, name: &str, path: &[AnyView<'_>]) -> Result<Any, Fault> {
+        let Some(mut value) = self.state().outputs.get(name).cloned() else {
+            let message = format!(
+                "No output saved for call of \"{name}\"; use `invoke_stateful` to call it first."
+            );
+            return Err(VM_63.refused(Kind::Missing, message).into());
+        };
+        for step in path {
+            let at = cast::<i64>(*step)?;
+            let next = sequence_of(value.view())
+                .and_then(|items| items.get(usize::try_from(at).ok()?).cloned());
+            value = next.ok_or_else(|| {
+                VM_63.refused(
+                    Kind::Missing,
+                    format!("the output of `{name}` has no element {at} there"),
+                )
+            })?;
+        }
+        Ok(value)
+    }
+
+    /// Binds arguments to `name` and keeps that as `save_as` (VM-65).
+    pub(super) fn save(
+        &self,
+        name: &str,
+        save_as: &str,
+        returns: bool,
+        args: &[AnyView<'_>],
+    ) -> Result<(), Fault> {
+        let closure = self.closure(name)?;
+        let first = self.place(0)?;
+        let last: Result<Vec<Any>, Fault> = args.iter().map(|arg| on_device(*arg, first)).collect();
+        let bound = closure.bind(save_as, last?, returns);
+        self.state().saved.insert(save_as.to_owned(), bound);
+        Ok(())
+    }
+}

@@ -1,0 +1,223 @@
+//! Storage, and the tensors that are cut from it.
+
+use super::allocator::{VmAllocator, VmDevice};
+use super::fault::Fault;
+use crate::device::{ALIGNMENT, Device, Dtype, Space, byte_size};
+use crate::release::Release;
+use crate::rule::Kind;
+use crate::tensor::Packing;
+use crate::value::header::{Header, Ref};
+use crate::value::{Any, DLDataType, DLDevice, DLTensor, Object, index};
+use crate::vm::{VM_31, VM_33};
+use std::sync::{Arc, OnceLock};
+
+/// A piece of memory that tensors are cut from (`vm.Storage`). It goes back to its allocator with the last tensor.
+#[repr(C)]
+pub(crate) struct VmStorage {
+    header: Header,
+    space: Space,
+    nbytes: usize,
+    pooled: bool,
+    device: Device,
+    allocator: Arc<VmAllocator>,
+}
+
+// SAFETY: `#[repr(C)]` with the header first; the index is registered for this type alone.
+unsafe impl Object for VmStorage {
+    fn type_index() -> i32 {
+        static INDEX: OnceLock<i32> = OnceLock::new();
+        *INDEX.get_or_init(|| {
+            crate::value::types::register("vm.Storage", index::OBJECT).unwrap_or(index::OBJECT)
+        })
+    }
+
+    fn matches(type_index: i32) -> bool {
+        type_index == VmStorage::type_index()
+    }
+}
+
+impl Drop for VmStorage {
+    fn drop(&mut self) {
+        self.allocator.give(self.space, self.nbytes, self.pooled);
+    }
+}
+
+impl VmStorage {
+    /// Memory for `shape` elements of `dtype` in `scope` (VM-31).
+    pub(super) fn take(
+        place: &VmDevice,
+        shape: &[i64],
+        dtype: Dtype,
+        scope: &str,
+    ) -> Result<Ref<VmStorage>, Fault> {
+        let nbytes = room(shape, dtype)?;
+        let flat = matches!(scope, "" | "global");
+        let (space, nbytes) = if flat {
+            place.allocator.take(nbytes, dtype)?
+        } else {
+            let space = place
+                .api
+                .alloc_scoped(place.device, shape, dtype, Some(scope))?;
+            (space, nbytes)
+        };
+        Ok(Ref::new(VmStorage {
+            header: Header::new(index::OBJECT, nothing),
+            space,
+            nbytes,
+            pooled: flat,
+            device: place.device,
+            allocator: Arc::clone(&place.allocator),
+        }))
+    }
+
+    /// Whether its memory is the host's.
+    pub(super) fn is_on_host(&self) -> bool {
+        self.device.is_host()
+    }
+
+    /// A tensor that begins `offset` bytes into the storage and keeps it (VM-33).
+    #[inline]
+    pub(super) fn tensor(
+        this: &Ref<VmStorage>,
+        offset: i64,
+        shape: &[i64],
+        dtype: DLDataType,
+    ) -> Result<Any, Fault> {
+        let needed = byte_size(shape, Dtype::from(dtype), Release::LAST);
+        let start = usize::try_from(offset).ok();
+        let end = start
+            .zip(needed)
+            .and_then(|(start, needed)| start.checked_add(needed));
+        let (Some(start), true) = (start, end.is_some_and(|end| end <= this.nbytes)) else {
+            return Err(outside(offset, shape, dtype, this.nbytes));
+        };
+        // Where addresses mean something the offset goes into the address: compiled kernels want alignment there.
+        let add = this.allocator.api.supports_pointer_arithmetic();
+        let (data, byte_offset) = if add {
+            (this.space.0.wrapping_byte_add(start), 0)
+        } else {
+            (this.space.0, start as u64)
+        };
+        let device = DLDevice::from(this.device);
+        Ok(InStorage::value(
+            this.clone(),
+            DLTensor {
+                data,
+                device,
+                ndim: shape.len() as i32,
+                dtype,
+                shape: std::ptr::null_mut(),
+                strides: std::ptr::null_mut(),
+                byte_offset,
+            },
+            shape,
+        ))
+    }
+}
+
+/// A fresh tensor of its own on `place`, not from the pool: what lives as long as the machine.
+pub(super) fn lasting(
+    place: &VmDevice,
+    shape: &[i64],
+    dtype: DLDataType,
+    scope: &str,
+) -> Result<Any, Fault> {
+    let whole = room(shape, Dtype::from(dtype))?;
+    let flat = matches!(scope, "" | "global");
+    let space = if flat {
+        place
+            .api
+            .alloc(place.device, whole, ALIGNMENT, Dtype::from(dtype))?
+    } else {
+        place
+            .api
+            .alloc_scoped(place.device, shape, Dtype::from(dtype), Some(scope))?
+    };
+    let storage = Ref::new(VmStorage {
+        header: Header::new(index::OBJECT, nothing),
+        space,
+        nbytes: whole,
+        pooled: false,
+        device: place.device,
+        allocator: Arc::clone(&place.allocator),
+    });
+    VmStorage::tensor(&storage, 0, shape, dtype)
+}
+
+/// Bytes that any release may write to a tensor: compiled code of TVM up to 0.20 has whole bytes for each element, and that of 0.21
+/// to 0.25 for each `uint1` (DEV-15).
+fn room(shape: &[i64], dtype: Dtype) -> Result<usize, Fault> {
+    let bytes = Packing::Each.bytes(dtype, shape);
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.ok_or_else(|| {
+        let message = format!("storage of shape {shape:?} has no size");
+        VM_31.refused(Kind::Limit, message).into()
+    })
+}
+
+#[cold]
+fn outside(offset: i64, shape: &[i64], dtype: DLDataType, nbytes: usize) -> Fault {
+    let message = format!(
+        "a tensor of shape {shape:?} and {} at byte {offset} does not lie inside its storage of {nbytes} bytes",
+        Dtype::from(dtype)
+    );
+    VM_33.refused(Kind::Limit, message).into()
+}
+
+/// A tensor in storage: one block of memory, extents and strides included up to four of them.
+#[repr(C)]
+struct InStorage {
+    header: Header,
+    dl: DLTensor,
+    _storage: Ref<VmStorage>,
+    inline: [i64; 2 * INLINE],
+    _more: Option<Box<[i64]>>,
+}
+
+const INLINE: usize = 4;
+
+const _: () = assert!(std::mem::offset_of!(InStorage, dl) == 24);
+
+// SAFETY: `#[repr(C)]` with the header first, and the description where every tensor has it.
+unsafe impl Object for InStorage {
+    fn type_index() -> i32 {
+        index::TENSOR
+    }
+
+    fn matches(_: i32) -> bool {
+        false
+    }
+}
+
+impl InStorage {
+    fn value(storage: Ref<VmStorage>, dl: DLTensor, shape: &[i64]) -> Any {
+        let count = shape.len();
+        let more = (count > INLINE).then(|| vec![0; 2 * count].into());
+        let tensor = Ref::new(InStorage {
+            header: Header::new(index::TENSOR, nothing),
+            dl,
+            _storage: storage,
+            inline: [0; 2 * INLINE],
+            _more: more,
+        });
+        // SAFETY: just made by `Ref::new`, and not shared yet: this reference is the only one.
+        let own = unsafe { &mut *tensor.as_ptr() };
+        let room: &mut [i64] = match &mut own._more {
+            Some(more) => more,
+            None => &mut own.inline,
+        };
+        let (dims, strides) = room.split_at_mut(count);
+        dims.copy_from_slice(shape);
+        let mut stride = 1i64;
+        for (own, extent) in strides[..count].iter_mut().zip(shape).rev() {
+            *own = stride;
+            stride = stride.wrapping_mul(*extent);
+        }
+        // The object stays where it is, and so does its box.
+        let first = room.as_mut_ptr();
+        (own.dl.shape, own.dl.strides) = (first, first.wrapping_add(count));
+        tensor.into()
+    }
+}
+
+unsafe extern "C-unwind" fn nothing(_: *mut Header, _: i32) {}
