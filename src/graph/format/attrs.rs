@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 /// What an entry is and where it lives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataEntry {
-    /// Element type.
+    /// Element type. One of 1 or 4 bits takes a byte of its own (GRF-51).
     pub dtype: Dtype,
-    /// Extents; empty for a scalar.
+    /// Extents, none negative (GRF-18); empty for a scalar.
     pub shape: Vec<i64>,
-    /// The pool that it shares with every other entry of the same number.
+    /// The pool that it shares with every other entry of the same number, from the first byte on (GRF-22, GRF-52).
     pub storage_id: usize,
     /// Device *type* number, where the graph names one (`device_index`, from 0.5 on).
     pub device: Option<i32>,
@@ -25,7 +25,8 @@ pub struct DataEntry {
     pub scope: Option<String>,
 }
 
-/// The last release with a graph executor: its names of dtypes are those of every graph.
+/// The last release with a graph executor: its names of dtypes are those of every graph (GRF-17). Newer ones call other types by
+/// names that a graph has, such as `bool`.
 const LAST: Release = Release::of(19);
 
 /// GRF-13 to GRF-18: the lists that describe each of `count` entries.
@@ -50,6 +51,7 @@ pub(super) fn read_attrs(
             "storage_id" | "device_index" => "list_int",
             "shape" => "list_shape",
             _ => {
+                // Releases know how to step over these two types of lists, and over no other.
                 GRF_16.require_as(Kind::Unsupported, tag == "list_int" || tag == "size_t", value.offset(), || {
                     format!("attrs.{key} is of type `{tag}`: released readers can skip `list_int` and `size_t` only")
                 })?;
@@ -62,6 +64,7 @@ pub(super) fn read_attrs(
                 continue;
             }
         };
+        // GRF-14: from 0.10 on releases count `storage_scope` as `dltype` by mistake, and read a graph without types. Here it is not.
         GRF_13.require(tag == expected, value.offset(), || {
             format!("attrs.{key} is of type `{tag}`, not `{expected}`")
         })?;
@@ -113,7 +116,7 @@ fn nth<'a>(list: &Option<Vec<JsonText<'a>>>, index: usize) -> Option<JsonText<'a
 
 fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
     let text = item.string(GRF_17, "attrs.dltype")?;
-    // A text that says more than its dtype can say again (`handle2`) is no graph's.
+    // GRF-17: a dtype that has no text of its own (`handle2` reads as one) is no graph's, which could not be written again.
     let read = Dtype::parse(&text, LAST).ok();
     let exact = read.filter(|dtype| Dtype::parse(&dtype_text(*dtype), LAST) == Ok(*dtype));
     let dtype = exact.ok_or_else(|| {
@@ -122,6 +125,7 @@ fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
             .broken(Kind::Malformed, item.offset(), message)
             .in_field("attrs.dltype")
     })?;
+    // GRF-51: executors compute whole bytes of an element, and let 1 bit (from 0.5 on) and 4 (from 0.8 on) take a byte.
     let bits = u32::from(dtype.bits).saturating_mul(u32::from(dtype.lanes));
     let sized = bits.is_multiple_of(8) || matches!(bits, 1 | 4);
     GRF_51
@@ -132,7 +136,7 @@ fn read_dtype(item: &JsonText<'_>) -> Result<Dtype, Violation> {
     Ok(dtype)
 }
 
-/// Graphs spell a bool by its bits.
+/// A dtype as graphs name it: a bool by its bits, `uint1` (GRF-17).
 pub(in crate::graph) fn dtype_text(dtype: Dtype) -> String {
     dtype
         .text(LAST)
@@ -140,6 +144,7 @@ pub(in crate::graph) fn dtype_text(dtype: Dtype) -> String {
         .replace("bool", "uint1")
 }
 
+/// GRF-18. Upstream reads a negative extent as a huge unsigned one, and the product wraps.
 fn read_shape(item: &JsonText<'_>) -> Result<Vec<i64>, Violation> {
     let mut shape = Vec::new();
     for extent in item.elements(GRF_18, "attrs.shape")? {
@@ -154,8 +159,9 @@ fn read_shape(item: &JsonText<'_>) -> Result<Vec<i64>, Violation> {
     Ok(shape)
 }
 
-/// A negative id once meant a shape known at run time only; no released executor has it.
-/// Ids without gaps never exceed the entries; a reader that trusts a lone id of 2^31 allocates that many pools.
+/// The pool of an entry. A negative id is that of a shape which is known at run time only, which no released executor has (GRF-22).
+///
+/// Ids without gaps never reach the number of entries: a reader that trusts a lone id of 2^31 makes that many pools (GRF-52).
 fn read_storage(item: &JsonText<'_>, entries: usize) -> Result<usize, Violation> {
     let value = item.integer(GRF_22, "attrs.storage_id")?;
     GRF_22
@@ -172,6 +178,7 @@ fn read_storage(item: &JsonText<'_>, entries: usize) -> Result<usize, Violation>
     Ok(id)
 }
 
+/// A device type: 32 bits, as in every C interface of a device. Which device of the type is for the executor to choose (GRF-30).
 fn read_device(item: &JsonText<'_>) -> Result<i32, Violation> {
     let value = item.integer(GRF_13, "attrs.device_index")?;
     i32::try_from(value).map_err(|_| {

@@ -7,22 +7,24 @@ use crate::graph::{GRF_01, GRF_02, GRF_03, GRF_08, GRF_09, GRF_10, GRF_11, GRF_1
 use crate::rule::{Findings, Kind, Rule, Violation};
 use serde_json::{Value, json};
 
-/// A graph, held to every rule of its format.
+/// A graph, held to every rule of its format where it is read.
+///
+/// One that is made member by member is held to nothing: [`Plan::of`](super::Plan::of) and the executor check what they rely on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
     /// The nodes, in the order in which they run.
     pub nodes: Vec<Node>,
     /// Which nodes are inputs or parameters.
     pub arg_nodes: Vec<usize>,
-    /// First entry of each node, and behind the last node the number of entries.
+    /// First entry of each node, and behind the last node the number of entries (GRF-12).
     pub node_row_ptr: Vec<usize>,
-    /// The outputs.
+    /// The outputs, by whose position they are numbered.
     pub heads: Vec<NodeEntry>,
     /// What each entry is and where it lives.
     pub entries: Vec<DataEntry>,
 }
 
-/// Output `index` of node `node`.
+/// Output `index` of node `node` (GRF-08): three numbers in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeEntry {
     /// The node.
@@ -34,20 +36,22 @@ pub struct NodeEntry {
 }
 
 impl Graph {
-    /// Number of `entry` among all entries.
+    /// Number of `entry` among all entries: the index into every list of `attrs`. Nothing where its node has no such output (GRF-09).
     pub fn entry_id(&self, entry: NodeEntry) -> Option<usize> {
         self.entry_of(entry.node, entry.index)
     }
 
-    /// Number of output `index` of node `node` among all entries.
+    /// [`Graph::entry_id`] by node and output.
     pub(crate) fn entry_of(&self, node: usize, index: usize) -> Option<usize> {
         let first = *self.node_row_ptr.get(node)?;
+        // Releases add the two and use whatever entry that is: an output too many is the next node's first (GRF-09).
         let behind = *self.node_row_ptr.get(node.checked_add(1)?)?;
         let id = first.checked_add(index)?;
         (id < behind).then_some(id)
     }
 
-    /// The inputs and parameters: node index and name, in the order of `arg_nodes`.
+    /// The inputs and parameters: node index and name, in the order of `arg_nodes`, which is that of their numbers (GRF-11). Names
+    /// may repeat.
     pub fn inputs(&self) -> impl Iterator<Item = (usize, &str)> {
         self.arg_nodes
             .iter()
@@ -58,7 +62,8 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// The first broken rule, with the byte offset of the JSON value that breaks it. Oddities go to `findings`.
+    /// The first broken rule of GRF-01 to GRF-18, GRF-22, GRF-51 and GRF-52, with the byte offset of the JSON value that breaks it.
+    /// GRF-20 and GRF-21 go to `findings`, and are errors where these are strict.
     pub fn read(text: &str, findings: &mut Findings) -> Result<Graph, Violation> {
         let document = JsonText::document(text)?;
         let top = Top::read(&document, findings)?;
@@ -101,6 +106,8 @@ impl Graph {
     }
 
     /// The graph JSON in normal form: entries as three numbers, members in the order of the released writers.
+    ///
+    /// Members and attributes that are skipped when a graph is read (`metadata`, `control_deps`, GRF-16) are not kept.
     pub fn to_json(&self) -> Value {
         let nodes: Vec<Value> = self.nodes.iter().map(Node::to_json).collect();
         json!({
@@ -191,7 +198,8 @@ impl<'a> Top<'a> {
         let mut found: [Option<JsonText<'a>>; 5] = [None; 5];
         for (key, value) in document.members(GRF_01, "")? {
             if key == "metadata" {
-                // Released readers from 0.6 on stop here. Whatever they would still need is missing for them.
+                // GRF-02: from 0.6 on a reader stops at `metadata`, so that a member behind it is missing. Up to 0.5
+                // the name itself is rejected; here it is accepted without regard to the release (GRF-03).
                 break;
             }
             let Some(slot) = TOP
@@ -223,6 +231,7 @@ impl<'a> Top<'a> {
                 )
             })
         });
+        // There are five of `TOP`, and five are taken.
         let mut next = || required.next().unwrap_or(Ok(*document));
         Ok(Top {
             nodes: next()?,
@@ -240,6 +249,7 @@ pub(super) fn read_entry_list(list: JsonText<'_>, what: &str) -> Result<Vec<Node
     for item in list.elements(GRF_08, what)? {
         let numbers = read_indices(item, GRF_08, what)?;
         let entry = match numbers.as_slice() {
+            // GRF-08: both forms occur in every release, and no executor uses the version.
             [node, index] => NodeEntry {
                 node: *node,
                 index: *index,
@@ -281,7 +291,9 @@ fn check_rows(nodes: &[Node], rows: &[usize], list: JsonText<'_>) -> Result<usiz
     let mut count = 0;
     let mut counted = vec![count];
     for node in nodes {
+        // GRF-06: an input has one output. Upstream reads the count of a node without attributes from unset memory.
         let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
+        // `num_outputs` is any number of the file. A sum that saturates is more entries than any list has (GRF-15).
         count = outputs.saturating_add(count);
         counted.push(count);
     }

@@ -9,6 +9,9 @@ use crate::rule::{Kind, Rule, Violation};
 use std::borrow::Cow;
 
 /// A JSON value that is still text, and its offset from the start of the document.
+///
+/// A value is parsed where it is needed: what a reader skips costs no memory, and a rule can blame the byte where a value begins,
+/// which a tree of values has lost. `rule` and `what` of its functions are what another form breaks, and the field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonText<'a> {
     text: &'a str,
@@ -118,7 +121,7 @@ impl<'a> JsonText<'a> {
         if !scan.accept(open) {
             return None;
         }
-        // The document is JSON: whatever separates values is where it belongs.
+        // `document` has seen that the text is JSON: whatever separates values is where it belongs.
         loop {
             scan.space();
             match scan.peek()? {
@@ -148,7 +151,7 @@ impl Scan<'_> {
     fn value(&mut self) -> Option<(usize, usize)> {
         self.space();
         let start = self.at;
-        // What closes the containers on the way.
+        // What closes the containers on the way: a list of bytes in place of recursion, so that no depth overflows the stack (GRF-01).
         let mut open = Vec::new();
         loop {
             self.space();

@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One step, or one input.
+/// A call, or an input or parameter (GRF-04).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The name; inputs are set by it.
+    /// The name; inputs are set by it (GRF-32). Names of calls may repeat.
     pub name: String,
-    /// The entries that it reads.
+    /// The entries that it reads, all of earlier nodes (GRF-10).
     pub inputs: Vec<NodeEntry>,
-    /// What it calls; `None` for an input or parameter (`op` is `null`).
+    /// What it calls; `None` for an input or parameter (`op` is `null`, GRF-06), which has one output.
     pub call: Option<TvmOpParam>,
 }
 
@@ -24,13 +24,13 @@ pub struct Node {
 pub struct TvmOpParam {
     /// The function's name; `__nop` does nothing, `__copy` copies its input to its output.
     pub func_name: String,
-    /// How many inputs the compiler counted.
+    /// How many inputs the compiler counted. No executor compares it with `inputs` (GRF-38).
     pub num_inputs: usize,
     /// How many entries the node writes.
     pub num_outputs: usize,
-    /// Whether every argument is passed as one flat dimension.
+    /// Whether every argument is passed as one flat dimension (GRF-39). Any number but 0 in JSON; written as 0 or 1.
     pub flatten_data: bool,
-    /// Other attributes, such as `hash` and `weight_layout`.
+    /// Other attributes, such as `hash` and `weight_layout`. Releases drop them up to 0.7.
     pub attrs: BTreeMap<String, String>,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn read_nodes(
 fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Violation> {
     let (mut op, mut name, mut inputs, mut attrs) = (None, None, None, None);
     let members = item.members(GRF_04, "")?;
-    // Both names of the attributes are one member.
+    // GRF-20: `attr` and `attrs` are one member to releases, so that one of each is a repetition.
     once(&members, findings, |key| match key {
         "attr" => "attrs",
         key => key,
@@ -99,7 +99,7 @@ fn read_node(item: &JsonText<'_>, findings: &mut Findings) -> Result<Node, Viola
             "name" => name = Some(value.string(GRF_04, "name")?),
             "inputs" => inputs = Some(read_entry_list(value, "inputs")?),
             "attr" | "attrs" => attrs = Some(value),
-            // Parsed by every release, used by none.
+            // GRF-04: read by every release, used by none; what is no list of indices ends the reading all the same.
             "control_deps" => drop(read_indices(value, GRF_04, "control_deps")?),
             _ => GRF_05.require_as(Kind::Unsupported, false, value.offset(), || {
                 format!("a node has no member `{key}`")
@@ -163,7 +163,7 @@ fn read_call(attrs: &JsonText<'_>, findings: &mut Findings) -> Result<TvmOpParam
         let text = value.string(GRF_07, &format!("attrs.{key}"))?;
         all.push((key, text, value.offset()));
     }
-    // The last of several counts.
+    // GRF-20: the last of several counts, as in releases, which read each into the same place.
     let find = |name: &str| {
         let found = all.iter().rev().find(|(key, ..)| key == name);
         let found = found.map(|(_, text, offset)| (text.as_str(), *offset));

@@ -7,7 +7,7 @@ use crate::rule::{Kind, Violation};
 use crate::tensor::{Dtype, Packing};
 use serde_json::{Value, json};
 
-/// What a graph needs to run: one pool for every storage id, in order.
+/// What a graph needs to run: one pool for every storage id, in order. An id that no entry names has an empty pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Pool `i` holds the entries whose storage id is `i`.
@@ -17,9 +17,9 @@ pub struct Plan {
 /// A run of bytes, or an image, on one device that some entries share, each from its first byte on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoragePool {
-    /// Size in bytes: that of the largest entry.
+    /// Size in bytes: that of the largest entry. An executor takes it in whole words of four (GRF-30).
     pub bytes: u64,
-    /// Device type number; `None` where the graph leaves it to the executor.
+    /// Device type number, the same for all entries (GRF-24); `None` where the graph leaves it to the executor (GRF-30).
     pub device: Option<i32>,
     /// Memory scope; empty for the default.
     pub scope: String,
@@ -50,7 +50,7 @@ impl Plan {
     pub fn of(graph: &Graph) -> Result<Plan, Violation> {
         let most = graph.entries.iter().map(|entry| entry.storage_id).max();
         let count = most.map_or(0, |most| most.saturating_add(1));
-        // Only a graph that was not read can break this: GRF-52 is held where there are bytes to blame.
+        // Only a graph that was not read can break this: the reader holds GRF-52, where there are bytes to blame.
         let entries = graph.entries.len();
         GRF_52.demand(Kind::Limit, count <= entries, || {
             format!("{count} storage ids in a graph of {entries} entries")
@@ -70,7 +70,7 @@ impl Plan {
         Ok(Plan { pools })
     }
 
-    /// All pools together, in bytes.
+    /// All pools together, in bytes; [`u64::MAX`] where 64 bits do not count them.
     pub fn total_bytes(&self) -> u64 {
         self.pools
             .iter()
@@ -78,7 +78,7 @@ impl Plan {
             .fold(0, u64::saturating_add)
     }
 
-    /// `[{"id", "bytes", "device"}]`.
+    /// `[{"id", "bytes", "device"}]`, and of an image the three extents as `texture`.
     pub fn to_json(&self) -> Value {
         let pools = self.pools.iter().enumerate();
         pools
@@ -140,6 +140,7 @@ impl StoragePool {
                 return Err(GRF_53.refused(Kind::Malformed, message));
             }
         }
+        // The first scope that is not empty is the pool's. No rule compares the scopes of entries, but for images (GRF-53).
         if self.scope.is_empty() {
             self.scope = one.scope;
         }

@@ -31,6 +31,7 @@ impl Stepper {
                 )
                 .into());
         }
+        // GRF-40: back means from the start, for the memory of inputs of an earlier node may hold later entries by now.
         let first = match self.last {
             Some(last) if last == index => return Ok(()),
             Some(last) if last < index => last + 1,
@@ -79,7 +80,7 @@ pub fn run_individual(
     min_repeat_ms: u64,
 ) -> Result<Vec<Vec<f64>>, Error> {
     check_counts(&[number, repeat])?;
-    // Once through, so that no node is measured on memory that was never touched.
+    // GRF-42: once through, so that no node is measured on memory that was never touched.
     executor.run()?;
     let mut repetitions = Vec::with_capacity(repeat);
     for _ in 0..repeat {
@@ -208,7 +209,7 @@ pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
         } else {
             0.0
         });
-        // At once: a later node may use the same memory.
+        // At once: a later node may use the same pool, as the plan allows (GRF-22).
         let outputs = node.call.as_ref().map_or(1, |call| call.num_outputs);
         for output in 0..outputs {
             let tensor = executor.entry(stepper.entry(executor, index, output)?);
@@ -250,7 +251,7 @@ pub fn dump(executor: &mut Executor, root: &Path) -> Result<PathBuf, Error> {
     Ok(folder)
 }
 
-/// `CPU_0`, `CUDA_1`, ...
+/// `CPU_0`, `CUDA_1`: the text of the device in capitals, as the Python package names the folder.
 fn device_name(device: Device) -> String {
     let name = crate::value::device_to_text(crate::value::DLDevice::from(device));
     name.to_uppercase()

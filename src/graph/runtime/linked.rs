@@ -59,6 +59,7 @@ pub(super) fn link(
                 if data.is_null() {
                     continue;
                 }
+                // GRF-43: a library returns an address and nothing else. What lies there is what the graph says of the entry.
                 let source = DLTensor { data, ..template };
                 // SAFETY: the address is of the library's constant for this storage, as large as the graph of the same
                 // library says, and `lookup` keeps the library (third clause of `module::load`).

@@ -154,7 +154,9 @@ fn input_index(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Res
         .into())
 }
 
-/// `{"shape": {name: shape}, "dtype": {name: text}}`, without the inputs that a parameter file set.
+/// `{"shape": {name: shape}, "dtype": {name: text}}`, without the inputs that a parameter file set (GRF-44).
+///
+/// Releases look both up by the number of the *node*, which is another entry behind any node with two outputs; these are of the entry.
 fn info(executor: &Executor, inputs: bool) -> function::Result {
     let graph = executor.graph();
     let (mut shapes, mut dtypes) = (Map::new(), Map::new());
@@ -242,7 +244,7 @@ fn share_params(state: &mut ExecutorState, args: &[AnyView<'_>]) -> function::Re
     Ok(Any::none())
 }
 
-/// An index; a negative one is that of nothing.
+/// An index; a negative one is that of nothing. Releases compare it as an unsigned number, with the same effect (GRF-32).
 pub(super) fn position(view: AnyView<'_>) -> function::Result<usize> {
     Ok(usize::try_from(i64::try_from(view)?).unwrap_or(usize::MAX))
 }

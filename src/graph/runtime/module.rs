@@ -56,7 +56,7 @@ fn create(name: &str, args: &[AnyView<'_>], debug: bool) -> function::Result {
     let [json, module, rest @ ..] = args else {
         return Err(few().into());
     };
-    // A function in third place finds linked parameters, instead of the library's own.
+    // GRF-43: from 0.8 on a function in third place finds linked parameters, instead of the library's own. None there is no function.
     let (lookup, devices) = match rest {
         [view, devices @ ..] => match cast::<Function>(*view) {
             Ok(lookup) => (Some(lookup), devices),
@@ -108,7 +108,7 @@ fn executor(
     devices: &[AnyView<'_>],
 ) -> function::Result<Executor> {
     let graph = Graph::read(json, &mut Findings::default())?;
-    // A kernel may live in an import of the library.
+    // GRF-31: from 0.6 on a kernel may be in an import of the library.
     let mut executor = Executor::new(
         Arc::new(graph),
         &|name| module.function(name, true),

@@ -7,6 +7,7 @@ use crate::payload::relax_vm::{
 use crate::rule::{Kind, Violation};
 use crate::vm::{VM_01, VM_02, VM_03, VM_04, VM_05};
 
+/// VM-01 to VM-05 for a function of kind `vm`, at the bytes of its instructions.
 pub(super) fn check_function(
     code: &relax_vm::RelaxExecutable<'_>,
     function: &RelaxFunction<'_>,
@@ -14,6 +15,7 @@ pub(super) fn check_function(
     let range = range(function);
     let first = offset(code, range.start);
     let named = i64::try_from(function.params.len()).unwrap_or(i64::MAX);
+    // VM-04: frontends find inputs by the names, and count arguments by their number. Upstream checks nothing here.
     VM_04.require(named == 0 || named == function.num_args, first, || {
         format!(
             "function `{}` takes {} arguments and names {named}",
@@ -28,6 +30,7 @@ pub(super) fn check_function(
         ),
         None => false,
     };
+    // VM-01: upstream stops at the end of the whole table alone, and runs into the next function.
     VM_01.require(ends, last.map_or(first, |last| offset(code, last)), || {
         format!(
             "function `{}` runs off its end: its last instruction is neither ret nor goto",
@@ -40,6 +43,7 @@ pub(super) fn check_function(
     Ok(())
 }
 
+/// VM-02, VM-03 and VM-05 for instruction `index`, which PAY rules have let through.
 fn check_instruction(
     code: &relax_vm::RelaxExecutable<'_>,
     function: &RelaxFunction<'_>,
@@ -63,6 +67,7 @@ fn check_instruction(
             false_offset,
         } => {
             plain(condition, "tests")?;
+            // VM-02: releases find out when the jump is taken.
             VM_02.require(false_offset > 1, at, || {
                 format!(
                     "instruction {index} of `{}` jumps by {false_offset} when false: a branch goes forward, over the other one",
@@ -78,6 +83,7 @@ fn check_instruction(
             let callee = usize::try_from(callee)
                 .ok()
                 .and_then(|at| code.functions.get(at));
+            // VM-03: a packed function takes any number of operands.
             let Some(callee) = callee.filter(|callee| callee.kind != FunctionKind::Packed) else {
                 return Ok(());
             };

@@ -37,7 +37,7 @@ pub(super) fn allocator_kind(number: i64) -> Result<AllocatorKind, Fault> {
     })
 }
 
-/// Pooled storage comes in whole pages (VM-32).
+/// Pooled storage comes in whole pages, so that sizes that differ a little share blocks (VM-32). Bytes.
 const PAGE: usize = 4096;
 
 /// A device of a machine, with its allocator.
@@ -107,7 +107,7 @@ impl VmAllocator {
         match self.ask_device(nbytes, hint) {
             Ok(space) => Ok((space, nbytes)),
             Err(_) => {
-                // The pool may hold enough of other sizes.
+                // VM-32: the pool may keep enough memory in blocks of other sizes.
                 self.clear();
                 Ok((self.ask_device(nbytes, hint)?, nbytes))
             }

@@ -9,7 +9,10 @@ use crate::value::{Any, AnyView, Object, index};
 use crate::vm::VM_28;
 use std::sync::{Arc, OnceLock};
 
-/// A closure (`relax.vm.Closure`). It does not keep a machine: the caller brings one.
+/// A closure (`relax.vm.Closure`): a function of an executable, and values that come behind its arguments (VM-28).
+///
+/// It keeps the executable and no machine: a machine keeps the closures of its table, and a circle would never be freed. The caller
+/// brings the machine, which is one of the same executable.
 #[repr(C)]
 pub(super) struct VmClosure {
     header: Header,
@@ -67,6 +70,7 @@ impl VmClosure {
 
     /// The same function with `more` behind the arguments of a call and before what is bound already (VM-28).
     pub(super) fn bind(&self, name: &str, more: Vec<Any>, returns: bool) -> Ref<VmClosure> {
+        // VM-28: what was bound first comes last of all.
         let mut last = more;
         last.extend(self.last.iter().cloned());
         VmClosure::make(&self.of, self.function, name, last, returns && self.returns)

@@ -11,7 +11,7 @@ use crate::payload::{PAY_88, PAY_97};
 use crate::rule::{Kind, Violation};
 use crate::value::{Any, AnyView, RawAny};
 
-/// Who is called.
+/// What an entry of the function table calls, found before anything runs (VM-11).
 pub(super) enum Callee {
     /// A function of a library or of the registry.
     Packed(Function),
@@ -23,8 +23,11 @@ pub(super) enum Callee {
 
 /// Decoded code of an executable.
 pub(super) struct DecodedCode {
+    /// One for each instruction of the table, by the same numbers: offsets of jumps count them (VM-22).
     pub(super) steps: Vec<DecodedInstruction>,
+    /// The operands of all calls, one behind the other.
     pub(super) operands: Vec<DecodedOperand>,
+    /// By the numbers of the function table.
     pub(super) functions: Vec<FrameLayout>,
 }
 
@@ -36,6 +39,7 @@ pub(super) struct FrameLayout {
     pub(super) arguments: u32,
 }
 
+/// An instruction with absolute targets. Numbers are of 32 bits, for a file has fewer words than that counts (PAY-88, `decode`).
 pub(super) enum DecodedInstruction {
     Call {
         destination: u32,
@@ -55,6 +59,7 @@ pub(super) enum DecodedInstruction {
     },
 }
 
+/// Where an argument of a call comes from (VM-20).
 pub(super) enum DecodedOperand {
     Register(u32),
     Machine,
@@ -62,7 +67,7 @@ pub(super) enum DecodedOperand {
     Fixed(RawAny),
 }
 
-/// No register: the result is dropped, or None is returned.
+/// No register (the void register of PAY-92): the result is dropped, or None is returned.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 impl DecodedCode {

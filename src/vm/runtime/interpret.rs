@@ -57,7 +57,9 @@ impl VirtualMachineImpl {
         for (register, argument) in frame.registers.iter_mut().zip(args) {
             *register = argument.to_any();
         }
+        // Once for each function, not for each call: what begins to watch sees the functions that start later.
         let watched = self.is_watched();
+        // Of an error the frame is used again as well: it is emptied either way.
         let result = self.follow(function, frames.start as usize, &mut frame, watched);
         frame.registers.clear();
         self.frames().push(frame);
@@ -106,6 +108,7 @@ impl VirtualMachineImpl {
                         self.call_index(callee, args)
                     };
                     match result {
+                        // VM-20: void drops the result, whose memory may go at once.
                         Ok(value) if *destination == NOWHERE => drop(value),
                         Ok(value) => frame.registers[*destination as usize] = value,
                         Err(fault) => return Err(self.locate(fault, function, at)),
@@ -161,7 +164,7 @@ impl VirtualMachineImpl {
         let name = self.name(callee);
         if let Some(instrument) = &instrument {
             let answer = self.tell(instrument, callee, name, true, &Any::none(), args)?;
-            // Only the integer 1 means: do not run.
+            // VM-66: only the integer 1 leaves the call out; true does not.
             if answer.type_index() == index::INT && answer.as_raw().int() == 1 {
                 return Ok(Any::none());
             }
@@ -228,7 +231,7 @@ fn wrong_condition(type_index: i32) -> Fault {
         .into()
 }
 
-/// How deep functions of a VM may call each other on one thread. Released runtimes end with a stack overflow instead.
+/// How deep functions of a VM may call each other on one thread (VM-25). In releases the stack overflows, which ends the process.
 const DEEPEST: u32 = 1000;
 
 /// How many registers all functions that are running on one thread may have, but for the outermost: 32 MiB of them.
@@ -255,6 +258,7 @@ impl CallDepth {
             let message = format!("functions of the VM call each other more than {DEEPEST} deep");
             return Err(VM_25.refused(Kind::Limit, message).into());
         }
+        // VM-25: not the outermost, which costs once what its executable says; what recurses would cost that a thousand times.
         let registers = match before.functions {
             0 => 0,
             _ => before.registers.saturating_add(registers as usize),

@@ -39,7 +39,7 @@ pub(super) fn resolve(
     let mut missing: BTreeSet<&str> = BTreeSet::new();
     let mut functions = Vec::new();
     let resets = match loaded.layout() {
-        // 0.16 to 0.20 leave a shared tuple as it is (VM-58).
+        // VM-58: 0.16 to 0.20 write into a copy, so that a shared tuple stays as it is. Their libraries have these layouts.
         Layout::V0_2 | Layout::V0_7 => Origin::Unknown,
         _ => origin,
     };
@@ -49,11 +49,13 @@ pub(super) fn resolve(
             FunctionKind::Vm => VmClosure::of_function(loaded, index, name).into(),
             FunctionKind::Packed => match find(name, imports, resets)? {
                 Some(found) => found.into(),
+                // VM-11: releases name the first that is missing.
                 None => {
                     missing.insert(name);
                     Any::none()
                 }
             },
+            // VM-12: its code works on the register file of the C++ machine, through symbols of `libtvm_runtime`.
             FunctionKind::VmTir => {
                 let message = format!(
                     "function `{name}` was compiled to work on the registers of a machine (exec_mode \"compiled\"): export the model with exec_mode \"bytecode\""
@@ -121,7 +123,7 @@ pub(super) fn constants(loaded: &LoadedExecutable, places: &[VmDevice]) -> Resul
             Ok(match constant {
                 RelaxConstant::Tensor(record) => {
                     let scope = scopes.get(&index).copied().unwrap_or_default();
-                    // Before memory is taken: lanes that are not stored cost a file nothing.
+                    // TEN-35 before memory is taken: elements that are not stored cost a file nothing.
                     // As many bytes as any release has for them: those that pack find theirs first (TEN-31).
                     let elements = record.elements(Packing::Each)?;
                     let dtype = DLDataType::from(elements.dtype());

@@ -98,12 +98,13 @@ pub(super) const METHODS: [VmMethod; 10] = [
     },
 ];
 
+/// `(function, arguments...)`: keeps them for `invoke_stateful` (VM-62).
 fn set_input(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     machine.0.set_input(&cast::<String>(args[0])?, &args[1..])?;
     Ok(Any::none())
 }
 
-/// What `get_params` of the last argument returns is the last argument of the function.
+/// `(function, arguments..., module)`: what `get_params` of the module returns is the last argument of the function (VM-62).
 fn set_input_with_param_module(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let mut args = args.to_vec();
     let module = args.pop().unwrap_or(AnyView::none());
@@ -112,6 +113,7 @@ fn set_input_with_param_module(machine: &VirtualMachine, args: &[AnyView<'_>]) -
     set_input(machine, &args)
 }
 
+/// `(function, index...)`: the kept result, or an element of it that is no tuple (VM-63): RPC passes none.
 fn output(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
     VM_63.demand(Kind::Type, value.type_index() != index::ARRAY, || {
@@ -120,12 +122,15 @@ fn output(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     Ok(value)
 }
 
+/// `(function, index...)`: how many elements the kept result has there (VM-63).
 fn output_arity(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let value = machine.0.output(&cast::<String>(args[0])?, &args[1..])?;
+    // VM-63: -1 is what no tuple has.
     let count = item_count(value.view()).map_or(-1, |count| count as i64);
     Ok(count.into())
 }
 
+/// `(function, n)`: the name of argument n (VM-62). An executable may name none (VM-04).
 fn parameter_name(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let (name, at) = (cast::<String>(args[0])?, cast::<i64>(args[1])?);
     let names = machine.parameters(&name)?;
@@ -136,6 +141,7 @@ fn parameter_name(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     })
 }
 
+/// `(function, name, with result, arguments...)`: binds the last arguments and keeps that under the name (VM-65).
 fn save_function(machine: &VirtualMachine, args: &[AnyView<'_>]) -> VmResult {
     let (name, save_as) = (cast::<String>(args[0])?, cast::<String>(args[1])?);
     let returns = cast::<bool>(args[2])?;

@@ -16,6 +16,7 @@ use crate::value::{Any, AnyView, cast};
 use crate::vm::{VM_30, VM_60};
 use std::sync::{Arc, OnceLock};
 
+/// VM executables are of the first kind up to 0.19, of the second from 0.20 on.
 const KINDS: [&str; 2] = ["relax.Executable", "relax.VMExecutable"];
 
 /// Provides the loaders of libraries and files with VM executables, and the builtins.
@@ -39,6 +40,7 @@ fn from_file(kind: &'static str) -> Function {
     })
 }
 
+/// The loader of a library: the executable stays in its bytes.
 fn load(entry: &LoaderEntry<'_>) -> function::Result<Module> {
     // SAFETY: only `module::load_symbols` makes entries, and their payload is what `Symbols::data` gave of the library.
     let loaded =

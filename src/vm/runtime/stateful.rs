@@ -11,7 +11,7 @@ use crate::value::{Any, AnyView, cast};
 use crate::vm::{VM_62, VM_63};
 use std::collections::HashMap;
 
-/// What lives from one call of a module function to the next.
+/// What lives from one call of a module function to the next, by the name of the function; saved functions by their own (VM-64).
 #[derive(Default)]
 pub(super) struct MachineState {
     pub(super) inputs: HashMap<String, Vec<Any>>,

@@ -83,6 +83,7 @@ impl VmStorage {
         shape: &[i64],
         dtype: DLDataType,
     ) -> Result<Any, Fault> {
+        // VM-33 in the bytes of the newest release; storage has room for whole bytes of each element (`room`).
         let needed = byte_size(shape, Dtype::from(dtype), Release::LAST);
         let start = usize::try_from(offset).ok();
         let end = start
@@ -91,7 +92,8 @@ impl VmStorage {
         let (Some(start), true) = (start, end.is_some_and(|end| end <= this.nbytes)) else {
             return Err(outside(offset, shape, dtype, this.nbytes));
         };
-        // Where addresses mean something the offset goes into the address: compiled kernels want alignment there.
+        // Compiled kernels want alignment of `data`, and some look at nothing else. Where `data` is an address the offset goes into it;
+        // a handle of a buffer, as OpenCL has, cannot be added to.
         let add = this.allocator.api.supports_pointer_arithmetic();
         let (data, byte_offset) = if add {
             (this.space.0.wrapping_byte_add(start), 0)

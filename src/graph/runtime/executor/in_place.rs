@@ -107,7 +107,8 @@ impl Executor {
             let what = format!("shared parameter `{name}`");
             // SAFETY: the extents of the other executor's tensor, which `shared` keeps.
             unsafe { self.entry(entry).check_same(&shared.view, &what) }?;
-            // The pool must be this parameter's alone, or its neighbours would be overwritten with it.
+            // GRF-35: the pool must be of this parameter alone. Another entry of it is written in every run, and that would overwrite
+            // the parameter of both executors.
             let storage = self.graph.entries.get(entry).map(|entry| entry.storage_id);
             let users = storage.and_then(|storage| users.get(&storage));
             let alone = users.is_none_or(|users| *users <= 1);
@@ -171,6 +172,7 @@ impl Executor {
                 inside.view.device, to.device
             )
         })?;
+        // GRF-34: the address that a kernel uses is `data` plus `byte_offset`. 0.6 to 0.8 look at `data` alone, and lose the offset.
         // SAFETY: the extents and strides of `to` are readable.
         let in_one_piece = unsafe { to.is_contiguous() };
         let first = to.data.wrapping_byte_add(to.byte_offset as usize);
@@ -191,6 +193,8 @@ impl Executor {
     ///
     /// The memory of `to` stays as long as `keep`, and holds a tensor of the entry's type and shape.
     unsafe fn point_at(&mut self, entry: usize, to: &DLTensor, keep: &Any) {
+        // GRF-48: what a `__nop` makes of an entry is the same bytes, and moves with it. Releases up to 0.13 leave it behind; those
+        // from 0.14 on move the whole pool, other values and larger ones too.
         let aliases = self
             .aliases
             .get_or_init(|| Aliases::new(&self.graph, &self.entries, &self.steps));

@@ -45,10 +45,11 @@ impl Executor {
         let target = self.entry(entry);
         // SAFETY: the extents of `source` are readable.
         if let Err(broken) = unsafe { target.check_same(source, "") } {
-            // Said with the name, which costs a search.
+            // The name costs a walk over `arg_nodes`, which only an error is worth.
             let named = format!("input `{}`{}", self.input_name(index), broken.message());
             return Err(broken.rule().refused(broken.kind(), named).into());
         }
+        // GRF-43: releases write to it, and crash where the library has it in constant memory.
         GRF_43.demand(Kind::Unsupported, !self.linked.contains(&index), || {
             let name = self.input_name(index);
             format!("`{name}` is linked into the library, and is not written to")

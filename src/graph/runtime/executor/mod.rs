@@ -26,7 +26,7 @@ use pool::PoolMemory;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-/// Finds the function that a node calls.
+/// Finds the function that a node calls, by `func_name` (GRF-31). `None` is a function that is missing.
 pub type Kernels<'a> = dyn Fn(&str) -> Result<Option<Function>, Error> + 'a;
 
 /// A graph with memory, ready to run.
@@ -41,7 +41,7 @@ pub struct Executor {
     inputs: HashMap<String, usize>,
     /// Made when an input first gets memory of its own.
     aliases: OnceLock<Aliases>,
-    /// What was handed in by reference: the entry it stands for, kept alive here.
+    /// Memory of others that calls use in place of that of an entry (GRF-34, GRF-35, GRF-43), kept alive here.
     external: HashMap<usize, PoolTensor>,
     /// Inputs that the library brings with it.
     linked: HashSet<usize>,
@@ -59,8 +59,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// GRF-31 with the names of all functions that `kernels` does not have; no device at all; a plan that breaks a rule;
-    /// memory that is not there.
+    /// GRF-30 without a device; GRF-31 with the names of all functions that `kernels` does not have; GRF-36 for a copy of two sizes;
+    /// what [`Plan::of`] rejects; GRF-23 and the errors of the device where it has no such memory; what `kernels` raises.
     pub fn new(
         graph: Arc<Graph>,
         kernels: &Kernels<'_>,
@@ -91,6 +91,7 @@ impl Executor {
                 PoolTensor::new(memory, entry.dtype, &entry.shape)
             })
             .collect();
+        // By name once: frontends set every parameter by its name, of which a model may have thousands.
         let inputs = numbers(&graph);
         let mut executor = Executor {
             graph,
@@ -119,12 +120,12 @@ impl Executor {
         &self.devices
     }
 
-    /// Bytes of memory of all pools.
+    /// Bytes of memory of all pools, without what a device rounds them up to.
     pub fn planned_bytes(&self) -> u64 {
         self.pools.iter().map(|pool| pool.bytes as u64).sum()
     }
 
-    /// Runs every node, in order (GRF-38).
+    /// Runs every node, in order (GRF-38). What kernels of a device queue may still run when this returns: [`Executor::sync`] waits.
     ///
     /// # Errors
     ///
@@ -133,7 +134,7 @@ impl Executor {
         self.steps.iter().try_for_each(|step| self.execute(step))
     }
 
-    /// Runs node `index` alone, on whatever its inputs hold.
+    /// Runs node `index` alone, on whatever its inputs hold. Nothing is run where there is no such node.
     ///
     /// # Errors
     ///
@@ -144,17 +145,17 @@ impl Executor {
             .map_or(Ok(()), |step| self.execute(step))
     }
 
-    /// How many inputs and parameters there are.
+    /// How many inputs and parameters there are: the length of `arg_nodes` (GRF-11).
     pub fn input_count(&self) -> usize {
         self.graph.arg_nodes.len()
     }
 
-    /// How many outputs there are.
+    /// How many outputs there are: the length of `heads`.
     pub fn output_count(&self) -> usize {
         self.graph.heads.len()
     }
 
-    /// The number of the input or parameter called `name`.
+    /// The number of the input or parameter called `name`; of several with one name that of the last (GRF-11).
     pub fn input_index(&self, name: &str) -> Option<usize> {
         self.inputs.get(name).copied()
     }

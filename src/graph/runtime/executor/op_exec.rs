@@ -34,8 +34,10 @@ impl Executor {
                 .inputs
                 .iter()
                 .filter_map(|input| self.graph.entry_id(*input));
+            // GRF-38: the entries that a node reads, then those that it writes; `num_inputs` changes nothing.
             let used: Vec<usize> = inputs.chain(first..first + call.num_outputs).collect();
             match (call.func_name.as_str(), used.as_slice()) {
+                // GRF-31: no function of a library, and nothing is done: its entries are the same bytes where they share a pool.
                 ("__nop", _) => steps.push(OpExec::Nothing),
                 ("__copy", [from, to])
                     if self.entries[*from].nbytes() == self.entries[*to].nbytes() =>
@@ -65,6 +67,7 @@ impl Executor {
                             arguments,
                         });
                     }
+                    // GRF-31: releases stop at the first; all names in one message spare a build for each.
                     None => {
                         missing.insert(name);
                     }
@@ -84,7 +87,7 @@ impl Executor {
             OpExec::Nothing => Ok(()),
             OpExec::Copy { from, to } => {
                 let (from, to) = (self.current(*from), self.current(*to));
-                // The one that is not on the host knows how.
+                // GRF-36: the device that is not the host makes the copy; its tensor knows the device.
                 if to.view.device.device_type == Device::CPU_KIND {
                     // SAFETY: both are entries, whose memory this keeps; `find_functions` found them to be of one size.
                     unsafe { from.copy_to(&to.view) }

@@ -19,7 +19,7 @@ impl PoolMemory {
         let bytes = pool.bytes;
         let refused =
             || Error::from(GRF_23.refused(Kind::Limit, format!("a pool of {bytes} bytes")));
-        // As float32 in whole words, as every release does; a kernel may write its last word whole.
+        // GRF-30: in whole words of float32, as in every release; a kernel may write its last word whole.
         let whole = bytes.checked_next_multiple_of(4);
         let whole = whole.and_then(|whole| usize::try_from(whole).ok());
         let whole = whole.ok_or_else(refused)?;
@@ -28,6 +28,7 @@ impl PoolMemory {
         let hint = Dtype::scalar(Dtype::FLOAT, 32);
         let scope = pool.scope.as_str();
         let space = match (&pool.texture, scope) {
+            // GRF-53: an image is taken by its extents; how many bytes a row takes is for the device to know.
             (Some(texture), scope) => {
                 let extents = texture.extents().map(i64::try_from);
                 let [Ok(height), Ok(width), Ok(channel)] = extents else {

@@ -67,12 +67,12 @@ impl PoolTensor {
         &self.view
     }
 
-    /// Extents.
+    /// Extents as in the graph, also where calls get one dimension (GRF-39, GRF-47).
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
-    /// Element type.
+    /// Element type; each element takes whole bytes (GRF-51).
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
@@ -82,7 +82,7 @@ impl PoolTensor {
         self.bytes
     }
 
-    /// The same memory as an object that keeps it alive. The next run overwrites what it shows.
+    /// The same memory as an object that keeps it alive. The next run overwrites what it shows (GRF-45).
     pub fn to_object(&self) -> object::Tensor {
         let keep = self.clone();
         // SAFETY: `keep` holds the memory, its owner and the extents until the object ends.
@@ -133,7 +133,7 @@ impl PoolTensor {
         Ok(copy)
     }
 
-    /// The elements, copied to the host.
+    /// The elements, copied to the host: row by row, in the byte order of the device, whole bytes for each (GRF-51).
     ///
     /// # Errors
     ///
@@ -177,7 +177,8 @@ impl PoolTensor {
     /// The extents of `other` are readable.
     pub(super) unsafe fn check_same(&self, other: &DLTensor, what: &str) -> Result<(), Violation> {
         let dtype = Dtype::from(other.dtype);
-        // A bool of old graphs is a uint1, of newer frontends a bool of 8 bits: the same byte.
+        // GRF-33: a bool of a graph is a `uint1`, that of newer frontends a `bool` of 8 bits: the same byte. Releases count bytes and
+        // compare nothing else, so that int32 goes into float32.
         let is_bool = |dtype: Dtype| is_flag(dtype) || DLDataType::from(dtype) == bool_of_today();
         let same_type = dtype == self.dtype || (is_bool(dtype) && is_bool(self.dtype));
         // SAFETY: the extents of `other` are readable.

@@ -4,10 +4,12 @@ use super::super::fault::VmResult;
 use crate::rule::{Kind, Rule};
 use crate::value::{AnyView, Argument, DLTensor, cast};
 
+/// Argument `at`, or None where there are fewer: a function says what it takes by rejecting None.
 pub(super) fn arg<'a>(args: &[AnyView<'a>], at: usize) -> AnyView<'a> {
     args.get(at).copied().unwrap_or(AnyView::none())
 }
 
+/// Argument `at` as an integer.
 pub(super) fn int(args: &[AnyView<'_>], at: usize) -> VmResult<i64> {
     Ok(cast::<i64>(arg(args, at))?)
 }
@@ -37,6 +39,7 @@ pub(super) fn is_compact(dl: &DLTensor) -> bool {
     unsafe { dl.is_contiguous() }
 }
 
+/// A value of the wrong type, under `rule`.
 #[cold]
 pub(super) fn refuse<T>(rule: Rule, message: String) -> VmResult<T> {
     Err(rule.refused(Kind::Type, message).into())

@@ -26,9 +26,11 @@ fn check(
     Ok(Any::none())
 }
 
+/// `(value, rank, type, text)` or `(value, rank, text)`: a tensor, rank -1 and type None being any (VM-40). A borrowed tensor is one,
+/// as from 0.21 on.
 pub(super) fn tensor_info(args: &[AnyView<'_>]) -> VmResult {
     let rank = cast::<i64>(arg(args, 1))?;
-    // The type is optional, and was left out altogether by older compilers.
+    // VM-40: the type is None or left out altogether. The text is last in both forms, so that their length tells them apart.
     let dtype = match args {
         [_, _, dtype, _, ..] => cast::<Option<DLDataType>>(*dtype)?.map(Dtype::from),
         _ => None,
@@ -49,6 +51,7 @@ pub(super) fn tensor_info(args: &[AnyView<'_>]) -> VmResult {
     })
 }
 
+/// `(value, rank, text)`: a shape of that many extents, -1 being any (VM-41).
 pub(super) fn shape_info(args: &[AnyView<'_>]) -> VmResult {
     let rank = int(args, 1)?;
     let found = extents_of(arg(args, 0)).map(|extents| extents.len() as i64);
@@ -58,6 +61,7 @@ pub(super) fn shape_info(args: &[AnyView<'_>]) -> VmResult {
     })
 }
 
+/// `(value, size, text)`: a tuple of exactly that many elements (VM-42).
 pub(super) fn tuple_info(args: &[AnyView<'_>]) -> VmResult {
     let size = int(args, 1)?;
     let found = item_count(arg(args, 0)).map(|count| count as i64);
@@ -66,21 +70,24 @@ pub(super) fn tuple_info(args: &[AnyView<'_>]) -> VmResult {
     })
 }
 
+/// `(value, type, text)`: a value that converts to the type (VM-43).
 pub(super) fn prim_value_info(args: &[AnyView<'_>]) -> VmResult {
     let value = arg(args, 0);
     let dtype = Dtype::from(cast::<DLDataType>(arg(args, 1))?);
     let kept = match dtype.code {
-        // Each converts from the others.
+        // VM-43: each converts from the others. Of the number of bits no value knows anything.
         Dtype::INT | Dtype::UINT | Dtype::BOOL => {
             matches!(value.type_index(), index::INT | index::BOOL)
         }
         Dtype::FLOAT => matches!(value.type_index(), index::INT | index::BOOL | index::FLOAT),
+        // A handle of no bits is `void`, which no value is.
         Dtype::HANDLE if dtype.bits != 0 => cast::<*mut c_void>(value).is_ok(),
         _ => false,
     };
     check(VM_43, kept, args, || format!("a value of {dtype}"))
 }
 
+/// `(value, text)`: a function or a closure (VM-44).
 pub(super) fn func_info(args: &[AnyView<'_>]) -> VmResult {
     let value = arg(args, 0);
     let closure = |object: &crate::value::ObjectRef| VmClosure::matches(object.type_index());
@@ -88,6 +95,7 @@ pub(super) fn func_info(args: &[AnyView<'_>]) -> VmResult {
     check(VM_44, kept, args, || "a Function".to_owned())
 }
 
+/// `(value, text)`: a string, short or not (VM-57). The 0.27 wheel has it, and no tag.
 pub(super) fn string_info(args: &[AnyView<'_>]) -> VmResult {
     let kept = cast::<String>(arg(args, 0)).is_ok();
     check(VM_57, kept, args, || "a String".to_owned())

@@ -10,6 +10,7 @@ use crate::value::types::key_of;
 use crate::value::{AnyView, cast};
 use crate::vm::{VM_28, VM_29, VM_54};
 
+/// `(function, values...)`: the function with these values behind its arguments (VM-28). It keeps its name, for messages.
 pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
     let Some((closure, rest)) = args.split_first() else {
         return refuse(VM_28, "make_closure takes a function and arguments".into());
@@ -30,6 +31,7 @@ pub(super) fn make_closure(args: &[AnyView<'_>]) -> VmResult {
     Ok(inner.bind(&inner.name, last, true).into())
 }
 
+/// `(machine, callee, arguments...)`: calls a closure on the machine, or a plain function with the arguments alone (VM-29).
 pub(super) fn invoke_closure(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) -> VmResult {
     let [_, closure, rest @ ..] = args else {
         return refuse(
@@ -40,6 +42,8 @@ pub(super) fn invoke_closure(machine: &VirtualMachineImpl, args: &[AnyView<'_>])
     machine.invoke(*closure, rest)
 }
 
+/// `(function, arguments..., shape)`: calls the function with the arguments and each extent as an integer (VM-54). Kernels of unknown
+/// shapes take their extents so.
 pub(super) fn call_tir_dyn(args: &[AnyView<'_>]) -> VmResult {
     let [function, middle @ .., last] = args else {
         return refuse(

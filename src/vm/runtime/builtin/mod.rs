@@ -35,7 +35,7 @@ pub(super) enum Builtin {
 /// The builtin that changes what others may hold (VM-58).
 pub(super) const RESET: &str = "vm.builtin.tuple_reset_item";
 
-/// Every builtin that we have.
+/// Every builtin that this crate has, sorted by name; `spec/vm.md` has a table of those that it lacks, and why.
 const ALL: &[(&str, Builtin)] = &[
     (
         "vm.builtin.alloc_shape_heap",
@@ -165,6 +165,8 @@ impl Builtin {
 }
 
 /// The machines that are alive, by address: what a handle from outside is held against.
+///
+/// Compiled code passes `%vm` as an opaque address. A call through the registry may pass any, and upstream follows it.
 static ALIVE: Mutex<BTreeMap<usize, Weak<VirtualMachineImpl>>> = Mutex::new(BTreeMap::new());
 
 fn alive() -> MutexGuard<'static, BTreeMap<usize, Weak<VirtualMachineImpl>>> {

@@ -11,13 +11,19 @@ use crate::value::types::key_of;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, cast};
 use crate::vm::{VM_45, VM_46, VM_47, VM_48};
 
+/// `(machine, n)`: a row of n int64 on the host (VM-48).
 pub(super) fn alloc_shape_heap(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) -> VmResult {
     let size = int(args, 1)?;
+    // Releases take the last device, whatever it is, and for Hexagon the first. Here it is the last that is the host: cells are read
+    // and written by this processor.
     let int64 = DLDataType::scalar(0, 64);
     lasting(machine.host()?, &[size], int64, "")
 }
 
-/// The cells of a heap argument; none when it is nothing.
+/// The cells of a heap argument; None is a heap without cells.
+///
+/// Upstream reads and writes through whatever address the tensor has. Here the heap is held to VM-48 first: a compact row of int64 on
+/// the host, on a multiple of eight bytes.
 fn heap<'a>(view: AnyView<'a>) -> VmResult<&'a [std::cell::Cell<i64>]> {
     if view.is_none() {
         return Ok(&[]);
@@ -55,7 +61,8 @@ fn cell(heap: &[std::cell::Cell<i64>], at: i64) -> VmResult<&std::cell::Cell<i64
     })
 }
 
-/// How a value is matched: the codes of `match_shape` and `match_prim_value`.
+/// Matches a value by code: 0 equals the operand, 1 is stored in a cell, 2 is anything, 3 equals a cell (VM-45). Another code breaks
+/// `rule`.
 fn match_one(
     rule: Rule,
     value: i64,
@@ -79,6 +86,7 @@ fn match_one(
     Ok(())
 }
 
+/// `(value, heap, n, code, operand, ..., text)`: the value has n extents, and each is as its code says (VM-45).
 pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     let [value, row, size, rest @ ..] = args else {
         return refuse(VM_45, "match_shape takes a value, a heap, a size".into());
@@ -120,7 +128,7 @@ pub(super) fn match_shape(args: &[AnyView<'_>]) -> VmResult {
     Ok(Any::none())
 }
 
-/// How many extents there are, and the codes for them: pairs of a code and its operand.
+/// How many extents there are, and the codes for them: pairs of a code and its operand. The text behind them stays out.
 fn codes<'a, 'v>(
     rule: Rule,
     size: AnyView<'v>,
@@ -135,6 +143,7 @@ fn codes<'a, 'v>(
     }
 }
 
+/// `(value, heap, code, operand, text)`: as [`match_shape`], of one integer (VM-47).
 pub(super) fn match_prim_value(args: &[AnyView<'_>]) -> VmResult {
     let row = heap(arg(args, 1))?;
     let pair = (int(args, 2)?, int(args, 3)?);
@@ -144,7 +153,7 @@ pub(super) fn match_prim_value(args: &[AnyView<'_>]) -> VmResult {
     Ok(Any::none())
 }
 
-/// A value by code: 0 is the operand itself, 1 a cell of the heap.
+/// A value by code: 0 is the operand itself, 1 a cell of the heap (VM-46). Another code breaks `rule`.
 fn make_one(rule: Rule, heap: &[std::cell::Cell<i64>], code: i64, operand: i64) -> VmResult<i64> {
     match code {
         0 => Ok(operand),
@@ -153,6 +162,7 @@ fn make_one(rule: Rule, heap: &[std::cell::Cell<i64>], code: i64, operand: i64) 
     }
 }
 
+/// `(heap, n, code, operand, ...)`: a shape of n extents (VM-46).
 pub(super) fn make_shape(args: &[AnyView<'_>]) -> VmResult {
     let [row, size, rest @ ..] = args else {
         return refuse(VM_46, "make_shape takes a heap and a size".into());
@@ -161,6 +171,7 @@ pub(super) fn make_shape(args: &[AnyView<'_>]) -> VmResult {
     let (size, codes) = codes(VM_46, *size, rest)?;
     let one =
         |pair: &[AnyView<'_>]| make_one(VM_46, row, cast::<i64>(pair[0])?, cast::<i64>(pair[1])?);
+    // Up to eight extents are collected without memory of their own: models make shapes in every call.
     if size <= 8 {
         let mut extents = [0i64; 8];
         for (extent, pair) in extents.iter_mut().zip(codes.chunks_exact(2)) {
@@ -172,6 +183,7 @@ pub(super) fn make_shape(args: &[AnyView<'_>]) -> VmResult {
     Ok(Shape::new(&extents).into())
 }
 
+/// `(heap, code, operand)`: as [`make_shape`], of one integer (VM-47).
 pub(super) fn make_prim_value(args: &[AnyView<'_>]) -> VmResult {
     let row = heap(arg(args, 0))?;
     Ok(make_one(VM_47, row, int(args, 1)?, int(args, 2)?)?.into())

@@ -16,6 +16,7 @@ use crate::value::types::key_of;
 use crate::value::{Any, AnyView, DLDataType, DLTensor, cast, index};
 use crate::vm::{VM_31, VM_33, VM_50, VM_51, VM_52, VM_53, VM_55};
 
+/// `(machine, shape, device, type[, scope])`: memory of the product of the extents times the bytes of the type (VM-31).
 pub(super) fn alloc_storage(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) -> VmResult {
     let [_, shape, place, dtype, rest @ ..] = args else {
         return refuse(
@@ -41,6 +42,8 @@ pub(super) fn alloc_storage(machine: &VirtualMachineImpl, args: &[AnyView<'_>]) 
     Ok(VmStorage::take(place, shape, dtype, &scope)?.into())
 }
 
+/// `(storage, offset, shape, type[, scope])`: a tensor at that byte of the storage, which it keeps (VM-33). The scope is passed from 0.23
+/// on.
 pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     let [storage, offset, shape, dtype, rest @ ..] = args else {
         return refuse(
@@ -76,7 +79,7 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     };
     // SAFETY: just checked to be a storage; `into_raw` hands its reference over.
     let storage: Ref<VmStorage> = unsafe { Ref::from_raw(object.clone().into_raw()) };
-    // On the host a scope changes nothing; no device here has views in another.
+    // VM-33: on the host a scope changes nothing; no device here makes a view in another.
     let plain = storage.is_on_host() || matches!(scope.as_str(), "" | "global");
     VM_33.demand(Kind::Unsupported, plain, || {
         format!("no tensor of scope `{scope}` is cut from storage of a device")
@@ -84,11 +87,13 @@ pub(super) fn alloc_tensor(args: &[AnyView<'_>]) -> VmResult {
     VmStorage::tensor(&storage, offset, shape, dtype)
 }
 
+/// `memory_manager.clear`: what the pools of all machines keep goes back to the devices (VM-32).
 pub(super) fn clear(_: &[AnyView<'_>]) -> VmResult {
     clear_pools();
     Ok(Any::none())
 }
 
+/// `(tensor)`: its extents (VM-51). A borrowed tensor has them too, as from 0.24 on.
 pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
     match tensor(arg(args, 0)) {
         Some(dl) => Ok(Shape::new(extents(dl)).into()),
@@ -102,6 +107,7 @@ pub(super) fn shape_of(args: &[AnyView<'_>]) -> VmResult {
     }
 }
 
+/// `(tensor, shape)`: a view of the same bytes, which covers no more of them (VM-50).
 pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let Some(shape) = extents_of(arg(args, 1)) else {
@@ -114,7 +120,8 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
         );
     };
     let dl = value.dl();
-    // More elements of fewer bits than a byte may fill no more bytes, but a graph gives each a byte (DEV-15).
+    // Packed elements of fewer bits than a byte may be more in as many bytes; compiled code that takes a byte for each (DEV-15) would
+    // write past the end.
     let bytes = |shape: &[i64]| Packing::Each.bytes(Dtype::from(dl.dtype), shape);
     let fits = bytes(shape)
         .zip(bytes(extents(dl)))
@@ -138,6 +145,7 @@ pub(super) fn reshape(args: &[AnyView<'_>]) -> VmResult {
     Ok(unsafe { Tensor::view_of(value.clone().into_object(), &view) }.into())
 }
 
+/// `(tensor)`: the tensor, or a copy whose `byte_offset` is 0, for kernels that look at `data` alone. From 0.18 on.
 pub(super) fn ensure_zero_offset(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let dl = value.dl();
@@ -149,6 +157,7 @@ pub(super) fn ensure_zero_offset(args: &[AnyView<'_>]) -> VmResult {
     unsafe { copied(dl, &place) }
 }
 
+/// `(tensor, device type, device id[, scope])`: a copy, complete when the call returns, also where the tensor is there already (VM-55).
 pub(super) fn to_device(args: &[AnyView<'_>]) -> VmResult {
     let value = cast::<Tensor>(arg(args, 0))?;
     let number = |at: usize| {
@@ -201,6 +210,7 @@ fn integers(dl: &DLTensor) -> VmResult<Option<Vec<i64>>> {
     })
 }
 
+/// `(tensor)`: a shape of a row of int16, int32 or int64, on any device (VM-52).
 pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
     let found = tensor(arg(args, 0))
         .filter(|dl| dl.ndim == 1 && dl.dtype.code == 0 && matches!(dl.dtype.bits, 16 | 32 | 64));
@@ -214,6 +224,8 @@ pub(super) fn tensor_to_shape(args: &[AnyView<'_>]) -> VmResult {
     }
 }
 
+/// `(value)`: whether a bool, an integer, or the first element of a tensor is not 0 (VM-53). Releases accept a bool that is no tensor from
+/// 0.18 on.
 pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
     let value = arg(args, 0);
     if matches!(value.type_index(), index::INT | index::BOOL) {
@@ -228,6 +240,7 @@ pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
             ),
         );
     };
+    // A scalar of one byte on the host is read where it is, without a copy. The `uint1` of releases up to 0.22 is that byte, too.
     let plain = Device::from(dl.device) == Device::CPU
         && matches!(
             (dl.dtype.code, dl.dtype.bits, dl.dtype.lanes, dl.ndim),
@@ -242,6 +255,7 @@ pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
     }
     match integers(dl)?.as_deref() {
         Some([first, ..]) => Ok((*first != 0).into()),
+        // VM-53: a tensor without elements is here, too, of which releases read the first one.
         _ => refuse(
             VM_53,
             format!(
@@ -252,10 +266,12 @@ pub(super) fn read_if_cond(args: &[AnyView<'_>]) -> VmResult {
     }
 }
 
+/// None: what a compiler puts into a register to release what was there (VM-56).
 pub(super) fn null_value(_: &[AnyView<'_>]) -> VmResult {
     Ok(Any::none())
 }
 
+/// `copy(value)`: the same object (VM-56), which joins the branches of an if in one register.
 pub(super) fn same(args: &[AnyView<'_>]) -> VmResult {
     Ok(arg(args, 0).to_any())
 }

@@ -8,10 +8,12 @@ use crate::rule::Kind;
 use crate::value::{Any, AnyView, ObjectRef};
 use crate::vm::VM_49;
 
+/// `(values...)`: a tuple of them (VM-49).
 pub(super) fn make_tuple(args: &[AnyView<'_>]) -> VmResult {
     Ok(Array::new(args.iter().map(|value| value.to_any())).into())
 }
 
+/// `(tuple, index)`: the element, or VM-49 where there is none. A negative index is none.
 pub(super) fn tuple_getitem(args: &[AnyView<'_>]) -> VmResult {
     let at = int(args, 1)?;
     let items = sequence_of(arg(args, 0));
@@ -32,7 +34,7 @@ fn no_element(at: i64, count: usize) -> Fault {
 /// [`tuple_reset_item`] that leaves a tuple alone which has another holder, who may be looking at the element. Its
 /// memory is free once that holder lets the tuple go.
 pub(in crate::vm::runtime) fn reset_item_held_alone(args: &[AnyView<'_>]) -> VmResult {
-    // The argument's holder, and the reference counted here.
+    // VM-58: 0.16 to 0.20 wrote into a copy, which no holder saw. The argument's holder has one reference, and `to_any` one here.
     let shared = |object: &ObjectRef| object.header().strong_count() > 2;
     if arg(args, 0).to_any().as_object().is_some_and(shared) {
         return tuple_getitem(args).map(|_| Any::none());
@@ -40,7 +42,7 @@ pub(in crate::vm::runtime) fn reset_item_held_alone(args: &[AnyView<'_>]) -> VmR
     tuple_reset_item(args)
 }
 
-/// Drops an element of a tuple in place, so that its memory can be used again: every holder of the tuple sees it go.
+/// `(tuple, index)`: puts None in place of an element, so that its memory can be used again. Every holder of the tuple sees it go (VM-58).
 pub(super) fn tuple_reset_item(args: &[AnyView<'_>]) -> VmResult {
     let at = int(args, 1)?;
     let tuple = arg(args, 0);
