@@ -128,7 +128,7 @@ unsafe fn load_by(path: &Path, text: &str, open: Opener) -> Result<Module, Error
         Some((_, extension)) => extension,
         None => {
             let message = format!(
-                "`{text}` has no extension: the text behind the last dot names what it holds"
+                "`{text}` has no extension: the text behind the last dot says what it holds"
             );
             return Err(Error::new("RuntimeError", message));
         }
