@@ -1,6 +1,6 @@
 //! A simulated device that counts what is alive: what a graph executor or a machine took of it and has not freed.
 
-use crate::device::simulated::{Call, Hazard, Simulated};
+use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::{Device, manager};
 use crate::function::Error;
 use serde_json::{Value, json};
@@ -58,15 +58,15 @@ impl Count {
     pub(in crate::conformance) fn shown(&self) -> Value {
         let since = |now: usize, before: usize| now.cast_signed() - before.cast_signed();
         let calls = self.device.calls().split_off(self.calls);
-        let count = |is: fn(&Call) -> bool| calls.iter().filter(|call| is(call)).count();
-        let made = count(|call| matches!(call, Call::CreateStream(..)));
-        let freed = count(|call| matches!(call, Call::FreeStream(..)));
+        let count = |is: fn(&SimulatedCall) -> bool| calls.iter().filter(|call| is(call)).count();
+        let made = count(|call| matches!(call, SimulatedCall::CreateStream(..)));
+        let freed = count(|call| matches!(call, SimulatedCall::FreeStream(..)));
         json!({
             "spaces": since(spaces(self.device), self.spaces),
             "bytes": since(self.device.bytes_in_use(), self.bytes),
             "streams": since(made, freed),
-            "allocations": count(|call| matches!(call, Call::Alloc(..))),
-            "copies": count(|call| matches!(call, Call::Copy(..))),
+            "allocations": count(|call| matches!(call, SimulatedCall::Alloc(..))),
+            "copies": count(|call| matches!(call, SimulatedCall::Copy(..))),
         })
     }
 

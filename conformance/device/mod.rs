@@ -10,6 +10,8 @@
 
 pub mod behaviour;
 pub(in crate::conformance) mod counted;
+mod evaluator;
+mod failing_table;
 pub(crate) mod ops;
 pub mod own;
 mod pack;
@@ -59,12 +61,21 @@ pub fn contract_on(api: &dyn DeviceApi, device: Device) -> Report {
     Report { device, results }
 }
 
+/// Every program that needs no device under test, in the order of `spec/device-programs.md`.
+fn without_a_device() -> impl Iterator<Item = &'static Behaviour<fn() -> Outcome>> {
+    own::CASES
+        .iter()
+        .chain(own::MODULE_CASES)
+        .chain(registered::CASES)
+        .chain(evaluator::CASES)
+        .chain(tables::CASES)
+}
+
 /// Every program that `device.behaviour` may name, with its id, its rules, what goes wrong without them, and what it does.
 /// `spec/device-programs.md` and the cases of `device.behaviour` are made of these and of [`DEFECTS`].
 pub fn programs() -> impl Iterator<Item = Program> {
     let on_device = behaviour::CASES.iter().map(Program::of);
-    let own = own::CASES.iter().chain(registered::CASES);
-    let own = own.chain(tables::CASES).map(Program::of);
+    let own = without_a_device().map(Program::of);
     let walk = Program {
         id: script::ID,
         rules: script::RULES.iter().map(|rule| rule.id()).collect(),

@@ -1,7 +1,7 @@
 //! The operations of the chapter `device`.
 
 use super::probe::Probe;
-use super::{Defect, behaviour, own, registered, script, tables};
+use super::{Defect, behaviour, registered, script, without_a_device};
 use crate::conformance::behaviour::{Failure, Outcome};
 use crate::conformance::op::{Answer, Op, Refusal, Run};
 use crate::device::simulated::Simulated;
@@ -87,8 +87,7 @@ fn run_behaviour(args: &Value) -> Result<Answer, Refusal> {
         .and_then(Value::as_str)
         .unwrap_or_default();
     let on = args.get("on").and_then(Value::as_str);
-    let alone = own::CASES.iter().chain(registered::CASES);
-    if let Some(case) = alone.chain(tables::CASES).find(|case| case.id == id) {
+    if let Some(case) = without_a_device().find(|case| case.id == id) {
         return answer((case.run)());
     }
     let run = |api: &dyn DeviceApi, device| -> Option<Outcome> {

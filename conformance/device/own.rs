@@ -3,17 +3,18 @@
 mod host;
 mod managed;
 mod memory;
+mod modules;
 mod running;
 
 use crate::conformance::behaviour::{Behaviour, Outcome};
 use crate::device::{
     DEV_01, DEV_02, DEV_03, DEV_04, DEV_05, DEV_06, DEV_07, DEV_08, DEV_12, DEV_13, DEV_14, DEV_15,
     DEV_18, DEV_19, DEV_20, DEV_21, DEV_22, DEV_24, DEV_25, DEV_26, DEV_27, DEV_28, DEV_29, DEV_31,
-    DEV_33, DEV_34, DEV_41, DEV_42, DEV_44, DEV_45, DEV_47, DEV_53, DEV_54, DEV_55, DEV_56, Device,
+    DEV_33, DEV_34, DEV_41, DEV_42, DEV_44, DEV_45, DEV_54, DEV_55, DEV_56, Device,
 };
 use host::{
-    handles_are_no_addresses, module_of_a_library, modules_of_payloads, no_such_alignment,
-    what_the_cpu_answers, who_pools, workspace_of_compiled_code,
+    handles_are_no_addresses, no_such_alignment, what_the_cpu_answers, who_pools,
+    workspace_of_compiled_code,
 };
 use managed::{
     copy_between_types, copy_dispatch, exist_of_missing, lookup_once, miss_forgotten, missing_says,
@@ -25,10 +26,12 @@ use memory::{
 };
 use running::{
     best_timer, current_device, evaluator_counts, evaluator_pauses, loaded_late,
-    stream_of_a_kernel, timer_measures, timer_waits, unknown_kernel, what_a_module_has,
+    stream_of_a_kernel, timer_measures, timer_waits, unknown_kernel,
 };
 
-/// Every behaviour of this chapter that does not depend on a device.
+pub use modules::CASES as MODULE_CASES;
+
+/// Every behaviour of this chapter that does not depend on a device, but those of modules.
 pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
     Behaviour {
         id: "device/scoped-memory-is-flat-memory",
@@ -428,39 +431,6 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
             "With the module of `device/code-is-loaded-late-and-once-per-device`: calls `mul` on device 2, once as it is and once with a stream of its own as the thread's of that device, then on device 0. The second call alone is launched on that stream.",
         ],
         run: stream_of_a_kernel,
-    },
-    Behaviour {
-        id: "device/what-a-module-has",
-        rules: &[DEV_47, DEV_53, DEV_54],
-        releases: "0.2..",
-        why: "a kernel that is called with other values than it takes reads what is behind them",
-        program: &[
-            "With that module: its kind is that of its driver, its kernels are `add` and `mul`, which take 4 and 2 values.",
-            "`add` with one value is refused by DEV-53, with three by DEV-47, with a number for its handle by DEV-53, each as type. Nothing is loaded.",
-        ],
-        run: what_a_module_has,
-    },
-    Behaviour {
-        id: "device/modules-of-payloads",
-        rules: &[DEV_47, DEV_54],
-        releases: "0.22..",
-        why: "the kernels of a module are known before there is a driver",
-        program: &[
-            "Reads the golden payloads of OpenCL and CUDA: kernels `add_one` and `scalars`, which take two values for their two launch tags beside their own. The first kernel is `add_one`.",
-            "Reading one of Metal, which the testee has no driver for, is refused by DEV-54 as unsupported. Kinds that the testee is built without are left out; it cannot run the program where both are.",
-        ],
-        run: modules_of_payloads,
-    },
-    Behaviour {
-        id: "device/module-of-a-library",
-        rules: &[DEV_53, DEV_54, DEV_56],
-        releases: "0.22..",
-        why: "a frontend calls a kernel of a library with whatever values it has",
-        program: &[
-            "Loads the golden library binary with an OpenCL module, whose kernel `main_kernel` takes two handles and has two launch tags, without a driver. Saved, the module is its payload. There is no function `no_kernel`.",
-            "With null for a handle and 1 for a number: one value less or more, a number, a float or a text for the first handle are refused by DEV-53 with an error of kind `TypeError`, whose text in the first two cases has `takes 2 arguments and 2 launch parameters, 3 values are given`. Four values of their types on device 1000 are an error of another kind.",
-        ],
-        run: module_of_a_library,
     },
 ];
 

@@ -2,7 +2,7 @@
 
 use super::ops::{refused_or, value};
 use crate::conformance::op::{Answer, Refusal};
-use crate::device::pool::{Pool, SpaceSource};
+use crate::device::pool::{SpaceSource, WorkspacePool};
 use crate::device::{Device, Dtype, Result as DeviceResult, Space};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Value) -> Result<Answer, Refusal> {
         .and_then(Value::as_array)
         .ok_or_else(wrong)?;
     let source = Counter::default();
-    let mut pool = Pool::default();
+    let mut pool = WorkspacePool::default();
     let mut blocks = Vec::new();
     let mut named: HashMap<&str, Space> = HashMap::new();
     for step in script {

@@ -2,19 +2,17 @@
 
 use super::tables::refused;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
-use crate::device::simulated::{Call, Simulated};
+use crate::device::simulated::{Simulated, SimulatedCall};
 use crate::device::table::{self, DeviceTable};
-use crate::device::timer::{Evaluator, Timer};
 use crate::device::{
-    Attribute, DEV_01, DEV_02, DEV_04, DEV_06, DEV_07, DEV_12, DEV_22, DEV_38, DEV_42, DEV_45,
-    DEV_46, DEV_55, Device, DeviceApi, Dtype, Error, Stream, cpu, kind, manager, stream,
+    Attribute, DEV_01, DEV_02, DEV_04, DEV_06, DEV_07, DEV_12, DEV_22, DEV_38, DEV_42, DEV_46,
+    DEV_55, Device, DeviceApi, Dtype, Error, Stream, cpu, kind, manager, stream,
 };
 use crate::function::{registry, take_broken};
 use crate::release::Release;
 use crate::rule::Kind;
 use crate::value::{Any, AnyView, DLDevice};
 use std::sync::OnceLock;
-use std::time::Duration;
 
 /// Programs about what is registered, and about what is alive.
 pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
@@ -96,19 +94,6 @@ pub const CASES: &[Behaviour<fn() -> Outcome>] = &[
             "Takes and frees 64 MiB of memory of the CPU 64 times: the process has not grown by 1 GiB.",
         ],
         run: freed,
-    },
-    Behaviour {
-        id: "device/evaluator-asks-for-time",
-        rules: &[DEV_45],
-        releases: "0.2..",
-        why: "a measurement that is shorter than the clock's step says nothing",
-        program: &[
-            "An evaluator has `number` 10, `repeat` 1, 0 for the least time, the pause, 1 for the repetitions before it, and 100 for measurements of no time, unless it is asked for others.",
-            "Measures with `number` 1, `repeat` 2 and a least time of 100 ms, by a clock for which a call takes 10 ms: the function is called 1 + 1 + 11 + 11 times, the results are 0.01 twice.",
-            "With a clock that always says 0 and a limit of 3 measurements of no time, `number` 1 and `repeat` 1: 1 + 1 + 1 + 1 calls, and the result is 0.",
-            "With `repeat` 1, 100 ms, and the same limit: 10 calls that take no time become 16 and then 25; 2 of 10 ms become 11; 10 of 9.5 ms become 16, as 1.618 times as many are more than the pace asks for; 10 of 10 ms stay; 0 become 1. All after the first, which is not measured.",
-        ],
-        run: least_time,
     },
 ];
 
@@ -199,7 +184,7 @@ fn call(name: &str, args: &[Any]) -> Result<Any, Failure> {
 }
 
 /// The calls that reached the device since there were `before`.
-fn since(device: &Simulated, before: usize) -> Vec<Call> {
+fn since(device: &Simulated, before: usize) -> Vec<SimulatedCall> {
     device.calls().split_off(before)
 }
 
@@ -232,7 +217,11 @@ fn functions() -> Outcome {
     )?;
     let before = device.calls().len();
     call("__tvm_set_device", &[97i64.into(), 1i64.into()])?;
-    expect(since(device, before), vec![Call::SetDevice(1)], "calls")?;
+    expect(
+        since(device, before),
+        vec![SimulatedCall::SetDevice(1)],
+        "calls",
+    )?;
     stream::set_current_device(Device::ext_dev(0));
     demand(
         call("__tvm_set_device", &[97i64.into(), 9i64.into()]).is_err(),
@@ -293,7 +282,7 @@ fn streams() -> Outcome {
     let before = device.calls().len();
     let made = i64::try_from(call("runtime.Device_StreamCreate", &[argument()])?.view())?;
     let calls = since(device, before);
-    let [Call::CreateStream(0, made_there)] = calls.as_slice() else {
+    let [SimulatedCall::CreateStream(0, made_there)] = calls.as_slice() else {
         return Failure::broken(format!("making a stream: {calls:?}"));
     };
     let own = *made_there;
@@ -319,9 +308,9 @@ fn streams() -> Outcome {
     call("runtime.Device_StreamSync", &[argument(), made.into()])?;
     call("runtime.Device_StreamFree", &[argument(), made.into()])?;
     let expected = vec![
-        Call::SyncStreams(0, own, Stream::DEFAULT),
-        Call::Sync(0, own),
-        Call::FreeStream(0, own),
+        SimulatedCall::SyncStreams(0, own, Stream::DEFAULT),
+        SimulatedCall::Sync(0, own),
+        SimulatedCall::FreeStream(0, own),
     ];
     expect(since(device, before), expected, "calls")
 }
@@ -366,7 +355,7 @@ fn launches() -> Outcome {
         device.launch(Stream::DEFAULT, |_, _| {})?;
     }
     let launched = device.calls().into_iter().filter_map(|call| match call {
-        Call::Launch(id, _) => Some(id),
+        SimulatedCall::Launch(id, _) => Some(id),
         _ => None,
     });
     expect(launched.collect::<Vec<_>>(), vec![1, 0], "launches")
@@ -392,90 +381,4 @@ fn freed() -> Outcome {
     demand(grown < 1 << 30, || {
         format!("the process has {grown} bytes more after 64 times 64 MiB")
     })
-}
-
-/// A clock for which every call takes as long as it says.
-struct PerCall {
-    nanoseconds: u64,
-    calls: std::rc::Rc<std::cell::Cell<u64>>,
-    started: u64,
-    taken: u64,
-}
-
-impl Timer for PerCall {
-    fn start(&mut self) -> crate::device::Result<()> {
-        self.started = self.calls.get();
-        Ok(())
-    }
-
-    fn stop(&mut self) -> crate::device::Result<()> {
-        self.taken = (self.calls.get() - self.started) * self.nanoseconds;
-        Ok(())
-    }
-
-    fn elapsed(&mut self) -> crate::device::Result<u64> {
-        Ok(self.taken)
-    }
-}
-
-fn least_time() -> Outcome {
-    let default = Evaluator::default();
-    let settings = (default.number, default.repeat, default.repeats_to_cooldown);
-    expect(
-        settings,
-        (10, 1, 1),
-        "number, repeat and repetitions before a pause",
-    )?;
-    let limit = default.limit_zero_time_iterations;
-    expect(limit, 100, "measurements of no time")?;
-    let none = [default.min_repeat, default.cooldown];
-    expect(none, [Duration::ZERO; 2], "the least time and the pause")?;
-    let measure = |nanoseconds, evaluator: Evaluator| {
-        let calls = std::rc::Rc::new(std::cell::Cell::new(0));
-        let mut clock = PerCall {
-            nanoseconds,
-            calls: calls.clone(),
-            started: 0,
-            taken: 0,
-        };
-        let simulated = Simulated::new(1);
-        let call = || {
-            calls.set(calls.get() + 1);
-            Ok(())
-        };
-        let seconds = evaluator.run(&simulated, Device::ext_dev(0), &mut clock, call)?;
-        Ok::<_, Failure>((calls.get(), seconds))
-    };
-    let evaluator = Evaluator {
-        number: 1,
-        repeat: 2,
-        min_repeat: Duration::from_millis(100),
-        ..default
-    };
-    let (calls, seconds) = measure(10_000_000, evaluator)?;
-    expect(calls, 1 + 1 + 11 + 11, "calls for 100 ms of 10 ms each")?;
-    expect(seconds, vec![0.01; 2], "seconds of a call")?;
-    let evaluator = Evaluator {
-        repeat: 1,
-        limit_zero_time_iterations: 3,
-        ..evaluator
-    };
-    let (calls, seconds) = measure(0, evaluator)?;
-    expect(calls, 1 + 1 + 1 + 1, "calls that take no time")?;
-    expect(seconds, vec![0.0], "seconds of a call that takes none")?;
-    for (number, nanoseconds, expected, what) in [
-        (10, 0, 1 + 10 + 16 + 25, "ten that take no time"),
-        (2, 10_000_000, 1 + 2 + 11, "two of 10 ms"),
-        (10, 9_500_000, 1 + 10 + 16, "ten of 9.5 ms"),
-        (10, 10_000_000, 1 + 10, "ten of 10 ms"),
-        (0, 100_000_000, 1 + 1, "none of 100 ms"),
-    ] {
-        let evaluator = Evaluator {
-            number,
-            ..evaluator
-        };
-        let (calls, _) = measure(nanoseconds, evaluator)?;
-        expect(calls, expected, what)?;
-    }
-    Ok(())
 }

@@ -4,7 +4,7 @@ use super::ops::value;
 use super::probe::Staging;
 use super::{Defect, registered};
 use crate::conformance::op::{Answer, Refusal};
-use crate::device::simulated::{Call, Hazard, Simulated};
+use crate::device::simulated::{Hazard, Simulated, SimulatedCall};
 use crate::device::stream::set_current_device;
 use crate::device::{
     Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error,
@@ -223,9 +223,9 @@ impl Simulation<'_> {
         };
         let left = all.get(noted.len()..).map(shown);
         let calls = self.simulated.calls();
-        let count = |is: fn(&Call) -> bool| calls.iter().filter(|call| is(call)).count();
-        let streams = count(|call| matches!(call, Call::CreateStream(..)))
-            .saturating_sub(count(|call| matches!(call, Call::FreeStream(..))));
+        let count = |is: fn(&SimulatedCall) -> bool| calls.iter().filter(|call| is(call)).count();
+        let streams = count(|call| matches!(call, SimulatedCall::CreateStream(..)))
+            .saturating_sub(count(|call| matches!(call, SimulatedCall::FreeStream(..))));
         let alive = all
             .iter()
             .filter(|hazard| matches!(hazard, Hazard::NeverFreed(_)));
@@ -269,17 +269,17 @@ impl Simulation<'_> {
 }
 
 /// A call of the device as its name and the number of the device.
-fn called(call: &Call) -> Value {
+fn called(call: &SimulatedCall) -> Value {
     match call {
-        Call::Alloc(id, nbytes, alignment, _) => json!(["alloc", id, nbytes, alignment]),
-        Call::Free(id, _) => json!(["free", id]),
-        Call::Copy(copy, _) => json!(["copy", copy.nbytes]),
-        Call::Launch(id, _) => json!(["launch", id]),
-        Call::Sync(id, _) => json!(["sync", id]),
-        Call::SyncStreams(id, ..) => json!(["order", id]),
-        Call::SetDevice(id) => json!(["set-device", id]),
-        Call::CreateStream(id, _) => json!(["stream", id]),
-        Call::FreeStream(id, _) => json!(["free-stream", id]),
+        SimulatedCall::Alloc(id, nbytes, alignment, _) => json!(["alloc", id, nbytes, alignment]),
+        SimulatedCall::Free(id, _) => json!(["free", id]),
+        SimulatedCall::Copy(copy, _) => json!(["copy", copy.nbytes]),
+        SimulatedCall::Launch(id, _) => json!(["launch", id]),
+        SimulatedCall::Sync(id, _) => json!(["sync", id]),
+        SimulatedCall::SyncStreams(id, ..) => json!(["order", id]),
+        SimulatedCall::SetDevice(id) => json!(["set-device", id]),
+        SimulatedCall::CreateStream(id, _) => json!(["stream", id]),
+        SimulatedCall::FreeStream(id, _) => json!(["free-stream", id]),
     }
 }
 

@@ -1,16 +1,17 @@
 //! A device behind a table of C functions, in both directions.
 
+use super::failing_table::{FAILED, behind, returning, wordless};
 use super::recorder::Recorder;
 use super::registered::as_a_table;
 use crate::conformance::behaviour::{Behaviour, Failure, Outcome, demand, expect};
-use crate::device::table::{self, Answer, CopyBytes, DeviceTable};
+use crate::device::table::{self, CopyBytes, DeviceTable};
 use crate::device::{
     Attribute, AttributeValue, CopyRequest, DEV_01, DEV_02, DEV_08, DEV_18, DEV_21, DEV_38, Device,
     DeviceApi, Dtype, Error, Result as DeviceResult, Space, Stream, cpu,
 };
 use crate::function::registry;
 use crate::rule::Kind;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 
 /// Programs about tables.
@@ -129,97 +130,6 @@ pub(super) fn refused_or_failed<T: std::fmt::Debug>(
         Err(Error::OutOfMemory { .. } | Error::Driver { .. } | Error::Absent(_)) => Ok(()),
         other => refused(other, rule, kind, what),
     }
-}
-
-const FAILED: c_int = 7;
-
-unsafe extern "C" fn luck(_: *mut c_void) -> *const c_char {
-    c"out of luck".as_ptr()
-}
-
-unsafe extern "C" fn wordless(_: *mut c_void) -> *const c_char {
-    std::ptr::null()
-}
-
-unsafe extern "C" fn set_device(code: *mut c_void, _: i32) -> c_int {
-    given(code)
-}
-
-unsafe extern "C" fn attribute(
-    code: *mut c_void,
-    _: i32,
-    number: i32,
-    answer: *mut Answer,
-) -> c_int {
-    let text = if number == 2 {
-        c"five".as_ptr()
-    } else {
-        std::ptr::null()
-    };
-    let tag = [0, 1, 2, 2, 3].get(number as usize).copied().unwrap_or(0);
-    if tag != 0 {
-        let number = 5;
-        // SAFETY: the caller has a place for the answer.
-        unsafe { answer.write(Answer { tag, number, text }) };
-    }
-    given(code)
-}
-
-unsafe extern "C" fn alloc(
-    code: *mut c_void,
-    _: i32,
-    _: u64,
-    _: u64,
-    _: *mut *mut c_void,
-) -> c_int {
-    given(code)
-}
-
-unsafe extern "C" fn handle(code: *mut c_void, _: i32, _: *mut c_void) -> c_int {
-    given(code)
-}
-
-unsafe extern "C" fn copy(code: *mut c_void, _: *const CopyBytes, _: *mut c_void) -> c_int {
-    given(code)
-}
-
-unsafe extern "C" fn create(code: *mut c_void, _: i32, _: *mut *mut c_void) -> c_int {
-    given(code)
-}
-
-unsafe extern "C" fn order(code: *mut c_void, _: i32, _: *mut c_void, _: *mut c_void) -> c_int {
-    given(code)
-}
-
-/// The context of the table is what its functions return.
-fn given(code: *mut c_void) -> c_int {
-    code.addr() as c_int
-}
-
-/// A table of these functions, all of which return `code`.
-fn returning(code: c_int) -> DeviceTable {
-    DeviceTable {
-        magic: table::MAGIC,
-        size: size_of::<DeviceTable>() as u64,
-        context: std::ptr::without_provenance_mut(code as usize),
-        last_error: Some(luck),
-        set_device,
-        attribute,
-        alloc,
-        free: handle,
-        copy,
-        sync: handle,
-        create_stream: Some(create),
-        free_stream: Some(handle),
-        sync_streams: Some(order),
-    }
-}
-
-/// The device behind a table that lives for ever.
-fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
-    // SAFETY: a whole table that lives for ever.
-    let api = unsafe { table::to_api(Box::leak(Box::new(table))) };
-    api.ok_or_else(|| Failure::Broken("a whole table is no device".into()))
 }
 
 const NOTHING: CopyRequest = CopyRequest {

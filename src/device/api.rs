@@ -8,7 +8,7 @@ use crate::device::{
 use crate::rule::Kind;
 use std::ffi::c_void;
 
-/// A piece of memory on some device: a handle that only the device that gave it can read.
+/// A piece of memory on some device: a handle that only the device that returned it can read.
 ///
 /// On the CPU it is an address. On OpenCL and Vulkan it is an object; adding to it means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,7 +71,7 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// The handle is one of a stream of such a device, which is not freed as long as this is used.
+    /// The handle is one of a stream of this type of device, which is not freed as long as this is used.
     pub const unsafe fn from_handle(device: Device, handle: *mut c_void) -> Stream {
         if handle.is_null() {
             return Stream::DEFAULT;
@@ -93,7 +93,7 @@ impl Stream {
     pub fn on(self, device: Device) -> Result<*mut c_void> {
         if self.kind != device.kind && !self.handle.is_null() {
             let text = format!(
-                "a stream of device type {} was given to a device of type {}",
+                "a stream of device type {} is no stream of a device of type {}",
                 self.kind, device.kind
             );
             return refuse(DEV_38, Kind::Type, text);
@@ -108,7 +108,7 @@ impl Default for Stream {
     }
 }
 
-/// A copy of bytes between two spaces, one of them on the device that is asked (DEV-18).
+/// A copy of bytes between two spaces, one of them on the device that makes it (DEV-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyRequest {
     /// Source.
@@ -131,12 +131,12 @@ pub struct CopyRequest {
 
 /// A kind of device: its memory, its copies, its streams.
 ///
-/// One object serves all devices of its type; `device.id` says which. Every method may be called from any
-/// thread at any time. What the rules ask of memory (DEV-12, DEV-41, DEV-46) is what executors and compiled code rely on:
-/// [`super::manager::register`], which makes a device known to them, asks for it. Copies (and kernels) may return before they are done; what was queued on a stream is done when
+/// One object serves all devices of its type; `device.id` is which. Every method may be called from any
+/// thread at any time. The rules of memory (DEV-12, DEV-41, DEV-46) are what executors and compiled code rely on:
+/// [`super::manager::register`], which makes a device known to them, requires them. Copies (and kernels) may return before they are done; what was queued on a stream is done when
 /// [`DeviceApi::sync`] of that stream returns.
 ///
-/// Six methods have no default; the rest behaves as the specification says unless a device knows better.
+/// Six methods have no default; the rest behaves as its rules unless a device knows better.
 pub trait DeviceApi: Send + Sync {
     /// Makes `device` the current one of this thread: kernels that this thread launches later run there (DEV-55).
     ///
@@ -158,7 +158,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`](super::Error::OutOfMemory) where there is no such memory; DEV-12 for an alignment that the device
+    /// [`Error::OutOfMemory`](super::Error::OutOfMemory) where there is not as much memory; DEV-12 for an alignment that the device
     /// does not have.
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space>;
 
@@ -170,7 +170,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `space` came from `alloc` of this device, was not freed yet, and it is not used afterwards.
+    /// `space` came from `alloc` of this device, was not freed yet, and is not used after this call.
     unsafe fn free(&self, device: Device, space: Space) -> Result<()>;
 
     /// Queues a copy on `stream`, or does it (DEV-18, DEV-36 to DEV-40). The default refuses.
@@ -224,7 +224,7 @@ pub trait DeviceApi: Send + Sync {
     }
 
     /// Memory for a tensor in `scope`. Only the flat scopes (none, empty, `global`) are known to the default (DEV-13);
-    /// it asks [`DeviceApi::alloc`] for the bytes of the tensor (DEV-15) at the alignment of its elements, 64 at least
+    /// it calls [`DeviceApi::alloc`] with the bytes of the tensor (DEV-15) at the alignment of its elements, 64 at least
     /// (DEV-14).
     ///
     /// # Errors
@@ -287,7 +287,7 @@ pub trait DeviceApi: Send + Sync {
         unsafe { self.copy(&copy, stream) }
     }
 
-    /// A new stream. The default has none and gives the default stream (DEV-21); up to 0.7 it failed.
+    /// A new stream. The default has none and returns the default stream (DEV-21); up to 0.7 it failed.
     ///
     /// # Errors
     ///
@@ -305,7 +305,7 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `stream` came from `create_stream` of this device, was not freed yet, and it is not used afterwards: no thread has it
+    /// `stream` came from `create_stream` of this device, was not freed yet, and is not used after this call: no thread has it
     /// as its current one.
     unsafe fn free_stream(&self, device: Device, stream: Stream) -> Result<()> {
         let _ = (device, stream);
@@ -355,9 +355,9 @@ pub trait DeviceApi: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `space` came from `alloc_workspace` of this device on this thread, and it is not used afterwards.
+    /// `space` came from `alloc_workspace` of this device on this thread, and is not used after this call.
     unsafe fn free_workspace(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: the default `alloc_workspace` took it from `alloc`; it is not used afterwards.
+        // SAFETY: the default `alloc_workspace` took it from `alloc`, and the caller does not use it after this call.
         unsafe { self.free(device, space) }
     }
 

@@ -1,4 +1,4 @@
-//! What a device can be asked, and the numbers that the releases gave the questions.
+//! The attributes of a device, and their numbers in the releases (DEV-09).
 
 use crate::device::Result;
 use crate::release::{Release, Releases};
@@ -105,7 +105,7 @@ impl Attribute {
         Attribute::ALL.get(at).copied()
     }
 
-    /// The name that Python gives it: `max_threads_per_block`, ...
+    /// Its name in Python: `max_threads_per_block`, ...
     pub fn name(self) -> &'static str {
         match self {
             Attribute::Exist => "exist",

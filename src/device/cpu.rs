@@ -9,7 +9,7 @@ use crate::rule::Kind;
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
-/// The CPU device. There is one; [`cpu`] gives it.
+/// The CPU device. There is one; [`cpu`] returns it.
 pub struct Cpu {
     pools: WorkspacePools,
 }
@@ -46,7 +46,7 @@ impl DeviceApi for Cpu {
     }
 
     unsafe fn free(&self, device: Device, space: Space) -> Result<()> {
-        // SAFETY: `space` came from `alloc`, was not freed, and it is not used afterwards.
+        // SAFETY: the caller frees a space of `alloc` once, and does not use it afterwards (`DeviceApi::free`).
         unsafe { Heap.free(device, space) }
     }
 
@@ -159,7 +159,7 @@ mod aligned {
 /// The total memory where it cannot be found out (DEV-08).
 const UNKNOWN: i64 = -1;
 
-/// Bytes of memory of this machine, where it can be asked.
+/// Bytes of memory of this machine, where the system has an answer.
 #[cfg(target_os = "linux")]
 fn total_memory() -> Option<i64> {
     use std::ffi::{c_int, c_long};

@@ -1,4 +1,4 @@
-//! Why a device did not do what it was asked.
+//! Why a call of a device failed.
 
 use crate::rule::{Kind, Rule, Violation};
 use std::fmt;
@@ -7,11 +7,11 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller broke a rule of this chapter, or asked for what the contract lets a device refuse.
+    /// The caller broke a rule of this chapter, or requested what the contract lets a device refuse.
     Refused(Violation),
     /// The memory is not there.
     OutOfMemory {
-        /// Bytes that were asked for.
+        /// Bytes of the request.
         nbytes: usize,
         /// Who refused: a call of the driver, or an injected failure.
         by: String,
@@ -24,10 +24,10 @@ pub enum Error {
         call: String,
         /// The driver's number.
         code: i64,
-        /// What the driver says it means; empty where it says nothing.
+        /// The driver's text for it; empty where it has none.
         meaning: String,
     },
-    /// The backend, its library or its hardware is not here; says which and why.
+    /// The backend, its library or its hardware is not here: which, and why.
     Absent(String),
 }
 

@@ -33,7 +33,7 @@ pub(super) fn own(name: &str) -> Option<&'static dyn DeviceApi> {
 /// Registers the devices of this crate as `device_api.<name>`, once, where no other is registered.
 ///
 /// This crate finds its devices without. It is for C that wants their tables, and not done unasked, because a C++ runtime
-/// in the same process takes what such a function gives for an object of its own.
+/// in the same process takes what a function of this name returns for an object of its own.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -63,7 +63,7 @@ fn functions() {
         "runtime.TVMSetStream",
         Function::named(None, |kind: i32, id: i32, stream: *mut c_void| {
             let device = Device::new(kind, id);
-            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
+            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
             let stream = unsafe { Stream::from_handle(device, stream) };
             manager::set_stream(device, stream)
         }),
@@ -83,9 +83,9 @@ fn functions() {
         Function::named(None, |device: DLDevice, stream: i64| {
             let device = Device::from(device);
             let api = Manager::global().api(device.kind)?;
-            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
-            let stream = unsafe { given(device, stream) };
-            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
+            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            let stream = unsafe { stream_of_handle(device, stream) };
+            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
             unsafe { api.free_stream(device, stream) }
         }),
     );
@@ -93,8 +93,8 @@ fn functions() {
         "runtime.Device_SetStream",
         Function::named(None, |device: DLDevice, stream: i64| {
             let device = Device::from(device);
-            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
-            let stream = unsafe { given(device, stream) };
+            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            let stream = unsafe { stream_of_handle(device, stream) };
             manager::set_stream(device, stream)
         }),
     );
@@ -102,8 +102,8 @@ fn functions() {
         "runtime.Device_StreamSync",
         Function::named(None, |device: DLDevice, stream: i64| {
             let device = Device::from(device);
-            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
-            let stream = unsafe { given(device, stream) };
+            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            let stream = unsafe { stream_of_handle(device, stream) };
             Manager::global().api(device.kind)?.sync(device, stream)
         }),
     );
@@ -111,10 +111,10 @@ fn functions() {
         "runtime.Device_StreamSyncFromTo",
         Function::named(None, |device: DLDevice, before: i64, after: i64| {
             let device = Device::from(device);
-            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
-            let before = unsafe { given(device, before) };
-            // SAFETY: the registry gives this function to `lookup_raw` alone, whose caller answers for the stream.
-            let after = unsafe { given(device, after) };
+            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            let before = unsafe { stream_of_handle(device, before) };
+            // SAFETY: the registry returns this function to `lookup_raw` alone, whose caller answers for the stream.
+            let after = unsafe { stream_of_handle(device, after) };
             Manager::global()
                 .api(device.kind)?
                 .sync_streams(device, before, after)
@@ -125,7 +125,7 @@ fn functions() {
 /// # Safety
 ///
 /// As for [`Stream::from_handle`].
-unsafe fn given(device: Device, stream: i64) -> Stream {
+unsafe fn stream_of_handle(device: Device, stream: i64) -> Stream {
     let handle = std::ptr::with_exposed_provenance_mut(stream as usize);
     // SAFETY: as for this function.
     unsafe { Stream::from_handle(device, handle) }
@@ -178,7 +178,7 @@ impl workspace::WorkspaceSource for DeviceWorkspace {
         let space = Manager::global()
             .workspace(&request)
             .map_err(|error| error.to_string())?;
-        NonNull::new(space.0).ok_or_else(|| "the device gave a null workspace".to_owned())
+        NonNull::new(space.0).ok_or_else(|| "the device returned a null workspace".to_owned())
     }
 
     unsafe fn free(&self, device: (i32, i32), memory: NonNull<c_void>) -> Result<(), String> {

@@ -12,43 +12,43 @@ use std::sync::{PoisonError, RwLock};
 pub(crate) const REMOTE: i32 = 128;
 
 /// One name of one number, and the releases in which it is so.
-struct Name(i32, &'static str, u8, u8);
+struct DeviceTypeName(i32, &'static str, u8, u8);
 
-/// The names by which the manager asks the registry (DEV-01). Last release 27 means: to this day.
-const NAMES: &[Name] = &[
-    Name(1, "cpu", 2, 27),
-    Name(2, "gpu", 2, 7),
-    Name(2, "cuda", 8, 27),
-    Name(3, "cpu_pinned", 7, 7),
-    Name(3, "cuda_host", 8, 27),
-    Name(4, "opencl", 2, 27),
-    Name(5, "aocl", 4, 10),
-    Name(6, "sdaccel", 4, 10),
-    Name(7, "vulkan", 3, 27),
-    Name(8, "metal", 2, 27),
-    Name(9, "vpi", 2, 27),
-    Name(10, "rocm", 2, 27),
-    Name(11, "opengl", 2, 6),
-    Name(11, "rocm_host", 11, 27),
-    Name(12, "ext_dev", 2, 27),
-    Name(13, "micro_dev", 6, 7),
-    Name(13, "cuda_managed", 11, 27),
-    Name(14, "hexagon", 7, 10),
-    Name(14, "oneapi", 11, 27),
-    Name(15, "webgpu", 7, 27),
-    Name(16, "hexagon", 11, 27),
-    Name(18, "trn", 25, 27),
-    Name(32, "aocl", 11, 19),
-    Name(33, "sdaccel", 11, 19),
-    Name(34, "opengl", 11, 19),
-    Name(35, "microdev", 11, 19),
+/// The names under which the manager looks into the registry (DEV-01). A last release of 27 means: to this day.
+const NAMES: &[DeviceTypeName] = &[
+    DeviceTypeName(1, "cpu", 2, 27),
+    DeviceTypeName(2, "gpu", 2, 7),
+    DeviceTypeName(2, "cuda", 8, 27),
+    DeviceTypeName(3, "cpu_pinned", 7, 7),
+    DeviceTypeName(3, "cuda_host", 8, 27),
+    DeviceTypeName(4, "opencl", 2, 27),
+    DeviceTypeName(5, "aocl", 4, 10),
+    DeviceTypeName(6, "sdaccel", 4, 10),
+    DeviceTypeName(7, "vulkan", 3, 27),
+    DeviceTypeName(8, "metal", 2, 27),
+    DeviceTypeName(9, "vpi", 2, 27),
+    DeviceTypeName(10, "rocm", 2, 27),
+    DeviceTypeName(11, "opengl", 2, 6),
+    DeviceTypeName(11, "rocm_host", 11, 27),
+    DeviceTypeName(12, "ext_dev", 2, 27),
+    DeviceTypeName(13, "micro_dev", 6, 7),
+    DeviceTypeName(13, "cuda_managed", 11, 27),
+    DeviceTypeName(14, "hexagon", 7, 10),
+    DeviceTypeName(14, "oneapi", 11, 27),
+    DeviceTypeName(15, "webgpu", 7, 27),
+    DeviceTypeName(16, "hexagon", 11, 27),
+    DeviceTypeName(18, "trn", 25, 27),
+    DeviceTypeName(32, "aocl", 11, 19),
+    DeviceTypeName(33, "sdaccel", 11, 19),
+    DeviceTypeName(34, "opengl", 11, 19),
+    DeviceTypeName(35, "microdev", 11, 19),
 ];
 
 /// The name of device type `kind` in `release`, which the registry knows as `device_api.<name>` (DEV-01, DEV-06).
 pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
     let at = release.minor();
-    let of_kind = |name: &Name| {
-        let Name(number, text, since, until) = *name;
+    let of_kind = |name: &DeviceTypeName| {
+        let DeviceTypeName(number, text, since, until) = *name;
         (number == kind && since <= at && at <= until).then_some(text)
     };
     match NAMES
@@ -65,7 +65,7 @@ pub(crate) fn name_in(kind: i32, release: Release) -> Result<&'static str> {
     }
 }
 
-/// Names that this process gave to numbers of its own. Up to 0.27 a name is compiled into the runtime.
+/// Names of this process for numbers of its own. Up to 0.27 a name is compiled into the runtime.
 static ADDED: RwLock<Vec<(i32, &'static str)>> = RwLock::new(Vec::new());
 
 fn added(kind: i32, release: Release) -> Option<&'static str> {
@@ -99,8 +99,8 @@ pub fn add(kind: i32, name: &'static str) -> Result<()> {
 /// The number of `name` in the newest release.
 pub fn number_of(name: &str) -> Option<i32> {
     let last = Release::LAST.minor();
-    let is_named = |row: &Name| {
-        let Name(number, text, _, until) = *row;
+    let is_named = |row: &DeviceTypeName| {
+        let DeviceTypeName(number, text, _, until) = *row;
         (text == name && until == last).then_some(number)
     };
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);

@@ -199,13 +199,13 @@ fn parse_tag(text: &str) -> Result<Tag> {
 /// How an argument is converted before it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgType {
-    /// 8 bytes, as given.
+    /// 8 bytes, unchanged.
     Int64,
     /// 4 bytes; wider values wrap.
     Int32,
     /// 4 bytes; wider values wrap.
     Uint32,
-    /// 8 bytes, as given.
+    /// 8 bytes, unchanged.
     Float64,
     /// 4 bytes; rounded.
     Float32,
@@ -288,7 +288,7 @@ impl Packed {
                 DEV_53,
                 Kind::Type,
                 format!(
-                    "the kernel takes {} arguments, {} are given",
+                    "the kernel takes {} arguments, the call has {}",
                     types.len(),
                     args.len()
                 ),

@@ -132,7 +132,7 @@ impl module::ModuleKind for DeviceKind {
             let args: Vec<Arg> = args.iter().map(argument).collect::<Result<_>>()?;
             if args.len() != kernel.arity() {
                 let message = format!(
-                    "kernel `{}` takes {} arguments and {} launch parameters, {} values are given",
+                    "kernel `{}` takes {} arguments and {} launch parameters, the call has {} values",
                     kernel.info().name,
                     types.len(),
                     kernel.arity() - types.len(),

@@ -1,7 +1,7 @@
 //! The manager: which API serves a device type.
 //!
-//! A device type has a name, and the registry has a function `device_api.<name>` that gives an API. The manager asks once
-//! and remembers the answer, never a miss.
+//! A device type has a name, and the registry has a function `device_api.<name>` that returns an API. The manager calls it once
+//! and remembers the API, never a miss.
 
 use crate::device::error::refuse;
 use crate::device::install;
@@ -20,10 +20,10 @@ use std::ffi::c_void;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// Where a manager looks: the factory of a name, or nothing.
-pub type Lookup = Box<dyn Fn(&str) -> Option<Factory> + Send + Sync>;
+pub type Lookup = Box<dyn Fn(&str) -> Option<ApiFactory> + Send + Sync>;
 
-/// Gives the API; called once.
-pub type Factory = Box<dyn FnOnce() -> Result<&'static dyn DeviceApi>>;
+/// Returns the API; called once.
+pub type ApiFactory = Box<dyn FnOnce() -> Result<&'static dyn DeviceApi>>;
 
 /// Finds the API of a device and remembers it.
 pub struct Manager {
@@ -81,7 +81,7 @@ impl Manager {
             return Ok(None);
         };
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have been faster: the factory is asked once (DEV-02).
+        // Another thread may have been faster: the factory is called once (DEV-02).
         if let Some(api) = table.find(&slot) {
             return Ok(Some(*api));
         }
@@ -106,7 +106,7 @@ impl Manager {
         self.api(device.kind)?.attribute(device, attribute)
     }
 
-    /// Copies between tensors of this process: asks the device that is not the CPU (DEV-19), and refuses a copy between
+    /// Copies between tensors of this process: calls the device that is not the CPU (DEV-19), and refuses a copy between
     /// two types of devices (DEV-20).
     ///
     /// # Safety
@@ -189,7 +189,7 @@ fn name_of(kind: i32) -> Result<&'static str> {
 
 /// Registers `api` as `device_api.<name>`, for this crate and for all readers of the global registry (DEV-01).
 ///
-/// What the registry function gives is the address of a [`DeviceTable`], so that C can call the device as well.
+/// What the registry function returns is the address of a [`DeviceTable`], so that C can call the device as well.
 ///
 /// # Errors
 ///
@@ -197,8 +197,8 @@ fn name_of(kind: i32) -> Result<&'static str> {
 ///
 /// # Safety
 ///
-/// Executors, machines and compiled code use the device's memory from here on, and rely on what the rules say of it: a
-/// space of `alloc` has the bytes and the alignment that were asked for (DEV-12, DEV-13), is part of no other (DEV-41)
+/// Executors, machines and compiled code use the device's memory from here on, and rely on its rules: a
+/// space of `alloc` has the bytes and the alignment of the request (DEV-12, DEV-13), is part of no other (DEV-41)
 /// and stays until `free`, and what was queued before that (DEV-46). The spaces of a type of device whose memory the host
 /// reads (`cpu`, `cuda_host`, `rocm_host`, `cuda_managed`) are addresses.
 ///
@@ -212,16 +212,16 @@ pub unsafe fn register(
 ) -> std::result::Result<(), crate::function::Error> {
     let details = registry::Details::default();
     let name = format!("device_api.{name}");
-    // SAFETY: `factory` gives the address of a table that lives for ever.
+    // SAFETY: `factory` returns the address of a table that lives for ever.
     unsafe { registry::register_with(name.as_bytes(), factory(api), true, details) }
 }
 
-/// The function that gives the table of `api`.
+/// The function that returns the table of `api`.
 pub(super) fn factory(api: &'static dyn DeviceApi) -> Function {
     let table = table::of_api(api);
     Function::from_packed(move |_| {
         let table = std::ptr::from_ref(table).cast_mut().cast::<c_void>();
-        // SAFETY: callers of a device's factory take the pointer as such a table.
+        // SAFETY: callers of a device's factory take the pointer as a device table.
         Ok(unsafe { Any::handle(table) })
     })
 }
@@ -246,24 +246,24 @@ pub unsafe fn register_number(
 }
 
 /// What the global registry has, or else what this build brings.
-fn in_registry(name: &str) -> Option<Factory> {
+fn in_registry(name: &str) -> Option<ApiFactory> {
     let own = name.strip_prefix("device_api.").and_then(install::own);
     let Some(function) = registry::lookup(name) else {
-        return own.map(|api| -> Factory { Box::new(move || Ok(api)) });
+        return own.map(|api| -> ApiFactory { Box::new(move || Ok(api)) });
     };
     let name = name.to_owned();
     Some(Box::new(move || {
         let absent = |why: String| Error::Absent(format!("{name}: {why}"));
-        let given = function
+        let made = function
             .call(&[])
             .map_err(|error| absent(error.to_string()))?;
-        let pointer = <*mut c_void>::try_from(&given).map_err(|error| absent(error.to_string()))?;
-        // SAFETY: a function of such a name gives null, or the address of a table that lives for ever: `register_with`, the
+        let pointer = <*mut c_void>::try_from(&made).map_err(|error| absent(error.to_string()))?;
+        // SAFETY: a function of this name returns null, or the address of a table that lives for ever: `register_with`, the
         // only way to that name, asks for it.
         unsafe { table::to_api(pointer.cast::<DeviceTable>()) }
-            // A C++ runtime beside us gives an object of its own, which is none of ours to call.
+            // A C++ runtime beside us returns an object of its own, which is none of ours to call.
             .or(own)
-            .ok_or_else(|| absent("gave no device table".into()))
+            .ok_or_else(|| absent("returned no device table".into()))
     }))
 }
 

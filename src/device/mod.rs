@@ -3,7 +3,7 @@
 //! | file           | what                                                              | rules            |
 //! |----------------|-------------------------------------------------------------------|------------------|
 //! | `api`          | [`DeviceApi`], the contract, with its defaults                    | DEV-12 .. DEV-24 |
-//! | `attribute`    | what a device can be asked                                        | DEV-08 .. DEV-11 |
+//! | `attribute`    | the attributes of a device, by release                            | DEV-08 .. DEV-11 |
 //! | `manager`      | finding the API of a device                                       | DEV-01 .. DEV-07 |
 //! | `pool`         | the workspace pool                                                | DEV-25 .. DEV-35 |
 //! | `launch`       | thread axes, dynamic shared memory, argument packing              | DEV-47 .. DEV-53 |
@@ -61,7 +61,7 @@ pub(crate) use install::provide;
 pub use manager::Manager;
 pub use shape::{TensorRef, byte_size, is_contiguous};
 
-/// What every fallible call of a device gives.
+/// What every fallible call of a device returns.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Alignment of ordinary allocations in bytes: 64 (128 in 0.7 to 0.9).

@@ -51,7 +51,7 @@ pub(crate) trait LoadedCode: Send + Sync {
     ///
     /// # Safety
     ///
-    /// The kernel is compiled code: it is given what it was compiled for, memory of this device that is large enough and
+    /// The kernel is compiled code: its arguments are those that it was compiled for, with memory of this device that is large enough and
     /// stays until the launch is done. `stream` is one of this device.
     unsafe fn launch(
         &self,
@@ -148,11 +148,11 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// DEV-47 and DEV-53 for arguments that are not of the kernel's types; what the driver says.
+    /// DEV-47 and DEV-53 for arguments that are not of the kernel's types; what the driver returns.
     ///
     /// # Safety
     ///
-    /// The kernel is compiled code: it is given what it was compiled for, memory of that device that is large enough and
+    /// The kernel is compiled code: its arguments are those that it was compiled for, with memory of that device that is large enough and
     /// stays until the launch is done.
     pub unsafe fn call(&self, args: &[Arg]) -> Result<()> {
         let own = self.info.arg_types.len().min(args.len());

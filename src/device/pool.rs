@@ -32,31 +32,31 @@ pub trait SpaceSource: Send + Sync {
     ///
     /// # Safety
     ///
-    /// `space` came from `alloc`, was not freed, and it is not used afterwards.
+    /// `space` came from `alloc`, was not freed, and is not used after this call.
     unsafe fn free(&self, device: Device, space: Space) -> Result<()>;
 }
 
 /// The pool of one thread and one device.
 #[derive(Debug, Default)]
-pub struct Pool {
+pub struct WorkspacePool {
     /// Blocks that can be handed out, ascending by size but for the rule of the second block (DEV-30).
-    free: Vec<Block>,
+    free: Vec<PoolBlock>,
     /// Blocks in use, in the order handed out.
-    taken: Vec<Block>,
+    taken: Vec<PoolBlock>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Block {
+struct PoolBlock {
     space: Space,
     nbytes: usize,
 }
 
-impl Pool {
+impl WorkspacePool {
     /// A block of at least `nbytes`: a free one by the rules DEV-26 to DEV-29, else a new one.
     ///
     /// # Errors
     ///
-    /// DEV-25, DEV-35; what `source` says.
+    /// DEV-25, DEV-35; what `source` returns.
     ///
     /// # Safety
     ///
@@ -69,9 +69,9 @@ impl Pool {
     ) -> Result<Space> {
         let nbytes = pages(nbytes)?;
         let kept = match self.choose(nbytes) {
-            Choice::Fresh => None,
-            Choice::Take(at) => Some(self.free.remove(at)),
-            Choice::Replace(at) => {
+            PoolChoice::Fresh => None,
+            PoolChoice::Take(at) => Some(self.free.remove(at)),
+            PoolChoice::Replace(at) => {
                 let small = self.free.remove(at);
                 // SAFETY: the block is of this source and device, as all of this pool; it was free, and is forgotten here.
                 unsafe { source.free(device, small.space) }?;
@@ -80,7 +80,7 @@ impl Pool {
         };
         let block = match kept {
             Some(block) => block,
-            None => Block {
+            None => PoolBlock {
                 space: source.alloc(device, nbytes, WORKSPACE_ALIGNMENT, Dtype::UINT8)?,
                 nbytes,
             },
@@ -113,7 +113,7 @@ impl Pool {
     ///
     /// # Safety
     ///
-    /// As for [`Pool::alloc`].
+    /// As for [`WorkspacePool::alloc`].
     pub unsafe fn release(&mut self, source: &dyn SpaceSource, device: Device) {
         for block in self.free.drain(..) {
             // SAFETY: the block is of this source and device, as all of this pool; it was free, and is forgotten here. A
@@ -122,12 +122,12 @@ impl Pool {
         }
     }
 
-    fn choose(&self, nbytes: usize) -> Choice {
-        let fits = |block: &Block| block.nbytes >= nbytes;
+    fn choose(&self, nbytes: usize) -> PoolChoice {
+        let fits = |block: &PoolBlock| block.nbytes >= nbytes;
         match self.free.iter().position(fits) {
-            Some(smallest) => Choice::Take(smallest),
-            None if self.free.is_empty() => Choice::Fresh,
-            None => Choice::Replace(self.free.len() - 1),
+            Some(smallest) => PoolChoice::Take(smallest),
+            None if self.free.is_empty() => PoolChoice::Fresh,
+            None => PoolChoice::Replace(self.free.len() - 1),
         }
     }
 
@@ -146,7 +146,7 @@ impl Pool {
     }
 }
 
-enum Choice {
+enum PoolChoice {
     Fresh,
     Take(usize),
     Replace(usize),
@@ -173,9 +173,9 @@ thread_local! {
     static POOLS: RefCell<Vec<OwnedPool>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A pool that gives its free blocks back when its thread ends.
+/// A pool that frees its free blocks when its thread ends.
 struct OwnedPool {
-    pool: Pool,
+    pool: WorkspacePool,
     device: Device,
     source: Weak<dyn SpaceSource>,
 }
@@ -201,14 +201,14 @@ impl WorkspacePools {
             let at = pools.iter().position(|owned| self.is_of(owned, device));
             let at = at.unwrap_or_else(|| {
                 pools.push(OwnedPool {
-                    pool: Pool::default(),
+                    pool: WorkspacePool::default(),
                     device,
                     source: Arc::downgrade(&self.source),
                 });
                 pools.len() - 1
             });
             let owned = &mut pools[at];
-            // SAFETY: the source and device that this pool was made for, as `is_of` says.
+            // SAFETY: the source and device that this pool was made for, as `is_of` checked.
             unsafe { owned.pool.alloc(&*self.source, owned.device, nbytes) }
         })
     }

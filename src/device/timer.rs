@@ -12,7 +12,7 @@ pub trait Timer {
     ///
     /// # Errors
     ///
-    /// What the device answers when it is asked to finish its work or to record an event.
+    /// What a sync of the device, or the record of an event, returns.
     fn start(&mut self) -> Result<()>;
 
     /// Ends it; returns before the device is done.
@@ -22,7 +22,7 @@ pub trait Timer {
     /// As [`Timer::start`].
     fn stop(&mut self) -> Result<()>;
 
-    /// Waits for the device and gives the nanoseconds between.
+    /// Waits for the device and returns the nanoseconds between.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl Evaluator {
 fn more(number: u64, taken: u64, wanted: Duration) -> u64 {
     let per_call = taken as f64 / number as f64;
     let by_pace = wanted.as_nanos() as f64 / per_call + 1.0;
-    // A pace of zero gives infinity, and no caller waits that long.
+    // A pace of zero is infinity, and no caller waits that long.
     let by_pace = if by_pace.is_finite() { by_pace } else { 0.0 };
     by_pace.max(number as f64 * 1.618) as u64
 }

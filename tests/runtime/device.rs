@@ -419,7 +419,7 @@ mod pool {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use std::sync::Mutex;
-    use tvmspec::device::pool::{PAGE, Pool, SpaceSource};
+    use tvmspec::device::pool::{PAGE, SpaceSource, WorkspacePool};
     use tvmspec::device::{Device, Dtype, Result, Space};
 
     #[derive(Default)]
@@ -496,7 +496,7 @@ mod pool {
 
         #[test]
         fn pool_equals_the_model(script in prop::collection::vec((any::<bool>(), 0usize..40_000, any::<prop::sample::Index>()), 0..80)) {
-            let (log, mut pool, mut model) = (Log::default(), Pool::default(), Model::default());
+            let (log, mut pool, mut model) = (Log::default(), WorkspacePool::default(), Model::default());
             let mut taken: Vec<usize> = Vec::new();
             for (take, nbytes, which) in script {
                 if take || taken.is_empty() {
@@ -608,10 +608,10 @@ fn many_threads_find_one_api() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tvmspec::device::DeviceApi;
-    use tvmspec::device::manager::{Factory, Lookup, Manager};
+    use tvmspec::device::manager::{ApiFactory, Lookup, Manager};
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
-    let lookup = move |_: &str| -> Option<Factory> {
+    let lookup = move |_: &str| -> Option<ApiFactory> {
         let count = count.clone();
         Some(Box::new(move || {
             count.fetch_add(1, Ordering::SeqCst);

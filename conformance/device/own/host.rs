@@ -200,7 +200,7 @@ pub(super) fn module_of_a_library() -> Outcome {
         Some((failed.kind().to_owned(), rule, failed.to_string()))
     };
     let counted =
-        |count| format!("takes 2 arguments and 2 launch parameters, {count} values are given");
+        |count| format!("takes 2 arguments and 2 launch parameters, the call has {count} values");
     for (args, part) in [
         (vec![&null, &null, &one], counted(3)),
         (vec![&null, &null, &one, &one, &one], counted(5)),

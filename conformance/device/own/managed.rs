@@ -3,7 +3,7 @@
 use super::super::recorder::Recorder;
 use super::super::tables::refused;
 use crate::conformance::behaviour::{Failure, Outcome, demand, expect};
-use crate::device::manager::{Factory, Manager};
+use crate::device::manager::{ApiFactory, Manager};
 use crate::device::{
     Attribute, AttributeValue, DEV_04, DEV_06, DEV_20, Device, DeviceApi, Dtype, Space, Stream,
     TensorRef,
@@ -38,7 +38,7 @@ impl Registry {
         let names = Arc::new(Mutex::new(names.to_vec()));
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (known, log) = (names.clone(), asked.clone());
-        let lookup = move |name: &str| -> Option<Factory> {
+        let lookup = move |name: &str| -> Option<ApiFactory> {
             let known = known
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -92,7 +92,7 @@ pub(super) fn overtaken() -> Outcome {
     let shared = calls.clone();
     let manager = Arc::new_cyclic(|manager: &Weak<Manager>| {
         let manager = manager.clone();
-        Manager::with_lookup(Box::new(move |_| -> Option<Factory> {
+        Manager::with_lookup(Box::new(move |_| -> Option<ApiFactory> {
             let calls = shared.clone();
             if !looked.swap(true, Ordering::Relaxed) {
                 manager.upgrade()?.find(8).ok()?;

@@ -53,10 +53,10 @@ pub(crate) unsafe fn order<D: EventDriver>(
     after: *mut c_void,
 ) -> Result<()> {
     let event = D::create_event(on, false)?;
-    // SAFETY: the event was just made; the stream is as this function asks for.
+    // SAFETY: the event was just made; the stream is as for this function.
     let recorded = unsafe { D::record(on, event, before) };
     let waits = recorded.and_then(|()| {
-        // SAFETY: the event was just made; the stream is as this function asks for.
+        // SAFETY: the event was just made; the stream is as for this function.
         unsafe { D::wait(on, after, event) }
     });
     // SAFETY: no other code has the event, and it is not used below.

@@ -249,7 +249,7 @@ impl<D: Driver> Backend<D> {
         } else if copy.from == copy.to {
             (0, 0)
         } else {
-            // Handles say nothing of where memory is, and no memory has two.
+            // No memory has two handles.
             return false;
         };
         let from = from.wrapping_add(copy.from_offset);
@@ -441,7 +441,7 @@ impl<D: Driver> OpenedDevices<D> {
 
 impl<D: Driver> SpaceSource for OpenedDevices<D> {
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, _: Dtype) -> Result<Space> {
-        // DEV-12: drivers with addresses align to 256 bytes, and to no more; of handles nobody computes an address.
+        // DEV-12: drivers with addresses align to 256 bytes, and to no more; a handle is no address.
         const ALIGNMENT: usize = 256;
         if D::Spaces::ADDRESSES && (alignment == 0 || !ALIGNMENT.is_multiple_of(alignment)) {
             let message = format!(

@@ -10,10 +10,10 @@ pub(crate) trait SpaceTable<M>: Send + Sync + 'static {
     /// An empty table of the driver that is called `backend`.
     fn new(backend: &'static str) -> Self;
 
-    /// The space of memory that device `id` just gave.
+    /// The space of memory that device `id` just returned.
     fn insert(&self, id: i32, memory: M) -> Space;
 
-    /// The memory behind `space`, and the id of its device; a caller that has an address says by `device` where it is.
+    /// The memory behind `space`, and the id of its device; of an address, `device` is where it is.
     fn find(&self, device: Device, space: Space) -> Result<(i32, M)>;
 
     /// As [`SpaceTable::find`], for memory that is about to be freed.

@@ -136,8 +136,8 @@ impl Driver for Cuda {
             Attribute::ApiVersion => {
                 let mut version = 0;
                 // SAFETY: `version` is a place for the answer.
-                let asked = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
-                Cuda::checked("cuDriverGetVersion", asked)?;
+                let code = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
+                Cuda::checked("cuDriverGetVersion", code)?;
                 AttributeValue::Int(version.into())
             }
             Attribute::L2CacheSizeBytes => number(Question::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
@@ -230,7 +230,7 @@ impl Driver for Cuda {
     }
 
     fn create_stream(_: &CudaDevice) -> Result<*mut c_void> {
-        // The default stream of CUDA waits for every other one that does not say this.
+        // The default stream of CUDA waits for every other one without this flag.
         let made = result::stream::create(result::stream::StreamKind::NonBlocking);
         Ok(Cuda::checked("cuStreamCreate", made)?.cast())
     }

@@ -34,7 +34,7 @@ impl KernelDriver for Hip {
     /// The driver sees by the bytes what they are, so the format decides nothing, as upstream.
     fn load(on: &HipDevice, code: &FormattedCode) -> Result<HipModule> {
         let mut module = ptr::null_mut();
-        // A code object says its own size. Text, which no driver takes, ends with this zero.
+        // A code object has its own size. Text, which no driver takes, ends with this zero.
         let mut image = code.data.clone();
         image.push(0);
         // SAFETY: the image is whole; the driver checks what it reads as it always does.

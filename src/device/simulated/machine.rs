@@ -1,5 +1,6 @@
 //! Memory and queues of the simulated device.
 
+use super::memory::{SimulatedMemory, space_at};
 use super::{Bug, injected};
 use crate::device::error::refuse;
 use crate::device::{
@@ -7,20 +8,12 @@ use crate::device::{
 };
 use crate::rule::Kind;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::c_void;
 
-/// What a fresh space holds.
-const FRESH: u8 = 0xCD;
-/// What a freed space holds.
-const FREED: u8 = 0xDD;
 /// What the host sees at the destination of a copy that has not run.
 const PENDING: u8 = 0xA5;
-/// Spaces start here, where no memory of the host is.
-const FIRST: usize = 1 << 44;
-
 /// A call that reached the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum SimulatedCall {
     /// Device id, bytes, alignment, element type.
     Alloc(i32, usize, usize, Dtype),
     /// Device id and space.
@@ -64,95 +57,37 @@ pub enum Hazard {
     NeverFreed(Space),
 }
 
-/// The memory of the device: spaces at addresses that mean nothing to the host.
-#[derive(Default)]
-pub struct Memory {
-    blocks: BTreeMap<usize, Block>,
-    next: usize,
-}
-
-struct Block {
-    bytes: Vec<u8>,
-    alive: bool,
-}
-
-impl Memory {
-    /// The bytes of the space that `space` points into, and where in it.
-    pub fn bytes(&mut self, space: Space) -> Option<&mut [u8]> {
-        let (base, block) = self.blocks.range_mut(..=space.address()).next_back()?;
-        block.bytes.get_mut(space.address() - base..)
-    }
-
-    /// Bytes in use.
-    pub(super) fn bytes_in_use(&self) -> usize {
-        self.blocks
-            .values()
-            .filter(|block| block.alive)
-            .map(|block| block.bytes.len())
-            .sum()
-    }
-
-    fn alive(&self, space: Space) -> Option<&Block> {
-        self.blocks
-            .get(&space.address())
-            .filter(|block| block.alive)
-    }
-
-    /// The newest freed block of this size is used again, as real allocators do.
-    fn alloc(&mut self, nbytes: usize, alignment: usize) -> Space {
-        let fits = |(_, block): &(&usize, &mut Block)| !block.alive && block.bytes.len() == nbytes;
-        if let Some((&base, block)) = self.blocks.iter_mut().rev().find(fits) {
-            // An address that is free but not aligned enough stays free.
-            if base.is_multiple_of(alignment) {
-                block.alive = true;
-                block.bytes.fill(FRESH);
-                return space(base);
-            }
-        }
-        let base = self.next.max(FIRST).next_multiple_of(alignment);
-        // A gap, so that running over the end of one space never looks like the next one, and one of no bytes is a space.
-        self.next = base + nbytes + alignment;
-        let bytes = vec![FRESH; nbytes];
-        self.blocks.insert(base, Block { bytes, alive: true });
-        space(base)
-    }
-}
-
-fn space(address: usize) -> Space {
-    Space(std::ptr::without_provenance_mut::<c_void>(address))
-}
-
 /// A piece of queued work.
 pub(super) enum Work {
     Copy(CopyRequest, Snapshot),
-    Kernel(Box<dyn FnOnce(&mut Memory) + Send>),
+    Kernel(Box<dyn FnOnce(&mut SimulatedMemory) + Send>),
     Record(usize),
     Wait(usize),
 }
 
-/// What a host source held when the copy was asked for.
+/// What a host source held when the copy was queued.
 pub(super) struct Snapshot(Option<Vec<u8>>);
 
-type Queue = (i32, Stream);
+type QueueKey = (i32, Stream);
 
-pub(super) struct Machine {
-    pub(super) memory: Memory,
-    pub(super) calls: Vec<Call>,
+pub(super) struct SimulatedMachine {
+    pub(super) memory: SimulatedMemory,
+    pub(super) calls: Vec<SimulatedCall>,
     pub(super) hazards: Vec<Hazard>,
     pub(super) fail_alloc: Option<usize>,
     pub(super) fail_copy: Option<usize>,
     /// Workspace that [`Bug::WorkspaceTwice`] will hand out again.
     pub(super) handed_out: Vec<Space>,
-    queues: BTreeMap<Queue, VecDeque<Work>>,
+    queues: BTreeMap<QueueKey, VecDeque<Work>>,
     recorded: BTreeSet<usize>,
     clock: u64,
     bug: Option<Bug>,
 }
 
-impl Machine {
-    pub(super) fn new(seed: u64, bug: Option<Bug>) -> Machine {
-        Machine {
-            memory: Memory::default(),
+impl SimulatedMachine {
+    pub(super) fn new(seed: u64, bug: Option<Bug>) -> SimulatedMachine {
+        SimulatedMachine {
+            memory: SimulatedMemory::default(),
             calls: Vec::new(),
             hazards: Vec::new(),
             fail_alloc: None,
@@ -165,7 +100,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn log(&mut self, call: Call) {
+    pub(super) fn log(&mut self, call: SimulatedCall) {
         self.calls.push(call);
     }
 
@@ -176,7 +111,7 @@ impl Machine {
         alignment: usize,
         hint: Dtype,
     ) -> Result<Space> {
-        self.log(Call::Alloc(device.id, nbytes, alignment, hint));
+        self.log(SimulatedCall::Alloc(device.id, nbytes, alignment, hint));
         if count_down(&mut self.fail_alloc) {
             return Err(injected(nbytes));
         }
@@ -184,8 +119,8 @@ impl Machine {
     }
 
     pub(super) fn free(&mut self, device: Device, space: Space) -> Result<()> {
-        self.log(Call::Free(device.id, space));
-        if self.memory.alive(space).is_none() {
+        self.log(SimulatedCall::Free(device.id, space));
+        if self.memory.size(space).is_none() {
             self.hazards.push(Hazard::FreedTwice(space));
             return refuse(DEV_31, Kind::Missing, format!("{space:?} is not allocated"));
         }
@@ -194,10 +129,7 @@ impl Machine {
         if !forgets {
             self.drain_all();
         }
-        if let Some(block) = self.memory.blocks.get_mut(&space.address()) {
-            block.bytes.fill(FREED);
-            block.alive = false;
-        }
+        self.memory.free(space);
         Ok(())
     }
 
@@ -205,7 +137,7 @@ impl Machine {
     ///
     /// As for [`DeviceApi::copy`](crate::device::DeviceApi::copy).
     pub(super) unsafe fn copy(&mut self, copy: CopyRequest, stream: Stream) -> Result<()> {
-        self.log(Call::Copy(copy, stream));
+        self.log(SimulatedCall::Copy(copy, stream));
         if count_down(&mut self.fail_copy) {
             return Err(Error::driver("simulated", "copy", -1, "injected failure"));
         }
@@ -271,19 +203,19 @@ impl Machine {
         // SAFETY: this device follows no handle: it looks streams up in `queues`.
         let stream = unsafe { Stream::from_handle(device, handle) };
         self.queues.insert((id, stream), VecDeque::new());
-        self.log(Call::CreateStream(id, stream));
+        self.log(SimulatedCall::CreateStream(id, stream));
         stream
     }
 
     pub(super) fn free_stream(&mut self, id: i32, stream: Stream) {
-        self.log(Call::FreeStream(id, stream));
+        self.log(SimulatedCall::FreeStream(id, stream));
         self.drain(id, stream);
         self.queues.remove(&(id, stream));
     }
 
     /// Work queued on `after` from now on waits for everything on `before`.
     pub(super) fn order(&mut self, id: i32, before: Stream, after: Stream) -> Result<()> {
-        self.log(Call::SyncStreams(id, before, after));
+        self.log(SimulatedCall::SyncStreams(id, before, after));
         // The number of this call, which no other event has.
         let event = self.calls.len();
         self.push(id, before, Work::Record(event))?;
@@ -302,10 +234,8 @@ impl Machine {
     pub(super) fn leftovers(&self) -> Vec<Hazard> {
         let queued = self.queues.iter().filter(|(_, work)| !work.is_empty());
         let never_synced = queued.map(|((_, stream), _)| Hazard::NeverSynced(*stream));
-        let alive = self.memory.blocks.iter().filter(|(_, block)| block.alive);
-        never_synced
-            .chain(alive.map(|(base, _)| Hazard::NeverFreed(space(*base))))
-            .collect()
+        let never_freed = self.memory.spaces().map(Hazard::NeverFreed);
+        never_synced.chain(never_freed).collect()
     }
 
     fn drain_all(&mut self) {
@@ -313,7 +243,7 @@ impl Machine {
     }
 
     fn step_any(&mut self) -> bool {
-        let queues: Vec<Queue> = self.queues.keys().copied().collect();
+        let queues: Vec<QueueKey> = self.queues.keys().copied().collect();
         queues.into_iter().any(|queue| self.step(queue))
     }
 
@@ -331,7 +261,7 @@ impl Machine {
     }
 
     /// Runs one piece of work of a queue; false if there is none or it must wait.
-    fn step(&mut self, queue: Queue) -> bool {
+    fn step(&mut self, queue: QueueKey) -> bool {
         let Some(pending) = self.queues.get_mut(&queue) else {
             return false;
         };
@@ -364,7 +294,7 @@ impl Machine {
             }
             now
         } else {
-            let from = space(copy.from.address() + copy.from_offset);
+            let from = space_at(copy.from.address() + copy.from_offset);
             let bytes = self.memory.bytes(from).unwrap_or_default();
             bytes.get(..copy.nbytes).unwrap_or_default().to_vec()
         };
@@ -375,7 +305,7 @@ impl Machine {
         } else {
             let to = self
                 .memory
-                .bytes(space(copy.to.address() + copy.to_offset))
+                .bytes(space_at(copy.to.address() + copy.to_offset))
                 .unwrap_or_default();
             for (to, from) in to.iter_mut().zip(bytes) {
                 *to = from;
@@ -393,11 +323,10 @@ impl Machine {
 
     /// Whether a copy may reach up to `end` of a space; no end is one that no number holds.
     fn check_range(&mut self, space: Space, end: Option<usize>) -> Result<()> {
-        let Some(block) = self.memory.alive(space) else {
+        let Some(size) = self.memory.size(space) else {
             self.hazards.push(Hazard::UseAfterFree(space));
             return refuse(DEV_41, Kind::Missing, format!("{space:?} is not allocated"));
         };
-        let size = block.bytes.len();
         if end.is_none_or(|end| end > size) {
             self.hazards.push(Hazard::OutOfBounds(space));
             let message = format!("a copy of bytes up to {end:?} of a space of {size}");
@@ -407,7 +336,7 @@ impl Machine {
     }
 
     /// Notes work of another stream that touches the same space, with a write on either side and nothing between.
-    fn check_order(&mut self, copy: &CopyRequest, own: Queue) {
+    fn check_order(&mut self, copy: &CopyRequest, own: QueueKey) {
         let own_work = self.queues.get(&own).into_iter().flatten();
         let waits = own_work.filter_map(|work| match work {
             Work::Wait(event) => Some(*event),

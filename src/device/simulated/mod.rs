@@ -1,7 +1,7 @@
 //! An asynchronous device without hardware, for tests of code that calls a [`DeviceApi`].
 //!
-//! It is slower to do things than any real one: a copy or kernel runs when it must, or when a seeded clock says so,
-//! never when it is asked for. Its memory is not host memory, a fresh space holds `0xCD`, a freed one `0xDD`, and the
+//! It is slower to do things than any real one: a copy or kernel runs when it must, or when a seeded clock strikes,
+//! never when it is queued. Its memory is not host memory, a fresh space holds `0xCD`, a freed one `0xDD`, and the
 //! destination of a copy to the host holds `0xA5` until the copy has run. Every call is logged. What the caller does wrong is noted as
 //! a [`Hazard`]; what the device shall do wrong can be planted as a [`Bug`] or injected as a failure.
 //!
@@ -30,8 +30,10 @@
 //! ```
 
 mod machine;
+mod memory;
 
-pub use machine::{Call, Hazard, Memory};
+pub use machine::{Hazard, SimulatedCall};
+pub use memory::SimulatedMemory;
 
 use crate::device::error::refuse;
 use crate::device::pool::{SpaceSource, WorkspacePools};
@@ -41,7 +43,7 @@ use crate::device::{
     Stream,
 };
 use crate::rule::Kind;
-use machine::{Machine, Work};
+use machine::{SimulatedMachine, Work};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A defect that can be planted, to see whether a test would notice.
@@ -73,15 +75,15 @@ impl Bug {
 /// The type of device that kernels are launched on.
 const KIND: i32 = Device::ext_dev(0).kind;
 
-/// The simulated device. Two devices by default, ids 0 and 1, of whatever type it is asked for.
+/// The simulated device. Two devices by default, ids 0 and 1, of whatever type the caller names.
 pub struct Simulated {
-    shared: Arc<Shared>,
+    shared: Arc<SimulatedState>,
     pools: WorkspacePools,
     devices: i32,
 }
 
-struct Shared {
-    machine: Mutex<Machine>,
+struct SimulatedState {
+    machine: Mutex<SimulatedMachine>,
     bug: Option<Bug>,
 }
 
@@ -97,8 +99,8 @@ impl Simulated {
     }
 
     fn build(seed: u64, bug: Option<Bug>) -> Simulated {
-        let shared = Arc::new(Shared {
-            machine: Mutex::new(Machine::new(seed, bug)),
+        let shared = Arc::new(SimulatedState {
+            machine: Mutex::new(SimulatedMachine::new(seed, bug)),
             bug,
         });
         Simulated {
@@ -126,11 +128,11 @@ impl Simulated {
     pub fn launch(
         &self,
         stream: Stream,
-        kernel: impl FnOnce(&mut Memory, i32) + Send + 'static,
+        kernel: impl FnOnce(&mut SimulatedMemory, i32) + Send + 'static,
     ) -> Result<()> {
         let id = current_device(KIND);
         let mut machine = self.machine();
-        machine.log(Call::Launch(id, stream));
+        machine.log(SimulatedCall::Launch(id, stream));
         machine.push(
             id,
             stream,
@@ -139,7 +141,7 @@ impl Simulated {
     }
 
     /// Every call so far, in order.
-    pub fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<SimulatedCall> {
         self.machine().calls.clone()
     }
 
@@ -161,7 +163,7 @@ impl Simulated {
         self.machine().memory.bytes_in_use()
     }
 
-    fn machine(&self) -> MutexGuard<'_, Machine> {
+    fn machine(&self) -> MutexGuard<'_, SimulatedMachine> {
         self.shared.machine()
     }
 
@@ -178,8 +180,8 @@ impl Simulated {
     }
 }
 
-impl Shared {
-    fn machine(&self) -> MutexGuard<'_, Machine> {
+impl SimulatedState {
+    fn machine(&self) -> MutexGuard<'_, SimulatedMachine> {
         // A kernel that panicked leaves the machine as consistent as a device reset does.
         self.machine
             .lock()
@@ -187,7 +189,7 @@ impl Shared {
     }
 }
 
-impl SpaceSource for Shared {
+impl SpaceSource for SimulatedState {
     fn alloc(&self, device: Device, nbytes: usize, alignment: usize, hint: Dtype) -> Result<Space> {
         self.machine().alloc(device, nbytes, alignment, hint)
     }
@@ -201,7 +203,7 @@ impl DeviceApi for Simulated {
     fn set_device(&self, device: Device) -> Result<()> {
         let id = self.here(device)?;
         set_current_device(Device::ext_dev(id));
-        self.machine().log(Call::SetDevice(id));
+        self.machine().log(SimulatedCall::SetDevice(id));
         Ok(())
     }
 
@@ -239,7 +241,7 @@ impl DeviceApi for Simulated {
     fn sync(&self, device: Device, stream: Stream) -> Result<()> {
         let id = self.here(device)?;
         let mut machine = self.machine();
-        machine.log(Call::Sync(id, stream));
+        machine.log(SimulatedCall::Sync(id, stream));
         if self.shared.bug != Some(Bug::SyncReturnsEarly) {
             machine.drain(id, stream);
         }
@@ -292,7 +294,7 @@ impl DeviceApi for Simulated {
     }
 }
 
-/// The failure that was asked for with [`Simulated::fail_alloc`].
+/// The failure that was requested with [`Simulated::fail_alloc`].
 fn injected(nbytes: usize) -> Error {
     Error::OutOfMemory {
         nbytes,

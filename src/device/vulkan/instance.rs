@@ -7,7 +7,7 @@ use crate::device::{Error, Result};
 use ash::vk;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The newest Vulkan that is asked for.
+/// The newest Vulkan that the instance is created for.
 const API_VERSION: u32 = vk::API_VERSION_1_2;
 
 /// Devices at most, as in every release.

@@ -1,4 +1,4 @@
-//! What a Vulkan device says of itself.
+//! Attributes and target properties of a Vulkan device.
 
 use super::instance::VulkanDevice;
 use crate::device::{Attribute, AttributeValue};

@@ -204,7 +204,7 @@ impl VulkanQueue {
         let commands = [self.commands];
         let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
         let fences = [self.fence];
-        // SAFETY: recording, as `recording` says.
+        // SAFETY: the command buffer is recording, by the check of `recording` above.
         unsafe {
             device.cmd_pipeline_barrier(
                 self.commands,
@@ -216,7 +216,7 @@ impl VulkanQueue {
                 &[],
             );
         }
-        // SAFETY: recording, as `recording` says.
+        // SAFETY: the command buffer is recording, by the check of `recording` above.
         let ended = unsafe { device.end_command_buffer(self.commands) };
         Vulkan::checked("vkEndCommandBuffer", ended)?;
         // SAFETY: what was recorded is alive until the queue has run (`keep`); queue and fence are behind our lock, and the

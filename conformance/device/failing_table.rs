@@ -1,0 +1,98 @@
+//! A table of C functions that all return one number, and the device behind a table.
+
+use crate::conformance::behaviour::Failure;
+use crate::device::DeviceApi;
+use crate::device::table::{self, AttributeAnswer, CopyBytes, DeviceTable};
+use std::ffi::{c_char, c_int, c_void};
+
+/// What a function returns that fails.
+pub(super) const FAILED: c_int = 7;
+
+unsafe extern "C" fn luck(_: *mut c_void) -> *const c_char {
+    c"out of luck".as_ptr()
+}
+
+pub(super) unsafe extern "C" fn wordless(_: *mut c_void) -> *const c_char {
+    std::ptr::null()
+}
+
+unsafe extern "C" fn set_device(code: *mut c_void, _: i32) -> c_int {
+    context_code(code)
+}
+
+unsafe extern "C" fn attribute(
+    code: *mut c_void,
+    _: i32,
+    number: i32,
+    answer: *mut AttributeAnswer,
+) -> c_int {
+    let text = if number == 2 {
+        c"five".as_ptr()
+    } else {
+        std::ptr::null()
+    };
+    let tag = [0, 1, 2, 2, 3].get(number as usize).copied().unwrap_or(0);
+    if tag != 0 {
+        let number = 5;
+        // SAFETY: the caller has a place for the answer.
+        unsafe { answer.write(AttributeAnswer { tag, number, text }) };
+    }
+    context_code(code)
+}
+
+unsafe extern "C" fn alloc(
+    code: *mut c_void,
+    _: i32,
+    _: u64,
+    _: u64,
+    _: *mut *mut c_void,
+) -> c_int {
+    context_code(code)
+}
+
+unsafe extern "C" fn handle(code: *mut c_void, _: i32, _: *mut c_void) -> c_int {
+    context_code(code)
+}
+
+unsafe extern "C" fn copy(code: *mut c_void, _: *const CopyBytes, _: *mut c_void) -> c_int {
+    context_code(code)
+}
+
+unsafe extern "C" fn create(code: *mut c_void, _: i32, _: *mut *mut c_void) -> c_int {
+    context_code(code)
+}
+
+unsafe extern "C" fn order(code: *mut c_void, _: i32, _: *mut c_void, _: *mut c_void) -> c_int {
+    context_code(code)
+}
+
+/// The context of the table is what its functions return.
+fn context_code(code: *mut c_void) -> c_int {
+    code.addr() as c_int
+}
+
+/// A table of these functions, all of which return `code`.
+pub(super) fn returning(code: c_int) -> DeviceTable {
+    DeviceTable {
+        magic: table::MAGIC,
+        size: size_of::<DeviceTable>() as u64,
+        context: std::ptr::without_provenance_mut(code as usize),
+        last_error: Some(luck),
+        set_device,
+        attribute,
+        alloc,
+        free: handle,
+        copy,
+        sync: handle,
+        create_stream: Some(create),
+        free_stream: Some(handle),
+        sync_streams: Some(order),
+    }
+}
+
+/// The device behind a table that lives for ever.
+pub(super) fn behind(table: DeviceTable) -> Result<&'static dyn DeviceApi, Failure> {
+    // SAFETY: a whole table that lives for ever.
+    let api = unsafe { table::to_api(Box::leak(Box::new(table))) };
+    api.ok_or_else(|| Failure::Broken("a whole table is no device".into()))
+}

@@ -1,0 +1,198 @@
+//! A device API of this crate, as the functions of a table.
+
+use super::{AttributeAnswer, CopyBytes, TableOfApi};
+use crate::device::{
+    Attribute, AttributeValue, CopyRequest, Device, DeviceApi, Dtype, Error, Result, Space, Stream,
+};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    static TEXT: RefCell<CString> = RefCell::default();
+}
+
+fn keep(text: &str) -> *const c_char {
+    let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+    TEXT.with_borrow_mut(|kept| {
+        *kept = text;
+        kept.as_ptr()
+    })
+}
+
+/// Runs `body` with the API behind `context`; a failure or panic becomes -1 and a text.
+fn with(context: *mut c_void, body: impl FnOnce(&'static dyn DeviceApi) -> Result<()>) -> c_int {
+    // SAFETY: C hands in the context of the table, which `of_api` put there and which lives for ever.
+    let api = unsafe { &*context.cast::<TableOfApi>() }.api;
+    match catch_unwind(AssertUnwindSafe(|| body(api))) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => failed(error),
+        Err(panic) => panicked(panic),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn failed(error: Error) -> c_int {
+    keep(&error.to_string());
+    -1
+}
+
+#[cold]
+#[inline(never)]
+fn panicked(_: Box<dyn std::any::Any + Send>) -> c_int {
+    keep("the device panicked");
+    -1
+}
+
+/// Devices of a table are of one type, and the API knows which; only the id counts here.
+fn device(id: i32) -> Device {
+    Device::ext_dev(id)
+}
+
+/// # Safety
+///
+/// As for [`Stream::from_handle`], with a stream of the device that the table is of.
+unsafe fn stream_of_table(stream: *mut c_void) -> Stream {
+    const OF_TABLE: Device = Device::ext_dev(0);
+    // SAFETY: as for this function; devices of a table are of one type.
+    unsafe { Stream::from_handle(OF_TABLE, stream) }
+}
+
+pub(super) unsafe extern "C" fn last_error(_: *mut c_void) -> *const c_char {
+    TEXT.with_borrow(|text| text.as_ptr())
+}
+
+pub(super) unsafe extern "C" fn set_device(context: *mut c_void, id: i32) -> c_int {
+    with(context, |api| api.set_device(device(id)))
+}
+
+pub(super) unsafe extern "C" fn attribute(
+    context: *mut c_void,
+    id: i32,
+    number: i32,
+    answer: *mut AttributeAnswer,
+) -> c_int {
+    with(context, |api| {
+        let value = match Attribute::from_number(number) {
+            Some(attribute) => api.attribute(device(id), attribute)?,
+            None => AttributeValue::None,
+        };
+        let written = match value {
+            AttributeValue::None => AttributeAnswer::NOTHING,
+            AttributeValue::Int(number) => AttributeAnswer {
+                tag: 1,
+                number,
+                ..AttributeAnswer::NOTHING
+            },
+            AttributeValue::Text(text) => AttributeAnswer {
+                tag: 2,
+                text: keep(&text),
+                ..AttributeAnswer::NOTHING
+            },
+        };
+        // SAFETY: C hands in a place for the answer.
+        unsafe { answer.write(written) };
+        Ok(())
+    })
+}
+
+pub(super) unsafe extern "C" fn alloc(
+    context: *mut c_void,
+    id: i32,
+    nbytes: u64,
+    alignment: u64,
+    space: *mut *mut c_void,
+) -> c_int {
+    with(context, |api| {
+        let allocated = api.alloc(
+            device(id),
+            nbytes as usize,
+            alignment as usize,
+            Dtype::UINT8,
+        )?;
+        // SAFETY: C hands in a place for the handle.
+        unsafe { space.write(allocated.0) };
+        Ok(())
+    })
+}
+
+pub(super) unsafe extern "C" fn free(context: *mut c_void, id: i32, space: *mut c_void) -> c_int {
+    // SAFETY: C hands in a space of this table's `alloc`, frees it once, and does not use it afterwards.
+    with(context, |api| unsafe { api.free(device(id), Space(space)) })
+}
+
+pub(super) unsafe extern "C" fn copy(
+    context: *mut c_void,
+    copy: *const CopyBytes,
+    stream: *mut c_void,
+) -> c_int {
+    with(context, |api| {
+        // SAFETY: C hands in a copy that stays for the call.
+        let bytes = unsafe { &*copy };
+        let [code, bits, lanes] = bytes.hint;
+        let copy = CopyRequest {
+            from: Space(bytes.from),
+            from_offset: bytes.from_offset as usize,
+            to: Space(bytes.to),
+            to_offset: bytes.to_offset as usize,
+            nbytes: bytes.nbytes as usize,
+            from_device: Device::new(bytes.from_device[0], bytes.from_device[1]),
+            to_device: Device::new(bytes.to_device[0], bytes.to_device[1]),
+            hint: Dtype {
+                code: code as u8,
+                bits: bits as u8,
+                lanes,
+            },
+        };
+        // SAFETY: C hands in null or a stream of this table that is not freed.
+        let stream = unsafe { stream_of_table(stream) };
+        // SAFETY: C hands in spaces that hold the bytes, and keeps the side of the host until a sync.
+        unsafe { api.copy(&copy, stream) }
+    })
+}
+
+pub(super) unsafe extern "C" fn sync(context: *mut c_void, id: i32, stream: *mut c_void) -> c_int {
+    // SAFETY: C hands in null or a stream of this table that is not freed.
+    let stream = unsafe { stream_of_table(stream) };
+    with(context, |api| api.sync(device(id), stream))
+}
+
+pub(super) unsafe extern "C" fn create_stream(
+    context: *mut c_void,
+    id: i32,
+    stream: *mut *mut c_void,
+) -> c_int {
+    with(context, |api| {
+        let created = api.create_stream(device(id))?;
+        // SAFETY: C hands in a place for the handle.
+        unsafe { stream.write(created.handle()) };
+        Ok(())
+    })
+}
+
+pub(super) unsafe extern "C" fn free_stream(
+    context: *mut c_void,
+    id: i32,
+    stream: *mut c_void,
+) -> c_int {
+    // SAFETY: C hands in null or a stream of this table that is not freed.
+    let stream = unsafe { stream_of_table(stream) };
+    // SAFETY: C frees a stream once, and does not use it afterwards.
+    with(context, |api| unsafe {
+        api.free_stream(device(id), stream)
+    })
+}
+
+pub(super) unsafe extern "C" fn sync_streams(
+    context: *mut c_void,
+    id: i32,
+    before: *mut c_void,
+    after: *mut c_void,
+) -> c_int {
+    // SAFETY: C hands in null or a stream of this table that is not freed.
+    let before = unsafe { stream_of_table(before) };
+    // SAFETY: C hands in null or a stream of this table that is not freed.
+    let after = unsafe { stream_of_table(after) };
+    with(context, |api| api.sync_streams(device(id), before, after))
+}
